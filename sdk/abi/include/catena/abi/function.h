@@ -8,7 +8,8 @@ enum {
     CATENA_PORT_OPTIONAL = 1u,           /* the tensor may be missing: a NULL pointer */
     CATENA_PORT_VARIADIC = 2u,           /* the last input only: one or more */
     CATENA_PORT_NON_DIFFERENTIABLE = 4u, /* labels, indices: never a gradient target */
-    CATENA_PORT_MUTATED = 8u             /* an input that the kernel updates in place */
+    CATENA_PORT_MUTATED = 8u,            /* an input that the kernel updates in place */
+    CATENA_PORT_HIDDEN = 16u /* an output kept for the gradient (a mask, a seed); callers do not see it */
 };
 
 /* An input or an output. Ports of the same type_var have the same dtype; which dtypes exist is said
@@ -25,7 +26,8 @@ enum {
     CATENA_FUNCTION_STOCHASTIC = 1u,        /* draws random numbers */
     CATENA_FUNCTION_VIEW = 2u,              /* y[0] is x[0]'s memory in another shape; no kernel */
     CATENA_FUNCTION_ELEMENTWISE = 4u,       /* NumPy broadcasting of all inputs, then element by element */
-    CATENA_FUNCTION_NOT_DIFFERENTIABLE = 8u /* outputs never carry a graph */
+    CATENA_FUNCTION_NOT_DIFFERENTIABLE = 8u, /* outputs never carry a graph */
+    CATENA_FUNCTION_ADDITION = 16u /* y = x0 + x1: what the host sums gradients with; one in a host */
 };
 
 enum {

@@ -1,0 +1,114 @@
+// Array: a dense, row-major block of elements on one device.
+#pragma once
+
+#include <catena/core/device.hpp>
+#include <catena/core/dtype.hpp>
+#include <catena/core/ref.hpp>
+#include <catena/core/shape.hpp>
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+class ArrayBody;
+
+// A shared handle: copies refer to the same elements. A default-constructed Array holds nothing.
+// Handles may be copied and dropped by any thread; writing elements needs the caller'"'"'s own order.
+class Array {
+public:
+    Array() = default;
+    explicit Array(Ref<ArrayBody> body) : body_(std::move(body)) {}
+
+    // New memory. device: none means Device::current(). empty() is uninitialised.
+    static Array empty(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {});
+    static Array full(const Shape& shape, double value, Dtype dtype = Dtype::float32,
+                      Device device = {});
+    static Array zeros(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {}) {
+        return full(shape, 0, dtype, device);
+    }
+    static Array ones(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {}) {
+        return full(shape, 1, dtype, device);
+    }
+    // Copies host elements in row-major order. Throws ShapeError if their number is not shape.size().
+    template <class T>
+    static Array from(std::span<const T> values, const Shape& shape, Device device = {}) {
+        return from_host(values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>, shape,
+                         nullptr, device);
+    }
+    template <class T>
+    static Array from(const std::vector<T>& values, const Shape& shape, Device device = {}) {
+        return from(std::span<const T>(values), shape, device);
+    }
+    template <class T>
+    static Array from(std::initializer_list<T> values, const Shape& shape, Device device = {}) {
+        return from(std::span<const T>(values.begin(), values.size()), shape, device);
+    }
+    // Copies a strided host view: strides in elements, may be 0 or negative; data points at element 0.
+    template <class T>
+    static Array from_strided(const T* data, const Shape& shape, const std::int64_t* strides,
+                              Device device = {}) {
+        return from_host(data, shape.size(), dtype_of<T>, shape, strides, device);
+    }
+
+    explicit operator bool() const noexcept { return static_cast<bool>(body_); }
+    Shape shape() const;
+    int ndim() const;
+    std::int64_t size() const;    // elements
+    std::int64_t nbytes() const;
+    Dtype dtype() const;
+    Device device() const;
+
+    // A view of the same memory; one extent may be -1. Throws ShapeError if the sizes differ.
+    Array reshape(const Shape& shape) const;
+    Array reshape(std::initializer_list<std::int64_t> extents) const;
+    // New memory: on the same device; on another (this array itself if it is there already); in
+    // another dtype (this array itself if it has it).
+    Array copy() const;
+    Array to(Device device) const;
+    Array astype(Dtype dtype) const;
+
+    // Writes into this memory; shapes and dtypes must be equal, devices may differ.
+    void copy_from(const Array& source) const;
+    void fill(double value) const;
+
+    // Elements as a host span; the device must be host-accessible and T the dtype'"'"'s type.
+    template <class T>
+    std::span<T> host() const {
+        return {static_cast<T*>(host_data(dtype_of<T>)), static_cast<std::size_t>(size())};
+    }
+    // A copy of the elements in host memory, converted to T.
+    template <class T>
+    std::vector<T> to_vector() const {
+        std::vector<T> values(static_cast<std::size_t>(size()));
+        to_host(dtype_of<T>, values.data());
+        return values;
+    }
+    // The only element, converted to T. Throws ShapeError if there is not exactly one.
+    template <class T>
+    T item() const {
+        T value;
+        require_item();
+        to_host(dtype_of<T>, &value);
+        return value;
+    }
+    // Copies all elements to host memory, converted to dtype.
+    void to_host(Dtype dtype, void* target) const;
+
+    ArrayBody* body() const noexcept { return body_.get(); }
+
+private:
+    static Array from_host(const void* data, std::int64_t count, Dtype dtype, const Shape& shape,
+                           const std::int64_t* strides, Device device);
+    void* host_data(Dtype dtype) const;
+    void require_item() const;
+
+    Ref<ArrayBody> body_;
+};
+
+// "array([...], shape=(2, 3), float32, NAME:0)", at most 1000 elements shown.
+std::string to_string(const Array& array);
+
+}  // namespace catena

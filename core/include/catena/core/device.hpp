@@ -1,0 +1,75 @@
+// Devices: found by name, given by backends of plugins; each has a caching allocator.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena {
+
+class DeviceState;
+
+// Counters of a device'"'"'s allocator, in bytes and numbers since the start.
+struct MemoryStats {
+    std::int64_t in_use = 0;       // held by arrays
+    std::int64_t peak = 0;         // highest in_use
+    std::int64_t cached = 0;       // taken from the backend and free
+    std::int64_t system_calls = 0; // allocations asked of the backend
+};
+
+// A handle, cheap to copy; valid for ever. Devices are opened when first asked for.
+class Device {
+public:
+    Device() = default;  // none
+    explicit Device(DeviceState* state) : state_(state) {}
+
+    // "NAME:ORDINAL" or "NAME" for ordinal 0. Throws DeviceError that says what is there.
+    static Device get(std::string_view name);
+    // The thread'"'"'s device, where new arrays go: the first that the host can write to directly, unless
+    // a using_device scope says otherwise.
+    static Device current();
+    // Every device that the loaded backends report, opened or not: "NAME:ORDINAL".
+    static std::vector<std::string> list();
+
+    const std::string& name() const;      // "NAME:ORDINAL"
+    const std::string& backend() const;   // the part before the colon
+    int ordinal() const;
+    bool host_accessible() const;         // the host may read and write its memory
+    void synchronize() const;             // waits for all work
+    MemoryStats memory() const;
+    void release_cached() const;          // gives cached memory back to the backend
+    int threads() const;                  // workers of parallel_for; 1 if the backend has none
+    void set_threads(int n) const;        // n < 1: the backend'"'"'s default
+
+    explicit operator bool() const { return state_ != nullptr; }
+    bool operator==(const Device& other) const = default;
+    DeviceState* state() const { return state_; }
+
+private:
+    DeviceState* state_ = nullptr;
+};
+
+// Makes a device the thread'"'"'s current one until the end of the scope.
+class [[nodiscard]] using_device {
+public:
+    explicit using_device(Device device);
+    explicit using_device(std::string_view name) : using_device(Device::get(name)) {}
+    using_device(const using_device&) = delete;
+    using_device& operator=(const using_device&) = delete;
+    ~using_device();
+
+private:
+    Device before_;
+};
+
+// Random numbers: one counter-based Philox stream for each device. seed() restarts all of them.
+void seed(std::uint64_t value);
+struct RandomState {
+    std::uint64_t seed;
+    std::uint64_t offset;
+};
+RandomState random_state(Device device);
+void set_random_state(Device device, RandomState state);
+
+}  // namespace catena

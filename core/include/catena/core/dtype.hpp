@@ -1,0 +1,89 @@
+// Element types: the enum, its names and sizes, and the conversion of single elements.
+#pragma once
+
+#include <catena/abi/tensor.h>
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace catena {
+
+enum class Dtype : std::uint8_t {
+    float16,  // IEEE binary16: storage and conversion
+    bfloat16, // upper half of binary32: storage and conversion
+    float32,
+    float64,
+    int32,
+    int64,
+    uint8,
+    bool8,  // one byte, 0 or 1
+};
+inline constexpr int dtype_count = 8;
+
+constexpr catena_dtype to_abi(Dtype dtype) noexcept {
+    constexpr catena_dtype table[dtype_count] = {
+        {CATENA_CODE_FLOAT, 16, 1}, {CATENA_CODE_BFLOAT, 16, 1}, {CATENA_CODE_FLOAT, 32, 1},
+        {CATENA_CODE_FLOAT, 64, 1}, {CATENA_CODE_INT, 32, 1},    {CATENA_CODE_INT, 64, 1},
+        {CATENA_CODE_UINT, 8, 1},   {CATENA_CODE_BOOL, 8, 1}};
+    return table[static_cast<int>(dtype)];
+}
+
+constexpr bool operator_equal(catena_dtype a, catena_dtype b) noexcept {
+    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
+// False if no Dtype has this code.
+constexpr bool from_abi(catena_dtype abi, Dtype& out) noexcept {
+    for (int i = 0; i < dtype_count; ++i) {
+        if (operator_equal(to_abi(static_cast<Dtype>(i)), abi)) {
+            out = static_cast<Dtype>(i);
+            return true;
+        }
+    }
+    return false;
+}
+
+constexpr std::int64_t item_size(Dtype dtype) noexcept { return to_abi(dtype).bits / 8; }
+constexpr bool is_floating(Dtype dtype) noexcept { return dtype <= Dtype::float64; }
+
+// "float32"; as in NumPy.
+std::string_view name(Dtype dtype) noexcept;
+std::string name(catena_dtype dtype);
+// Throws DtypeError if no dtype has this name.
+Dtype dtype_from_name(std::string_view text);
+
+// float16 and bfloat16 as bits; round to nearest even.
+struct float16 {
+    std::uint16_t bits;
+};
+struct bfloat16 {
+    std::uint16_t bits;
+};
+float to_float(float16 value) noexcept;
+float16 to_float16(float value) noexcept;
+inline float to_float(bfloat16 value) noexcept {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+bfloat16 to_bfloat16(float value) noexcept;
+
+// The Dtype of a C++ type.
+template <class T>
+inline constexpr Dtype dtype_of = [] {
+    static_assert(sizeof(T) == 0, "catena has no dtype for this type");
+    return Dtype::float32;
+}();
+template <> inline constexpr Dtype dtype_of<float16> = Dtype::float16;
+template <> inline constexpr Dtype dtype_of<bfloat16> = Dtype::bfloat16;
+template <> inline constexpr Dtype dtype_of<float> = Dtype::float32;
+template <> inline constexpr Dtype dtype_of<double> = Dtype::float64;
+template <> inline constexpr Dtype dtype_of<std::int32_t> = Dtype::int32;
+template <> inline constexpr Dtype dtype_of<std::int64_t> = Dtype::int64;
+template <> inline constexpr Dtype dtype_of<std::uint8_t> = Dtype::uint8;
+template <> inline constexpr Dtype dtype_of<bool> = Dtype::bool8;
+
+// Converts n elements on the host, as a C cast does; to bool: != 0.
+void convert(Dtype from, const void* source, Dtype to, void* target, std::int64_t n);
+
+}  // namespace catena

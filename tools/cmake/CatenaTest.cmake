@@ -1,0 +1,40 @@
+# catena_add_test(NAME SOURCES file... [LIBS target...] [LABELS label...])
+#
+# One doctest executable, <build>/bin/test/NAME, and one ctest entry. main() comes with it: sources
+# only include <doctest/doctest.h>; a source with its own main() replaces it.
+if(CATENA_BUILD_TESTS)
+    enable_testing()
+    find_package(doctest REQUIRED)
+    find_package(Python3 REQUIRED COMPONENTS Interpreter)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/doctest_main.cpp" CONTENT
+"#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+")
+    add_library(catena-test-main STATIC "${PROJECT_BINARY_DIR}/doctest_main.cpp")
+    target_link_libraries(catena-test-main PUBLIC doctest::doctest)
+endif()
+
+# Sanitized code is several times slower.
+if(CATENA_SANITIZE)
+    set(CATENA_TEST_TIMEOUT 900)
+else()
+    set(CATENA_TEST_TIMEOUT 180)
+endif()
+
+function(catena_add_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS;LABELS")
+    if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "catena_add_test(${name}): expected SOURCES, LIBS and LABELS, "
+                            "got '${ARGN}'")
+    endif()
+    if(NOT CATENA_BUILD_TESTS)
+        return()
+    endif()
+    add_executable(${name} ${arg_SOURCES})
+    target_link_libraries(${name} PRIVATE ${arg_LIBS} catena-test-main)
+    set_target_properties(${name} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES
+        LABELS "${arg_LABELS}" TIMEOUT ${CATENA_TEST_TIMEOUT})
+endfunction()

@@ -12,6 +12,8 @@ if(CATENA_BUILD_TESTS)
 ")
     add_library(catena-test-main STATIC "${PROJECT_BINARY_DIR}/doctest_main.cpp")
     target_link_libraries(catena-test-main PUBLIC doctest::doctest)
+    set_target_properties(catena-test-main PROPERTIES
+        ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
 endif()
 
 # Sanitized code is several times slower.

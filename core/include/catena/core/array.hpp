@@ -1,6 +1,7 @@
 // Array: a dense, row-major block of elements on one device.
 #pragma once
 
+#include <catena/core/array_body.hpp>
 #include <catena/core/device.hpp>
 #include <catena/core/dtype.hpp>
 #include <catena/core/ref.hpp>

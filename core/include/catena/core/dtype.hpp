@@ -30,14 +30,14 @@ constexpr catena_dtype to_abi(Dtype dtype) noexcept {
     return table[static_cast<int>(dtype)];
 }
 
-constexpr bool operator_equal(catena_dtype a, catena_dtype b) noexcept {
+constexpr bool same(catena_dtype a, catena_dtype b) noexcept {
     return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
 
 // False if no Dtype has this code.
 constexpr bool from_abi(catena_dtype abi, Dtype& out) noexcept {
     for (int i = 0; i < dtype_count; ++i) {
-        if (operator_equal(to_abi(static_cast<Dtype>(i)), abi)) {
+        if (same(to_abi(static_cast<Dtype>(i)), abi)) {
             out = static_cast<Dtype>(i);
             return true;
         }

@@ -42,6 +42,12 @@ public:
     explicit PluginError(const std::string& text) : Error(text, CATENA_E_UNSUPPORTED) {}
 };
 
+// A graph that cannot be walked: backward without a start, volatile and other variables mixed.
+class GraphError : public Error {
+public:
+    explicit GraphError(const std::string& text) : Error(text, CATENA_E_INVALID) {}
+};
+
 // Throws the class that belongs to status.
 [[noreturn]] void throw_status(catena_status status, const std::string& text);
 

@@ -1,0 +1,10 @@
+// Everything the core offers.
+#pragma once
+
+#include <catena/core/array.hpp>
+#include <catena/core/config.hpp>
+#include <catena/core/device.hpp>
+#include <catena/core/error.hpp>
+#include <catena/core/function.hpp>
+#include <catena/core/plugins.hpp>
+#include <catena/core/variable.hpp>

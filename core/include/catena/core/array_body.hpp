@@ -1,0 +1,41 @@
+// What an Array refers to: its memory, and the descriptors that kernels get without conversion.
+#pragma once
+
+#include <catena/abi/tensor.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace catena {
+
+class DeviceState;
+
+// Lives in a pool; made and destroyed by the functions of array.cpp only.
+class ArrayBody {
+public:
+    void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+    void release() noexcept {
+        // An acquire load suffices to see that nobody else holds it: the common case costs no
+        // locked instruction.
+        if (references_.load(std::memory_order_acquire) == 1 ||
+            references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            destroy();
+        }
+    }
+    bool unique() const noexcept { return references_.load(std::memory_order_acquire) == 1; }
+
+    catena_tensor tensor;          // shape points into meta, strides to the field below
+    catena_meta meta;
+    std::int64_t strides[CATENA_MAX_NDIM];
+    DeviceState* device = nullptr;
+    void* block = nullptr;         // the allocator's memory, or null
+    std::uint64_t capacity = 0;    // bytes of block
+    ArrayBody* base = nullptr;     // a view keeps the owner of its memory
+
+private:
+    void destroy() noexcept;
+
+    std::atomic<std::uint32_t> references_{1};
+};
+
+}  // namespace catena

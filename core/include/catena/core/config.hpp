@@ -1,0 +1,43 @@
+// The thread's configuration, and scopes that change it for a while.
+#pragma once
+
+namespace catena {
+
+struct Config {
+    bool train = true;            // dropout and the like behave as in training
+    bool enable_backprop = true;  // calls record the graph
+    bool deterministic = false;   // the same bits for any number of threads
+};
+
+// What new threads start with. Set it before they start: reading is not synchronised.
+Config& global_config() noexcept;
+// This thread's; starts as a copy of global_config().
+Config& config() noexcept;
+
+// Sets a field of this thread's configuration until the end of the scope:
+//     using_config scope(&Config::train, false);
+class [[nodiscard]] using_config {
+public:
+    using_config(bool Config::*field, bool value) : field_(field), before_(config().*field) {
+        config().*field = value;
+    }
+    using_config(const using_config&) = delete;
+    using_config& operator=(const using_config&) = delete;
+    ~using_config() { config().*field_ = before_; }
+
+private:
+    bool Config::*field_;
+    bool before_;
+};
+
+// Calls in the scope record no graph.
+class [[nodiscard]] no_backprop_mode : using_config {
+public:
+    no_backprop_mode() : using_config(&Config::enable_backprop, false) {}
+};
+class [[nodiscard]] force_backprop_mode : using_config {
+public:
+    force_backprop_mode() : using_config(&Config::enable_backprop, true) {}
+};
+
+}  // namespace catena

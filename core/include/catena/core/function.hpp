@@ -1,0 +1,98 @@
+// Functions: found by name, given attributes, called on variables or arrays.
+#pragma once
+
+#include <catena/core/variable.hpp>
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace catena {
+
+class FunctionEntry;
+class BoundAttributes;
+
+// The value of an attribute, as the user gives it. Numbers convert where nothing is lost.
+using AttributeValue = std::variant<std::int64_t, double, bool, std::string,
+                                    std::vector<std::int64_t>, std::vector<double>, Dtype>;
+
+struct Attribute {
+    template <class T>
+    Attribute(std::string_view attribute_name, T attribute_value)
+        : name(attribute_name), value(convert(std::move(attribute_value))) {}
+
+    std::string_view name;
+    AttributeValue value;
+
+private:
+    template <class T>
+    static AttributeValue convert(T v) {
+        if constexpr (std::is_same_v<T, bool> || std::is_same_v<T, Dtype>) return v;
+        else if constexpr (std::is_integral_v<T>) return static_cast<std::int64_t>(v);
+        else if constexpr (std::is_floating_point_v<T>) return static_cast<double>(v);
+        else if constexpr (std::is_convertible_v<T, std::string_view>) return std::string(v);
+        else return AttributeValue(std::move(v));
+    }
+};
+
+// A function with its attributes, ready to call. Finding and checking is done once, here; keep it
+// where a call is made often. Cheap to copy; may be used by several threads at once.
+class Function {
+public:
+    // Throws PluginError if no plugin has the function (saying where it looked and what it refused),
+    // InvalidError if an attribute is unknown, missing, of the wrong kind or out of range.
+    explicit Function(std::string_view name, std::initializer_list<Attribute> attributes = {})
+        : Function(name, std::span(attributes.begin(), attributes.size())) {}
+    Function(std::string_view name, std::span<const Attribute> attributes);
+    Function(const Function& other) noexcept;
+    Function& operator=(const Function& other) noexcept;
+    ~Function();
+
+    std::string_view name() const noexcept;
+    const catena_function& descriptor() const noexcept;
+
+    // Calls it on variables and records the graph, unless config() or a volatile input says no.
+    // Trailing optional inputs may be left out; a null pointer or an empty Variable is a missing one.
+    // Returns all outputs, hidden ones included.
+    std::vector<Variable> operator()(std::span<const Variable* const> inputs) const;
+    std::vector<Variable> operator()(std::initializer_list<const Variable*> inputs) const {
+        return (*this)(std::span(inputs.begin(), inputs.size()));
+    }
+    // The first output alone: no heap memory.
+    Variable first(std::span<const Variable* const> inputs) const;
+    Variable first(std::initializer_list<const Variable*> inputs) const {
+        return first(std::span(inputs.begin(), inputs.size()));
+    }
+
+    // Calls it on arrays: no graph.
+    std::vector<Array> forward(std::span<const Array> inputs) const;
+
+    FunctionEntry& entry() const noexcept { return *entry_; }
+    const BoundAttributes* attributes() const noexcept { return attributes_; }
+
+private:
+    FunctionEntry* entry_;
+    const BoundAttributes* attributes_;
+};
+
+// Names of all registered functions, sorted.
+std::vector<std::string> function_names();
+
+// What is known of one kernel: for listings and for choosing.
+struct KernelInfo {
+    std::string plugin;  // manifest id
+    std::string device;
+    std::string isa;
+    std::string variant;
+    int phase;           // CATENA_PHASE_*
+    int priority;
+    std::vector<std::vector<std::string>> dtypes;  // rows
+};
+std::vector<KernelInfo> kernels_of(std::string_view function);
+// Prefers the kernels of a plugin (manifest id; empty: no preference) for a function from now on.
+void pin_kernels(std::string_view function, std::string_view plugin);
+
+}  // namespace catena

@@ -1,0 +1,121 @@
+// The graph: nodes of variables and of calls. Users meet it through Variable.
+#pragma once
+
+#include <catena/core/array.hpp>
+#include <catena/core/pool.hpp>
+#include <catena/core/ref.hpp>
+
+#include <boost/container/small_vector.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace catena {
+
+class FunctionNode;
+class Variable;
+
+template <class T, std::size_t N>
+using SmallVector = boost::container::small_vector<T, N, PoolAllocator<T>>;
+
+// One variable, as the graph sees it. It outlives the user's handles as long as the graph needs it;
+// the data does not, unless a call retained it.
+class VariableNode : public Pooled {
+public:
+    explicit VariableNode(Array array);
+    ~VariableNode();
+
+    void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+    void release() noexcept {
+        if (references_.load(std::memory_order_acquire) == 1 ||
+            references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            delete this;
+        }
+    }
+    // Handles of the user, counted apart: with the last one go data and gradient.
+    void add_user() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
+    void drop_user() noexcept {
+        if (users_.load(std::memory_order_acquire) == 1 ||
+            users_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            forget();
+        }
+    }
+    bool has_users() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
+    int rank() const noexcept;
+
+    Array data;
+    Array grad;
+    Array pending;                 // gradient on its way, during backward
+    Ref<VariableNode> grad_node;   // the gradient as a variable with a graph, or null
+    Ref<VariableNode> pending_node;
+    Ref<FunctionNode> creator;
+    std::unique_ptr<std::string> name;
+    std::int32_t output_index = 0;
+    bool requires_grad = false;
+    bool is_volatile = false;
+
+private:
+    void forget() noexcept;
+
+    std::atomic<std::uint32_t> references_{0};
+    std::atomic<std::uint32_t> users_{0};
+};
+
+// One call: edges to its inputs, what it retained, and how to go backward.
+class FunctionNode : public Pooled {
+public:
+    virtual ~FunctionNode();
+
+    void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+    void release() noexcept {
+        if (references_.load(std::memory_order_acquire) == 1 ||
+            references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+            destroy(this);
+        }
+    }
+
+    virtual std::string_view label() const noexcept = 0;
+    int rank() const noexcept { return rank_; }
+    // Null for a missing optional input. An output is null once nobody else holds it.
+    std::span<const Ref<VariableNode>> inputs() const noexcept {
+        return {inputs_.data(), inputs_.size()};
+    }
+    std::span<VariableNode* const> outputs() const noexcept {
+        return {outputs_.data(), outputs_.size()};
+    }
+
+    // Adds to the pending gradient of every input i with wants(i). gy[i] is none where no gradient
+    // reached output i.
+    virtual void backward(std::span<const Array> gy) = 0;
+    // The same on variables, recording a graph.
+    virtual void backward(std::span<const Variable> gy) = 0;
+    // Drops edges and retained arrays: the call is no longer part of any graph.
+    virtual void unchain();
+
+    bool wants(std::size_t i) const noexcept { return inputs_[i] && inputs_[i]->requires_grad; }
+
+protected:
+    friend class VariableNode;
+    static void destroy(FunctionNode* node) noexcept;
+    void connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
+
+    SmallVector<Ref<VariableNode>, 4> inputs_;
+    SmallVector<VariableNode*, 2> outputs_;
+
+private:
+    friend class BackwardPass;
+    std::atomic<std::uint32_t> references_{0};
+    int rank_ = 0;
+    bool queued_ = false;
+};
+
+// Adds gradient to node's pending gradient (to grad itself for a leaf); may keep gradient's memory
+// if nobody else holds it.
+void accumulate(VariableNode& node, Array gradient);
+void accumulate(VariableNode& node, const Variable& gradient);
+
+}  // namespace catena

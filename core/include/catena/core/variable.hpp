@@ -1,0 +1,84 @@
+// Variable: an array that remembers how it was computed, and its gradient.
+#pragma once
+
+#include <catena/core/array.hpp>
+#include <catena/core/graph.hpp>
+
+#include <string>
+
+namespace catena {
+
+// A shared handle, as in Chainer: copies are the same variable. A graph belongs to one thread at a
+// time. The graph is owned backwards: a variable keeps what it was computed from, not what was
+// computed from it.
+class Variable {
+public:
+    Variable() = default;  // none
+    // A leaf. An array of integers or bool never gets a gradient.
+    explicit Variable(Array data, bool is_volatile = false);
+    explicit Variable(Ref<VariableNode> node);  // the node's user
+
+    Variable(const Variable& other) noexcept : node_(other.node_) {
+        if (node_) node_->add_user();
+    }
+    Variable(Variable&& other) noexcept = default;
+    Variable& operator=(Variable other) noexcept {
+        std::swap(node_, other.node_);
+        return *this;
+    }
+    ~Variable() {
+        if (node_) node_->drop_user();
+    }
+
+    explicit operator bool() const noexcept { return static_cast<bool>(node_); }
+    const Array& data() const { return node().data; }
+    void set_data(Array data) const;
+    Shape shape() const { return data().shape(); }
+    int ndim() const { return data().ndim(); }
+    std::int64_t size() const { return data().size(); }
+    Dtype dtype() const { return data().dtype(); }
+    Device device() const { return data().device(); }
+
+    // The gradient; none until backward() reaches this variable. A leaf's accumulates over calls.
+    const Array& grad() const { return node().grad; }
+    // The gradient with its own graph, after backward(..., enable_double_backprop = true).
+    Variable grad_variable() const;
+    // none clears it. Throws if shape, dtype or device differ from data's.
+    void set_grad(Array grad) const;
+    void set_grad(const Variable& grad) const;
+    void cleargrad() const;  // none
+    void zerograd() const;   // zeros, in place if there is a gradient
+
+    // Whether backward() computes a gradient here: floating leaves do unless told otherwise; a
+    // result does if one of its inputs does.
+    bool requires_grad() const { return node().requires_grad; }
+    void set_requires_grad(bool value) const { node().requires_grad = value; }
+    // Calls on volatile variables record no graph; they cannot be mixed with others.
+    bool is_volatile() const { return node().is_volatile; }
+    void set_volatile(bool value) const { node().is_volatile = value; }
+    const std::string& name() const;
+    void set_name(std::string name) const;
+
+    // The call that made it, or null for a leaf. rank: calls on the longest way from a leaf.
+    FunctionNode* creator() const { return node().creator.get(); }
+    int rank() const { return node().rank(); }
+
+    // Backpropagates from here into every leaf: gradients are added to those already there. A
+    // variable of one element starts with gradient 1; any other needs set_grad() first, else
+    // GraphError. Gradients of results are dropped as soon as used unless retain_grad. With
+    // enable_double_backprop gradients are variables with a graph of their own. Without a creator
+    // nothing happens.
+    void backward(bool retain_grad = false, bool enable_double_backprop = false) const;
+    // Forgets how this variable, and all it was computed from, came to be.
+    void unchain_backward() const;
+
+    VariableNode& node() const;
+    const Ref<VariableNode>& node_ref() const noexcept { return node_; }
+
+private:
+    Ref<VariableNode> node_;
+};
+
+std::string to_string(const Variable& variable);
+
+}  // namespace catena

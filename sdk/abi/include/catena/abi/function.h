@@ -53,6 +53,7 @@ typedef struct catena_gradient_call {
     catena_var *const *gy;
     catena_var **gx;
     const uint64_t *targets;
+    const catena_meta *const *x_meta; /* n_x: shapes and dtypes of all inputs, retained or not */
 } catena_gradient_call;
 
 struct catena_function {

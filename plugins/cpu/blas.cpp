@@ -1,0 +1,190 @@
+// One product is cut into tiles of C, each one call of OpenBLAS on one thread. K is never cut.
+#include "blas.hpp"
+
+#include <algorithm>
+#include <cinttypes>
+#include <climits>
+#include <cstdlib>
+
+#include "host.hpp"
+#include "openblas.hpp"
+#include "threads.hpp"
+
+namespace catena_cpu {
+namespace {
+
+long tune(const char* n, long d) { const char* v = getenv(n); return v ? atol(v) : d; }
+
+// Multiply-adds.
+const int64_t tiny_below = tune("T_TINY", 512);
+const int64_t per_tile = tune("T_TILE", 200000);
+const int64_t fixed_tiles = tune("T_FIXED", 16);
+const int64_t force_parts = tune("T_PARTS", 0);
+// Extents of tiles are multiples of these, which are multiples of the kernels' blocks.
+const int64_t row_unit = tune("T_ROW", 4);
+const int64_t column_unit = tune("T_COL", 16);
+// A tile costs rows * columns, and this much for each row and column, to pack them.
+const int64_t pack_cost = tune("T_PACK", 16);
+
+constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+struct Grid {
+    int64_t rows;  // of a tile
+    int64_t columns;
+    int64_t across;  // tiles in a row of tiles
+    int64_t tiles;
+};
+
+Grid make_grid(int64_t m, int64_t n, int64_t parts) {
+    Grid best = {m, n, 1, 1};
+    int64_t best_cost = INT64_MAX;
+    for (int64_t down = 1; down <= parts; ++down) {
+        const int64_t rows = std::min(m, round_up((m + down - 1) / down, row_unit));
+        const int64_t across = parts / down;
+        const int64_t columns = std::min(n, round_up((n + across - 1) / across, column_unit));
+        const int64_t cost = rows * columns + pack_cost * (rows + columns);
+        if (cost >= best_cost) continue;
+        best_cost = cost;
+        best = {rows, columns, (n + columns - 1) / columns, 0};
+        best.tiles = best.across * ((m + rows - 1) / rows);
+    }
+    return best;
+}
+
+void call(const OpenBlas& blas, int trans_a, int trans_b, int m, int n, int k, float alpha,
+          const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc) {
+    blas.sgemm(cblas_row_major, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+void call(const OpenBlas& blas, int trans_a, int trans_b, int m, int n, int k, double alpha,
+          const double* a, int lda, const double* b, int ldb, double beta, double* c, int ldc) {
+    blas.dgemm(cblas_row_major, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+template <typename T>
+struct Product {
+    const catena_gemm& gemm;
+    const OpenBlas& blas;
+    Grid grid;
+
+    const T* a(int64_t row, int64_t k) const {
+        return static_cast<const T*>(gemm.a) +
+               (gemm.transpose_a != 0 ? k * gemm.lda + row : row * gemm.lda + k);
+    }
+
+    const T* b(int64_t k, int64_t column) const {
+        return static_cast<const T*>(gemm.b) +
+               (gemm.transpose_b != 0 ? column * gemm.ldb + k : k * gemm.ldb + column);
+    }
+
+    T* c(int64_t row, int64_t column) const {
+        return static_cast<T*>(gemm.c) + row * gemm.ldc + column;
+    }
+
+    // For products below the cost of a call, and for k == 0.
+    void run_plain() const {
+        const T alpha = static_cast<T>(gemm.alpha);
+        const T beta = static_cast<T>(gemm.beta);
+        for (int64_t i = 0; i < gemm.m; ++i)
+            for (int64_t j = 0; j < gemm.n; ++j) {
+                T sum = 0;
+                for (int64_t l = 0; l < gemm.k; ++l) sum += *a(i, l) * *b(l, j);
+                T& out = *c(i, j);
+                out = beta == 0 ? alpha * sum : alpha * sum + beta * out;
+            }
+    }
+
+    void run_tile(int64_t tile) const {
+        const int64_t row = tile / grid.across * grid.rows;
+        const int64_t column = tile % grid.across * grid.columns;
+        const int64_t m = std::min(grid.rows, gemm.m - row);
+        const int64_t n = std::min(grid.columns, gemm.n - column);
+        call(blas, gemm.transpose_a != 0 ? cblas_trans : cblas_no_trans,
+             gemm.transpose_b != 0 ? cblas_trans : cblas_no_trans, static_cast<int>(m),
+             static_cast<int>(n), static_cast<int>(gemm.k), static_cast<T>(gemm.alpha), a(row, 0),
+             static_cast<int>(gemm.lda), b(0, column), static_cast<int>(gemm.ldb),
+             static_cast<T>(gemm.beta), c(row, column), static_cast<int>(gemm.ldc));
+    }
+
+    static void run_tiles(void* user, int64_t begin, int64_t end, int32_t) {
+        const Product& self = *static_cast<const Product*>(user);
+        const SingleThreaded guard(self.blas);
+        for (int64_t tile = begin; tile < end; ++tile) self.run_tile(tile);
+    }
+
+    void run() {
+        const double work = static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
+                            static_cast<double>(gemm.k);
+        if (work < static_cast<double>(tiny_below)) return run_plain();
+        const bool fixed = (gemm.flags & CATENA_CALL_DETERMINISTIC) != 0;
+        const auto useful = static_cast<int64_t>(
+            std::min(work / static_cast<double>(per_tile), static_cast<double>(INT32_MAX)));
+        int64_t parts = fixed ? fixed_tiles : pool.is_serial() ? 1 : pool.count();
+        if (force_parts) parts = force_parts;
+        grid = make_grid(gemm.m, gemm.n, std::clamp<int64_t>(useful, 1, parts));
+        pool.parallel_for(grid.tiles, 1, run_tiles, this);
+    }
+};
+
+bool is_float(catena_dtype dtype, int bits) {
+    return dtype.code == CATENA_CODE_FLOAT && dtype.bits == bits && dtype.lanes == 1;
+}
+
+int32_t supports(const catena_gemm* gemm) {
+    const int64_t largest =
+        std::max({gemm->m, gemm->n, gemm->k, gemm->lda, gemm->ldb, gemm->ldc});
+    return (is_float(gemm->dtype, 32) || is_float(gemm->dtype, 64)) && largest <= INT_MAX ? 1 : 0;
+}
+
+catena_status check_ld(catena_ctx* ctx, const char* name, int64_t ld, int64_t columns) {
+    if (ld >= std::max<int64_t>(columns, 1)) return CATENA_OK;
+    return fail(ctx, CATENA_E_INVALID, "[gemm] %s: expected at least %" PRId64 ", got %" PRId64,
+                name, std::max<int64_t>(columns, 1), ld);
+}
+
+catena_status check(catena_ctx* ctx, const catena_gemm& gemm) {
+    if (supports(&gemm) == 0)
+        return fail(ctx, CATENA_E_UNSUPPORTED,
+                    "[gemm] product: expected float32 or float64 and extents below 2^31, got code "
+                    "%d, %d bits, %" PRId64 " x %" PRId64 " x %" PRId64,
+                    gemm.dtype.code, gemm.dtype.bits, gemm.m, gemm.n, gemm.k);
+    if (gemm.m < 0 || gemm.n < 0 || gemm.k < 0)
+        return fail(ctx, CATENA_E_SHAPE,
+                    "[gemm] extents: expected none below 0, got %" PRId64 " x %" PRId64
+                    " x %" PRId64,
+                    gemm.m, gemm.n, gemm.k);
+    const catena_status status[] = {
+        check_ld(ctx, "lda", gemm.lda, gemm.transpose_a != 0 ? gemm.m : gemm.k),
+        check_ld(ctx, "ldb", gemm.ldb, gemm.transpose_b != 0 ? gemm.k : gemm.n),
+        check_ld(ctx, "ldc", gemm.ldc, gemm.n)};
+    for (const catena_status s : status)
+        if (s != CATENA_OK) return s;
+    return CATENA_OK;
+}
+
+catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
+    const catena_status status = check(ctx, *gemm);
+    if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
+    const bool reads = gemm->k > 0;
+    if (gemm->c == nullptr || (reads && (gemm->a == nullptr || gemm->b == nullptr)))
+        return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
+    const OpenBlas& blas = openblas();
+    if (blas.sgemm == nullptr) return fail(ctx, CATENA_E_DEVICE, "[gemm] library: %s", blas.error);
+    if (is_float(gemm->dtype, 32))
+        Product<float>{*gemm, blas, {}}.run();
+    else
+        Product<double>{*gemm, blas, {}}.run();
+    return CATENA_OK;
+}
+
+}  // namespace
+
+const catena_blas blas_table = {
+    .struct_size = sizeof(catena_blas),
+    .reserved = 0,
+    .name = "openblas",
+    .supports = supports,
+    .gemm = run,
+};
+
+}  // namespace catena_cpu

@@ -1,0 +1,47 @@
+#!/usr/bin/env python3
+"""Tests the layout lock itself: each planted change must be found.
+
+usage: layout_test.py GOLDEN
+"""
+import pathlib
+import sys
+
+import layout
+
+PLANTED = [  # what is wrong, text of the golden file, text in its place in the printed one
+    ("a constant has another value", "CATENA_E_DTYPE 2", "CATENA_E_DTYPE 3"),
+    ("a constant is gone", "constant CATENA_REQ_ADD 2\n", ""),
+    ("a field moved", "catena_tensor.nbytes offset 56", "catena_tensor.nbytes offset 64"),
+    ("a field has another type", "catena_tensor.nbytes offset 56 size 8 uint64_t",
+     "catena_tensor.nbytes offset 56 size 8 int64_t"),
+    ("a parameter has another type", "void(*)(catena_ctx*,int32_t,const char*)",
+     "void(*)(catena_ctx*,int64_t,const char*)"),
+    ("a frozen struct grew", "struct catena_value size 16", "struct catena_value size 24"),
+    ("a struct shrank", "struct catena_plan size 24", "struct catena_plan size 16"),
+    ("a field is not at the end", "field catena_plan.n_saved offset 4 size 4 uint32_t",
+     "field catena_plan.n_saved offset 4 size 4 uint32_t\n"
+     "field catena_plan.more offset 4 size 4 uint32_t"),
+]
+ALLOWED = [
+    ("a new constant", "constant CATENA_REQ_ADD 2", "constant CATENA_REQ_ADD 2\nconstant CATENA_X 3"),
+    ("a struct grew at its end", "struct catena_plan size 24 growable",
+     "struct catena_plan size 32 growable\nfield catena_plan.more offset 24 size 8 uint64_t"),
+]
+
+
+def main():
+    golden = pathlib.Path(sys.argv[1]).read_text()
+    failures = 0
+    for wanted, cases in ((True, PLANTED), (False, ALLOWED)):
+        for name, old, new in cases:
+            assert old in golden, f"{name}: the golden file has no '{old}'"
+            broken, added = layout.compare(layout.entries(golden),
+                                           layout.entries(golden.replace(old, new, 1)))
+            good = bool(broken) == wanted and bool(added) == (not wanted)
+            print(f"{'ok  ' if good else 'FAIL'} {name}")
+            failures += not good
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

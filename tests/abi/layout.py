@@ -128,9 +128,17 @@ def entries(text):
 
 def compare(golden, printed):
     """(changes that break the lock, additions)."""
-    broken, added = [], []
+    broken, added, named = [], [], set()
+    places = {(key.split(".")[0], *line.split()[2:]): key for key, line in printed.items()
+              if key.startswith("field ")}
     for key, line in golden.items():
         now = printed.get(key)
+        if now is None and key.endswith(".reserved"):
+            place = places.get((key.split(".")[0], *line.split()[2:]))
+            if place:  # reserved until now, with a name from now on
+                named.add(place)
+                added.append(printed[place])
+                continue
         if now is None:
             broken.append(f"gone:    {line}")
         elif now != line:
@@ -144,7 +152,7 @@ def compare(golden, printed):
     sizes = {key.split()[1]: int(line.split()[3]) for key, line in golden.items()
              if line.startswith("struct ")}
     for key, line in printed.items():
-        if key in golden:
+        if key in golden or key in named:
             continue
         struct, _, _ = key.split()[1].partition(".")
         if key.startswith("field ") and struct in sizes and int(line.split()[3]) < sizes[struct]:

@@ -18,6 +18,9 @@ PLANTED = [  # what is wrong, text of the golden file, text in its place in the 
      "void(*)(catena_ctx*,int64_t,const char*)"),
     ("a frozen struct grew", "struct catena_value size 16", "struct catena_value size 24"),
     ("a struct shrank", "struct catena_plan size 24", "struct catena_plan size 16"),
+    ("a reserved field got a name and another type",
+     "field catena_tensor.reserved offset 68 size 4 uint32_t",
+     "field catena_tensor.more offset 68 size 4 int32_t"),
     ("a field is not at the end", "field catena_plan.n_saved offset 4 size 4 uint32_t",
      "field catena_plan.n_saved offset 4 size 4 uint32_t\n"
      "field catena_plan.more offset 4 size 4 uint32_t"),
@@ -26,6 +29,7 @@ ALLOWED = [
     ("a new constant", "constant CATENA_REQ_ADD 2", "constant CATENA_REQ_ADD 2\nconstant CATENA_X 3"),
     ("a struct grew at its end", "struct catena_plan size 24 growable",
      "struct catena_plan size 32 growable\nfield catena_plan.more offset 24 size 8 uint64_t"),
+    ("a reserved field got a name", "field catena_tensor.reserved", "field catena_tensor.more"),
 ]
 
 

@@ -33,7 +33,7 @@ public:
     static std::vector<std::string> list();
 
     const std::string& name() const;      // "NAME:ORDINAL"
-    const std::string& backend() const;   // the part before the colon
+    std::string_view backend() const;      // the part before the colon
     int ordinal() const;
     bool host_accessible() const;         // the host may read and write its memory
     void synchronize() const;             // waits for all work

@@ -78,8 +78,9 @@ private:
     const BoundAttributes* attributes_;
 };
 
-// Names of all registered functions, sorted.
+// Names of all registered functions, sorted; and what a plugin says of one (PluginError if none).
 std::vector<std::string> function_names();
+const catena_function& function_descriptor(std::string_view name);
 
 // What is known of one kernel: for listings and for choosing.
 struct KernelInfo {

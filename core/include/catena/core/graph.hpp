@@ -46,6 +46,8 @@ public:
     }
     bool has_users() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
     int rank() const noexcept;
+    // Keeps next, and with it its data, as the gradient's variable.
+    void set_grad_node(Ref<VariableNode> next);
 
     Array data;
     Array grad;

@@ -79,6 +79,9 @@ private:
     Ref<VariableNode> node_;
 };
 
+// A leaf that takes no gradient: minibatches, labels, constants.
+Variable as_variable(Array data);
+
 std::string to_string(const Variable& variable);
 
 }  // namespace catena

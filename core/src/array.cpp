@@ -1,0 +1,309 @@
+// Arrays: memory, views, copies between host and devices.
+#include "array_ops.hpp"
+
+#include <catena/core/error.hpp>
+#include <catena/core/pool.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace catena {
+
+Ref<ArrayBody> new_body(DeviceState& device) {
+    auto* body = new (pool_allocate(sizeof(ArrayBody))) ArrayBody;
+    body->device = &device;
+    body->meta.struct_size = sizeof(catena_meta);
+    body->meta.device_type = device.table.dlpack_type;
+    catena_tensor& t = body->tensor;
+    t.struct_size = sizeof(catena_tensor);
+    t.flags = CATENA_TENSOR_CONTIGUOUS;
+    t.dl.data = nullptr;
+    t.dl.device_type = device.table.dlpack_type;
+    t.dl.device_id = device.ordinal;
+    t.dl.shape = body->meta.shape;
+    t.dl.strides = body->strides;
+    t.dl.byte_offset = 0;
+    t.align_log2 = 6;
+    t.reserved = 0;
+    t.host_ref = nullptr;
+    return Ref<ArrayBody>::adopt(body);
+}
+
+void shape_known(ArrayBody& body) {
+    std::int64_t size = 1;
+    for (int i = body.meta.ndim - 1; i >= 0; --i) {
+        body.strides[i] = size;
+        size *= body.meta.shape[i];
+    }
+    body.tensor.dl.ndim = body.meta.ndim;
+    body.tensor.dl.dtype = body.meta.dtype;
+    body.tensor.nbytes = static_cast<std::uint64_t>(size) * (body.meta.dtype.bits / 8u);
+}
+
+void allocate(ArrayBody& body) {
+    body.block = body.device->allocator.allocate(body.tensor.nbytes, body.capacity);
+    body.tensor.dl.data = body.block;
+}
+
+void alias(ArrayBody& view, const Ref<ArrayBody>& source) {
+    view.tensor.dl.data = source->tensor.dl.data;
+    ArrayBody* owner = source->base ? source->base : source.get();
+    owner->retain();
+    view.base = owner;
+}
+
+void ArrayBody::destroy() noexcept {
+    if (block) device->allocator.free(block, capacity);
+    if (base) base->release();
+    this->~ArrayBody();
+    pool_free(this, sizeof(ArrayBody));
+}
+
+Array shell_of(Array array) {
+    ArrayBody& body = *array.body();
+    if (body.unique()) {
+        if (body.block) body.device->allocator.free(body.block, body.capacity);
+        if (body.base) body.base->release();
+        body.block = nullptr;
+        body.base = nullptr;
+        body.tensor.dl.data = nullptr;
+        return array;
+    }
+    Ref<ArrayBody> shell = new_body(*body.device);
+    std::memcpy(&shell->meta, &body.meta, sizeof(catena_meta));
+    shape_known(*shell);
+    return Array(std::move(shell));
+}
+
+namespace {
+
+Ref<ArrayBody> make(const Shape& shape, Dtype dtype, DeviceState& device) {
+    Ref<ArrayBody> body = new_body(device);
+    body->meta.dtype = to_abi(dtype);
+    body->meta.ndim = shape.ndim();
+    std::uint64_t bytes = static_cast<std::uint64_t>(item_size(dtype));
+    for (int i = 0; i < shape.ndim(); ++i) {
+        body->meta.shape[i] = shape[i];
+        if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(shape[i]), &bytes) ||
+            bytes > (std::uint64_t{1} << 62)) {
+            throw MemoryError(fmt::format("[array] shape {}: more bytes than any memory has",
+                                          to_string(shape)));
+        }
+    }
+    shape_known(*body);
+    return body;
+}
+
+DeviceState& or_current(Device device) { return *(device ? device : Device::current()).state(); }
+
+const ArrayBody& need(const Array& array) {
+    if (!array) throw InvalidError("[array] expected an array, got an empty handle");
+    return *array.body();
+}
+
+}  // namespace
+
+Array Array::empty(const Shape& shape, Dtype dtype, Device device) {
+    Ref<ArrayBody> body = make(shape, dtype, or_current(device));
+    allocate(*body);
+    return Array(std::move(body));
+}
+
+Array Array::full(const Shape& shape, double value, Dtype dtype, Device device) {
+    Array array = empty(shape, dtype, device);
+    array.fill(value);
+    return array;
+}
+
+Array Array::from_host(const void* data, std::int64_t count, Dtype dtype, const Shape& shape,
+                       const std::int64_t* strides, Device device) {
+    if (count != shape.size()) {
+        throw ShapeError(fmt::format("[array] values: expected {} for shape {}, got {}",
+                                     shape.size(), catena::to_string(shape), count));
+    }
+    Array array = empty(shape, dtype, device);
+    DeviceState& state = *array.body_->device;
+    const auto item = static_cast<std::size_t>(item_size(dtype));
+    std::vector<char> dense;
+    if (strides && count) {  // gather row by row into dense order
+        dense.resize(static_cast<std::size_t>(count) * item);
+        std::int64_t index[CATENA_MAX_NDIM] = {};
+        const auto* source = static_cast<const char*>(data);
+        for (std::int64_t i = 0; i < count; ++i) {
+            std::int64_t offset = 0;
+            for (int d = 0; d < shape.ndim(); ++d) offset += index[d] * strides[d];
+            std::memcpy(dense.data() + static_cast<std::size_t>(i) * item,
+                        source + offset * static_cast<std::int64_t>(item), item);
+            for (int d = shape.ndim() - 1; d >= 0 && ++index[d] == shape[d]; --d) index[d] = 0;
+        }
+        data = dense.data();
+    }
+    const auto bytes = static_cast<std::uint64_t>(count) * item;
+    if (state.host_accessible() && bytes) std::memcpy(memory_of(*array.body_), data, bytes);
+    else state.copy(memory_of(*array.body_), data, bytes, CATENA_COPY_HOST_TO_DEVICE);
+    return array;
+}
+
+Shape Array::shape() const {
+    const ArrayBody& body = need(*this);
+    return Shape(std::span(body.meta.shape, static_cast<std::size_t>(body.meta.ndim)));
+}
+int Array::ndim() const { return need(*this).meta.ndim; }
+std::int64_t Array::nbytes() const { return static_cast<std::int64_t>(need(*this).tensor.nbytes); }
+std::int64_t Array::size() const { return nbytes() / (body_->meta.dtype.bits / 8); }
+Device Array::device() const { return Device(need(*this).device); }
+Dtype Array::dtype() const {
+    Dtype dtype{};
+    from_abi(need(*this).meta.dtype, dtype);
+    return dtype;
+}
+
+Array Array::reshape(std::initializer_list<std::int64_t> extents) const {
+    std::array<std::int64_t, CATENA_MAX_NDIM> known{};
+    std::int64_t rest = size();
+    int free_axis = -1;
+    int i = 0;
+    for (std::int64_t extent : extents) {
+        if (i == CATENA_MAX_NDIM) throw ShapeError("[reshape] rank: expected at most 16");
+        if (extent == -1 && free_axis < 0) free_axis = i;
+        else if (extent > 0) rest /= extent;
+        known[static_cast<std::size_t>(i++)] = extent;
+    }
+    if (free_axis >= 0) known[static_cast<std::size_t>(free_axis)] = rest;
+    return reshape(Shape(std::span(known.data(), extents.size())));
+}
+
+Array Array::reshape(const Shape& target) const {
+    const ArrayBody& body = need(*this);
+    if (target.size() != size()) {
+        throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got {}", size(),
+                                     catena::to_string(shape()), catena::to_string(target)));
+    }
+    Ref<ArrayBody> view = make(target, dtype(), *body.device);
+    alias(*view, body_);
+    return Array(std::move(view));
+}
+
+Array Array::copy() const {
+    Array target = empty_like(need(*this));
+    target.copy_from(*this);
+    return target;
+}
+
+Array Array::to(Device device) const {
+    if (need(*this).device == device.state()) return *this;
+    Array target = empty(shape(), dtype(), device);
+    target.copy_from(*this);
+    return target;
+}
+
+Array Array::astype(Dtype target) const {
+    const ArrayBody& body = need(*this);
+    if (target == dtype()) return *this;
+    Array converted = empty(shape(), target, Device(body.device));
+    if (body.device->host_accessible()) {
+        convert(dtype(), memory_of(body), target, memory_of(*converted.body_), size());
+        return converted;
+    }
+    std::vector<char> host(static_cast<std::size_t>(converted.nbytes()));
+    to_host(target, host.data());
+    body.device->copy(memory_of(*converted.body_), host.data(), host.size(),
+                      CATENA_COPY_HOST_TO_DEVICE);
+    return converted;
+}
+
+void Array::copy_from(const Array& source) const {
+    const ArrayBody& to = need(*this);
+    const ArrayBody& from = need(source);
+    if (!(shape() == source.shape()) || dtype() != source.dtype()) {
+        throw ShapeError(fmt::format("[copy] source: expected {} {}, got {} {}",
+                                     catena::to_string(shape()), name(dtype()),
+                                     catena::to_string(source.shape()), name(source.dtype())));
+    }
+    const std::uint64_t bytes = to.tensor.nbytes;
+    DeviceState& a = *to.device;
+    DeviceState& b = *from.device;
+    if (a.host_accessible() && b.host_accessible()) {
+        if (bytes) std::memmove(memory_of(to), memory_of(from), bytes);
+    } else if (&a == &b) {
+        a.copy(memory_of(to), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_DEVICE);
+    } else if (b.host_accessible()) {
+        a.copy(memory_of(to), memory_of(from), bytes, CATENA_COPY_HOST_TO_DEVICE);
+    } else if (a.host_accessible()) {
+        b.copy(memory_of(to), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_HOST);
+    } else {  // two devices that know nothing of each other
+        std::vector<char> host(bytes);
+        b.copy(host.data(), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_HOST);
+        a.copy(memory_of(to), host.data(), bytes, CATENA_COPY_HOST_TO_DEVICE);
+    }
+}
+
+void Array::fill(double value) const {
+    const ArrayBody& body = need(*this);
+    const std::int64_t n = size();
+    if (n == 0) return;
+    const std::size_t item = body.meta.dtype.bits / 8u;
+    std::vector<char> staging;
+    char* target = static_cast<char*>(memory_of(body));
+    if (!body.device->host_accessible()) {
+        staging.resize(body.tensor.nbytes);
+        target = staging.data();
+    }
+    convert(Dtype::float64, &value, dtype(), target, 1);
+    for (std::size_t done = item; done < body.tensor.nbytes; done *= 2) {  // double what is there
+        std::memcpy(target + done, target, std::min<std::size_t>(done, body.tensor.nbytes - done));
+    }
+    if (!staging.empty()) {
+        body.device->copy(memory_of(body), target, body.tensor.nbytes, CATENA_COPY_HOST_TO_DEVICE);
+    }
+}
+
+void* Array::host_data(Dtype wanted) const {
+    const ArrayBody& body = need(*this);
+    if (!body.device->host_accessible()) {
+        throw DeviceError(fmt::format("[array] host(): expected a device that the host can reach, "
+                                      "got {}; copy it with to()", body.device->name));
+    }
+    if (wanted != dtype()) {
+        throw DtypeError(fmt::format("[array] host(): expected {}, got {}", name(wanted),
+                                     name(dtype())));
+    }
+    return memory_of(body);
+}
+
+void Array::require_item() const {
+    if (size() != 1) {
+        throw ShapeError(fmt::format("[array] item(): expected one element, got shape {}",
+                                     catena::to_string(shape())));
+    }
+}
+
+void Array::to_host(Dtype wanted, void* target) const {
+    const ArrayBody& body = need(*this);
+    if (body.device->host_accessible()) {
+        return convert(dtype(), memory_of(body), wanted, target, size());
+    }
+    std::vector<char> staging(body.tensor.nbytes);
+    body.device->copy(staging.data(), memory_of(body), body.tensor.nbytes,
+                      CATENA_COPY_DEVICE_TO_HOST);
+    body.device->synchronize();
+    convert(dtype(), staging.data(), wanted, target, size());
+}
+
+std::string to_string(const Array& array) {
+    if (!array) return "array(none)";
+    constexpr std::size_t most = 1000;
+    const std::vector<double> values = array.to_vector<double>();
+    std::string text;
+    for (std::size_t i = 0; i < std::min(values.size(), most); ++i) {
+        text += fmt::format("{}{:.6g}", i ? ", " : "", values[i]);
+    }
+    if (values.size() > most) text += ", ...";
+    return fmt::format("array([{}], shape={}, {}, {})", text, to_string(array.shape()),
+                       name(array.dtype()), array.device().name());
+}
+
+}  // namespace catena

@@ -1,0 +1,314 @@
+// Backward of a call: its kernel, or its gradient as a composition of functions.
+#include "call_node.hpp"
+
+#include "array_ops.hpp"
+#include "context.hpp"
+
+#include <catena/core/config.hpp>
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace catena {
+namespace {
+
+bool retains(std::uint64_t set, std::uint32_t i, std::uint32_t variadic_from) {
+    if (i >= variadic_from || i >= 63) return set & CATENA_RETAIN_REST;
+    return set >> i & 1;
+}
+
+catena_var* handle(const Variable& variable) {
+    return variable ? reinterpret_cast<catena_var*>(&variable.node()) : nullptr;
+}
+
+}  // namespace
+
+CallNode::CallNode(FunctionEntry& function, const BoundAttributes& attributes)
+    : function_(function), attributes_(&attributes) {}
+
+void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
+                      std::span<const Variable* const> inputs, ForwardResult forward,
+                      CallResult& result) {
+    const Ref<FunctionNode> owner(new CallNode(f, attributes));
+    auto& node = static_cast<CallNode&>(*owner);
+    node.device_ = forward.device;
+    node.paired_ = forward.paired;
+    node.key_ = forward.key;
+    node.flags_ = call_flags();
+    const catena_function& d = f.descriptor;
+    const std::uint64_t retain_x = d.retain_x | (node.paired_ ? node.paired_->retain_x : 0);
+    const std::uint64_t retain_y = d.retain_y | (node.paired_ ? node.paired_->retain_y : 0);
+    const std::uint32_t variadic_from = f.variadic ? d.n_inputs - 1 : 63;
+    const std::size_t n_x = std::max<std::size_t>(inputs.size(), d.n_inputs);
+    node.x_.resize(n_x);
+    for (std::uint32_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i] && *inputs[i] && retains(retain_x, i, variadic_from)) {
+            node.x_[i] = inputs[i]->data();
+        }
+    }
+    node.y_.resize(d.n_outputs);
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
+        if (retain_y >> i & 1) node.y_[i] = forward.y[i];
+    }
+    node.saved_ = std::move(forward.saved);
+    node.connect(inputs, std::span(result.y.data(), result.y.size()));
+    while (node.inputs_.size() < n_x) node.inputs_.push_back({});
+}
+
+void CallNode::check_not_unchained() const {
+    if (inputs_.empty() && !x_.empty()) {
+        throw GraphError(fmt::format("[{}] backward: the graph was unchained here", label()));
+    }
+}
+
+CallNode::Words CallNode::targets() const {
+    Words words((inputs_.size() + 63) / 64, 0);
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+        const auto port = function_.port(static_cast<std::uint32_t>(i));
+        const bool differentiable = !(function_.descriptor.inputs[port]->flags &
+                                      CATENA_PORT_NON_DIFFERENTIABLE);
+        if (differentiable && wants(i)) words[i / 64] |= std::uint64_t{1} << (i % 64);
+    }
+    return words;
+}
+
+// False if there is no kernel for it.
+bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
+    const std::size_t n_x = inputs_.size();
+    const std::size_t n_y = y_.size();
+    SmallVector<const catena_tensor*, 6> x(n_x, nullptr);
+    SmallVector<catena_tensor*, 3> y(n_y, nullptr);
+    SmallVector<const catena_tensor*, 3> gy_tensors(n_y, nullptr);
+    SmallVector<catena_tensor*, 3> saved;
+    for (std::size_t i = 0; i < n_x; ++i) {
+        if (x_[i]) x[i] = &x_[i].body()->tensor;
+    }
+    for (std::size_t i = 0; i < n_y; ++i) {
+        if (y_[i]) y[i] = &y_[i].body()->tensor;
+        if (gy[i]) gy_tensors[i] = &gy[i].body()->tensor;
+    }
+    for (const Array& array : saved_) saved.push_back(&array.body()->tensor);
+
+    catena_call call{};
+    call.struct_size = sizeof(catena_call);
+    call.flags = flags_ | call_flags();
+    call.phase = CATENA_PHASE_BACKWARD;
+    call.n_saved = static_cast<std::uint32_t>(saved.size());
+    call.function = &function_.descriptor;
+    call.attrs = attributes_->values();
+    call.n_x = static_cast<std::uint32_t>(n_x);
+    call.n_y = static_cast<std::uint32_t>(n_y);
+    call.x = x.data();
+    call.y = y.data();
+    call.gy = gy_tensors.data();
+    call.saved = saved.data();
+    call.targets = targets.data();
+    call.stream = device_->stream;
+
+    // Where each gradient goes: straight into what is there, or into new memory.
+    SmallVector<Array, 4> gx(n_x);
+    SmallVector<catena_tensor*, 6> gx_tensors(n_x, nullptr);
+    SmallVector<std::uint8_t, 6> req(n_x, CATENA_REQ_NONE);
+    const auto place = [&](bool adds) {
+        for (std::size_t i = 0; i < n_x; ++i) {
+            if (!(targets[i / 64] >> (i % 64) & 1)) continue;
+            VariableNode& input = *inputs_[i];
+            const Array& there = input.creator ? input.pending : input.grad;
+            bool first = true;
+            for (std::size_t j = 0; j < i; ++j) first = first && !(inputs_[j] == inputs_[i]);
+            if (adds && first && there && (!input.creator || exclusive(*there.body()))) {
+                gx[i] = there;
+                req[i] = CATENA_REQ_ADD;
+            } else {
+                gx[i] = empty_like(*input.data.body());
+                req[i] = CATENA_REQ_WRITE;
+            }
+            gx_tensors[i] = &gx[i].body()->tensor;
+        }
+        call.gx = gx_tensors.data();
+        call.req = req.data();
+    };
+
+    catena_ctx ctx;
+    ctx.device = device_;
+    const auto attempt = [&](const catena_kernel& kernel) {
+        place(kernel.flags & CATENA_KERNEL_ADDS);
+        if (kernel.supports && !kernel.supports(&ctx, &call)) return false;
+        catena_plan plan{sizeof(catena_plan), 0, 0, nullptr};
+        if (kernel.plan) {
+            const catena_status status = kernel.plan(&ctx, &call, &plan);
+            if (status == CATENA_E_UNSUPPORTED) {
+                ctx.status = CATENA_OK;
+                ctx.error.clear();
+                return false;
+            }
+            if (status != CATENA_OK) throw_failure(ctx, status, std::string(label()) + " backward");
+        }
+        const Scratch scratch(*device_, plan.scratch_bytes);
+        call.scratch = scratch.get();
+        call.scratch_bytes = plan.scratch_bytes;
+        const catena_status status = kernel.run(&ctx, &call);
+        if (status != CATENA_OK) throw_failure(ctx, status, std::string(label()) + " backward");
+        for (std::size_t i = 0; i < n_x; ++i) {
+            if (req[i] == CATENA_REQ_WRITE) accumulate(*inputs_[i], std::move(gx[i]));
+        }
+        return true;
+    };
+
+    if (paired_ && attempt(*paired_)) return true;
+    const bool deterministic = call.flags & CATENA_CALL_DETERMINISTIC;
+    const std::uint64_t key =
+        (key_ & ~(std::uint64_t{1} << 16)) | static_cast<std::uint64_t>(deterministic) << 16;
+    for (const catena_kernel* kernel : function_.select(key, *device_).backward) {
+        if (attempt(*kernel)) return true;
+    }
+    return false;
+}
+
+void CallNode::backward(std::span<const Array> gy) {
+    check_not_unchained();
+    const Words wanted = targets();
+    if (run_kernel(gy, wanted)) return;
+    const no_backprop_mode scope;
+    SmallVector<Variable, 2> variables;
+    for (const Array& array : gy) variables.push_back(array ? as_variable(array) : Variable());
+    SmallVector<Variable, 4> gx =
+        compose(std::span(variables.data(), variables.size()), wanted, false);
+    variables.clear();
+    for (std::size_t i = 0; i < gx.size(); ++i) {
+        if (!gx[i]) continue;
+        Array gradient = gx[i].data();
+        gx[i] = Variable();
+        accumulate(*inputs_[i], std::move(gradient));
+    }
+}
+
+void CallNode::backward(std::span<const Variable> gy) {
+    check_not_unchained();
+    const force_backprop_mode scope;
+    const SmallVector<Variable, 4> gx = compose(gy, targets(), true);
+    for (std::size_t i = 0; i < gx.size(); ++i) {
+        if (gx[i]) accumulate(*inputs_[i], gx[i]);
+    }
+}
+
+Variable CallNode::retained_input(std::size_t i, bool record) {
+    if (!x_[i]) return {};
+    if (!record) return as_variable(x_[i]);
+    VariableNode& node = *inputs_[i];
+    if (!has_memory(*node.data.body())) node.data = x_[i];
+    if (node.data.body() != x_[i].body()) {
+        throw GraphError(fmt::format("[{}] backward: the data of {} was replaced after the call",
+                                     label(), function_.input_name(static_cast<std::uint32_t>(i))));
+    }
+    return Variable(inputs_[i]);
+}
+
+Variable CallNode::retained_output(std::size_t i, bool record) {
+    if (!y_[i]) return {};
+    if (!record) return as_variable(y_[i]);
+    if (VariableNode* node = outputs_[i]) {
+        if (!has_memory(*node->data.body())) node->data = y_[i];
+        return Variable(Ref<VariableNode>(node));
+    }
+    // The user let it go: a new node takes its place in the graph.
+    Ref<VariableNode> node(new VariableNode(y_[i]));
+    node->requires_grad = !(function_.descriptor.outputs[i]->flags & CATENA_PORT_NON_DIFFERENTIABLE);
+    node->creator = Ref<FunctionNode>(this);
+    node->output_index = static_cast<std::int32_t>(i);
+    outputs_[i] = node.get();
+    return Variable(std::move(node));
+}
+
+SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const Words& wanted,
+                                           bool record) {
+    const catena_function& d = function_.descriptor;
+    const std::size_t n_x = inputs_.size();
+    SmallVector<Variable, 4> gx(n_x);
+    SmallVector<Variable, 4> x(n_x);
+    SmallVector<Variable, 2> y(y_.size());
+    for (std::size_t i = 0; i < n_x; ++i) x[i] = retained_input(i, record);
+    for (std::size_t i = 0; i < y_.size(); ++i) y[i] = retained_output(i, record);
+    if (d.grad_function) {
+        FunctionEntry& gradient = Registry::get().require(d.grad_function);
+        SmallVector<const Variable*, 6> inputs;
+        for (std::uint32_t i = 0; i < n_x; ++i) {
+            if (x_[i] && (d.retain_x >> i & 1)) inputs.push_back(&x[i]);
+        }
+        for (std::uint32_t i = 0; i < y.size(); ++i) {
+            if (d.retain_y >> i & 1) inputs.push_back(&y[i]);
+        }
+        for (const Variable& g : gy) inputs.push_back(&g);
+        CallResult result;
+        call_function(gradient, *attributes_, std::span(inputs.data(), inputs.size()), result);
+        std::size_t output = 0;
+        for (std::uint32_t i = 0; i < n_x; ++i) {
+            if (d.inputs[function_.port(i)]->flags & CATENA_PORT_NON_DIFFERENTIABLE) continue;
+            if (output >= result.y.size()) break;
+            if (wanted[i / 64] >> (i % 64) & 1) gx[i] = result.y[output];
+            ++output;
+        }
+        return gx;
+    }
+    if (!d.gradient) {
+        throw NotDifferentiableError(
+            record ? fmt::format("[{}] backward: it has no gradient of higher order: neither "
+                                 "gradient() nor grad_function", d.name)
+                   : fmt::format("[{}] backward: no kernel for it on {} and no gradient()", d.name,
+                                 device_->name));
+    }
+    SmallVector<catena_var*, 6> x_vars;
+    SmallVector<catena_var*, 3> y_vars;
+    SmallVector<catena_var*, 3> gy_vars;
+    SmallVector<catena_var*, 6> gx_vars(n_x, nullptr);
+    for (const Variable& v : x) x_vars.push_back(handle(v));
+    for (const Variable& v : y) y_vars.push_back(handle(v));
+    for (const Variable& v : gy) gy_vars.push_back(handle(v));
+    std::vector<Variable> made;
+    catena_ctx ctx;
+    ctx.device = device_;
+    ctx.variables = &made;
+    SmallVector<const catena_meta*, 6> x_metas;
+    for (const auto& input : inputs_) x_metas.push_back(input ? &input->data.body()->meta : nullptr);
+    const catena_gradient_call call{.struct_size = sizeof(catena_gradient_call),
+                                    .flags = flags_,
+                                    .function = &d,
+                                    .attrs = attributes_->values(),
+                                    .n_x = static_cast<std::uint32_t>(n_x),
+                                    .n_y = static_cast<std::uint32_t>(y.size()),
+                                    .x = x_vars.data(),
+                                    .y = y_vars.data(),
+                                    .gy = gy_vars.data(),
+                                    .gx = gx_vars.data(),
+                                    .targets = wanted.data(),
+                                    .x_meta = x_metas.data()};
+    const catena_status status = d.gradient(&ctx, &call);
+    if (status != CATENA_OK) throw_failure(ctx, status, std::string(d.name) + " gradient");
+    for (std::size_t i = 0; i < n_x; ++i) {
+        if (!gx_vars[i] || !(wanted[i / 64] >> (i % 64) & 1)) continue;
+        Ref<VariableNode> node(reinterpret_cast<VariableNode*>(gx_vars[i]));
+        const catena_meta& want = inputs_[i]->data.body()->meta;
+        const catena_meta& got = node->data.body()->meta;
+        if (!same(want.dtype, got.dtype) || want.ndim != got.ndim ||
+            !std::equal(want.shape, want.shape + want.ndim, got.shape)) {
+            throw ShapeError(fmt::format(
+                "[{}] gradient of {}: expected {} {}, got {} {}", d.name,
+                function_.input_name(static_cast<std::uint32_t>(i)),
+                shape_to_string(want.shape, want.ndim), name(want.dtype),
+                shape_to_string(got.shape, got.ndim), name(got.dtype)));
+        }
+        gx[i] = Variable(std::move(node));
+    }
+    return gx;
+}
+
+void CallNode::unchain() {
+    FunctionNode::unchain();
+    for (Array& array : x_) array = Array();
+    for (Array& array : y_) array = Array();
+    saved_.clear();
+}
+
+}  // namespace catena

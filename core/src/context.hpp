@@ -1,0 +1,26 @@
+// catena_ctx: one call into a plugin, its device and what went wrong.
+#pragma once
+
+#include <catena/abi/host.h>
+#include <catena/core/variable.hpp>
+
+#include <string>
+#include <vector>
+
+struct catena_ctx {
+    catena::DeviceState* device = nullptr;
+    catena_status status = CATENA_OK;
+    std::string error;                       // the first failure's text
+    std::vector<catena::Variable>* variables = nullptr;  // made during a gradient callback
+};
+
+namespace catena {
+
+// The table that every plugin gets.
+const catena_host& host_table() noexcept;
+
+// Throws the exception of status with the plugin's text, "[where] " put before it if it is not there.
+[[noreturn]] void throw_failure(const catena_ctx& ctx, catena_status status,
+                                const std::string& where, const std::string& hint = {});
+
+}  // namespace catena

@@ -1,0 +1,179 @@
+// Devices by name, and the thread's current one.
+#include "context.hpp"
+#include "registry.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+
+namespace catena {
+namespace {
+
+thread_local DeviceState* current = nullptr;
+
+// Every ordinal draws its own numbers; ordinal 0 draws the same on every backend.
+std::uint64_t mix(std::uint64_t seed, int ordinal) {
+    return seed ^ static_cast<std::uint64_t>(ordinal) * 0x9e3779b97f4a7c15u;
+}
+
+}  // namespace
+
+DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int device_index)
+    : backend(backend_entry),
+      table(*backend_entry.table),
+      ordinal(device_ordinal),
+      index(device_index),
+      name(fmt::format("{}:{}", table.name, ordinal)) {
+    catena_ctx ctx;
+    const catena_status status = table.open(&ctx, ordinal, &dev);
+    if (status != CATENA_OK) throw_failure(ctx, status, name, "the device could not be opened");
+    if (table.get_extension) {
+        threads = static_cast<const catena_threads*>(table.get_extension(dev, CATENA_THREADS_1));
+    }
+}
+
+void DeviceState::copy(void* target, const void* source, std::uint64_t bytes, int direction) {
+    if (bytes == 0) return;
+    catena_ctx ctx;
+    ctx.device = this;
+    const catena_status status = table.copy(&ctx, dev, stream, target, source, bytes, direction);
+    if (status != CATENA_OK) throw_failure(ctx, status, name);
+}
+
+void DeviceState::synchronize() {
+    catena_ctx ctx;
+    ctx.device = this;
+    const catena_status status = table.sync(&ctx, dev);
+    if (status != CATENA_OK) throw_failure(ctx, status, name);
+}
+
+int Registry::count(const BackendEntry& backend) {
+    catena_ctx ctx;
+    int32_t n = 0;
+    return backend.table->count(&ctx, &n) == CATENA_OK ? n : 0;
+}
+
+DeviceState& Registry::open(BackendEntry& backend, int ordinal) {
+    const auto slot = static_cast<std::size_t>(ordinal);
+    if (backend.devices.size() <= slot) backend.devices.resize(slot + 1);
+    if (!backend.devices[slot]) {
+        auto state = std::make_unique<DeviceState>(backend, ordinal,
+                                                   static_cast<int>(opened_.size()));
+        state->random_seed = mix(seed_, ordinal);
+        opened_.push_back(state.get());
+        backend.devices[slot] = std::move(state);
+    }
+    return *backend.devices[slot];
+}
+
+DeviceState& Registry::device(std::string_view name) {
+    load_default_plugins();
+    const std::lock_guard lock(mutex_);
+    const std::size_t colon = name.find(':');
+    const std::string_view kind = name.substr(0, colon);
+    int ordinal = 0;
+    if (colon != std::string_view::npos) {
+        const std::string_view digits = name.substr(colon + 1);
+        const auto [end, error] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
+        if (error != std::errc() || end != digits.data() + digits.size() || ordinal < 0) {
+            throw DeviceError(fmt::format("[device] name: expected NAME:ORDINAL, got '{}'", name));
+        }
+    }
+    for (const auto& backend : backends_) {
+        if (backend->table->name != kind) continue;
+        const int n = count(*backend);
+        if (ordinal < n) return open(*backend, ordinal);
+        throw DeviceError(fmt::format("[device] {}: expected an ordinal below {}, got {}", kind, n,
+                                      ordinal));
+    }
+    throw DeviceError(missing(fmt::format("no plugin has a backend for the device {}; there is: {}",
+                                          name, fmt::join(devices(), " "))));
+}
+
+DeviceState& Registry::default_device() {
+    if (DeviceState* known = default_device_.load(std::memory_order_acquire)) return *known;
+    load_default_plugins();
+    const std::lock_guard lock(mutex_);
+    for (const bool host_memory : {true, false}) {
+        for (const auto& backend : backends_) {
+            const bool has = backend->table->flags & CATENA_BACKEND_HOST_MEMORY;
+            if (has != host_memory || count(*backend) < 1) continue;
+            DeviceState& state = open(*backend, 0);
+            default_device_.store(&state, std::memory_order_release);
+            return state;
+        }
+    }
+    throw DeviceError(missing("no plugin has a backend with a device"));
+}
+
+std::vector<std::string> Registry::devices() {
+    load_default_plugins();
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> names;
+    for (const auto& backend : backends_) {
+        for (int i = 0, n = count(*backend); i < n; ++i) {
+            names.push_back(fmt::format("{}:{}", backend->table->name, i));
+        }
+    }
+    return names;
+}
+
+std::vector<DeviceState*> Registry::opened() {
+    const std::lock_guard lock(mutex_);
+    return opened_;
+}
+
+Device Device::get(std::string_view name) { return Device(&Registry::get().device(name)); }
+
+Device Device::current() {
+    return Device(catena::current ? catena::current : &Registry::get().default_device());
+}
+
+std::vector<std::string> Device::list() { return Registry::get().devices(); }
+
+const std::string& Device::name() const { return state_->name; }
+
+std::string_view Device::backend() const { return state_->table.name; }
+int Device::ordinal() const { return state_->ordinal; }
+bool Device::host_accessible() const { return state_->host_accessible(); }
+void Device::synchronize() const { state_->synchronize(); }
+MemoryStats Device::memory() const { return state_->allocator.stats(); }
+void Device::release_cached() const { state_->allocator.release_cached(); }
+
+int Device::threads() const {
+    return state_->threads ? state_->threads->count(state_->dev) : 1;
+}
+
+void Device::set_threads(int n) const {
+    if (state_->threads) state_->threads->set_count(state_->dev, n);
+}
+
+using_device::using_device(Device device) : before_(catena::current) {
+    catena::current = device.state();
+}
+using_device::~using_device() { catena::current = before_.state(); }
+
+void seed(std::uint64_t value) {
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    registry.seed_ = value;
+    for (DeviceState* device : registry.opened()) {
+        device->random_seed = mix(value, device->ordinal);
+        device->random_offset = 0;
+    }
+}
+
+RandomState random_state(Device device) {
+    return {device.state()->random_seed, device.state()->random_offset};
+}
+
+void set_random_state(Device device, RandomState state) {
+    device.state()->random_seed = state.seed;
+    device.state()->random_offset = state.offset;
+}
+
+}  // namespace catena

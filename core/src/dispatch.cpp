@@ -1,0 +1,339 @@
+// The hot path of every call.
+#include "dispatch.hpp"
+
+#include "array_ops.hpp"
+#include "call_node.hpp"
+#include "context.hpp"
+
+#include <catena/core/config.hpp>
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace catena {
+
+std::string describe_inputs(const FunctionEntry& f, std::span<ArrayBody* const> x) {
+    std::string text;
+    for (std::uint32_t i = 0; i < x.size(); ++i) {
+        if (!x[i]) continue;
+        text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", f.input_name(i),
+                            shape_to_string(x[i]->meta.shape, x[i]->meta.ndim),
+                            name(x[i]->meta.dtype));
+    }
+    return text.empty() ? "no inputs" : text;
+}
+
+std::uint32_t call_flags() noexcept {
+    const Config& now = config();
+    std::uint32_t flags = 0;
+    if (now.train) flags |= CATENA_CALL_TRAIN;
+    if (now.deterministic) flags |= CATENA_CALL_DETERMINISTIC;
+    return flags;
+}
+
+namespace {
+
+[[noreturn]] void throw_arity(const FunctionEntry& f, std::size_t got) {
+    const std::string most = f.variadic ? "or more" : fmt::format("to {}", f.descriptor.n_inputs);
+    throw InvalidError(fmt::format("[{}] inputs: expected {}{}, got {}", f.descriptor.name,
+                                   f.min_inputs,
+                                   !f.variadic && f.min_inputs == f.descriptor.n_inputs
+                                       ? ""
+                                       : " " + most,
+                                   got));
+}
+
+void check_present(const FunctionEntry& f, std::span<ArrayBody* const> x) {
+    for (std::uint32_t i = 0; i < x.size(); ++i) {
+        if (!x[i] && !(f.descriptor.inputs[f.port(i)]->flags & CATENA_PORT_OPTIONAL)) {
+            throw InvalidError(fmt::format("[{}] {}: expected an array, got none",
+                                           f.descriptor.name, f.input_name(i)));
+        }
+    }
+}
+
+DeviceState& common_device(const FunctionEntry& f, std::span<ArrayBody* const> x) {
+    DeviceState* device = nullptr;
+    std::uint32_t first = 0;
+    for (std::uint32_t i = 0; i < x.size(); ++i) {
+        if (!x[i]) continue;
+        if (!device) {
+            device = x[i]->device;
+            first = i;
+        } else if (x[i]->device != device) {
+            throw DeviceError(fmt::format("[{}] {}: expected {} as {}, got {}", f.descriptor.name,
+                                          f.input_name(i), device->name, f.input_name(first),
+                                          x[i]->device->name));
+        }
+    }
+    return device ? *device : *Device::current().state();
+}
+
+// Collects the dtype of each type_var; the same one must not have two.
+class TypeKey {
+public:
+    explicit TypeKey(const FunctionEntry& f) : f_(f) {}
+
+    void add(int type, const catena_meta& meta, std::uint32_t i, bool input) {
+        const int dtype = dtype_index(meta.dtype);
+        const auto shift = static_cast<unsigned>(4 * type);
+        if (seen_ >> type & 1) {
+            if (static_cast<int>(bits_ >> shift & 15) != dtype) mismatch(type, meta, i, input);
+            return;
+        }
+        if (dtype < 0) {
+            throw DtypeError(fmt::format("[{}] {}: expected a dtype of catena, got {}",
+                                         f_.descriptor.name, f_.input_name(i), name(meta.dtype)));
+        }
+        seen_ |= 1u << type;
+        bits_ |= static_cast<std::uint64_t>(dtype) << shift;
+    }
+    std::uint64_t bits() const noexcept { return bits_; }
+
+private:
+    [[noreturn]] void mismatch(int type, const catena_meta& meta, std::uint32_t i, bool input) {
+        std::uint32_t first = 0;
+        while (f_.input_type[f_.port(first)] != type) ++first;
+        throw DtypeError(fmt::format(
+            "[{}] {}: expected {} as {}, got {}", f_.descriptor.name,
+            input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name),
+            name(static_cast<Dtype>(bits_ >> (4 * type) & 15)), f_.input_name(first),
+            name(meta.dtype)));
+    }
+
+    const FunctionEntry& f_;
+    unsigned seen_ = 0;
+    std::uint64_t bits_ = 0;
+};
+
+[[noreturn]] void throw_no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
+                                  const DeviceState& device, std::string_view why) {
+    std::string have;
+    for (const KernelInfo& k : kernels_of(f.descriptor.name)) {
+        if (k.phase != CATENA_PHASE_FORWARD) continue;
+        std::string rows;
+        for (const auto& row : k.dtypes) {
+            rows += fmt::format("{}{}", rows.empty() ? "" : " | ", fmt::join(row, ","));
+        }
+        const std::string line =
+            fmt::format("{}{} {}: {}", k.device, k.isa.empty() ? "" : "/" + k.isa, k.plugin, rows);
+        have += "\n  " + line;
+    }
+    throw UnsupportedError(fmt::format("[{}] kernel: expected one for {} on {}, got none{}; there is:{}",
+                                       f.descriptor.name, describe_inputs(f, x), device.name, why,
+                                       have.empty() ? " nothing" : have));
+}
+
+}  // namespace
+
+void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<ArrayBody* const> x,
+                 bool needs_backward, ForwardResult& result) {
+    const catena_function& d = f.descriptor;
+    const auto n_x = static_cast<std::uint32_t>(x.size());
+    const std::uint32_t n_y = d.n_outputs;
+    check_present(f, x);
+    DeviceState& device = common_device(f, x);
+    result.device = &device;
+    TypeKey key(f);
+    SmallVector<const catena_meta*, 6> metas;
+    SmallVector<const catena_tensor*, 6> tensors;
+    for (std::uint32_t i = 0; i < n_x; ++i) {
+        metas.push_back(x[i] ? &x[i]->meta : nullptr);
+        tensors.push_back(x[i] ? &x[i]->tensor : nullptr);
+        if (x[i]) key.add(f.input_type[f.port(i)], x[i]->meta, i, true);
+    }
+
+    catena_ctx ctx;
+    ctx.device = &device;
+    catena_meta* y_metas[CATENA_MAX_PORTS];
+    catena_tensor* y_tensors[CATENA_MAX_PORTS];
+    std::uint8_t req[CATENA_MAX_PORTS];
+    for (std::uint32_t i = 0; i < n_y; ++i) {
+        Ref<ArrayBody> body = new_body(device);
+        y_metas[i] = &body->meta;
+        y_tensors[i] = &body->tensor;
+        req[i] = CATENA_REQ_WRITE;
+        result.y.push_back(Array(std::move(body)));
+    }
+    catena_status status = d.infer(&ctx, attributes.values(), metas.data(), n_x, y_metas, n_y);
+    if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
+    for (std::uint32_t i = 0; i < n_y; ++i) {
+        shape_known(*result.y[i].body());
+        key.add(f.output_type[i], *y_metas[i], i, false);
+    }
+    const std::uint32_t flags = call_flags();
+    result.key = selection_key(device.backend.index, flags & CATENA_CALL_DETERMINISTIC, key.bits());
+    if (d.flags & CATENA_FUNCTION_VIEW) {
+        alias(*result.y[0].body(), Ref<ArrayBody>(x[0]));
+        return;
+    }
+    for (std::uint32_t i = 0; i < n_y; ++i) allocate(*result.y[i].body());
+
+    catena_call call{};
+    call.struct_size = sizeof(catena_call);
+    call.flags = flags;
+    call.phase = CATENA_PHASE_FORWARD;
+    call.function = &d;
+    call.attrs = attributes.values();
+    call.n_x = n_x;
+    call.n_y = n_y;
+    call.x = tensors.data();
+    call.y = y_tensors;
+    call.req = req;
+    call.stream = device.stream;
+    const Selection& selection = f.select(result.key, device);
+    for (const Candidate& candidate : selection.forward) {
+        const catena_kernel& kernel = *candidate.forward;
+        // Without its own backward a variant serves calls that need no kernel for the gradient.
+        if (kernel.variant && needs_backward && !candidate.paired) continue;
+        call.n_saved = kernel.n_saved;
+        if (kernel.supports && !kernel.supports(&ctx, &call)) continue;
+        if (!kernel.plan) {
+            status = kernel.run(&ctx, &call);
+            if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
+            result.paired = candidate.paired;
+            return;
+        }
+        SmallVector<catena_meta*, 2> saved_metas;
+        SmallVector<catena_tensor*, 2> saved_tensors;
+        result.saved.clear();
+        for (std::uint32_t i = 0; i < kernel.n_saved; ++i) {
+            Ref<ArrayBody> body = new_body(device);
+            saved_metas.push_back(&body->meta);
+            saved_tensors.push_back(&body->tensor);
+            result.saved.push_back(Array(std::move(body)));
+        }
+        catena_plan plan{sizeof(catena_plan), kernel.n_saved, 0, saved_metas.data()};
+        status = kernel.plan(&ctx, &call, &plan);
+        if (status == CATENA_E_UNSUPPORTED) {
+            ctx.status = CATENA_OK;
+            ctx.error.clear();
+            continue;
+        }
+        if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
+        for (Array& saved : result.saved) {
+            shape_known(*saved.body());
+            allocate(*saved.body());
+        }
+        const Scratch scratch(device, plan.scratch_bytes);
+        call.scratch = scratch.get();
+        call.scratch_bytes = plan.scratch_bytes;
+        call.saved = saved_tensors.data();
+        status = kernel.run(&ctx, &call);
+        if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
+        result.paired = candidate.paired;
+        return;
+    }
+    throw_no_kernel(f, x, device,
+                    selection.forward.empty() ? "" : " whose supports() says yes");
+}
+
+namespace {
+
+// Volatile variables and others cannot be mixed: one would lose its graph unseen.
+bool all_volatile(const FunctionEntry& f, std::span<const Variable* const> inputs) {
+    std::size_t n_volatile = 0;
+    std::size_t n = 0;
+    std::size_t odd = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i] || !*inputs[i]) continue;
+        ++n;
+        if (inputs[i]->is_volatile()) ++n_volatile;
+        else odd = i;
+    }
+    if (n_volatile != 0 && n_volatile != n) {
+        throw GraphError(fmt::format(
+            "[{}] {}: expected a volatile variable as the other inputs are, got one that is not",
+            f.descriptor.name, f.input_name(static_cast<std::uint32_t>(odd))));
+    }
+    return n_volatile != 0;
+}
+
+}  // namespace
+
+void call_function(FunctionEntry& f, const BoundAttributes& attributes,
+                   std::span<const Variable* const> given, CallResult& result) {
+    const catena_function& d = f.descriptor;
+    if (given.size() < f.min_inputs || (!f.variadic && given.size() > d.n_inputs)) {
+        throw_arity(f, given.size());
+    }
+    const std::size_t n_x = std::max<std::size_t>(given.size(), d.n_inputs);
+    SmallVector<ArrayBody*, 6> x;
+    bool wanted = false;
+    bool any_volatile = false;
+    for (std::size_t i = 0; i < n_x; ++i) {
+        const Variable* input = i < given.size() ? given[i] : nullptr;
+        const bool present = input && *input;
+        x.push_back(present ? input->data().body() : nullptr);
+        if (!present) continue;
+        any_volatile = any_volatile || input->is_volatile();
+        wanted = wanted || (input->requires_grad() &&
+                            !(d.inputs[f.port(static_cast<std::uint32_t>(i))]->flags &
+                              CATENA_PORT_NON_DIFFERENTIABLE));
+    }
+    const bool is_volatile = any_volatile && all_volatile(f, given);
+    const bool graph = wanted && !is_volatile && config().enable_backprop &&
+                       !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
+
+    ForwardResult forward;
+    run_forward(f, attributes, std::span(x.data(), x.size()), graph, forward);
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
+        Ref<VariableNode> node(new VariableNode(forward.y[i]));
+        node->is_volatile = is_volatile;
+        node->requires_grad = graph &&
+                              !(d.outputs[i]->flags & CATENA_PORT_NON_DIFFERENTIABLE) &&
+                              is_floating(static_cast<Dtype>(dtype_index(
+                                  forward.y[i].body()->meta.dtype)));
+        result.y.push_back(Variable(std::move(node)));
+    }
+    if (graph) CallNode::record(f, attributes, given, std::move(forward), result);
+}
+
+Function::Function(std::string_view name, std::span<const Attribute> attributes)
+    : entry_(&Registry::get().require(name)) {
+    if (attributes.empty() && entry_->defaults) attributes_ = entry_->defaults;
+    else attributes_ = BoundAttributes::make(entry_->descriptor, attributes);
+}
+Function::Function(const Function& other) noexcept
+    : entry_(other.entry_), attributes_(other.attributes_) {
+    attributes_->retain();
+}
+Function& Function::operator=(const Function& other) noexcept {
+    other.attributes_->retain();
+    attributes_->release();
+    entry_ = other.entry_;
+    attributes_ = other.attributes_;
+    return *this;
+}
+Function::~Function() { attributes_->release(); }
+
+std::string_view Function::name() const noexcept { return entry_->descriptor.name; }
+const catena_function& Function::descriptor() const noexcept { return entry_->descriptor; }
+
+std::vector<Variable> Function::operator()(std::span<const Variable* const> inputs) const {
+    CallResult result;
+    call_function(*entry_, *attributes_, inputs, result);
+    return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
+}
+
+Variable Function::first(std::span<const Variable* const> inputs) const {
+    CallResult result;
+    call_function(*entry_, *attributes_, inputs, result);
+    return std::move(result.y[0]);
+}
+
+std::vector<Array> Function::forward(std::span<const Array> inputs) const {
+    const catena_function& d = entry_->descriptor;
+    if (inputs.size() < entry_->min_inputs || (!entry_->variadic && inputs.size() > d.n_inputs)) {
+        throw_arity(*entry_, inputs.size());
+    }
+    SmallVector<ArrayBody*, 6> x;
+    for (const Array& input : inputs) x.push_back(input.body());
+    while (x.size() < d.n_inputs) x.push_back(nullptr);
+    ForwardResult result;
+    run_forward(*entry_, *attributes_, std::span(x.data(), x.size()), false, result);
+    return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
+}
+
+}  // namespace catena

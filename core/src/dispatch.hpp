@@ -1,0 +1,59 @@
+// A call of a function: inference, choice of kernel, memory, run, and the node of the graph.
+#pragma once
+
+#include "attributes.hpp"
+#include "registry.hpp"
+
+#include <catena/core/variable.hpp>
+
+#include <span>
+
+namespace catena {
+
+// What a forward run leaves behind.
+struct ForwardResult {
+    SmallVector<Array, 2> y;
+    SmallVector<Array, 2> saved;
+    const catena_kernel* paired = nullptr;  // the backward bound to the kernel that ran
+    DeviceState* device = nullptr;
+    std::uint64_t key = 0;
+};
+
+struct CallResult {
+    SmallVector<Variable, 2> y;
+};
+
+// x: one entry for each port, null for a missing optional one (see full_inputs).
+void run_forward(FunctionEntry& function, const BoundAttributes& attributes,
+                 std::span<ArrayBody* const> x, bool needs_backward, ForwardResult& result);
+
+// Calls on variables; records the graph if anything wants a gradient.
+void call_function(FunctionEntry& function, const BoundAttributes& attributes,
+                   std::span<const Variable* const> inputs, CallResult& result);
+
+// "x (2, 3) float32, W (4, 3) float32": for messages.
+std::string describe_inputs(const FunctionEntry& function, std::span<ArrayBody* const> x);
+
+// CATENA_CALL_* of this thread's configuration.
+std::uint32_t call_flags() noexcept;
+
+// Scratch memory for one call.
+class Scratch {
+public:
+    Scratch(DeviceState& device, std::uint64_t bytes) : device_(device) {
+        if (bytes) block_ = device.allocator.allocate(bytes, capacity_);
+    }
+    Scratch(const Scratch&) = delete;
+    Scratch& operator=(const Scratch&) = delete;
+    ~Scratch() {
+        if (block_) device_.allocator.free(block_, capacity_);
+    }
+    void* get() const noexcept { return block_; }
+
+private:
+    DeviceState& device_;
+    void* block_ = nullptr;
+    std::uint64_t capacity_ = 0;
+};
+
+}  // namespace catena

@@ -1,0 +1,122 @@
+// Nodes of the graph: edges, lifetime, accumulation of gradients.
+#include "array_ops.hpp"
+#include "dispatch.hpp"
+
+#include <catena/core/config.hpp>
+#include <catena/core/error.hpp>
+#include <catena/core/graph.hpp>
+#include <catena/core/variable.hpp>
+
+#include <fmt/format.h>
+
+namespace catena {
+
+VariableNode::VariableNode(Array array) : data(std::move(array)) {}
+
+VariableNode::~VariableNode() {
+    if (creator && !creator->outputs_.empty()) {
+        creator->outputs_[static_cast<std::size_t>(output_index)] = nullptr;
+    }
+}
+
+int VariableNode::rank() const noexcept { return creator ? creator->rank() : 0; }
+
+// The last handle of the user is gone: keep the shape, which backward needs, and free the rest.
+void VariableNode::forget() noexcept {
+    if (references_.load(std::memory_order_acquire) == 1) return;  // the destructor does it all
+    if (data) data = shell_of(std::move(data));
+    grad = Array();
+    grad_node.reset();
+}
+
+FunctionNode::~FunctionNode() = default;
+
+// A long chain must not recurse: a node that dies inside another's death waits in a list.
+void FunctionNode::destroy(FunctionNode* node) noexcept {
+    static thread_local bool busy = false;
+    static thread_local std::vector<FunctionNode*> list;
+    if (busy) {
+        list.push_back(node);
+        return;
+    }
+    busy = true;
+    delete node;
+    while (!list.empty()) {
+        FunctionNode* next = list.back();
+        list.pop_back();
+        delete next;
+    }
+    busy = false;
+}
+
+void FunctionNode::connect(std::span<const Variable* const> inputs,
+                           std::span<const Variable> outputs) {
+    for (const Variable* input : inputs) {
+        if (!input || !*input) {
+            inputs_.push_back({});
+            continue;
+        }
+        inputs_.push_back(input->node_ref());
+        rank_ = std::max(rank_, input->rank());
+    }
+    ++rank_;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+        VariableNode& node = outputs[i].node();
+        node.creator = Ref<FunctionNode>(this);
+        node.output_index = static_cast<std::int32_t>(i);
+        outputs_.push_back(&node);
+    }
+}
+
+void FunctionNode::unchain() {
+    const Ref<FunctionNode> keep(this);
+    for (VariableNode* output : outputs_) {
+        if (output) output->creator.reset();
+    }
+    outputs_.clear();
+    inputs_.clear();
+}
+
+namespace {
+
+// The sum as a call of the function that plugins declared as the addition.
+Variable sum(const Variable& a, const Variable& b) {
+    FunctionEntry* addition = Registry::get().addition();
+    if (!addition) {
+        throw PluginError("[backward] gradients meet: expected a plugin with an addition "
+                          "(CATENA_FUNCTION_ADDITION), got none\n" + to_string(plugin_report()));
+    }
+    const Variable* const inputs[2] = {&a, &b};
+    CallResult result;
+    call_function(*addition, *addition->defaults, inputs, result);
+    return std::move(result.y[0]);
+}
+
+}  // namespace
+
+void accumulate(VariableNode& node, Array gradient) {
+    const bool leaf = !node.creator;
+    Array& there = leaf ? node.grad : node.pending;
+    if (!there) {
+        // A leaf's gradient is written in place later on: it must not share memory.
+        there = leaf && !exclusive(*gradient.body()) ? gradient.copy() : std::move(gradient);
+        return;
+    }
+    const no_backprop_mode scope;
+    const Array total = sum(as_variable(there), as_variable(gradient)).data();
+    if (leaf) there.copy_from(total);
+    else there = total;
+}
+
+void accumulate(VariableNode& node, const Variable& gradient) {
+    const bool leaf = !node.creator;
+    Ref<VariableNode>& there = leaf ? node.grad_node : node.pending_node;
+    if (leaf && node.grad && !node.grad_node) node.set_grad_node(as_variable(node.grad).node_ref());
+    const Variable total = there ? sum(Variable(there), gradient) : gradient;
+    total.node().add_user();  // the node is a user of its gradient: the data must stay
+    if (there) there->drop_user();
+    there = total.node_ref();
+    if (leaf) node.grad = there->data;
+}
+
+}  // namespace catena

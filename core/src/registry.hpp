@@ -1,0 +1,158 @@
+// What the plugins registered: functions with their kernels, backends, extensions. Entries are made
+// once and live for ever; the hot path reads them without a lock.
+#pragma once
+
+#include "device_state.hpp"
+
+#include <catena/abi/plugin.h>
+#include <catena/core/function.hpp>
+#include <catena/core/plugins.hpp>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+struct PluginEntry {
+    LoadedPlugin info;
+    const catena_plugin* table = nullptr;
+    int order = 0;  // of loading
+};
+
+struct KernelEntry {
+    const catena_kernel* kernel;
+    const PluginEntry* plugin;
+};
+
+struct BackendEntry {
+    const catena_backend* table;
+    const PluginEntry* plugin;
+    int index;
+    std::vector<std::unique_ptr<DeviceState>> devices;  // by ordinal; null until opened
+};
+
+// A forward kernel, and the backward kernel bound to it by a variant (else null).
+struct Candidate {
+    const catena_kernel* forward;
+    const catena_kernel* paired;
+};
+
+// The kernels for one backend and one choice of dtypes, best first.
+struct Selection {
+    std::uint64_t key;
+    std::vector<Candidate> forward;
+    std::vector<const catena_kernel*> backward;  // those without a variant
+};
+
+class FunctionEntry {
+public:
+    FunctionEntry(const catena_function& descriptor, const PluginEntry& plugin);
+
+    const catena_function& descriptor;
+    const PluginEntry& plugin;
+    std::uint32_t min_inputs;   // up to the last port that is not optional
+    bool variadic;
+    std::vector<int> input_type;   // index of each port's type_var
+    std::vector<int> output_type;
+    int type_vars;
+    const BoundAttributes* defaults;  // null if an attribute is required
+
+    // The port that input i belongs to.
+    std::uint32_t port(std::uint32_t i) const noexcept {
+        return i < descriptor.n_inputs ? i : descriptor.n_inputs - 1;
+    }
+    std::string input_name(std::uint32_t i) const;
+    // Hot: finds the kernels for key, or asks the registry to collect them.
+    const Selection& select(std::uint64_t key, DeviceState& device) {
+        for (const auto& slot : cache_) {
+            const Selection* selection = slot.load(std::memory_order_acquire);
+            if (!selection) break;
+            if (selection->key == key) return *selection;
+        }
+        return collect(key, device);
+    }
+
+private:
+    friend class Registry;
+    const Selection& collect(std::uint64_t key, DeviceState& device);
+    void forget_selections();
+
+    static constexpr int cache_size = 8;
+    std::atomic<const Selection*> cache_[cache_size] = {};
+    std::vector<std::unique_ptr<Selection>> selections_;  // all ever made
+    std::vector<KernelEntry> kernels_;
+    std::string pin_;
+};
+
+// Key of a selection: backend, determinism, and 4 bits of Dtype for each type_var.
+constexpr std::uint64_t selection_key(int backend, bool deterministic,
+                                      std::uint64_t dtypes) noexcept {
+    return dtypes | static_cast<std::uint64_t>(deterministic) << 16 |
+           static_cast<std::uint64_t>(backend) << 17;
+}
+
+class Registry {
+public:
+    static Registry& get();
+
+    // Registers all of a plugin or nothing. Throws PluginError with the reason.
+    const PluginEntry& add(LoadedPlugin info, const catena_plugin& table);
+    void remove(const PluginEntry& plugin);  // for an init() that failed
+
+    // Null if there is none.
+    FunctionEntry* find(std::string_view name);
+    FunctionEntry* addition();  // what sums gradients; null if no plugin has it
+    // Throws PluginError that says where it looked.
+    FunctionEntry& require(std::string_view name);
+    std::vector<std::string> function_names();
+    std::vector<KernelInfo> kernels_of(std::string_view name);
+    void pin(std::string_view function, std::string_view plugin);
+
+    // Throws DeviceError.
+    DeviceState& device(std::string_view name);
+    DeviceState& default_device();
+    std::vector<std::string> devices();
+    std::vector<DeviceState*> opened();
+
+    const void* const* extensions(const DeviceState& device, const char* id);
+
+    std::recursive_mutex& mutex() { return mutex_; }
+
+private:
+    struct Extensions {
+        std::vector<const catena_extension*> sorted;
+        std::vector<const void*> tables;  // of sorted, NULL-terminated
+    };
+    Registry() = default;
+    void check(const LoadedPlugin& info, const catena_plugin& table);
+    DeviceState& open(BackendEntry& backend, int ordinal);
+    int count(const BackendEntry& backend);
+    std::string missing(std::string_view what);
+
+    std::recursive_mutex mutex_;
+    std::vector<std::unique_ptr<PluginEntry>> plugins_;
+    std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>> functions_;
+    std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
+    std::vector<std::unique_ptr<BackendEntry>> backends_;
+    // (device's backend, id) -> tables; replaced as a whole when a plugin adds one, never freed.
+    std::map<std::pair<std::string, std::string>, std::vector<std::unique_ptr<Extensions>>>
+        extensions_;
+    std::atomic<std::uint32_t> epoch_{1};
+    std::vector<DeviceState*> opened_;
+    std::atomic<DeviceState*> default_device_{nullptr};
+    FunctionEntry* addition_ = nullptr;
+    std::uint64_t seed_ = 0;
+    friend void seed(std::uint64_t);
+};
+
+// Index of a dtype in keys, or -1.
+inline int dtype_index(catena_dtype abi) noexcept {
+    Dtype dtype;
+    return from_abi(abi, dtype) ? static_cast<int>(dtype) : -1;
+}
+
+}  // namespace catena

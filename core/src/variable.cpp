@@ -1,0 +1,127 @@
+// Variables: what the user holds of the graph.
+#include "dispatch.hpp"
+
+#include <catena/core/error.hpp>
+#include <catena/core/variable.hpp>
+
+#include <fmt/format.h>
+
+namespace catena {
+
+Variable::Variable(Array data, bool is_volatile) {
+    if (!data) throw InvalidError("[variable] data: expected an array, got an empty handle");
+    const bool floating = is_floating(data.dtype());
+    node_ = Ref<VariableNode>(new VariableNode(std::move(data)));
+    node_->add_user();
+    node_->requires_grad = floating;
+    node_->is_volatile = is_volatile;
+}
+
+Variable::Variable(Ref<VariableNode> node) : node_(std::move(node)) {
+    if (node_) node_->add_user();
+}
+
+Variable as_variable(Array data) {
+    Variable variable(std::move(data));
+    variable.set_requires_grad(false);
+    return variable;
+}
+
+VariableNode& Variable::node() const {
+    if (!node_) throw InvalidError("[variable] expected a variable, got an empty handle");
+    return *node_;
+}
+
+void Variable::set_data(Array data) const {
+    if (!data) throw InvalidError("[variable] data: expected an array, got an empty handle");
+    node().data = std::move(data);
+}
+
+namespace {
+
+void check_grad(const VariableNode& node, const Array& grad) {
+    const Array& data = node.data;
+    if (!(grad.shape() == data.shape())) {
+        throw ShapeError(fmt::format("[variable] grad: expected shape {}, got {}",
+                                     to_string(data.shape()), to_string(grad.shape())));
+    }
+    if (grad.dtype() != data.dtype()) {
+        throw DtypeError(fmt::format("[variable] grad: expected {}, got {}", name(data.dtype()),
+                                     name(grad.dtype())));
+    }
+    if (!(grad.device() == data.device())) {
+        throw DeviceError(fmt::format("[variable] grad: expected {}, got {}", data.device().name(),
+                                      grad.device().name()));
+    }
+}
+
+}  // namespace
+
+void VariableNode::set_grad_node(Ref<VariableNode> next) {
+    if (next) next->add_user();
+    if (grad_node) grad_node->drop_user();
+    grad_node = std::move(next);
+}
+
+Variable Variable::grad_variable() const {
+    VariableNode& n = node();
+    if (!n.grad) return {};
+    if (!n.grad_node) n.set_grad_node(as_variable(n.grad).node_ref());
+    return Variable(n.grad_node);
+}
+
+void Variable::set_grad(Array grad) const {
+    if (grad) check_grad(node(), grad);
+    node().set_grad_node({});
+    node().grad = std::move(grad);
+}
+
+void Variable::set_grad(const Variable& grad) const {
+    if (!grad) return cleargrad();
+    check_grad(node(), grad.data());
+    node().set_grad_node(grad.node_ref());
+    node().grad = grad.data();
+}
+
+void Variable::cleargrad() const {
+    node().set_grad_node({});
+    node().grad = Array();
+}
+
+void Variable::zerograd() const {
+    VariableNode& n = node();
+    n.set_grad_node({});
+    if (n.grad) n.grad.fill(0);
+    else n.grad = Array::zeros(shape(), dtype(), device());
+}
+
+const std::string& Variable::name() const {
+    static const std::string none;
+    return node().name ? *node().name : none;
+}
+
+void Variable::set_name(std::string name) const {
+    node().name = std::make_unique<std::string>(std::move(name));
+}
+
+void Variable::unchain_backward() const {
+    std::vector<Ref<FunctionNode>> todo;
+    if (node().creator) todo.push_back(node().creator);
+    while (!todo.empty()) {
+        const Ref<FunctionNode> call = std::move(todo.back());
+        todo.pop_back();
+        for (const Ref<VariableNode>& input : call->inputs()) {
+            if (input && input->creator) todo.push_back(input->creator);
+        }
+        call->unchain();
+    }
+}
+
+std::string to_string(const Variable& variable) {
+    if (!variable) return "variable(none)";
+    const std::string& name = variable.name();
+    return fmt::format("variable({}{})", name.empty() ? "" : name + ", ",
+                       to_string(variable.data()));
+}
+
+}  // namespace catena

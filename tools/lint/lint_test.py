@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Tests the lint: each rule must find its planted violation, and nothing in good code."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import binaries
+import sources
+
+HEAD = "// A file.\n"
+PLUGIN = 'const char *name = "catena.relu";\n'
+
+# rule, file, text, how many findings; every tree also has a plugin with the function catena.relu
+SOURCES = [
+    ("core_names", "core/src/a.cpp", HEAD + 'auto f = find("catena.relu");', 1),
+    ("core_names", "core/src/a.cpp", HEAD + 'auto f = find("catena.other");', 1),
+    ("core_names", "core/include/catena/core/a.hpp", HEAD + 'auto f = find("relu");', 1),
+    ("core_names", "core/src/a.cpp", HEAD + 'auto d = device("cpu");', 1),
+    ("core_names", "core/src/a.cpp", HEAD + 'auto d = device("cuda:0");', 1),
+    ("core_names", "core/src/a.cpp", HEAD + '// as in device("cpu")\nauto d = "catena.threads/1";', 0),
+    ("core_names", "core/test/a.cpp", HEAD + 'auto d = device("cpu");', 0),
+    ("arrows", "sdk/abi/include/catena/abi/a.h", "#include <catena/core/array.hpp>\n", 1),
+    ("arrows", "sdk/plugin/include/catena/plugin/a.hpp", "#include <catena/core/array.hpp>\n", 1),
+    ("arrows", "core/src/a.cpp", "#include <catena/links.hpp>\n", 1),
+    ("arrows", "core/src/a.cpp", "#include <catena/plugin/describe.hpp>\n", 1),
+    ("arrows", "plugins/math/a.cpp", "#include <catena/core/array.hpp>\n", 1),
+    ("arrows", "plugins/math/a.cpp", '#include "../other/relu.hpp"\n', 1),
+    ("arrows", "plugins/math/a.cpp", '#include "../../../outside.hpp"\n', 1),
+    ("arrows", "plugins/math/test/a.cpp", '#include <catena/links.hpp>\n', 0),
+    ("arrows", "plugins/other/a.cpp", '#include "relu.hpp"\n#include <catena/abi.h>\n', 0),
+    ("arrows", "sdk/host/src/a.cpp", "#include <catena/plugin/describe.hpp>\n", 1),
+    ("arrows", "hosts/a/a.cpp", "#include <catena/abi/kernel.h>\n", 1),
+    ("arrows", "hosts/a/a.cpp", "#include <catena/links.hpp>\n#include <catena/core/array.hpp>\n", 0),
+    ("arrows", "plugins/math/CMakeLists.txt", "target_link_libraries(m PRIVATE catena::core)\n", 1),
+    ("arrows", "core/CMakeLists.txt", "target_link_libraries(m PRIVATE catena::host)\n", 1),
+    ("arrows", "plugins/math/CMakeLists.txt", "# not catena::core\ncatena_add_plugin(math)\n", 0),
+    ("manners", "core/src/a.cpp", HEAD + "void f() { std::cout << 1; }", 1),
+    ("manners", "core/src/a.cpp", HEAD + 'void f() { std::printf("%d", 1); }', 1),
+    ("manners", "plugins/math/a.cpp", HEAD + "void f() { abort(); }", 1),
+    ("manners", "sdk/host/src/a.cpp", HEAD + "void f() { std::exit(1); }", 1),
+    ("manners", "sdk/host/src/a.cpp", HEAD + 'void f() { fmt::print("x"); }', 1),
+    ("manners", "core/src/a.cpp", HEAD + 'void f() { snprintf(s, 1, "exit("); x.exit(); }', 0),
+    ("manners", "core/src/a.cpp", HEAD + 'void f() { fmt::print(stderr, "x"); }', 0),
+    ("macros", "sdk/abi/include/catena/abi/a.h", "#define RELU 1\n", 1),
+    ("macros", "core/include/catena/core/a.hpp", HEAD + "  # define RELU(x) x\n", 1),
+    ("macros", "sdk/abi/include/catena/abi/a.h", "#define CATENA_RELU 1\n", 0),
+    ("length", "core/src/a.cpp", "// line\n" * 601, 1),
+    ("length", "tools/a", "#!/bin/sh\n" * 601, 1),
+    ("length", "core/src/a.cpp", "// line\n" * 600, 0),
+    ("heads", "core/src/a.cpp", "int x;\n", 1),
+    ("heads", "core/src/a.hpp", HEAD + "int x;\n", 1),
+    ("heads", "core/src/a.hpp", HEAD + "#pragma once\n", 0),
+    ("words", "README.md", "see /home/ann/catena\n", 1),
+    ("words", "core/src/a.cpp", "// TODO later\n", 1),
+    ("words", "core/src/a.cpp", "// as issue 12 says\n", 1),
+    ("words", "tools/a", 'to=$HOME/work/x; cd "$root/root/x"\n', 0),
+]
+
+GOOD = """
+__attribute__((section(".catena"))) extern const char catena_manifest_v1[4] = "abc";
+const void *catena_plugin_entry_v1(void) { return 0; }
+"""
+EXTRA = GOOD + "int more;\n"
+NO_ENTRY = '__attribute__((section(".catena"))) extern const char catena_manifest_v1[4] = "abc";\n'
+NO_SECTION = GOOD.replace('__attribute__((section(".catena")))', "")
+UNIQUE = ('template <class T> struct S { static int x; }; template <class T> int S<T>::x = 0;\n'
+          'int *use() { return &S<int>::x; }\n')
+
+# rule, name of the plugin, language, text, libraries, how many findings
+BINARIES = [
+    ("exports", "a", "c", GOOD, [], 0),
+    ("exports", "a", "c", EXTRA, [], 1),
+    ("exports", "a", "c", NO_ENTRY, [], 1),
+    ("exports", "a", "c++", UNIQUE, [], 4),  # the unique one, use(), and both of the ABI missing
+    ("manifest", "a", "c", GOOD, [], 0),
+    ("manifest", "a", "c", NO_SECTION, [], 1),
+    ("links", "a", "c", GOOD, ["m"], 0),
+    ("links", "a", "c", GOOD, ["catena-core"], 1),
+    ("links", "a", "c", GOOD, ["gomp"], 1),
+    ("links", "a", "c", GOOD, ["openblas"], 1),
+    ("links", "cpu", "c", GOOD, ["openblas"], 0),
+    ("presence", "a", "c", GOOD, [], 0),
+    ("presence", None, "c", GOOD, [], 1),
+    ("layers", None, "c", GOOD, [], 0),
+    ("layers", None, "c", GOOD, ["catena-host"], 1),
+]
+
+
+def library(folder, path, language, text, libraries):
+    """Builds a shared library; those that it links are empty ones of the right name."""
+    compiler = os.environ.get("CXX", "c++") if language == "c++" else os.environ.get("CC", "cc")
+    source = folder / ("a.cpp" if language == "c++" else "a.c")
+    source.write_text(text)
+    (folder / "empty.c").write_text("extern int nothing;\n")
+    for name in libraries:
+        if name != "m":
+            subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", f"-Wl,-soname,lib{name}.so.1",
+                            "-o", folder / f"lib{name}.so", folder / "empty.c"], check=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([compiler, "-w", "-shared", "-fPIC", "-nostartfiles", "-o", path, source,
+                    f"-L{folder}", "-Wl,--no-as-needed", *[f"-l{n}" for n in libraries]], check=True)
+
+
+def check(name, expected, findings):
+    good = len(findings) == expected
+    if not good:
+        print(f"FAIL {name}: expected {expected} findings, got {findings}")
+    return not good
+
+
+def main():
+    failures, used = 0, set()
+    for rule, path, text, expected in SOURCES:
+        with tempfile.TemporaryDirectory() as folder:
+            for name, content in (("plugins/other/relu.hpp", HEAD + "#pragma once\n" + PLUGIN), (path, text)):
+                file = pathlib.Path(folder, name)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(content)
+            found = list(getattr(sources, rule)(sources.Tree(folder)))
+            failures += check(f"{rule}: {path}: {text[:60]!r}", expected, found)
+            used.add(rule)
+    for rule, name, language, text, libraries, expected in BINARIES:
+        with tempfile.TemporaryDirectory() as folder:
+            build = pathlib.Path(folder, "build")
+            target = build / "lib" / (f"catena/plugins/{name}.catena" if name else "libcatena-core.so")
+            library(pathlib.Path(folder), target, language, text, libraries)
+            found = list(getattr(binaries, rule)(build))
+            failures += check(f"{rule}: {name} {libraries} {text[:40]!r}", expected, found)
+            used.add(rule)
+    untested = {r.__name__ for r in sources.RULES + binaries.RULES} - used
+    if untested:
+        print(f"FAIL rules without a test: {sorted(untested)}")
+    print(f"lint_test: {len(SOURCES) + len(BINARIES)} cases, {failures} failures")
+    return 1 if failures or untested else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

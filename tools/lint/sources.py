@@ -1,0 +1,193 @@
+"""The rules that need only the sources. Each is a function (tree) -> findings "path:line: text"."""
+import os
+import pathlib
+import re
+
+CODE = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
+SKIPPED = {".git", ".cache", "build", "__pycache__"}
+DEVICES = ("cpu", "cuda")
+MAX_LINES = 600
+
+# Who may include whom. A test may also use the layers in the second set.
+LAYERS = {
+    "sdk/abi": ({"abi"}, set()),
+    "sdk/plugin": ({"abi", "plugin"}, {"core", "host"}),
+    "core": ({"abi", "core"}, {"plugin"}),
+    "plugins": ({"abi", "plugin"}, {"core", "host"}),
+    "sdk/host": ({"abi", "core", "host"}, {"plugin"}),
+    "hosts": ({"core", "host"}, set()),
+}
+
+
+class Tree:
+    """The files of a source tree, read once."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.texts = {}
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = sorted(f for f in folders if f not in SKIPPED)
+            for name in sorted(names):
+                path = pathlib.Path(folder, name)
+                data = path.read_bytes()
+                if b"\0" not in data[:4096] and not data.startswith(b"\x1f\x8b"):
+                    relative = path.relative_to(self.root).as_posix()
+                    self.texts[relative] = data.decode("utf-8", "replace")
+
+    def code(self, *folders):
+        """(path, text) of the C, C++ and CUDA files under the folders."""
+        for path, text in self.texts.items():
+            if pathlib.PurePosixPath(path).suffix in CODE and \
+                    (not folders or any(path.startswith(f + "/") for f in folders)):
+                yield path, text
+
+
+def blank(match):
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+
+
+def without_comments(text):
+    """Same lines and columns, comments blank."""
+    return TOKEN.sub(lambda m: blank(m) if m.group()[0] == "/" else m.group(), text)
+
+
+def bare(text):
+    """Comments and literals blank."""
+    return TOKEN.sub(blank, text)
+
+
+def at(path, text, position, what):
+    return f"{path}:{text.count(chr(10), 0, position) + 1}: {what}"
+
+
+def is_test(path):
+    return "test" in path.split("/")[:-1]
+
+
+def core_names(tree):
+    """No function name and no device name is a string in the core."""
+    names = set()
+    for _, text in tree.code("plugins"):
+        names.update(re.findall(r'"catena\.([a-z0-9_]+)"', text))
+    for path, text in tree.code("core/include", "core/src"):
+        clean = without_comments(text)
+        for match in re.finditer(r'"((?:\\.|[^"\\\n])*)"', clean):
+            literal = match.group(1)
+            if re.fullmatch(r"catena\.[a-z0-9_]+", literal) or literal in names:
+                yield at(path, text, match.start(), f"the core names the function \"{literal}\"")
+            elif literal.split(":")[0] in DEVICES:
+                yield at(path, text, match.start(), f"the core names the device \"{literal}\"")
+
+
+def part_of(path):
+    """(layer, part): a plugin and a host are parts of their own."""
+    for layer in LAYERS:
+        if path.startswith(layer + "/"):
+            own = layer in ("plugins", "hosts")
+            return layer, "/".join(path.split("/")[:2]) if own else layer
+    return None, None
+
+
+def layer_of_header(name):
+    match = re.match(r"catena/(abi|core|plugin|testing)\b", name)
+    if match:
+        return {"testing": "plugin"}.get(match.group(1), match.group(1))
+    return "host" if name.startswith("catena/") else None
+
+
+def arrows(tree):
+    """Includes and link libraries point downward only."""
+    for path, text in tree.code():
+        layer, part = part_of(path)
+        if not layer:
+            continue
+        allowed = LAYERS[layer][0] | (LAYERS[layer][1] if is_test(path) else set())
+        for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)[">]', text, re.M):
+            name = match.group(2)
+            target = layer_of_header(name)
+            if target and target not in allowed:
+                yield at(path, text, match.start(), f"{layer} may not include <{name}>")
+            elif match.group(1) == '"' and not target:
+                resolved = os.path.normpath(os.path.join(os.path.dirname(path), name))
+                if resolved.startswith("..") or \
+                        (resolved in tree.texts and part_of(resolved)[1] != part):
+                    yield at(path, text, match.start(), f"{part} may not include {resolved}")
+    for path, text in tree.texts.items():
+        if path.endswith("CMakeLists.txt") and path.startswith(("plugins/", "sdk/plugin/", "core/")) \
+                and not is_test(path):
+            above = "host" if path.startswith("core/") else "core|host"
+            code = re.sub(r"#.*", "", text)
+            for match in re.finditer(rf"\bcatena(?:::|-)(?:{above})\b(?![-:])", code):
+                yield at(path, code, match.start(), f"may not link {match.group()}")
+
+
+MANNERS = [
+    (r"\bstd::cout\b", "std::cout"),
+    (r"(?<![\w.>])(?:std::)?(?:printf|vprintf|puts|putchar)\s*\(", "printing to stdout"),
+    (r"\bfprintf\s*\(\s*stdout\b", "printing to stdout"),
+    (r"\bfmt::print(?:ln)?\s*\(\s*(?!stderr\b|file\b|out\b)", "printing to stdout"),
+    (r"(?<![\w.>])(?:std::)?(?:abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(",
+     "ending the process"),
+]
+
+
+def manners(tree):
+    """A library neither prints to stdout nor ends the process."""
+    for path, text in tree.code("core", "sdk", "plugins"):
+        if is_test(path):
+            continue
+        code = bare(text)
+        for pattern, what in MANNERS:
+            for match in re.finditer(pattern, code):
+                yield at(path, text, match.start(), f"{what} in a library")
+
+
+def macros(tree):
+    """A public header defines no macro outside CATENA_."""
+    for path, text in tree.code("core", "sdk"):
+        if "/include/" not in path:
+            continue
+        for match in re.finditer(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", without_comments(text), re.M):
+            if not match.group(1).startswith("CATENA_"):
+                yield at(path, text, match.start(), f"macro {match.group(1)} lacks CATENA_")
+
+
+def length(tree):
+    """No file is too long to read."""
+    for path, text in tree.texts.items():
+        script = text.startswith("#!") or path.endswith((".py", ".sh", ".cmake", "CMakeLists.txt"))
+        lines = text.count("\n")
+        if (script or pathlib.PurePosixPath(path).suffix in CODE) and lines > MAX_LINES:
+            yield f"{path}:{MAX_LINES + 1}: expected at most {MAX_LINES} lines, got {lines}"
+
+
+def heads(tree):
+    """A file begins with what it is for; a C++ header is included once."""
+    for path, text in tree.code():
+        if not text.lstrip().startswith(("//", "/*")):
+            yield f"{path}:1: expected a comment that says what the file is for"
+        if path.endswith(".hpp") and not re.search(r"^#pragma once$", text, re.M):
+            yield f"{path}:1: expected #pragma once"
+
+
+WORDS = [
+    (r"(?<![\w.}$)])/(?:home|Users|root|work)/\w+", "a path of somebody's machine"),
+    (r"\b(?:TODO|FIXME|XXX|HACK)\b", "unfinished work"),
+    (r"\b(?:issue|ticket)\s+#?\d+", "the project speaks of itself, not of its tracker"),
+]
+
+
+def words(tree):
+    """The sources speak of the project alone."""
+    for path, text in tree.texts.items():
+        if path.startswith("tools/lint/"):
+            continue
+        for pattern, why in WORDS:
+            for match in re.finditer(pattern, text):
+                yield at(path, text, match.start(), f"'{match.group()}': {why}")
+
+
+RULES = [core_names, arrows, manners, macros, length, heads, words]

@@ -1,0 +1,23 @@
+// Everything a program needs: core and host SDK. Functions by name are in catena::functions:
+//     #include <catena/catena.hpp>
+//     namespace F = catena::functions;
+#pragma once
+
+#include <catena/core.hpp>
+#include <catena/data_error.hpp>
+#include <catena/function_set.hpp>
+#include <catena/functions.hpp>
+#include <catena/gradient_check.hpp>
+#include <catena/idx.hpp>
+#include <catena/initializers.hpp>
+#include <catena/interrupt.hpp>
+#include <catena/link.hpp>
+#include <catena/links.hpp>
+#include <catena/minibatches.hpp>
+#include <catena/mnist.hpp>
+#include <catena/operators.hpp>
+#include <catena/optimizer.hpp>
+#include <catena/optimizers.hpp>
+#include <catena/progress.hpp>
+#include <catena/random.hpp>
+#include <catena/serializer.hpp>

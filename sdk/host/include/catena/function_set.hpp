@@ -1,0 +1,73 @@
+// FunctionSet: links by name, put together at run time.
+#pragma once
+
+#include <catena/link.hpp>
+
+#include <concepts>
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace catena {
+
+// A set of links, ordered by name; sets may be nested:
+//
+//     FunctionSet model{{"l1", links::Linear(784, 100)}, {"l2", links::Linear(100, 10)}};
+//     y = model["l2"](F::relu(model["l1"](x)));
+//
+// Like every link, a copy shares the parameters; deep_copy() does not.
+class FunctionSet final : public Link {
+public:
+    // A link of any kind, taken by value.
+    class Child {
+    public:
+        template <std::derived_from<Link> L>
+        Child(L link)  // NOLINT: any link is a child
+            : link_(std::make_unique<L>(std::move(link))), clone_([](const Link& from) {
+                  return std::unique_ptr<Link>(new L(static_cast<const L&>(from)));
+              }) {}
+        Child(const Child& other) : link_(other.clone_(*other.link_)), clone_(other.clone_) {}
+        Child(Child&&) noexcept = default;
+        Child& operator=(Child other) noexcept {
+            link_.swap(other.link_);
+            std::swap(clone_, other.clone_);
+            return *this;
+        }
+        ~Child() = default;
+        Link& link() const noexcept { return *link_; }
+
+    private:
+        std::unique_ptr<Link> link_;
+        std::unique_ptr<Link> (*clone_)(const Link&);
+    };
+
+    FunctionSet() = default;
+    FunctionSet(std::initializer_list<std::pair<std::string_view, Child>> links);
+
+    // Returns the set's own link. Throws InvalidError if the name is taken, empty or has a '/'.
+    Link& add(std::string_view name, Child child);
+    // The link of this name; "gpu0/l1" is a link of a nested set. Throws InvalidError if there is
+    // none.
+    Link& operator[](std::string_view path) const;
+    // The same as its real type: for links that are called in their own way.
+    template <std::derived_from<Link> L>
+    L& get(std::string_view path) const {
+        if (auto* link = dynamic_cast<L*>(&(*this)[path])) return *link;
+        throw_wrong_kind(path);
+    }
+    bool contains(std::string_view name) const { return children_.contains(name); }
+    std::size_t size() const noexcept { return children_.size(); }
+
+    void visit(Visitor& visitor) override;
+
+private:
+    [[noreturn]] static void throw_wrong_kind(std::string_view path);
+
+    std::map<std::string, Child, std::less<>> children_;
+};
+
+}  // namespace catena

@@ -1,0 +1,79 @@
+// Link: a part of a network that owns parameters, or a network made of such parts.
+#pragma once
+
+#include <catena/visitor.hpp>
+
+#include <concepts>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+// A parameter and its path in the link it was listed from.
+struct Parameter {
+    std::string name;
+    Variable variable;
+};
+
+// Names its parameters and children in visit(); all else follows from that:
+//
+//     struct Mlp : Chain {
+//         links::Linear l1{784, 100}, l2{100, 10};
+//         void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
+//         Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
+//     };
+//
+// Parameters are Variables, which are shared handles: a copy of a link is another handle to the same
+// parameters. deep_copy() makes a link with parameters of its own. Not thread-safe.
+class Link : public Visitable {
+public:
+    // Calls the link. Throws UnsupportedError where a link takes anything but one variable; such
+    // links are called by an operator of their own.
+    virtual Variable operator()(const Variable& x);
+
+    // Parameters with their paths, in the order of visit().
+    std::vector<Parameter> collect_parameters() const;
+    std::vector<Variable> parameters() const;
+    // Their gradients; none where backward() has not reached.
+    std::vector<Array> gradients() const;
+    // Number of elements in all parameters.
+    std::int64_t count_parameters() const;
+
+    void cleargrads() const;  // none
+    void zerograds() const;   // zeros
+    // Adds the gradients of another link of the same shape, which may be on another device.
+    void add_gradients(const Link& source) const;
+
+    // Writes the other's values into these parameters; devices may differ. Throws ShapeError, and
+    // changes nothing, if numbers, shapes or dtypes differ.
+    void copy_parameters_from(const Link& source) const;
+    void copy_parameters_from(std::span<const Variable> source) const;
+
+    // Moves parameters, their gradients and persistent values. The parameters stay the same
+    // variables; arrays taken from them before stay where they were.
+    void to(Device device);
+
+protected:
+    Link() = default;
+    Link(const Link&) = default;
+    Link& operator=(const Link&) = default;
+
+private:
+    template <std::derived_from<Link> L>
+    friend L deep_copy(const L& link);
+    void unshare();
+};
+
+// A link made of links. Nothing more is needed: the name tells the reader.
+using Chain = Link;
+
+// A link of the same kind and values that shares nothing with it; gradients are not copied.
+template <std::derived_from<Link> L>
+L deep_copy(const L& link) {
+    L copy(link);
+    copy.unshare();
+    return copy;
+}
+
+}  // namespace catena

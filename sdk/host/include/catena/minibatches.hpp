@@ -1,0 +1,52 @@
+// Minibatches: a data set in memory, drawn in shuffled pieces.
+#pragma once
+
+#include <catena/core/array.hpp>
+#include <catena/visitor.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace catena {
+
+// Arrays in host memory whose first axis counts the examples: images and labels.
+struct Dataset {
+    std::vector<Array> arrays;
+
+    // Throws ShapeError if there is no array, one has no axis, or their numbers of examples differ.
+    std::int64_t size() const;
+};
+
+// The state is (seed, epoch, position) alone: each epoch's order follows from seed and epoch.
+class Minibatches final : public Visitable {
+public:
+    // device: where batches go; none means Device::current().
+    Minibatches(Dataset data, std::int64_t batch_size, std::uint64_t seed = 0, bool shuffle = true,
+                Device device = {});
+
+    // The next examples, new arrays in the order of the data set's. The last batch of an epoch may
+    // be smaller; then a new epoch begins, in a new order.
+    std::vector<Array> next();
+
+    std::int64_t size() const noexcept { return size_; }          // examples
+    std::int64_t epoch() const noexcept { return epoch_; }        // epochs completed
+    std::int64_t position() const noexcept { return position_; }  // examples drawn in this epoch
+    void visit(Visitor& visitor) override;
+
+private:
+    void order_epoch();
+
+    Dataset data_;
+    std::int64_t size_;
+    std::int64_t batch_size_;
+    std::uint64_t seed_;
+    bool shuffle_;
+    Device device_;
+    std::int64_t epoch_ = 0;
+    std::int64_t position_ = 0;
+    std::int64_t ordered_epoch_ = -1;  // the epoch and seed that order_ belongs to
+    std::uint64_t ordered_seed_ = 0;
+    std::vector<std::int64_t> order_;
+};
+
+}  // namespace catena

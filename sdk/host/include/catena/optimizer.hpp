@@ -1,0 +1,67 @@
+// Optimizer: what all ways of learning share; the arithmetic is a function of a plugin.
+#pragma once
+
+#include <catena/core/function.hpp>
+#include <catena/link.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+// An optimizer is a subclass that names its state and gives the function of a step:
+//
+//     class MomentumSGD : public Optimizer {
+//     public:
+//         explicit MomentumSGD(double lr = 0.01) : Optimizer({"v"}), lr(lr) {}
+//         double lr;
+//     private:
+//         Function step() override { return Function("catena.momentum_sgd_update", {{"lr", lr}}); }
+//     };
+//
+// The function's inputs are the parameter (updated in place), its gradient and the state arrays in
+// the order of their names (updated in place). Parameters that are views of each other's memory, and
+// calls from several threads, are the caller's own affair.
+class Optimizer : public Visitable {
+public:
+    // Starts afresh with these parameters: t is 0, all state zeros.
+    void setup(const Link& link) { setup(link.collect_parameters()); }
+    void setup(std::vector<Parameter> parameters);
+
+    // One step: t + 1, then every parameter that has a gradient. Gradients stay as they are.
+    void update();
+    std::int64_t t() const noexcept { return t_; }
+
+    void cleargrads() const;  // gradients: none. Cheaper than zeros, and the same for update().
+    void zero_grads() const;  // gradients: zeros
+
+    // On all gradients together; those that are none count as zero.
+    double compute_grads_norm() const;           // sqrt of the sum of squares
+    void clip_grads(double maxnorm) const;       // scales them down to this norm, if theirs is larger
+    void weight_decay(double decay) const;       // gradient += decay * parameter
+    // Adds gradients from elsewhere, in the order of the parameters; none adds nothing.
+    void accumulate_grads(std::span<const Array> gradients) const;
+
+    // t, and the state by parameter: "l1/W/m".
+    void visit(Visitor& visitor) override;
+
+protected:
+    explicit Optimizer(std::vector<std::string> state_names = {})
+        : state_names_(std::move(state_names)) {}
+    // The update function with the attributes of step t(). Called once for each update().
+    virtual Function step() = 0;
+
+private:
+    struct Slot {
+        Parameter parameter;
+        std::vector<Array> state;
+    };
+
+    std::vector<std::string> state_names_;
+    std::vector<Slot> slots_;
+    std::int64_t t_ = 0;
+};
+
+}  // namespace catena

@@ -1,0 +1,5 @@
+// All optimizers that come with catena.
+#pragma once
+
+#include <catena/optimizers/adam.hpp>
+#include <catena/optimizers/sgd.hpp>

@@ -1,0 +1,49 @@
+// Progress: how far a long loop is, as a bar on terminals and as lines elsewhere.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace catena {
+
+// On a terminal: a bar of the terminal's width, redrawn at most ten times a second; colour unless
+// $NO_COLOR is set or $TERM is "dumb". Elsewhere: a line at most every ten seconds. Text is ASCII.
+class Progress {
+public:
+    // label stands before the bar; unit is what is counted, for the rate: "images".
+    Progress(std::string label, std::int64_t total, std::string unit, std::FILE* out = stderr);
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+    ~Progress() { clear(); }
+
+    // done: so many of total. Cheap enough for every step of a loop.
+    void update(std::int64_t done, double value, std::string_view value_name = "loss");
+    // Takes the bar off the screen, so that other text can be written.
+    void clear();
+    // Counted in a second since the start.
+    double rate() const;
+
+    // A bar for a line of this width; what update() draws, without colour.
+    static std::string draw(std::string_view label, std::int64_t done, std::int64_t total,
+                            std::string_view text, int width);
+
+private:
+    using Clock = std::chrono::steady_clock;
+
+    std::string label_;
+    std::int64_t total_;
+    std::string unit_;
+    std::FILE* out_;
+    bool terminal_;
+    bool colour_;
+    bool drawn_ = false;
+    std::int64_t first_ = -1;  // done at the first update: a resumed loop starts in the middle
+    std::int64_t done_ = 0;
+    Clock::time_point start_ = Clock::now();
+    Clock::time_point last_ = start_;
+};
+
+}  // namespace catena

@@ -1,0 +1,51 @@
+// Random numbers on the host: the same bits on every machine.
+#pragma once
+
+#include <catena/core/device.hpp>
+#include <catena/visitor.hpp>
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace catena {
+
+// Block `counter` of the stream `key`: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As
+// Easy as 1, 2, 3", 2011), the counter's upper 64 bits 0.
+std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t counter) noexcept;
+
+// A sequence of draws, two of 64 bits from each block.
+class Generator {
+public:
+    explicit Generator(std::uint64_t key, std::uint64_t counter = 0) noexcept
+        : key_(key), counter_(counter) {}
+
+    std::uint64_t operator()() noexcept;
+    // Without bias in [0, bound), bound > 0.
+    std::uint64_t below(std::uint64_t bound) noexcept;
+    // In [0, 1), of 53 bits.
+    double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1p-53; }
+
+private:
+    std::uint64_t key_;
+    std::uint64_t counter_;
+    std::uint64_t spare_ = 0;
+    bool has_spare_ = false;
+};
+
+// Fill values from the stream of the thread's current device (see catena::seed) and advance it. No
+// library function with a rounding of its own takes part.
+void fill_uniform(std::span<double> values, double low, double high);  // [low, high)
+void fill_normal(std::span<double> values, double mean, double stddev);
+
+// The state of a device's stream as a part of what is saved.
+class RandomStream final : public Visitable {
+public:
+    explicit RandomStream(Device device) : device_(device) {}
+    void visit(Visitor& visitor) override;
+
+private:
+    Device device_;
+};
+
+}  // namespace catena

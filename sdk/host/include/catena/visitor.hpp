@@ -1,0 +1,58 @@
+// Visitor: how links, optimizers and data name their state, so that it can be listed, moved and saved.
+#pragma once
+
+#include <catena/core/variable.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace catena {
+
+class Visitor;
+
+// What has named state. An implementation names every part once, in a fixed order:
+//     void visit(Visitor& visitor) override { visitor("W", W)("b", b); }
+class Visitable {
+public:
+    virtual ~Visitable() = default;
+    virtual void visit(Visitor& visitor) = 0;
+
+protected:
+    Visitable() = default;
+    Visitable(const Visitable&) = default;
+    Visitable& operator=(const Visitable&) = default;
+};
+
+// Walks over named state; references may be written to. Paths are names joined by '/': "l1/W".
+class Visitor {
+public:
+    virtual ~Visitor() = default;
+
+    // A parameter: learned by an optimizer. An empty Variable is skipped.
+    Visitor& operator()(std::string_view name, Variable& parameter);
+    // Persistent values: saved and moved with the parameters, but not learned. An empty Array is
+    // skipped.
+    Visitor& operator()(std::string_view name, Array& value);
+    Visitor& operator()(std::string_view name, std::int64_t& value);
+    Visitor& operator()(std::string_view name, std::uint64_t& value);
+    Visitor& operator()(std::string_view name, double& value);
+    // A part with names of its own, which follow name and '/'.
+    Visitor& operator()(std::string_view name, Visitable& part);
+    // A number that must be the same when saved state is loaded: a size, a version.
+    Visitor& require(std::string_view name, std::int64_t value);
+
+protected:
+    virtual void parameter(const std::string& /*path*/, Variable& /*value*/) {}
+    virtual void array(const std::string& /*path*/, Array& /*value*/) {}
+    virtual void integer(const std::string& /*path*/, std::int64_t& /*value*/) {}
+    virtual void integer(const std::string& /*path*/, std::uint64_t& /*value*/) {}
+    virtual void real(const std::string& /*path*/, double& /*value*/) {}
+    virtual void required(const std::string& /*path*/, std::int64_t /*value*/) {}
+
+private:
+    class Step;
+    std::string path_;
+};
+
+}  // namespace catena

@@ -1,0 +1,50 @@
+// FunctionSet: the map of links.
+#include <catena/core/error.hpp>
+#include <catena/function_set.hpp>
+
+#include <fmt/format.h>
+
+namespace catena {
+
+FunctionSet::FunctionSet(std::initializer_list<std::pair<std::string_view, Child>> links) {
+    for (const auto& [name, child] : links) add(name, child);
+}
+
+Link& FunctionSet::add(std::string_view name, Child child) {
+    if (name.empty() || name.find('/') != name.npos) {
+        throw InvalidError(
+            fmt::format("[FunctionSet] add: expected a name without '/', got '{}'", name));
+    }
+    const auto [place, added] = children_.emplace(std::string(name), std::move(child));
+    if (!added) {
+        throw InvalidError(fmt::format("[FunctionSet] add: expected a new name, got '{}'", name));
+    }
+    return place->second.link();
+}
+
+Link& FunctionSet::operator[](std::string_view path) const {
+    const auto slash = path.find('/');
+    const auto child = children_.find(path.substr(0, slash));
+    if (child == children_.end()) {
+        std::string names;
+        for (const auto& [name, unused] : children_) names += (names.empty() ? "" : ", ") + name;
+        throw InvalidError(
+            fmt::format("[FunctionSet] link: expected one of {}, got '{}'", names, path));
+    }
+    Link& link = child->second.link();
+    if (slash == path.npos) return link;
+    const auto* set = dynamic_cast<const FunctionSet*>(&link);
+    if (!set) throw_wrong_kind(child->first);
+    return (*set)[path.substr(slash + 1)];
+}
+
+void FunctionSet::visit(Visitor& visitor) {
+    for (auto& [name, child] : children_) visitor(name, child.link());
+}
+
+void FunctionSet::throw_wrong_kind(std::string_view path) {
+    throw InvalidError(
+        fmt::format("[FunctionSet] {}: expected a link of the kind asked for, got another", path));
+}
+
+}  // namespace catena

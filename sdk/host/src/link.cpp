@@ -1,0 +1,135 @@
+// Link: everything that follows from a link's visit().
+#include <catena/core/error.hpp>
+#include <catena/core/function.hpp>
+#include <catena/link.hpp>
+
+#include <fmt/format.h>
+
+namespace catena {
+namespace {
+
+class Collector final : public Visitor {
+public:
+    std::vector<Parameter> found;
+
+private:
+    void parameter(const std::string& path, Variable& value) override {
+        found.push_back({path, value});
+    }
+};
+
+class Mover final : public Visitor {
+public:
+    explicit Mover(Device device) : device_(device) {}
+
+private:
+    void parameter(const std::string&, Variable& value) override {
+        const Array grad = value.grad();
+        value.cleargrad();
+        value.set_data(value.data().to(device_));
+        if (grad) value.set_grad(grad.to(device_));
+    }
+    void array(const std::string&, Array& value) override { value = value.to(device_); }
+
+    Device device_;
+};
+
+class Unsharer final : public Visitor {
+private:
+    void parameter(const std::string&, Variable& value) override {
+        Variable copy(value.data().copy(), value.is_volatile());
+        copy.set_requires_grad(value.requires_grad());
+        if (!value.name().empty()) copy.set_name(value.name());
+        value = copy;
+    }
+    void array(const std::string&, Array& value) override { value = value.copy(); }
+};
+
+void require_same_number(std::string_view what, std::size_t expected, std::size_t got) {
+    if (expected != got) {
+        throw ShapeError(fmt::format("[{}] parameters: expected {}, got {}", what, expected, got));
+    }
+}
+
+}  // namespace
+
+Variable Link::operator()(const Variable&) {
+    throw UnsupportedError("[Link] call: expected a link that takes one variable, got another");
+}
+
+std::vector<Parameter> Link::collect_parameters() const {
+    Collector collector;
+    // Sound: the collector copies handles and writes nothing.
+    const_cast<Link*>(this)->visit(collector);
+    return std::move(collector.found);
+}
+
+std::vector<Variable> Link::parameters() const {
+    std::vector<Variable> result;
+    for (auto& parameter : collect_parameters()) result.push_back(std::move(parameter.variable));
+    return result;
+}
+
+std::vector<Array> Link::gradients() const {
+    std::vector<Array> result;
+    for (const auto& variable : parameters()) result.push_back(variable.grad());
+    return result;
+}
+
+std::int64_t Link::count_parameters() const {
+    std::int64_t count = 0;
+    for (const auto& variable : parameters()) count += variable.size();
+    return count;
+}
+
+void Link::cleargrads() const {
+    for (const auto& variable : parameters()) variable.cleargrad();
+}
+
+void Link::zerograds() const {
+    for (const auto& variable : parameters()) variable.zerograd();
+}
+
+void Link::add_gradients(const Link& source) const {
+    const auto targets = parameters();
+    const auto sources = source.parameters();
+    require_same_number("add_gradients", targets.size(), sources.size());
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        const Array& grad = sources[i].grad();
+        if (grad) accumulate(targets[i].node(), grad.to(targets[i].device()).copy());
+    }
+}
+
+void Link::copy_parameters_from(const Link& source) const {
+    const auto variables = source.parameters();
+    copy_parameters_from(variables);
+}
+
+void Link::copy_parameters_from(std::span<const Variable> source) const {
+    const auto targets = collect_parameters();
+    require_same_number("copy_parameters_from", targets.size(), source.size());
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        const Array& to = targets[i].variable.data();
+        const Array& from = source[i].data();
+        if (to.shape() != from.shape() || to.dtype() != from.dtype()) {
+            throw ShapeError(fmt::format("[copy_parameters_from] {}: expected {} {}, got {} {}",
+                                         targets[i].name, to_string(to.shape()), name(to.dtype()),
+                                         to_string(from.shape()), name(from.dtype())));
+        }
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        targets[i].variable.data().copy_from(source[i].data());
+    }
+}
+
+void Link::to(Device device) {
+    Mover mover(device);
+    visit(mover);
+}
+
+void Link::unshare() {
+    Unsharer unsharer;
+    visit(unsharer);
+}
+
+}  // namespace catena

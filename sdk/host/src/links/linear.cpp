@@ -1,0 +1,26 @@
+// Linear: initial parameters and the call.
+#include <catena/core/error.hpp>
+#include <catena/core/function.hpp>
+#include <catena/initializers.hpp>
+#include <catena/links/linear.hpp>
+
+#include <fmt/format.h>
+
+namespace catena::links {
+
+Linear::Linear(std::int64_t in_size, std::int64_t out_size, double wscale, double bias,
+               bool nobias) {
+    if (in_size < 1 || out_size < 1) {
+        throw ShapeError(fmt::format("[Linear] sizes: expected positive numbers, got {} and {}",
+                                     in_size, out_size));
+    }
+    W = Variable(initializers::LeCunNormal(wscale)({out_size, in_size}));
+    if (!nobias) b = Variable(initializers::Constant(bias)({out_size}));
+}
+
+Variable Linear::operator()(const Variable& x) {
+    static const Function linear("catena.linear");
+    return linear.first({&x, &W, &b});
+}
+
+}  // namespace catena::links

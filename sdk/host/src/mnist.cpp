@@ -1,0 +1,91 @@
+// MNIST: finds, reads and checks the four files.
+#include <catena/data_error.hpp>
+#include <catena/idx.hpp>
+#include <catena/mnist.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace catena {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* images_name = "images-idx3-ubyte";
+constexpr const char* labels_name = "labels-idx1-ubyte";
+
+// The file, with .gz if it exists so; empty if there is neither.
+fs::path find(const fs::path& folder, const std::string& name) {
+    std::error_code error;
+    for (const char* ending : {".gz", ""}) {
+        fs::path file = folder / (name + ending);
+        if (fs::exists(file, error)) return file;
+    }
+    return {};
+}
+
+fs::path require(const fs::path& folder, const std::string& name) {
+    fs::path file = find(folder, name);
+    if (file.empty()) {
+        throw DataError(fmt::format("[load_mnist] {}: expected a file {}.gz, got none",
+                                    folder.string(), name));
+    }
+    return file;
+}
+
+Dataset load_part(const fs::path& folder, const std::string& prefix) {
+    const fs::path images_file = require(folder, prefix + images_name);
+    const fs::path labels_file = require(folder, prefix + labels_name);
+    const Idx images = read_idx(images_file, 3);
+    const Idx labels = read_idx(labels_file, 1);
+    if (images.shape[0] != labels.shape[0]) {
+        throw DataError(fmt::format("[load_mnist] {}: expected {} labels, one for each image, got {}",
+                                    labels_file.string(), images.shape[0], labels.shape[0]));
+    }
+    const auto wrong = std::find_if(labels.values.begin(), labels.values.end(),
+                                    [](std::uint8_t label) { return label > 9; });
+    if (wrong != labels.values.end()) {
+        throw DataError(fmt::format("[load_mnist] {}: expected labels 0 to 9, got {} at {}",
+                                    labels_file.string(), *wrong, wrong - labels.values.begin()));
+    }
+    std::vector<float> pixels(images.values.size());
+    std::transform(images.values.begin(), images.values.end(), pixels.begin(),
+                   [](std::uint8_t value) { return static_cast<float>(value) / 255.0F; });
+    const std::vector<std::int32_t> classes(labels.values.begin(), labels.values.end());
+    return {{Array::from(pixels, {images.shape[0], images.shape[1] * images.shape[2]}),
+             Array::from(classes, {labels.shape[0]})}};
+}
+
+}  // namespace
+
+bool has_mnist(const fs::path& folder) {
+    for (const char* prefix : {"train-", "t10k-"}) {
+        for (const char* name : {images_name, labels_name}) {
+            if (find(folder, std::string(prefix) + name).empty()) return false;
+        }
+    }
+    return true;
+}
+
+Mnist load_mnist(const fs::path& folder) {
+    return {load_part(folder, "train-"), load_part(folder, "t10k-")};
+}
+
+std::vector<fs::path> data_folders(const std::string& name) {
+    const auto variable = [](const char* key) -> std::string {
+        const char* value = std::getenv(key);
+        return value ? value : "";
+    };
+    std::vector<fs::path> folders;
+    if (const auto data = variable("CATENA_DATA"); !data.empty()) folders.push_back(fs::path(data) / name);
+    if (const auto cache = variable("XDG_CACHE_HOME"); !cache.empty()) {
+        folders.push_back(fs::path(cache) / "catena" / name);
+    } else if (const auto home = variable("HOME"); !home.empty()) {
+        folders.push_back(fs::path(home) / ".cache" / "catena" / name);
+    }
+    return folders;
+}
+
+}  // namespace catena

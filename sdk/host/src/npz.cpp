@@ -1,0 +1,217 @@
+// .npz over libzip. Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+#include "npz.hpp"
+
+#include <catena/data_error.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zip.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+namespace catena {
+namespace {
+
+constexpr std::string_view npy_magic{"\x93NUMPY", 6};
+
+[[noreturn]] void fail(const std::filesystem::path& file, const std::string& what,
+                       const std::string& got) {
+    throw DataError(fmt::format("[npz] {}: expected {}, got {}", file.string(), what, got));
+}
+
+std::string npy_header(const NpyArray& array) {
+    std::string shape;
+    for (const auto extent : array.shape) shape += fmt::format("{}, ", extent);
+    if (array.shape.size() > 1) shape.resize(shape.size() - 2);
+    else if (!shape.empty()) shape.pop_back();
+    std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                   array.descr, shape);
+    // Magic, version and length take 10 bytes; data starts at a multiple of 64.
+    dict.resize((dict.size() + 10 + 64) / 64 * 64 - 10, ' ');
+    dict.back() = '\n';
+    std::string header(npy_magic);
+    header += {'\1', '\0', static_cast<char>(dict.size() & 0xff), static_cast<char>(dict.size() >> 8)};
+    return header + dict;
+}
+
+struct Discard {
+    void operator()(zip_t* archive) const { zip_discard(archive); }
+};
+using Archive = std::unique_ptr<zip_t, Discard>;
+
+Archive open(const std::filesystem::path& file, int flags, const std::string& what) {
+    int code = 0;
+    Archive archive(zip_open(file.c_str(), flags, &code));
+    if (!archive) {
+        zip_error_t error;
+        zip_error_init_with_code(&error, code);
+        const std::string text = zip_error_strerror(&error);
+        zip_error_fini(&error);
+        fail(file, what, text);
+    }
+    return archive;
+}
+
+// Brings a file's content or a folder's entries to the disk.
+bool flush(const std::filesystem::path& path, int flags) {
+    const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
+    if (fd < 0) return false;
+    const bool done = fsync(fd) == 0;
+    return close(fd) == 0 && done;
+}
+
+// Removes the temporary file unless it was renamed.
+struct TemporaryFile {
+    std::filesystem::path path;
+    ~TemporaryFile() {
+        std::error_code error;
+        std::filesystem::remove(path, error);
+    }
+};
+
+// The text after "'key':" in the header's dict.
+std::string_view value_of(std::string_view dict, std::string_view key) {
+    const auto at = dict.find(fmt::format("'{}':", key));
+    if (at == dict.npos) return {};
+    dict.remove_prefix(at + key.size() + 3);
+    dict.remove_prefix(std::min(dict.find_first_not_of(' '), dict.size()));
+    return dict;
+}
+
+std::int64_t element_size(std::string_view descr) {
+    int size = 0;
+    const auto digits = descr.substr(std::min<std::size_t>(2, descr.size()));
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    const bool ok = error == std::errc() && end == digits.data() + digits.size() &&
+                    (descr[0] == '<' || descr[0] == '|') && size > 0 && size <= 64;
+    return ok ? size : 0;
+}
+
+// Empty text, or what is wrong with the member.
+std::string parse_npy(std::string_view content, NpyArray& array) {
+    if (content.substr(0, 6) != npy_magic || content.size() < 12) return "no .npy data";
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(content[i]); };
+    const bool short_length = byte(6) == 1;
+    const std::size_t start = short_length ? 10 : 12;
+    std::size_t length = byte(8) | static_cast<std::size_t>(byte(9)) << 8;
+    if (!short_length) length |= static_cast<std::size_t>(byte(10)) << 16 | static_cast<std::size_t>(byte(11)) << 24;
+    if (length > content.size() - start) return "a header that is cut off";
+    const auto dict = content.substr(start, length);
+    const auto data = content.substr(start + length);
+
+    auto descr = value_of(dict, "descr");
+    const auto quote = descr.size() > 1 ? descr.find('\'', 1) : descr.npos;
+    if (quote == descr.npos) return "a header without a simple 'descr'";
+    array.descr = descr.substr(1, quote - 1);
+    const std::int64_t item = element_size(array.descr);
+    if (item == 0) return fmt::format("elements of type '{}'", array.descr);
+    if (!value_of(dict, "fortran_order").starts_with("False")) return "column-major data";
+
+    auto shape = value_of(dict, "shape");
+    const auto closing = shape.find(')');
+    if (!shape.starts_with('(') || closing == shape.npos) return "a header without 'shape'";
+    const char* at = shape.data() + 1;
+    const char* const end = shape.data() + closing;
+    auto total = static_cast<std::uint64_t>(item);
+    while (at != end) {
+        if (*at == ' ' || *at == ',') {
+            ++at;
+            continue;
+        }
+        std::int64_t extent = 0;
+        const auto [next, error] = std::from_chars(at, end, extent);
+        if (error != std::errc() || extent < 0) return "a shape that is not numbers";
+        if (extent != 0 && total > data.size() / static_cast<std::uint64_t>(extent)) {
+            return fmt::format("only {} bytes of data", data.size());
+        }
+        total *= static_cast<std::uint64_t>(extent);
+        array.shape.push_back(extent);
+        at = next;
+    }
+    if (total != data.size()) return fmt::format("{} bytes of data, not {}", data.size(), total);
+    const auto* first = reinterpret_cast<const std::byte*>(data.data());
+    array.bytes.assign(first, first + data.size());
+    return {};
+}
+
+}  // namespace
+
+void write_npz(const std::filesystem::path& file, const Npz& arrays) {
+    TemporaryFile temporary{file};
+    temporary.path += fmt::format(".tmp{}", getpid());
+    Archive archive = open(temporary.path, ZIP_CREATE | ZIP_TRUNCATE, "a file that can be written");
+    std::vector<std::string> members;  // must live until the archive is closed
+    members.reserve(arrays.size());
+    for (const auto& [name, array] : arrays) {
+        std::string& member = members.emplace_back(npy_header(array));
+        member.append(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
+        zip_source_t* source = zip_source_buffer(archive.get(), member.data(), member.size(), 0);
+        const zip_int64_t index =
+            source ? zip_file_add(archive.get(), (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8) : -1;
+        if (index < 0) {
+            zip_source_free(source);
+            fail(file, "room for " + name, zip_strerror(archive.get()));
+        }
+        const auto entry = static_cast<zip_uint64_t>(index);
+        constexpr zip_uint16_t first_day = 0x21;  // 1980-01-01, so that bytes do not depend on time
+        if (zip_set_file_compression(archive.get(), entry, ZIP_CM_STORE, 0) != 0 ||
+            zip_file_set_dostime(archive.get(), entry, 0, first_day, 0) != 0) {
+            fail(file, "an archive that can be written", zip_strerror(archive.get()));
+        }
+    }
+    if (zip_close(archive.get()) != 0) {
+        fail(file, "a file that can be written", zip_strerror(archive.get()));
+    }
+    archive.release();
+    std::error_code error;
+    if (flush(temporary.path, O_RDONLY)) std::filesystem::rename(temporary.path, file, error);
+    else error.assign(errno, std::generic_category());
+    if (error) fail(file, "a file that can be written", error.message());
+    // A file system without folders that can be flushed is no reason to fail.
+    flush(file.has_parent_path() ? file.parent_path() : ".", O_RDONLY | O_DIRECTORY);
+}
+
+Npz read_npz(const std::filesystem::path& file) {
+    const Archive archive = open(file, ZIP_RDONLY, "a zip archive of arrays");
+    const std::uintmax_t file_size = std::filesystem::file_size(file);
+    Npz arrays;
+    const zip_int64_t n = zip_get_num_entries(archive.get(), 0);
+    for (zip_int64_t i = 0; i < n; ++i) {
+        const auto index = static_cast<zip_uint64_t>(i);
+        zip_stat_t stat;
+        if (zip_stat_index(archive.get(), index, 0, &stat) != 0) {
+            fail(file, "a readable archive", zip_strerror(archive.get()));
+        }
+        std::string name = stat.name;
+        if (!name.ends_with(".npy")) fail(file, "members named *.npy", "'" + name + "'");
+        if (stat.size > file_size * 1032) {  // the most that deflate can do
+            fail(file, "members that fit into the file", fmt::format("{} of {} bytes", name, stat.size));
+        }
+        std::string content(stat.size, '\0');
+        const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> member(
+            zip_fopen_index(archive.get(), index, 0), zip_fclose);
+        if (!member) fail(file, "a readable member " + name, zip_strerror(archive.get()));
+        const zip_int64_t got = zip_fread(member.get(), content.data(), content.size());
+        // Reading on past the end is what makes libzip compare the checksum.
+        char extra = 0;
+        if (got != static_cast<zip_int64_t>(content.size()) ||
+            zip_fread(member.get(), &extra, 1) != 0) {
+            fail(file, fmt::format("{} bytes of {}", content.size(), name),
+                 got < 0 ? zip_file_strerror(member.get()) : "damaged data");
+        }
+        name.resize(name.size() - 4);
+        NpyArray array;
+        if (const std::string wrong = parse_npy(content, array); !wrong.empty()) {
+            fail(file, "an array " + name + " that fits its header", wrong);
+        }
+        arrays[name] = std::move(array);
+    }
+    return arrays;
+}
+
+}  // namespace catena

@@ -1,0 +1,28 @@
+// .npz files, NumPy's archives of arrays: a zip file of .npy members.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+struct NpyArray {
+    std::string descr;  // "<f4"
+    std::vector<std::int64_t> shape;
+    std::vector<std::byte> bytes;  // row-major
+};
+using Npz = std::map<std::string, NpyArray>;  // names without .npy
+
+// Writes a temporary file beside `file`, flushes it to the disk and renames it: at any moment the
+// old or the new content is there. The same content gives the same bytes. Throws DataError.
+void write_npz(const std::filesystem::path& file, const Npz& arrays);
+
+// Throws DataError if the file is missing, damaged, or has members that are not little-endian,
+// row-major .npy data.
+Npz read_npz(const std::filesystem::path& file);
+
+}  // namespace catena

@@ -1,0 +1,121 @@
+// Optimizer: state, the step over all parameters, and hooks on gradients.
+#include <catena/core/error.hpp>
+#include <catena/operators.hpp>
+#include <catena/optimizer.hpp>
+
+#include <boost/container/small_vector.hpp>
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace catena {
+namespace {
+
+template <class T>
+double sum_of_squares(std::span<const T> values) {
+    double sum = 0;
+    for (const T value : values) sum += static_cast<double>(value) * static_cast<double>(value);
+    return sum;
+}
+
+double sum_of_squares(const Array& array) {
+    if (array.device().host_accessible()) {
+        if (array.dtype() == Dtype::float32) return sum_of_squares<float>(array.host<float>());
+        if (array.dtype() == Dtype::float64) return sum_of_squares<double>(array.host<double>());
+    }
+    return sum_of_squares<double>(array.to_vector<double>());
+}
+
+}  // namespace
+
+void Optimizer::setup(std::vector<Parameter> parameters) {
+    t_ = 0;
+    slots_.clear();
+    for (auto& parameter : parameters) {
+        Slot slot;
+        const Array& data = parameter.variable.data();
+        for (std::size_t i = 0; i < state_names_.size(); ++i) {
+            slot.state.push_back(Array::zeros(data.shape(), data.dtype(), data.device()));
+        }
+        slot.parameter = std::move(parameter);
+        slots_.push_back(std::move(slot));
+    }
+}
+
+void Optimizer::update() {
+    ++t_;
+    const Function function = step();
+    boost::container::small_vector<Array, 8> inputs;
+    for (const auto& slot : slots_) {
+        const Variable& variable = slot.parameter.variable;
+        if (!variable.grad()) continue;
+        inputs.assign({variable.data(), variable.grad()});
+        inputs.insert(inputs.end(), slot.state.begin(), slot.state.end());
+        function.forward(std::span<const Array>(inputs.data(), inputs.size()));
+    }
+}
+
+void Optimizer::cleargrads() const {
+    for (const auto& slot : slots_) slot.parameter.variable.cleargrad();
+}
+
+void Optimizer::zero_grads() const {
+    for (const auto& slot : slots_) slot.parameter.variable.zerograd();
+}
+
+double Optimizer::compute_grads_norm() const {
+    double sum = 0;
+    for (const auto& slot : slots_) {
+        if (const Array& grad = slot.parameter.variable.grad()) sum += sum_of_squares(grad);
+    }
+    return std::sqrt(sum);
+}
+
+void Optimizer::clip_grads(double maxnorm) const {
+    const double norm = compute_grads_norm();
+    if (norm <= maxnorm) return;
+    const Function scale("catena.mul_constant", {{"value", maxnorm / norm}});
+    for (const auto& slot : slots_) {
+        const Variable& variable = slot.parameter.variable;
+        if (variable.grad()) variable.set_grad(scale.forward(std::span(&variable.grad(), 1))[0]);
+    }
+}
+
+void Optimizer::weight_decay(double decay) const {
+    const Function scale("catena.mul_constant", {{"value", decay}});
+    for (const auto& slot : slots_) {
+        const Variable& variable = slot.parameter.variable;
+        accumulate(variable.node(), scale.forward(std::span(&variable.data(), 1))[0]);
+    }
+}
+
+void Optimizer::accumulate_grads(std::span<const Array> gradients) const {
+    if (gradients.size() != slots_.size()) {
+        throw ShapeError(fmt::format("[accumulate_grads] gradients: expected {}, got {}",
+                                     slots_.size(), gradients.size()));
+    }
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        const Variable& variable = slots_[i].parameter.variable;
+        if (!gradients[i]) continue;
+        if (gradients[i].shape() != variable.shape()) {
+            throw ShapeError(fmt::format("[accumulate_grads] {}: expected {}, got {}",
+                                         slots_[i].parameter.name, to_string(variable.shape()),
+                                         to_string(gradients[i].shape())));
+        }
+    }
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        const Variable& variable = slots_[i].parameter.variable;
+        if (gradients[i]) accumulate(variable.node(), gradients[i].to(variable.device()).copy());
+    }
+}
+
+void Optimizer::visit(Visitor& visitor) {
+    visitor("t", t_);
+    for (auto& slot : slots_) {
+        for (std::size_t i = 0; i < state_names_.size(); ++i) {
+            visitor(slot.parameter.name + '/' + state_names_[i], slot.state[i]);
+        }
+    }
+}
+
+}  // namespace catena

@@ -1,0 +1,110 @@
+// Philox, and the normal distribution by Box and Muller from exactly rounded operations only.
+#include <catena/random.hpp>
+
+#include <cmath>
+
+namespace catena {
+namespace {
+
+// Reserves blocks for n draws of 64 bits in the stream of the current device.
+Generator reserve(std::size_t n) {
+    const Device device = Device::current();
+    const RandomState state = random_state(device);
+    set_random_state(device, {state.seed, state.offset + (n + 1) / 2});
+    return Generator(state.seed, state.offset);
+}
+
+// log(x) for x in (0, 1]: x = m 2^e with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh((m-1)/(m+1)).
+double log_of(double x) noexcept {
+    int e = 0;
+    double m = std::frexp(x, &e);
+    if (m < 0.70710678118654752) {
+        m *= 2;
+        --e;
+    }
+    const double s = (m - 1) / (m + 1);
+    const double s2 = s * s;
+    double sum = 0;
+    for (int k = 21; k >= 1; k -= 2) sum = sum * s2 + 1.0 / k;
+    return 2 * s * sum + e * 0.69314718055994531;
+}
+
+// cos and sin of a in [-pi/4, pi/4], by their series.
+double cos_of(double a) noexcept {
+    double sum = 1;
+    for (int k = 16; k >= 2; k -= 2) sum = 1 - sum * a * a / (k * (k - 1));
+    return sum;
+}
+
+double sin_of(double a) noexcept {
+    double sum = 1;
+    for (int k = 17; k >= 3; k -= 2) sum = 1 - sum * a * a / (k * (k - 1));
+    return sum * a;
+}
+
+}  // namespace
+
+std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t counter) noexcept {
+    std::array<std::uint32_t, 4> c{static_cast<std::uint32_t>(counter),
+                                   static_cast<std::uint32_t>(counter >> 32), 0, 0};
+    auto k0 = static_cast<std::uint32_t>(key);
+    auto k1 = static_cast<std::uint32_t>(key >> 32);
+    for (int round = 0; round < 10; ++round) {
+        const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c[0];
+        const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * c[2];
+        c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
+             static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p0)};
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    return c;
+}
+
+std::uint64_t Generator::operator()() noexcept {
+    has_spare_ = !has_spare_;
+    if (!has_spare_) return spare_;
+    const auto block = philox(key_, counter_++);
+    spare_ = std::uint64_t{block[3]} << 32 | block[2];
+    return std::uint64_t{block[1]} << 32 | block[0];
+}
+
+std::uint64_t Generator::below(std::uint64_t bound) noexcept {
+    const std::uint64_t surplus = (0 - bound) % bound;  // 2^64 mod bound: draws below are refused
+    std::uint64_t draw = 0;
+    do draw = (*this)();
+    while (draw < surplus);
+    return draw % bound;
+}
+
+void fill_uniform(std::span<double> values, double low, double high) {
+    Generator generator = reserve(values.size());
+    for (double& value : values) value = low + (high - low) * generator.uniform();
+}
+
+void fill_normal(std::span<double> values, double mean, double stddev) {
+    Generator generator = reserve(values.size() + 1);
+    for (std::size_t i = 0; i < values.size(); i += 2) {
+        const double radius = std::sqrt(-2 * log_of(1 - generator.uniform()));
+        // The angle: a quarter of the circle, and a place in it.
+        const std::uint64_t draw = generator();
+        const double place = static_cast<double>((draw << 2) >> 11) * 0x1p-53 - 0.5;
+        const double a = place * 1.5707963267948966;
+        double x = cos_of(a);
+        double y = sin_of(a);
+        for (std::uint64_t turns = draw >> 62; turns > 0; --turns) {
+            const double before = x;
+            x = -y;
+            y = before;
+        }
+        values[i] = mean + stddev * radius * x;
+        if (i + 1 < values.size()) values[i + 1] = mean + stddev * radius * y;
+    }
+}
+
+void RandomStream::visit(Visitor& visitor) {
+    RandomState state = random_state(device_);
+    visitor("seed", state.seed)("offset", state.offset);
+    set_random_state(device_, state);
+}
+
+}  // namespace catena

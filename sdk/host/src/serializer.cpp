@@ -1,0 +1,186 @@
+// Serializer: from visited values to .npz members, and back in two passes: check all, then write.
+#include "npz.hpp"
+
+#include <catena/data_error.hpp>
+#include <catena/serializer.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+#include <type_traits>
+
+namespace catena {
+namespace {
+
+constexpr const char* descr_of(Dtype dtype) {
+    constexpr const char* table[dtype_count] = {"<f2", "|V2", "<f4", "<f8",
+                                                "<i4", "<i8", "|u1", "|b1"};
+    return table[static_cast<int>(dtype)];
+}
+template <class T>
+constexpr const char* descr_of_number = std::is_same_v<T, double>          ? "<f8"
+                                        : std::is_same_v<T, std::uint64_t> ? "<u8"
+                                                                           : "<i8";
+
+class Writer final : public Visitor {
+public:
+    Npz result;
+
+private:
+    void parameter(const std::string& path, Variable& value) override { put(path, value.data()); }
+    void array(const std::string& path, Array& value) override { put(path, value); }
+    void integer(const std::string& path, std::int64_t& value) override { put(path, value); }
+    void integer(const std::string& path, std::uint64_t& value) override { put(path, value); }
+    void real(const std::string& path, double& value) override { put(path, value); }
+    void required(const std::string& path, std::int64_t value) override { put(path, value); }
+
+    template <class T>
+    void put(const std::string& path, T value) {
+        NpyArray npy{descr_of_number<T>, {}, std::vector<std::byte>(sizeof value)};
+        std::memcpy(npy.bytes.data(), &value, sizeof value);
+        add(path, std::move(npy));
+    }
+    void put(const std::string& path, const Array& value) {
+        const Shape shape = value.shape();
+        NpyArray npy{descr_of(value.dtype()),
+                     {shape.begin(), shape.end()},
+                     std::vector<std::byte>(static_cast<std::size_t>(value.nbytes()))};
+        value.to_host(value.dtype(), npy.bytes.data());
+        add(path, std::move(npy));
+    }
+    void add(const std::string& path, NpyArray npy) {
+        if (!result.emplace(path, std::move(npy)).second) {
+            throw InvalidError(fmt::format("[save_npz] names: expected each once, got {} twice", path));
+        }
+    }
+};
+
+// An array of the file on a device, as raw elements.
+Array to_array(const NpyArray& npy, Dtype dtype, Device device) {
+    const Shape shape{std::span<const std::int64_t>(npy.shape)};
+    const auto make = [&]<class T>(T*) {
+        std::vector<T> values(static_cast<std::size_t>(shape.size()));
+        if (!values.empty()) std::memcpy(values.data(), npy.bytes.data(), npy.bytes.size());
+        return Array::from(values, shape, device);
+    };
+    switch (dtype) {
+        case Dtype::float16: return make(static_cast<float16*>(nullptr));
+        case Dtype::bfloat16: return make(static_cast<bfloat16*>(nullptr));
+        case Dtype::float32: return make(static_cast<float*>(nullptr));
+        case Dtype::float64: return make(static_cast<double*>(nullptr));
+        case Dtype::int32: return make(static_cast<std::int32_t*>(nullptr));
+        case Dtype::int64: return make(static_cast<std::int64_t*>(nullptr));
+        case Dtype::uint8: return make(static_cast<std::uint8_t*>(nullptr));
+        case Dtype::bool8: break;
+    }
+    // std::vector<bool> has no elements in memory.
+    const Array bytes = to_array(npy, Dtype::uint8, device);
+    return bytes.astype(Dtype::bool8);
+}
+
+// First pass: compares, and brings what will be written to its device.
+class Checker final : public Visitor {
+public:
+    explicit Checker(const Npz& file) : file_(file) {}
+
+    std::string problems() const {
+        std::string text = problems_;
+        for (const auto& [path, npy] : file_) {
+            if (!seen_.contains(path)) text += fmt::format("\n  {}: not expected", path);
+        }
+        return text;
+    }
+    std::map<std::string, Array> staged;
+
+private:
+    void parameter(const std::string& path, Variable& value) override { check(path, value.data()); }
+    void array(const std::string& path, Array& value) override { check(path, value); }
+    void integer(const std::string& path, std::int64_t&) override { find(path, "<i8", {}); }
+    void integer(const std::string& path, std::uint64_t&) override { find(path, "<u8", {}); }
+    void real(const std::string& path, double&) override { find(path, "<f8", {}); }
+    void required(const std::string& path, std::int64_t value) override {
+        const NpyArray* npy = find(path, "<i8", {});
+        std::int64_t got = value;
+        if (npy) std::memcpy(&got, npy->bytes.data(), sizeof got);
+        if (got != value) problems_ += fmt::format("\n  {}: expected {}, got {}", path, value, got);
+    }
+
+    void check(const std::string& path, const Array& value) {
+        const Shape shape = value.shape();
+        if (const NpyArray* npy = find(path, descr_of(value.dtype()), shape)) {
+            staged[path] = to_array(*npy, value.dtype(), value.device());
+        }
+    }
+
+    const NpyArray* find(const std::string& path, const std::string& descr, const Shape& shape) {
+        seen_.insert(path);
+        const auto found = file_.find(path);
+        if (found == file_.end()) {
+            problems_ += fmt::format("\n  {}: missing", path);
+            return nullptr;
+        }
+        const NpyArray& npy = found->second;
+        if (npy.descr != descr || !std::ranges::equal(npy.shape, shape)) {
+            problems_ += fmt::format(
+                "\n  {}: expected {} {}, got {} {}", path, descr, to_string(shape), npy.descr,
+                shape_to_string(npy.shape.data(), static_cast<int>(npy.shape.size())));
+            return nullptr;
+        }
+        return &npy;
+    }
+
+    const Npz& file_;
+    std::set<std::string> seen_;
+    std::string problems_;
+};
+
+// Second pass: all of it fits.
+class Assigner final : public Visitor {
+public:
+    Assigner(const Npz& file, const std::map<std::string, Array>& staged)
+        : file_(file), staged_(staged) {}
+
+private:
+    void parameter(const std::string& path, Variable& value) override {
+        value.data().copy_from(staged_.at(path));
+    }
+    void array(const std::string& path, Array& value) override { value.copy_from(staged_.at(path)); }
+    void integer(const std::string& path, std::int64_t& value) override { assign(path, value); }
+    void integer(const std::string& path, std::uint64_t& value) override { assign(path, value); }
+    void real(const std::string& path, double& value) override { assign(path, value); }
+
+    template <class T>
+    void assign(const std::string& path, T& value) {
+        std::memcpy(&value, file_.at(path).bytes.data(), sizeof value);
+    }
+
+    const Npz& file_;
+    const std::map<std::string, Array>& staged_;
+};
+
+}  // namespace
+
+void save_npz(const std::filesystem::path& file, const Visitable& object) {
+    Writer writer;
+    // Sound: the writer reads only.
+    const_cast<Visitable&>(object).visit(writer);
+    write_npz(file, writer.result);
+}
+
+void load_npz(const std::filesystem::path& file, Visitable& object) {
+    const Npz npz = read_npz(file);
+    Checker checker(npz);
+    object.visit(checker);
+    if (const std::string problems = checker.problems(); !problems.empty()) {
+        throw DataError(fmt::format("[load_npz] {}: expected what was saved of the same structure, "
+                                    "got:{}",
+                                    file.string(), problems));
+    }
+    Assigner assigner(npz, checker.staged);
+    object.visit(assigner);
+}
+
+}  // namespace catena

@@ -5,8 +5,8 @@ usage: layout.py generate INCLUDE OUT.c    write the C program that prints the l
        layout.py check GOLDEN PRINTED      compare what it printed with the golden file
        layout.py update GOLDEN PRINTED     take additions into the golden file; changes are refused
 
-The program is generated from the headers, so no struct, field or constant can be forgotten; it
-checks itself that the fields' sizes add up to the struct's, which also shows that nothing is padded.
+The program is generated from the headers, so no struct, field or constant can be forgotten. It
+checks that the fields' sizes add up to the struct's, which also shows that nothing is padded.
 """
 import pathlib
 import re
@@ -57,7 +57,8 @@ def fields(text):
             position = end + name.end()
             continue
         declaration, position = rest.split(";", 1)[0], position + rest.index(";") + 1
-        pointer = re.match(r"(.*)\(\s*CATENA_CALL\s*\*\s*(\w+)\s*\)\s*\((.*)\)\s*$", declaration, re.S)
+        pointer = re.match(r"(.*)\(\s*CATENA_CALL\s*\*\s*(\w+)\s*\)\s*\((.*)\)\s*$", declaration,
+                           re.S)
         if pointer:
             result, name, parameters = pointer.groups()
             types = ",".join(anonymous(p) for p in parameters.split(","))

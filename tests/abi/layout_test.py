@@ -26,7 +26,8 @@ PLANTED = [  # what is wrong, text of the golden file, text in its place in the 
      "field catena_plan.more offset 4 size 4 uint32_t"),
 ]
 ALLOWED = [
-    ("a new constant", "constant CATENA_REQ_ADD 2", "constant CATENA_REQ_ADD 2\nconstant CATENA_X 3"),
+    ("a new constant", "constant CATENA_REQ_ADD 2",
+     "constant CATENA_REQ_ADD 2\nconstant CATENA_X 3"),
     ("a struct grew at its end", "struct catena_plan size 24 growable",
      "struct catena_plan size 32 growable\nfield catena_plan.more offset 24 size 8 uint64_t"),
     ("a reserved field got a name", "field catena_tensor.reserved", "field catena_tensor.more"),

@@ -1,4 +1,4 @@
-# CATENA_HAS_CUDA: nvcc is there (in PATH, $CUDACXX or the usual folder) and wanted; enables the language.
+# CATENA_HAS_CUDA: nvcc is there (in PATH, $CUDACXX or the usual folder) and wanted.
 set(CATENA_HAS_CUDA OFF)
 if(NOT CATENA_CUDA STREQUAL "OFF")
     find_program(CATENA_NVCC nvcc HINTS /usr/local/cuda/bin "$ENV{CUDA_HOME}/bin")

@@ -1,4 +1,4 @@
-# CATENA_SANITIZE, e.g. "address,undefined" or "thread": every target, and the first finding is fatal.
+# CATENA_SANITIZE, e.g. "address,undefined" or "thread": in every target; a finding is fatal.
 if(CATENA_SANITIZE)
     if(CATENA_SANITIZE MATCHES "thread" AND CATENA_SANITIZE MATCHES "address")
         message(FATAL_ERROR "CATENA_SANITIZE: thread and address exclude each other, "

@@ -25,7 +25,7 @@ def presence(build):
 
 
 def links(build):
-    """A plugin needs nothing of ours and no threads runtime; only the one called cpu needs a BLAS."""
+    """A plugin links nothing of ours and no threads runtime; only the one called cpu, a BLAS."""
     for path in plugins(build):
         for library in needed(path):
             if library.startswith("libcatena"):

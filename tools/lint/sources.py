@@ -116,8 +116,8 @@ def arrows(tree):
                         (resolved in tree.texts and part_of(resolved)[1] != part):
                     yield at(path, text, match.start(), f"{part} may not include {resolved}")
     for path, text in tree.texts.items():
-        if path.endswith("CMakeLists.txt") and path.startswith(("plugins/", "sdk/plugin/", "core/")) \
-                and not is_test(path):
+        low = path.startswith(("plugins/", "sdk/plugin/", "core/")) and not is_test(path)
+        if low and path.endswith("CMakeLists.txt"):
             above = "host" if path.startswith("core/") else "core|host"
             code = re.sub(r"#.*", "", text)
             for match in re.finditer(rf"\bcatena(?:::|-)(?:{above})\b(?![-:])", code):

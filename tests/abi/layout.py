@@ -117,8 +117,8 @@ def generate(include, out):
         '    fprintf(stderr, "%s: its fields have %lu bytes, the struct has %lu\\n", name,',
         "            (unsigned long)sum, (unsigned long)size);",
         "    return 1;", "}", "",
-        "int main(void) {", "    size_t sum = 0;", "    int bad = 0;", *lines, "    return bad;", "}",
-        ""])
+        "int main(void) {", "    size_t sum = 0;", "    int bad = 0;", *lines, "    return bad;",
+        "}", ""])
     pathlib.Path(out).write_text(program)
 
 
@@ -179,8 +179,8 @@ def main(arguments):
     for line in broken:
         print(line)
     if broken:
-        print(f"layout: {len(broken)} lines of {path.name} no longer hold. ABI 1 never changes: see "
-              "sdk/abi/RULES.md")
+        print(f"layout: {len(broken)} lines of {path.name} no longer hold. ABI 1 never changes: "
+              "see sdk/abi/RULES.md")
         return 1
     if verb == "update":
         path.write_text(printed_text)

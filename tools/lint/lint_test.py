@@ -41,9 +41,10 @@ SOURCES = [
     ("manners", "core/src/a.cpp", HEAD + 'void f() { std::printf("%d", 1); }', 1),
     ("manners", "plugins/math/a.cpp", HEAD + "void f() { abort(); }", 1),
     ("manners", "sdk/host/src/a.cpp", HEAD + "void f() { std::exit(1); }", 1),
-    ("manners", "sdk/host/src/a.cpp", HEAD + 'void f() { fmt::print("x"); }', 1),
+    ("manners", "sdk/host/src/a.cpp", HEAD + 'void f() { fmt::print("{}", 1); }', 1),
+    ("manners", "sdk/host/src/a.cpp", HEAD + 'void f() { fmt::print(stdout, "{}", 1); }', 1),
     ("manners", "core/src/a.cpp", HEAD + 'void f() { snprintf(s, 1, "exit("); x.exit(); }', 0),
-    ("manners", "core/src/a.cpp", HEAD + 'void f() { fmt::print(stderr, "x"); }', 0),
+    ("manners", "core/src/a.cpp", HEAD + 'void f() { fmt::print(out_, "x"); }', 0),
     ("macros", "sdk/abi/include/catena/abi/a.h", "#define RELU 1\n", 1),
     ("macros", "core/include/catena/core/a.hpp", HEAD + "  # define RELU(x) x\n", 1),
     ("macros", "sdk/abi/include/catena/abi/a.h", "#define CATENA_RELU 1\n", 0),
@@ -102,7 +103,8 @@ def library(folder, path, language, text, libraries):
                             folder / "empty.c"], check=True)
     path.parent.mkdir(parents=True, exist_ok=True)
     subprocess.run([compiler, "-w", "-shared", "-fPIC", "-nostartfiles", "-o", path, source,
-                    f"-L{folder}", "-Wl,--no-as-needed", *[f"-l{n}" for n in libraries]], check=True)
+                    f"-L{folder}", "-Wl,--no-as-needed", *[f"-l{n}" for n in libraries]],
+                   check=True)
 
 
 def check(name, expected, findings):

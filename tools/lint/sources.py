@@ -128,7 +128,7 @@ MANNERS = [
     (r"\bstd::cout\b", "std::cout"),
     (r"(?<![\w.>])(?:std::)?(?:printf|vprintf|puts|putchar)\s*\(", "printing to stdout"),
     (r"\bfprintf\s*\(\s*stdout\b", "printing to stdout"),
-    (r"\bfmt::print(?:ln)?\s*\(\s*(?!stderr\b|file\b|out\b)", "printing to stdout"),
+    (r"\bfmt::print(?:ln)?\s*\(\s*(?:stdout\b|[,)])", "printing to stdout"),  # literals are blank
     (r"(?<![\w.>])(?:std::)?(?:abort|exit|_exit|_Exit|quick_exit|terminate)\s*\(",
      "ending the process"),
 ]

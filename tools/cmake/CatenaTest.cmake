@@ -35,6 +35,7 @@ function(catena_add_test name)
     add_executable(${name} ${arg_SOURCES})
     target_link_libraries(${name} PRIVATE ${arg_LIBS} catena-test-main)
     set_target_properties(${name} PROPERTIES
+        INSTALL_RPATH "$ORIGIN/../../lib"
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES

@@ -31,19 +31,18 @@ void VariableNode::forget() noexcept {
 
 FunctionNode::~FunctionNode() = default;
 
-// A long chain must not recurse: a node that dies inside another's death waits in a list.
+// A long chain must not recurse: a node that dies inside another's death waits in a list, linked
+// through the nodes themselves so that it works as late as the destructors of static objects.
 void FunctionNode::destroy(FunctionNode* node) noexcept {
-    static thread_local bool busy = false;
-    static thread_local std::vector<FunctionNode*> list;
-    if (busy) {
-        list.push_back(node);
-        return;
-    }
+    static thread_local constinit FunctionNode* waiting = nullptr;
+    static thread_local constinit bool busy = false;
+    node->next_dead_ = waiting;
+    waiting = node;
+    if (busy) return;
     busy = true;
-    delete node;
-    while (!list.empty()) {
-        FunctionNode* next = list.back();
-        list.pop_back();
+    while (waiting) {
+        FunctionNode* next = waiting;
+        waiting = next->next_dead_;
         delete next;
     }
     busy = false;

@@ -113,6 +113,7 @@ private:
     std::atomic<std::uint32_t> references_{0};
     int rank_ = 0;
     bool queued_ = false;
+    FunctionNode* next_dead_ = nullptr;
 };
 
 // Adds gradient to node's pending gradient (to grad itself for a leaf); may keep gradient's memory

@@ -25,6 +25,7 @@ const int64_t row_unit = tune("T_ROW", 4);
 const int64_t column_unit = tune("T_COL", 16);
 // A tile costs rows * columns, and this much for each row and column, to pack them.
 const int64_t pack_cost = tune("T_PACK", 16);
+const int64_t pack_c = tune("T_PACKC", 16);
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -42,7 +43,7 @@ Grid make_grid(int64_t m, int64_t n, int64_t parts) {
         const int64_t rows = std::min(m, round_up((m + down - 1) / down, row_unit));
         const int64_t across = parts / down;
         const int64_t columns = std::min(n, round_up((n + across - 1) / across, column_unit));
-        const int64_t cost = rows * columns + pack_cost * (rows + columns);
+        const int64_t cost = rows * columns + pack_cost * rows + pack_c * columns;
         if (cost >= best_cost) continue;
         best_cost = cost;
         best = {rows, columns, (n + columns - 1) / columns, 0};

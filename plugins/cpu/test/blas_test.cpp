@@ -1,0 +1,255 @@
+// gemm against a plain loop; the choice of OpenBLAS' kernels; bits for any number of threads.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "host.hpp"
+
+using namespace cpu_test;
+
+namespace {
+
+struct Shape {
+    int64_t m;
+    int64_t n;
+    int64_t k;
+    bool transpose_a = false;
+    bool transpose_b = false;
+};
+
+// Operands with rows longer than needed, so that a wrong leading dimension shows.
+template <typename T>
+struct Product {
+    catena_gemm gemm = {};
+    std::vector<T> a;
+    std::vector<T> b;
+    std::vector<T> c;
+
+    Product(const Shape& shape, double alpha, double beta) {
+        const auto [m, n, k, transpose_a, transpose_b] = shape;
+        gemm.struct_size = sizeof gemm;
+        gemm.dtype = {CATENA_CODE_FLOAT, sizeof(T) * 8, 1};
+        gemm.transpose_a = transpose_a;
+        gemm.transpose_b = transpose_b;
+        gemm.m = m;
+        gemm.n = n;
+        gemm.k = k;
+        gemm.alpha = alpha;
+        gemm.beta = beta;
+        gemm.lda = (transpose_a ? m : k) + 3;
+        gemm.ldb = (transpose_b ? k : n) + 2;
+        gemm.ldc = n + 5;
+        fill(a, (transpose_a ? k : m) * gemm.lda);
+        fill(b, (transpose_b ? n : k) * gemm.ldb);
+        fill(c, m * gemm.ldc);
+    }
+
+    static void fill(std::vector<T>& values, int64_t size) {
+        static std::mt19937 random;
+        std::uniform_real_distribution<T> uniform(-1, 1);
+        values.resize(static_cast<size_t>(std::max<int64_t>(size, 1)));
+        std::generate(values.begin(), values.end(), [&] { return uniform(random); });
+    }
+
+    catena_status run() {
+        gemm.a = a.data();
+        gemm.b = b.data();
+        gemm.c = c.data();
+        return plugin().blas->gemm(nullptr, &gemm);
+    }
+
+    // What run() should make of c; columns beyond n keep their values.
+    std::vector<T> expected() const {
+        std::vector<T> out = c;
+        for (int64_t i = 0; i < gemm.m; ++i)
+            for (int64_t j = 0; j < gemm.n; ++j) {
+                double sum = 0;
+                for (int64_t l = 0; l < gemm.k; ++l) {
+                    const int64_t at_a = gemm.transpose_a ? l * gemm.lda + i : i * gemm.lda + l;
+                    const int64_t at_b = gemm.transpose_b ? j * gemm.ldb + l : l * gemm.ldb + j;
+                    sum += static_cast<double>(a[static_cast<size_t>(at_a)]) *
+                           static_cast<double>(b[static_cast<size_t>(at_b)]);
+                }
+                T& value = out[static_cast<size_t>(i * gemm.ldc + j)];
+                value = static_cast<T>(
+                    gemm.alpha * sum +
+                    (gemm.beta == 0 ? 0 : gemm.beta * static_cast<double>(value)));
+            }
+        return out;
+    }
+};
+
+template <typename T>
+double largest_difference(const std::vector<T>& x, const std::vector<T>& y) {
+    double largest = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+        const double difference = std::abs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
+        if (!(difference <= largest)) largest = difference;  // keeps NaN
+    }
+    return largest;
+}
+
+template <typename T>
+void check(const Shape& shape, double alpha, double beta) {
+    CAPTURE(shape.m);
+    CAPTURE(shape.n);
+    CAPTURE(shape.k);
+    CAPTURE(shape.transpose_a);
+    CAPTURE(shape.transpose_b);
+    CAPTURE(alpha);
+    CAPTURE(beta);
+    Product<T> product(shape, alpha, beta);
+    const std::vector<T> expected = product.expected();
+    REQUIRE(product.run() == CATENA_OK);
+    const double tolerance = 8 * static_cast<double>(std::numeric_limits<T>::epsilon()) *
+                             (1 + static_cast<double>(shape.k));
+    CHECK(largest_difference(product.c, expected) < tolerance);
+}
+
+const Shape shapes[] = {{1, 1, 1},    {3, 1, 2},     {7, 5, 3},    {8, 8, 8},     {1, 100, 300},
+                        {100, 1, 77}, {17, 33, 65},  {64, 64, 64}, {100, 10, 99}, {31, 257, 129},
+                        {130, 97, 4}, {100, 99, 784}};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("products agree with a plain loop", T, float, double) {
+    for (const int32_t threads : {1, 3}) {
+        plugin().threads->set_count(plugin().dev, threads);
+        for (Shape shape : shapes)
+            for (const int transposes : {0, 1, 2, 3}) {
+                shape.transpose_a = (transposes & 1) != 0;
+                shape.transpose_b = (transposes & 2) != 0;
+                check<T>(shape, 1, 0);
+                check<T>(shape, -0.5, 1);
+                check<T>(shape, 2, 0.25);
+            }
+    }
+    plugin().threads->set_count(plugin().dev, 0);
+}
+
+TEST_CASE_TEMPLATE("beta 0 overwrites what is no number", T, float, double) {
+    for (const Shape& shape : shapes) {
+        Product<T> product(shape, 1, 0);
+        const std::vector<T> expected = product.expected();
+        for (int64_t i = 0; i < shape.m; ++i)
+            std::fill_n(product.c.begin() + i * product.gemm.ldc, shape.n,
+                        std::numeric_limits<T>::quiet_NaN());
+        REQUIRE(product.run() == CATENA_OK);
+        CHECK(largest_difference(product.c, expected) < 0.01);
+    }
+}
+
+TEST_CASE_TEMPLATE("an empty sum scales C", T, float, double) {
+    check<T>({5, 70, 0}, 1, 0.5);
+    check<T>({50, 70, 0, true, true}, 1, 0);
+    check<T>({50, 70, 20}, 0, 0.5);
+    Product<T> product({5, 7, 0}, 1, 0);
+    std::fill(product.c.begin(), product.c.end(), std::numeric_limits<T>::quiet_NaN());
+    REQUIRE(product.run() == CATENA_OK);
+    CHECK(product.c[0] == 0);
+    CHECK(product.c[6] == 0);
+    CHECK(std::isnan(product.c[7]));
+}
+
+TEST_CASE("an empty C needs no data") {
+    for (const Shape& shape : {Shape{0, 7, 5}, Shape{7, 0, 5}, Shape{0, 0, 0}}) {
+        Product<float> product(shape, 1, 0);
+        CHECK(plugin().blas->gemm(nullptr, &product.gemm) == CATENA_OK);
+    }
+}
+
+TEST_CASE("what is wrong is refused with a reason") {
+    const auto fails = [](auto change) {
+        Product<float> product({4, 5, 6}, 1, 0);
+        product.gemm.a = product.gemm.b = product.gemm.c = product.c.data();
+        change(product.gemm);
+        return plugin().blas->gemm(nullptr, &product.gemm);
+    };
+    CHECK(fails([](catena_gemm& gemm) { gemm.lda = 5; }) == CATENA_E_INVALID);
+    CHECK(failure == "[gemm] lda: expected at least 6, got 5");
+    CHECK(fails([](catena_gemm& gemm) { gemm.ldb = 4; }) == CATENA_E_INVALID);
+    CHECK(failure == "[gemm] ldb: expected at least 5, got 4");
+    CHECK(fails([](catena_gemm& gemm) { gemm.ldc = 4; }) == CATENA_E_INVALID);
+    CHECK(failure == "[gemm] ldc: expected at least 5, got 4");
+    CHECK(fails([](catena_gemm& gemm) { gemm.k = -1; }) == CATENA_E_SHAPE);
+    CHECK(fails([](catena_gemm& gemm) { gemm.b = nullptr; }) == CATENA_E_INVALID);
+    CHECK(fails([](catena_gemm& gemm) { gemm.dtype.bits = 16; }) == CATENA_E_UNSUPPORTED);
+    CHECK(fails([](catena_gemm& gemm) { gemm.lda = int64_t{1} << 31; }) == CATENA_E_UNSUPPORTED);
+}
+
+TEST_CASE("supports() asks for the type and the extents") {
+    Product<double> product({4, 5, 6}, 1, 0);
+    CHECK(plugin().blas->supports(&product.gemm) == 1);
+    product.gemm.dtype.code = CATENA_CODE_INT;
+    CHECK(plugin().blas->supports(&product.gemm) == 0);
+}
+
+TEST_CASE_TEMPLATE("deterministic products have the same bits for any number of threads", T, float,
+                   double) {
+    for (const Shape& shape : {Shape{100, 101, 784, false, true}, Shape{100, 784, 100, true, false},
+                               Shape{300, 301, 302}, Shape{33, 1000, 64, true, true}}) {
+        Product<T> product(shape, 1.5, 0.5);
+        product.gemm.flags = CATENA_CALL_DETERMINISTIC;
+        const std::vector<T> before = product.c;
+        std::vector<T> first;
+        for (const int32_t threads : {1, 2, 3, 8}) {
+            plugin().threads->set_count(plugin().dev, threads);
+            product.c = before;
+            REQUIRE(product.run() == CATENA_OK);
+            if (first.empty()) first = product.c;
+            CHECK(product.c == first);
+        }
+    }
+    plugin().threads->set_count(plugin().dev, 0);
+}
+
+TEST_CASE("several threads of the host may multiply at the same time") {
+    std::vector<std::thread> callers;
+    std::vector<double> differences(3);
+    for (double& difference : differences) {
+        Product<float> product({90, 110, 130, false, true}, 1, 0);
+        callers.emplace_back([&difference, product]() mutable {
+            const std::vector<float> expected = product.expected();
+            for (int round = 0; round < 20; ++round) {
+                product.run();
+                difference = std::max(difference, largest_difference(product.c, expected));
+            }
+        });
+    }
+    for (auto& caller : callers) caller.join();
+    for (const double difference : differences) CHECK(difference < 1e-4);
+}
+
+TEST_CASE("OpenBLAS runs its kernels for the widest vectors of this CPU") {
+    if (std::getenv("OPENBLAS_CORETYPE") != nullptr) return;  // the user's choice stands
+    check<float>({100, 100, 100}, 1, 0);
+    void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
+    REQUIRE(library != nullptr);
+    const auto corename =
+        reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_corename"));
+    REQUIRE((corename != nullptr));
+    const std::string core = corename();
+    CAPTURE(core);
+    const auto one_of = [&](std::initializer_list<const char*> names) {
+        return std::any_of(names.begin(), names.end(), [&](auto name) { return core == name; });
+    };
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0)
+        CHECK(one_of({"SkylakeX", "Cooperlake", "SapphireRapids"}));
+    else if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0)
+        CHECK(one_of({"Haswell", "Zen"}));
+    else
+        CHECK(!core.empty());
+#else
+    CHECK(!core.empty());
+#endif
+    dlclose(library);
+}

@@ -1,0 +1,24 @@
+// Without OpenBLAS: the device works, products say what to install.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+#include "host.hpp"
+
+using namespace cpu_test;
+
+TEST_CASE("a product names the missing package") {
+    setenv("CATENA_OPENBLAS", "/nowhere/libopenblas.so.0", 1);
+    CHECK(plugin().threads->count(plugin().dev) >= 1);
+    CHECK(logged.find("libopenblas0-openmp") != std::string::npos);
+    float value = 2;
+    catena_gemm gemm = {};
+    gemm.struct_size = sizeof gemm;
+    gemm.dtype = {CATENA_CODE_FLOAT, 32, 1};
+    gemm.m = gemm.n = gemm.k = gemm.lda = gemm.ldb = gemm.ldc = 1;
+    gemm.alpha = 1;
+    gemm.a = gemm.b = gemm.c = &value;
+    CHECK(plugin().blas->gemm(nullptr, &gemm) == CATENA_E_DEVICE);
+    CHECK(failure.find("libopenblas0-openmp") != std::string::npos);
+    CHECK(failure.find("/nowhere/libopenblas.so.0") != std::string::npos);
+}

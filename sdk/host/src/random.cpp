@@ -81,14 +81,12 @@ void fill_uniform(std::span<double> values, double low, double high) {
     for (double& value : values) value = low + (high - low) * generator.uniform();
 }
 
-void fill_normal(std::span<double> values, double mean, double stddev) {
-    Generator generator = reserve(values.size() + 1);
+void Generator::normal(std::span<double> values) noexcept {
     for (std::size_t i = 0; i < values.size(); i += 2) {
-        const double radius = std::sqrt(-2 * log_of(1 - generator.uniform()));
+        const double radius = std::sqrt(-2 * log_of(1 - uniform()));
         // The angle: a quarter of the circle, and a place in it.
-        const std::uint64_t draw = generator();
-        const double place = static_cast<double>((draw << 2) >> 11) * 0x1p-53 - 0.5;
-        const double a = place * 1.5707963267948966;
+        const std::uint64_t draw = (*this)();
+        const double a = (static_cast<double>((draw << 2) >> 11) * 0x1p-53 - 0.5) * 1.5707963267948966;
         double x = cos_of(a);
         double y = sin_of(a);
         for (std::uint64_t turns = draw >> 62; turns > 0; --turns) {
@@ -96,9 +94,14 @@ void fill_normal(std::span<double> values, double mean, double stddev) {
             x = -y;
             y = before;
         }
-        values[i] = mean + stddev * radius * x;
-        if (i + 1 < values.size()) values[i + 1] = mean + stddev * radius * y;
+        values[i] = radius * x;
+        if (i + 1 < values.size()) values[i + 1] = radius * y;
     }
+}
+
+void fill_normal(std::span<double> values, double mean, double stddev) {
+    reserve(values.size() + 1).normal(values);
+    for (double& value : values) value = mean + stddev * value;
 }
 
 void RandomStream::visit(Visitor& visitor) {

@@ -25,6 +25,8 @@ public:
     std::uint64_t below(std::uint64_t bound) noexcept;
     // In [0, 1), of 53 bits.
     double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1p-53; }
+    // Fills values from N(0, 1), two from each two draws.
+    void normal(std::span<double> values) noexcept;
 
 private:
     std::uint64_t key_;

@@ -43,8 +43,8 @@ TEST_CASE("a tensor written here is read through DLPack") {
     int64_t shape[] = {2, 3};
     int64_t strides[] = {3, 1};
     float data[6] = {};
-    const catena_dl_tensor ours = {
-        data, kDLCPU, 1, 2, {CATENA_CODE_FLOAT, 32, 1}, shape, strides, 8};
+    const catena_dl_tensor ours = {data,  kDLCPU,  1, 2, {CATENA_CODE_FLOAT, 32, 1},
+                                   shape, strides, 8};
     DLTensor theirs;
     static_assert(sizeof(theirs) == sizeof(ours));
     std::memcpy(&theirs, &ours, sizeof(theirs));

@@ -4,28 +4,32 @@
 #include <algorithm>
 #include <cinttypes>
 #include <climits>
-#include <cstdlib>
 
 #include "host.hpp"
+#include "isa.hpp"
 #include "openblas.hpp"
 #include "threads.hpp"
 
 namespace catena_cpu {
 namespace {
 
-long tune(const char* n, long d) { const char* v = getenv(n); return v ? atol(v) : d; }
+// Tuned by measurement: README.md says how. Work is counted in multiply-adds.
+constexpr double plain_up_to = 64;      // a call of OpenBLAS costs more
+constexpr double tile_least = 200'000;  // less is not worth another thread
+// OpenBLAS has kernels for AVX-512 that multiply up to a million without packing first.
+constexpr double unpacked_tile = 700'000;
+constexpr double unpacked_below = 16e6;
+// Under DETERMINISTIC the number of tiles is the shape's own: up to 8, and more where they are large.
+constexpr int64_t fixed_tiles = 8;
+constexpr int64_t fixed_tiles_most = 16;
+constexpr double fixed_tile_large = 8e6;
 
-// Multiply-adds.
-const int64_t tiny_below = tune("T_TINY", 512);
-const int64_t per_tile = tune("T_TILE", 200000);
-const int64_t fixed_tiles = tune("T_FIXED", 16);
-const int64_t force_parts = tune("T_PARTS", 0);
-// Extents of tiles are multiples of these, which are multiples of the kernels' blocks.
-const int64_t row_unit = tune("T_ROW", 4);
-const int64_t column_unit = tune("T_COL", 16);
-// A tile costs rows * columns, and this much for each row and column, to pack them.
-const int64_t pack_cost = tune("T_PACK", 16);
-const int64_t pack_c = tune("T_PACKC", 16);
+// Extents of tiles are multiples of the kernels' blocks. Besides its area, a tile costs the packing
+// of its rows and columns.
+constexpr int64_t row_unit = 4;
+constexpr int64_t column_unit = 16;
+constexpr int64_t row_cost = 16;
+constexpr int64_t column_cost = 12;
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -36,6 +40,7 @@ struct Grid {
     int64_t tiles;
 };
 
+// The cheapest cut of an m x n matrix into at most parts tiles.
 Grid make_grid(int64_t m, int64_t n, int64_t parts) {
     Grid best = {m, n, 1, 1};
     int64_t best_cost = INT64_MAX;
@@ -43,7 +48,7 @@ Grid make_grid(int64_t m, int64_t n, int64_t parts) {
         const int64_t rows = std::min(m, round_up((m + down - 1) / down, row_unit));
         const int64_t across = parts / down;
         const int64_t columns = std::min(n, round_up((n + across - 1) / across, column_unit));
-        const int64_t cost = rows * columns + pack_cost * rows + pack_c * columns;
+        const int64_t cost = rows * columns + row_cost * rows + column_cost * columns;
         if (cost >= best_cost) continue;
         best_cost = cost;
         best = {rows, columns, (n + columns - 1) / columns, 0};
@@ -82,7 +87,7 @@ struct Product {
         return static_cast<T*>(gemm.c) + row * gemm.ldc + column;
     }
 
-    // For products below the cost of a call, and for k == 0.
+    // Also for k == 0.
     void run_plain() const {
         const T alpha = static_cast<T>(gemm.alpha);
         const T beta = static_cast<T>(gemm.beta);
@@ -113,16 +118,27 @@ struct Product {
         for (int64_t tile = begin; tile < end; ++tile) self.run_tile(tile);
     }
 
-    void run() {
-        const double work = static_cast<double>(gemm.m) * static_cast<double>(gemm.n) *
-                            static_cast<double>(gemm.k);
-        if (work < static_cast<double>(tiny_below)) return run_plain();
+    int64_t count_tiles(double work) const {
+        const auto up_to = [work](int64_t most, double least) {
+            return static_cast<int64_t>(std::min(work / least, static_cast<double>(most)));
+        };
         const bool fixed = (gemm.flags & CATENA_CALL_DETERMINISTIC) != 0;
-        const auto useful = static_cast<int64_t>(
-            std::min(work / static_cast<double>(per_tile), static_cast<double>(INT32_MAX)));
-        int64_t parts = fixed ? fixed_tiles : pool.is_serial() ? 1 : pool.count();
-        if (force_parts) parts = force_parts;
-        grid = make_grid(gemm.m, gemm.n, std::clamp<int64_t>(useful, 1, parts));
+        const int64_t threads = fixed || pool.is_serial() ? 1 : pool.count();
+        int64_t tiles = fixed ? std::max(up_to(fixed_tiles, tile_least),
+                                         up_to(fixed_tiles_most, fixed_tile_large))
+                              : up_to(threads, tile_least);
+        if (gemm.transpose_b == 0 && work > unpacked_tile && work < unpacked_below &&
+            isa_level() == 4)
+            tiles =
+                std::max(tiles, round_up(static_cast<int64_t>(work / unpacked_tile) + 1, threads));
+        return std::max<int64_t>(tiles, 1);
+    }
+
+    void run() {
+        const double work =
+            static_cast<double>(gemm.m) * static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
+        if (work <= plain_up_to) return run_plain();
+        grid = make_grid(gemm.m, gemm.n, count_tiles(work));
         pool.parallel_for(grid.tiles, 1, run_tiles, this);
     }
 };
@@ -132,8 +148,7 @@ bool is_float(catena_dtype dtype, int bits) {
 }
 
 int32_t supports(const catena_gemm* gemm) {
-    const int64_t largest =
-        std::max({gemm->m, gemm->n, gemm->k, gemm->lda, gemm->ldb, gemm->ldc});
+    const int64_t largest = std::max({gemm->m, gemm->n, gemm->k, gemm->lda, gemm->ldb, gemm->ldc});
     return (is_float(gemm->dtype, 32) || is_float(gemm->dtype, 64)) && largest <= INT_MAX ? 1 : 0;
 }
 
@@ -171,10 +186,8 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
         return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
     const OpenBlas& blas = openblas();
     if (blas.sgemm == nullptr) return fail(ctx, CATENA_E_DEVICE, "[gemm] library: %s", blas.error);
-    if (is_float(gemm->dtype, 32))
-        Product<float>{*gemm, blas, {}}.run();
-    else
-        Product<double>{*gemm, blas, {}}.run();
+    if (is_float(gemm->dtype, 32)) Product<float>{*gemm, blas, {}}.run();
+    else Product<double>{*gemm, blas, {}}.run();
     return CATENA_OK;
 }
 

@@ -53,10 +53,8 @@ catena_status copy(catena_ctx*, void*, catena_stream*, void* dst, const void* sr
                    int32_t) {
     if (bytes == 0 || dst == src) return CATENA_OK;
     Copy job = {static_cast<char*>(dst), static_cast<const char*>(src)};
-    if (bytes < parallel_copy_from)
-        std::memcpy(dst, src, bytes);
-    else
-        pool.parallel_for(static_cast<int64_t>(bytes), copy_grain, copy_piece, &job);
+    if (bytes < parallel_copy_from) std::memcpy(dst, src, bytes);
+    else pool.parallel_for(static_cast<int64_t>(bytes), copy_grain, copy_piece, &job);
     return CATENA_OK;
 }
 

@@ -12,13 +12,13 @@ using SgemmFn = void (*)(int order, int trans_a, int trans_b, int m, int n, int 
                          const float* a, int lda, const float* b, int ldb, float beta, float* c,
                          int ldc);
 using DgemmFn = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha,
-                         const double* a, int lda, const double* b, int ldb, double beta,
-                         double* c, int ldc);
+                         const double* a, int lda, const double* b, int ldb, double beta, double* c,
+                         int ldc);
 
 struct OpenBlas {
     SgemmFn sgemm = nullptr;
     DgemmFn dgemm = nullptr;
-    int (*omp_get_max_threads)() = nullptr;       // NULL in builds without OpenMP
+    int (*omp_get_max_threads)() = nullptr;  // NULL in builds without OpenMP
     void (*omp_set_num_threads)(int) = nullptr;
     char error[512] = {};  // why sgemm and dgemm are NULL
 };

@@ -53,9 +53,9 @@ private:
 
     // Epoch of the job, threads it takes, whether workers may still join, how many have joined.
     alignas(64) std::atomic<uint64_t> state_ = 0;
-    Job job_ = {};             // written while nobody has joined
-    Seat* seats_ = nullptr;    // seat 0 is the caller's
-    int32_t n_seats_ = 0;      // fewer than size_ if the system refused a thread
+    Job job_ = {};           // written while nobody has joined
+    Seat* seats_ = nullptr;  // seat 0 is the caller's
+    int32_t n_seats_ = 0;    // fewer than size_ if the system refused a thread
     int32_t size_ = 0;
     alignas(64) std::atomic<bool> busy_ = false;  // guards everything above but state_
     std::atomic<bool> stopping_ = false;

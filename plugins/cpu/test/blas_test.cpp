@@ -79,9 +79,9 @@ struct Product {
                            static_cast<double>(b[static_cast<size_t>(at_b)]);
                 }
                 T& value = out[static_cast<size_t>(i * gemm.ldc + j)];
-                value = static_cast<T>(
-                    gemm.alpha * sum +
-                    (gemm.beta == 0 ? 0 : gemm.beta * static_cast<double>(value)));
+                value =
+                    static_cast<T>(gemm.alpha * sum +
+                                   (gemm.beta == 0 ? 0 : gemm.beta * static_cast<double>(value)));
             }
         return out;
     }
@@ -114,9 +114,9 @@ void check(const Shape& shape, double alpha, double beta) {
     CHECK(largest_difference(product.c, expected) < tolerance);
 }
 
-const Shape shapes[] = {{1, 1, 1},    {3, 1, 2},     {7, 5, 3},    {8, 8, 8},     {1, 100, 300},
-                        {100, 1, 77}, {17, 33, 65},  {64, 64, 64}, {100, 10, 99}, {31, 257, 129},
-                        {130, 97, 4}, {100, 99, 784}};
+const Shape shapes[] = {{1, 1, 1},     {3, 1, 2},      {7, 5, 3},    {8, 8, 8},
+                        {1, 100, 300}, {100, 1, 77},   {17, 33, 65}, {64, 64, 64},
+                        {100, 10, 99}, {31, 257, 129}, {130, 97, 4}, {100, 99, 784}};
 
 }  // namespace
 
@@ -246,8 +246,7 @@ TEST_CASE("OpenBLAS runs its kernels for the widest vectors of this CPU") {
         CHECK(one_of({"SkylakeX", "Cooperlake", "SapphireRapids"}));
     else if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0)
         CHECK(one_of({"Haswell", "Zen"}));
-    else
-        CHECK(!core.empty());
+    else CHECK(!core.empty());
 #else
     CHECK(!core.empty());
 #endif

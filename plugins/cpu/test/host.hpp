@@ -16,8 +16,7 @@ namespace cpu_test {
 inline std::string failure;
 inline std::string logged;
 
-inline catena_status CATENA_CALL keep_failure(catena_ctx*, catena_status status,
-                                              const char* text) {
+inline catena_status CATENA_CALL keep_failure(catena_ctx*, catena_status status, const char* text) {
     failure = text;
     return status;
 }
@@ -43,8 +42,7 @@ public:
         if (table->init(&host_, nullptr) != CATENA_OK ||
             backend->open(nullptr, 0, &dev) != CATENA_OK)
             throw std::runtime_error(failure);
-        threads =
-            static_cast<const catena_threads*>(backend->get_extension(dev, CATENA_THREADS_1));
+        threads = static_cast<const catena_threads*>(backend->get_extension(dev, CATENA_THREADS_1));
     }
 
     ~Plugin() {

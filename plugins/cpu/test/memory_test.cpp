@@ -46,8 +46,8 @@ TEST_CASE("copies are exact, small and large") {
         std::vector<unsigned char> from(bytes + 1);
         std::vector<unsigned char> to(bytes + 1, 0xee);
         for (size_t i = 0; i < bytes; ++i) from[i] = static_cast<unsigned char>(i * 7 + i / 251);
-        for (const int32_t direction : {CATENA_COPY_HOST_TO_DEVICE, CATENA_COPY_DEVICE_TO_HOST,
-                                        CATENA_COPY_DEVICE_TO_DEVICE})
+        for (const int32_t direction :
+             {CATENA_COPY_HOST_TO_DEVICE, CATENA_COPY_DEVICE_TO_HOST, CATENA_COPY_DEVICE_TO_DEVICE})
             REQUIRE(backend.copy(nullptr, plugin().dev, nullptr, to.data(), from.data(), bytes,
                                  direction) == CATENA_OK);
         CHECK(std::memcmp(to.data(), from.data(), bytes) == 0);

@@ -1,0 +1,116 @@
+// catena's side of the works.
+#include "work.hpp"
+
+#include <catena/abi/function.h>
+#include <catena/core.hpp>
+#include <catena/initializers.hpp>
+#include <catena/links.hpp>
+#include <catena/operators.hpp>
+#include <catena/optimizers.hpp>
+
+#include <memory>
+
+namespace catena_bench {
+namespace {
+
+using namespace catena;  // NOLINT: one side, one vocabulary
+
+Array normal(const Shape& shape) { return initializers::Normal(1)(shape); }
+
+Variable chain(const Variable& s) {
+    Variable y = s + s;
+    for (int i = 1; i < 1000; ++i) y = y + s;
+    return y;
+}
+
+class Mlp : public Chain {
+public:
+    explicit Mlp(int units) : l1_(784, units), l2_(units, units), l3_(units, 10) {}
+    void visit(Visitor& visitor) override { visitor("l1", l1_)("l2", l2_)("l3", l3_); }
+    Variable operator()(const Variable& x) override { return l3_(relu(l2_(relu(l1_(x))))); }
+
+private:
+    Variable relu(const Variable& x) const { return relu_.first({&x}); }
+
+    links::Linear l1_;
+    links::Linear l2_;
+    links::Linear l3_;
+    Function relu_{"catena.relu"};
+};
+
+struct Training {
+    explicit Training(int units) : model(units), x(normal({100, 784})) {
+        std::vector<std::int32_t> labels(100);
+        for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int>(i * 7 % 10);
+        t = Array::from(labels, {100});
+        optimizer.setup(model);
+    }
+    void step() {
+        optimizer.cleargrads();
+        const Variable y = model(as_variable(x));
+        const Variable labels = as_variable(t);
+        loss.first({&y, &labels}).backward();
+        optimizer.update();
+    }
+
+    Mlp model;
+    Array x;
+    Array t;
+    optimizers::SGD optimizer{0.01};
+    Function loss{"catena.softmax_cross_entropy"};
+};
+
+std::function<void()> mlp_step(int units) {
+    return [training = std::make_shared<Training>(units)] { training->step(); };
+}
+
+Work elementwise(const char* name, const char* function) {
+    return {name, 1, [=] {
+                const Function f(function);
+                const Variable a = as_variable(normal({1 << 20}));
+                const Variable b = as_variable(normal({1 << 20}));
+                const bool binary = f.descriptor().n_inputs == 2;
+                return [=] { binary ? f.first({&a, &b}) : f.first({&a}); };
+            }};
+}
+
+std::function<void()> adam_step() {
+    struct State : Chain {
+        State() { p.set_grad(normal({1 << 20})); }
+        void visit(Visitor& visitor) override { visitor("p", p); }
+
+        Variable p{normal({1 << 20})};
+        optimizers::Adam optimizer;
+    };
+    const auto state = std::make_shared<State>();
+    state->optimizer.setup(*state);
+    return [=] { state->optimizer.update(); };
+}
+
+}  // namespace
+
+std::vector<Work> catena_works(int threads) {
+    Device::current().set_threads(threads);
+    return {
+        {"add, no graph", 1000,
+         [] {
+             return [s = Variable(Array::ones({1}))] {
+                 const no_backprop_mode scope;
+                 chain(s);
+             };
+         }},
+        {"add, graph", 1000, [] { return [s = Variable(Array::ones({1}))] { chain(s); }; }},
+        {"add, forward and backward", 1000,
+         [] { return [s = Variable(Array::ones({1}))] { chain(s).backward(); }; }},
+        {"MLP step, 100 units", 1, [] { return mlp_step(100); }},
+        {"MLP step, 1000 units", 1, [] { return mlp_step(1000); }},
+        elementwise("add 1M", "catena.add"),
+        elementwise("exp 1M", "catena.exp"),
+        elementwise("tanh 1M", "catena.tanh"),
+        elementwise("sigmoid 1M", "catena.sigmoid"),
+        elementwise("relu 1M", "catena.relu"),
+        {"Adam step, 1M parameters", 1, adam_step},
+    };
+}
+
+}  // namespace catena_bench

@@ -1,0 +1,220 @@
+// catena-bench: measures catena and its peers in turns and prints one table of ratios.
+//
+// The machine's speed changes from minute to minute, so only the ratio of numbers from the same
+// moments counts: each round measures one block on either side, a few milliseconds apart, and the
+// table shows medians over the rounds. Either side runs in a process of its own (see worker.hpp):
+// in one process the peer's OpenMP threads would spin on into our time and ours into theirs, and
+// both would share one OpenBLAS. The pause between blocks is longer than the threads of either
+// side spin before they sleep.
+#include "table.hpp"
+#include "worker.hpp"
+
+#include <fmt/format.h>
+#include <boost/program_options.hpp>
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <regex>
+#include <stdexcept>
+#include <thread>
+
+namespace catena_bench {
+namespace {
+
+constexpr auto pause = std::chrono::milliseconds(10);
+
+struct Options {
+    int rounds = 15;
+    int threads = 2;
+    double block = 0.03;
+    std::string filter;
+    std::string json;
+    bool torch = true;
+    bool check = false;
+};
+
+struct Side {
+    MakeWorks make;
+    std::function<void()> prepare;
+};
+
+struct Planned {
+    const Comparison* comparison;
+    const char* ours;
+    const char* theirs;
+    std::string work;
+    std::optional<double> goal;
+    double flops;
+};
+
+void set_default(const char* name, const std::string& value) { setenv(name, value.c_str(), 0); }
+
+// The kernels that Debian's OpenBLAS and libtorch choose by themselves are slow on CPUs newer than
+// they are: peers are measured with the best that this CPU runs.
+void prepare_peer(int threads) {
+    setenv("OMP_NUM_THREADS", std::to_string(threads).c_str(), 1);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+        set_default("OPENBLAS_CORETYPE", "SkylakeX");
+        set_default("ATEN_CPU_CAPABILITY", "avx512");
+    } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        set_default("OPENBLAS_CORETYPE", "Haswell");
+    }
+#endif
+}
+
+#if defined(CATENA_BENCH_TORCH)
+constexpr const char* torch_library = CATENA_BENCH_TORCH;
+#else
+constexpr const char* torch_library = "";
+#endif
+
+std::vector<Work> open_torch(int threads) {
+    void* library = dlopen(torch_library, RTLD_NOW | RTLD_LOCAL);
+    void* make = library ? dlsym(library, "catena_bench_torch") : nullptr;
+    if (!make) throw std::runtime_error(dlerror());
+    std::vector<Work> works;
+    reinterpret_cast<void (*)(int, std::vector<Work>*)>(make)(threads, &works);
+    return works;
+}
+
+std::vector<Planned> make_plan(const Options& options) {
+    static const Comparison torch{"libtorch", false};
+    static const Comparison openblas{"OpenBLAS", true};
+    std::vector<Planned> plan;
+    const auto against_torch = [&](const char* work, std::optional<double> goal) {
+        plan.push_back({&torch, "catena", options.torch ? "libtorch" : "", work, goal, 0});
+    };
+    against_torch("add, no graph", 0.35);
+    against_torch("add, graph", 0.35);
+    against_torch("add, forward and backward", 0.30);
+    against_torch("MLP step, 100 units", 0.60);
+    against_torch("MLP step, 1000 units", 0.80);
+    for (const char* work :
+         {"add 1M", "exp 1M", "tanh 1M", "sigmoid 1M", "relu 1M", "Adam step, 1M parameters"}) {
+        against_torch(work, {});
+    }
+    for (const Product& p : products) {
+        const bool square = p.m == p.n && p.n == p.k && p.m >= 512;
+        plan.push_back({&openblas, "blas", "openblas", p.name,
+                        square ? std::optional(0.95) : std::nullopt, 2.0 * p.m * p.n * p.k});
+    }
+    const std::regex wanted(options.filter, std::regex::icase);
+    std::erase_if(plan, [&](const Planned& p) { return !std::regex_search(p.work, wanted); });
+    return plan;
+}
+
+Result measure(const Planned& planned, std::map<std::string, Worker>& workers, int rounds) {
+    Result result{planned.comparison, planned.work, planned.goal, planned.flops, {}, {}, {}};
+    std::vector<std::pair<std::string, std::vector<double>*>> sides{{planned.ours, &result.ours}};
+    if (*planned.theirs) sides.emplace_back(planned.theirs, &result.theirs);
+    for (int round = -1; round < rounds; ++round) {  // the first warms up
+        std::erase_if(sides, [&](const auto& side) {
+            const auto& [name, seconds] = side;
+            try {
+                const double time = workers.at(name).measure(planned.work);
+                if (round >= 0) seconds->push_back(time);
+            } catch (const std::exception& error) {
+                result.failure += fmt::format("{}: {}\n", name, error.what());
+                seconds->clear();
+                return true;
+            }
+            std::this_thread::sleep_for(pause);
+            return false;
+        });
+        std::reverse(sides.begin(), sides.end());
+    }
+    return result;
+}
+
+int run(const Options& options) {
+    const std::vector<Planned> plan = make_plan(options);
+    const std::map<std::string, Side> known{
+        {"catena", {catena_works, [] {}}},
+        {"blas", {extension_works, [] {}}},
+        {"openblas", {openblas_works, [&] { prepare_peer(options.threads); }}},
+        {"libtorch", {open_torch, [&] { prepare_peer(options.threads); }}},
+    };
+    std::map<std::string, Worker> workers;
+    for (const Planned& planned : plan) {
+        for (const std::string side : {planned.ours, planned.theirs}) {
+            if (side.empty() || workers.contains(side)) continue;
+            workers.emplace(side, Worker(known.at(side).prepare, known.at(side).make,
+                                         options.threads, options.block));
+        }
+    }
+    double load = 0;
+    if (getloadavg(&load, 1) == 1 && load > 0.5) {
+        fmt::print(stderr,
+                   "catena-bench: other programs are running here (load {:.1f}): what two "
+                   "threads do together suffers most\n",
+                   load);
+    }
+    const bool progress = isatty(STDERR_FILENO) != 0;
+    std::vector<Result> results;
+    for (const Planned& planned : plan) {
+        if (progress) {
+            fmt::print(stderr, "\r\033[K{}/{} {}", results.size() + 1, plan.size(), planned.work);
+        }
+        results.push_back(measure(planned, workers, options.rounds));
+    }
+    if (progress) fmt::print(stderr, "\r\033[K");
+    fmt::print("{}", to_table(results));
+    bool ok = true;
+    for (const Result& result : results) {
+        if (!result.failure.empty()) fmt::print(stderr, "{}: {}", result.work, result.failure);
+        ok = ok && (options.check ? result.ok() : result.failure.empty());
+    }
+    if (!options.json.empty()) {
+        std::ofstream file(options.json);
+        file << to_json(results, options.threads, options.block);
+        if (!file.flush()) throw std::runtime_error("cannot write " + options.json);
+    }
+    return ok ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace catena_bench
+
+int main(int argc, char** argv) {
+    namespace po = boost::program_options;
+    catena_bench::Options options;
+    po::options_description description(
+        "catena-bench [OPTION...]: catena and its peers, measured in turns. Options");
+    description.add_options()("help,h", "print this")("filter", po::value(&options.filter),
+                                                      "measure only works that match this regex")(
+        "rounds", po::value(&options.rounds)->default_value(options.rounds),
+        "blocks measured on each side of a work")(
+        "block", po::value(&options.block)->default_value(options.block, "0.03"),
+        "seconds of one block")("threads",
+                                po::value(&options.threads)->default_value(options.threads),
+                                "threads of every side")("json", po::value(&options.json),
+                                                         "write all numbers to this file")(
+        "no-torch", "leave libtorch out")("check", "exit with 1 if a goal is missed");
+    try {
+        po::variables_map given;
+        po::store(po::parse_command_line(argc, argv, description), given);
+        po::notify(given);
+        if (given.count("help")) {
+            std::cout << description;
+            return 0;
+        }
+        options.torch = !given.count("no-torch") && *catena_bench::torch_library;
+        options.check = given.count("check") > 0;
+        if (options.rounds < 1 || options.threads < 1 || !(options.block > 0)) {
+            throw std::runtime_error("--rounds, --threads, --block: expected positive numbers");
+        }
+        return catena_bench::run(options);
+    } catch (const std::exception& error) {
+        std::cerr << "catena-bench: " << error.what() << '\n';
+        return 2;
+    }
+}

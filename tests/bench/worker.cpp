@@ -1,0 +1,145 @@
+// Workers: fork, questions and answers over pipes, measuring by Google Benchmark.
+#include "worker.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+
+namespace catena_bench {
+namespace {
+
+double median(std::vector<double>& values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+// Google Benchmark decides how many runs a block has; the parent prints.
+class Silent : public benchmark::BenchmarkReporter {
+public:
+    bool ReportContext(const Context&) override { return true; }
+    void ReportRuns(const std::vector<Run>& runs) override { iterations = runs.front().iterations; }
+
+    benchmark::IterationCount iterations = 0;
+};
+
+// One work, ready to run. Every run is timed by itself, so that the median ignores those that
+// another process of the machine disturbed.
+class Measurement {
+public:
+    Measurement(const Work& work, double block)
+        : name_(work.name), calls_(work.calls), block_(block), run_(work.make()) {}
+    Measurement(const Measurement&) = delete;
+    Measurement& operator=(const Measurement&) = delete;
+
+    const std::string& name() const { return name_; }
+    double measure() {
+        benchmark::ClearRegisteredBenchmarks();
+        auto* block = benchmark::RegisterBenchmark("block", [this](benchmark::State& state) {
+            seconds_.clear();
+            for (auto _ : state) {
+                const auto start = std::chrono::steady_clock::now();
+                run_();
+                const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+                state.SetIterationTime(time.count());
+                seconds_.push_back(time.count());
+            }
+        });
+        block->UseManualTime();
+        if (iterations_ > 0) block->Iterations(iterations_);
+        else block->MinTime(block_);
+        Silent reporter;
+        benchmark::RunSpecifiedBenchmarks(&reporter, std::string("."));
+        iterations_ = reporter.iterations;
+        return median(seconds_) / calls_;
+    }
+
+private:
+    std::string name_;
+    double calls_;
+    double block_;
+    std::function<void()> run_;
+    std::vector<double> seconds_;
+    benchmark::IterationCount iterations_ = 0;  // of a block; 0: not known yet
+};
+
+void serve(std::FILE* questions, std::FILE* answers, MakeWorks make, int threads, double block) {
+    std::vector<Work> works;
+    std::unique_ptr<Measurement> current;
+    char name[256];
+    while (std::fgets(name, sizeof name, questions)) {
+        name[std::strcspn(name, "\n")] = '\0';
+        try {
+            if (works.empty()) works = make(threads);
+            const auto work = std::find_if(works.begin(), works.end(),
+                                           [&](const Work& w) { return w.name == name; });
+            if (work == works.end()) throw std::runtime_error("no such work");
+            if (!current || current->name() != name) {
+                current.reset();
+                current = std::make_unique<Measurement>(*work, block);
+            }
+            std::fprintf(answers, "%.9g\n", current->measure());
+        } catch (const std::exception& error) {
+            std::string text = error.what();
+            std::replace(text.begin(), text.end(), '\n', ' ');
+            std::fprintf(answers, "? %s\n", text.c_str());
+        }
+        std::fflush(answers);
+    }
+}
+
+}  // namespace
+
+Worker::Worker(std::function<void()> prepare, MakeWorks make, int threads, double block) {
+    int question[2];
+    int answer[2];
+    if (pipe(question) != 0 || pipe(answer) != 0) throw std::runtime_error("[bench] pipe failed");
+    pid_ = fork();
+    signal(SIGPIPE, SIG_IGN);  // a side that died is reported by measure()
+    if (pid_ < 0) throw std::runtime_error("[bench] fork failed");
+    if (pid_ == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        close(question[1]);
+        close(answer[0]);
+        prepare();
+        serve(fdopen(question[0], "r"), fdopen(answer[1], "w"), make, threads, block);
+        _exit(0);
+    }
+    close(question[0]);
+    close(answer[1]);
+    ask_ = fdopen(question[1], "w");
+    answer_ = fdopen(answer[0], "r");
+}
+
+Worker::~Worker() {
+    if (pid_ == 0) return;
+    kill(pid_, SIGTERM);
+    std::fclose(ask_);
+    std::fclose(answer_);
+    waitpid(pid_, nullptr, 0);
+}
+
+double Worker::measure(const std::string& name) {
+    char text[4096];
+    std::fprintf(ask_, "%s\n", name.c_str());
+    std::fflush(ask_);
+    if (!std::fgets(text, sizeof text, answer_)) {
+        throw std::runtime_error("[bench] " + name + ": the side's process died");
+    }
+    text[std::strcspn(text, "\n")] = '\0';
+    if (text[0] == '?') throw std::runtime_error(text + 2);
+    return std::strtod(text, nullptr);
+}
+
+}  // namespace catena_bench

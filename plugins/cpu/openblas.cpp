@@ -48,7 +48,7 @@ OpenBlas load() {
         look_up(library, "cblas_dgemm", blas.dgemm);
     }
     if (blas.sgemm == nullptr || blas.dgemm == nullptr) {
-        const char* reason = dlerror();
+        const char* reason = dlerror();  // NOLINT(concurrency-mt-unsafe)
         std::snprintf(blas.error, sizeof blas.error,
                       "expected OpenBLAS (Debian: libopenblas0-openmp; a path in CATENA_OPENBLAS "
                       "goes first), got: %s",

@@ -229,6 +229,7 @@ TEST_CASE("several threads of the host may multiply at the same time") {
 }
 
 TEST_CASE("OpenBLAS runs its kernels for the widest vectors of this CPU") {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe)
     if (std::getenv("OPENBLAS_CORETYPE") != nullptr) return;  // the user's choice stands
     check<float>({100, 100, 100}, 1, 0);
     void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);

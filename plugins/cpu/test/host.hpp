@@ -28,7 +28,8 @@ class Plugin {
 public:
     Plugin() {
         void* library = dlopen(CATENA_CPU_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-        if (library == nullptr) throw std::runtime_error(dlerror());
+        if (library == nullptr)
+            throw std::runtime_error(dlerror());  // NOLINT(concurrency-mt-unsafe)
         manifest = static_cast<const catena_manifest*>(dlsym(library, "catena_manifest_v1"));
         const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
             dlsym(library, "catena_plugin_entry_v1"));

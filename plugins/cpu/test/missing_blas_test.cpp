@@ -8,7 +8,7 @@
 using namespace cpu_test;
 
 TEST_CASE("a product names the missing package") {
-    setenv("CATENA_OPENBLAS", "/nowhere/libopenblas.so.0", 1);
+    setenv("CATENA_OPENBLAS", "/nowhere/libopenblas.so.0", 1);  // NOLINT(concurrency-mt-unsafe)
     CHECK(plugin().threads->count(plugin().dev) >= 1);
     CHECK(logged.find("libopenblas0-openmp") != std::string::npos);
     float value = 2;

@@ -32,6 +32,7 @@ TEST_CASE("the tables are complete") {
     CHECK(plugin().backend->sync(nullptr, plugin().dev) == CATENA_OK);
 }
 
+// NOLINTBEGIN(concurrency-mt-unsafe): no other thread reads the environment.
 TEST_CASE("the environment sets the number of devices") {
     const catena_backend& backend = *plugin().backend;
     int32_t n = 0;
@@ -51,6 +52,7 @@ TEST_CASE("the environment sets the number of devices") {
     }
     unsetenv("CATENA_CPU_DEVICES");
 }
+// NOLINTEND(concurrency-mt-unsafe)
 
 TEST_CASE("instruction sets are those of this CPU") {
     const auto supports = [](const char* isa) {

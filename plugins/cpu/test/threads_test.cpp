@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -109,6 +110,7 @@ TEST_CASE("nested calls run on the calling thread, in its slot") {
 TEST_CASE("threads of the host may call at the same time, while another changes the count") {
     std::atomic<int64_t> sum = 0;
     std::vector<std::thread> callers;
+    callers.reserve(4);
     for (int i = 0; i < 4; ++i)
         callers.emplace_back([&] {
             for (int round = 0; round < 300; ++round)

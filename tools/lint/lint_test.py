@@ -11,7 +11,7 @@ import binaries
 import sources
 
 HEAD = "// A file.\n"
-PLUGIN = 'const char *name = "catena.relu";\n'
+RELU = HEAD + '#pragma once\nconst char *name = "catena.relu";\n'
 
 # rule, file, text, how many findings; every tree also has a plugin with catena.relu
 SOURCES = [
@@ -51,9 +51,13 @@ SOURCES = [
     ("length", "core/src/a.cpp", "// line\n" * 601, 1),
     ("length", "tools/a", "#!/bin/sh\n" * 601, 1),
     ("length", "core/src/a.cpp", "// line\n" * 600, 0),
-    ("heads", "core/src/a.cpp", "int x;\n", 1),
+    ("heads", "core/src/a.cpp", "int x;\n" * 6, 1),
+    ("heads", "core/src/a.cpp", '#include "a.hpp"\n\nA_LINE;\n', 0),
     ("heads", "core/src/a.hpp", HEAD + "int x;\n", 1),
     ("heads", "core/src/a.hpp", HEAD + "#pragma once\n", 0),
+    ("quotes", "README.md", "<!-- plugins/other/relu.hpp -->\n```cpp\nold\n```\n", 1),
+    ("quotes", "README.md", "<!-- plugins/gone.hpp -->\n```cpp\n```\n", 1),
+    ("quotes", "README.md", f"<!-- plugins/other/relu.hpp -->\n```cpp\n{RELU}```\n", 0),
     ("words", "README.md", "see /home/ann/catena\n", 1),
     ("words", "core/src/a.cpp", "// TODO later\n", 1),
     ("words", "core/src/a.cpp", "// as issue 12 says\n", 1),
@@ -114,12 +118,22 @@ def check(name, expected, findings):
     return not good
 
 
+def fixes():
+    """--fix makes a page right, and leaves it alone then."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = pathlib.Path(folder, "README.md")
+        pathlib.Path(folder, "a.hpp").write_text(RELU)
+        page.write_text("Text\n\n<!-- a.hpp -->\n```cpp\nold\n```\nmore\n")
+        sources.fix_quotes(sources.Tree(folder))
+        good = page.read_text() == f"Text\n\n<!-- a.hpp -->\n```cpp\n{RELU}```\nmore\n"
+        return not good or check("fix", 0, list(sources.quotes(sources.Tree(folder))))
+
+
 def main():
-    failures, used = 0, set()
+    failures, used = int(fixes()), set()
     for rule, path, text, expected in SOURCES:
         with tempfile.TemporaryDirectory() as folder:
-            relu = HEAD + "#pragma once\n" + PLUGIN
-            for name, content in (("plugins/other/relu.hpp", relu), (path, text)):
+            for name, content in (("plugins/other/relu.hpp", RELU), (path, text)):
                 file = pathlib.Path(folder, name)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(content)

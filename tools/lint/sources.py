@@ -64,7 +64,8 @@ def at(path, text, position, what):
 
 
 def is_test(path):
-    return "test" in path.split("/")[:-1]
+    """Tests and examples are programs: they may print, and use the layers that they need."""
+    return not {"test", "examples"}.isdisjoint(path.split("/")[:-1])
 
 
 def core_names(tree):
@@ -167,7 +168,7 @@ def length(tree):
 def heads(tree):
     """A file begins with what it is for; a C++ header is included once."""
     for path, text in tree.code():
-        if not text.lstrip().startswith(("//", "/*")):
+        if not text.startswith(("//", "/*")) and text.count("\n") > 5:
             yield f"{path}:1: expected a comment that says what the file is for"
         if path.endswith(".hpp") and not re.search(r"^#pragma once$", text, re.M):
             yield f"{path}:1: expected #pragma once"
@@ -190,4 +191,29 @@ def words(tree):
                 yield at(path, text, match.start(), f"'{match.group()}': {why}")
 
 
-RULES = [core_names, arrows, manners, macros, length, heads, words]
+QUOTE = re.compile(r"(<!-- ([\w./-]+) -->\n```\w*\n)(.*?)(^```)", re.S | re.M)
+
+
+def quotes(tree):
+    """Code in a page, below a comment with its file's name, is that file as it is now."""
+    for path, text in tree.texts.items():
+        for match in QUOTE.finditer(text) if path.endswith(".md") else ():
+            source = tree.texts.get(match.group(2))
+            if source is None:
+                yield at(path, text, match.start(), f"there is no {match.group(2)} to quote")
+            elif source != match.group(3):
+                yield at(path, text, match.start(), f"expected the text of {match.group(2)}: "
+                                                    "run tools/lint/run --fix")
+
+
+def fix_quotes(tree):
+    """Writes the quoted files anew into the pages that quote them."""
+    for path, text in tree.texts.items():
+        if path.endswith(".md"):
+            new = QUOTE.sub(lambda m: m[1] + tree.texts.get(m[2], m[3]) + m[4], text)
+            if new != text:
+                (tree.root / path).write_text(new)
+                tree.texts[path] = new
+
+
+RULES = [core_names, arrows, manners, macros, length, heads, words, quotes]

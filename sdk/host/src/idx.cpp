@@ -56,7 +56,9 @@ public:
         std::uint8_t byte = 0;
         const int got = gzread(file_.get(), &byte, 1);  // also verifies the checksum
         if (got > 0) fail("the end of the file", "more bytes");
-        if (got < 0) fail("the end of the file", zlib_error());
+        int code = Z_OK;
+        gzerror(file_.get(), &code);
+        if (got < 0 || code == Z_BUF_ERROR) fail("the end of the file", zlib_error());
     }
 
     // The most bytes that can be in the file.

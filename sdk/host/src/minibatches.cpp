@@ -72,7 +72,8 @@ void Minibatches::order_epoch() {
     order_.resize(static_cast<std::size_t>(size_));
     std::iota(order_.begin(), order_.end(), 0);
     if (shuffle_) {
-        Generator generator(seed_, static_cast<std::uint64_t>(epoch_) << 32);
+        // A key of its own: the device streams of the same seed draw other numbers.
+        Generator generator(seed_ ^ 0x6d696e6962617463u, static_cast<std::uint64_t>(epoch_) << 32);
         for (std::size_t i = order_.size(); i > 1; --i) {
             std::swap(order_[i - 1], order_[generator.below(i)]);
         }

@@ -3,6 +3,9 @@
 
 #include <catena/core/function.hpp>
 
+#include <boost/container/small_vector.hpp>
+
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <initializer_list>
@@ -20,40 +23,59 @@ namespace catena {
 // A list of integers, or one, as an argument: F::reshape(x, {2, -1}). Valid for the call only.
 class Ints {
 public:
-    Ints(std::initializer_list<std::int64_t> values) : view_(values.begin(), values.size()) {}
-    Ints(std::span<const std::int64_t> values) : view_(values) {}  // NOLINT: is a list
-    Ints(const std::vector<std::int64_t>& values) : view_(values) {}  // NOLINT: is a list
-    Ints(const Shape& shape) : view_(shape.begin(), shape.end()) {}  // NOLINT: is a list
-    operator std::vector<std::int64_t>() const { return {view_.begin(), view_.end()}; }
-    bool operator==(const std::vector<std::int64_t>& other) const {
-        return std::equal(view_.begin(), view_.end(), other.begin(), other.end());
+    Ints(std::int64_t value) : one_(value) {}                                // NOLINT: is a list
+    Ints(std::initializer_list<std::int64_t> v) : Ints(v.begin(), v.size()) {}
+    Ints(std::span<const std::int64_t> v) : Ints(v.data(), v.size()) {}      // NOLINT: is a list
+    Ints(const std::vector<std::int64_t>& v) : Ints(v.data(), v.size()) {}   // NOLINT: is a list
+    Ints(const Shape& shape) : Ints(shape.begin(), static_cast<std::size_t>(shape.ndim())) {}  // NOLINT
+
+    std::span<const std::int64_t> view() const {
+        return is_one_ ? std::span(&one_, 1) : std::span(values_, n_);
     }
 
 private:
-    std::span<const std::int64_t> view_;
+    Ints(const std::int64_t* values, std::size_t n) : values_(values), n_(n), is_one_(false) {}
+
+    std::int64_t one_ = 0;
+    const std::int64_t* values_ = nullptr;
+    std::size_t n_ = 0;
+    bool is_one_ = true;
 };
 
 // Any number of variables as an argument: F::concat({a, b}). Valid for the call only.
 class Variables {
 public:
     Variables(std::initializer_list<Variable> values) : view_(values.begin(), values.size()) {}
-    Variables(std::span<const Variable> values) : view_(values) {}  // NOLINT: is a list
+    Variables(std::span<const Variable> values) : view_(values) {}      // NOLINT: is a list
     Variables(const std::vector<Variable>& values) : view_(values) {}  // NOLINT: is a list
-    auto begin() const { return view_.begin(); }
-    auto end() const { return view_.end(); }
-    std::size_t size() const { return view_.size(); }
+
+    // What a function takes: the variables of its first ports, then these.
+    auto after(std::initializer_list<const Variable*> first) const {
+        boost::container::small_vector<const Variable*, 16> pointers(first);
+        for (const Variable& variable : view_) pointers.push_back(&variable);
+        return pointers;
+    }
 
 private:
     std::span<const Variable> view_;
 };
 
-// How an attribute given as A is kept.
+// How an attribute given as A is kept: views become values.
 template <class A>
-using Kept = std::conditional_t<
-    std::is_same_v<A, Ints>, std::vector<std::int64_t>,
-    std::conditional_t<std::is_same_v<A, std::string_view>, std::string,
-                       std::conditional_t<std::is_same_v<A, std::span<const double>>,
-                                          std::vector<double>, A>>>;
+auto keep(const A& value) {
+    if constexpr (std::is_same_v<A, Ints>) {
+        const auto view = value.view();
+        return std::vector<std::int64_t>(view.begin(), view.end());
+    } else if constexpr (std::is_same_v<A, std::string_view>) {
+        return std::string(value);
+    } else if constexpr (std::is_same_v<A, std::span<const double>>) {
+        return std::vector<double>(value.begin(), value.end());
+    } else {
+        return value;
+    }
+}
+template <class A>
+using Kept = decltype(keep(std::declval<const A&>()));
 
 // Keeps what the last few sets of attributes were bound to: a call with a known set does no search
 // by name and no checks. For one thread: generated wrappers keep it thread_local.
@@ -70,7 +92,8 @@ public:
         auto& entry = entries_[next_];
         next_ = (next_ + 1) % entries_.size();
         entry.reset();
-        entry.emplace(Entry{{Kept<A>(values)...}, bind(std::index_sequence_for<A...>(), values...)});
+        entry.emplace(Entry{std::tuple<Kept<A>...>(keep(values)...),
+                            bind(std::index_sequence_for<A...>(), values...)});
         return entry->function;
     }
 
@@ -85,15 +108,13 @@ private:
     }
     template <class V, class K>
     static bool equal(const V& value, const K& kept) {
-        if constexpr (std::is_same_v<V, std::span<const double>>) {
-            return std::equal(value.begin(), value.end(), kept.begin(), kept.end());
-        } else {
-            return value == kept;
-        }
+        if constexpr (std::is_same_v<V, Ints>) return std::ranges::equal(value.view(), kept);
+        else if constexpr (std::is_same_v<V, std::span<const double>>) return std::ranges::equal(value, kept);
+        else return value == kept;
     }
     template <std::size_t... I>
     Function bind(std::index_sequence<I...>, const A&... values) const {
-        return Function(function_, {Attribute(names_[I], Kept<A>(values))...});
+        return Function(function_, {Attribute(names_[I], keep(values))...});
     }
 
     std::string_view function_;

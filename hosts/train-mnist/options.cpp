@@ -1,0 +1,76 @@
+// Options of catena-train-mnist: their texts, and what is allowed.
+#include "options.hpp"
+
+#include <boost/program_options.hpp>
+#include <fmt/format.h>
+
+#include <iostream>
+
+namespace po = boost::program_options;
+
+namespace {
+
+void require(bool condition, const char* option, const char* expected, auto got) {
+    if (!condition) throw po::error(fmt::format("--{}: expected {}, got {}", option, expected, got));
+}
+
+}  // namespace
+
+std::optional<Options> parse_options(int argc, char** argv) {
+    Options o;
+    std::string data;
+    std::string save;
+    std::string resume;
+    double lr = 0;
+    po::options_description description(
+        "usage: catena-train-mnist [OPTION...]\n\n"
+        "Trains 784-UNITS-UNITS-10 (ReLU, softmax cross entropy) on handwritten digits.\n\noptions");
+    // clang-format off
+    description.add_options()
+        ("help,h", "this text")
+        ("data", po::value(&data)->value_name("DIR"),
+         "the four MNIST files; without it the first of $CATENA_DATA/mnist, ~/.cache/catena/mnist "
+         "and the digits that come with the program")
+        ("epochs", po::value(&o.epochs)->default_value(o.epochs), "passes over the training images")
+        ("batch", po::value(&o.batch)->default_value(o.batch), "images in a minibatch")
+        ("units", po::value(&o.units)->default_value(o.units), "units of each hidden layer")
+        ("optimizer", po::value(&o.optimizer)->default_value(o.optimizer), "sgd or adam")
+        ("lr", po::value(&lr), "step size; without it 0.01 for sgd, 0.001 for adam")
+        ("dropout", po::value(&o.dropout)->default_value(o.dropout), "share dropped after each ReLU")
+        ("seed", po::value(&o.seed)->default_value(o.seed), "of weights, order and dropout")
+        ("device", po::value(&o.device)->value_name("NAME"),
+         "such as cpu:0; without it the first that is there")
+        ("threads", po::value(&o.threads), "without it as many as suit the device")
+        ("plugins", po::value(&o.plugins)->value_name("DIR"),
+         "take plugins from DIR alone; may be given several times")
+        ("save", po::value(&save)->value_name("FILE"),
+         "write a snapshot (.npz) after each epoch and when interrupted")
+        ("resume", po::value(&resume)->value_name("FILE"), "go on from a snapshot")
+        ("deterministic", po::bool_switch(&o.deterministic),
+         "the same result for any number of threads");
+    // clang-format on
+    po::variables_map values;
+    po::store(po::command_line_parser(argc, argv)
+                  .options(description)
+                  .positional({})
+                  .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
+                  .run(),
+              values);
+    po::notify(values);
+    if (values.count("help")) {
+        std::cout << description;
+        return {};
+    }
+    if (values.count("data")) o.data = data;
+    if (values.count("lr")) o.lr = lr;
+    o.save = save;
+    o.resume = resume;
+    require(o.epochs >= 0, "epochs", "0 or more", o.epochs);
+    require(o.batch >= 1, "batch", "1 or more", o.batch);
+    require(o.units >= 1, "units", "1 or more", o.units);
+    require(o.optimizer == "sgd" || o.optimizer == "adam", "optimizer", "sgd or adam", o.optimizer);
+    require(!o.lr || *o.lr > 0, "lr", "more than 0", lr);
+    require(o.dropout >= 0 && o.dropout < 1, "dropout", "0 or more, below 1", o.dropout);
+    require(!values.count("threads") || o.threads >= 1, "threads", "1 or more", o.threads);
+    return o;
+}

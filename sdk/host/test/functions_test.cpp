@@ -1,0 +1,94 @@
+// Operators and the generated wrappers: signatures as users write them, values of single elements.
+#include <catena/catena.hpp>
+
+#include "temporary.hpp"
+
+#include <cmath>
+#include <thread>
+
+using namespace catena;
+namespace F = catena::functions;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+Variable var(std::initializer_list<float> values) {
+    return Variable(Array::from(values, {static_cast<std::int64_t>(values.size())}));
+}
+Floats values(const Variable& x) { return x.data().to_vector<float>(); }
+
+}  // namespace
+
+TEST_CASE("operators with variables and with numbers on either side") {
+    const Variable a = var({1, 2});
+    const Variable b = var({4, 8});
+    CHECK(values(a + b) == Floats{5, 10});
+    CHECK(values(a - b) == Floats{-3, -6});
+    CHECK(values(a * b) == Floats{4, 16});
+    CHECK(values(b / a) == Floats{4, 4});
+    CHECK(values(pow(b, a)) == Floats{4, 64});
+    CHECK(values(-a) == Floats{-1, -2});
+    CHECK(values(+a) == Floats{1, 2});
+    CHECK(values(a + 1) == Floats{2, 3});
+    CHECK(values(1 + a) == Floats{2, 3});
+    CHECK(values(a - 1) == Floats{0, 1});
+    CHECK(values(1 - a) == Floats{0, -1});
+    CHECK(values(a * 3) == Floats{3, 6});
+    CHECK(values(3 * a) == Floats{3, 6});
+    CHECK(values(b / 2) == Floats{2, 4});
+    CHECK(values(8 / b) == Floats{2, 1});
+    CHECK(values(pow(b, 2)) == Floats{16, 64});
+    CHECK(values(pow(2, a)) == Floats{2, 4});
+    Variable sum;
+    for (int i = 0; i < 3; ++i) sum += a;
+    CHECK(values(sum) == Floats{3, 6});
+    CHECK(values(a) == Floats{1, 2});
+}
+
+TEST_CASE("gradients flow through operators") {
+    const Variable x = var({3});
+    const Variable y = (2 * x * x - x / 4 + 1) / x;
+    y.backward();
+    CHECK(x.grad().item<float>() == doctest::Approx(2 - 1 / 9.0));
+}
+
+TEST_CASE("wrappers have Chainer's signatures") {
+    const Variable x(Array::from({-1.F, 2.F, 3.F, -4.F}, {2, 2}));
+    CHECK(values(F::relu(x)) == Floats{0, 2, 3, 0});
+    CHECK(values(F::softmax(x, 1))[0] == doctest::Approx(1 / (1 + std::exp(3.0))));
+    CHECK(values(F::softmax(x, 0))[0] == doctest::Approx(1 / (1 + std::exp(4.0))));
+    CHECK(values(F::softmax(x)) == values(F::softmax(x, 1)));
+    const Variable t(Array::from<std::int32_t>({1, 0}, {2}));
+    CHECK(F::accuracy(x, t).data().item<float>() == 1);
+    CHECK(F::softmax_cross_entropy(x, t).data().item<float>() ==
+          doctest::Approx((std::log1p(std::exp(-3.0)) + std::log1p(std::exp(-7.0))) / 2));
+    const Variable w(Array::from({1.F, 1.F}, {1, 2}));
+    CHECK(values(F::linear(x, w)) == Floats{1, -1});
+    CHECK(values(F::linear(x, w, var({10}))) == Floats{11, 9});
+    CHECK(F::reshape(x, {4}).shape() == Shape{4});
+    CHECK(F::reshape(x, {1, -1}).shape() == Shape{1, 4});
+    CHECK(F::reshape(x, std::vector<std::int64_t>{4, 1}).shape() == Shape{4, 1});
+    CHECK(F::sum(x).data().item<float>() == 0);
+}
+
+TEST_CASE("dropout follows the configuration") {
+    const Variable x(Array::ones({1000}));
+    const using_config testing(&Config::train, false);
+    CHECK(values(F::dropout(x, 0.5)) == values(x));
+    const using_config training(&Config::train, true);
+    const auto dropped = values(F::dropout(x, 0.5));
+    const auto zeros = std::count(dropped.begin(), dropped.end(), 0.F);
+    CHECK(zeros > 400);
+    CHECK(zeros < 600);
+    CHECK(std::count(dropped.begin(), dropped.end(), 2.F) == 1000 - zeros);
+}
+
+TEST_CASE("attributes are checked, and many of them do not confuse a wrapper") {
+    const Variable x(Array::ones({2, 2}));
+    CHECK_THROWS_AS(F::dropout(x, 1.5), Error);
+    for (int round = 0; round < 3; ++round) {
+        for (int c = 0; c < 20; ++c) CHECK(values(x + c)[0] == static_cast<float>(1 + c));
+    }
+    std::thread([&] { CHECK(values(x + 5)[0] == 6); }).join();
+}

@@ -1,0 +1,132 @@
+// Links and sets: names, sharing, copies, moving.
+#include <catena/core/error.hpp>
+#include <catena/function_set.hpp>
+#include <catena/links.hpp>
+
+#include "temporary.hpp"
+
+#include <cmath>
+
+using namespace catena;
+
+namespace {
+
+struct Net : Chain {
+    links::Linear l1{3, 4}, l2{4, 2, 1, 0, true};
+    Array mean = Array::zeros({2});
+    void visit(Visitor& v) override { v("l1", l1)("l2", l2)("mean", mean); }
+};
+
+std::vector<std::string> names(const Link& link) {
+    std::vector<std::string> result;
+    for (const auto& parameter : link.collect_parameters()) result.push_back(parameter.name);
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("Linear starts as Chainer's") {
+    seed(1);
+    const links::Linear linear(400, 300, 2, 0.5);
+    CHECK(linear.W.shape() == Shape{300, 400});
+    double sum = 0;
+    for (const float w : linear.W.data().to_vector<float>()) sum += w * w;
+    CHECK(std::sqrt(sum / 120000) == doctest::Approx(2 * std::sqrt(1 / 400.)).epsilon(0.02));
+    CHECK(linear.b.data().to_vector<float>() == std::vector<float>(300, 0.5F));
+    CHECK_FALSE(links::Linear(2, 3, 1, 0, true).b);
+    CHECK_THROWS_AS(links::Linear(0, 3), ShapeError);
+}
+
+TEST_CASE("parameters are listed by path in the order of visit()") {
+    const Net net;
+    CHECK(names(net) == std::vector<std::string>{"l1/W", "l1/b", "l2/W"});
+    CHECK(net.count_parameters() == 12 + 4 + 8);
+    CHECK(net.gradients().size() == 3);
+    CHECK_FALSE(net.gradients()[0]);
+    net.zerograds();
+    CHECK(net.gradients()[1].to_vector<float>() == std::vector<float>(4, 0));
+    net.cleargrads();
+    CHECK_FALSE(net.gradients()[1]);
+}
+
+TEST_CASE("a copy shares the parameters, a deep copy does not") {
+    Net net;
+    const Net shared = net;
+    Net own = deep_copy(net);
+    net.l1.W.data().fill(7);
+    net.mean.fill(3);
+    CHECK(shared.l1.W.data().to_vector<float>()[0] == 7);
+    CHECK(own.l1.W.data().to_vector<float>()[0] != 7);
+    CHECK(own.mean.to_vector<float>()[0] == 0);
+    own.copy_parameters_from(net);
+    CHECK(own.l1.W.data().to_vector<float>() == net.l1.W.data().to_vector<float>());
+    CHECK(own.mean.to_vector<float>()[0] == 0);
+}
+
+TEST_CASE("copy_parameters_from checks all before it writes") {
+    const Net net;
+    const Net other;
+    auto parameters = other.parameters();
+    const auto before = net.l1.W.data().to_vector<float>();
+    parameters[2] = Variable(Array::zeros({2, 5}));
+    const auto text = error_of<ShapeError>([&] { net.copy_parameters_from(parameters); });
+    contains(text, "l2/W: expected (2, 4) float32, got (2, 5) float32");
+    CHECK(net.l1.W.data().to_vector<float>() == before);
+    parameters.pop_back();
+    CHECK_THROWS_AS(net.copy_parameters_from(parameters), ShapeError);
+}
+
+TEST_CASE("to() moves what there is and keeps the variables") {
+    Net net;
+    const Variable w = net.l1.W;
+    w.zerograd();
+    const Device second = Device::get(std::string(Device::current().backend()) + ":1");
+    net.to(second);
+    CHECK(w.device() == second);
+    CHECK(w.grad().device() == second);
+    CHECK(net.mean.device() == second);
+    Net back;
+    back.copy_parameters_from(net);
+    CHECK(back.l1.W.data().to_vector<float>() == w.data().to_vector<float>());
+    back.l1.W.set_grad(Array::ones({4, 3}));
+    net.add_gradients(back);
+    net.add_gradients(back);
+    CHECK(w.grad().to_vector<float>() == std::vector<float>(12, 2));
+    CHECK(back.l1.W.grad().to_vector<float>() == std::vector<float>(12, 1));
+}
+
+TEST_CASE("a set is ordered by name, nests, and has value semantics of links") {
+    FunctionSet set{{"l10", links::Linear(2, 2)}, {"l2", links::Linear(2, 2)}};
+    set.add("l1", links::Linear(2, 2, 1, 0, true));
+    FunctionSet outer;
+    outer.add("b", set);
+    outer.add("a", links::Linear(2, 2, 1, 0, true));
+    CHECK(names(outer) ==
+          std::vector<std::string>{"a/W", "b/l1/W", "b/l10/W", "b/l10/b", "b/l2/W", "b/l2/b"});
+    CHECK(&outer["b/l2"] == &outer.get<FunctionSet>("b")["l2"]);
+    CHECK(set.get<links::Linear>("l2").W.shape() == Shape{2, 2});
+
+    outer.get<links::Linear>("b/l2").W.data().fill(5);
+    CHECK(set.get<links::Linear>("l2").W.data().to_vector<float>()[3] == 5);
+    FunctionSet own = deep_copy(outer);
+    outer.get<links::Linear>("b/l2").W.data().fill(6);
+    CHECK(own.get<links::Linear>("b/l2").W.data().to_vector<float>()[3] == 5);
+    const FunctionSet assigned = own;
+    CHECK(assigned.get<links::Linear>("b/l2").W.data().to_vector<float>()[3] == 5);
+
+    contains(error_of<InvalidError>([&] { set["l3"]; }), "expected one of l1, l10, l2, got 'l3'");
+    CHECK_THROWS_AS(set.add("l1", links::Linear(2, 2)), InvalidError);
+    CHECK_THROWS_AS(set.add("x/y", links::Linear(2, 2)), InvalidError);
+    CHECK_THROWS_AS(set.get<FunctionSet>("l1"), InvalidError);
+    CHECK_THROWS_AS(outer["a/W"], InvalidError);
+    CHECK_THROWS_AS(outer["b"](Variable(Array::zeros({1}))), UnsupportedError);
+}
+
+TEST_CASE("links of a set are called by name") {
+    FunctionSet set{{"l", links::Linear(2, 1)}};
+    auto& linear = set.get<links::Linear>("l");
+    linear.W.set_data(Array::from({2.F, 3.F}, {1, 2}));
+    linear.b.set_data(Array::from({1.F}, {1}));
+    const Variable x(Array::from({1.F, 10.F, 100.F, 1000.F}, {2, 2}));
+    CHECK(set["l"](x).data().to_vector<float>() == std::vector<float>{33, 3201});
+}

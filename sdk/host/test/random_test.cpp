@@ -1,0 +1,106 @@
+// Random numbers and initializers: known answers, the same bits everywhere, right distributions.
+#include <catena/core/error.hpp>
+#include <catena/initializers.hpp>
+#include <catena/random.hpp>
+
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <vector>
+
+using namespace catena;
+
+TEST_CASE("Philox gives the answers of its authors") {
+    const auto block = philox(0, 0);
+    CHECK(block == std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+    CHECK(philox(0, 1) != block);
+    CHECK(philox(1, 0) != block);
+}
+
+TEST_CASE("normal draws have the moments of the normal distribution") {
+    std::vector<double> values(100001);
+    Generator(7).normal(values);
+    double m1 = 0;
+    double m2 = 0;
+    double m3 = 0;
+    double m4 = 0;
+    double tail = 0;
+    for (const double v : values) {
+        m1 += v;
+        m2 += v * v;
+        m3 += v * v * v;
+        m4 += v * v * v * v;
+        tail += std::abs(v) > 1.959963984540054;
+    }
+    const auto n = static_cast<double>(values.size());
+    CHECK(m1 / n == doctest::Approx(0).epsilon(0.02));
+    CHECK(m2 / n == doctest::Approx(1).epsilon(0.02));
+    CHECK(m3 / n == doctest::Approx(0).epsilon(0.04));
+    CHECK(m4 / n == doctest::Approx(3).epsilon(0.03));
+    CHECK(tail / n == doctest::Approx(0.05).epsilon(0.05));
+}
+
+TEST_CASE("normal draws are those of Box and Muller") {
+    std::vector<double> values(2);
+    for (std::uint64_t key = 0; key < 2000; ++key) {
+        Generator(key).normal(values);
+        Generator same(key);
+        const double radius = std::sqrt(-2 * std::log(1 - same.uniform()));
+        const std::uint64_t draw = same();
+        const double quarter = static_cast<double>(draw >> 62);
+        const double place = static_cast<double>((draw << 2) >> 11) * 0x1p-53 - 0.5;
+        const double angle = (quarter + place) * 1.5707963267948966;
+        CHECK(values[0] == doctest::Approx(radius * std::cos(angle)).epsilon(1e-14));
+        CHECK(values[1] == doctest::Approx(radius * std::sin(angle)).epsilon(1e-14));
+    }
+}
+
+TEST_CASE("below() stays below and reaches everything alike") {
+    Generator generator(3);
+    std::array<int, 5> count{};
+    for (int i = 0; i < 50000; ++i) ++count.at(generator.below(5));
+    for (const int c : count) CHECK(std::abs(c - 10000) < 400);
+    CHECK(generator.below(1) == 0);
+    CHECK(generator.below(std::uint64_t{1} << 63) < std::uint64_t{1} << 63);
+}
+
+TEST_CASE("initializers follow seed(), and what they draw is drawn") {
+    seed(5);
+    const auto a = initializers::Normal(1)({3, 4}).to_vector<float>();
+    const auto b = initializers::Normal(1)({3, 4}).to_vector<float>();
+    seed(5);
+    CHECK(initializers::Normal(1)({3, 4}).to_vector<float>() == a);
+    CHECK(initializers::Normal(1)({3, 4}).to_vector<float>() == b);
+    CHECK(a != b);
+    seed(6);
+    CHECK(initializers::Normal(1)({3, 4}).to_vector<float>() != a);
+}
+
+TEST_CASE("the first weights of seed 0 have these bits on every machine") {
+    seed(0);
+    const auto w = initializers::LeCunNormal()({100, 784}).to_vector<float>();
+    std::uint32_t hash = 0;
+    for (const float value : w) hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 16777619u;
+    CHECK(std::bit_cast<std::uint32_t>(w[0]) == 3180700735u);
+    CHECK(hash == 1718447727u);
+}
+
+TEST_CASE("widths depend on the shape as they should") {
+    seed(1);
+    const auto deviation = [](const initializers::Initializer& init, const Shape& shape) {
+        double sum = 0;
+        const auto values = init(shape, Dtype::float64).to_vector<double>();
+        for (const double v : values) sum += v * v;
+        return std::sqrt(sum / static_cast<double>(values.size()));
+    };
+    const Shape shape{40, 30, 5, 5};  // in 750, out 1000
+    CHECK(deviation(initializers::LeCunNormal(), shape) == doctest::Approx(std::sqrt(1 / 750.)).epsilon(0.02));
+    CHECK(deviation(initializers::HeNormal(2), shape) == doctest::Approx(2 * std::sqrt(2 / 750.)).epsilon(0.02));
+    CHECK(deviation(initializers::GlorotNormal(), shape) == doctest::Approx(std::sqrt(2 / 1750.)).epsilon(0.02));
+    CHECK(deviation(initializers::GlorotUniform(), shape) == doctest::Approx(std::sqrt(2 / 1750.)).epsilon(0.02));
+    CHECK(deviation(initializers::Uniform(3), shape) == doctest::Approx(std::sqrt(3)).epsilon(0.02));
+    CHECK(deviation(initializers::Constant(-2), {3}) == 2);
+    CHECK_THROWS_AS(initializers::LeCunNormal()({3}), ShapeError);
+    CHECK_THROWS_AS(initializers::Normal()({3}, Dtype::int32), DtypeError);
+}

@@ -1,0 +1,159 @@
+// Saving and loading: round trips, the format, and that failures change nothing.
+#include <catena/data_error.hpp>
+#include <catena/links.hpp>
+#include <catena/random.hpp>
+#include <catena/serializer.hpp>
+
+#include "temporary.hpp"
+
+using namespace catena;
+
+namespace {
+
+struct All : Link {
+    links::Linear l{2, 3};
+    Variable half{Array::ones({2}, Dtype::float16)};
+    Variable brain{Array::full({2}, 0.5, Dtype::bfloat16)};
+    Variable scalar{Array::full({}, 1.25, Dtype::float64)};
+    Array flags = Array::from<bool>({true, false, true}, {3});
+    Array ids = Array::from<std::int64_t>({-1, 1LL << 40}, {1, 2});
+    Array small = Array::from<std::int32_t>({7}, {1});
+    Array bytes = Array::from<std::uint8_t>({255}, {1});
+    Array none = Array::zeros({0, 3});
+    std::int64_t count = 5;
+    std::uint64_t big = ~0ULL;
+    double rate = 0.1;
+    void visit(Visitor& v) override {
+        v("l", l)("half", half)("brain", brain)("scalar", scalar)("flags", flags)("ids", ids);
+        v("small", small)("bytes", bytes)("none", none)("count", count)("big", big)("rate", rate);
+        v.require("version", 3);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("everything comes back, into the same variables") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    All a;
+    save_npz(file, a);
+    CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);
+    All b;
+    const Variable w = b.l.W;
+    b.half.data().fill(0);
+    b.brain.data().fill(0);
+    b.scalar.data().fill(0);
+    b.flags.fill(0);
+    b.ids.fill(0);
+    b.count = 0;
+    b.big = 0;
+    b.rate = 0;
+    load_npz(file, b);
+    CHECK(w.data().to_vector<float>() == a.l.W.data().to_vector<float>());
+    CHECK(b.half.data().to_vector<float>() == std::vector<float>{1, 1});
+    CHECK(b.brain.data().to_vector<float>() == std::vector<float>{0.5F, 0.5F});
+    CHECK(b.scalar.data().item<double>() == 1.25);
+    CHECK(b.flags.to_vector<float>() == std::vector<float>{1, 0, 1});
+    CHECK(b.ids.to_vector<std::int64_t>() == std::vector<std::int64_t>{-1, 1LL << 40});
+    CHECK(b.count == 5);
+    CHECK(b.big == ~0ULL);
+    CHECK(b.rate == 0.1);
+
+    save_npz(folder.path / "b.npz", b);
+    CHECK(read_file(file) == read_file(folder.path / "b.npz"));
+}
+
+TEST_CASE("members are what NumPy writes") {
+    const TemporaryFolder folder;
+    links::Linear linear(2, 3);
+    linear.W.set_data(Array::from({1.F, 2.F, 3.F, 4.F, 5.F, 6.F}, {3, 2}));
+    save_npz(folder.path / "a.npz", linear);
+    const std::string content = read_file(folder.path / "a.npz");
+    contains(content, "W.npy");
+    const auto start = content.find("\x93NUMPY");
+    REQUIRE(start != content.npos);
+    const std::string member = content.substr(start, 128 + 24);
+    CHECK(member.substr(6, 4) == std::string("\1\0\x76\0", 4));
+    const std::string dict = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }";
+    CHECK(member.substr(10, dict.size()) == dict);
+    CHECK(member.find_first_not_of(' ', 10 + dict.size()) == 127);
+    CHECK(member[127] == '\n');
+    CHECK(member.substr(128, 8) == std::string("\0\0\x80\x3f\0\0\0\x40", 8));
+}
+
+TEST_CASE("what does not fit changes nothing, and all of it is named") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    struct Pair : Link {
+        links::Linear a{2, 2};
+        Variable c{Array::zeros({3})};
+        std::string name = "c";
+        std::int64_t t = 0;
+        void visit(Visitor& v) override { v("a", a)(name, c)("t", t); }
+    };
+    Pair saved;
+    saved.a.W.data().fill(9);
+    saved.t = 4;
+    save_npz(file, saved);
+    Pair target;
+    target.a.b.set_data(Array::zeros({2}, Dtype::float64));
+    target.a.W.set_data(Array::zeros({2, 3}));
+    target.name = "d";
+    const auto text = error_of<DataError>([&] { load_npz(file, target); });
+    contains(text, file.string());
+    contains(text, "a/W: expected <f4 (2, 3), got <f4 (2, 2)");
+    contains(text, "a/b: expected <f8 (2,), got <f4 (2,)");
+    contains(text, "d: missing");
+    contains(text, "c: not expected");
+    CHECK(target.t == 0);
+    CHECK(target.a.W.data().to_vector<float>() == std::vector<float>(6, 0));
+}
+
+TEST_CASE("files that are not snapshots are refused") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    links::Linear linear(20, 30);
+    const auto refused = [&](const std::string& part) {
+        const auto before = linear.W.data().to_vector<float>();
+        contains(error_of<DataError>([&] { load_npz(file, linear); }), part);
+        CHECK(linear.W.data().to_vector<float>() == before);
+    };
+    refused("No such file");
+    write_file(file, "text");
+    refused("expected a zip archive of arrays");
+    save_npz(file, linear);
+    const std::string whole = read_file(file);
+    write_file(file, whole.substr(0, whole.size() / 2));
+    refused("expected a zip archive of arrays");
+    std::string damaged = whole;
+    damaged[whole.find("NUMPY") + 200] ^= 1;
+    write_file(file, damaged);
+    refused("got");
+    // Every single damaged byte gives an error or the same values, never a crash.
+    for (std::size_t i = 0; i < whole.size(); i += 37) {
+        damaged = whole;
+        damaged[i] = static_cast<char>(damaged[i] ^ 0x55);
+        write_file(file, damaged);
+        try {
+            load_npz(file, linear);
+        } catch (const DataError&) {
+        }
+    }
+    contains(error_of<DataError>([&] { save_npz(folder.path / "no" / "a.npz", linear); }), "a.npz");
+}
+
+TEST_CASE("a stream of random numbers goes on from its saved state") {
+    const TemporaryFolder folder;
+    seed(3);
+    RandomStream stream(Device::current());
+    std::vector<double> skipped(7);
+    fill_uniform(skipped, 0, 1);
+    save_npz(folder.path / "r.npz", stream);
+    std::vector<double> a(5);
+    fill_uniform(a, 0, 1);
+    seed(4);
+    load_npz(folder.path / "r.npz", stream);
+    std::vector<double> b(5);
+    fill_uniform(b, 0, 1);
+    CHECK(a == b);
+}

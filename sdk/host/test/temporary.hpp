@@ -1,0 +1,53 @@
+// A folder for a test's files, removed at its end; and the text of an expected error.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+struct TemporaryFolder {
+    std::filesystem::path path;
+
+    TemporaryFolder() {
+        std::string name = (std::filesystem::temp_directory_path() / "catena-test-XXXXXX").string();
+        REQUIRE(mkdtemp(name.data()) != nullptr);
+        path = name;
+    }
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    ~TemporaryFolder() {
+        std::error_code error;
+        std::filesystem::remove_all(path, error);
+    }
+};
+
+inline void write_file(const std::filesystem::path& file, const std::string& content) {
+    std::ofstream(file, std::ios::binary) << content;
+}
+
+inline std::string read_file(const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// What f throws, as text; fails if it throws no E.
+template <class E, class F>
+std::string error_of(F&& f) {
+    try {
+        f();
+    } catch (const E& error) {
+        return error.what();
+    }
+    FAIL("expected an exception");
+    return {};
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+    INFO(text);
+    CHECK(text.find(part) != text.npos);
+    return text.find(part) != text.npos;
+}

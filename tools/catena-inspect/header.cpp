@@ -1,0 +1,261 @@
+// Writes catena/functions.hpp: an inline function with typed parameters for each descriptor.
+#include "inspect.hpp"
+
+#include <catena/core/dtype.hpp>
+#include <catena/core/error.hpp>
+#include <catena/core/function.hpp>
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cmath>
+#include <set>
+#include <string_view>
+#include <vector>
+
+namespace catena::inspect {
+namespace {
+
+// Names that C++ keeps for itself get an underscore.
+std::string identifier(std::string_view name) {
+    static const std::set<std::string_view> keywords{
+        "and",      "asm",     "auto",     "bool",    "break",   "case",      "catch",    "char",
+        "class",    "concept", "const",    "continue", "default", "delete",    "do",       "double",
+        "else",     "enum",    "explicit", "export",  "extern",  "false",     "float",    "for",
+        "friend",   "goto",    "if",       "inline",  "int",     "long",      "mutable",  "namespace",
+        "new",      "not",     "operator", "or",      "private", "protected", "public",   "register",
+        "requires", "return",  "short",    "signed",  "sizeof",  "static",    "struct",   "switch",
+        "template", "this",    "throw",    "true",    "try",     "typedef",   "typename", "union",
+        "unsigned", "using",   "virtual",  "void",    "volatile", "while",    "xor"};
+    std::string result;
+    for (const char c : name) {
+        result += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+    }
+    if (keywords.contains(result)) result += '_';
+    return result;
+}
+
+std::string quoted(std::string_view text) {
+    std::string result = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') result += '\\';
+        if (c == '\n') result += "\\n";
+        else result += c;
+    }
+    return result + '"';
+}
+
+std::string number(double value) {
+    if (std::isnan(value)) return "std::numeric_limits<double>::quiet_NaN()";
+    if (std::isinf(value)) {
+        return std::string(value < 0 ? "-" : "") + "std::numeric_limits<double>::infinity()";
+    }
+    const std::string text = fmt::format("{}", value);
+    return text.find_first_of(".e") == text.npos ? text + ".0" : text;
+}
+
+std::string list(const catena_value& value) {
+    std::string text;
+    for (std::uint32_t i = 0; i < value.n; ++i) {
+        text += (i ? ", " : "") + fmt::format("{}", value.v.ints[i]);
+    }
+    return "{" + text + "}";
+}
+
+struct Type {
+    std::string_view name;
+    std::string def;  // of a default argument
+};
+
+Type type_of(const catena_attr_spec& attribute) {
+    const catena_value& def = attribute.def;
+    const bool required = has(attribute.flags, CATENA_ATTR_REQUIRED);
+    const auto unless_required = [&](auto make) { return required ? std::string() : make(); };
+    switch (attribute.kind) {
+        case CATENA_ATTR_INT:
+            return {"std::int64_t", unless_required([&] { return fmt::format("{}", def.v.i); })};
+        case CATENA_ATTR_FLOAT: return {"double", unless_required([&] { return number(def.v.f); })};
+        case CATENA_ATTR_BOOL: return {"bool", def.v.i ? "true" : "false"};
+        case CATENA_ATTR_STRING:
+            return {"std::string_view",
+                    unless_required([&] { return quoted(def.v.s ? def.v.s : ""); })};
+        case CATENA_ATTR_INTS: return {"Ints", unless_required([&] { return list(def); })};
+        case CATENA_ATTR_FLOATS:
+            if (!required && def.n > 0) break;
+            return {"std::span<const double>", "{}"};
+        case CATENA_ATTR_DTYPE:
+            return {"Dtype", unless_required([&] { return "Dtype::" + name(def.v.dtype); })};
+        default: break;
+    }
+    throw UnsupportedError(fmt::format("[header] attribute {}: expected a kind and default that C++ "
+                                       "can write, got kind {}", attribute.name, attribute.kind));
+}
+
+// "name(text)" for each line of Markdown, as a comment.
+std::string comment(std::string_view text) {
+    std::string result;
+    while (!text.empty()) {
+        const auto end = text.find('\n');
+        std::string line(text.substr(0, end));
+        while (!line.empty() && line.back() == ' ') line.pop_back();
+        result += line.empty() ? "//\n" : "// " + line + '\n';
+        text.remove_prefix(end == text.npos ? text.size() : end + 1);
+    }
+    return result;
+}
+
+std::string pascal_case(std::string_view name) {
+    std::string result;
+    bool up = true;
+    for (const char c : name) {
+        if (c == '_') {
+            up = true;
+            continue;
+        }
+        result += up ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+        up = false;
+    }
+    return result;
+}
+
+// One function's wrapper, in pieces.
+class Wrapper {
+public:
+    Wrapper(const catena_function& f, std::string_view short_name)
+        : f_(f), name_(identifier(short_name)) {
+        for (std::uint32_t i = 0; i < f.n_outputs; ++i) {
+            if (!has(f.outputs[i]->flags, CATENA_PORT_HIDDEN)) visible_.push_back(i);
+        }
+    }
+
+    std::string text() const {
+        return docs() + result_struct() +
+               fmt::format("inline {} {}({}) {{\n{}}}\n\n", result_type(), name_, parameters(), body());
+    }
+
+private:
+    bool one_result() const { return visible_.size() == 1; }
+    std::string result_type() const { return one_result() ? "Variable" : pascal_case(name_) + "Result"; }
+
+    std::string result_struct() const {
+        if (one_result()) return {};
+        std::string members;
+        for (const auto i : visible_) {
+            members += fmt::format("    Variable {};\n", identifier(f_.outputs[i]->name));
+        }
+        return fmt::format("struct {} {{\n{}}};\n", result_type(), members);
+    }
+
+    std::string docs() const {
+        std::string text = comment(f_.doc ? f_.doc : "");
+        const auto add = [&](std::string_view name, const char* doc) {
+            if (doc && *doc) text += comment(fmt::format("  {}: {}", identifier(name), doc));
+        };
+        for (const auto* port : inputs(f_)) add(port->name, port->doc);
+        for (const auto* attribute : attributes(f_)) add(attribute->name, attribute->doc);
+        return text;
+    }
+
+    // What must be given stands first.
+    std::string parameters() const {
+        std::string needed;
+        std::string others;
+        for (const auto* port : inputs(f_)) {
+            const bool variadic = has(port->flags, CATENA_PORT_VARIADIC);
+            const bool optional = has(port->flags, CATENA_PORT_OPTIONAL);
+            auto& part = optional ? others : needed;
+            part += fmt::format(", const {}& {}{}", variadic ? "Variables" : "Variable",
+                                identifier(port->name), optional ? " = {}" : "");
+        }
+        for (const auto* attribute : attributes(f_)) {
+            const Type type = type_of(*attribute);
+            const bool required = has(attribute->flags, CATENA_ATTR_REQUIRED);
+            auto& part = required ? needed : others;
+            part += fmt::format(", {} {}{}{}", type.name, identifier(attribute->name),
+                                required ? "" : " = ", required ? "" : type.def);
+        }
+        const std::string all = needed + others;
+        return all.empty() ? all : all.substr(2);
+    }
+
+    std::string body() const {
+        std::string types;
+        std::string names;
+        std::string values;
+        for (const auto* attribute : attributes(f_)) {
+            const char* comma = types.empty() ? "" : ", ";
+            types += comma + std::string(type_of(*attribute).name);
+            names += comma + quoted(attribute->name);
+            values += comma + identifier(attribute->name);
+        }
+        std::string text =
+            types.empty()
+                ? fmt::format("    static const Function function_({});\n", quoted(f_.name))
+                : fmt::format("    thread_local BoundFunction<{}> function_({}, {{{}}});\n", types,
+                              quoted(f_.name), names);
+        std::string function = types.empty() ? "function_" : fmt::format("function_({})", values);
+        std::string ports;
+        std::string variadic;
+        for (const auto* port : inputs(f_)) {
+            if (has(port->flags, CATENA_PORT_VARIADIC)) variadic = identifier(port->name);
+            else ports += (ports.empty() ? "&" : ", &") + identifier(port->name);
+        }
+        std::string arguments = "{" + ports + "}";
+        if (!variadic.empty()) {
+            text += fmt::format("    const auto inputs_ = {}.after({});\n", variadic, arguments);
+            arguments = "std::span(inputs_.data(), inputs_.size())";
+        }
+        if (one_result() && visible_[0] == 0) {
+            return text + fmt::format("    return {}.first({});\n", function, arguments);
+        }
+        text += fmt::format("    auto outputs_ = {}({});\n", function, arguments);
+        std::string results;
+        for (const auto i : visible_) {
+            results += fmt::format("{}std::move(outputs_[{}])", results.empty() ? "" : ", ", i);
+        }
+        return text + fmt::format("    return {}{}{};\n", one_result() ? "" : "{", results,
+                                  one_result() ? "" : "}");
+    }
+
+    const catena_function& f_;
+    std::string name_;
+    std::vector<std::uint32_t> visible_;
+};
+
+bool callable(const catena_function& f) {
+    bool result = false;
+    for (const auto* port : outputs(f)) result |= !has(port->flags, CATENA_PORT_HIDDEN);
+    for (const auto* port : inputs(f)) result &= !has(port->flags, CATENA_PORT_MUTATED);
+    return result;
+}
+
+}  // namespace
+
+std::string write_header(const HeaderOptions& options) {
+    std::set<std::string> gradients;
+    const auto names = function_names();
+    for (const auto& name : names) {
+        const auto& f = function_descriptor(name);
+        if (f.grad_function) gradients.insert(f.grad_function);
+    }
+    std::string text = fmt::format(
+        "// Functions of the loaded plugins as C++ functions. Written by catena-inspect; do not edit.\n"
+        "// Outputs are new variables; errors are those of catena::Function.\n"
+        "#pragma once\n\n"
+        "#include <catena/bound_function.hpp>\n\n"
+        "#include <cstdint>\n#include <limits>\n#include <span>\n#include <string_view>\n"
+        "#include <utility>\n\n"
+        "namespace {} {{\n\n{}",
+        options.space,
+        options.space.starts_with("catena::") ? "" : "using namespace ::catena;\n\n");
+    for (const auto& name : names) {
+        const auto& f = function_descriptor(name);
+        if (!name.starts_with(options.prefix) || gradients.contains(name) || !callable(f)) continue;
+        const auto short_name = std::string_view(name).substr(options.prefix.size());
+        if (short_name.find('.') != short_name.npos) continue;
+        text += Wrapper(f, short_name).text();
+    }
+    return text + fmt::format("}}  // namespace {}\n", options.space);
+}
+
+}  // namespace catena::inspect

@@ -2,6 +2,7 @@
 #include "device_state.hpp"
 
 #include "context.hpp"
+#include "recycle.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -12,12 +13,6 @@
 
 namespace catena {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool recycle = false;  // let the sanitizer see every block die
-#else
-constexpr bool recycle = true;
-#endif
 
 constexpr std::uint64_t smallest = 64;
 constexpr std::uint64_t slab_bytes = 256 << 10;
@@ -213,7 +208,15 @@ void CachingAllocator::release_cached() noexcept {
 
 MemoryStats CachingAllocator::stats() const {
     const std::lock_guard lock(mutex_);
-    return stats_;
+    MemoryStats stats = stats_;
+    if (!lists || device_.index >= most_devices) return stats;
+    for (int index = 0; index < small_classes; ++index) {  // what this thread keeps at hand is free
+        const std::int64_t bytes = static_cast<std::int64_t>(size_of_class(index)) *
+                                   lists->count[device_.index][index];
+        stats.in_use -= bytes;
+        stats.cached += bytes;
+    }
+    return stats;
 }
 
 }  // namespace catena

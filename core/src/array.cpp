@@ -5,9 +5,9 @@
 #include <catena/core/pool.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace catena {
@@ -162,18 +162,16 @@ Dtype Array::dtype() const {
 }
 
 Array Array::reshape(std::initializer_list<std::int64_t> extents) const {
-    std::array<std::int64_t, CATENA_MAX_NDIM> known{};
-    std::int64_t rest = size();
-    int free_axis = -1;
-    int i = 0;
-    for (std::int64_t extent : extents) {
-        if (i == CATENA_MAX_NDIM) throw ShapeError("[reshape] rank: expected at most 16");
-        if (extent == -1 && free_axis < 0) free_axis = i;
-        else if (extent > 0) rest /= extent;
-        known[static_cast<std::size_t>(i++)] = extent;
+    if (std::count(extents.begin(), extents.end(), -1) != 1) return reshape(Shape(extents));
+    std::int64_t others = 1;
+    for (std::int64_t extent : extents) others *= extent == -1 ? 1 : extent;
+    if (others <= 0 ? size() != 0 : size() % others != 0) {
+        throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got ({})",
+                                     size(), catena::to_string(shape()), fmt::join(extents, ", ")));
     }
-    if (free_axis >= 0) known[static_cast<std::size_t>(free_axis)] = rest;
-    return reshape(Shape(std::span(known.data(), extents.size())));
+    std::vector<std::int64_t> known(extents);
+    std::replace(known.begin(), known.end(), std::int64_t{-1}, others ? size() / others : 0);
+    return reshape(Shape(known));
 }
 
 Array Array::reshape(const Shape& target) const {
@@ -234,9 +232,11 @@ void Array::copy_from(const Array& source) const {
         a.copy(memory_of(to), memory_of(from), bytes, CATENA_COPY_HOST_TO_DEVICE);
     } else if (a.host_accessible()) {
         b.copy(memory_of(to), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_HOST);
+        b.synchronize();
     } else {  // two devices that know nothing of each other
         std::vector<char> host(bytes);
         b.copy(host.data(), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_HOST);
+        b.synchronize();
         a.copy(memory_of(to), host.data(), bytes, CATENA_COPY_HOST_TO_DEVICE);
     }
 }

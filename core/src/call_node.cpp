@@ -14,9 +14,12 @@
 namespace catena {
 namespace {
 
-bool retains(std::uint64_t set, std::uint32_t i, std::uint32_t variadic_from) {
-    if (i >= variadic_from || i >= 63) return set & CATENA_RETAIN_REST;
-    return set >> i & 1;
+bool retains(std::uint64_t set, std::uint32_t i, std::uint32_t rest) {
+    return i >= rest ? set & CATENA_RETAIN_REST : set >> i & 1;
+}
+
+std::uint32_t variadic_from(const FunctionEntry& f) {
+    return f.variadic ? f.descriptor.n_inputs - 1 : 63;
 }
 
 catena_var* handle(const Variable& variable) {
@@ -40,11 +43,10 @@ void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
     const catena_function& d = f.descriptor;
     const std::uint64_t retain_x = d.retain_x | (node.paired_ ? node.paired_->retain_x : 0);
     const std::uint64_t retain_y = d.retain_y | (node.paired_ ? node.paired_->retain_y : 0);
-    const std::uint32_t variadic_from = f.variadic ? d.n_inputs - 1 : 63;
     const std::size_t n_x = std::max<std::size_t>(inputs.size(), d.n_inputs);
     node.x_.resize(n_x);
     for (std::uint32_t i = 0; i < inputs.size(); ++i) {
-        if (inputs[i] && *inputs[i] && retains(retain_x, i, variadic_from)) {
+        if (inputs[i] && *inputs[i] && retains(retain_x, i, variadic_from(f))) {
             node.x_[i] = inputs[i]->data();
         }
     }
@@ -93,7 +95,7 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
 
     catena_call call{};
     call.struct_size = sizeof(catena_call);
-    call.flags = flags_ | call_flags();
+    call.flags = flags_ | (call_flags() & CATENA_CALL_DETERMINISTIC);
     call.phase = CATENA_PHASE_BACKWARD;
     call.n_saved = static_cast<std::uint32_t>(saved.size());
     call.function = &function_.descriptor;
@@ -118,7 +120,9 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
             const Array& there = input.creator ? input.pending : input.grad;
             bool first = true;
             for (std::size_t j = 0; j < i; ++j) first = first && !(inputs_[j] == inputs_[i]);
-            if (adds && first && there && (!input.creator || exclusive(*there.body()))) {
+            // A gradient that others see may be an input of this call, or part of a graph.
+            const bool own = there && exclusive(*there.body()) && (input.creator || !input.grad_node);
+            if (adds && first && own) {
                 gx[i] = there;
                 req[i] = CATENA_REQ_ADD;
             } else {
@@ -225,6 +229,7 @@ Variable CallNode::retained_output(std::size_t i, bool record) {
 SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const Words& wanted,
                                            bool record) {
     const catena_function& d = function_.descriptor;
+    const using_config train(&Config::train, flags_ & CATENA_CALL_TRAIN);  // as the call was made
     const std::size_t n_x = inputs_.size();
     SmallVector<Variable, 4> gx(n_x);
     SmallVector<Variable, 4> x(n_x);
@@ -235,7 +240,7 @@ SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const W
         FunctionEntry& gradient = Registry::get().require(d.grad_function);
         SmallVector<const Variable*, 6> inputs;
         for (std::uint32_t i = 0; i < n_x; ++i) {
-            if (x_[i] && (d.retain_x >> i & 1)) inputs.push_back(&x[i]);
+            if (retains(d.retain_x, i, variadic_from(function_))) inputs.push_back(&x[i]);
         }
         for (std::uint32_t i = 0; i < y.size(); ++i) {
             if (d.retain_y >> i & 1) inputs.push_back(&y[i]);
@@ -305,6 +310,7 @@ SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const W
 }
 
 void CallNode::unchain() {
+    const Ref<FunctionNode> keep(this);
     FunctionNode::unchain();
     for (Array& array : x_) array = Array();
     for (Array& array : y_) array = Array();

@@ -40,7 +40,7 @@ private:
     void* ask_backend(std::uint64_t capacity);
     int refill(int size_class, void** blocks, int count);
 
-    static constexpr int classes = 4 * 48;
+    static constexpr int classes = 4 * 57;  // up to 2^62 bytes, which arrays stay below
     DeviceState& device_;
     mutable std::mutex mutex_;
     std::array<std::vector<void*>, classes> free_;

@@ -22,10 +22,22 @@ T widen(T value) {
 float widen(float16 value) { return to_float(value); }
 float widen(bfloat16 value) { return to_float(value); }
 
+// Rounds to odd, so that rounding once more, to a half, sees what was dropped here.
+float to_float_odd(double value) {
+    const auto nearest = static_cast<float>(value);
+    if (nearest == value || std::isnan(value)) return nearest;
+    auto bits = std::bit_cast<std::uint32_t>(nearest);
+    if (std::fabs(static_cast<double>(nearest)) > std::fabs(value)) --bits;
+    return std::bit_cast<float>(bits | 1u);
+}
+
 template <class To, class From>
 To narrow(From value) {
-    if constexpr (std::is_same_v<To, float16>) return to_float16(static_cast<float>(value));
-    else if constexpr (std::is_same_v<To, bfloat16>) return to_bfloat16(static_cast<float>(value));
+    constexpr bool half = std::is_same_v<To, float16> || std::is_same_v<To, bfloat16>;
+    if constexpr (half && !std::is_same_v<From, float>) {
+        return narrow<To>(to_float_odd(static_cast<double>(value)));
+    } else if constexpr (std::is_same_v<To, float16>) return to_float16(value);
+    else if constexpr (std::is_same_v<To, bfloat16>) return to_bfloat16(value);
     else if constexpr (std::is_same_v<To, bool>) return value != From(0);
     else return static_cast<To>(value);
 }

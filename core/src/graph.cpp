@@ -14,6 +14,7 @@ namespace catena {
 VariableNode::VariableNode(Array array) : data(std::move(array)) {}
 
 VariableNode::~VariableNode() {
+    set_grad_node({});
     if (creator && !creator->outputs_.empty()) {
         creator->outputs_[static_cast<std::size_t>(output_index)] = nullptr;
     }
@@ -24,9 +25,10 @@ int VariableNode::rank() const noexcept { return creator ? creator->rank() : 0; 
 // The last handle of the user is gone: keep the shape, which backward needs, and free the rest.
 void VariableNode::forget() noexcept {
     if (references_.load(std::memory_order_acquire) == 1) return;  // the destructor does it all
+    users_.store(0, std::memory_order_relaxed);  // the last user did not count itself down
     if (data) data = shell_of(std::move(data));
     grad = Array();
-    grad_node.reset();
+    set_grad_node({});
 }
 
 FunctionNode::~FunctionNode() = default;
@@ -103,8 +105,12 @@ void accumulate(VariableNode& node, Array gradient) {
     }
     const no_backprop_mode scope;
     const Array total = sum(as_variable(there), as_variable(gradient)).data();
-    if (leaf) there.copy_from(total);
-    else there = total;
+    if (leaf && !node.grad_node) {
+        there.copy_from(total);
+    } else {  // the old one may be part of a graph, or on its way elsewhere too
+        there = total;
+        if (leaf) node.set_grad_node({});
+    }
 }
 
 void accumulate(VariableNode& node, const Variable& gradient) {

@@ -1,23 +1,13 @@
 // Free lists of the thread for small blocks.
 #include <catena/core/pool.hpp>
 
+#include "recycle.hpp"
+
 #include <cstdint>
 #include <new>
 
 namespace catena {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool recycle = false;  // let the sanitizer see every block die
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool recycle = false;
-#else
-constexpr bool recycle = true;
-#endif
-#else
-constexpr bool recycle = true;
-#endif
 
 constexpr std::size_t granule = 64;
 constexpr std::size_t classes = 16;

@@ -57,7 +57,7 @@ void check_grad(const VariableNode& node, const Array& grad) {
 
 }  // namespace
 
-void VariableNode::set_grad_node(Ref<VariableNode> next) {
+void VariableNode::set_grad_node(Ref<VariableNode> next) noexcept {
     if (next) next->add_user();
     if (grad_node) grad_node->drop_user();
     grad_node = std::move(next);

@@ -12,7 +12,7 @@ class DeviceState;
 
 // Counters of a device'"'"'s allocator, in bytes and numbers since the start.
 struct MemoryStats {
-    std::int64_t in_use = 0;       // held by arrays
+    std::int64_t in_use = 0;       // held by arrays, or small and at hand in other threads
     std::int64_t peak = 0;         // highest in_use
     std::int64_t cached = 0;       // taken from the backend and free
     std::int64_t system_calls = 0; // allocations asked of the backend

@@ -47,7 +47,7 @@ public:
     bool has_users() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
     int rank() const noexcept;
     // Keeps next, and with it its data, as the gradient's variable.
-    void set_grad_node(Ref<VariableNode> next);
+    void set_grad_node(Ref<VariableNode> next) noexcept;
 
     Array data;
     Array grad;

@@ -1,0 +1,112 @@
+// Plugins that the tests make themselves: tables without a library, two devices, small functions.
+#pragma once
+
+#include "registry.hpp"
+
+#include <catena/abi/plugin.h>
+
+#include <atomic>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TOYS_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TOYS_ADDRESS_SANITIZER 1
+#endif
+#endif
+
+namespace toys {
+
+using Infer = decltype(catena_function::infer);
+using Gradient = decltype(catena_function::gradient);
+using Run = decltype(catena_kernel::run);
+using Types = std::vector<std::vector<catena::Dtype>>;
+
+struct Port {
+    const char* name;
+    std::uint32_t flags = 0;
+    const char* type = "T";
+};
+
+// Collects the tables of one plugin; they live for ever, as those of a library do.
+class Plugin {
+public:
+    explicit Plugin(std::string id);
+    catena_function& function(const char* name, std::initializer_list<Port> inputs,
+                              std::initializer_list<Port> outputs, Infer infer);
+    catena_attr_spec& attribute(catena_function& function, const char* name, std::int32_t kind);
+    // For float32 and float64 in its only type_var unless types says otherwise.
+    catena_kernel& kernel(const char* function, Run run, std::int32_t phase = CATENA_PHASE_FORWARD,
+                          const char* device = "toy");
+    void types(catena_kernel& kernel, const Types& rows);
+    catena_backend& backend(const char* name, std::int32_t type, std::uint32_t flags);
+    void extension(const char* id, const char* device, std::int32_t priority, const void* table);
+    catena_plugin& table();
+    // Throws PluginError.
+    const catena::PluginEntry& add();
+
+private:
+    struct Tables;
+    Tables& tables_;
+};
+
+// Elements as numbers, of a tensor of any dtype on any toy device.
+double get(const catena_tensor& tensor, std::int64_t i);
+void put(const catena_tensor& tensor, std::int64_t i, double value,
+         std::uint8_t req = CATENA_REQ_WRITE);
+std::int64_t count(const catena_tensor& tensor);
+catena_status fail(catena_ctx* ctx, catena_status status, const std::string& text);
+
+// Calls of other functions in a gradient.
+catena_var* call(catena_ctx* ctx, const char* function, std::initializer_list<catena_var*> x,
+                 std::initializer_list<catena_named_value> attributes = {});
+catena_value integer(std::int64_t value);
+catena_value number(double value);
+catena_value integers(const std::vector<std::int64_t>& values);
+
+// y like x[0]; all x must have its shape.
+catena_status infer_same(catena_ctx* ctx, const catena_value* attrs, const catena_meta* const* x,
+                         std::uint32_t n_x, catena_meta* const* y, std::uint32_t n_y);
+
+// What a toy device counts. "toy" (3 devices) has host memory, "vault" (2) hides its own.
+struct Memory {
+    std::atomic<std::int64_t> allocations{0};
+    std::atomic<std::int64_t> live_bytes{0};
+    std::atomic<std::int64_t> limit{std::int64_t{1} << 40};
+    std::atomic<std::int64_t> copies{0};
+    std::atomic<std::int64_t> closed{0};
+};
+Memory& memory(const std::string& device);
+
+// How often kernels and gradients of toy functions ran, and what they saw.
+struct Seen {
+    std::atomic<int> forward{0};
+    std::atomic<int> backward{0};
+    std::atomic<int> gradient{0};
+    std::atomic<int> adds{0};          // gradients asked as CATENA_REQ_ADD
+    std::atomic<std::uint64_t> targets{0};
+    std::atomic<std::uint32_t> flags{0};
+    std::atomic<std::uint32_t> n_saved{0};
+    void clear();
+};
+Seen& seen(const std::string& function);
+
+// Makes the next run of toy.fragile forward or backward fail.
+inline std::atomic<bool> fail_forward{false};
+inline std::atomic<bool> fail_backward{false};
+
+// Handles that tests use everywhere.
+inline catena::Array floats(std::initializer_list<float> values) {
+    return catena::Array::from<float>(values, {static_cast<std::int64_t>(values.size())});
+}
+inline catena::Array doubles(std::initializer_list<double> values) {
+    return catena::Array::from<double>(values, {static_cast<std::int64_t>(values.size())});
+}
+using Values = std::vector<double>;
+inline Values values(const catena::Array& array) { return array.to_vector<double>(); }
+
+}  // namespace toys

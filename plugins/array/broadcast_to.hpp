@@ -1,0 +1,46 @@
+// Repetition of a smaller array.
+#pragma once
+
+#include <catena/plugin.hpp>
+#include <catena/plugin/broadcast.hpp>
+#include <catena/plugin/reduce.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct BroadcastTo {
+    static constexpr auto about =
+        describe("catena.broadcast_to", "y = x, repeated by NumPy's rules to a shape", in("x"),
+                 out("y"), required<Ints>("shape", "the shape of y"));
+
+    static void infer(const auto& s) {
+        const Ints shape = s.template attr<"shape">();
+        s.check(fits(s.x(0), shape), "x.shape", "broadcastable to " + text_of(shape), s.x(0));
+        s.y(0, shape);
+    }
+    // Whether x of shape `from` can be repeated to the shape `to`.
+    static bool fits(Shape from, Shape to) {
+        if (from.size() > to.size()) return false;
+        const std::size_t more = to.size() - from.size();
+        for (std::size_t d = 0; d < from.size(); ++d)
+            if (from[d] != 1 && from[d] != to[more + d]) return false;
+        return true;
+    }
+    static void gradient(const auto& g) { g.gx(0, g.gy(0)); }  // summed to x's shape there
+
+    template <class T>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        const auto y = call.template y<T>(0);
+        broadcast_copy<call.isa>(call.context(), x.data, x.shape, y.data, y.shape, call.adds(0));
+    }
+    template <class T>
+    CATENA_KERNEL static void backward(const auto& call) {
+        const auto gy = call.template gy<T>(0);
+        const auto gx = call.template gx<T>(0);
+        sum_to_shape<call.isa>(call.context(), gy.data, gy.shape, gx.data, gx.shape, call.adds(0));
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,56 @@
+// Another dtype for the same numbers.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+#include "half.hpp"
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct Cast {
+    static constexpr auto about =
+        describe("catena.cast", "y = x in another dtype; floats go towards zero to whole numbers",
+                 in("x"), out(Port("y").of("U")), required<catena_dtype>("dtype", "the dtype of y"));
+    using isas = IsaList<Isa::baseline>;
+
+    using types = Pairs<Float16, BFloat16, float, double, std::int32_t, std::int64_t, bool,
+                        std::uint8_t>::type;
+
+    static void infer(const auto& s) { s.y(0, s.x(0), s.template attr<"dtype">()); }
+    static void gradient(const auto& g) {
+        g.gx(0, call<"catena.cast">({g.gy(0)}, {set("dtype", g.x_meta(0).dtype)}));
+    }
+
+    template <class T, class U>
+    CATENA_KERNEL static void forward(const auto& call) {
+        convert(call, call.template x<T>(0), call.template y<U>(0), call.adds(0));
+    }
+    template <class T, class U>
+        requires is_float<T> && is_float<U>
+    CATENA_KERNEL static void backward(const auto& call) {
+        convert(call, call.template gy<U>(0), call.template gx<T>(0), call.adds(0));
+    }
+
+private:
+    template <class From, class To>
+    static void convert(const auto& call, Tensor<const From> x, Tensor<To> y, bool add) {
+        if (!x) return;
+        call.parallel(x.size(), 1, [&](std::int64_t begin, std::int64_t end) {
+            const From* from = x.data;
+            To* to = y.data;
+            if (add) {
+                using N = decltype(number(To()));
+                for (std::int64_t i = begin; i < end; ++i)
+                    to[i] = convert_to<To>(
+                        static_cast<N>(number(to[i]) + static_cast<N>(number(from[i]))));
+                return;
+            }
+            CATENA_LOOP
+            for (std::int64_t i = begin; i < end; ++i) to[i] = convert_to<To>(number(from[i]));
+        });
+    }
+};
+
+}  // namespace catena::plugins

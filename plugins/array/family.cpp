@@ -1,0 +1,14 @@
+// array.catena, table of contents: shapes, dtypes, dropout.
+#include "broadcast_to.hpp"
+#include "cast.hpp"
+#include "dropout.hpp"
+#include "identity.hpp"
+#include "reshape.hpp"
+#include "scalar_like.hpp"
+#include "sum_to.hpp"
+#include "transpose.hpp"
+
+using namespace catena::plugins;
+
+CATENA_PLUGIN("org.catena.array", "0.1.0", ApplyDropout, BroadcastTo, Cast, Dropout, Identity,
+              Reshape, ScalarLike, SumTo, Transpose);

@@ -1,0 +1,178 @@
+// array.catena alone: shapes, dtypes, dropout.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+#include <cmath>
+
+using namespace catena::testing;
+using catena::plugin::Ints;
+
+namespace {
+
+World& world() {
+    static World world({ARRAY_PLUGIN, MATH_PLUGIN});
+    return world;
+}
+Array iota(Dims shape) {
+    Array a(std::move(shape), dtype_of<double>());
+    for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, static_cast<double>(i));
+    return a;
+}
+
+}  // namespace
+
+TEST_CASE("reshape and identity are views") {
+    const Array x = iota({3, 4});
+    const auto reshaped = [&](const Dims& shape) {
+        return world().forward("catena.reshape", {x}, {set("shape", Ints(shape))})[0];
+    };
+    CHECK(reshaped({2, 6}).shape() == Dims{2, 6});
+    CHECK(reshaped({-1, 2}).shape() == Dims{6, 2});
+    CHECK(reshaped({12}) == x.reshaped({12}));
+    CHECK_THROWS_WITH(reshaped({5, -1}), "[catena.reshape] shape: expected 12 elements of x (3, 4), "
+                                         "got (5, -1)");
+    CHECK_THROWS_WITH(reshaped({-1, -1}), "[catena.reshape] shape: expected one -1 at most, "
+                                          "got (-1, -1)");
+    CHECK_THROWS_AS(reshaped({0, -1}), Failure);
+    const Dims six = {2, 6};
+    const auto gx = world().gradient("catena.reshape", {x}, {x.reshaped(six)}, {iota(six)},
+                                     {set("shape", Ints(six))});
+    CHECK(gx[0] == x);
+    CHECK(world().forward("catena.identity", {x})[0] == x);
+    CHECK(world().gradient("catena.identity", {x}, {x}, {x})[0] == x);
+}
+
+TEST_CASE("broadcast_to and sum_to") {
+    struct Pair {
+        Dims small, large;
+    };
+    for (const Pair& p : {Pair{{}, {2, 3}}, Pair{{3}, {2, 3}}, Pair{{2, 1}, {2, 3}},
+                          Pair{{1, 3, 1}, {4, 2, 3, 5}}, Pair{{2, 3}, {2, 3}}, Pair{{1}, {0, 4}},
+                          Pair{{}, {}}, Pair{{7, 1, 1}, {7, 6, 40}}}) {
+        const Attrs large = {set("shape", Ints(p.large))};
+        const Attrs small = {set("shape", Ints(p.small))};
+        const Array x = Array::random<double>(p.small, 1);
+        CHECK(check(world(), {"catena.broadcast_to", {x}, large}) == "");
+        const Array y = world().forward("catena.broadcast_to", {x}, large)[0];
+        CHECK(y.shape() == p.large);
+        CHECK(check(world(), {"catena.sum_to", {Array::random<double>(p.large, 2)}, small}) == "");
+        const double times = x.size() == 0 ? 0 : static_cast<double>(y.size() / x.size());
+        const Array back = world().forward("catena.sum_to", {y}, small)[0];
+        for (std::int64_t i = 0; i < x.size(); ++i)
+            CHECK(back.at(i) == doctest::Approx(times * x.at(i)));
+    }
+    const Dims wrong = {2, 4};
+    CHECK_THROWS_WITH(world().forward("catena.broadcast_to", {iota({3})}, {set("shape", Ints(wrong))}),
+                      "[catena.broadcast_to] x.shape: expected broadcastable to (2, 4), got (3,)");
+}
+
+TEST_CASE("transpose") {
+    const Dims permutation = {2, 0, 1};
+    const Dims negative = {-1, 0, -2};
+    for (const Dims& axes : {permutation, negative}) {
+        const Attrs attrs = {set("axes", Ints(axes))};
+        const Array x = iota({2, 3, 4});
+        const Array y = world().forward("catena.transpose", {x}, attrs)[0];
+        CHECK(y.shape() == Dims{4, 2, 3});
+        for (std::int64_t i = 0; i < 4; ++i)
+            for (std::int64_t j = 0; j < 2; ++j)
+                for (std::int64_t k = 0; k < 3; ++k)
+                    CHECK(y.at((i * 2 + j) * 3 + k) == x.at((j * 3 + k) * 4 + i));
+        CHECK(check(world(), {"catena.transpose", {Array::random<double>({2, 3, 4}, 1)}, attrs}) == "");
+    }
+    for (const Dims& shape : {Dims{}, Dims{5}, Dims{70, 45}, Dims{1, 3, 1}, Dims{0, 2}}) {
+        const Array x = iota(shape);
+        const Array y = world().forward("catena.transpose", {x})[0];
+        CHECK(y.shape() == Dims(shape.rbegin(), shape.rend()));
+        if (shape.size() == 2)
+            for (std::int64_t i = 0; i < x.size(); ++i)
+                CHECK(y.at(i) == x.at(i % shape[0] * shape[1] + i / shape[0]));
+        CHECK(world().forward("catena.transpose", {y})[0] == x);
+    }
+    const Dims twice = {0, 0, 1};
+    CHECK_THROWS_WITH(world().forward("catena.transpose", {iota({1, 2, 3})}, {set("axes", Ints(twice))}),
+                      "[catena.transpose] axes: expected each axis once, got (0, 0, 1)");
+}
+
+TEST_CASE("cast") {
+    const auto cast = [](const Array& x, catena_dtype dtype) {
+        return world().forward("catena.cast", {x}, {set("dtype", dtype)})[0];
+    };
+    const Array x = Array::of<float>({6}, {0, -1.5f, 2.75f, 100, -0.0f, 1});
+    CHECK(cast(x, dtype_of<std::int32_t>()).values<std::int32_t>() ==
+          std::vector<std::int32_t>{0, -1, 2, 100, 0, 1});
+    CHECK(cast(x, dtype_of<std::int64_t>()).at(3) == 100);
+    CHECK(cast(x, dtype_of<double>()).at(2) == 2.75);
+    CHECK(cast(x, dtype_of<bool>()).values<std::uint8_t>() ==
+          std::vector<std::uint8_t>{0, 1, 1, 1, 0, 1});
+    // Every finite half goes to float and back; both rounding ways of ties.
+    Array half({65536}, dtype_of<Float16>());
+    Array brain({65536}, dtype_of<BFloat16>());
+    for (std::uint32_t i = 0; i < 65536; ++i)
+        half.data<std::uint16_t>()[i] = brain.data<std::uint16_t>()[i] = static_cast<std::uint16_t>(i);
+    for (const Array& a : {half, brain}) {
+        const Array wide = cast(a, dtype_of<float>());
+        const Array again = cast(wide, a.dtype());
+        bool same = true;
+        for (std::int64_t i = 0; i < 65536; ++i)
+            same = same && (std::isnan(wide.at(i)) ||
+                            again.data<std::uint16_t>()[i] == a.data<std::uint16_t>()[i]);
+        CHECK(same);
+    }
+    const Array wide = cast(half, dtype_of<float>());
+    CHECK(wide.at(0x3c00) == 1);
+    CHECK(wide.at(0x0001) == std::ldexp(1.0, -24));
+    CHECK(wide.at(0x7bff) == 65504);
+    CHECK(std::isinf(wide.at(0x7c00)));
+    CHECK(std::isnan(wide.at(0x7e00)));
+    const Array ties = Array::of<float>({7}, {2049, 2051, 65519, 65520, 0x1p-25f, 0x1.8p-24f, 1e-10f});
+    CHECK(cast(ties, dtype_of<Float16>()).values<std::uint16_t>() ==
+          std::vector<std::uint16_t>{0x6800, 0x6802, 0x7bff, 0x7c00, 0, 2, 0});
+    const Array y = cast(x, dtype_of<double>());
+    const auto gx = world().gradient("catena.cast", {x}, {y}, {y}, {set("dtype", dtype_of<double>())});
+    CHECK(gx[0] == x);
+    CHECK(world().backward("catena.cast", {x}, {y}, {y}, {set("dtype", dtype_of<double>())})[0] == x);
+}
+
+TEST_CASE("scalar_like") {
+    const Array y = world().forward("catena.scalar_like", {iota({2})}, {set("value", 2.5)})[0];
+    CHECK(y.shape().empty());
+    CHECK(y.at(0) == 2.5);
+}
+
+TEST_CASE("dropout") {
+    const Attrs attrs = {set("ratio", 0.25)};
+    CHECK(check(world(), {"catena.dropout", {Array::random<double>({9, 11}, 1)}, attrs}) == "");
+    CHECK(check(world(), {"catena.dropout", {Array::random<double>({0, 2}, 1)}, attrs}) == "");
+    const Array x = Array::random<float>({300, 1001}, 2, 1, 2);
+    world().seed = 7;
+    world().drawn = 0;
+    const auto y = world().forward("catena.dropout", {x}, attrs);
+    std::int64_t zeros = 0;
+    bool right = true;
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+        zeros += y[0].at(i) == 0;
+        right = right && (y[0].at(i) == 0 || std::abs(y[0].at(i) * 0.75 - x.at(i)) < 1e-6);
+    }
+    CHECK(right);
+    CHECK(static_cast<double>(zeros) / static_cast<double>(x.size()) == doctest::Approx(0.25).epsilon(0.02));
+    CHECK(world().drawn == 300300 / 4);
+    const auto gx = world().backward("catena.dropout", {x}, y, {x}, attrs);
+    CHECK(gx[0] == y[0]);  // the same mask
+    CHECK(world().gradient("catena.dropout", {x}, y, {x, Array()}, attrs)[0] == y[0]);
+
+    world().drawn = 0;
+    Options options;
+    options.threads = 3;
+    CHECK(world().forward("catena.dropout", {x}, attrs, options) == y);
+    CHECK_FALSE(world().forward("catena.dropout", {x}, attrs)[0] == y[0]);  // the next draws
+
+    options.train = false;
+    const auto test = world().forward("catena.dropout", {x}, attrs, options);
+    CHECK(test[0] == x);
+    CHECK(world().backward("catena.dropout", {x}, test, {x}, attrs)[0] == x);
+    CHECK(world().forward("catena.dropout", {x}, {set("ratio", 0.0)})[0] == x);
+    CHECK_THROWS_WITH(world().forward("catena.dropout", {x}, {set("ratio", 1.0)}),
+                      "[catena.dropout] ratio: expected less than 1, got 1.0");
+}

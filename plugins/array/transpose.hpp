@@ -1,0 +1,108 @@
+// Axes in another order.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct Transpose {
+    static constexpr auto about =
+        describe("catena.transpose", "y = x with its axes in another order", in("x"), out("y"),
+                 attr("axes", Ints{}, "axis of x for each axis of y; empty: reversed"));
+    using isas = IsaList<Isa::baseline>;
+    using types = Rows<Row<float>, Row<double>, Row<std::int32_t>, Row<std::int64_t>>;
+
+    static void infer(const auto& s) {
+        const Ints axes = s.template attr<"axes">();
+        const Shape x = s.x(0);
+        s.check(axes.empty() || axes.size() == x.size(), "axes", text_of(x.size()) + " axes", axes,
+                CATENA_E_INVALID);
+        std::int64_t shape[CATENA_MAX_NDIM];
+        std::uint32_t seen = 0;
+        for (std::size_t d = 0; d < x.size(); ++d) {
+            const std::size_t a = axes.empty() ? x.size() - 1 - d : s.axis(axes[d], x.size(), "axes");
+            s.check((seen >> a & 1) == 0, "axes", "each axis once", axes, CATENA_E_INVALID);
+            seen |= 1u << a;
+            shape[d] = x[a];
+        }
+        s.y(0, Shape(shape, x.size()));
+    }
+    static void gradient(const auto& g) {
+        const Ints axes = g.template attr<"axes">();
+        std::int64_t inverse[CATENA_MAX_NDIM];
+        const auto n = static_cast<std::int64_t>(axes.size());
+        for (std::int64_t d = 0; d < n; ++d) {
+            const std::int64_t a = axes[static_cast<std::size_t>(d)];
+            inverse[a < 0 ? a + n : a] = d;
+        }
+        g.gx(0, call<"catena.transpose">({g.gy(0)}, {set("axes", Ints(inverse, axes.size()))}));
+    }
+
+    template <class T>
+    CATENA_KERNEL static void forward(const auto& call) {
+        permute(call, call.template x<T>(0), call.template y<T>(0), false, call.adds(0));
+    }
+    template <class T>
+    CATENA_KERNEL static void backward(const auto& call) {
+        permute(call, call.template gy<T>(0), call.template gx<T>(0), true, call.adds(0));
+    }
+
+private:
+    // y's axis d is x's axis axes[d]; the other way round if inverted.
+    template <class T>
+    static void permute(const auto& call, Tensor<const T> x, Tensor<T> y, bool inverted, bool add) {
+        const std::size_t n = y.ndim();
+        const Ints axes = call.template attr<"axes">();
+        std::int64_t strides[CATENA_MAX_NDIM];  // x's, in the order of y's axes
+        for (std::size_t d = 0; d < n; ++d) {
+            auto a = axes.empty() ? static_cast<std::int64_t>(n - 1 - d) : axes[d];
+            if (a < 0) a += static_cast<std::int64_t>(n);
+            const auto from = static_cast<std::size_t>(a);
+            if (inverted) strides[from] = x.count(d + 1, n);
+            else strides[d] = x.count(from + 1, n);
+        }
+        // The axis that is contiguous in x is walked in tiles together with y's last one.
+        std::size_t fast = 0;
+        for (std::size_t d = 0; d < n; ++d)
+            if (y.dim(d) != 1 && (y.dim(fast) == 1 || strides[d] < strides[fast])) fast = d;
+        const std::size_t last = n == 0 ? 0 : n - 1;
+        const std::int64_t width = n == 0 ? 1 : y.dim(last);
+        const std::int64_t step = n == 0 ? 1 : strides[last];
+        const std::int64_t tall = n == 0 || fast == last ? 1 : y.dim(fast);
+        const std::int64_t jump = n == 0 || fast == last ? 0 : strides[fast];
+        const std::int64_t leap = n == 0 || fast == last ? 0 : y.count(fast + 1, n);
+        if (y.size() == 0) return;
+        // One unit of work: a tile's height of rows, for one index of all other axes.
+        constexpr std::int64_t tile = 32;
+        const std::int64_t tiles = (tall + tile - 1) / tile;
+        const std::int64_t others = y.size() / (width * tall);
+        call.parallel(others * tiles, width * std::min(tile, tall), [&](std::int64_t begin,
+                                                                        std::int64_t end) {
+            for (std::int64_t u = begin; u < end; ++u) {
+                std::int64_t from = 0;
+                std::int64_t to = 0;
+                std::int64_t rest = u / tiles;
+                std::int64_t stride = width;
+                for (std::size_t d = n == 0 ? 0 : n - 1; d-- > 0; stride *= y.dim(d)) {
+                    if (d == fast) continue;
+                    from += rest % y.dim(d) * strides[d];
+                    to += rest % y.dim(d) * stride;
+                    rest /= y.dim(d);
+                }
+                const std::int64_t top = u % tiles * tile;
+                const std::int64_t bottom = std::min(top + tile, tall);
+                for (std::int64_t left = 0; left < width; left += tile) {
+                    const std::int64_t right = tall == 1 ? width : std::min(left + tile, width);
+                    for (std::int64_t i = top; i < bottom; ++i)
+                        for (std::int64_t j = left; j < right; ++j)
+                            store(y[to + i * leap + j], add, x[from + i * jump + j * step]);
+                    if (tall == 1) break;
+                }
+            }
+        });
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,23 @@
+// Absolute value.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct Abs {
+    static constexpr auto about = describe("catena.abs", "y = |x|; the gradient at 0 is 0", in("x"), out("y"));
+
+    template <class T>
+    CATENA_FN static T forward(T x) {
+        return math::abs(x);
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T x) {
+        return math::where(x > T(0), gy, math::where(x < T(0), -gy, T(0)));
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,24 @@
+// Sum of an array and a number.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct AddConstant {
+    static constexpr auto about = describe("catena.add_constant", "y = x + value", in("x"), out("y"),
+        required<double>("value", "the number added"));
+
+    template <class T>
+    CATENA_FN static T forward(T x, T value) {
+        return x + value;
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T, T) {
+        return gy;
+    }
+};
+
+}  // namespace catena::plugins

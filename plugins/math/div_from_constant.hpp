@@ -1,0 +1,24 @@
+// Quotient of a number and an array.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct DivFromConstant {
+    static constexpr auto about = describe("catena.div_from_constant", "y = value / x", in("x"), out("y"),
+        required<double>("value", "the dividend"));
+
+    template <class T>
+    CATENA_FN static T forward(T x, T value) {
+        return value / x;
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T x, T y, T) {
+        return -gy * y / x;
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,23 @@
+// Larger of two arrays, element by element.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct Maximum {
+    static constexpr auto about = describe("catena.maximum", "y = the larger of x0 and x1; NaN if one is. Where they are equal x0 gets the gradient", in("x0", "x1"), out("y"));
+
+    template <class T>
+    CATENA_FN static T forward(T x0, T x1) {
+        return math::max(x0, x1);
+    }
+    template <class T>
+    CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
+        return {math::where(x0 >= x1, gy, T(0)), math::where(x0 < x1, gy, T(0))};
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,23 @@
+// Product of two arrays.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct Mul {
+    static constexpr auto about = describe("catena.mul", "y = x0 * x1, element by element", in("x0", "x1"), out("y"));
+
+    template <class T>
+    CATENA_FN static T forward(T x0, T x1) {
+        return x0 * x1;
+    }
+    template <class T>
+    CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
+        return {gy * x1, gy * x0};
+    }
+};
+
+}  // namespace catena::plugins

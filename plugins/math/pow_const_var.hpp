@@ -1,0 +1,25 @@
+// Power with a number as base.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct PowConstVar {
+    static constexpr auto about = describe("catena.pow_const_var", "y = value ^ x", in("x"), out("y"),
+        required<double>("value", "the base"));
+    static constexpr int work = 16;  // the C library's pow
+
+    template <class T>
+    CATENA_FN static T forward(T x, T value) {
+        return math::pow(value, x);
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T, T y, T value) {
+        return gy * y * math::log(value);
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,25 @@
+// Power with a number as exponent.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct PowVarConst {
+    static constexpr auto about = describe("catena.pow_var_const", "y = x ^ value", in("x"), out("y"),
+        required<double>("value", "the exponent"));
+    static constexpr int work = 16;  // the C library's pow
+
+    template <class T>
+    CATENA_FN static T forward(T x, T value) {
+        return math::pow(x, value);
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T x, T value) {
+        return gy * value * math::pow(x, value - T(1));
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,24 @@
+// Difference of a number and an array.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct SubFromConstant {
+    static constexpr auto about = describe("catena.sub_from_constant", "y = value - x", in("x"), out("y"),
+        required<double>("value", "the number subtracted from"));
+
+    template <class T>
+    CATENA_FN static T forward(T x, T value) {
+        return value - x;
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T, T) {
+        return -gy;
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,125 @@
+// math.catena alone: every function against the C library and finite differences.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+#include <cmath>
+#include <functional>
+
+using namespace catena::testing;
+
+namespace {
+
+World& world() {
+    static World world({MATH_PLUGIN, ARRAY_PLUGIN});
+    return world;
+}
+
+using F = std::function<double(double)>;
+using F2 = std::function<double(double, double)>;
+
+void check_unary(const std::string& name, const F& f, double low, double high,
+                 const Attrs& attrs = {}) {
+    CAPTURE(name);
+    for (const Dims& shape : {Dims{}, Dims{1}, Dims{0, 3}, Dims{3, 17}, Dims{5, 1, 7}}) {
+        const Array x = Array::random<double>(shape, 3, low, high);
+        CHECK(check(world(), {name, {x}, attrs}) == "");
+        const Array y = world().forward(name, {x}, attrs)[0];
+        for (std::int64_t i = 0; i < x.size(); ++i)
+            CHECK(y.at(i) == doctest::Approx(f(x.at(i))).epsilon(1e-12));
+    }
+}
+
+void check_binary(const std::string& name, const F2& f, double low, double high) {
+    CAPTURE(name);
+    struct Pair {
+        Dims a, b;
+    };
+    for (const Pair& s : {Pair{{}, {}}, Pair{{4, 5}, {4, 5}}, Pair{{4, 5}, {5}}, Pair{{4, 5}, {4, 1}},
+                          Pair{{3}, {}}, Pair{{1}, {2, 3}}, Pair{{2, 1, 3}, {4, 1}},
+                          Pair{{0, 3}, {3}}, Pair{{1, 3}, {0, 3}}}) {
+        const Array a = Array::random<double>(s.a, 5, low, high);
+        const Array b = Array::random<double>(s.b, 6, low, high);
+        CHECK(check(world(), {name, {a, b}}) == "");
+    }
+    const Array a = Array::random<double>({6, 7}, 7, low, high);
+    const Array b = Array::random<double>({6, 7}, 8, low, high);
+    const Array y = world().forward(name, {a, b})[0];
+    for (std::int64_t i = 0; i < a.size(); ++i)
+        CHECK(y.at(i) == doctest::Approx(f(a.at(i), b.at(i))).epsilon(1e-12));
+}
+
+}  // namespace
+
+TEST_CASE("arithmetic of two arrays") {
+    check_binary("catena.add", [](double a, double b) { return a + b; }, -2, 2);
+    check_binary("catena.sub", [](double a, double b) { return a - b; }, -2, 2);
+    check_binary("catena.mul", [](double a, double b) { return a * b; }, -2, 2);
+    check_binary("catena.div", [](double a, double b) { return a / b; }, 0.5, 2);
+    check_binary("catena.pow", [](double a, double b) { return std::pow(a, b); }, 0.5, 2);
+    check_binary("catena.maximum", [](double a, double b) { return std::fmax(a, b); }, -2, 2);
+    check_binary("catena.minimum", [](double a, double b) { return std::fmin(a, b); }, -2, 2);
+}
+
+TEST_CASE("comparisons") {
+    check_binary("catena.greater", [](double a, double b) { return a > b ? 1 : 0; }, -2, 2);
+    check_binary("catena.greater_equal", [](double a, double b) { return a >= b ? 1 : 0; }, -2, 2);
+    check_binary("catena.equal", [](double a, double b) { return a == b ? 1 : 0; }, -2, 2);
+}
+
+TEST_CASE("where") {
+    const Array c = Array::of<double>({2, 3}, {1, 0, 0, 2, 0, 1});
+    const Array a = Array::random<double>({2, 3}, 1);
+    CHECK(check(world(), {"catena.where", {c, a, Array::random<double>({3}, 2)}}) == "");
+    CHECK(check(world(), {"catena.where", {c, a, Array::random<double>({}, 2)}}) == "");
+}
+
+TEST_CASE("functions of one array") {
+    check_unary("catena.neg", [](double x) { return -x; }, -2, 2);
+    check_unary("catena.exp", [](double x) { return std::exp(x); }, -2, 2);
+    check_unary("catena.log", [](double x) { return std::log(x); }, 0.5, 3);
+    check_unary("catena.sqrt", [](double x) { return std::sqrt(x); }, 0.5, 3);
+    check_unary("catena.abs", [](double x) { return std::fabs(x); }, -2, 2);
+    const Attrs value = {set("value", 2.5)};
+    check_unary("catena.add_constant", [](double x) { return x + 2.5; }, -2, 2, value);
+    check_unary("catena.sub_from_constant", [](double x) { return 2.5 - x; }, -2, 2, value);
+    check_unary("catena.mul_constant", [](double x) { return x * 2.5; }, -2, 2, value);
+    check_unary("catena.div_from_constant", [](double x) { return 2.5 / x; }, 0.5, 2, value);
+    check_unary("catena.pow_var_const", [](double x) { return std::pow(x, 2.5); }, 0.5, 2, value);
+    check_unary("catena.pow_const_var", [](double x) { return std::pow(2.5, x); }, -2, 2, value);
+}
+
+TEST_CASE("large arrays: pieces, threads, broadcast sums") {
+    const Array x = Array::random<float>({300, 1000}, 1);
+    const Array row = Array::random<float>({1000}, 2);
+    const Array column = Array::random<float>({300, 1}, 3);
+    const Array one = Array::random<float>({}, 4);
+    for (const Array& b : {x, row, column, one}) {
+        const Array y = world().forward("catena.mul", {x, b})[0];
+        const Array gy = Array::random<float>({300, 1000}, 5);
+        const auto gx = world().backward("catena.mul", {x, b}, {y}, {gy});
+        std::vector<double> sum(static_cast<std::size_t>(b.size()), 0.0);
+        bool equal = true;
+        for (std::int64_t i = 0; i < x.size(); ++i) {
+            const std::int64_t k = b.size() == 1000 ? i % 1000 : b.size() == 300 ? i / 1000
+                                   : b.size() == 1 ? 0 : i;
+            equal = equal && y.data<float>()[i] == x.data<float>()[i] * b.data<float>()[k];
+            equal = equal && gx[0].data<float>()[i] == gy.data<float>()[i] * b.data<float>()[k];
+            sum[static_cast<std::size_t>(k)] += gy.at(i) * x.at(i);
+        }
+        CHECK(equal);
+        CHECK(compare(gx[1], Array::of<double>(b.shape(), sum), {1e-5, 1e-4}) == "");
+        for (const int threads : {1, 2, 5}) {
+            Options options;
+            options.threads = threads;
+            CHECK(world().backward("catena.mul", {x, b}, {y}, {gy}, {}, options) == gx);
+        }
+    }
+}
+
+TEST_CASE("shapes that do not broadcast") {
+    const Array a = Array::random<float>({2, 3}, 1);
+    const Array b = Array::random<float>({4}, 1);
+    CHECK_THROWS_WITH(world().forward("catena.add", {a, b}),
+                      "[catena.add] x1.shape: expected broadcastable to (2, 3), got (4,)");
+}

@@ -1,0 +1,57 @@
+# catena_add_plugin(NAME name SOURCES file... [CUDA_SOURCES file...] [LIBS target...]
+#                   [VENDOR text] [LICENSE text] [OUTPUT_DIRECTORY folder])
+#
+# Builds the module name.catena from catena::plugin, with the two symbols of the ABI as its only
+# exports, and installs it to <libdir>/catena/plugins. CUDA_SOURCES become name.cuda.catena where
+# the language CUDA is enabled. Targets are name.catena and name.cuda.catena; the plugin's own
+# folder is in their include path. OUTPUT_DIRECTORY: in place of <build>/lib/catena/plugins, and
+# nothing is installed.
+
+function(catena_add_plugin)
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;VENDOR;LICENSE;OUTPUT_DIRECTORY"
+                          "SOURCES;CUDA_SOURCES;LIBS")
+    if(NOT arg_NAME OR NOT (arg_SOURCES OR arg_CUDA_SOURCES) OR arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "catena_add_plugin: expected NAME and SOURCES or CUDA_SOURCES, "
+                            "got '${ARGN}'")
+    endif()
+    if(arg_SOURCES)
+        _catena_plugin_module(${arg_NAME}.catena ${arg_NAME} "${arg_SOURCES}")
+        target_compile_options(${arg_NAME}.catena PRIVATE
+            -O3 -fno-math-errno -fno-trapping-math
+            "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>")
+    endif()
+    if(arg_CUDA_SOURCES AND CMAKE_CUDA_COMPILER)
+        _catena_plugin_module(${arg_NAME}.cuda.catena ${arg_NAME}.cuda "${arg_CUDA_SOURCES}")
+        target_compile_options(${arg_NAME}.cuda.catena PRIVATE
+            "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-fno-gnu-unique>")
+    endif()
+endfunction()
+
+# Reads the caller's arg_ variables.
+function(_catena_plugin_module target output sources)
+    set(exports "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/plugin.map")
+    add_library(${target} MODULE ${sources})
+    target_link_libraries(${target} PRIVATE catena::plugin ${arg_LIBS})
+    target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
+    target_compile_definitions(${target} PRIVATE
+        "CATENA_PLUGIN_VENDOR=\"${arg_VENDOR}\"" "CATENA_PLUGIN_LICENSE=\"${arg_LICENSE}\"")
+    target_link_options(${target} PRIVATE "LINKER:--version-script=${exports}")
+    if(NOT CATENA_SANITIZE AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+        target_link_options(${target} PRIVATE "LINKER:-z,defs")
+    endif()
+    set(folder "${arg_OUTPUT_DIRECTORY}")
+    if(NOT folder)
+        include(GNUInstallDirs)
+        set(folder "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}")
+        if(NOT folder)
+            set(folder "${CMAKE_BINARY_DIR}/lib")
+        endif()
+        string(APPEND folder "/catena/plugins")
+        install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/catena/plugins")
+    endif()
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${output} PREFIX "" SUFFIX ".catena" LIBRARY_OUTPUT_DIRECTORY "${folder}"
+        LINK_DEPENDS "${exports}" POSITION_INDEPENDENT_CODE ON
+        C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+        VISIBILITY_INLINES_HIDDEN ON)
+endfunction()

@@ -1,0 +1,3 @@
+#include "mul_add.hpp"
+
+CATENA_PLUGIN("org.example.mul_add.cuda", "1.0.0", MulAdd);

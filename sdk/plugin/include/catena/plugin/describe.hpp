@@ -1,0 +1,244 @@
+// Descriptions of functions: ports, attributes, flags. Constant expressions, so that a plugin's
+// tables are data and nothing runs at load.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "catena/abi.h"
+
+namespace catena::plugin {
+
+// A string as a template argument.
+template <std::size_t n>
+struct Name {
+    consteval Name(const char (&literal)[n]) {  // NOLINT(google-explicit-constructor)
+        for (std::size_t i = 0; i < n; ++i) text[i] = literal[i];
+    }
+    char text[n];
+};
+
+// An input or an output. A plain string is a differentiable tensor of the type T.
+struct Port {
+    constexpr Port(const char* port_name, const char* port_doc = "")  // NOLINT
+        : name(port_name), doc(port_doc) {}
+    constexpr Port with(std::uint32_t flag) const {
+        Port port = *this;
+        port.flags |= flag;
+        return port;
+    }
+    // Ports of the same type variable have the same dtype.
+    constexpr Port of(const char* type_var) const {
+        Port port = *this;
+        port.type = type_var;
+        return port;
+    }
+    constexpr Port optional() const { return with(CATENA_PORT_OPTIONAL); }
+    constexpr Port variadic() const { return with(CATENA_PORT_VARIADIC); }
+    constexpr Port not_differentiable() const { return with(CATENA_PORT_NON_DIFFERENTIABLE); }
+    constexpr Port mutated() const { return with(CATENA_PORT_MUTATED); }
+    constexpr Port hidden() const { return with(CATENA_PORT_HIDDEN); }
+
+    const char* name;
+    const char* doc;
+    const char* type = "T";
+    std::uint32_t flags = 0;
+};
+
+template <class... P>
+constexpr std::array<Port, sizeof...(P)> in(const P&... ports) {
+    return {Port(ports)...};
+}
+template <class... P>
+constexpr std::array<Port, sizeof...(P)> out(const P&... ports) {
+    return {Port(ports)...};
+}
+
+// Lists of numbers as attributes.
+using Ints = std::span<const std::int64_t>;
+using Floats = std::span<const double>;
+
+template <class V>
+constexpr std::int32_t kind_of() {
+    if constexpr (std::is_same_v<V, bool>) return CATENA_ATTR_BOOL;
+    else if constexpr (std::is_integral_v<V>) return CATENA_ATTR_INT;
+    else if constexpr (std::is_floating_point_v<V>) return CATENA_ATTR_FLOAT;
+    else if constexpr (std::is_same_v<V, Ints>) return CATENA_ATTR_INTS;
+    else if constexpr (std::is_same_v<V, Floats>) return CATENA_ATTR_FLOATS;
+    else if constexpr (std::is_same_v<V, catena_dtype>) return CATENA_ATTR_DTYPE;
+    else return CATENA_ATTR_STRING;
+}
+
+// Lists and strings stay the caller's.
+template <class V>
+constexpr catena_value value_of(const V& v) {
+    constexpr std::int32_t kind = kind_of<V>();
+    if constexpr (kind == CATENA_ATTR_BOOL || kind == CATENA_ATTR_INT)
+        return {kind, 1, {.i = static_cast<std::int64_t>(v)}};
+    else if constexpr (kind == CATENA_ATTR_FLOAT) return {kind, 1, {.f = static_cast<double>(v)}};
+    else if constexpr (kind == CATENA_ATTR_INTS)
+        return {kind, static_cast<std::uint32_t>(v.size()), {.ints = v.data()}};
+    else if constexpr (kind == CATENA_ATTR_FLOATS)
+        return {kind, static_cast<std::uint32_t>(v.size()), {.floats = v.data()}};
+    else if constexpr (kind == CATENA_ATTR_DTYPE) return {kind, 1, {.dtype = v}};
+    else return {kind, 1, {.s = v}};
+}
+
+// A value for a call by name.
+template <class V>
+constexpr catena_named_value set(const char* name, const V& v) {
+    return {name, value_of(v)};
+}
+
+// An attribute; the type of its default is its type.
+struct Attribute {
+    constexpr Attribute range(double from, double to) const {
+        Attribute a = *this;
+        const bool whole = kind == CATENA_ATTR_INT || kind == CATENA_ATTR_INTS;
+        a.flags |= CATENA_ATTR_RANGED;
+        a.lo = whole ? value_of(static_cast<std::int64_t>(from)) : value_of(from);
+        a.hi = whole ? value_of(static_cast<std::int64_t>(to)) : value_of(to);
+        return a;
+    }
+    // Strings: a list with static storage that ends in a null pointer.
+    constexpr Attribute one_of(const char* const* list) const {
+        Attribute a = *this;
+        a.choices = list;
+        return a;
+    }
+    // May change speed, never results.
+    constexpr Attribute hint() const {
+        Attribute a = *this;
+        a.flags |= CATENA_ATTR_HINT;
+        return a;
+    }
+
+    const char* name;
+    const char* doc;
+    std::int32_t kind;
+    std::uint32_t flags;
+    catena_value def;
+    catena_value lo = {};
+    catena_value hi = {};
+    const char* const* choices = nullptr;
+};
+
+// attr("slope", 0.2, "..."): with a default, which may be Ints{}.
+template <class V>
+constexpr Attribute attr(const char* name, V def, const char* doc) {
+    if constexpr (std::is_same_v<V, int>) return attr(name, std::int64_t{def}, doc);
+    else return {name, doc, kind_of<V>(), 0, value_of(def)};
+}
+// required<double>("value", "..."): the caller must give it.
+template <class V>
+constexpr Attribute required(const char* name, const char* doc) {
+    return {name, doc, kind_of<V>(), CATENA_ATTR_REQUIRED, {kind_of<V>(), 0, {.i = 0}}};
+}
+
+template <std::size_t n_in, std::size_t n_out, std::size_t n_attrs>
+struct About {
+    constexpr About with(std::uint32_t flag) const {
+        About about = *this;
+        about.flags |= flag;
+        return about;
+    }
+    constexpr About not_differentiable() const { return with(CATENA_FUNCTION_NOT_DIFFERENTIABLE); }
+    constexpr About stochastic() const { return with(CATENA_FUNCTION_STOCHASTIC); }
+    // The output is the input's memory in another shape: no kernel.
+    constexpr About view() const { return with(CATENA_FUNCTION_VIEW); }
+    // Grows when the meaning changes.
+    constexpr About since(std::uint32_t number) const {
+        About about = *this;
+        about.version = number;
+        return about;
+    }
+    consteval std::size_t attribute(std::string_view wanted) const {
+        for (std::size_t i = 0; i < n_attrs; ++i)
+            if (attrs[i].name == wanted) return i;
+        throw "the function has no such attribute";
+    }
+
+    const char* name;
+    const char* doc;  // Markdown; the first line is the summary
+    std::array<Port, n_in> inputs;
+    std::array<Port, n_out> outputs;
+    std::array<Attribute, n_attrs> attrs;
+    std::uint32_t flags = 0;
+    std::uint32_t version = 1;
+};
+
+template <std::size_t n_in, std::size_t n_out, class... A>
+constexpr About<n_in, n_out, sizeof...(A)> describe(const char* name, const char* doc,
+                                                    const std::array<Port, n_in>& inputs,
+                                                    const std::array<Port, n_out>& outputs,
+                                                    const A&... attrs) {
+    return {name, doc, inputs, outputs, {attrs...}};
+}
+
+// The value of F's attribute `name`, in its own type; resolved at compile time.
+template <class F, Name name>
+auto attribute(const catena_value* attrs) {
+    constexpr std::size_t i = F::about.attribute(name.text);
+    constexpr std::int32_t kind = F::about.attrs[i].kind;
+    const catena_value& value = attrs[i];
+    if constexpr (kind == CATENA_ATTR_FLOAT) return value.v.f;
+    else if constexpr (kind == CATENA_ATTR_INT) return value.v.i;
+    else if constexpr (kind == CATENA_ATTR_BOOL) return value.v.i != 0;
+    else if constexpr (kind == CATENA_ATTR_STRING) return std::string_view(value.v.s);
+    else if constexpr (kind == CATENA_ATTR_INTS) return Ints(value.v.ints, value.n);
+    else if constexpr (kind == CATENA_ATTR_FLOATS) return Floats(value.v.floats, value.n);
+    else return value.v.dtype;
+}
+
+// A set of ports: retain_x = ports(0, 2).
+template <class... I>
+constexpr std::uint64_t ports(I... index) {
+    return ((std::uint64_t{1} << index) | ... | 0);
+}
+
+// The dtype of a C++ type.
+struct Float16 {
+    std::uint16_t bits;
+};
+struct BFloat16 {
+    std::uint16_t bits;
+};
+template <class T>
+constexpr catena_dtype dtype_of() {
+    constexpr auto bits = static_cast<std::uint8_t>(8 * sizeof(T));
+    if constexpr (std::is_same_v<T, bool>) return {CATENA_CODE_BOOL, 8, 1};
+    else if constexpr (std::is_same_v<T, Float16>) return {CATENA_CODE_FLOAT, bits, 1};
+    else if constexpr (std::is_same_v<T, BFloat16>) return {CATENA_CODE_BFLOAT, bits, 1};
+    else if constexpr (std::is_floating_point_v<T>) return {CATENA_CODE_FLOAT, bits, 1};
+    else if constexpr (std::is_signed_v<T>) return {CATENA_CODE_INT, bits, 1};
+    else return {CATENA_CODE_UINT, bits, 1};
+}
+constexpr bool same(catena_dtype a, catena_dtype b) {
+    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+}
+
+// The dtypes that a kernel is made for: a type for each type variable, in order of first use.
+template <class... T>
+struct Row {
+    static constexpr catena_dtype dtypes[] = {dtype_of<T>()...};
+};
+template <class... R>
+struct Rows {};
+using Floating = Rows<Row<float>, Row<double>>;
+template <class... A, class... B>
+constexpr Rows<A..., B...> operator+(Rows<A...>, Rows<B...>) {
+    return {};
+}
+// A row for each pair of a list.
+template <class... T>
+struct Pairs {
+    template <class A>
+    using With = Rows<Row<A, T>...>;
+    using type = decltype((With<T>() + ...));
+};
+
+}  // namespace catena::plugin

@@ -1,0 +1,166 @@
+// Elementwise functions: what the SDK learns from their formulas, and NumPy broadcasting of shapes.
+//
+//     template <class T> CATENA_FN static T forward(T x..., T attribute...);
+//     template <class T> CATENA_FN static Grads<T, n> backward(T gy, T x..., [T y,] T attribute...);
+//
+// Attributes are numbers and come last. What backward does not use of x and y is not kept alive.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "catena/plugin/describe.hpp"
+#include "catena/plugin/error.hpp"
+#include "catena/plugin/math.hpp"
+#include "catena/plugin/probe.hpp"
+
+namespace catena::plugin {
+
+// The gradients of n inputs, one element of each.
+template <class T, std::size_t n>
+struct Grads {
+    T values[n];
+};
+
+template <class F>
+inline constexpr std::size_t n_inputs = F::about.inputs.size();
+template <class F>
+inline constexpr std::size_t n_outputs = F::about.outputs.size();
+template <class F>
+inline constexpr std::size_t n_attributes = F::about.attrs.size();
+
+namespace detail {
+
+template <class T, std::size_t>
+using Repeat = T;
+template <class F, class T, std::size_t... I>
+auto forward_result(std::index_sequence<I...>)
+    -> decltype(F::template forward<T>(std::declval<Repeat<T, I>>()...));
+template <class F, class T, std::size_t... I>
+auto backward_result(std::index_sequence<I...>)
+    -> decltype(F::template backward<T>(std::declval<Repeat<T, I>>()...));
+
+template <class F, std::size_t n>
+concept ForwardTakes = requires {
+    { forward_result<F, float>(std::make_index_sequence<n>()) } -> std::same_as<float>;
+};
+template <class F, std::size_t n>
+concept BackwardTakes =
+    requires { backward_result<F, float>(std::make_index_sequence<n>()); } &&
+    !std::is_void_v<decltype(backward_result<F, float>(std::make_index_sequence<n>()))>;
+
+// The gradient as n values, also where the formula returns just one.
+template <class T, std::size_t n>
+CATENA_FN Grads<T, n> grads(const Grads<T, n>& g) {
+    return g;
+}
+template <class T, std::size_t n>
+CATENA_FN Grads<T, n> grads(const T& g) {
+    return {g};
+}
+
+}  // namespace detail
+
+// Its forward is a formula.
+template <class F>
+concept Elementwise = detail::ForwardTakes<F, n_inputs<F> + n_attributes<F>>;
+template <class F>
+inline constexpr bool backward_takes_y =
+    detail::BackwardTakes<F, 2 + n_inputs<F> + n_attributes<F>>;
+template <class F>
+concept ElementwiseGradient =
+    Elementwise<F> &&
+    (backward_takes_y<F> || detail::BackwardTakes<F, 1 + n_inputs<F> + n_attributes<F>>);
+
+// backward of all arguments, whether the formula takes y or not.
+template <class F, class T, std::size_t... X, std::size_t... A>
+CATENA_FN auto gradient_of(const T& gy, const T* x, const T& y, const T* attrs,
+                           std::index_sequence<X...>, std::index_sequence<A...>) {
+    constexpr std::size_t n = sizeof...(X);
+    if constexpr (backward_takes_y<F>)
+        return detail::grads<T, n>(F::template backward<T>(gy, x[X]..., y, attrs[A]...));
+    else return detail::grads<T, n>(F::template backward<T>(gy, x[X]..., attrs[A]...));
+}
+template <class F, class T>
+CATENA_FN auto gradient_of(const T& gy, const T* x, const T& y, const T* attrs) {
+    return gradient_of<F, T>(gy, x, y, attrs, std::make_index_sequence<n_inputs<F>>(),
+                             std::make_index_sequence<n_attributes<F>>());
+}
+
+// What backward needs: run once on Probe.
+struct Retained {
+    std::uint64_t x = 0;
+    std::uint64_t y = 0;
+};
+template <ElementwiseGradient F>
+consteval Retained retained_by_formula() {
+    constexpr std::size_t n = n_inputs<F>;
+    Probe x[n + 1];
+    for (std::size_t i = 0; i < n; ++i) x[i] = Probe::argument(static_cast<int>(i));
+    const Probe attrs[n_attributes<F> + 1] = {};
+    std::uint64_t uses = 0;
+    const auto result = gradient_of<F>(Probe::argument(63), x, Probe::argument(62), attrs);
+    for (const Probe& g : result.values) uses |= g.uses;
+    return {uses & ((std::uint64_t{1} << n) - 1), uses >> 62 & 1};
+}
+
+// Attributes as numbers of the formula's type.
+template <class F, class T>
+std::array<T, n_attributes<F> + 1> formula_attributes(const catena_value* attrs) {
+    std::array<T, n_attributes<F> + 1> values{};
+    for (std::size_t i = 0; i < n_attributes<F>; ++i) {
+        const bool real = F::about.attrs[i].kind == CATENA_ATTR_FLOAT;
+        values[i] = static_cast<T>(real ? attrs[i].v.f : static_cast<double>(attrs[i].v.i));
+    }
+    return values;
+}
+
+// NumPy's rule: aligned at the last axis, extents are equal or 1.
+template <class F>
+void infer_broadcast(const catena_meta* const* x, catena_meta& y) {
+    for (std::size_t i = 1; i < n_inputs<F>; ++i) {
+        const catena_meta& a = *x[i];
+        const std::int32_t ndim = std::max(a.ndim, y.ndim);
+        for (std::int32_t d = 0; d < ndim; ++d) {  // from the last axis, growing y in place
+            const std::int64_t p = d < a.ndim ? a.shape[a.ndim - 1 - d] : 1;
+            const std::int64_t q = d < y.ndim ? y.shape[y.ndim - 1 - d] : 1;
+            if (p != q && p != 1 && q != 1)
+                fail(CATENA_E_SHAPE, F::about.name,
+                     (std::string(F::about.inputs[i].name) + ".shape").c_str(),
+                     "broadcastable to " +
+                         text_of(Shape(y.shape, static_cast<std::size_t>(y.ndim))),
+                     Shape(a.shape, static_cast<std::size_t>(a.ndim)));
+        }
+        if (a.ndim > y.ndim) {
+            std::copy_backward(y.shape, y.shape + y.ndim, y.shape + a.ndim);
+            std::fill(y.shape, y.shape + (a.ndim - y.ndim), 1);
+            y.ndim = a.ndim;
+        }
+        for (std::int32_t d = 0; d < a.ndim; ++d) {
+            std::int64_t& q = y.shape[y.ndim - 1 - d];
+            if (q == 1) q = a.shape[a.ndim - 1 - d];
+        }
+    }
+}
+
+template <Elementwise F>
+catena_status CATENA_CALL infer_elementwise(catena_ctx* ctx, const catena_value*,
+                                            const catena_meta* const* x, std::uint32_t,
+                                            catena_meta* const* y, std::uint32_t) noexcept {
+    catena_meta& out = *y[0];
+    const catena_meta& first = *x[0];
+    out.ndim = first.ndim;
+    out.dtype = first.dtype;
+    out.device_type = first.device_type;
+    for (std::int32_t d = 0; d < first.ndim; ++d) out.shape[d] = first.shape[d];
+    bool equal = true;
+    for (std::size_t i = 1; i < n_inputs<F>; ++i) {
+        equal = equal && x[i]->ndim == first.ndim &&
+                std::equal(first.shape, first.shape + first.ndim, x[i]->shape);
+    }
+    if (equal) [[likely]]
+        return CATENA_OK;
+    return guarded(ctx, F::about.name, [&] { infer_broadcast<F>(x, out); });
+}
+
+}  // namespace catena::plugin

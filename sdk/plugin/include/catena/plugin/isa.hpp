@@ -1,0 +1,87 @@
+// Instruction sets: one formula, compiled for each, and the macros that let it be inlined there.
+#pragma once
+
+#include <cstdint>
+
+// Goes before every formula: it is then inlined into the loop of each instruction set, known to the
+// compiler at compile time, and callable on a GPU.
+#if defined(__CUDACC__)
+#define CATENA_FN __host__ __device__ __forceinline__ constexpr
+#else
+#define CATENA_FN [[gnu::always_inline]] inline constexpr
+#endif
+// The same for hand-written kernels, which are no constant expressions, and for lambdas in them:
+// `[&](int64_t begin, int64_t end) CATENA_LAMBDA { ... }`.
+#define CATENA_KERNEL [[gnu::always_inline]] inline
+#define CATENA_LAMBDA __attribute__((always_inline))
+
+// Before a loop whose iterations do not depend on each other: outputs never overlap inputs.
+#if defined(__clang__)
+#define CATENA_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CATENA_LOOP _Pragma("GCC ivdep")
+#endif
+
+#if defined(__x86_64__) && !defined(__CUDACC__)
+#define CATENA_X86 1
+#define CATENA_TARGET_V3 __attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,movbe")))
+#if defined(__clang__)
+#define CATENA_TARGET_V4 \
+    __attribute__((target( \
+        "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,movbe,avx512f,avx512dq,avx512cd,avx512bw,avx512vl"), \
+        min_vector_width(512)))
+#else
+#define CATENA_TARGET_V4 \
+    __attribute__((target( \
+        "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,movbe,avx512f,avx512dq,avx512cd,avx512bw,avx512vl," \
+        "prefer-vector-width=512")))
+#endif
+#endif
+
+namespace catena::plugin {
+
+enum class Isa { baseline, x86_64_v3, x86_64_v4 };
+
+// What a backend is asked for; "" runs everywhere.
+constexpr const char* isa_name(Isa isa) {
+    return isa == Isa::x86_64_v4 ? "x86-64-v4" : isa == Isa::x86_64_v3 ? "x86-64-v3" : "";
+}
+
+// Calls K::run, or a body of parallel(), compiled for an instruction set: whatever is marked as above
+// is inlined there and vectorised for it. range() has the shape that catena_host.parallel_for() takes.
+#define CATENA_TARGET_BODY(attribute) \
+    template <class K, class... A> \
+    attribute static void call(A... args) { \
+        K::run(args...); \
+    } \
+    template <class Body> \
+    attribute static void range(void* body, std::int64_t begin, std::int64_t end, std::int32_t) { \
+        (*static_cast<Body*>(body))(begin, end); \
+    }
+
+template <Isa isa>
+struct Target {
+    CATENA_TARGET_BODY()
+};
+#if defined(CATENA_X86)
+template <>
+struct Target<Isa::x86_64_v3> {
+    CATENA_TARGET_BODY(CATENA_TARGET_V3)
+};
+template <>
+struct Target<Isa::x86_64_v4> {
+    CATENA_TARGET_BODY(CATENA_TARGET_V4)
+};
+#endif
+#undef CATENA_TARGET_BODY
+
+// A list of instruction sets; Isas is the one that kernels are compiled for.
+template <Isa... isa>
+struct IsaList {};
+#if defined(CATENA_X86)
+using Isas = IsaList<Isa::baseline, Isa::x86_64_v3, Isa::x86_64_v4>;
+#else
+using Isas = IsaList<Isa::baseline>;
+#endif
+
+}  // namespace catena::plugin

@@ -1,0 +1,195 @@
+// Kernels: typed views of a call's tensors, its attributes and requests, and its threads.
+#pragma once
+
+#include <algorithm>
+
+#include "catena/plugin/describe.hpp"
+#include "catena/plugin/error.hpp"
+#include "catena/plugin/isa.hpp"
+
+namespace catena::plugin {
+
+// A dense, row-major tensor, lent for the call; empty if the port is missing or not wanted.
+template <class T>
+struct Tensor {
+    explicit operator bool() const { return shape.data() != nullptr; }
+    T& operator[](std::int64_t i) const { return data[i]; }
+    std::int64_t dim(std::size_t i) const { return shape[i]; }
+    // Elements along the axes [from, to).
+    std::int64_t count(std::size_t from, std::size_t to) const {
+        std::int64_t n = 1;
+        for (std::size_t i = from; i < to; ++i) n *= shape[i];
+        return n;
+    }
+    std::int64_t size() const { return count(0, shape.size()); }
+    std::size_t ndim() const { return shape.size(); }
+
+    T* data = nullptr;
+    Shape shape;
+};
+
+inline Shape shape_of(const catena_tensor& t) {
+    static constexpr std::int64_t none = 0;  // a 0-d tensor's shape may be a null pointer
+    return {t.dl.shape != nullptr ? t.dl.shape : &none, static_cast<std::size_t>(t.dl.ndim)};
+}
+template <class T>
+T* data_of(const catena_tensor& t) {
+    return reinterpret_cast<T*>(static_cast<char*>(t.dl.data) + t.dl.byte_offset);
+}
+template <class T>
+Tensor<T> view(const catena_tensor* t) {
+    return t == nullptr ? Tensor<T>{} : Tensor<T>{data_of<T>(*t), shape_of(*t)};
+}
+inline std::int64_t size_of(const catena_tensor& t) {
+    std::int64_t n = 1;
+    for (std::int32_t i = 0; i < t.dl.ndim; ++i) n *= t.dl.shape[i];
+    return n;
+}
+inline bool same_shape(const catena_tensor& a, const catena_tensor& b) {
+    if (a.dl.ndim != b.dl.ndim) return false;
+    for (std::int32_t i = 0; i < a.dl.ndim; ++i)
+        if (a.dl.shape[i] != b.dl.shape[i]) return false;
+    return true;
+}
+
+// Elements' worth of simple work below which a second thread costs more than it gives, and that a
+// thread takes at a time.
+inline constexpr std::int64_t serial_work = 32768;
+inline constexpr std::int64_t piece_work = 8192;
+
+// Runs body(begin, end) over pieces of 0 .. n, compiled for isa; work is the cost of one of the n
+// in elements added. Where pieces begin depends on n and work only. body does not throw.
+template <Isa isa, class Body>
+void parallel(catena_ctx* ctx, std::int64_t n, std::int64_t work, Body&& body) {
+    using B = std::remove_reference_t<Body>;
+    if (n <= 0) return;
+    if (n * work <= serial_work) return Target<isa>::template range<B>(&body, 0, n, 0);
+    const std::int64_t grain = work >= piece_work ? 1 : piece_work / work;
+    host().parallel_for(ctx, n, grain, &Target<isa>::template range<B>, &body);
+}
+
+template <class T>
+CATENA_KERNEL void store(T& target, bool add, T value) {
+    target = add ? target + value : value;
+}
+
+// What F::forward<T>(call) and F::backward<T>(call) work on.
+template <class F, Isa instruction_set>
+class Call {
+public:
+    static constexpr Isa isa = instruction_set;
+
+    Call(catena_ctx* ctx, const catena_call& call) : ctx_(ctx), call_(call) {}
+
+    template <class T>
+    Tensor<const T> x(std::size_t i) const {
+        return view<const T>(call_.x[i]);
+    }
+    template <class T>
+    Tensor<T> mutated(std::size_t i) const {  // an input port that is MUTATED
+        return view<T>(call_.x[i]);
+    }
+    template <class T>
+    Tensor<T> y(std::size_t i) const {
+        return view<T>(call_.y[i]);
+    }
+    template <class T>
+    Tensor<const T> gy(std::size_t i) const {
+        return view<const T>(call_.gy[i]);
+    }
+    template <class T>
+    Tensor<T> gx(std::size_t i) const {
+        return wants(i) ? view<T>(call_.gx[i]) : Tensor<T>{};
+    }
+    template <class T>
+    Tensor<T> saved(std::size_t i) const {
+        return view<T>(call_.saved[i]);
+    }
+    template <class T>
+    T* scratch() const {
+        return static_cast<T*>(call_.scratch);
+    }
+    template <Name name>
+    auto attr() const {
+        return attribute<F, name>(call_.attrs);
+    }
+    // Add to y[i] (forward) or gx[i] (backward) instead of overwriting it.
+    bool adds(std::size_t i) const { return call_.req[i] == CATENA_REQ_ADD; }
+    bool wants(std::size_t i) const { return call_.gx[i] != nullptr; }
+    bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
+
+    template <class Body>
+    void parallel(std::int64_t n, std::int64_t work, Body&& body) const {
+        plugin::parallel<isa>(ctx_, n, work, body);
+    }
+    template <class Expected, class Got>
+    [[noreturn]] void fail(catena_status status, const char* what, const Expected& expected,
+                           const Got& got) const {
+        plugin::fail(status, F::about.name, what, expected, got);
+    }
+    catena_ctx* context() const { return ctx_; }
+    const catena_call& raw() const { return call_; }
+
+private:
+    catena_ctx* ctx_;
+    const catena_call& call_;
+};
+
+// What F::infer(s) works on: shapes and dtypes of the inputs, checks, and those of the outputs.
+template <class F>
+class Inference {
+public:
+    Inference(const catena_value* attrs, const catena_meta* const* x, std::uint32_t n_x,
+              catena_meta* const* y)
+        : attrs_(attrs), x_(x), n_x_(n_x), y_(y) {}
+
+    std::size_t n_x() const { return n_x_; }
+    bool has(std::size_t i) const { return i < n_x_ && x_[i] != nullptr; }
+    Shape x(std::size_t i) const {
+        return {x_[i]->shape, static_cast<std::size_t>(x_[i]->ndim)};
+    }
+    std::int64_t size(std::size_t i) const {
+        std::int64_t n = 1;
+        for (const std::int64_t d : x(i)) n *= d;
+        return n;
+    }
+    catena_dtype dtype(std::size_t i) const { return x_[i]->dtype; }
+    template <Name name>
+    auto attr() const {
+        return attribute<F, name>(attrs_);
+    }
+    // Throws "[function] what: expected X, got Y" unless ok.
+    template <class Expected, class Got>
+    void check(bool ok, const char* what, const Expected& expected, const Got& got,
+               catena_status status = CATENA_E_SHAPE) const {
+        if (!ok) [[unlikely]]
+            plugin::fail(status, F::about.name, what, expected, got);
+    }
+    // An axis in 0 .. ndim-1, counted from the end if negative.
+    std::size_t axis(std::int64_t axis, std::size_t ndim, const char* what = "axis") const {
+        const auto n = static_cast<std::int64_t>(ndim);
+        if (axis < -n || axis >= n) [[unlikely]]
+            plugin::fail(CATENA_E_INVALID, F::about.name, what,
+                         "an axis of " + std::to_string(n) + " dimensions", axis);
+        return static_cast<std::size_t>(axis < 0 ? axis + n : axis);
+    }
+    void y(std::size_t i, Shape shape, catena_dtype dtype) const {
+        check(shape.size() <= CATENA_MAX_NDIM, "y.ndim", "at most 16", shape.size());
+        y_[i]->ndim = static_cast<std::int32_t>(shape.size());
+        y_[i]->dtype = dtype;
+        y_[i]->device_type = x_[0]->device_type;
+        std::copy(shape.begin(), shape.end(), y_[i]->shape);
+    }
+    void y(std::size_t i, Shape shape) const { y(i, shape, dtype(0)); }
+    void y(std::size_t i, std::initializer_list<std::int64_t> shape) const {
+        y(i, Shape(shape.begin(), shape.size()));
+    }
+
+private:
+    const catena_value* attrs_;
+    const catena_meta* const* x_;
+    std::uint32_t n_x_;
+    catena_meta* const* y_;
+};
+
+}  // namespace catena::plugin

@@ -1,0 +1,51 @@
+// Probe: a number that only remembers which arguments it was computed from. The SDK runs every
+// gradient formula on it once, at compile time, to learn what backward needs to be kept.
+#pragma once
+
+#include <cstdint>
+
+#include "catena/plugin/isa.hpp"
+
+namespace catena::plugin {
+
+struct Probe {
+    std::uint64_t uses = 0;
+
+    constexpr Probe() = default;
+    constexpr Probe(double) {}  // NOLINT(google-explicit-constructor): a constant uses nothing
+    static constexpr Probe argument(int i) {
+        Probe probe;
+        probe.uses = std::uint64_t{1} << i;
+        return probe;
+    }
+    friend constexpr Probe join(Probe a, Probe b) {
+        a.uses |= b.uses;
+        return a;
+    }
+    friend constexpr Probe operator-(Probe a) { return a; }
+    friend constexpr Probe operator+(Probe a, Probe b) { return join(a, b); }
+    friend constexpr Probe operator-(Probe a, Probe b) { return join(a, b); }
+    friend constexpr Probe operator*(Probe a, Probe b) { return join(a, b); }
+    friend constexpr Probe operator/(Probe a, Probe b) { return join(a, b); }
+    friend constexpr Probe operator<(Probe a, Probe b) { return join(a, b); }
+    friend constexpr Probe operator>(Probe a, Probe b) { return join(a, b); }
+    friend constexpr Probe operator<=(Probe a, Probe b) { return join(a, b); }
+    friend constexpr Probe operator>=(Probe a, Probe b) { return join(a, b); }
+    friend constexpr Probe operator==(Probe a, Probe b) { return join(a, b); }
+};
+
+namespace math {
+constexpr Probe where(Probe c, Probe a, Probe b) { return join(c, join(a, b)); }
+constexpr Probe isnan(Probe a) { return a; }
+constexpr Probe abs(Probe a) { return a; }
+constexpr Probe max(Probe a, Probe b) { return join(a, b); }
+constexpr Probe min(Probe a, Probe b) { return join(a, b); }
+constexpr Probe sqrt(Probe a) { return a; }
+constexpr Probe exp(Probe a) { return a; }
+constexpr Probe log(Probe a) { return a; }
+constexpr Probe tanh(Probe a) { return a; }
+constexpr Probe sigmoid(Probe a) { return a; }
+constexpr Probe pow(Probe a, Probe b) { return join(a, b); }
+}  // namespace math
+
+}  // namespace catena::plugin

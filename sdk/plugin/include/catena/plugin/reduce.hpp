@@ -1,0 +1,184 @@
+// Sums: over contiguous elements with fixed lanes, and over the axes of a tensor. Neither the lanes
+// nor the pieces depend on the number of threads, so results have the same bits for any.
+#pragma once
+
+#include <algorithm>
+
+#include "catena/plugin/kernel.hpp"
+
+namespace catena::plugin {
+
+// The sum of n contiguous elements: 64 lanes over pieces of 4096, those added up in double.
+template <class T>
+CATENA_KERNEL double sum_of(const T* p, std::int64_t n) {
+    constexpr std::int64_t lanes = 64;
+    double total = 0;
+    while (n >= lanes) {
+        const std::int64_t piece = std::min<std::int64_t>(n, 4096) / lanes * lanes;
+        T lane[lanes] = {};
+        for (std::int64_t i = 0; i < piece; i += lanes)
+            for (std::int64_t j = 0; j < lanes; ++j) lane[j] += p[i + j];
+        for (std::int64_t width = lanes / 2; width >= 8; width /= 2)
+            for (std::int64_t j = 0; j < width; ++j) lane[j] += lane[j + width];
+        for (std::int64_t j = 0; j < 8; ++j) total += static_cast<double>(lane[j]);
+        p += piece;
+        n -= piece;
+    }
+    for (std::int64_t i = 0; i < n; ++i) total += static_cast<double>(p[i]);
+    return total;
+}
+
+// Axes of a dense tensor, split into those that are kept and those that are summed; neighbours of
+// one sort are merged.
+class Reduction {
+public:
+    // reduced(d) says whether axis d of shape is summed.
+    template <class Reduced>
+    Reduction(Shape shape, Reduced reduced) {
+        for (std::size_t d = 0; d < shape.size(); ++d) {
+            if (shape[d] == 1) continue;
+            const bool r = reduced(d);
+            if (ndim_ > 0 && reduced_[ndim_ - 1] == r) {
+                size_[ndim_ - 1] *= shape[d];
+            } else {
+                size_[ndim_] = shape[d];
+                reduced_[ndim_++] = r;
+            }
+        }
+        std::int64_t stride = 1;
+        for (std::size_t d = ndim_; d-- > 0; stride *= size_[d]) {
+            stride_[d] = stride;
+            (reduced_[d] ? n_reduced_ : n_kept_) *= size_[d];
+        }
+        inner_reduced_ = ndim_ > 0 && reduced_[ndim_ - 1];
+        inner_ = ndim_ > 0 ? size_[ndim_ - 1] : 1;
+    }
+    std::int64_t n_kept() const { return n_kept_; }
+    std::int64_t n_reduced() const { return n_reduced_; }
+    bool inner_reduced() const { return inner_reduced_; }
+    std::int64_t inner() const { return inner_; }  // extent of the last axis
+
+    // Where the i-th of the kept (or the summed) elements lies, the others at 0.
+    std::int64_t offset(std::int64_t i, bool reduced) const {
+        std::int64_t offset = 0;
+        for (std::size_t d = ndim_; d-- > 0;) {
+            if (reduced_[d] != reduced) continue;
+            offset += i % size_[d] * stride_[d];
+            i /= size_[d];
+        }
+        return offset;
+    }
+
+private:
+    std::size_t ndim_ = 0;
+    std::int64_t size_[CATENA_MAX_NDIM];
+    std::int64_t stride_[CATENA_MAX_NDIM];
+    bool reduced_[CATENA_MAX_NDIM];
+    std::int64_t n_kept_ = 1;
+    std::int64_t n_reduced_ = 1;
+    std::int64_t inner_ = 1;
+    bool inner_reduced_ = false;
+};
+
+namespace detail {
+
+inline constexpr std::int64_t strip = 256;  // kept elements that are summed side by side
+
+// acc[0 .. width) += the kept elements [kept, kept + width), summed over [from, to).
+template <class T>
+CATENA_KERNEL void sum_block(const Reduction& r, const T* x, std::int64_t kept, std::int64_t width,
+                             std::int64_t from, std::int64_t to, double* acc) {
+    if (r.inner_reduced()) {
+        for (std::int64_t k = 0; k < width; ++k) {
+            const T* base = x + r.offset(kept + k, false);
+            for (std::int64_t i = from; i < to;) {
+                const std::int64_t run = std::min(to - i, r.inner() - i % r.inner());
+                acc[k] += sum_of(base + r.offset(i, true), run);
+                i += run;
+            }
+        }
+    } else {
+        const T* base = x + r.offset(kept, false);
+        for (std::int64_t i = from; i < to; i += 8) {  // eight rows in T, then into double
+            T rows[strip] = {};
+            const std::int64_t end = std::min(i + 8, to);
+            for (std::int64_t j = i; j < end; ++j) {
+                const T* row = base + r.offset(j, true);
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < width; ++k) rows[k] += row[k];
+            }
+            CATENA_LOOP
+            for (std::int64_t k = 0; k < width; ++k) acc[k] += static_cast<double>(rows[k]);
+        }
+    }
+}
+
+}  // namespace detail
+
+// y (the kept elements, dense) = scale * sum of x over the other axes, or added to it.
+template <Isa isa, class T>
+void sum_axes(catena_ctx* ctx, const Reduction& r, const T* x, T* y, bool add, double scale = 1) {
+    constexpr std::int64_t strip = detail::strip;
+    constexpr std::int64_t most = 4096;  // doubles on the stack
+    const std::int64_t kept = r.n_kept();
+    const std::int64_t row = r.inner_reduced() ? kept : r.inner();
+    // Strips of kept elements; none crosses the end of a row.
+    const std::int64_t per_row = (row + strip - 1) / strip;
+    const std::int64_t strips = kept == 0 ? 0 : kept / row * per_row;
+    const auto span = [&](std::int64_t s, std::int64_t& begin, std::int64_t& width) CATENA_LAMBDA {
+        begin = s / per_row * row + s % per_row * strip;
+        width = std::min(strip, row - s % per_row * strip);
+    };
+    // Few strips: the summed range is cut into pieces as well, added up in order afterwards.
+    std::int64_t pieces = 1;
+    if (strips < 4 && kept > 0)
+        pieces = std::clamp<std::int64_t>(kept * r.n_reduced() / serial_work, 1, most / (strips * strip));
+    if (pieces == 1) {
+        auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            for (std::int64_t s = begin; s < end; ++s) {
+                std::int64_t first = 0;
+                std::int64_t width = 0;
+                double acc[strip] = {};
+                span(s, first, width);
+                detail::sum_block(r, x, first, width, 0, r.n_reduced(), acc);
+                for (std::int64_t k = 0; k < width; ++k)
+                    store(y[first + k], add, static_cast<T>(acc[k] * scale));
+            }
+        };
+        return parallel<isa>(ctx, strips, std::max<std::int64_t>(1, kept * r.n_reduced() / std::max<std::int64_t>(strips, 1)), body);
+    }
+    double acc[most] = {};
+    auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+        for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t piece = i / strips;
+            const std::int64_t s = i % strips;
+            std::int64_t first = 0;
+            std::int64_t width = 0;
+            span(s, first, width);
+            detail::sum_block(r, x, first, width, r.n_reduced() * piece / pieces,
+                              r.n_reduced() * (piece + 1) / pieces, acc + i * strip);
+        }
+    };
+    parallel<isa>(ctx, pieces * strips, kept * r.n_reduced() / (pieces * strips), body);
+    for (std::int64_t s = 0; s < strips; ++s) {
+        std::int64_t first = 0;
+        std::int64_t width = 0;
+        span(s, first, width);
+        for (std::int64_t k = 0; k < width; ++k) {
+            double total = 0;
+            for (std::int64_t piece = 0; piece < pieces; ++piece)
+                total += acc[(piece * strips + s) * strip + k];
+            store(y[first + k], add, static_cast<T>(total * scale));
+        }
+    }
+}
+
+// y = x of shape `from`, summed to the shape `to` that broadcasts to it.
+template <Isa isa, class T>
+void sum_to_shape(catena_ctx* ctx, const T* x, Shape from, T* y, Shape to, bool add) {
+    const std::size_t more = from.size() - to.size();
+    const Reduction r(from, [&](std::size_t d) { return d < more || to[d - more] == 1; });
+    sum_axes<isa>(ctx, r, x, y, add);
+}
+
+}  // namespace catena::plugin

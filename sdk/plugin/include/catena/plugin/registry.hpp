@@ -1,0 +1,352 @@
+// The plugin's table, made from the descriptions alone: constant data, no code that runs at load.
+#pragma once
+
+#include "catena/plugin/elementwise.hpp"
+#include "catena/plugin/update.hpp"
+#include "catena/plugin/var.hpp"
+#if defined(__CUDACC__)
+#include "catena/plugin/elementwise.cuh"
+#else
+#include "catena/plugin/elementwise_cpu.hpp"
+#endif
+
+namespace catena::plugin {
+
+namespace detail {
+
+template <std::size_t n>
+constexpr std::array<catena_port_spec, n> port_specs(const std::array<Port, n>& ports) {
+    std::array<catena_port_spec, n> specs{};
+    for (std::size_t i = 0; i < n; ++i)
+        specs[i] = {sizeof(catena_port_spec), ports[i].flags, ports[i].name, ports[i].doc,
+                    ports[i].type};
+    return specs;
+}
+template <std::size_t n>
+constexpr std::array<catena_attr_spec, n> attr_specs(const std::array<Attribute, n>& attrs) {
+    std::array<catena_attr_spec, n> specs{};
+    for (std::size_t i = 0; i < n; ++i) {
+        const Attribute& a = attrs[i];
+        specs[i] = {sizeof(catena_attr_spec), a.kind, a.name, a.doc, a.flags, 0,
+                    a.def, a.lo, a.hi, a.choices};
+    }
+    return specs;
+}
+template <class T, std::size_t n>
+constexpr std::array<const T*, n> pointers(const std::array<T, n>& items) {
+    std::array<const T*, n> result{};
+    for (std::size_t i = 0; i < n; ++i) result[i] = &items[i];
+    return result;
+}
+
+template <class F>
+catena_status CATENA_CALL infer(catena_ctx* ctx, const catena_value* attrs,
+                                const catena_meta* const* x, std::uint32_t n_x,
+                                catena_meta* const* y, std::uint32_t) noexcept {
+    return guarded(ctx, F::about.name, [&] {
+        const Inference<F> s(attrs, x, n_x, y);
+        F::infer(s);
+    });
+}
+template <class F>
+catena_status CATENA_CALL gradient(catena_ctx* ctx, const catena_gradient_call* call) noexcept {
+    return guarded(ctx, F::about.name, [&] {
+        const Gradient<F> g(ctx, *call);
+        if constexpr (ElementwiseGradient<F>) {
+            Var x[n_inputs<F> + 1];
+            for (std::size_t i = 0; i < n_inputs<F>; ++i) x[i] = g.x(i);
+            const auto values = formula_attributes<F, double>(call->attrs);
+            Var attrs[n_attributes<F> + 1];
+            std::copy(values.begin(), values.end(), attrs);
+            const auto result = gradient_of<F, Var>(g.gy(0), x, g.y(0), attrs);
+            for (std::size_t i = 0; i < n_inputs<F>; ++i)
+                if (g.wants(i)) g.gx(i, result.values[i]);
+        } else {
+            F::gradient(g);
+        }
+    });
+}
+
+template <class F>
+concept HasGradient = requires(const Gradient<F>& g) { F::gradient(g); };
+
+}  // namespace detail
+
+// The catena_function of a description.
+template <class F>
+struct FunctionTable {
+    static constexpr auto inputs = detail::port_specs(F::about.inputs);
+    static constexpr auto outputs = detail::port_specs(F::about.outputs);
+    static constexpr auto attrs = detail::attr_specs(F::about.attrs);
+    static constexpr auto input_list = detail::pointers(inputs);
+    static constexpr auto output_list = detail::pointers(outputs);
+    static constexpr auto attr_list = detail::pointers(attrs);
+
+    static constexpr Retained retained() {
+        Retained r;
+        if constexpr (ElementwiseGradient<F>) r = retained_by_formula<F>();
+        if constexpr (requires { F::retain_x; }) r.x = F::retain_x;
+        if constexpr (requires { F::retain_y; }) r.y = F::retain_y;
+        return r;
+    }
+    static constexpr bool has_gradient = ElementwiseGradient<F> || detail::HasGradient<F>;
+    static constexpr bool differentiable =
+        (F::about.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) == 0 && !Update<F>;
+    static_assert(has_gradient || !differentiable,
+                  "a function has backward(gy, x..., [y,] attributes...) as a formula, or "
+                  "gradient(g), or its description says .not_differentiable()");
+    static constexpr auto infer() {
+        if constexpr (Elementwise<F>) return &infer_elementwise<F>;
+        else if constexpr (Update<F>) return &infer_update<F>;
+        else return &detail::infer<F>;
+    }
+    static constexpr auto gradient() -> decltype(catena_function::gradient) {
+        if constexpr (has_gradient) return &detail::gradient<F>;
+        else return nullptr;
+    }
+
+    static constexpr catena_function function = {
+        .struct_size = sizeof(catena_function),
+        .flags = F::about.flags | (Elementwise<F> ? +CATENA_FUNCTION_ELEMENTWISE : 0u) |
+                 (differentiable ? 0u : +CATENA_FUNCTION_NOT_DIFFERENTIABLE),
+        .name = F::about.name,
+        .doc = F::about.doc,
+        .version = F::about.version,
+        .n_attrs = static_cast<std::uint32_t>(attrs.size()),
+        .n_inputs = static_cast<std::uint32_t>(inputs.size()),
+        .n_outputs = static_cast<std::uint32_t>(outputs.size()),
+        .attrs = attr_list.data(),
+        .inputs = input_list.data(),
+        .outputs = output_list.data(),
+        .retain_x = retained().x,
+        .retain_y = retained().y,
+        .infer = infer(),
+        .gradient = gradient(),
+        .grad_function = nullptr,
+    };
+};
+
+#if !defined(__CUDACC__)
+
+namespace detail {
+
+// Kernels written by hand, compiled for isa.
+template <class F, Isa isa, class... T>
+struct ForwardByHand {
+    CATENA_KERNEL static void run(catena_ctx* ctx, const catena_call* call) {
+        const Call<F, isa> c(ctx, *call);
+        F::template forward<T...>(c);
+    }
+};
+template <class F, Isa isa, class... T>
+struct BackwardByHand {
+    CATENA_KERNEL static void run(catena_ctx* ctx, const catena_call* call) {
+        const Call<F, isa> c(ctx, *call);
+        F::template backward<T...>(c);
+    }
+};
+template <class F, Isa isa, class K>
+catena_status CATENA_CALL run_by_hand(catena_ctx* ctx, const catena_call* call) noexcept {
+    return guarded(ctx, F::about.name, [&] {
+        Target<isa>::template call<K, catena_ctx*, const catena_call*>(ctx, call);
+    });
+}
+template <class F, class... T>
+catena_status CATENA_CALL plan_by_hand(catena_ctx* ctx, const catena_call* call,
+                                       catena_plan* plan) noexcept {
+    return guarded(ctx, F::about.name, [&] {
+        const Call<F, Isa::baseline> c(ctx, *call);
+        F::template plan<T...>(c, *plan);
+    });
+}
+
+template <class F, class... T>
+concept HasForward = requires(const Call<F, Isa::baseline>& call) {
+    F::template forward<T...>(call);
+};
+template <class F, class... T>
+concept HasBackward = requires(const Call<F, Isa::baseline>& call) {
+    F::template backward<T...>(call);
+};
+
+using Run = decltype(catena_kernel::run);
+using Plan = decltype(catena_kernel::plan);
+
+template <class F, Isa isa, class First, class... T>
+constexpr Run run_of(int phase, Row<First, T...>) {
+    if (phase == CATENA_PHASE_FORWARD) {
+        if constexpr (Elementwise<F>) return &forward_elementwise<F, First, isa>;
+        else if constexpr (Update<F>) return &run_update<F, First, isa>;
+        else if constexpr (HasForward<F, First, T...>)
+            return &run_by_hand<F, isa, ForwardByHand<F, isa, First, T...>>;
+        else return nullptr;
+    }
+    if constexpr (ElementwiseGradient<F>) return &backward_elementwise<F, First, isa>;
+    else if constexpr (HasBackward<F, First, T...>)
+        return &run_by_hand<F, isa, BackwardByHand<F, isa, First, T...>>;
+    else return nullptr;
+}
+template <class F, class First, class... T>
+constexpr Plan plan_of(int phase, Row<First, T...>) {
+    if constexpr (ElementwiseGradient<F>) {
+        if (phase == CATENA_PHASE_BACKWARD && n_inputs<F> > 1) return &plan_backward<First>;
+    } else if constexpr (requires(const Call<F, Isa::baseline>& call, catena_plan& plan) {
+                             F::template plan<First, T...>(call, plan);
+                         }) {
+        return &plan_by_hand<F, First, T...>;
+    }
+    return nullptr;
+}
+
+template <class F, class R, Isa isa>
+constexpr catena_kernel kernel_of(int phase) {
+    constexpr Retained retained = FunctionTable<F>::retained();
+    catena_kernel kernel = {
+        .struct_size = sizeof(catena_kernel),
+        .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,
+        .phase = phase,
+        .priority = CATENA_PRIORITY_PORTABLE + static_cast<int>(isa),
+        .function = F::about.name,
+        .version_min = F::about.version,
+        .version_max = F::about.version,
+        .device = "cpu",
+        .isa = isa_name(isa),
+        .types = R::dtypes,
+        .n_types = 1,
+        .n_saved = 0,
+        .variant = nullptr,
+        .retain_x = retained.x,
+        .retain_y = retained.y,
+        .supports = nullptr,
+        .plan = plan_of<F>(phase, R()),
+        .run = run_of<F, isa>(phase, R()),
+    };
+    return kernel;
+}
+
+template <class F>
+struct TypesOf {
+    using type = Floating;
+};
+template <class F>
+    requires requires { typename F::types; }
+struct TypesOf<F> {
+    using type = typename F::types;
+};
+
+// A function compiles for fewer instruction sets by naming them: `using isas = IsaList<...>`.
+template <class F>
+struct IsasOf {
+    using type = Isas;
+};
+template <class F>
+    requires requires { typename F::isas; }
+struct IsasOf<F> {
+    using type = typename F::isas;
+};
+
+template <class F, class R, Isa... isa>
+constexpr auto kernels_of_row(IsaList<isa...>) {
+    constexpr bool forward = run_of<F, Isa::baseline>(CATENA_PHASE_FORWARD, R()) != nullptr;
+    constexpr bool backward = run_of<F, Isa::baseline>(CATENA_PHASE_BACKWARD, R()) != nullptr;
+    std::array<catena_kernel, sizeof...(isa) * (forward + backward)> kernels{};
+    std::size_t i = 0;
+    if constexpr (forward) ((kernels[i++] = kernel_of<F, R, isa>(CATENA_PHASE_FORWARD)), ...);
+    if constexpr (backward) ((kernels[i++] = kernel_of<F, R, isa>(CATENA_PHASE_BACKWARD)), ...);
+    return kernels;
+}
+template <class T, std::size_t... n>
+constexpr auto joined(const std::array<T, n>&... parts) {
+    std::array<T, (n + ... + 0)> all{};
+    std::size_t i = 0;
+    (std::ranges::for_each(parts, [&](const T& item) { all[i++] = item; }), ...);
+    return all;
+}
+template <class F, class... R>
+constexpr auto kernels_of(Rows<R...>) {
+    return joined<catena_kernel>(kernels_of_row<F, R>(typename IsasOf<F>::type())...);
+}
+
+template <class F>
+struct KernelTable {
+    static constexpr auto kernels = kernels_of<F>(typename TypesOf<F>::type());
+    static constexpr auto list = pointers(kernels);
+};
+
+}  // namespace detail
+
+#endif
+
+template <class... F>
+struct Plugin {
+#if defined(__CUDACC__)  // the plugin for the CPU brings the functions, this one kernels for them
+    static constexpr std::array<const catena_function*, 0> functions = {};
+    static constexpr auto kernels = detail::joined<const catena_kernel*>(cuda::kernel_list<F>...);
+    static constexpr const char* devices = "cuda";
+#else
+    static constexpr std::array functions = {&FunctionTable<F>::function...};
+    static constexpr auto kernels =
+        detail::joined<const catena_kernel*>(detail::KernelTable<F>::list...);
+    static constexpr const char* devices = "cpu";
+#endif
+    static constexpr catena_plugin table = {
+        .struct_size = sizeof(catena_plugin),
+        .n_functions = static_cast<std::uint32_t>(functions.size()),
+        .n_kernels = static_cast<std::uint32_t>(kernels.size()),
+        .n_backends = 0,
+        .n_extensions = 0,
+        .reserved = 0,
+        .functions = functions.data(),
+        .kernels = kernels.data(),
+        .backends = nullptr,
+        .extensions = nullptr,
+        .init = nullptr,
+        .deinit = nullptr,
+    };
+};
+
+template <std::size_t n>
+constexpr void copy_text(char (&to)[n], const char* from) {
+    for (std::size_t i = 0; i + 1 < n && from[i] != '\0'; ++i) to[i] = from[i];
+}
+constexpr catena_manifest manifest(const char* id, const char* version, const char* vendor,
+                                   const char* license, const char* devices) {
+    catena_manifest m = {};
+    for (std::size_t i = 0; i < sizeof m.magic; ++i) m.magic[i] = CATENA_MANIFEST_MAGIC[i];
+    m.struct_size = sizeof(catena_manifest);
+    m.abi_major = CATENA_ABI_MAJOR;
+    m.abi_minor_built = CATENA_ABI_MINOR;
+    m.abi_minor_needed = CATENA_TARGET_MINOR;
+    copy_text(m.id, id);
+    copy_text(m.version, version);
+    copy_text(m.vendor, vendor);
+    copy_text(m.license, license);
+    copy_text(m.devices, devices);
+    return m;
+}
+
+}  // namespace catena::plugin
+
+// Both come from catena_add_plugin().
+#if !defined(CATENA_PLUGIN_VENDOR)
+#define CATENA_PLUGIN_VENDOR ""
+#endif
+#if !defined(CATENA_PLUGIN_LICENSE)
+#define CATENA_PLUGIN_LICENSE ""
+#endif
+
+// CATENA_PLUGIN("org.example.id", "1.0.0", Function...): the two symbols that a plugin exports.
+// Once in a plugin, at file scope.
+#define CATENA_PLUGIN(id, version, ...) \
+    extern "C" { \
+    __attribute__((section(CATENA_MANIFEST_SECTION), used)) constexpr catena_manifest \
+        catena_manifest_v1 = ::catena::plugin::manifest( \
+            id, version, CATENA_PLUGIN_VENDOR, CATENA_PLUGIN_LICENSE, \
+            ::catena::plugin::Plugin<__VA_ARGS__>::devices); \
+    const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host, \
+                                                            catena_ctx*) { \
+        ::catena::plugin::the_host = host; \
+        return &::catena::plugin::Plugin<__VA_ARGS__>::table; \
+    } \
+    } \
+    static_assert(true)

@@ -1,0 +1,107 @@
+// World's services: what plugins reach through catena_host.
+#pragma once
+
+#include "catena/testing/world.hpp"
+
+namespace catena::testing {
+
+// A plain triple loop, summed in double.
+template <class T>
+void plain_gemm(const catena_gemm& g) {
+    const T* a = static_cast<const T*>(g.a);
+    const T* b = static_cast<const T*>(g.b);
+    T* c = static_cast<T*>(g.c);
+    for (std::int64_t i = 0; i < g.m; ++i)
+        for (std::int64_t j = 0; j < g.n; ++j) {
+            double sum = 0;
+            for (std::int64_t k = 0; k < g.k; ++k)
+                sum += static_cast<double>(g.transpose_a != 0 ? a[k * g.lda + i] : a[i * g.lda + k]) *
+                       static_cast<double>(g.transpose_b != 0 ? b[j * g.ldb + k] : b[k * g.ldb + j]);
+            T& out = c[i * g.ldc + j];
+            out = static_cast<T>(g.alpha * sum + (g.beta == 0 ? 0 : g.beta * static_cast<double>(out)));
+        }
+}
+
+inline const catena_blas plain_blas = {
+    .struct_size = sizeof(catena_blas),
+    .reserved = 0,
+    .name = "plain",
+    .supports = [](const catena_gemm*) -> std::int32_t { return 1; },
+    .gemm = [](catena_ctx*, const catena_gemm* g) -> catena_status {
+        g->dtype.bits == 32 ? plain_gemm<float>(*g) : plain_gemm<double>(*g);
+        return CATENA_OK;
+    },
+};
+
+inline catena_host World::make_host() {
+    catena_host h = {};
+    h.struct_size = sizeof h;
+    h.abi_major = CATENA_ABI_MAJOR;
+    h.abi_minor = CATENA_ABI_MINOR;
+    h.name = "catena::testing";
+    h.version = "0";
+    h.log = [](catena_ctx*, std::int32_t, const char*) {};
+    h.fail = [](catena_ctx* ctx, catena_status status, const char* text) {
+        if (ctx->error.empty()) ctx->error = text;
+        return status;
+    };
+    h.parallel_for = [](catena_ctx* ctx, std::int64_t n, std::int64_t grain, catena_range_fn fn,
+                        void* user) {
+        const std::int64_t pieces = (n + grain - 1) / grain;
+        const std::int64_t threads = std::min<std::int64_t>(of(ctx).threads, pieces);
+        if (threads <= 1) return fn(user, 0, n, 0);
+        std::vector<std::thread> team;
+        for (std::int64_t t = 0; t < threads; ++t)
+            team.emplace_back([=] {
+                const std::int64_t begin = pieces * t / threads * grain;
+                const std::int64_t end = std::min(pieces * (t + 1) / threads * grain, n);
+                fn(user, begin, end, static_cast<std::int32_t>(t));
+            });
+        for (std::thread& thread : team) thread.join();
+    };
+    h.slots = [](catena_ctx* ctx) -> std::int32_t { return of(ctx).threads; };
+    h.philox = [](catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed, std::uint64_t* offset) {
+        *seed = of(ctx).seed;
+        *offset = of(ctx).drawn;
+        of(ctx).drawn += n;
+        return catena_status{CATENA_OK};
+    };
+    h.config = [](catena_ctx*, const char*, std::int64_t otherwise) { return otherwise; };
+    h.extensions = [](catena_ctx*, const char* id) -> const void* const* {
+        static const void* const blas[] = {&plain_blas, nullptr};
+        return std::string(id) == CATENA_BLAS_1 ? blas : blas + 1;
+    };
+    h.find = [](catena_ctx* ctx, const char* name, const catena_callable** out) -> catena_status {
+        try {
+            *out = &of(ctx).callables_.try_emplace(name, catena_callable{&of(ctx).function(name)})
+                        .first->second;
+            return CATENA_OK;
+        } catch (const Failure& e) {
+            return of(ctx).host_.fail(ctx, e.status(), e.what());
+        }
+    };
+    h.call = [](catena_ctx* ctx, const catena_callable* callable, const catena_named_value* attrs,
+                std::uint32_t n_attrs, catena_var* const* x, std::uint32_t n_x, catena_var** y,
+                std::uint32_t n_y) -> catena_status {
+        try {
+            std::vector<Array> inputs;
+            for (std::uint32_t i = 0; i < n_x; ++i)
+                inputs.push_back(x[i] == nullptr ? Array() : x[i]->array);
+            std::vector<Array> outputs = of(ctx).forward(callable->function->name, inputs,
+                                                         Attrs(attrs, attrs + n_attrs));
+            for (std::uint32_t i = 0; i < n_y; ++i)
+                y[i] = ctx->vars.emplace_back(new catena_var{std::move(outputs[i])}).get();
+            return CATENA_OK;
+        } catch (const Failure& e) {
+            return of(ctx).host_.fail(ctx, e.status(), e.what());
+        }
+    };
+    h.meta = [](catena_ctx*, const catena_var* var, catena_meta* out) -> catena_status {
+        *out = var->array.meta();
+        return CATENA_OK;
+    };
+    h.get_extension = [](const catena_host*, const char*) -> const void* { return nullptr; };
+    return h;
+}
+
+}  // namespace catena::testing

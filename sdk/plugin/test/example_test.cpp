@@ -1,0 +1,41 @@
+// The example plugins: the same function from C++ and from C.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+using namespace catena::testing;
+
+TEST_CASE("mul_add in C++: forward, backward, broadcasting, every instruction set") {
+    World world({MUL_ADD});
+    const Array x = Array::random<double>({3, 4}, 1);
+    CHECK(world.isas("org.example.mul_add").size() >= 1);
+    for (const Dims& shape : {Dims{3, 4}, Dims{4}, Dims{3, 1}, Dims{}}) {
+        const std::vector<Array> inputs = {x, Array::random<double>(shape, 2),
+                                           Array::random<double>({3, 4}, 3)};
+        const Array w = world.forward("org.example.mul_add", inputs)[0];
+        for (std::int64_t i = 0; i < 12; ++i) {
+            const std::int64_t k = shape == Dims{4} ? i % 4 : shape == Dims{3, 1} ? i / 4
+                                   : shape.empty() ? 0 : i;
+            CHECK(w.at(i) == doctest::Approx(inputs[0].at(i) * inputs[1].at(k) + inputs[2].at(i)));
+        }
+    }
+    // Its gradient is composed of functions that this world does not have.
+    CHECK_THROWS_WITH(world.gradient("org.example.mul_add", {x, x, x}, {x}, {x}),
+                      "no function catena.mul");
+}
+
+TEST_CASE("mul_add in C") {
+    World world({MUL_ADD, MUL_ADD_C});
+    const std::vector<Array> inputs = {Array::random<float>({5, 3}, 1),
+                                       Array::random<float>({5, 3}, 2),
+                                       Array::random<float>({5, 3}, 3)};
+    const auto w = world.forward("org.example.c.mul_add", inputs);
+    CHECK(compare(w[0], world.forward("org.example.mul_add", inputs)[0], {1e-6, 1e-6}) == "");
+    const Array gw = Array::random<float>({5, 3}, 4);
+    const auto gx = world.backward("org.example.c.mul_add", inputs, w, {gw});
+    const auto expected = world.backward("org.example.mul_add", inputs, w, {gw});
+    for (std::size_t i = 0; i < 3; ++i) CHECK(compare(gx[i], expected[i], {1e-6, 1e-6}) == "");
+    CHECK_THROWS_WITH(
+        world.forward("org.example.c.mul_add", {inputs[0], inputs[1], Array::random<float>({3}, 1)}),
+        "[org.example.c.mul_add] x, y, z: expected equal shapes, got different ones");
+}

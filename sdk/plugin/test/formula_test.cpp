@@ -1,0 +1,130 @@
+// Formulas: how accurate the elementary functions are, and what the SDK learns from a gradient.
+#include <doctest/doctest.h>
+
+#include <catena/plugin.hpp>
+
+#include <cmath>
+#include <limits>
+
+using namespace catena::plugin;
+
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+// Largest relative error of f against reference, in units of the format's epsilon.
+template <class T, class F, class R>
+double worst(const F& f, const R& reference, long double low, long double high) {
+    double result = 0;
+    constexpr int steps = 200000;
+    for (int i = 0; i <= steps; ++i) {
+        const T x = static_cast<T>(low + (high - low) * i / steps);
+        const long double exact = reference(static_cast<long double>(x));
+        const long double error = std::fabs((static_cast<long double>(f(x)) - exact) / exact);
+        if (exact != 0) result = std::fmax(result, static_cast<double>(error));
+    }
+    return result / static_cast<double>(std::numeric_limits<T>::epsilon());
+}
+
+template <class T>
+void check_accuracy() {
+    const auto exp = [](T x) { return math::exp(x); };
+    const auto log = [](T x) { return math::log(x); };
+    const auto tanh = [](T x) { return math::tanh(x); };
+    const auto sigmoid = [](T x) { return math::sigmoid(x); };
+    const auto exact_exp = [](long double x) { return std::exp(x); };
+    const auto exact_log = [](long double x) { return std::log(x); };
+    const auto exact_tanh = [](long double x) { return std::tanh(x); };
+    const auto exact_sigmoid = [](long double x) { return 1 / (1 + std::exp(-x)); };
+    const long double reach = sizeof(T) == 4 ? 87 : 708;
+    CHECK(worst<T>(exp, exact_exp, -reach, reach) < 2);
+    CHECK(worst<T>(exp, exact_exp, -1, 1) < 2);
+    CHECK(worst<T>(log, exact_log, 1e-30L, 1e-3L) < 2);
+    CHECK(worst<T>(log, exact_log, 0.3L, 3) < 2);
+    CHECK(worst<T>(log, exact_log, 3, 1e30L) < 2);
+    CHECK(worst<T>(tanh, exact_tanh, -12, 12) < 4);
+    CHECK(worst<T>(tanh, exact_tanh, -1e-3L, 1e-3L) < 4);
+    CHECK(worst<T>(sigmoid, exact_sigmoid, -80, 80) < 3);
+}
+
+template <class T>
+void check_ends() {
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+    const T tiny = std::numeric_limits<T>::denorm_min();
+    CHECK(math::exp(infinity) == infinity);
+    CHECK(math::exp(-infinity) == T(0));
+    CHECK(math::exp(T(1e4)) == infinity);
+    CHECK(math::exp(T(-1e4)) == T(0));
+    CHECK(std::isnan(math::exp(nan)));
+    const T low = sizeof(T) == 4 ? T(-100) : T(-740);  // the result is subnormal
+    CHECK(math::exp(low) == doctest::Approx(std::exp(low)).epsilon(0.1));
+    CHECK(math::exp(T(0)) == T(1));
+    CHECK(math::log(T(0)) == -infinity);
+    CHECK(math::log(infinity) == infinity);
+    CHECK(std::isnan(math::log(T(-1))));
+    CHECK(std::isnan(math::log(nan)));
+    CHECK(math::log(tiny) == doctest::Approx(std::log(tiny)));
+    CHECK(math::log(T(1)) == T(0));
+    CHECK(math::tanh(infinity) == T(1));
+    CHECK(math::tanh(-infinity) == T(-1));
+    CHECK(std::isnan(math::tanh(nan)));
+    CHECK(std::signbit(math::tanh(T(-0.0))));
+    CHECK(math::sigmoid(infinity) == T(1));
+    CHECK(math::sigmoid(-infinity) == T(0));
+    CHECK(std::isnan(math::sigmoid(nan)));
+    CHECK(std::isnan(math::max(nan, T(1))));
+    CHECK(std::isnan(math::max(T(1), nan)));
+    CHECK(std::isnan(math::min(nan, T(1))));
+    CHECK(std::isnan(math::min(T(1), nan)));
+    CHECK(math::max(T(1), T(2)) == T(2));
+    CHECK(math::min(T(1), T(2)) == T(1));
+    CHECK(!std::signbit(math::abs(T(-0.0))));
+}
+
+struct Product {
+    static constexpr auto about = describe("test.product", "", in("a", "b", "c"), out("y"));
+    template <class T>
+    CATENA_FN static T forward(T a, T b, T c) { return a * b + c; }
+    template <class T>
+    CATENA_FN static Grads<T, 3> backward(T gy, T a, T b, T) { return {gy * b, gy * a, gy}; }
+};
+struct Tanh {
+    static constexpr auto about =
+        describe("test.tanh", "", in("x"), out("y"), attr("scale", 2.0, ""));
+    template <class T>
+    CATENA_FN static T forward(T x, T scale) { return math::tanh(scale * x); }
+    template <class T>
+    CATENA_FN static T backward(T gy, T, T y, T scale) { return gy * scale * (1 - y * y); }
+};
+
+}  // namespace
+
+TEST_CASE("accuracy in float") { check_accuracy<float>(); }
+TEST_CASE("accuracy in double") { check_accuracy<double>(); }
+TEST_CASE("ends of the range in float") { check_ends<float>(); }
+TEST_CASE("ends of the range in double") {
+    check_ends<double>();
+    CHECK(math::pow(2.0, inf) == inf);
+}
+
+TEST_CASE("what backward keeps alive follows from its formula") {
+    static_assert(retained_by_formula<Product>().x == 3);
+    static_assert(retained_by_formula<Product>().y == 0);
+    static_assert(retained_by_formula<Tanh>().x == 0);
+    static_assert(retained_by_formula<Tanh>().y == 1);
+    CHECK(FunctionTable<Product>::function.retain_x == 3);
+    CHECK((FunctionTable<Tanh>::function.flags & CATENA_FUNCTION_ELEMENTWISE) != 0);
+}
+
+TEST_CASE("descriptions become tables") {
+    const catena_function& f = FunctionTable<Tanh>::function;
+    CHECK(f.n_inputs == 1);
+    CHECK(std::string_view(f.inputs[0]->name) == "x");
+    CHECK(std::string_view(f.inputs[0]->type_var) == "T");
+    CHECK(f.n_attrs == 1);
+    CHECK(f.attrs[0]->kind == CATENA_ATTR_FLOAT);
+    CHECK(f.attrs[0]->def.v.f == 2.0);
+    const catena_value value = value_of(3.5);
+    CHECK(attribute<Tanh, "scale">(&value) == 3.5);
+}

@@ -1,6 +1,7 @@
 // Functions: found by name, given attributes, called on variables or arrays.
 #pragma once
 
+#include <catena/abi/function.h>
 #include <catena/core/variable.hpp>
 
 #include <initializer_list>

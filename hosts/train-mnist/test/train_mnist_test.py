@@ -1,0 +1,200 @@
+"""Tests of catena-train-mnist from outside: usage: train_mnist_test.py PROGRAM [unittest options]"""
+import gzip
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import zipfile
+
+PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+DIGITS = PROGRAM.parent.parent / "share/catena/digits"
+
+
+def number(snapshot, name):
+    """A saved whole number."""
+    with zipfile.ZipFile(snapshot) as archive:
+        return struct.unpack("<q", archive.read(name + ".npy")[-8:])[0]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.env = {k: v for k, v in os.environ.items()
+                    if k not in ("CATENA_DATA", "CATENA_PLUGIN_PATH", "CATENA_PLUGINS")}
+        self.env.update(HOME=str(self.folder), XDG_CACHE_HOME=str(self.folder / "cache"))
+
+    def start(self, *options):
+        return subprocess.Popen([PROGRAM, *map(str, options)], env=self.env, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def run_program(self, *options, code=0):
+        process = self.start(*options)
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, code, out + err)
+        return out if code == 0 else out + err
+
+    def accuracy(self, out):
+        match = re.search(r"^test accuracy: (0\.\d{4}|1\.0000)\Z", out.rstrip("\n"), re.M)
+        self.assertTrue(match, out)
+        return float(match.group(1))
+
+
+class Training(Case):
+    def test_learns_the_digits_that_are_shipped(self):
+        out = self.run_program("--epochs", 3, "--optimizer", "adam")
+        self.assertIn(f"data: {DIGITS.resolve()} (10000 images to train, 2000 to test)", out)
+        self.assertEqual(len(re.findall(r"^epoch +\d+ ", out, re.M)), 3)
+        self.assertGreater(self.accuracy(out), 0.93)
+        self.assertGreater(self.accuracy(self.run_program("--epochs", 5, "--lr", 0.1)), 0.92)
+
+    def test_same_seed_same_bits(self):
+        def snapshot(name, *options):
+            file = self.folder / name
+            self.run_program("--epochs", 1, "--dropout", 0.5, "--save", file, *options)
+            return file.read_bytes()
+        first = snapshot("a", "--seed", 3)
+        self.assertEqual(snapshot("b", "--seed", 3), first)
+        self.assertNotEqual(snapshot("c", "--seed", 4), first)
+        self.assertEqual(snapshot("d", "--deterministic", "--threads", 1),
+                         snapshot("e", "--deterministic", "--threads", 3))
+
+    def test_data_are_looked_for_in_order(self):
+        places = [self.folder / "cache/catena/mnist", self.folder / "data/mnist",
+                  self.folder / "named"]
+        for i, place in enumerate(places):
+            shutil.copytree(DIGITS, place)
+            if i == 1:
+                self.env["CATENA_DATA"] = str(self.folder / "data")
+            options = ["--data", place] if i == 2 else []
+            self.assertIn(f"data: {place} ", self.run_program("--epochs", 0, *options))
+
+
+class Snapshots(Case):
+    OPTIONS = ("--optimizer", "adam", "--dropout", "0.3", "--seed", "5", "--batch", "64")
+
+    def interrupted(self, how):
+        """A snapshot of a run that a signal ended while an epoch was under way."""
+        file = self.folder / "interrupted.npz"
+        process = self.start(*self.OPTIONS, "--epochs", 100000, "--save", file)
+        deadline = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.05)
+        process.send_signal(how)
+        out, err = process.communicate(timeout=60)
+        return file, process.returncode, out + err
+
+    def check_resumes(self, file):
+        epochs = number(file, "batches/epoch") + 1
+        self.run_program(*self.OPTIONS, "--epochs", epochs, "--resume", file,
+                         "--save", self.folder / "resumed")
+        self.run_program(*self.OPTIONS, "--epochs", epochs, "--save", self.folder / "whole")
+        self.assertEqual((self.folder / "resumed").read_bytes(),
+                         (self.folder / "whole").read_bytes())
+
+    def test_ctrl_c_saves_and_goes_on_bit_for_bit(self):
+        for _ in range(5):  # until it hits the middle of an epoch
+            file, code, out = self.interrupted(signal.SIGINT)
+            self.assertEqual(code, 130, out)
+            if number(file, "batches/position") > 0:
+                break
+            file.unlink()
+        self.assertGreater(number(file, "batches/position"), 0)
+        self.assertIn(f"saved {file}", out)
+        self.check_resumes(file)
+
+    def test_terminate_ends_as_cleanly(self):
+        self.assertEqual(self.interrupted(signal.SIGTERM)[1], 143)
+
+    def test_a_kill_leaves_a_whole_snapshot(self):
+        file, code, _ = self.interrupted(signal.SIGKILL)
+        self.assertEqual(code, -signal.SIGKILL)
+        self.check_resumes(file)
+
+    def test_without_save_nothing_is_written(self):
+        process = self.start("--epochs", 100000)
+        process.stdout.readline()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130)
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_a_snapshot_of_another_net_is_refused(self):
+        file = self.folder / "a.npz"
+        self.run_program("--epochs", 0, "--save", file)
+        self.assertFalse(file.exists())
+        self.run_program("--epochs", 1, "--save", file)
+        text = self.run_program("--units", 50, "--resume", file, code=1)
+        self.assertIn("model/l1/W: expected <f4 (50, 784), got <f4 (100, 784)", text)
+        text = self.run_program("--optimizer", "adam", "--resume", file, code=1)
+        self.assertIn("optimizer/l1/W/m: missing", text)
+        self.assertIn("No such file", self.run_program("--resume", "nowhere", code=1))
+        out = self.run_program("--epochs", 1, "--resume", file)
+        self.assertNotIn("epoch ", out)
+        self.accuracy(out)
+
+
+class Mistakes(Case):
+    def test_help(self):
+        out = self.run_program("--help")
+        for option in ("data epochs batch units optimizer lr dropout seed device threads plugins "
+                       "save resume deterministic help").split():
+            self.assertIn("--" + option, out)
+
+    def test_bad_options_exit_with_2(self):
+        for options in (["--nonsense"], ["word"], ["--epochs", "x"], ["--epochs", "-1"],
+                        ["--batch", "0"], ["--units", "0"], ["--optimizer", "best"], ["--lr", "0"],
+                        ["--dropout", "1"], ["--threads", "0"], ["--data"], ["--epoch", "3"],
+                        ["--seed", "1", "--seed", "2"]):
+            with self.subTest(options=options):
+                self.assertIn("--help", self.run_program(*options, code=2))
+
+    def test_bad_data_exit_with_1(self):
+        data = self.folder / "data"
+        shutil.copytree(DIGITS, data)
+        labels = data / "train-labels-idx1-ubyte.gz"
+        whole = gzip.decompress(labels.read_bytes())
+        cases = {
+            "cut off": gzip.compress(whole)[:-20],
+            "expected gzip data": whole,
+            "expected magic number 0x00000801": gzip.compress(b"\0\0\x08\x03" + whole[4:]),
+            "more bytes": gzip.compress(whole + b"\0"),
+            "expected 10000 labels": gzip.compress(whole[:4] + struct.pack(">i", 9999) + whole[8:-1]),
+            "labels 0 to 9, got 77": gzip.compress(whole[:-1] + b"\x4d"),
+        }
+        for text, content in cases.items():
+            with self.subTest(text=text):
+                labels.write_bytes(content)
+                out = self.run_program("--data", data, code=1)
+                self.assertIn(str(labels), out)
+                self.assertIn(text, out)
+        self.assertIn("expected a file", self.run_program("--data", self.folder / "none", code=1))
+
+    def test_unknown_device(self):
+        self.assertIn("nothing:7", self.run_program("--device", "nothing:7", code=1))
+
+    def test_missing_plugins_are_named(self):
+        plugins = self.folder / "plugins"
+        plugins.mkdir()
+        self.assertIn(str(plugins), self.run_program("--plugins", plugins, code=1))
+        source = PROGRAM.parent.parent / "lib/catena/plugins"
+        for file in source.glob("*.catena"):
+            if not file.name.startswith(("connection", "activation")):
+                shutil.copy(file, plugins)
+        (plugins / "text.catena").write_text("not a library")
+        out = self.run_program("--plugins", plugins, code=1)
+        for text in ("catena.linear", str(plugins), "text.catena"):
+            self.assertIn(text, out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -2,8 +2,8 @@
 #include "options.hpp"
 #include "training.hpp"
 
-#include <boost/program_options/errors.hpp>
 #include <fmt/format.h>
+#include <boost/program_options/errors.hpp>
 
 #include <cstdio>
 #include <iostream>
@@ -60,16 +60,16 @@ int run(const Options& options) {
                       make_optimizer(options),
                       Minibatches(mnist.train, options.batch, options.seed), device);
     if (!options.resume.empty()) load_npz(options.resume, training);
-    print(fmt::format("net: {}-{}-{}-10, {} parameters, {}, on {}", images.shape()[1], options.units,
-                      options.units, training.model.count_parameters(), options.optimizer,
-                      device.name()));
+    print(fmt::format("net: {}-{}-{}-10, {} parameters, {}, on {}", images.shape()[1],
+                      options.units, options.units, training.model.count_parameters(),
+                      options.optimizer, device.name()));
 
     const Interrupt interrupt;
     Minibatches& batches = training.batches;
     while (batches.epoch() < options.epochs) {
         const std::int64_t epoch = batches.epoch() + 1;
-        Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), batches.size(), "images",
-                          stderr);
+        Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), batches.size(),
+                          "images", stderr);
         progress.update(batches.position(), 0);
         while (batches.epoch() < epoch) {
             training.step();
@@ -86,10 +86,11 @@ int run(const Options& options) {
         const double rate = progress.rate();
         progress.clear();
         const Score test = evaluate(training.model, mnist.test, 1000, device);
-        print(fmt::format("epoch {:3}  train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  "
-                          "accuracy {:.4f}  {:.0f} images/s",
-                          epoch, training.score.loss(), training.score.accuracy(), test.loss(),
-                          test.accuracy(), rate));
+        print(
+            fmt::format("epoch {:3}  train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  "
+                        "accuracy {:.4f}  {:.0f} images/s",
+                        epoch, training.score.loss(), training.score.accuracy(), test.loss(),
+                        test.accuracy(), rate));
         training.score = {};
         if (!options.save.empty()) save_npz(options.save, training);
         if (interrupt.requested()) return interrupt.exit_code();

@@ -1,8 +1,8 @@
 // Options of catena-train-mnist: their texts, and what is allowed.
 #include "options.hpp"
 
-#include <boost/program_options.hpp>
 #include <fmt/format.h>
+#include <boost/program_options.hpp>
 
 #include <iostream>
 
@@ -11,7 +11,8 @@ namespace po = boost::program_options;
 namespace {
 
 void require(bool condition, const char* option, const char* expected, auto got) {
-    if (!condition) throw po::error(fmt::format("--{}: expected {}, got {}", option, expected, got));
+    if (!condition)
+        throw po::error(fmt::format("--{}: expected {}, got {}", option, expected, got));
 }
 
 }  // namespace
@@ -24,7 +25,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
     double lr = 0;
     po::options_description description(
         "usage: catena-train-mnist [OPTION...]\n\n"
-        "Trains 784-UNITS-UNITS-10 (ReLU, softmax cross entropy) on handwritten digits.\n\noptions");
+        "Trains 784-UNITS-UNITS-10 (ReLU, softmax cross entropy) on handwritten "
+        "digits.\n\noptions");
     // clang-format off
     description.add_options()
         ("help,h", "this text")
@@ -50,12 +52,13 @@ std::optional<Options> parse_options(int argc, char** argv) {
          "the same result for any number of threads");
     // clang-format on
     po::variables_map values;
-    po::store(po::command_line_parser(argc, argv)
-                  .options(description)
-                  .positional({})
-                  .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
-                  .run(),
-              values);
+    po::store(
+        po::command_line_parser(argc, argv)
+            .options(description)
+            .positional({})
+            .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
+            .run(),
+        values);
     po::notify(values);
     if (values.count("help")) {
         std::cout << description;

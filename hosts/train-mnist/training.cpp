@@ -32,7 +32,8 @@ void Training::step() {
 }
 
 void Training::visit(Visitor& v) {
-    v("model", model)("optimizer", *optimizer)("batches", batches)("random", random)("score", score);
+    v("model", model)("optimizer", *optimizer)("batches", batches);
+    v("random", random)("score", score);
 }
 
 Score evaluate(Mlp& model, const Dataset& data, std::int64_t batch_size, Device device) {

@@ -19,14 +19,15 @@ namespace {
 // Names that C++ keeps for itself get an underscore.
 std::string identifier(std::string_view name) {
     static const std::set<std::string_view> keywords{
-        "and",      "asm",     "auto",     "bool",    "break",   "case",      "catch",    "char",
-        "class",    "concept", "const",    "continue", "default", "delete",    "do",       "double",
-        "else",     "enum",    "explicit", "export",  "extern",  "false",     "float",    "for",
-        "friend",   "goto",    "if",       "inline",  "int",     "long",      "mutable",  "namespace",
-        "new",      "not",     "operator", "or",      "private", "protected", "public",   "register",
-        "requires", "return",  "short",    "signed",  "sizeof",  "static",    "struct",   "switch",
-        "template", "this",    "throw",    "true",    "try",     "typedef",   "typename", "union",
-        "unsigned", "using",   "virtual",  "void",    "volatile", "while",    "xor"};
+        "and",      "asm",     "auto",      "bool",      "break",    "case",     "catch",
+        "char",     "class",   "concept",   "const",     "continue", "default",  "delete",
+        "do",       "double",  "else",      "enum",      "explicit", "export",   "extern",
+        "false",    "float",   "for",       "friend",    "goto",     "if",       "inline",
+        "int",      "long",    "mutable",   "namespace", "new",      "not",      "operator",
+        "or",       "private", "protected", "public",    "register", "requires", "return",
+        "short",    "signed",  "sizeof",    "static",    "struct",   "switch",   "template",
+        "this",     "throw",   "true",      "try",       "typedef",  "typename", "union",
+        "unsigned", "using",   "virtual",   "void",      "volatile", "while",    "xor"};
     std::string result;
     for (const char c : name) {
         result += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -87,8 +88,10 @@ Type type_of(const catena_attr_spec& attribute) {
             return {"Dtype", unless_required([&] { return "Dtype::" + name(def.v.dtype); })};
         default: break;
     }
-    throw UnsupportedError(fmt::format("[header] attribute {}: expected a kind and default that C++ "
-                                       "can write, got kind {}", attribute.name, attribute.kind));
+    throw UnsupportedError(
+        fmt::format("[header] attribute {}: expected a kind and default that C++ "
+                    "can write, got kind {}",
+                    attribute.name, attribute.kind));
 }
 
 // "name(text)" for each line of Markdown, as a comment.
@@ -130,12 +133,15 @@ public:
 
     std::string text() const {
         return docs() + result_struct() +
-               fmt::format("inline {} {}({}) {{\n{}}}\n\n", result_type(), name_, parameters(), body());
+               fmt::format("inline {} {}({}) {{\n{}}}\n\n", result_type(), name_, parameters(),
+                           body());
     }
 
 private:
     bool one_result() const { return visible_.size() == 1; }
-    std::string result_type() const { return one_result() ? "Variable" : pascal_case(name_) + "Result"; }
+    std::string result_type() const {
+        return one_result() ? "Variable" : pascal_case(name_) + "Result";
+    }
 
     std::string result_struct() const {
         if (one_result()) return {};
@@ -239,7 +245,8 @@ std::string write_header(const HeaderOptions& options) {
         if (f.grad_function) gradients.insert(f.grad_function);
     }
     std::string text = fmt::format(
-        "// Functions of the loaded plugins as C++ functions. Written by catena-inspect; do not edit.\n"
+        "// Functions of the loaded plugins as C++ functions. Written by catena-inspect; do not "
+        "edit.\n"
         "// Outputs are new variables; errors are those of catena::Function.\n"
         "#pragma once\n\n"
         "#include <catena/bound_function.hpp>\n\n"

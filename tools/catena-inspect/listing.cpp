@@ -27,7 +27,7 @@ std::string text_of(const catena_value& value) {
 }
 
 std::string_view kind_of(std::int32_t kind) {
-    constexpr std::string_view names[] = {"?",    "int",  "float",  "bool",
+    constexpr std::string_view names[] = {"?",      "int",  "float",  "bool",
                                           "string", "ints", "floats", "dtype"};
     return kind >= 1 && kind <= 7 ? names[kind] : names[0];
 }
@@ -97,23 +97,26 @@ std::string show_function(const std::string& function) {
             text += fmt::format(", {} to {}", text_of(attribute->lo), text_of(attribute->hi));
         }
         for (auto choice = attribute->choices; choice && *choice; ++choice) {
-            text += fmt::format("{}'{}'", choice == attribute->choices ? ", one of " : ", ", *choice);
+            text +=
+                fmt::format("{}'{}'", choice == attribute->choices ? ", one of " : ", ", *choice);
         }
         text += ")" + colon(attribute->doc) + '\n';
     }
-    text += fmt::format("gradient\n    {}\nkernels\n",
-                        has(f.flags, CATENA_FUNCTION_NOT_DIFFERENTIABLE) ? "none: not differentiable"
-                        : f.gradient ? "a composition of functions: any order"
-                        : f.grad_function ? std::string("the function ") + f.grad_function
-                                          : "by kernels: first order");
+    text +=
+        fmt::format("gradient\n    {}\nkernels\n",
+                    has(f.flags, CATENA_FUNCTION_NOT_DIFFERENTIABLE) ? "none: not differentiable"
+                    : f.gradient      ? "a composition of functions: any order"
+                    : f.grad_function ? std::string("the function ") + f.grad_function
+                                      : "by kernels: first order");
     for (const auto& kernel : kernels_of(function)) {
         std::string rows;
         for (const auto& row : kernel.dtypes) rows += fmt::format(" ({})", fmt::join(row, ", "));
-        text += fmt::format("    {} {}{}{}{} priority {} from {}:{}\n",
-                            kernel.phase == CATENA_PHASE_FORWARD ? "forward" : "backward",
-                            kernel.device, kernel.isa.empty() ? "" : " ", kernel.isa,
-                            kernel.variant.empty() ? "" : fmt::format(" variant {}", kernel.variant),
-                            kernel.priority, kernel.plugin, rows);
+        text +=
+            fmt::format("    {} {}{}{}{} priority {} from {}:{}\n",
+                        kernel.phase == CATENA_PHASE_FORWARD ? "forward" : "backward",
+                        kernel.device, kernel.isa.empty() ? "" : " ", kernel.isa,
+                        kernel.variant.empty() ? "" : fmt::format(" variant {}", kernel.variant),
+                        kernel.priority, kernel.plugin, rows);
     }
     return text;
 }

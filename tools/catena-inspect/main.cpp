@@ -4,8 +4,8 @@
 #include <catena/core/error.hpp>
 #include <catena/core/plugins.hpp>
 
-#include <boost/program_options.hpp>
 #include <fmt/format.h>
+#include <boost/program_options.hpp>
 
 #include <cstdio>
 #include <filesystem>
@@ -78,23 +78,23 @@ int run(const po::variables_map& options) {
 int main(int argc, char** argv) {
     const catena::inspect::HeaderOptions header;
     po::options_description visible("options");
-    visible.add_options()
-        ("help,h", "this text")
-        ("plugins", po::value<std::vector<std::string>>()->value_name("DIR"),
-         "look in DIR alone; may be given several times")
-        ("output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
-         "header: where to write it")
-        ("prefix", po::value<std::string>()->default_value(header.prefix),
-         "header: functions whose names start so")
-        ("namespace", po::value<std::string>()->default_value(header.space),
-         "header: where they go");
+    visible.add_options()("help,h", "this text")(
+        "plugins", po::value<std::vector<std::string>>()->value_name("DIR"),
+        "look in DIR alone; may be given several times")(
+        "output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
+        "header: where to write it")("prefix",
+                                     po::value<std::string>()->default_value(header.prefix),
+                                     "header: functions whose names start so")(
+        "namespace", po::value<std::string>()->default_value(header.space),
+        "header: where they go");
     po::options_description all;
     all.add(visible).add_options()("command", po::value<std::vector<std::string>>());
     po::positional_options_description positional;
     positional.add("command", -1);
     try {
         po::variables_map options;
-        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(), options);
+        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(),
+                  options);
         po::notify(options);
         if (options.count("help")) {
             std::cout << usage << visible;

@@ -40,8 +40,9 @@ std::vector<Array> data_of(std::span<const Variable> variables) {
 // Checks y_grads against outputs and puts 1 where one is empty.
 std::vector<Array> complete(std::span<const Variable> ys, std::span<const Array> y_grads) {
     if (ys.size() != y_grads.size()) {
-        throw ShapeError(fmt::format("[check_backward] y_grads: expected {}, one for each output, got {}",
-                                     ys.size(), y_grads.size()));
+        throw ShapeError(
+            fmt::format("[check_backward] y_grads: expected {}, one for each output, got {}",
+                        ys.size(), y_grads.size()));
     }
     std::vector<Array> result(y_grads.begin(), y_grads.end());
     for (std::size_t j = 0; j < ys.size(); ++j) {
@@ -57,7 +58,8 @@ std::vector<Array> complete(std::span<const Variable> ys, std::span<const Array>
 }
 
 // Backward from all outputs at once, as if from their sum weighted by gys.
-void backward_from(std::span<const Variable> ys, std::span<const Variable> gys, bool differentiable) {
+void backward_from(std::span<const Variable> ys, std::span<const Variable> gys,
+                   bool differentiable) {
     for (std::size_t j = 0; j < ys.size(); ++j) {
         if (!ys[j].creator()) {  // an input, handed through
             if (!ys[j].requires_grad()) continue;
@@ -138,21 +140,22 @@ void assert_allclose(const Array& actual, const Array& expected, double atol, do
     }
     if (wrong == 0) return;
     throw CheckError(fmt::format(
-        "[assert_allclose] {} of {} elements differ; the worst, {} in row-major order: expected {}, "
-        "got {}: error {:.3g}, relative {:.3g}, allowed atol {:g} + rtol {:g}",
-        wrong, x.size(), worst, y[worst], x[worst], worst_error, worst_error / std::abs(y[worst]), atol,
-        rtol));
+        "[assert_allclose] {} of {} elements differ; the worst, {} in row-major order: "
+        "expected {}, got {}: error {:.3g}, relative {:.3g}, allowed atol {:g} + rtol {:g}",
+        wrong, x.size(), worst, y[worst], x[worst], worst_error, worst_error / std::abs(y[worst]),
+        atol, rtol));
 }
 
 std::vector<Array> numerical_grad(const std::function<std::vector<Array>()>& f,
                                   std::span<const Array> inputs,
                                   std::span<const Array> grad_outputs, double eps) {
-    if (!(eps > 0)) throw InvalidError(fmt::format("[numerical_grad] eps: expected > 0, got {}", eps));
+    if (!(eps > 0))
+        throw InvalidError(fmt::format("[numerical_grad] eps: expected > 0, got {}", eps));
     std::vector<Array> result;
     for (const Array& input : inputs) {
         if (!is_floating(input.dtype())) {
-            throw DtypeError(fmt::format("[numerical_grad] inputs: expected floating dtypes, got {}",
-                                         name(input.dtype())));
+            throw DtypeError(fmt::format(
+                "[numerical_grad] inputs: expected floating dtypes, got {}", name(input.dtype())));
         }
         const Array before = input.copy();
         Values values = input.to_vector<double>();
@@ -164,8 +167,9 @@ std::vector<Array> numerical_grad(const std::function<std::vector<Array>()>& f,
                 input.copy_from(to_array(values, input));
                 const auto ys = f();
                 if (ys.size() != grad_outputs.size()) {
-                    throw ShapeError(fmt::format("[numerical_grad] grad_outputs: expected {}, got {}",
-                                                 ys.size(), grad_outputs.size()));
+                    throw ShapeError(
+                        fmt::format("[numerical_grad] grad_outputs: expected {}, got {}", ys.size(),
+                                    grad_outputs.size()));
                 }
                 return weighted(ys, grad_outputs);
             };
@@ -182,7 +186,8 @@ std::vector<Array> numerical_grad(const std::function<std::vector<Array>()>& f,
 void check_backward(const VariableFunction& function, std::span<const Array> inputs,
                     std::span<const Array> y_grads, const Options& options) {
     const auto convert = [&](const Array& array) {
-        return array && options.dtype && is_floating(array.dtype()) ? array.astype(*options.dtype) : array;
+        return array && options.dtype && is_floating(array.dtype()) ? array.astype(*options.dtype)
+                                                                    : array;
     };
     std::vector<Variable> xs;
     std::vector<Variable> moved;
@@ -207,7 +212,8 @@ void check_backward(const VariableFunction& function, std::span<const Array> inp
 
     for (std::size_t i = 0; i < xs.size(); ++i) {
         if (skipped(options, i, inputs[i]) && xs[i].grad() && i < options.no_grads.size()) {
-            throw CheckError(fmt::format("[check_backward] inputs[{}]: expected no gradient, got one", i));
+            throw CheckError(
+                fmt::format("[check_backward] inputs[{}]: expected no gradient, got one", i));
         }
     }
     const Directions directions = make_directions(moved, options.seed);
@@ -232,8 +238,9 @@ void check_backward(const VariableFunction& function, std::span<const Array> inp
     const double error = std::abs(computed - numerical);
     if (error <= options.atol + options.rtol * std::abs(numerical)) return;
     throw CheckError(fmt::format(
-        "[check_backward] derivative along a random direction: expected {} (numerical), got {}: error "
-        "{:.3g}, allowed atol {:g} + rtol {:g}\n  gradients: {}\n  direction: {}",
+        "[check_backward] derivative along a random direction: expected {} "
+        "(numerical), "
+        "got {}: error {:.3g}, allowed atol {:g} + rtol {:g}\n  gradients: {}\n  direction: {}",
         numerical, computed, error, options.atol, options.rtol, fmt::join(grads, "; "),
         directions.direction));
 }

@@ -29,8 +29,9 @@ public:
         std::ifstream(file, std::ios::binary).read(magic.data(), 2);
         compressed_ = magic[0] == '\x1f' && magic[1] == '\x8b';
         if (!compressed_ && file.extension() == ".gz") {
-            fail("gzip data (1f 8b)", fmt::format("{:02x} {:02x}", static_cast<unsigned char>(magic[0]),
-                                                  static_cast<unsigned char>(magic[1])));
+            fail("gzip data (1f 8b)",
+                 fmt::format("{:02x} {:02x}", static_cast<unsigned char>(magic[0]),
+                             static_cast<unsigned char>(magic[1])));
         }
         file_.reset(gzopen(file.c_str(), "rb"));
         if (!file_) fail("a readable file", "one that cannot be opened");
@@ -41,7 +42,8 @@ public:
     void read(std::span<std::uint8_t> bytes, const std::string& what) {
         std::size_t done = 0;
         while (done < bytes.size()) {
-            const auto piece = static_cast<unsigned>(std::min<std::size_t>(bytes.size() - done, 1 << 24));
+            const auto piece =
+                static_cast<unsigned>(std::min<std::size_t>(bytes.size() - done, 1 << 24));
             const int got = gzread(file_.get(), bytes.data() + done, piece);
             if (got < 0) fail(what, zlib_error());
             if (got == 0) {

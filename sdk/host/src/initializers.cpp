@@ -18,7 +18,8 @@ Fans fans_of(const Shape& shape) {
     }
     std::int64_t kernel = 1;
     for (int i = 2; i < shape.ndim(); ++i) kernel *= shape[i];
-    return {std::max<std::int64_t>(shape[1] * kernel, 1), std::max<std::int64_t>(shape[0] * kernel, 1)};
+    return {std::max<std::int64_t>(shape[1] * kernel, 1),
+            std::max<std::int64_t>(shape[0] * kernel, 1)};
 }
 
 Array Constant::operator()(const Shape& shape, Dtype dtype) const {

@@ -84,8 +84,8 @@ void Minibatches::order_epoch() {
 
 std::vector<Array> Minibatches::next() {
     if (position_ < 0 || position_ >= size_) {
-        throw InvalidError(fmt::format("[Minibatches] position: expected 0 to {}, got {}",
-                                       size_ - 1, position_));
+        throw InvalidError(
+            fmt::format("[Minibatches] position: expected 0 to {}, got {}", size_ - 1, position_));
     }
     order_epoch();
     const std::int64_t n = std::min(batch_size_, size_ - position_);

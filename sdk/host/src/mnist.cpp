@@ -29,8 +29,8 @@ fs::path find(const fs::path& folder, const std::string& name) {
 fs::path require(const fs::path& folder, const std::string& name) {
     fs::path file = find(folder, name);
     if (file.empty()) {
-        throw DataError(fmt::format("[load_mnist] {}: expected a file {}.gz, got none",
-                                    folder.string(), name));
+        throw DataError(
+            fmt::format("[load_mnist] {}: expected a file {}.gz, got none", folder.string(), name));
     }
     return file;
 }
@@ -41,8 +41,9 @@ Dataset load_part(const fs::path& folder, const std::string& prefix) {
     const Idx images = read_idx(images_file, 3);
     const Idx labels = read_idx(labels_file, 1);
     if (images.shape[0] != labels.shape[0]) {
-        throw DataError(fmt::format("[load_mnist] {}: expected {} labels, one for each image, got {}",
-                                    labels_file.string(), images.shape[0], labels.shape[0]));
+        throw DataError(
+            fmt::format("[load_mnist] {}: expected {} labels, one for each image, got {}",
+                        labels_file.string(), images.shape[0], labels.shape[0]));
     }
     const auto wrong = std::find_if(labels.values.begin(), labels.values.end(),
                                     [](std::uint8_t label) { return label > 9; });
@@ -79,7 +80,8 @@ std::vector<fs::path> data_folders(const std::string& name) {
         return value ? value : "";
     };
     std::vector<fs::path> folders;
-    if (const auto data = variable("CATENA_DATA"); !data.empty()) folders.push_back(fs::path(data) / name);
+    if (const auto data = variable("CATENA_DATA"); !data.empty())
+        folders.push_back(fs::path(data) / name);
     if (const auto cache = variable("XDG_CACHE_HOME"); !cache.empty()) {
         folders.push_back(fs::path(cache) / "catena" / name);
     } else if (const auto home = variable("HOME"); !home.empty()) {

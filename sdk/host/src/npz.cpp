@@ -35,7 +35,8 @@ std::string npy_header(const NpyArray& array) {
     dict.resize((dict.size() + 10 + 64) / 64 * 64 - 10, ' ');
     dict.back() = '\n';
     std::string header(npy_magic);
-    header += {'\1', '\0', static_cast<char>(dict.size() & 0xff), static_cast<char>(dict.size() >> 8)};
+    header +=
+        {'\1', '\0', static_cast<char>(dict.size() & 0xff), static_cast<char>(dict.size() >> 8)};
     return header + dict;
 }
 
@@ -99,7 +100,9 @@ std::string parse_npy(std::string_view content, NpyArray& array) {
     const bool short_length = byte(6) == 1;
     const std::size_t start = short_length ? 10 : 12;
     std::size_t length = byte(8) | static_cast<std::size_t>(byte(9)) << 8;
-    if (!short_length) length |= static_cast<std::size_t>(byte(10)) << 16 | static_cast<std::size_t>(byte(11)) << 24;
+    if (!short_length)
+        length |= static_cast<std::size_t>(byte(10)) << 16 | static_cast<std::size_t>(byte(11))
+                                                                 << 24;
     if (length > content.size() - start) return "a header that is cut off";
     const auto dict = content.substr(start, length);
     const auto data = content.substr(start + length);
@@ -152,7 +155,8 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
         member.append(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
         zip_source_t* source = zip_source_buffer(archive.get(), member.data(), member.size(), 0);
         const zip_int64_t index =
-            source ? zip_file_add(archive.get(), (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8) : -1;
+            source ? zip_file_add(archive.get(), (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8)
+                   : -1;
         if (index < 0) {
             zip_source_free(source);
             fail(file, "room for " + name, zip_strerror(archive.get()));
@@ -190,7 +194,8 @@ Npz read_npz(const std::filesystem::path& file) {
         std::string name = stat.name;
         if (!name.ends_with(".npy")) fail(file, "members named *.npy", "'" + name + "'");
         if (stat.size > file_size * 1032) {  // the most that deflate can do
-            fail(file, "members that fit into the file", fmt::format("{} of {} bytes", name, stat.size));
+            fail(file, "members that fit into the file",
+                 fmt::format("{} of {} bytes", name, stat.size));
         }
         std::string content(stat.size, '\0');
         const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> member(

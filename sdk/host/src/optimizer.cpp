@@ -3,8 +3,8 @@
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 
-#include <boost/container/small_vector.hpp>
 #include <fmt/format.h>
+#include <boost/container/small_vector.hpp>
 
 #include <cmath>
 

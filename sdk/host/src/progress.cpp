@@ -36,7 +36,8 @@ std::string Progress::draw(std::string_view label, std::int64_t done, std::int64
                            std::string_view text, int width) {
     const std::string tail = fmt::format(" {:3d}% {}", 100 * done / total, text);
     const int room = width - 1 - static_cast<int>(label.size() + tail.size()) - 3;
-    if (room < 4) return fmt::format("{}{}", label, tail).substr(0, static_cast<std::size_t>(width - 1));
+    if (room < 4)
+        return fmt::format("{}{}", label, tail).substr(0, static_cast<std::size_t>(width - 1));
     const auto filled = static_cast<int>(room * std::min(done, total) / total);
     return fmt::format("{} [{:=<{}}{:<{}}]{}", label, "", filled, "", room - filled, tail);
 }
@@ -52,7 +53,8 @@ void Progress::update(std::int64_t done, double value, std::string_view value_na
         return;
     }
     last_ = now;
-    const std::string text = fmt::format("{} {:.4f}  {:.0f} {}/s", value_name, value, rate(), unit_);
+    const std::string text =
+        fmt::format("{} {:.4f}  {:.0f} {}/s", value_name, value, rate(), unit_);
     if (!terminal_) {
         fmt::print(out_, "{} {}/{} {}\n", label_, done, total_, text);
     } else {
@@ -74,7 +76,9 @@ void Progress::clear() {
 
 double Progress::rate() const {
     const std::chrono::duration<double> elapsed = Clock::now() - start_;
-    return first_ < 0 || elapsed.count() <= 0 ? 0 : static_cast<double>(done_ - first_) / elapsed.count();
+    return first_ < 0 || elapsed.count() <= 0
+               ? 0
+               : static_cast<double>(done_ - first_) / elapsed.count();
 }
 
 }  // namespace catena

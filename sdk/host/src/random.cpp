@@ -86,7 +86,8 @@ void Generator::normal(std::span<double> values) noexcept {
         const double radius = std::sqrt(-2 * log_of(1 - uniform()));
         // The angle: a quarter of the circle, and a place in it.
         const std::uint64_t draw = (*this)();
-        const double a = (static_cast<double>((draw << 2) >> 11) * 0x1p-53 - 0.5) * 1.5707963267948966;
+        const double a =
+            (static_cast<double>((draw << 2) >> 11) * 0x1p-53 - 0.5) * 1.5707963267948966;
         double x = cos_of(a);
         double y = sin_of(a);
         for (std::uint64_t turns = draw >> 62; turns > 0; --turns) {

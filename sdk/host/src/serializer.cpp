@@ -53,7 +53,8 @@ private:
     }
     void add(const std::string& path, NpyArray npy) {
         if (!result.emplace(path, std::move(npy)).second) {
-            throw InvalidError(fmt::format("[save_npz] names: expected each once, got {} twice", path));
+            throw InvalidError(
+                fmt::format("[save_npz] names: expected each once, got {} twice", path));
         }
     }
 };
@@ -147,7 +148,9 @@ private:
     void parameter(const std::string& path, Variable& value) override {
         value.data().copy_from(staged_.at(path));
     }
-    void array(const std::string& path, Array& value) override { value.copy_from(staged_.at(path)); }
+    void array(const std::string& path, Array& value) override {
+        value.copy_from(staged_.at(path));
+    }
     void integer(const std::string& path, std::int64_t& value) override { assign(path, value); }
     void integer(const std::string& path, std::uint64_t& value) override { assign(path, value); }
     void real(const std::string& path, double& value) override { assign(path, value); }
@@ -175,9 +178,10 @@ void load_npz(const std::filesystem::path& file, Visitable& object) {
     Checker checker(npz);
     object.visit(checker);
     if (const std::string problems = checker.problems(); !problems.empty()) {
-        throw DataError(fmt::format("[load_npz] {}: expected what was saved of the same structure, "
-                                    "got:{}",
-                                    file.string(), problems));
+        throw DataError(
+            fmt::format("[load_npz] {}: expected what was saved of the same structure, "
+                        "got:{}",
+                        file.string(), problems));
     }
     Assigner assigner(npz, checker.staged);
     object.visit(assigner);

@@ -50,7 +50,8 @@ TEST_CASE("numerical_grad differentiates and restores") {
     CHECK(x.to_vector<double>() == x0.to_vector<double>());
     CHECK_THROWS_AS(numerical_grad(square, Arrays{x}, Arrays{gy}), ShapeError);
     CHECK_THROWS_AS(numerical_grad(square, Arrays{x}, Arrays{gy, gy}, 0), InvalidError);
-    CHECK_THROWS_AS(numerical_grad(square, Arrays{Array::zeros({2}, Dtype::int32)}, Arrays{gy}), DtypeError);
+    CHECK_THROWS_AS(numerical_grad(square, Arrays{Array::zeros({2}, Dtype::int32)}, Arrays{gy}),
+                    DtypeError);
 }
 
 TEST_CASE("check_backward tells right from wrong") {
@@ -58,18 +59,24 @@ TEST_CASE("check_backward tells right from wrong") {
     check_backward(product, Arrays{x0, x1}, Arrays{gy});
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
         check_backward(product, Arrays{x0, x1}, Arrays{gy}, {.seed = seed});
-        CHECK_THROWS_AS(check_backward(wrong, Arrays{x0, x1}, Arrays{gy}, {.seed = seed}), CheckError);
+        CHECK_THROWS_AS(check_backward(wrong, Arrays{x0, x1}, Arrays{gy}, {.seed = seed}),
+                        CheckError);
     }
     check_backward(product, Arrays{x0.astype(Dtype::float32), x1.astype(Dtype::float32)},
                    Arrays{gy.astype(Dtype::float32)}, {.dtype = Dtype::float64});
     // Several outputs, one of them an input.
-    check_backward([](const Vars& v) -> Vars { return {v[0] * v[1], v[1], v[0] - v[1]}; },
-                   Arrays{x0, x1}, Arrays{gy, gy, gy});
+    check_backward(
+        [](const Vars& v) -> Vars {
+            return {v[0] * v[1], v[1], v[0] - v[1]};
+        },
+        Arrays{x0, x1}, Arrays{gy, gy, gy});
     CHECK_THROWS_AS(check_backward(product, Arrays{x0, x1}, Arrays{Array()}), ShapeError);
     CHECK_THROWS_AS(check_backward(product, Arrays{x0, x1}, Arrays{gy, gy}), ShapeError);
-    CHECK_THROWS_AS(check_backward(product, Arrays{x0, x1}, Arrays{gy}, {.no_grads = {true, false}}),
-                    CheckError);
-    check_backward([](const Vars& v) -> Vars { return {F::sum(v[0] * v[0])}; }, Arrays{x0}, Arrays{Array()});
+    CHECK_THROWS_AS(
+        check_backward(product, Arrays{x0, x1}, Arrays{gy}, {.no_grads = {true, false}}),
+        CheckError);
+    check_backward([](const Vars& v) -> Vars { return {F::sum(v[0] * v[0])}; }, Arrays{x0},
+                   Arrays{Array()});
 }
 
 TEST_CASE("parameters are checked too, and left as they were") {
@@ -92,5 +99,6 @@ TEST_CASE("check_double_backward checks the second order") {
                           Arrays{gy}, Arrays{x1, gy}, {.atol = 1e-4, .rtol = 1e-3, .params = {p}});
     // A first gradient that depends on x in a way that no graph knows.
     const auto detached = [](const Vars& v) -> Vars { return {v[0] * Variable(v[0].data())}; };
-    CHECK_THROWS_AS(check_double_backward(detached, Arrays{x0}, Arrays{gy}, Arrays{x1}), CheckError);
+    CHECK_THROWS_AS(check_double_backward(detached, Arrays{x0}, Arrays{gy}, Arrays{x1}),
+                    CheckError);
 }

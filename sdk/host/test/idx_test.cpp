@@ -91,7 +91,9 @@ TEST_CASE("bad files are named, with what was expected and what came") {
 
 TEST_CASE("MNIST is checked as a whole") {
     const TemporaryFolder folder;
-    const auto put = [&](const char* name, const std::string& text) { write_file(folder.path / name, text); };
+    const auto put = [&](const char* name, const std::string& text) {
+        write_file(folder.path / name, text);
+    };
     CHECK_FALSE(has_mnist(folder.path));
     contains(error_of<DataError>([&] { load_mnist(folder.path); }), "train-images-idx3-ubyte");
     put("train-images-idx3-ubyte", idx({2, 1, 2}, {'\0', '\x33', '\xff', '\0'}));
@@ -108,7 +110,9 @@ TEST_CASE("MNIST is checked as a whole") {
     CHECK(mnist.train.arrays[1].to_vector<std::int32_t>() == std::vector<std::int32_t>{3, 9});
 
     put("train-labels-idx1-ubyte", idx({2}, {'\3', '\xa'}));
-    contains(error_of<DataError>([&] { load_mnist(folder.path); }), "expected labels 0 to 9, got 10 at 1");
+    contains(error_of<DataError>([&] { load_mnist(folder.path); }),
+             "expected labels 0 to 9, got 10 at 1");
     put("train-labels-idx1-ubyte", idx({1}, {'\3'}));
-    contains(error_of<DataError>([&] { load_mnist(folder.path); }), "expected 2 labels, one for each image, got 1");
+    contains(error_of<DataError>([&] { load_mnist(folder.path); }),
+             "expected 2 labels, one for each image, got 1");
 }

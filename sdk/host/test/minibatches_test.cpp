@@ -75,7 +75,8 @@ TEST_CASE("a saved position goes on where it was") {
         CHECK(a.next()[1].to_vector<float>() == b.next()[1].to_vector<float>());
     }
     Minibatches other(numbers(21), 3, 9);
-    contains(error_of<Error>([&] { load_npz(folder.path / "a.npz", other); }), "size: expected 21, got 20");
+    contains(error_of<Error>([&] { load_npz(folder.path / "a.npz", other); }),
+             "size: expected 21, got 20");
 }
 
 TEST_CASE("a batch is the caller's own") {

@@ -9,7 +9,8 @@
 using namespace catena;
 
 TEST_CASE("the bar fills the line and never more") {
-    CHECK(Progress::draw("epoch 1", 50, 100, "loss 1.0", 40) == "epoch 1 [=======        ]  50% loss 1.0");
+    CHECK(Progress::draw("epoch 1", 50, 100, "loss 1.0", 40) ==
+          "epoch 1 [=======        ]  50% loss 1.0");
     for (int width = 2; width < 120; ++width) {
         for (const std::int64_t done : {0, 1, 99, 100}) {
             const auto line = Progress::draw("epoch 1", done, 100, "loss 1.0", width);

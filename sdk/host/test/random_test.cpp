@@ -95,11 +95,16 @@ TEST_CASE("widths depend on the shape as they should") {
         return std::sqrt(sum / static_cast<double>(values.size()));
     };
     const Shape shape{40, 30, 5, 5};  // in 750, out 1000
-    CHECK(deviation(initializers::LeCunNormal(), shape) == doctest::Approx(std::sqrt(1 / 750.)).epsilon(0.02));
-    CHECK(deviation(initializers::HeNormal(2), shape) == doctest::Approx(2 * std::sqrt(2 / 750.)).epsilon(0.02));
-    CHECK(deviation(initializers::GlorotNormal(), shape) == doctest::Approx(std::sqrt(2 / 1750.)).epsilon(0.02));
-    CHECK(deviation(initializers::GlorotUniform(), shape) == doctest::Approx(std::sqrt(2 / 1750.)).epsilon(0.02));
-    CHECK(deviation(initializers::Uniform(3), shape) == doctest::Approx(std::sqrt(3)).epsilon(0.02));
+    CHECK(deviation(initializers::LeCunNormal(), shape) ==
+          doctest::Approx(std::sqrt(1 / 750.)).epsilon(0.02));
+    CHECK(deviation(initializers::HeNormal(2), shape) ==
+          doctest::Approx(2 * std::sqrt(2 / 750.)).epsilon(0.02));
+    CHECK(deviation(initializers::GlorotNormal(), shape) ==
+          doctest::Approx(std::sqrt(2 / 1750.)).epsilon(0.02));
+    CHECK(deviation(initializers::GlorotUniform(), shape) ==
+          doctest::Approx(std::sqrt(2 / 1750.)).epsilon(0.02));
+    CHECK(deviation(initializers::Uniform(3), shape) ==
+          doctest::Approx(std::sqrt(3)).epsilon(0.02));
     CHECK(deviation(initializers::Constant(-2), {3}) == 2);
     CHECK_THROWS_AS(initializers::LeCunNormal()({3}), ShapeError);
     CHECK_THROWS_AS(initializers::Normal()({3}, Dtype::int32), DtypeError);

@@ -23,11 +23,12 @@ namespace catena {
 // A list of integers, or one, as an argument: F::reshape(x, {2, -1}). Valid for the call only.
 class Ints {
 public:
-    Ints(std::int64_t value) : one_(value) {}                                // NOLINT: is a list
+    Ints(std::int64_t value) : one_(value) {}  // NOLINT: is a list
     Ints(std::initializer_list<std::int64_t> v) : Ints(v.begin(), v.size()) {}
-    Ints(std::span<const std::int64_t> v) : Ints(v.data(), v.size()) {}      // NOLINT: is a list
-    Ints(const std::vector<std::int64_t>& v) : Ints(v.data(), v.size()) {}   // NOLINT: is a list
-    Ints(const Shape& shape) : Ints(shape.begin(), static_cast<std::size_t>(shape.ndim())) {}  // NOLINT
+    Ints(std::span<const std::int64_t> v) : Ints(v.data(), v.size()) {}     // NOLINT: is a list
+    Ints(const std::vector<std::int64_t>& v) : Ints(v.data(), v.size()) {}  // NOLINT: is a list
+    Ints(const Shape& shape)
+        : Ints(shape.begin(), static_cast<std::size_t>(shape.ndim())) {}  // NOLINT
 
     std::span<const std::int64_t> view() const {
         return is_one_ ? std::span(&one_, 1) : std::span(values_, n_);
@@ -46,7 +47,7 @@ private:
 class Variables {
 public:
     Variables(std::initializer_list<Variable> values) : view_(values.begin(), values.size()) {}
-    Variables(std::span<const Variable> values) : view_(values) {}      // NOLINT: is a list
+    Variables(std::span<const Variable> values) : view_(values) {}     // NOLINT: is a list
     Variables(const std::vector<Variable>& values) : view_(values) {}  // NOLINT: is a list
 
     // What a function takes: the variables of its first ports, then these.
@@ -109,7 +110,8 @@ private:
     template <class V, class K>
     static bool equal(const V& value, const K& kept) {
         if constexpr (std::is_same_v<V, Ints>) return std::ranges::equal(value.view(), kept);
-        else if constexpr (std::is_same_v<V, std::span<const double>>) return std::ranges::equal(value, kept);
+        else if constexpr (std::is_same_v<V, std::span<const double>>)
+            return std::ranges::equal(value, kept);
         else return value == kept;
     }
     template <std::size_t... I>

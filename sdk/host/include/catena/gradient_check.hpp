@@ -38,10 +38,10 @@ struct Options {
     double eps = 1e-3;
     double atol = 1e-5;
     double rtol = 1e-4;
-    std::vector<Variable> params = {};   // further variables that the function depends on
-    std::vector<bool> no_grads = {};     // for each input: must get no gradient; default: not floating
-    std::optional<Dtype> dtype = {};     // floating inputs and params are converted to it first
-    std::uint64_t seed = 0;              // of the direction
+    std::vector<Variable> params = {};  // further variables that the function depends on
+    std::vector<bool> no_grads = {};  // for each input: must get no gradient; default: not floating
+    std::optional<Dtype> dtype = {};  // floating inputs and params are converted to it first
+    std::uint64_t seed = 0;           // of the direction
 };
 
 // Compares the derivative along one random direction through all floating inputs and params, as

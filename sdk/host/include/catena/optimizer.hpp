@@ -38,9 +38,9 @@ public:
     void zero_grads() const;  // gradients: zeros
 
     // On all gradients together; those that are none count as zero.
-    double compute_grads_norm() const;           // sqrt of the sum of squares
-    void clip_grads(double maxnorm) const;       // scales them down to this norm, if theirs is larger
-    void weight_decay(double decay) const;       // gradient += decay * parameter
+    double compute_grads_norm() const;      // sqrt of the sum of squares
+    void clip_grads(double maxnorm) const;  // scales them down to this norm, if theirs is larger
+    void weight_decay(double decay) const;  // gradient += decay * parameter
     // Adds gradients from elsewhere, in the order of the parameters; none adds nothing.
     void accumulate_grads(std::span<const Array> gradients) const;
 

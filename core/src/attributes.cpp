@@ -122,6 +122,10 @@ void BoundAttributes::set(const catena_function& f, std::uint32_t index, catena_
                (value.v.i == 0 || value.v.i == 1)) {
         value.kind = CATENA_ATTR_BOOL;
     }
+    if (spec.kind == CATENA_ATTR_FLOATS && value.kind == CATENA_ATTR_INT) {
+        value.v.f = static_cast<double>(value.v.i);
+        value.kind = CATENA_ATTR_FLOAT;
+    }
     const bool one_to_list = (spec.kind == CATENA_ATTR_INTS && value.kind == CATENA_ATTR_INT) ||
                              (spec.kind == CATENA_ATTR_FLOATS && value.kind == CATENA_ATTR_FLOAT);
     const bool ints_to_floats = spec.kind == CATENA_ATTR_FLOATS && value.kind == CATENA_ATTR_INTS;
@@ -171,15 +175,28 @@ const BoundAttributes* BoundAttributes::make_defaults(const catena_function& f) 
     return bound;
 }
 
+namespace {
+
+// The place of an attribute that is given once.
+std::uint32_t place(const catena_function& f, std::string_view name, std::uint64_t& seen) {
+    const std::uint32_t index = find(f, name);
+    if (seen >> index & 1) {
+        throw InvalidError(fmt::format("[{}] attribute '{}': expected once, got twice", f.name, name));
+    }
+    seen |= std::uint64_t{1} << index;
+    return index;
+}
+
+}  // namespace
+
 const BoundAttributes* BoundAttributes::make(const catena_function& f,
                                              std::span<const Attribute> given) {
     std::unique_ptr<BoundAttributes> bound(new BoundAttributes);
     bound->values_.resize(f.n_attrs);
     std::uint64_t seen = 0;
     for (const Attribute& attribute : given) {
-        const std::uint32_t index = find(f, attribute.name);
+        const std::uint32_t index = place(f, attribute.name, seen);
         bound->set(f, index, to_abi(attribute.value));
-        seen |= std::uint64_t{1} << index;
     }
     bound->finish(f, seen);
     return bound.release();
@@ -191,9 +208,8 @@ const BoundAttributes* BoundAttributes::make(const catena_function& f,
     bound->values_.resize(f.n_attrs);
     std::uint64_t seen = 0;
     for (const catena_named_value& attribute : given) {
-        const std::uint32_t index = find(f, attribute.name);
+        const std::uint32_t index = place(f, attribute.name, seen);
         bound->set(f, index, attribute.value);
-        seen |= std::uint64_t{1} << index;
     }
     bound->finish(f, seen);
     return bound.release();

@@ -139,13 +139,15 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
     ctx.device = device_;
     const auto attempt = [&](const catena_kernel& kernel) {
         place(kernel.flags & CATENA_KERNEL_ADDS);
-        if (kernel.supports && !kernel.supports(&ctx, &call)) return false;
+        if (kernel.supports && !kernel.supports(&ctx, &call)) {
+            forget_failure(ctx);
+            return false;
+        }
         catena_plan plan{sizeof(catena_plan), 0, 0, nullptr};
         if (kernel.plan) {
             const catena_status status = kernel.plan(&ctx, &call, &plan);
             if (status == CATENA_E_UNSUPPORTED) {
-                ctx.status = CATENA_OK;
-                ctx.error.clear();
+                forget_failure(ctx);
                 return false;
             }
             if (status != CATENA_OK) throw_failure(ctx, status, std::string(label()) + " backward");

@@ -19,6 +19,12 @@ namespace catena {
 // The table that every plugin gets.
 const catena_host& host_table() noexcept;
 
+// A kernel that declines leaves no failure to the next one.
+inline void forget_failure(catena_ctx& ctx) noexcept {
+    ctx.status = CATENA_OK;
+    ctx.error.clear();
+}
+
 // Throws the exception of status with the plugin's text, "[where] " put before it if it is not there.
 [[noreturn]] void throw_failure(const catena_ctx& ctx, catena_status status,
                                 const std::string& where, const std::string& hint = {});

@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 namespace catena {
 
 std::string describe_inputs(const FunctionEntry& f, std::span<ArrayBody* const> x) {
@@ -83,8 +85,10 @@ public:
             return;
         }
         if (dtype < 0) {
-            throw DtypeError(fmt::format("[{}] {}: expected a dtype of catena, got {}",
-                                         f_.descriptor.name, f_.input_name(i), name(meta.dtype)));
+            throw DtypeError(fmt::format(
+                "[{}] {}: expected a dtype of catena, got {}", f_.descriptor.name,
+                input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name),
+                name(meta.dtype)));
         }
         seen_ |= 1u << type;
         bits_ |= static_cast<std::uint64_t>(dtype) << shift;
@@ -93,12 +97,17 @@ public:
 
 private:
     [[noreturn]] void mismatch(int type, const catena_meta& meta, std::uint32_t i, bool input) {
-        std::uint32_t first = 0;
-        while (f_.input_type[f_.port(first)] != type) ++first;
+        const auto of_type = [&](const std::vector<int>& types) {
+            return static_cast<std::size_t>(std::find(types.begin(), types.end(), type) -
+                                            types.begin());
+        };
+        const std::size_t first = of_type(f_.input_type);
         throw DtypeError(fmt::format(
             "[{}] {}: expected {} as {}, got {}", f_.descriptor.name,
             input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name),
-            name(static_cast<Dtype>(bits_ >> (4 * type) & 15)), f_.input_name(first),
+            name(static_cast<Dtype>(bits_ >> (4 * type) & 15)),
+            first < f_.input_type.size() ? f_.input_name(static_cast<std::uint32_t>(first))
+                                         : f_.descriptor.outputs[of_type(f_.output_type)]->name,
             name(meta.dtype)));
     }
 
@@ -165,6 +174,11 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
     const std::uint32_t flags = call_flags();
     result.key = selection_key(device.backend.index, flags & CATENA_CALL_DETERMINISTIC, key.bits());
     if (d.flags & CATENA_FUNCTION_VIEW) {
+        if (result.y[0].body()->tensor.nbytes != x[0]->tensor.nbytes) {
+            throw ShapeError(fmt::format("[{}] {}: expected a shape of {} elements as in {}, got {}",
+                                         d.name, d.outputs[0]->name, Array(Ref(x[0])).size(),
+                                         describe_inputs(f, x), to_string(result.y[0].shape())));
+        }
         alias(*result.y[0].body(), Ref<ArrayBody>(x[0]));
         return;
     }
@@ -188,7 +202,10 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         // Without its own backward a variant serves calls that need no kernel for the gradient.
         if (kernel.variant && needs_backward && !candidate.paired) continue;
         call.n_saved = kernel.n_saved;
-        if (kernel.supports && !kernel.supports(&ctx, &call)) continue;
+        if (kernel.supports && !kernel.supports(&ctx, &call)) {
+            forget_failure(ctx);
+            continue;
+        }
         if (!kernel.plan) {
             status = kernel.run(&ctx, &call);
             if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
@@ -207,8 +224,8 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         catena_plan plan{sizeof(catena_plan), kernel.n_saved, 0, saved_metas.data()};
         status = kernel.plan(&ctx, &call, &plan);
         if (status == CATENA_E_UNSUPPORTED) {
-            ctx.status = CATENA_OK;
-            ctx.error.clear();
+            result.saved.clear();
+            forget_failure(ctx);
             continue;
         }
         if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
@@ -320,6 +337,9 @@ std::vector<Variable> Function::operator()(std::span<const Variable* const> inpu
 Variable Function::first(std::span<const Variable* const> inputs) const {
     CallResult result;
     call_function(*entry_, *attributes_, inputs, result);
+    if (result.y.empty()) {
+        throw InvalidError(fmt::format("[{}] first(): expected an output, it has none", name()));
+    }
     return std::move(result.y[0]);
 }
 

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 
 namespace catena {
 
@@ -51,11 +52,17 @@ std::string FunctionEntry::input_name(std::uint32_t i) const {
 
 void FunctionEntry::forget_selections() {
     for (auto& slot : cache_) slot.store(nullptr, std::memory_order_release);
+    selections_.clear();
 }
 
 // Collects what fits key, best first: pinned plugin, priority, order of loading, name of plugin.
 const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) {
     const std::lock_guard lock(Registry::get().mutex());
+    for (const Selection* made : selections_) {  // pushed out of the cache
+        if (made->key != key) continue;
+        cache_[key * 0x9e3779b97f4a7c15u >> 61].store(made, std::memory_order_release);
+        return *made;
+    }
     const bool deterministic = key >> 16 & 1;
     std::vector<KernelEntry> eligible;
     for (const KernelEntry& entry : kernels_) {
@@ -88,7 +95,8 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
                          }
                          return a.plugin->info.id < b.plugin->info.id;
                      });
-    auto selection = std::make_unique<Selection>();
+    static auto* const all = new std::deque<Selection>;
+    Selection* selection = &all->emplace_back();
     selection->key = key;
     for (const KernelEntry& entry : eligible) {
         if (entry.kernel->phase == CATENA_PHASE_BACKWARD) {
@@ -108,16 +116,15 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
         }
         selection->forward.push_back({entry.kernel, paired});
     }
-    const Selection& made = *selection;
-    selections_.push_back(std::move(selection));
+    selections_.push_back(selection);
     for (auto& slot : cache_) {
         if (!slot.load(std::memory_order_relaxed)) {
-            slot.store(&made, std::memory_order_release);
-            return made;
+            slot.store(selection, std::memory_order_release);
+            return *selection;
         }
     }
-    cache_[key % cache_size].store(&made, std::memory_order_release);
-    return made;
+    cache_[key * 0x9e3779b97f4a7c15u >> 61].store(selection, std::memory_order_release);
+    return *selection;
 }
 
 Registry& Registry::get() {
@@ -159,17 +166,25 @@ const PluginEntry& Registry::add(LoadedPlugin info, const catena_plugin& table) 
     for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
         const catena_extension& added = *table.extensions[i];
         auto& versions = extensions_[{added.device, added.id}];
-        auto next = std::make_unique<Extensions>();
-        if (!versions.empty()) next->sorted = versions.back()->sorted;
-        next->sorted.push_back(&added);
-        std::stable_sort(next->sorted.begin(), next->sorted.end(),
-                         [](auto* a, auto* b) { return a->priority > b->priority; });
-        for (const catena_extension* e : next->sorted) next->tables.push_back(e->table);
-        next->tables.push_back(nullptr);
-        versions.push_back(std::move(next));
+        std::vector<const catena_extension*> offers;
+        if (!versions.empty()) offers = versions.back()->sorted;
+        offers.push_back(&added);
+        set_extensions(added, std::move(offers));
     }
     epoch_.fetch_add(1, std::memory_order_release);
     return plugin;
+}
+
+// Plugins may hold older tables: they stay.
+void Registry::set_extensions(const catena_extension& like,
+                              std::vector<const catena_extension*> all) {
+    auto next = std::make_unique<Extensions>();
+    next->sorted = std::move(all);
+    std::stable_sort(next->sorted.begin(), next->sorted.end(),
+                     [](auto* a, auto* b) { return a->priority > b->priority; });
+    for (const catena_extension* e : next->sorted) next->tables.push_back(e->table);
+    next->tables.push_back(nullptr);
+    extensions_[{like.device, like.id}].push_back(std::move(next));
 }
 
 void Registry::remove(const PluginEntry& plugin) {
@@ -178,7 +193,7 @@ void Registry::remove(const PluginEntry& plugin) {
     for (std::uint32_t i = 0; i < table.n_functions; ++i) {
         const auto found = functions_.find(std::string_view(table.functions[i]->name));
         if (found == functions_.end()) continue;
-        if (addition_ == found->second.get()) addition_ = nullptr;
+        if (addition() == found->second.get()) addition_ = nullptr;
         functions_.erase(found);
     }
     const auto from_plugin = [&](const KernelEntry& k) { return k.plugin == &plugin; };
@@ -189,7 +204,10 @@ void Registry::remove(const PluginEntry& plugin) {
     }
     std::erase_if(backends_, [&](const auto& b) { return b->plugin == &plugin; });
     for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
-        extensions_.erase({table.extensions[i]->device, table.extensions[i]->id});
+        const catena_extension& gone = *table.extensions[i];
+        auto rest = extensions_[{gone.device, gone.id}].back()->sorted;
+        std::erase(rest, &gone);
+        set_extensions(gone, std::move(rest));
     }
     std::erase_if(plugins_, [&](const auto& p) { return p.get() == &plugin; });
     epoch_.fetch_add(1, std::memory_order_release);
@@ -200,11 +218,6 @@ FunctionEntry* Registry::find(std::string_view name) {
     const std::lock_guard lock(mutex_);
     const auto found = functions_.find(name);
     return found == functions_.end() ? nullptr : found->second.get();
-}
-
-FunctionEntry* Registry::addition() {
-    const std::lock_guard lock(mutex_);
-    return addition_;
 }
 
 std::string Registry::missing(std::string_view what) {

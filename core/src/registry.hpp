@@ -83,7 +83,7 @@ private:
 
     static constexpr int cache_size = 8;
     std::atomic<const Selection*> cache_[cache_size] = {};
-    std::vector<std::unique_ptr<Selection>> selections_;  // all ever made
+    std::vector<const Selection*> selections_;  // for the kernels of now; never freed: in use
     std::vector<KernelEntry> kernels_;
     std::string pin_;
 };
@@ -105,7 +105,8 @@ public:
 
     // Null if there is none.
     FunctionEntry* find(std::string_view name);
-    FunctionEntry* addition();  // what sums gradients; null if no plugin has it
+    // What sums gradients; null if no plugin has it.
+    FunctionEntry* addition() const noexcept { return addition_.load(std::memory_order_acquire); }
     // Throws PluginError that says where it looked.
     FunctionEntry& require(std::string_view name);
     std::vector<std::string> function_names();
@@ -129,6 +130,7 @@ private:
     };
     Registry() = default;
     void check(const LoadedPlugin& info, const catena_plugin& table);
+    void set_extensions(const catena_extension& like, std::vector<const catena_extension*> all);
     DeviceState& open(BackendEntry& backend, int ordinal);
     int count(const BackendEntry& backend);
     std::string missing(std::string_view what);
@@ -144,7 +146,7 @@ private:
     std::atomic<std::uint32_t> epoch_{1};
     std::vector<DeviceState*> opened_;
     std::atomic<DeviceState*> default_device_{nullptr};
-    FunctionEntry* addition_ = nullptr;
+    std::atomic<FunctionEntry*> addition_{nullptr};
     std::uint64_t seed_ = 0;
     friend void seed(std::uint64_t);
 };

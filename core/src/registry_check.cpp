@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstring>
 #include <set>
 
@@ -72,9 +73,14 @@ void check_function(const catena_function& f) {
         if (attr.kind < CATENA_ATTR_INT || attr.kind > CATENA_ATTR_DTYPE) {
             refuse("function {}: attribute {}: unknown kind {}", f.name, attr.name, attr.kind);
         }
-        if (!(attr.flags & CATENA_ATTR_REQUIRED) && attr.def.kind != attr.kind) {
+        if (attr.flags & CATENA_ATTR_REQUIRED) continue;
+        if (attr.def.kind != attr.kind) {
             refuse("function {}: attribute {}: default of kind {}, expected {}", f.name, attr.name,
                    attr.def.kind, attr.kind);
+        }
+        const bool list = attr.kind == CATENA_ATTR_INTS || attr.kind == CATENA_ATTR_FLOATS;
+        if ((attr.kind == CATENA_ATTR_STRING || (list && attr.def.n)) && !attr.def.v.s) {
+            refuse("function {}: attribute {}: its default is NULL", f.name, attr.name);
         }
     }
     std::set<std::string_view> types;
@@ -125,6 +131,7 @@ void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
         }
     }
     std::set<std::string_view> names;
+    const char* sums = addition() ? addition()->descriptor.name : nullptr;
     for (std::uint32_t i = 0; i < table.n_functions; ++i) {
         check_struct(table.functions[i], "function", i);
         check_function(*table.functions[i]);
@@ -134,11 +141,11 @@ void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
                    found->second->plugin.info.path.string());
         }
         if (!names.insert(name).second) refuse("function {} is there twice", name);
-        if ((table.functions[i]->flags & CATENA_FUNCTION_ADDITION) && addition_) {
-            refuse("function {} claims to be the addition, which is {}", name,
-                   addition_->descriptor.name);
-        }
+        if (!(table.functions[i]->flags & CATENA_FUNCTION_ADDITION)) continue;
+        if (sums) refuse("function {} claims to be the addition, which is {}", name, sums);
+        sums = table.functions[i]->name;
     }
+    names.clear();
     for (std::uint32_t i = 0; i < table.n_kernels; ++i) {
         check_struct(table.kernels[i], "kernel", i);
         check_kernel(*table.kernels[i]);
@@ -146,6 +153,9 @@ void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
     for (std::uint32_t i = 0; i < table.n_backends; ++i) {
         check_struct(table.backends[i], "backend", i);
         check_backend(*table.backends[i]);
+        if (!names.insert(table.backends[i]->name).second) {
+            refuse("backend {} is there twice", table.backends[i]->name);
+        }
         for (const auto& other : backends_) {
             if (std::strcmp(other->table->name, table.backends[i]->name) == 0) {
                 refuse("backend {} is already there, from {}", other->table->name,

@@ -1,0 +1,189 @@
+// What stays alive, and for how long: handles, retained arrays, long chains.
+#include "toys.hpp"
+
+#include <catena/core/function.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace catena;
+using toys::Values;
+using toys::values;
+
+namespace {
+
+const Function add("toy.add");
+const Function mul("toy.mul");
+const Function twice("toy.twice");
+
+// Bytes of arrays alive, of a size that no class rounds up.
+constexpr std::int64_t bytes = 1 << 20;
+std::int64_t live() { return Device::get("toy:0").memory().in_use / bytes; }
+Array big(double value = 1) { return Array::full({bytes / 4}, value); }
+
+}  // namespace
+
+TEST_CASE("only what the call retains stays alive") {
+    const std::int64_t before = live();
+    const Variable x(big());
+    CHECK(live() == before + 1);
+    SUBCASE("a function that retains nothing") {
+        Variable y = twice.first({&x});
+        for (int i = 0; i < 10; ++i) y = twice.first({&y});
+        CHECK(live() == before + 2);
+        y = Variable();
+        CHECK(live() == before + 1);
+    }
+    SUBCASE("a function that retains its inputs") {
+        Variable y = mul.first({&x, &x});
+        for (int i = 0; i < 10; ++i) y = mul.first({&y, &y});
+        CHECK(live() == before + 12);
+        y.unchain_backward();
+        CHECK(live() == before + 2);
+    }
+    SUBCASE("a function that retains its output") {
+        Variable y = Function("toy.reciprocal").first({&x});
+        y = twice.first({&y});
+        CHECK(live() == before + 3);
+        y = Variable();
+        CHECK(live() == before + 1);
+    }
+    SUBCASE("an input that is replaced by the user") {
+        const Variable y = mul.first({&x, &x});
+        x.set_data(big());
+        CHECK(live() == before + 3);
+    }
+    SUBCASE("nothing without a graph") {
+        Variable v(x.data(), true);
+        for (int i = 0; i < 10; ++i) v = mul.first({&v, &v});
+        CHECK(live() == before + 2);
+    }
+    SUBCASE("saved tensors and scratch") {
+        const Variable y = Function("toy.gate").first({&x});
+        CHECK(live() == before + 3);  // y and what was saved; the scratch is back
+    }
+    SUBCASE("views") {
+        Variable y = Function("toy.view", {{"shape", std::vector<std::int64_t>{2, bytes / 8}}}).first({&x});
+        CHECK(live() == before + 1);
+        const Array data = y.data();
+        y = Variable();
+        CHECK(live() == before + 1);
+    }
+}
+
+TEST_CASE("backward: gradients on their way die as soon as they are used") {
+    const std::int64_t before = live();
+    const Variable x(big());
+    Variable y = twice.first({&x});
+    for (int i = 0; i < 20; ++i) y = twice.first({&y});
+    y.set_grad(big());
+    Device::get("toy:0").release_cached();
+    toys::Memory& memory = toys::memory("toy:0");
+    memory.limit = memory.live_bytes + 2 * bytes;  // one gradient comes, one goes
+    y.backward();
+    memory.limit = std::int64_t{1} << 40;
+    CHECK(live() == before + 4);  // x, its gradient, y, its gradient
+    x.cleargrad();
+    CHECK(live() == before + 3);
+}
+
+TEST_CASE("handles that are gone give back data and gradient; the graph goes on") {
+    const std::int64_t before = live();
+    Variable y;
+    Variable x(big(3));
+    {
+        const Variable h = twice.first({&x});
+        const Variable copy = h;
+        h.set_grad(big());
+        y = twice.first({&h});
+    }
+    CHECK(live() == before + 2);
+    y.set_grad(big());
+    y.backward();
+    CHECK(values(x.grad())[0] == 4);
+    x = Variable();  // the graph does not need its data
+    CHECK(live() == before + 2);
+    y.backward();
+    y = Variable();
+    CHECK(live() == before);
+}
+
+TEST_CASE("the gradient's graph dies with the gradient") {
+    const std::int64_t before = live();
+    {
+        const Variable x(big(2));
+        const Variable y = mul.first({&x, &x});
+        y.set_grad(big());
+        y.backward(false, true);
+        CHECK(x.grad_variable().creator() != nullptr);
+        x.cleargrad();
+        CHECK(live() == before + 3);
+        y.backward(false, true);
+    }
+    CHECK(live() == before);
+    {
+        // The gradient outlives the variable, and keeps what it needs of the graph.
+        Variable gx;
+        {
+            const Variable x(big(2));
+            const Variable y = Function("toy.cube").first({&x});
+            y.set_grad(big());
+            y.backward(false, true);
+            gx = x.grad_variable();
+        }
+        CHECK(values(gx.data())[0] == 12);
+        CHECK(gx.requires_grad());
+    }
+    CHECK(live() == before);
+}
+
+TEST_CASE("a chain of a million calls is built, walked and freed without recursion") {
+    const Variable x(Array::ones({}));
+    {
+        Variable y = x;
+        for (int i = 0; i < 1'000'000; ++i) y = Function("toy.add").first({&y, &x});
+        CHECK(y.rank() == 1'000'000);
+        y.backward();
+        CHECK(x.grad().item<float>() == 1'000'001);
+        const Variable same = y;
+        y = Variable();
+    }
+    {
+        Variable y = x;
+        for (int i = 0; i < 1'000'000; ++i) y = twice.first({&y});
+        y.unchain_backward();
+        CHECK(y.creator() == nullptr);
+    }
+}
+
+TEST_CASE("a chain of gradients of gradients is freed without recursion") {
+    Variable x(Array::ones({}));
+    const Variable first = x;
+    for (int i = 0; i < 100'000; ++i) {
+        Variable next(Array::ones({}));
+        next.set_grad(x);
+        x = next;
+    }
+    x = Variable();
+    CHECK(first.data().item<float>() == 1);
+}
+
+namespace {
+
+// Dies after everything else of this thread: with the lists of its pools closed.
+struct Late {
+    Variable variable;
+};
+Late late;
+thread_local Late late_in_thread;
+
+}  // namespace
+
+TEST_CASE("graphs may die with their thread and with the process") {
+    for (Late* place : {&late, &late_in_thread}) {
+        place->variable = Variable(Array::ones({3}));
+        for (int i = 0; i < 1000; ++i) {
+            place->variable = mul.first({&place->variable, &place->variable});
+        }
+    }
+    CHECK(late.variable.rank() == 1000);
+}

@@ -21,8 +21,8 @@ Training::Training(Mlp network, std::unique_ptr<Optimizer> how, Minibatches data
 
 void Training::step() {
     const auto batch = batches.next();
-    const Variable x(batch[0]);
-    const Variable t(batch[1]);
+    const Variable x = as_variable(batch[0]);
+    const Variable t = as_variable(batch[1]);
     const Variable y = model(x);
     const Variable loss = F::softmax_cross_entropy(y, t);
     optimizer->cleargrads();
@@ -43,8 +43,8 @@ Score evaluate(Mlp& model, const Dataset& data, std::int64_t batch_size, Device 
     Score score;
     while (batches.epoch() == 0) {
         const auto batch = batches.next();
-        const Variable x(batch[0]);
-        const Variable t(batch[1]);
+        const Variable x = as_variable(batch[0]);
+        const Variable t = as_variable(batch[1]);
         const Variable y = model(x);
         score.add(F::softmax_cross_entropy(y, t), y, t);
     }

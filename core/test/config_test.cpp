@@ -1,0 +1,224 @@
+// The thread's configuration, its device, random streams, threads of a device.
+#include "toys.hpp"
+
+#include "context.hpp"
+
+#include <catena/core/config.hpp>
+#include <catena/core/error.hpp>
+#include <catena/core/function.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <thread>
+
+using namespace catena;
+using toys::seen;
+using toys::Values;
+using toys::values;
+
+TEST_CASE("the configuration is the thread's own") {
+    CHECK(config().train);
+    CHECK(config().enable_backprop);
+    CHECK_FALSE(config().deterministic);
+    const using_config scope(&Config::train, false);
+    CHECK_FALSE(config().train);
+    bool other = false;
+    std::thread([&] {
+        other = config().train;
+        config().deterministic = true;
+    }).join();
+    CHECK(other);
+    CHECK_FALSE(config().deterministic);
+    {
+        const using_config inner(&Config::train, true);
+        CHECK(config().train);
+    }
+    CHECK_FALSE(config().train);
+}
+
+TEST_CASE("new threads start with the process's configuration") {
+    global_config().deterministic = true;
+    bool other = false;
+    std::thread([&] { other = config().deterministic; }).join();
+    global_config().deterministic = false;
+    CHECK(other);
+    CHECK_FALSE(config().deterministic);
+}
+
+TEST_CASE("kernels see the configuration of the call") {
+    const Variable x(toys::floats({3}));
+    const Function gate("toy.gate");
+    (void)gate.first({&x});
+    CHECK(seen("toy.gate").flags == CATENA_CALL_TRAIN);
+    Variable tested;
+    {
+        const using_config test(&Config::train, false);
+        const using_config exact(&Config::deterministic, true);
+        tested = gate.first({&x});
+        CHECK(seen("toy.gate").flags == CATENA_CALL_DETERMINISTIC);
+        const catena_host& host = host_table();
+        CHECK(host.config(nullptr, "train", 7) == 0);
+        CHECK(host.config(nullptr, "deterministic", 7) == 1);
+        CHECK(host.config(nullptr, "enable_backprop", 7) == 1);
+        CHECK(host.config(nullptr, "unheard_of", 7) == 7);
+    }
+    tested.backward();  // train as the call was made
+    CHECK((seen("toy.gate").flags & CATENA_CALL_TRAIN) == 0);
+    const Variable trained = gate.first({&x});
+    const using_config test(&Config::train, false);
+    const using_config exact(&Config::deterministic, true);
+    trained.backward();
+    CHECK(seen("toy.gate").flags == (CATENA_CALL_TRAIN | CATENA_CALL_DETERMINISTIC));
+}
+
+TEST_CASE("devices: by name, by scope") {
+    CHECK(Device::list() ==
+          std::vector<std::string>{"vault:0", "vault:1", "toy:0", "toy:1", "toy:2"});
+    CHECK(Device::current().name() == "toy:0");  // the first with host memory, not the first
+    CHECK(Device::get("toy") == Device::get("toy:0"));
+    CHECK(Device::get("vault:1").backend() == "vault");
+    CHECK(Device::get("vault:1").ordinal() == 1);
+    CHECK_FALSE(Device::get("vault:1").host_accessible());
+    CHECK(Device::get("toy").host_accessible());
+    Device::get("vault").synchronize();
+    {
+        const using_device scope("vault:1");
+        CHECK(Array::zeros({1}).device().name() == "vault:1");
+        {
+            const using_device inner(Device::get("toy:1"));
+            CHECK(Array::zeros({1}).device().name() == "toy:1");
+        }
+        CHECK(Device::current().name() == "vault:1");
+        std::string other;
+        std::thread([&] { other = Device::current().name(); }).join();
+        CHECK(other == "toy:0");
+    }
+    CHECK(Device::current().name() == "toy:0");
+    CHECK_FALSE(Device());
+}
+
+TEST_CASE("wrong device names") {
+    CHECK_THROWS_WITH_AS(Device::get("toy:3"), "[device] toy: expected an ordinal below 3, got 3",
+                         DeviceError);
+    for (const char* name : {"toy:", "toy:x", "toy:-1", "toy:1x", "toy:99999999999"}) {
+        INFO(name);
+        try {
+            (void)Device::get(name);
+            FAIL("expected an error");
+        } catch (const DeviceError& error) {
+            CHECK(error.what() ==
+                  std::string("[device] name: expected NAME:ORDINAL, got '") + name + "'");
+        }
+    }
+    try {
+        (void)Device::get("abacus:1");
+        FAIL("expected an error");
+    } catch (const DeviceError& error) {
+        const std::string text = error.what();
+        CHECK(text.find("no plugin has a backend for the device abacus:1; there is: vault:0 vault:1 "
+                        "toy:0 toy:1 toy:2\n") == 0);
+    }
+    CHECK_THROWS_WITH_AS(Device::get("toy:2"),
+                         "[toy:2] it is unplugged (the device could not be opened)", DeviceError);
+    CHECK_THROWS_AS(Device::get("toy:2"), DeviceError);  // asked again, told again
+}
+
+TEST_CASE("random streams: seeds, offsets, devices") {
+    const Function noise("toy.noise");
+    seed(7);
+    CHECK(random_state(Device::current()).seed == 7);
+    CHECK(random_state(Device::current()).offset == 0);
+    const Array x = Array::zeros({9});
+    const auto draw = [&] { return noise.forward({{x}})[0].item<double>(); };
+    const auto draw_all = [&] { return values(noise.forward({{x}})[0])[0]; };
+    CHECK(draw_all() == 7);
+    CHECK(random_state(Device::current()).offset == 3);  // nine draws, four to a block
+    CHECK(draw_all() == 7 + 3);
+    const RandomState state = random_state(Device::current());
+    CHECK(draw_all() == 7 + 6);
+    set_random_state(Device::current(), state);
+    CHECK(draw_all() == 7 + 6);
+    seed(7);
+    CHECK(draw_all() == 7);
+    // Another ordinal draws other numbers; ordinal 0 of every backend the same.
+    CHECK(random_state(Device::get("toy:1")).seed != 7);
+    CHECK(random_state(Device::get("toy:1")).seed == random_state(Device::get("vault:1")).seed);
+    CHECK(random_state(Device::get("vault:0")).seed == 7);
+    CHECK_THROWS_AS(draw(), ShapeError);
+    seed(0);
+}
+
+TEST_CASE("ranges of random numbers never overlap between threads") {
+    seed(1);
+    catena_ctx ctx;
+    ctx.device = Device::current().state();
+    constexpr int threads = 4;
+    std::vector<std::uint64_t> starts[threads];
+    std::vector<std::thread> pool;
+    for (auto& list : starts) {
+        pool.emplace_back([&] {
+            catena_ctx mine;
+            mine.device = ctx.device;
+            for (int i = 0; i < 1000; ++i) {
+                std::uint64_t key = 0, offset = 0;
+                host_table().philox(&mine, 5, &key, &offset);
+                list.push_back(offset);
+            }
+        });
+    }
+    for (auto& thread : pool) thread.join();
+    std::vector<std::uint64_t> all;
+    for (auto& list : starts) all.insert(all.end(), list.begin(), list.end());
+    std::sort(all.begin(), all.end());
+    bool apart = true;
+    for (std::size_t i = 0; i < all.size(); ++i) apart = apart && all[i] == 5 * i;
+    CHECK(apart);
+    std::uint64_t key = 0, offset = 0;
+    catena_ctx nowhere;
+    CHECK(host_table().philox(&nowhere, 1, &key, &offset) == CATENA_E_INVALID);
+    seed(0);
+}
+
+TEST_CASE("parallel_for reaches the device's threads") {
+    CHECK(Device::get("vault").threads() == 1);
+    const Device device = Device::get("toy");
+    CHECK(device.threads() == 2);
+    device.set_threads(3);
+    CHECK(device.threads() == 3);
+    struct Seen {
+        std::vector<int> covered = std::vector<int>(100);
+        int pieces = 0;
+        int most_slot = 0;
+        bool aligned = true;
+    };
+    const auto run = [](catena_ctx* ctx, std::int64_t n, std::int64_t grain) {
+        Seen s;
+        host_table().parallel_for(
+            ctx, n, grain,
+            [](void* user, std::int64_t begin, std::int64_t end, std::int32_t slot) {
+                auto& mine = *static_cast<Seen*>(user);
+                ++mine.pieces;
+                mine.most_slot = std::max(mine.most_slot, slot);
+                for (std::int64_t i = begin; i < end; ++i) ++mine.covered[static_cast<std::size_t>(i)];
+            },
+            &s);
+        return s;
+    };
+    catena_ctx ctx;
+    ctx.device = device.state();
+    CHECK(host_table().slots(&ctx) == 3);
+    const Seen split = run(&ctx, 100, 16);
+    CHECK(split.pieces == 7);
+    CHECK(split.most_slot == 2);
+    CHECK(split.covered == std::vector<int>(100, 1));
+    CHECK(run(&ctx, 10, 16).pieces == 1);
+    CHECK(run(&ctx, 0, 16).pieces == 0);
+    CHECK(run(&ctx, 3, 0).pieces == 3);
+    ctx.device = Device::get("vault").state();  // no threads: one piece
+    CHECK(host_table().slots(&ctx) == 1);
+    CHECK(run(&ctx, 100, 16).pieces == 1);
+    CHECK(run(nullptr, 100, 16).covered == std::vector<int>(100, 1));
+    device.set_threads(0);
+    CHECK(device.threads() == 2);
+}

@@ -1,0 +1,279 @@
+// Registration: all of a plugin or nothing, and the reasons of refusals.
+#include "toys.hpp"
+
+#include "context.hpp"
+
+#include <catena/core/error.hpp>
+#include <catena/core/function.hpp>
+#include <catena/core/plugins.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+
+using namespace catena;
+
+namespace {
+
+catena_status run(catena_ctx*, const catena_call*) { return CATENA_OK; }
+
+// A plugin that would be accepted; a test breaks one thing in it.
+struct Candidate_plugin {
+    explicit Candidate_plugin(const char* id = "toys.candidate") : plugin(id) {
+        f = &plugin.function("toy.candidate", {{"x"}, {"z"}}, {{"y"}}, toys::infer_same);
+        a = &plugin.attribute(*f, "alpha", CATENA_ATTR_FLOAT);
+        k = &plugin.kernel("toy.candidate", run);
+    }
+    std::string refusal() {
+        try {
+            const PluginEntry& entry = plugin.add();
+            Registry::get().remove(entry);
+        } catch (const PluginError& error) {
+            CHECK_FALSE(there());
+            return error.what();
+        }
+        return "accepted";
+    }
+    static bool there() {
+        const auto names = function_names();
+        return std::binary_search(names.begin(), names.end(), "toy.candidate");
+    }
+
+    toys::Plugin plugin;
+    catena_function* f;
+    catena_attr_spec* a;
+    catena_kernel* k;
+};
+
+template <class Break>
+std::string refused(const Break& spoil) {
+    Candidate_plugin p;
+    spoil(p);
+    return p.refusal();
+}
+
+}  // namespace
+
+TEST_CASE("a good plugin is accepted, and taken out again") {
+    Candidate_plugin p;
+    const PluginEntry& entry = p.plugin.add();
+    CHECK(Candidate_plugin::there());
+    CHECK(function_descriptor("toy.candidate").n_inputs == 2);
+    CHECK(kernels_of("toy.candidate").size() == 1);
+    Registry::get().remove(entry);
+    CHECK_FALSE(Candidate_plugin::there());
+    CHECK_THROWS_AS(Function("toy.candidate"), PluginError);
+    CHECK(Candidate_plugin().refusal() == "accepted");
+}
+
+TEST_CASE("functions that are refused") {
+    CHECK(refused([](auto& p) { p.f->name = nullptr; }) == "a function has no name");
+    CHECK(refused([](auto& p) { p.f->name = ""; }) == "a function has no name");
+    CHECK(refused([](auto& p) { p.f->name = "a b"; }) ==
+          "a function 'a b': names are letters, digits and . _ - : /");
+    CHECK(refused([](auto& p) {
+              static const std::string name(201, 'a');
+              p.f->name = name.c_str();
+          }) == "a function has a name of over 200 bytes");
+    CHECK(refused([](auto& p) { p.f->infer = nullptr; }) == "function toy.candidate has no infer()");
+    CHECK(refused([](auto& p) { p.f->version = 0; }) ==
+          "function toy.candidate: version: expected at least 1, got 0");
+    CHECK(refused([](auto& p) { p.f->struct_size = 20; }) ==
+          "function 0: struct_size: expected at least " + std::to_string(sizeof(catena_function)) +
+              ", got 20");
+    CHECK(refused([](auto& p) { p.f->n_inputs = 33; }) == "function toy.candidate: more than 32 ports");
+    CHECK(refused([](auto& p) { p.f->outputs = nullptr; }) == "function toy.candidate: ports are NULL");
+    CHECK(refused([](auto& p) {
+              p.f->gradient = [](catena_ctx*, const catena_gradient_call*) -> catena_status { return 0; };
+              p.f->grad_function = "toy.cube_grad";
+          }) == "function toy.candidate has both gradient() and grad_function");
+    const auto port = [](auto& p, int i) { return const_cast<catena_port_spec*>(p.f->inputs[i]); };
+    CHECK(refused([&](auto& p) { port(p, 0)->name = nullptr; }) ==
+          "port 0 of toy.candidate has no name");
+    CHECK(refused([&](auto& p) { port(p, 0)->type_var = nullptr; }) ==
+          "function toy.candidate: port x has no type_var");
+    CHECK(refused([&](auto& p) { port(p, 0)->flags = CATENA_PORT_VARIADIC; }) ==
+          "function toy.candidate: only the last input can be variadic, not x");
+    CHECK(refused([&](auto& p) { port(p, 0)->struct_size = 0; }) ==
+          "input 0: struct_size: expected at least 32, got 0");
+    CHECK(refused([](auto& p) {
+              p.plugin.function("toy.add", {{"x"}}, {{"y"}}, toys::infer_same);
+          }) == "function toy.add is already there, from /toys/toys.functions");
+    CHECK(refused([](auto& p) {
+              p.plugin.function("toy.candidate", {{"x"}}, {{"y"}}, toys::infer_same);
+          }) == "function toy.candidate is there twice");
+    CHECK(refused([](auto& p) { p.f->flags = CATENA_FUNCTION_ADDITION; }) ==
+          "function toy.candidate claims to be the addition, which is toy.add");
+    CHECK(refused([](auto& p) {
+              p.plugin.function("toy.types", {{"a", 0, "A"}, {"b", 0, "B"}, {"c", 0, "C"}},
+                                {{"d", 0, "D"}, {"e", 0, "E"}}, toys::infer_same);
+          }) == "function toy.types: more than 4 type variables");
+}
+
+TEST_CASE("attributes that are refused") {
+    CHECK(refused([](auto& p) { p.a->name = "al pha"; }) ==
+          "attribute 0 of toy.candidate 'al pha': names are letters, digits and . _ - : /");
+    CHECK(refused([](auto& p) { p.a->kind = 8; }) ==
+          "function toy.candidate: attribute alpha: unknown kind 8");
+    CHECK(refused([](auto& p) { p.a->def.kind = CATENA_ATTR_INT; }) ==
+          "function toy.candidate: attribute alpha: default of kind 1, expected 2");
+    CHECK(refused([](auto& p) {
+              p.a->def.kind = CATENA_ATTR_INT;
+              p.a->flags = CATENA_ATTR_REQUIRED;
+          }) == "accepted");
+    CHECK(refused([](auto& p) { p.plugin.attribute(*p.f, "alpha", CATENA_ATTR_INT); }) ==
+          "function toy.candidate: attribute alpha is there twice");
+    CHECK(refused([](auto& p) { p.plugin.attribute(*p.f, "text", CATENA_ATTR_STRING).def.v.s = nullptr; }) ==
+          "function toy.candidate: attribute text: its default is NULL");
+    CHECK(refused([](auto& p) { p.plugin.attribute(*p.f, "list", CATENA_ATTR_INTS).def.n = 2; }) ==
+          "function toy.candidate: attribute list: its default is NULL");
+    CHECK(refused([](auto& p) { p.f->attrs = nullptr; }) == "function toy.candidate: attributes are NULL");
+    CHECK(refused([](auto& p) { p.f->n_attrs = 33; }) == "function toy.candidate: too many attributes");
+}
+
+TEST_CASE("kernels that are refused") {
+    CHECK(refused([](auto& p) { p.k->run = nullptr; }) == "kernel of toy.candidate has no run()");
+    CHECK(refused([](auto& p) { p.k->function = nullptr; }) == "a kernel's function has no name");
+    CHECK(refused([](auto& p) { p.k->device = nullptr; }) == "a kernel's device has no name");
+    CHECK(refused([](auto& p) { p.k->phase = 2; }) == "kernel of toy.candidate: unknown phase 2");
+    CHECK(refused([](auto& p) { p.k->types = nullptr; }) == "kernel of toy.candidate: types are NULL");
+    CHECK(refused([](auto& p) { p.k->version_min = 2; }) == "kernel of toy.candidate: versions 2 to 1");
+    CHECK(refused([](auto& p) { p.k->n_saved = 1; }) ==
+          "kernel of toy.candidate saves tensors but names no variant");
+    CHECK(refused([](auto& p) {
+              p.k->n_saved = 1;
+              p.k->variant = "v";
+          }) == "kernel of toy.candidate saves tensors but has no plan()");
+    CHECK(refused([](auto& p) { p.k->struct_size = 8; }).find("kernel 0: struct_size: ") == 0);
+    CHECK(refused([](auto& p) { p.k->isa = nullptr; }) == "accepted");
+}
+
+TEST_CASE("backends and extensions that are refused") {
+    CHECK(refused([](auto& p) { p.plugin.backend("toy", 1, 0); }) ==
+          "backend toy is already there, from /toys/toys.devices");
+    CHECK(refused([](auto& p) {
+              p.plugin.backend("abacus", 1, 0);
+              p.plugin.backend("abacus", 1, 0);
+          }) == "backend abacus is there twice");
+    CHECK(refused([](auto& p) { p.plugin.backend("abacus", 1, 0).copy = nullptr; }) ==
+          "backend abacus lacks one of count, open, close, supports_isa, alloc, free, copy, sync");
+    CHECK(refused([](auto& p) { p.plugin.extension("toy.thing/1", "toy", 0, nullptr); }) ==
+          "extension toy.thing/1 has no table");
+    CHECK(refused([](auto& p) { p.plugin.extension("", "toy", 0, &p); }) == "an extension has no name");
+}
+
+TEST_CASE("tables that are refused as a whole") {
+    toys::Plugin second("toys.functions");
+    CHECK_THROWS_WITH_AS(second.add(), "id toys.functions is already loaded from /toys/toys.functions",
+                         PluginError);
+    catena_plugin table{};
+    table.struct_size = sizeof(table);
+    const auto refusal = [&] {
+        try {
+            LoadedPlugin info{};
+            info.id = "toys.table";
+            Registry::get().add(info, table);
+        } catch (const PluginError& error) {
+            return std::string(error.what());
+        }
+        return std::string("accepted");
+    };
+    table.n_kernels = 1;
+    CHECK(refusal() == "its table counts entries that are NULL");
+    const catena_kernel* const nothing[1] = {nullptr};
+    table.kernels = nothing;
+    CHECK(refusal() == "kernel 0 of its table is NULL");
+    table.struct_size = 8;
+    CHECK(refusal() == "plugin table 0: struct_size: expected at least 72, got 8");
+}
+
+TEST_CASE("extensions: best priority first, and a plugin taken out leaves the others'") {
+    static const int one = 1, two = 2, three = 3;
+    DeviceState& device = *Device::get("toy").state();
+    static const char id[] = "toy.thing/1";
+    const auto found = [&](const char* name) {
+        catena_ctx ctx;
+        ctx.device = &device;
+        std::vector<int> numbers;
+        for (const void* const* t = host_table().extensions(&ctx, name); *t; ++t) {
+            numbers.push_back(*static_cast<const int*>(*t));
+        }
+        return numbers;
+    };
+    CHECK(found(id).empty());
+    toys::Plugin a("toys.extension-a"), b("toys.extension-b"), c("toys.extension-c");
+    a.extension(id, "toy", 100, &one);
+    b.extension(id, "toy", 200, &two);
+    c.extension(id, "toy", 100, &three);
+    c.extension(id, "vault", 300, &two);
+    a.add();
+    CHECK(found(id) == std::vector<int>{1});
+    catena_ctx ctx;
+    ctx.device = &device;
+    const void* const* kept = host_table().extensions(&ctx, id);
+    const PluginEntry& entry = b.add();
+    CHECK(found(id) == std::vector<int>{2, 1});
+    c.add();
+    CHECK(found(id) == std::vector<int>{2, 1, 3});
+    Registry::get().remove(entry);
+    CHECK(found(id) == std::vector<int>{1, 3});
+    CHECK(*static_cast<const int*>(kept[0]) == 1);  // an older list stays readable
+    CHECK(kept[1] == nullptr);
+    CHECK(found(std::string("toy.thing/1").c_str()) == std::vector<int>{1, 3});
+    CHECK(found("toy.thing/2").empty());
+    CHECK(*host_table().extensions(nullptr, id) == nullptr);
+}
+
+TEST_CASE("a plugin taken out takes its kernels, not those of others") {
+    toys::Plugin functions("toys.stays"), kernels("toys.goes");
+    functions.function("toy.stays", {{"x"}}, {{"y"}}, toys::infer_same);
+    functions.add();
+    kernels.kernel("toy.stays", run);
+    const PluginEntry& entry = kernels.add();
+    CHECK(kernels_of("toy.stays").size() == 1);
+    Registry::get().remove(entry);
+    CHECK(kernels_of("toy.stays").empty());
+    CHECK(Registry::get().addition() == Registry::get().find("toy.add"));
+}
+
+TEST_CASE("a function that is not there: which, and where it was looked for") {
+    try {
+        const Function f("toy.absent");
+        FAIL("expected an error");
+    } catch (const PluginError& error) {
+        const std::string text = error.what();
+        INFO(text);
+        CHECK(text.find("no plugin has the function toy.absent\n") == 0);
+        CHECK(error.status() == CATENA_E_UNSUPPORTED);
+    }
+    CHECK_THROWS_AS((void)function_descriptor("toy.absent"), PluginError);
+    CHECK_THROWS_AS((void)kernels_of("toy.absent"), PluginError);
+    const auto names = function_names();
+    CHECK(std::is_sorted(names.begin(), names.end()));
+    CHECK(std::count(names.begin(), names.end(), "toy.mul") == 1);
+}
+
+TEST_CASE("the host's table: versions, failures, errors of a composition") {
+    const catena_host& host = host_table();
+    CHECK(host.struct_size == sizeof(catena_host));
+    CHECK(host.abi_major == CATENA_ABI_MAJOR);
+    CHECK(std::strcmp(host.name, "catena") == 0);
+    catena_ctx ctx;
+    CHECK(host.fail(&ctx, CATENA_E_SHAPE, "the first") == CATENA_E_SHAPE);
+    CHECK(host.fail(&ctx, CATENA_E_DTYPE, "the second") == CATENA_E_DTYPE);
+    CHECK(ctx.error == "the first");
+    CHECK(ctx.status == CATENA_E_SHAPE);
+    CHECK(host.fail(nullptr, CATENA_OK, nullptr) == CATENA_E_INTERNAL);
+    const catena_callable* callable = nullptr;
+    catena_ctx fresh;
+    CHECK(host.find(&fresh, "toy.mul", &callable) == CATENA_OK);
+    catena_var* y = nullptr;
+    CHECK(host.call(&fresh, callable, nullptr, 0, nullptr, 0, &y, 1) == CATENA_E_INVALID);
+    CHECK(fresh.error == "call(): only within a gradient callback");
+    catena_ctx absent;
+    CHECK(host.find(&absent, "toy.absent", &callable) == CATENA_E_UNSUPPORTED);
+    CHECK(absent.error.find("no plugin has the function toy.absent") == 0);
+    CHECK(host.get_extension(&host, "org.example.none/1") == nullptr);
+    host.log(nullptr, CATENA_LOG_DEBUG, "not shown");
+}

@@ -9,6 +9,7 @@
 #include "greater.hpp"
 #include "greater_equal.hpp"
 #include "log.hpp"
+#include "matmul.hpp"
 #include "maximum.hpp"
 #include "minimum.hpp"
 #include "mul.hpp"
@@ -20,10 +21,11 @@
 #include "sqrt.hpp"
 #include "sub.hpp"
 #include "sub_from_constant.hpp"
+#include "sum.hpp"
 #include "where.hpp"
 
 using namespace catena::plugins;
 
 CATENA_PLUGIN("org.catena.math", "0.1.0", Abs, Add, AddConstant, Div, DivFromConstant, Equal, Exp,
-              Greater, GreaterEqual, Log, Maximum, Minimum, Mul, MulConstant, Neg, Pow, PowConstVar,
-              PowVarConst, Sqrt, Sub, SubFromConstant, Where);
+              Greater, GreaterEqual, Log, Matmul, Maximum, Minimum, Mul, MulConstant, Neg, Pow,
+              PowConstVar, PowVarConst, Sqrt, Sub, SubFromConstant, Sum, Where);

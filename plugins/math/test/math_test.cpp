@@ -123,3 +123,77 @@ TEST_CASE("shapes that do not broadcast") {
     CHECK_THROWS_WITH(world().forward("catena.add", {a, b}),
                       "[catena.add] x1.shape: expected broadcastable to (2, 3), got (4,)");
 }
+
+TEST_CASE("sum") {
+    using catena::plugin::Ints;
+    struct Example {
+        Dims shape, axes, result;
+    };
+    for (const Example& e :
+         {Example{{2, 3}, {}, {}}, Example{{}, {}, {}}, Example{{2, 3}, {0}, {3}},
+          Example{{2, 3}, {-1}, {2}}, Example{{2, 3, 4}, {0, 2}, {3}}, Example{{2, 3, 4}, {1}, {2, 4}},
+          Example{{0, 3}, {0}, {3}}, Example{{3, 0}, {0}, {0}}, Example{{7, 300}, {1}, {7}}}) {
+        for (const bool keepdims : {false, true}) {
+            const Attrs attrs = {set("axis", Ints(e.axes)), set("keepdims", keepdims)};
+            const Array x = Array::random<double>(e.shape, 1);
+            CHECK(check(world(), {"catena.sum", {x}, attrs}) == "");
+            const Array y = world().forward("catena.sum", {x}, attrs)[0];
+            if (!keepdims) CHECK(y.shape() == e.result);
+            else CHECK(y.shape().size() == e.shape.size());
+            double all = 0;
+            double total = 0;
+            for (std::int64_t i = 0; i < x.size(); ++i) all += x.at(i);
+            for (std::int64_t i = 0; i < y.size(); ++i) total += y.at(i);
+            CHECK(total == doctest::Approx(all));
+        }
+    }
+    const Array x = Array::of<double>({2, 3}, {1, 2, 3, 4, 5, 6});
+    const Dims zero = {0};
+    const Dims one = {1};
+    CHECK(world().forward("catena.sum", {x}, {set("axis", Ints(zero))})[0].values<double>() ==
+          std::vector<double>{5, 7, 9});
+    CHECK(world().forward("catena.sum", {x}, {set("axis", Ints(one))})[0].values<double>() ==
+          std::vector<double>{6, 15});
+    const Dims twice = {0, -2};
+    CHECK_THROWS_WITH(world().forward("catena.sum", {x}, {set("axis", Ints(twice))}),
+                      "[catena.sum] axis: expected each axis once, got (0, -2)");
+    CHECK_THROWS_AS(world().forward("catena.sum", {x}, {set("axis", Ints(Dims{2}))}), Failure);
+}
+
+TEST_CASE("sums of many numbers are accurate and the same for any number of threads") {
+    using catena::plugin::Ints;
+    const Array x = Array::random<float>({1000, 3, 700}, 1, 0, 1);
+    for (const Dims& axes : {Dims{}, Dims{0}, Dims{1}, Dims{2}, Dims{0, 2}, Dims{0, 1}}) {
+        const Attrs attrs = {set("axis", Ints(axes))};
+        const Array y = world().forward("catena.sum", {x}, attrs)[0];
+        const Array exact = world().forward("catena.sum", {x.to(dtype_of<double>())}, attrs)[0];
+        CHECK(compare(y, exact, {1e-6, 0}) == "");
+        Options options;
+        options.threads = 5;
+        CHECK(world().forward("catena.sum", {x}, attrs, options)[0] == y);
+    }
+}
+
+TEST_CASE("matmul") {
+    for (const bool ta : {false, true})
+        for (const bool tb : {false, true}) {
+            const Attrs attrs = {set("transa", ta), set("transb", tb)};
+            const Array a = Array::random<double>(ta ? Dims{4, 3} : Dims{3, 4}, 1);
+            const Array b = Array::random<double>(tb ? Dims{5, 4} : Dims{4, 5}, 2);
+            CHECK(check(world(), {"catena.matmul", {a, b}, attrs}) == "");
+            const Array y = world().forward("catena.matmul", {a, b}, attrs)[0];
+            for (std::int64_t i = 0; i < 3; ++i)
+                for (std::int64_t j = 0; j < 5; ++j) {
+                    double sum = 0;
+                    for (std::int64_t k = 0; k < 4; ++k)
+                        sum += a.at(ta ? k * 3 + i : i * 4 + k) * b.at(tb ? j * 4 + k : k * 5 + j);
+                    CHECK(y.at(i * 5 + j) == doctest::Approx(sum));
+                }
+        }
+    const Array none = Array::random<double>({0, 3}, 1);
+    CHECK(check(world(), {"catena.matmul", {none, Array::random<double>({3, 2}, 1)}}) == "");
+    CHECK(check(world(), {"catena.matmul", {Array::random<double>({2, 0}, 1),
+                                            Array::random<double>({0, 2}, 1)}}) == "");
+    CHECK_THROWS_WITH(world().forward("catena.matmul", {none, none}),
+                      "[catena.matmul] b.shape[0]: expected 3, got 0");
+}

@@ -1,0 +1,25 @@
+// Rectified linear unit that lets a part of negative inputs through.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct LeakyRelu {
+    static constexpr auto about =
+        describe("catena.leaky_relu", "y = x where x >= 0, else slope * x; the gradient at 0 is 1",
+                 in("x"), out("y"), attr("slope", 0.2, "the slope where x < 0"));
+
+    template <class T>
+    CATENA_FN static T forward(T x, T slope) {
+        return math::where(x < T(0), slope * x, x);
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T x, T slope) {
+        return math::where(x < T(0), slope * gy, gy);
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,24 @@
+// Rectified linear unit.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct Relu {
+    static constexpr auto about =
+        describe("catena.relu", "y = max(x, 0); the gradient at 0 is 0", in("x"), out("y"));
+
+    template <class T>
+    CATENA_FN static T forward(T x) {
+        return math::max(x, T(0));
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T, T y) {
+        return math::where(y > T(0), gy, T(0));
+    }
+};
+
+}  // namespace catena::plugins

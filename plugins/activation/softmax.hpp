@@ -1,0 +1,121 @@
+// Normalised exponentials along an axis.
+#pragma once
+
+#include <catena/plugin.hpp>
+#include <catena/plugin/rows.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct Softmax {
+    static constexpr auto about =
+        describe("catena.softmax", "y = e^x / sum of e^x along an axis", in("x"), out("y"),
+                 attr("axis", 1, "the axis that sums to 1; negative: from the last"));
+    static constexpr auto retain_y = ports(0);
+
+    static void infer(const auto& s) {
+        s.axis(s.template attr<"axis">(), s.x(0).size());
+        s.y(0, s.x(0));
+    }
+    static void gradient(const auto& g) {
+        const std::int64_t axis = g.template attr<"axis">();
+        const Var y = g.y(0);
+        g.gx(0, y * (g.gy(0) - sum(y * g.gy(0), Ints(&axis, 1), true)));
+    }
+
+    template <class T>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const T* const x = call.template x<T>(0).data;
+        const auto y = call.template y<T>(0);
+        const bool add = call.adds(0);
+        const Axis axis = axis_of(call, y.shape);
+        const std::int64_t step = axis.inner;
+        const std::int64_t length = axis.length;
+        if (length == 0) return;
+        for_each_strip<call.isa>(
+            call.context(), axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+                if (step == 1) line(x + p, y.data + p, length, add);
+                else strip(x + p, y.data + p, length, step, width, add);
+            });
+    }
+    template <class T>
+    CATENA_KERNEL static void backward(const auto& call) {
+        const auto y = call.template y<T>(0);
+        const auto gy = call.template gy<T>(0);
+        const auto gx = call.template gx<T>(0);
+        const bool add = call.adds(0);
+        if (!gy) return add ? void() : void(std::fill_n(gx.data, gx.size(), T(0)));
+        const Axis axis = axis_of(call, y.shape);
+        const std::int64_t step = axis.inner;
+        const std::int64_t length = axis.length;
+        for_each_strip<call.isa>(
+            call.context(), axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+                const T* const v = y.data + p;
+                const T* const g = gy.data + p;
+                T* const out = gx.data + p;
+                if (step == 1) {
+                    const T dot = sum_lanes<T>(
+                        length, [&](std::int64_t i) CATENA_LAMBDA { return v[i] * g[i]; });
+                    CATENA_LOOP
+                    for (std::int64_t i = 0; i < length; ++i)
+                        out[i] = (add ? out[i] : T(0)) + v[i] * (g[i] - dot);
+                    return;
+                }
+                T dot[64] = {};
+                for (std::int64_t i = 0; i < length; ++i)
+                    for (std::int64_t j = 0; j < width; ++j)
+                        dot[j] += v[i * step + j] * g[i * step + j];
+                for (std::int64_t i = 0; i < length; ++i)
+                    CATENA_LOOP
+                    for (std::int64_t j = 0; j < width; ++j)
+                        out[i * step + j] = (add ? out[i * step + j] : T(0)) +
+                                            v[i * step + j] * (g[i * step + j] - dot[j]);
+            });
+    }
+
+private:
+    static Axis axis_of(const auto& call, Shape shape) {
+        const std::int64_t axis = call.template attr<"axis">();
+        return {shape, static_cast<std::size_t>(
+                           axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis)};
+    }
+    // One line of contiguous elements.
+    template <class T>
+    CATENA_KERNEL static void line(const T* x, T* y, std::int64_t length, bool add) {
+        const T most = max_of(x, length);
+        if (add) {
+            const T sum = sum_lanes<T>(
+                length, [&](std::int64_t i) CATENA_LAMBDA { return math::exp(x[i] - most); });
+            CATENA_LOOP
+            for (std::int64_t i = 0; i < length; ++i) y[i] += math::exp(x[i] - most) / sum;
+            return;
+        }
+        CATENA_LOOP
+        for (std::int64_t i = 0; i < length; ++i) y[i] = math::exp(x[i] - most);
+        const T sum = sum_lanes<T>(length, [&](std::int64_t i) CATENA_LAMBDA { return y[i]; });
+        CATENA_LOOP
+        for (std::int64_t i = 0; i < length; ++i) y[i] /= sum;
+    }
+    // Up to 64 lines side by side.
+    template <class T>
+    CATENA_KERNEL static void strip(const T* x, T* y, std::int64_t length, std::int64_t step,
+                                    std::int64_t width, bool add) {
+        T most[64];
+        T sum[64] = {};
+        std::copy_n(x, width, most);
+        for (std::int64_t i = 1; i < length; ++i)
+            for (std::int64_t j = 0; j < width; ++j)
+                most[j] = most[j] > x[i * step + j] ? most[j] : x[i * step + j];
+        for (std::int64_t i = 0; i < length; ++i)
+            CATENA_LOOP
+            for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
+        for (std::int64_t i = 0; i < length; ++i)
+            CATENA_LOOP
+            for (std::int64_t j = 0; j < width; ++j)
+                y[i * step + j] = (add ? y[i * step + j] : T(0)) +
+                                  math::exp(x[i * step + j] - most[j]) / sum[j];
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,99 @@
+// activation.catena alone (gradients compose functions of math and array).
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+#include <cmath>
+
+using namespace catena::testing;
+
+namespace {
+
+World& world() {
+    static World world({ACTIVATION_PLUGIN, MATH_PLUGIN, ARRAY_PLUGIN});
+    return world;
+}
+constexpr float inf = std::numeric_limits<float>::infinity();
+constexpr float quiet = std::numeric_limits<float>::quiet_NaN();
+
+// Random numbers away from the kink at 0.
+Array off_zero(const Dims& shape) {
+    Array x = Array::random<double>(shape, 1);
+    for (std::int64_t i = 0; i < x.size(); ++i) x.set(i, x.at(i) + (x.at(i) < 0 ? -0.5 : 0.5));
+    return x;
+}
+
+}  // namespace
+
+TEST_CASE("elementwise activations") {
+    for (const Dims& shape : {Dims{}, Dims{3, 5}, Dims{0, 4}, Dims{2, 1, 70}})
+        for (const char* name : {"relu", "leaky_relu", "sigmoid", "tanh"})
+            CHECK(check(world(), {std::string("catena.") + name, {off_zero(shape)}}) == "");
+    const Attrs slope = {set("slope", 0.5)};
+    CHECK(check(world(), {"catena.leaky_relu", {off_zero({4, 4})}, slope}) == "");
+}
+
+TEST_CASE("special values") {
+    const Array x = Array::of<float>({7}, {-1, 0, 2, -inf, inf, quiet, 1e4f});
+    const auto values = [&](const char* name) {
+        return world().forward(std::string("catena.") + name, {x})[0].values<float>();
+    };
+    const auto relu = values("relu");
+    CHECK(std::vector<float>(relu.begin(), relu.begin() + 5) == std::vector<float>{0, 0, 2, 0, inf});
+    CHECK(std::isnan(relu[5]));
+    const auto leaky = values("leaky_relu");
+    CHECK(leaky[0] == -0.2f);
+    CHECK(leaky[3] == -inf);
+    CHECK(std::isnan(leaky[5]));
+    CHECK(values("sigmoid")[3] == 0);
+    CHECK(values("sigmoid")[6] == 1);
+    CHECK(values("tanh")[6] == 1);
+    // At 0 the gradient of relu is 0, that of leaky_relu 1.
+    const Array zero = Array::of<float>({1}, {0});
+    const Array one = Array::of<float>({1}, {1});
+    CHECK(world().backward("catena.relu", {zero}, {zero}, {one})[0].at(0) == 0);
+    CHECK(world().backward("catena.leaky_relu", {zero}, {zero}, {one})[0].at(0) == 1);
+}
+
+TEST_CASE("softmax") {
+    struct Example {
+        Dims shape;
+        std::int64_t axis;
+    };
+    for (const Example& e : {Example{{3, 5}, 1}, Example{{3, 5}, 0}, Example{{4}, 0}, Example{{4}, -1},
+                             Example{{2, 3, 4}, 1}, Example{{2, 7, 70}, 1}, Example{{3, 40}, -1},
+                             Example{{0, 5}, 1}, Example{{2, 1}, 1}}) {
+        const Attrs attrs = {set("axis", e.axis)};
+        CHECK(check(world(), {"catena.softmax", {Array::random<double>(e.shape, 2)}, attrs}) == "");
+    }
+    const Array x = Array::random<double>({2, 3}, 3);
+    const Array y = world().forward("catena.softmax", {x})[0];
+    for (int i = 0; i < 2; ++i) {
+        double sum = 0;
+        for (int k = 0; k < 3; ++k) sum += std::exp(x.at(3 * i + k));
+        for (int k = 0; k < 3; ++k)
+            CHECK(y.at(3 * i + k) == doctest::Approx(std::exp(x.at(3 * i + k)) / sum));
+    }
+    const Array large = Array::of<float>({2, 3}, {1000, 999, -1000, 1e30f, 0, -1e30f});
+    const auto p = world().forward("catena.softmax", {large})[0].values<float>();
+    CHECK(p[0] == doctest::Approx(0.7310586));
+    CHECK(p[2] == 0);
+    CHECK(p[3] == 1);
+    const Array bad = Array::of<float>({1, 2}, {quiet, 1});
+    CHECK(std::isnan(world().forward("catena.softmax", {bad})[0].at(1)));
+    CHECK_THROWS_WITH(world().forward("catena.softmax", {Array::of<float>({1}, {1})}),
+                      "[catena.softmax] axis: expected an axis of 1 dimensions, got 1");
+}
+
+TEST_CASE("the result does not depend on the position in memory") {
+    const Array x = Array::random<float>({100000}, 1, -5, 5);
+    for (const char* name : {"catena.tanh", "catena.sigmoid"}) {
+        const Array y = world().forward(name, {x})[0];
+        bool same = true;
+        for (std::int64_t i = 0; i < 200; ++i) {  // alone, an element goes through the loop's tail
+            const Array one = Array::of<float>({1}, {x.data<float>()[i * 499]});
+            same = same && world().forward(name, {one})[0].data<float>()[0] == y.data<float>()[i * 499];
+        }
+        CHECK(same);
+    }
+}

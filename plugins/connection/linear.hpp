@@ -1,0 +1,110 @@
+// Fully connected layer.
+#pragma once
+
+#include <catena/plugin.hpp>
+#include <catena/plugin/blas.hpp>
+#include <catena/plugin/reduce.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct Linear {
+    static constexpr auto about = describe(
+        "catena.linear", "y = x W^T + b\n\nAll axes of x but the first are taken as one.",
+        in(Port("x", "(N, ...)"), Port("W", "(out, in)"), Port("b", "(out,)").optional()),
+        out(Port("y", "(N, out)")));
+    static constexpr auto retain_x = ports(0, 1);
+
+    static void infer(const auto& s) {
+        s.check(s.x(0).size() >= 1, "x.ndim", "at least 1", s.x(0).size());
+        s.check(s.x(1).size() == 2, "W.ndim", 2, s.x(1).size());
+        const std::int64_t outputs = s.x(1)[0];
+        std::int64_t inputs = 1;
+        for (const std::int64_t d : s.x(0).subspan(1)) inputs *= d;
+        s.check(inputs == s.x(1)[1], "x.shape[1:]", text(s.x(1)[1]), s.x(0).subspan(1));
+        if (s.has(2)) s.check(std::ranges::equal(s.x(2), Shape(&outputs, 1)), "b.shape",
+                              Shape(&outputs, 1), s.x(2));
+        s.y(0, {s.x(0)[0], outputs});
+    }
+    static void gradient(const auto& g) {
+        const Var gy = g.gy(0);
+        const Shape x = g.x_shape(0);
+        if (g.wants(0)) g.gx(0, reshape(matmul(gy, g.x(1)), x));
+        if (g.wants(1)) {
+            const std::int64_t flat[] = {x[0], g.x_shape(1)[1]};
+            g.gx(1, matmul(gy, x.size() == 2 ? g.x(0) : reshape(g.x(0), flat), true, false));
+        }
+        if (g.wants(2)) g.gx(2, gy);  // summed to b's shape there
+    }
+
+    template <class T>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const auto w = call.template x<T>(1);
+        const auto b = call.template x<T>(2);
+        const auto y = call.template y<T>(0);
+        const std::int64_t rows = y.dim(0);
+        const std::int64_t columns = y.dim(1);
+        if (b) {
+            const bool add = call.adds(0);
+            call.parallel(rows, columns, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+                for (std::int64_t r = begin; r < end; ++r)
+                    CATENA_LOOP
+                    for (std::int64_t c = 0; c < columns; ++c)
+                        store(y[r * columns + c], add, b[c]);
+            });
+        }
+        gemm<T>(call.context(), call.raw(),
+                {.transpose_a = false,
+                 .transpose_b = true,
+                 .m = rows,
+                 .n = columns,
+                 .k = w.dim(1),
+                 .a = call.template x<T>(0).data,
+                 .b = w.data,
+                 .c = y.data,
+                 .add = b || call.adds(0)});
+    }
+
+    template <class T>
+    CATENA_KERNEL static void backward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        const auto w = call.template x<T>(1);
+        const auto gy = call.template gy<T>(0);
+        const std::int64_t rows = x.dim(0);
+        const std::int64_t outputs = w.dim(0);
+        const std::int64_t inputs = w.dim(1);
+        if (const auto gx = call.template gx<T>(0))
+            gemm<T>(call.context(), call.raw(),
+                    {.transpose_a = false,
+                     .transpose_b = false,
+                     .m = rows,
+                     .n = inputs,
+                     .k = outputs,
+                     .a = gy.data,
+                     .b = w.data,
+                     .c = gx.data,
+                     .add = call.adds(0)});
+        if (const auto gw = call.template gx<T>(1))
+            gemm<T>(call.context(), call.raw(),
+                    {.transpose_a = true,
+                     .transpose_b = false,
+                     .m = outputs,
+                     .n = inputs,
+                     .k = rows,
+                     .a = gy.data,
+                     .b = x.data,
+                     .c = gw.data,
+                     .add = call.adds(1)});
+        if (const auto gb = call.template gx<T>(2))
+            sum_to_shape<call.isa>(call.context(), gy.data, gy.shape, gb.data, gb.shape,
+                                   call.adds(2));
+    }
+
+private:
+    static std::string text(std::int64_t inputs) {
+        return std::to_string(inputs) + " elements, as W.shape[1] says";
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,64 @@
+// Share of labels that have the largest score.
+#pragma once
+
+#include <atomic>
+#include <limits>
+
+#include "labels.hpp"
+
+namespace catena::plugins {
+
+struct Accuracy {
+    static constexpr auto about =
+        describe("catena.accuracy",
+                 "accuracy = share of the rows whose largest score stands at their label\n\n"
+                 "Of equal scores the first is the largest. NaN for an empty batch, 0 if all labels "
+                 "are ignored.",
+                 in(Port("y", "scores (N, classes, ...)"),
+                    Port("t", "labels (N, ...)").of("I").not_differentiable()),
+                 out(Port("accuracy", "()")), ignore_label)
+            .not_differentiable();
+    using types = LabelTypes;
+    using isas = IsaList<Isa::baseline>;
+
+    static void infer(const auto& s) {
+        check_labels(s, "y");
+        s.y(0, {});
+    }
+    template <class T, class I>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const auto y = call.template x<T>(0);
+        const auto t = call.template x<I>(1);
+        const std::int64_t ignored = call.template attr<"ignore_label">();
+        const Axis axis(y.shape, 1);
+        std::atomic<std::int64_t> hits = 0;
+        std::atomic<std::int64_t> rows = 0;
+        call.parallel(axis.count(), axis.length, [&](std::int64_t begin, std::int64_t end) {
+            std::int64_t right = 0;
+            std::int64_t counted = 0;
+            for (std::int64_t i = begin; i < end; ++i) {
+                if (t[i] == ignored) continue;
+                const T* row = y.data + i / axis.inner * axis.length * axis.inner + i % axis.inner;
+                ++counted;
+                right += largest(row, axis.length, axis.inner) == t[i];
+            }
+            hits += right;
+            rows += counted;
+        });
+        const T none = axis.count() == 0 ? std::numeric_limits<T>::quiet_NaN() : T(0);
+        store(call.template y<T>(0)[0], call.adds(0),
+              rows == 0 ? none : static_cast<T>(hits) / static_cast<T>(rows));
+    }
+
+private:
+    // As NumPy's argmax: the first of equals; a NaN is larger than all.
+    template <class T>
+    static std::int64_t largest(const T* p, std::int64_t n, std::int64_t step) {
+        std::int64_t best = 0;
+        for (std::int64_t i = 1; i < n && !math::isnan(p[best * step]); ++i)
+            if (!(p[i * step] <= p[best * step])) best = i;
+        return n == 0 ? -1 : best;
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,55 @@
+// Labels: class numbers beside scores of shape (N, classes, ...), some of them ignored.
+#pragma once
+
+#include <catena/plugin.hpp>
+#include <catena/plugin/rows.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+inline constexpr Attribute ignore_label =
+    attr("ignore_label", -1, "rows with this label do not count");
+using LabelTypes = Rows<Row<float, std::int32_t>, Row<float, std::int64_t>,
+                        Row<double, std::int32_t>, Row<double, std::int64_t>>;
+
+// t has the shape of x without axis 1.
+inline void check_labels(const auto& s, const char* scores) {
+    const Shape x = s.x(0);
+    const Shape t = s.x(1);
+    s.check(x.size() >= 2, (std::string(scores) + ".ndim").c_str(), "at least 2", x.size());
+    std::int64_t shape[CATENA_MAX_NDIM];
+    shape[0] = x[0];
+    std::copy(x.begin() + 2, x.end(), shape + 1);
+    const Shape expected(shape, x.size() - 1);
+    if (!std::ranges::equal(t, expected)) s.check(false, "t.shape", expected, t);
+}
+
+// How many labels count; all of these are classes, or CATENA_E_VALUE names the first that is none.
+template <class I>
+std::int64_t count_labels(const auto& call, Tensor<const I> t, std::int64_t classes,
+                          std::int64_t ignored) {
+    std::int64_t count = 0;
+    bool right = true;
+    const std::int64_t n = t.size();
+    for (std::int64_t i = 0; i < n; ++i) {
+        const std::int64_t label = t[i];
+        const bool counts = label != ignored;
+        count += counts;
+        right = right && (!counts || (label >= 0 && label < classes));
+    }
+    if (right) [[likely]]
+        return count;
+    std::int64_t i = 0;
+    while (t[i] == ignored || (t[i] >= 0 && t[i] < classes)) ++i;
+    std::string place;
+    for (std::size_t d = t.ndim(); d-- > 0;)
+        place = std::to_string(i / t.count(d + 1, t.ndim()) % t.dim(d)) +
+                (place.empty() ? "" : ", ") + place;
+    call.fail(CATENA_E_VALUE, ("t[" + place + "]").c_str(),
+              "a label from 0 to " + std::to_string(classes - 1) + ", or " +
+                  std::to_string(ignored) + " to ignore",
+              t[i]);
+}
+
+}  // namespace catena::plugins

@@ -1,0 +1,183 @@
+// Cross entropy of a softmax against labels, by log-sum-exp.
+#pragma once
+
+#include "labels.hpp"
+
+namespace catena::plugins {
+
+struct SoftmaxCrossEntropy {
+    static constexpr auto about = describe(
+        "catena.softmax_cross_entropy",
+        "loss = mean of -log softmax(x)[t]\n\n"
+        "The mean goes over the labels that are not ignored; it is 0 if all are.",
+        in(Port("x", "scores (N, classes, ...)"),
+           Port("t", "labels (N, ...)").of("I").not_differentiable()),
+        out(Port("loss", "()"), Port("lse", "log of the sum of e^x").hidden()), ignore_label);
+    using types = LabelTypes;
+    static constexpr auto retain_x = ports(0, 1);
+    static constexpr auto retain_y = ports(1);
+
+    static void infer(const auto& s) {
+        check_labels(s, "x");
+        s.y(0, {});
+        s.y(1, s.x(1));
+    }
+    // (softmax(x) - one_hot(t)) * weight * gy, all of it differentiable.
+    static void gradient(const auto& g) {
+        const std::int64_t ignored = g.template attr<"ignore_label">();
+        const auto [one_hot, weight] = call_all<"catena.label_weights", 2>(
+            {g.x(0), g.x(1)}, {set("ignore_label", ignored)});
+        const Var p = call<"catena.softmax">({g.x(0)}, {set("axis", std::int64_t{1})});
+        g.gx(0, (p - one_hot) * (weight * g.gy(0)));
+    }
+
+    template <class T, class>
+    static void plan(const auto& call, catena_plan& plan) {  // forward: a loss for each label
+        if (call.raw().phase == CATENA_PHASE_FORWARD)
+            plan.scratch_bytes =
+                static_cast<std::uint64_t>(size_of(*call.raw().x[1])) * sizeof(double);
+    }
+    template <class T, class I>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        const auto t = call.template x<I>(1);
+        T* const lse = call.template y<T>(1).data;
+        double* const losses = call.template scratch<double>();
+        const bool add = call.adds(1);
+        const std::int64_t ignored = call.template attr<"ignore_label">();
+        const Axis axis(x.shape, 1);
+        const std::int64_t step = axis.inner;
+        const std::int64_t classes = axis.length;
+        const std::int64_t count = count_labels(call, t, classes, ignored);
+        for_each_strip<call.isa>(
+            call.context(), axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+                const T* const row = x.data + p;
+                const std::int64_t first = p / (classes * step) * step + p % step;
+                T most[64];
+                T sum[64];
+                if (step == 1) {
+                    most[0] = max_of(row, classes);
+                    sum[0] = sum_lanes<T>(classes, [&](std::int64_t i) CATENA_LAMBDA {
+                        return math::exp(row[i] - most[0]);
+                    });
+                } else {
+                    sums(row, classes, step, width, most, sum);
+                }
+                for (std::int64_t j = 0; j < width; ++j) {
+                    const std::int64_t label = t[first + j];
+                    const T log = math::log(sum[j]);
+                    store(lse[first + j], add, most[j] + log);
+                    losses[first + j] =
+                        label == ignored
+                            ? 0.0
+                            : static_cast<double>(log + (most[j] - row[label * step + j]));
+                }
+            });
+        const double total = sum_of<double>(losses, t.size());
+        store(call.template y<T>(0)[0], call.adds(0),
+              count == 0 ? T(0) : static_cast<T>(total / static_cast<double>(count)));
+    }
+
+    template <class T, class I>
+    CATENA_KERNEL static void backward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        const auto t = call.template x<I>(1);
+        const auto gx = call.template gx<T>(0);
+        const auto gy = call.template gy<T>(0);
+        const T* const lse = call.template y<T>(1).data;
+        const bool add = call.adds(0);
+        const std::int64_t ignored = call.template attr<"ignore_label">();
+        if (!gx) return;
+        const Axis axis(x.shape, 1);
+        const std::int64_t step = axis.inner;
+        const std::int64_t classes = axis.length;
+        const std::int64_t count = count_labels(call, t, classes, ignored);
+        const T scale = gy && count > 0 ? gy[0] / static_cast<T>(count) : T(0);
+        for_each_strip<call.isa>(
+            call.context(), axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+                const T* const row = x.data + p;
+                T* const out = gx.data + p;
+                const std::int64_t first = p / (classes * step) * step + p % step;
+                if (step == 1) {
+                    const T shift = lse[first];
+                    const T weight = t[first] == ignored ? T(0) : scale;
+                    CATENA_LOOP
+                    for (std::int64_t i = 0; i < classes; ++i)
+                        out[i] = (add ? out[i] : T(0)) + probability(row[i] - shift, weight);
+                    if (weight != T(0)) out[t[first]] -= weight;
+                    return;
+                }
+                T weight[64] = {};
+                for (std::int64_t j = 0; j < width; ++j)
+                    if (t[first + j] != ignored) weight[j] = scale;
+                for (std::int64_t i = 0; i < classes; ++i)
+                    CATENA_LOOP
+                    for (std::int64_t j = 0; j < width; ++j)
+                        out[i * step + j] =
+                            (add ? out[i * step + j] : T(0)) +
+                            probability(row[i * step + j] - lse[first + j], weight[j]);
+                for (std::int64_t j = 0; j < width; ++j)
+                    if (weight[j] != T(0)) out[t[first + j] * step + j] -= weight[j];
+            });
+    }
+
+private:
+    // Ignored rows get 0, whatever their scores are.
+    template <class T>
+    CATENA_FN static T probability(T x, T weight) {
+        return weight == T(0) ? T(0) : math::exp(x) * weight;
+    }
+    template <class T>
+    CATENA_KERNEL static void sums(const T* x, std::int64_t classes, std::int64_t step,
+                                   std::int64_t width, T* most, T* sum) {
+        for (std::int64_t j = 0; j < width; ++j) {
+            most[j] = x[j];
+            sum[j] = T(0);
+        }
+        for (std::int64_t i = 1; i < classes; ++i)
+            for (std::int64_t j = 0; j < width; ++j)
+                most[j] = most[j] > x[i * step + j] ? most[j] : x[i * step + j];
+        for (std::int64_t i = 0; i < classes; ++i)
+            CATENA_LOOP
+            for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
+    }
+};
+
+// What the gradient needs of labels; not meant to be called by users.
+struct LabelWeights {
+    static constexpr auto about =
+        describe("catena.label_weights",
+                 "one_hot = 1 at the labels; weight = 1 / count where the label counts, else 0",
+                 in("x", Port("t").of("I").not_differentiable()), out("one_hot", "weight"),
+                 ignore_label)
+            .not_differentiable();
+    using types = LabelTypes;
+    using isas = IsaList<Isa::baseline>;
+
+    static void infer(const auto& s) {
+        check_labels(s, "x");
+        s.y(0, s.x(0));
+        std::int64_t shape[CATENA_MAX_NDIM];
+        std::ranges::copy(s.x(0), shape);
+        shape[1] = 1;
+        s.y(1, Shape(shape, s.x(0).size()));
+    }
+    template <class T, class I>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const auto t = call.template x<I>(1);
+        const auto one_hot = call.template y<T>(0);
+        const auto weight = call.template y<T>(1);
+        const std::int64_t ignored = call.template attr<"ignore_label">();
+        const Axis axis(one_hot.shape, 1);
+        const std::int64_t count = count_labels(call, t, axis.length, ignored);
+        if (!call.adds(0)) std::fill_n(one_hot.data, one_hot.size(), T(0));
+        for (std::int64_t i = 0; i < t.size(); ++i) {
+            const bool counts = t[i] != ignored;
+            store(weight[i], call.adds(1), counts ? T(1) / static_cast<T>(count) : T(0));
+            if (counts)
+                one_hot[(i / axis.inner * axis.length + t[i]) * axis.inner + i % axis.inner] += T(1);
+        }
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,42 @@
+// Adam (Kingma and Ba, 2014, first version: the first moment's decay shrinks by lam each step).
+#pragma once
+
+#include <catena/plugin.hpp>
+
+#include <cmath>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct AdamUpdate {
+    static constexpr auto about = describe(
+        "catena.adam_update", "param -= step * m / (sqrt(v) + eps), with running moments m and v",
+        in(Port("param").mutated(), "grad", Port("m", "mean of grad").mutated(),
+           Port("v", "mean of grad^2").mutated()),
+        out(), attr("alpha", 0.001, "the step size"), attr("beta1", 0.9, "decay of m"),
+        attr("beta2", 0.999, "decay of v"), attr("lam", 1 - 1e-8, "decay of beta1"),
+        attr("eps", 1e-8, "added to sqrt(v)"),
+        required<std::int64_t>("t", "the number of this update, from 1").range(1, 0x1p62));
+
+    template <class T>
+    struct Constants {
+        T step, decay1, decay2, eps;
+    };
+    template <class T>
+    static Constants<T> prepare(double alpha, double beta1, double beta2, double lam, double eps,
+                                double t) {
+        const double step = alpha * std::sqrt(1 - std::pow(beta2, t)) / (1 - std::pow(beta1, t));
+        const double now = beta1 * std::pow(lam, t - 1);
+        return {static_cast<T>(step), static_cast<T>(1 - now), static_cast<T>(1 - beta2),
+                static_cast<T>(eps)};
+    }
+    template <class T>
+    CATENA_FN static void update(T& param, T grad, T& m, T& v, const Constants<T>& c) {
+        m += c.decay1 * (grad - m);
+        v += c.decay2 * (grad * grad - v);
+        param -= c.step * m / (math::sqrt(v) + c.eps);
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,62 @@
+// Matrix products through whichever plugin offers catena.blas/1 for the call's device.
+#pragma once
+
+#include "catena/abi/ext/blas.h"
+#include "catena/plugin/kernel.hpp"
+
+namespace catena::plugin {
+
+// C (m x n) = op(A) (m x k) op(B) (k x n), or added to C; dense and row-major. op transposes.
+template <class T>
+struct Product {
+    bool transpose_a;
+    bool transpose_b;
+    std::int64_t m;
+    std::int64_t n;
+    std::int64_t k;
+    const T* a;
+    const T* b;
+    T* c;
+    bool add;
+};
+
+// Takes the first table that supports the product. CATENA_E_UNSUPPORTED if there is none.
+template <class T>
+void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
+    if (p.m == 0 || p.n == 0) return;
+    if (p.k == 0) {
+        if (!p.add) std::fill_n(p.c, p.m * p.n, T(0));
+        return;
+    }
+    const catena_gemm g = {
+        .struct_size = sizeof(catena_gemm),
+        .flags = call.flags & CATENA_CALL_DETERMINISTIC,
+        .dtype = dtype_of<T>(),
+        .transpose_a = p.transpose_a,
+        .transpose_b = p.transpose_b,
+        .reserved = 0,
+        .m = p.m,
+        .n = p.n,
+        .k = p.k,
+        .alpha = 1,
+        .beta = p.add ? 1.0 : 0.0,
+        .a = p.a,
+        .b = p.b,
+        .c = p.c,
+        .lda = p.transpose_a ? p.m : p.k,
+        .ldb = p.transpose_b ? p.k : p.n,
+        .ldc = p.n,
+        .stream = call.stream,
+    };
+    for (const void* const* table = host().extensions(ctx, CATENA_BLAS_1);
+         table != nullptr && *table != nullptr; ++table) {
+        const auto* blas = static_cast<const catena_blas*>(*table);
+        if (blas->supports(&g) == 0) continue;
+        if (const catena_status s = blas->gemm(ctx, &g); s != CATENA_OK) throw Error(s);
+        return;
+    }
+    fail(CATENA_E_UNSUPPORTED, call.function->name, CATENA_BLAS_1,
+         "a plugin that offers it for this device and dtype", "none");
+}
+
+}  // namespace catena::plugin

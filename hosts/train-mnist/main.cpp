@@ -43,6 +43,7 @@ void print(const std::string& line) {
 }
 
 int run(const Options& options) {
+    const Interrupt interrupt;  // first, so that a signal at any time ends cleanly
     global_config().deterministic = config().deterministic = options.deterministic;
     use_plugins(options);
     const Device device = options.device.empty() ? Device::current() : Device::get(options.device);
@@ -64,7 +65,6 @@ int run(const Options& options) {
                       options.units, options.units, training.model.count_parameters(),
                       options.optimizer, device.name()));
 
-    const Interrupt interrupt;
     Minibatches& batches = training.batches;
     while (batches.epoch() < options.epochs) {
         const std::int64_t epoch = batches.epoch() + 1;

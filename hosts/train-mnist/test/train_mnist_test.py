@@ -52,8 +52,8 @@ class Training(Case):
         out = self.run_program("--epochs", 3, "--optimizer", "adam")
         self.assertIn(f"data: {DIGITS.resolve()} (10000 images to train, 2000 to test)", out)
         self.assertEqual(len(re.findall(r"^epoch +\d+ ", out, re.M)), 3)
-        self.assertGreater(self.accuracy(out), 0.93)
-        self.assertGreater(self.accuracy(self.run_program("--epochs", 5, "--lr", 0.1)), 0.92)
+        self.assertGreater(self.accuracy(out), 0.9)
+        self.assertGreater(self.accuracy(self.run_program("--epochs", 5, "--lr", 0.1)), 0.89)
 
     def test_same_seed_same_bits(self):
         def snapshot(name, *options):

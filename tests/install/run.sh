@@ -44,4 +44,4 @@ status=0
 "$prefix/bin/catena-train-mnist" --epochs 1 >gone.log 2>&1 || status=$?
 cat gone.log
 ((status == 1)) || fail "without plugins: expected exit status 1, got $status"
-grep -qF "$prefix/$libdir/catena/plugins" gone.log || fail "without plugins: where was looked?"
+grep -q "looked in .*/$libdir/catena/plugins" gone.log || fail "without plugins: where was looked?"

@@ -28,7 +28,7 @@ int main(int argc, char** argv) try {
     if (argc != 2) return 2;
     catena::load_default_plugins();
     catena::load_plugins(argv[1]);
-    std::cout << catena::to_string(catena::plugin_report());
+    std::cout << catena::to_string(catena::plugin_report()) << '\n';
     const bool cpp = check("org.example.mul_add");
     const bool c = check("org.example.c.mul_add");
     return cpp && c ? 0 : 1;

@@ -152,7 +152,7 @@ void load_default_plugins() {
                 rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
             }
         }
-        const fs::path here(boost::dll::this_line_location().string());
+        const fs::path here = fs::weakly_canonical(boost::dll::this_line_location().string());
         load_plugins(here.parent_path() / "catena" / "plugins");
         loader.loading = false;
     }

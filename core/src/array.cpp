@@ -153,7 +153,10 @@ Shape Array::shape() const {
 }
 int Array::ndim() const { return need(*this).meta.ndim; }
 std::int64_t Array::nbytes() const { return static_cast<std::int64_t>(need(*this).tensor.nbytes); }
-std::int64_t Array::size() const { return nbytes() / (body_->meta.dtype.bits / 8); }
+std::int64_t Array::size() const {
+    const ArrayBody& body = need(*this);
+    return static_cast<std::int64_t>(body.tensor.nbytes) / (body.meta.dtype.bits / 8);
+}
 Device Array::device() const { return Device(need(*this).device); }
 Dtype Array::dtype() const {
     Dtype dtype{};

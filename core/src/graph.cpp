@@ -14,7 +14,13 @@ namespace catena {
 VariableNode::VariableNode(Array array) : data(std::move(array)) {}
 
 VariableNode::~VariableNode() {
-    set_grad_node({});
+    // A gradient may have a gradient, and so on: a loop, lest a long row recurse.
+    for (Ref<VariableNode> next = std::move(grad_node); next;) {
+        next->drop_user();
+        Ref<VariableNode> after;
+        if (next->references_.load(std::memory_order_acquire) == 1) after = std::move(next->grad_node);
+        next = std::move(after);
+    }
     if (creator && !creator->outputs_.empty()) {
         creator->outputs_[static_cast<std::size_t>(output_index)] = nullptr;
     }

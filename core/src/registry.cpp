@@ -194,6 +194,7 @@ void Registry::remove(const PluginEntry& plugin) {
         const auto found = functions_.find(std::string_view(table.functions[i]->name));
         if (found == functions_.end()) continue;
         if (addition() == found->second.get()) addition_ = nullptr;
+        gone_.push_back(std::move(found->second));
         functions_.erase(found);
     }
     const auto from_plugin = [&](const KernelEntry& k) { return k.plugin == &plugin; };

@@ -138,6 +138,7 @@ private:
     std::recursive_mutex mutex_;
     std::vector<std::unique_ptr<PluginEntry>> plugins_;
     std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>> functions_;
+    std::vector<std::unique_ptr<FunctionEntry>> gone_;  // of plugins taken out: handles may remain
     std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
     std::vector<std::unique_ptr<BackendEntry>> backends_;
     // (device's backend, id) -> tables; replaced as a whole when a plugin adds one, never freed.

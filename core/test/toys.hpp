@@ -3,6 +3,8 @@
 
 #include "registry.hpp"
 
+#include "recycle.hpp"
+
 #include <catena/abi/plugin.h>
 
 #include <atomic>
@@ -11,15 +13,13 @@
 #include <string>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define TOYS_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TOYS_ADDRESS_SANITIZER 1
-#endif
-#endif
-
 namespace toys {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr int many = 200'000;
+#else
+inline constexpr int many = 1'000'000;
+#endif
 
 using Infer = decltype(catena_function::infer);
 using Gradient = decltype(catena_function::gradient);

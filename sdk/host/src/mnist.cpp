@@ -35,6 +35,16 @@ fs::path require(const fs::path& folder, const std::string& name) {
     return file;
 }
 
+// The current device if the host can write to it, else the first such.
+Device host_device() {
+    Device device = Device::current();
+    for (const auto& name : Device::list()) {
+        if (device.host_accessible()) break;
+        device = Device::get(name);
+    }
+    return device;
+}
+
 Dataset load_part(const fs::path& folder, const std::string& prefix) {
     const fs::path images_file = require(folder, prefix + images_name);
     const fs::path labels_file = require(folder, prefix + labels_name);
@@ -51,12 +61,14 @@ Dataset load_part(const fs::path& folder, const std::string& prefix) {
         throw DataError(fmt::format("[load_mnist] {}: expected labels 0 to 9, got {} at {}",
                                     labels_file.string(), *wrong, wrong - labels.values.begin()));
     }
-    std::vector<float> pixels(images.values.size());
-    std::transform(images.values.begin(), images.values.end(), pixels.begin(),
+    const Device device = host_device();
+    const Array x =
+        Array::empty({images.shape[0], images.shape[1] * images.shape[2]}, Dtype::float32, device);
+    const Array t = Array::empty({labels.shape[0]}, Dtype::int32, device);
+    std::transform(images.values.begin(), images.values.end(), x.host<float>().begin(),
                    [](std::uint8_t value) { return static_cast<float>(value) / 255.0F; });
-    const std::vector<std::int32_t> classes(labels.values.begin(), labels.values.end());
-    return {{Array::from(pixels, {images.shape[0], images.shape[1] * images.shape[2]}),
-             Array::from(classes, {labels.shape[0]})}};
+    std::copy(labels.values.begin(), labels.values.end(), t.host<std::int32_t>().begin());
+    return {{x, t}};
 }
 
 }  // namespace

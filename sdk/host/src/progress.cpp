@@ -48,8 +48,9 @@ void Progress::update(std::int64_t done, double value, std::string_view value_na
     if (first_ < 0) {
         first_ = done;
         start_ = last_ = now;
-        if (!terminal_) return;
-    } else if (now - last_ < std::chrono::milliseconds(terminal_ ? 100 : 10000)) {
+        return;
+    }
+    if (now - last_ < std::chrono::milliseconds(terminal_ ? 100 : 10000)) {
         return;
     }
     last_ = now;

@@ -19,7 +19,7 @@ struct Mnist {
 bool has_mnist(const std::filesystem::path& folder);
 
 // Throws DataError if a file is missing or not as it should be (see read_idx), numbers of images and
-// labels differ, or a label is above 9.
+// labels differ, or a label is above 9. The arrays are in host memory, whatever the current device.
 Mnist load_mnist(const std::filesystem::path& folder);
 
 // Where data sets may be, best first: $CATENA_DATA/NAME, then catena/NAME in the user's cache

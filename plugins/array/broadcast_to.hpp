@@ -33,13 +33,13 @@ struct BroadcastTo {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const auto y = call.template y<T>(0);
-        broadcast_copy<call.isa>(call.context(), x.data, x.shape, y.data, y.shape, call.adds(0));
+        broadcast_copy(call, x.data, x.shape, y.data, y.shape, call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
-        sum_to_shape<call.isa>(call.context(), gy.data, gy.shape, gx.data, gx.shape, call.adds(0));
+        sum_to_shape(call, gy.data, gy.shape, gx.data, gx.shape, call.adds(0));
     }
 };
 

@@ -10,9 +10,9 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Cast {
-    static constexpr auto about =
-        describe("catena.cast", "y = x in another dtype; floats go towards zero to whole numbers",
-                 in("x"), out(Port("y").of("U")), required<catena_dtype>("dtype", "the dtype of y"));
+    static constexpr auto about = describe(
+        "catena.cast", "y = x in another dtype; floats go towards zero to whole numbers", in("x"),
+        out(Port("y").of("U")), required<catena_dtype>("dtype", "the dtype of y"));
     using isas = IsaList<Isa::baseline>;
 
     using types = Pairs<Float16, BFloat16, float, double, std::int32_t, std::int64_t, bool,
@@ -28,8 +28,7 @@ struct Cast {
         convert(call, call.template x<T>(0), call.template y<U>(0), call.adds(0));
     }
     template <class T, class U>
-        requires is_float<T> && is_float<U>
-    CATENA_KERNEL static void backward(const auto& call) {
+    requires is_float<T> && is_float<U> CATENA_KERNEL static void backward(const auto& call) {
         convert(call, call.template gy<U>(0), call.template gx<T>(0), call.adds(0));
     }
 

@@ -97,8 +97,8 @@ struct Dropout {
             std::uint64_t seed = 0;
             std::uint64_t offset = 0;
             const std::int64_t blocks = (n + 3) / 4;
-            const catena_status status = host().philox(
-                call.context(), static_cast<std::uint64_t>(blocks), &seed, &offset);
+            const catena_status status =
+                host().philox(call.context(), static_cast<std::uint64_t>(blocks), &seed, &offset);
             if (status != CATENA_OK) throw Error(status);
             const auto limit = static_cast<std::uint32_t>(ratio * 0x1p32);
             call.parallel(blocks, 32, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {

@@ -43,8 +43,8 @@ constexpr Float16 to_float16(float x) {
 }
 
 template <class T>
-inline constexpr bool is_float = std::is_floating_point_v<T> || std::is_same_v<T, Float16> ||
-                                 std::is_same_v<T, BFloat16>;
+inline constexpr bool is_float =
+    std::is_floating_point_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
 // A number to compute with, and back.
 template <class T>

@@ -8,18 +8,18 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct ScalarLike {
-    static constexpr auto about = describe("catena.scalar_like",
-                                           "y = value: 0-d, with the dtype and device of x",
-                                           in("x"), out("y"),
-                                           required<double>("value", "the number"))
-                                      .not_differentiable();
+    static constexpr auto about =
+        describe("catena.scalar_like", "y = value: 0-d, with the dtype and device of x", in("x"),
+                 out("y"), required<double>("value", "the number"))
+            .not_differentiable();
     using isas = IsaList<Isa::baseline>;
 
     static void infer(const auto& s) { s.y(0, {}); }
 
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        store(call.template y<T>(0)[0], call.adds(0), static_cast<T>(call.template attr<"value">()));
+        store(call.template y<T>(0)[0], call.adds(0),
+              static_cast<T>(call.template attr<"value">()));
     }
 };
 

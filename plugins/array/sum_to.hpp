@@ -16,8 +16,8 @@ struct SumTo {
 
     static void infer(const auto& s) {
         const Ints shape = s.template attr<"shape">();
-        s.check(BroadcastTo::fits(shape, s.x(0)), "shape", "one that broadcasts to " + text_of(s.x(0)),
-                shape);
+        s.check(BroadcastTo::fits(shape, s.x(0)), "shape",
+                "one that broadcasts to " + text_of(s.x(0)), shape);
         s.y(0, shape);
     }
     static void gradient(const auto& g) { g.gx(0, broadcast_to(g.gy(0), g.x_shape(0))); }
@@ -26,13 +26,13 @@ struct SumTo {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const auto y = call.template y<T>(0);
-        sum_to_shape<call.isa>(call.context(), x.data, x.shape, y.data, y.shape, call.adds(0));
+        sum_to_shape(call, x.data, x.shape, y.data, y.shape, call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
-        broadcast_copy<call.isa>(call.context(), gy.data, gy.shape, gx.data, gx.shape, call.adds(0));
+        broadcast_copy(call, gy.data, gy.shape, gx.data, gx.shape, call.adds(0));
     }
 };
 

@@ -22,7 +22,8 @@ struct Transpose {
         std::int64_t shape[CATENA_MAX_NDIM];
         std::uint32_t seen = 0;
         for (std::size_t d = 0; d < x.size(); ++d) {
-            const std::size_t a = axes.empty() ? x.size() - 1 - d : s.axis(axes[d], x.size(), "axes");
+            const std::size_t a =
+                axes.empty() ? x.size() - 1 - d : s.axis(axes[d], x.size(), "axes");
             s.check((seen >> a & 1) == 0, "axes", "each axis once", axes, CATENA_E_INVALID);
             seen |= 1u << a;
             shape[d] = x[a];
@@ -78,30 +79,31 @@ private:
         constexpr std::int64_t tile = 32;
         const std::int64_t tiles = (tall + tile - 1) / tile;
         const std::int64_t others = y.size() / (width * tall);
-        call.parallel(others * tiles, width * std::min(tile, tall), [&](std::int64_t begin,
-                                                                        std::int64_t end) {
-            for (std::int64_t u = begin; u < end; ++u) {
-                std::int64_t from = 0;
-                std::int64_t to = 0;
-                std::int64_t rest = u / tiles;
-                std::int64_t stride = width;
-                for (std::size_t d = n == 0 ? 0 : n - 1; d-- > 0; stride *= y.dim(d)) {
-                    if (d == fast) continue;
-                    from += rest % y.dim(d) * strides[d];
-                    to += rest % y.dim(d) * stride;
-                    rest /= y.dim(d);
+        call.parallel(
+            others * tiles, width * std::min(tile, tall),
+            [&](std::int64_t begin, std::int64_t end) {
+                for (std::int64_t u = begin; u < end; ++u) {
+                    std::int64_t from = 0;
+                    std::int64_t to = 0;
+                    std::int64_t rest = u / tiles;
+                    std::int64_t stride = width;
+                    for (std::size_t d = n == 0 ? 0 : n - 1; d-- > 0; stride *= y.dim(d)) {
+                        if (d == fast) continue;
+                        from += rest % y.dim(d) * strides[d];
+                        to += rest % y.dim(d) * stride;
+                        rest /= y.dim(d);
+                    }
+                    const std::int64_t top = u % tiles * tile;
+                    const std::int64_t bottom = std::min(top + tile, tall);
+                    for (std::int64_t left = 0; left < width; left += tile) {
+                        const std::int64_t right = tall == 1 ? width : std::min(left + tile, width);
+                        for (std::int64_t i = top; i < bottom; ++i)
+                            for (std::int64_t j = left; j < right; ++j)
+                                store(y[to + i * leap + j], add, x[from + i * jump + j * step]);
+                        if (tall == 1) break;
+                    }
                 }
-                const std::int64_t top = u % tiles * tile;
-                const std::int64_t bottom = std::min(top + tile, tall);
-                for (std::int64_t left = 0; left < width; left += tile) {
-                    const std::int64_t right = tall == 1 ? width : std::min(left + tile, width);
-                    for (std::int64_t i = top; i < bottom; ++i)
-                        for (std::int64_t j = left; j < right; ++j)
-                            store(y[to + i * leap + j], add, x[from + i * jump + j * step]);
-                    if (tall == 1) break;
-                }
-            }
-        });
+            });
     }
 };
 

@@ -10,10 +10,10 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Linear {
-    static constexpr auto about = describe(
-        "catena.linear", "y = x W^T + b\n\nAll axes of x but the first are taken as one.",
-        in(Port("x", "(N, ...)"), Port("W", "(out, in)"), Port("b", "(out,)").optional()),
-        out(Port("y", "(N, out)")));
+    static constexpr auto about =
+        describe("catena.linear", "y = x W^T + b\n\nAll axes of x but the first are taken as one.",
+                 in(Port("x", "(N, ...)"), Port("W", "(out, in)"), Port("b", "(out,)").optional()),
+                 out(Port("y", "(N, out)")));
     static constexpr auto retain_x = ports(0, 1);
 
     static void infer(const auto& s) {
@@ -23,8 +23,9 @@ struct Linear {
         std::int64_t inputs = 1;
         for (const std::int64_t d : s.x(0).subspan(1)) inputs *= d;
         s.check(inputs == s.x(1)[1], "x.shape[1:]", text(s.x(1)[1]), s.x(0).subspan(1));
-        if (s.has(2)) s.check(std::ranges::equal(s.x(2), Shape(&outputs, 1)), "b.shape",
-                              Shape(&outputs, 1), s.x(2));
+        if (s.has(2))
+            s.check(std::ranges::equal(s.x(2), Shape(&outputs, 1)), "b.shape", Shape(&outputs, 1),
+                    s.x(2));
         s.y(0, {s.x(0)[0], outputs});
     }
     static void gradient(const auto& g) {
@@ -48,10 +49,8 @@ struct Linear {
         if (b) {
             const bool add = call.adds(0);
             call.parallel(rows, columns, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                for (std::int64_t r = begin; r < end; ++r)
-                    CATENA_LOOP
-                    for (std::int64_t c = 0; c < columns; ++c)
-                        store(y[r * columns + c], add, b[c]);
+                for (std::int64_t r = begin; r < end; ++r) CATENA_LOOP
+                for (std::int64_t c = 0; c < columns; ++c) store(y[r * columns + c], add, b[c]);
             });
         }
         gemm<T>(call.context(), call.raw(),
@@ -97,8 +96,7 @@ struct Linear {
                      .c = gw.data,
                      .add = call.adds(1)});
         if (const auto gb = call.template gx<T>(2))
-            sum_to_shape<call.isa>(call.context(), gy.data, gy.shape, gb.data, gb.shape,
-                                   call.adds(2));
+            sum_to_shape(call, gy.data, gy.shape, gb.data, gb.shape, call.adds(2));
     }
 
 private:

@@ -10,13 +10,14 @@ namespace catena::plugins {
 
 struct Accuracy {
     static constexpr auto about =
-        describe("catena.accuracy",
-                 "accuracy = share of the rows whose largest score stands at their label\n\n"
-                 "Of equal scores the first is the largest. NaN for an empty batch, 0 if all labels "
-                 "are ignored.",
-                 in(Port("y", "scores (N, classes, ...)"),
-                    Port("t", "labels (N, ...)").of("I").not_differentiable()),
-                 out(Port("accuracy", "()")), ignore_label)
+        describe(
+            "catena.accuracy",
+            "accuracy = share of the rows whose largest score stands at their label\n\n"
+            "Of equal scores the first is the largest. NaN for an empty batch, 0 if all labels "
+            "are ignored.",
+            in(Port("y", "scores (N, classes, ...)"),
+               Port("t", "labels (N, ...)").of("I").not_differentiable()),
+            out(Port("accuracy", "()")), ignore_label)
             .not_differentiable();
     using types = LabelTypes;
     using isas = IsaList<Isa::baseline>;

@@ -42,16 +42,16 @@ struct MeanSquaredError {
                     const T* const q = b.data + i;
                     sum += static_cast<double>(
                         sum_lanes<T>(std::min<std::int64_t>(4096, n * (k + 1) / pieces - i),
-                                     [&](std::int64_t j) CATENA_LAMBDA {
-                                         return (p[j] - q[j]) * (p[j] - q[j]);
-                                     }));
+                                     [&](std::int64_t j)
+                                         CATENA_LAMBDA { return (p[j] - q[j]) * (p[j] - q[j]); }));
                 }
                 part[k] = sum;
             }
         });
         double total = 0;
         for (std::int64_t k = 0; k < pieces; ++k) total += part[k];
-        store(call.template y<T>(0)[0], call.adds(0), static_cast<T>(total / static_cast<double>(n)));
+        store(call.template y<T>(0)[0], call.adds(0),
+              static_cast<T>(total / static_cast<double>(n)));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {

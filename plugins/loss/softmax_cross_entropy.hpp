@@ -25,8 +25,8 @@ struct SoftmaxCrossEntropy {
     // (softmax(x) - one_hot(t)) * weight * gy, all of it differentiable.
     static void gradient(const auto& g) {
         const std::int64_t ignored = g.template attr<"ignore_label">();
-        const auto [one_hot, weight] = call_all<"catena.label_weights", 2>(
-            {g.x(0), g.x(1)}, {set("ignore_label", ignored)});
+        const auto [one_hot, weight] =
+            call_all<"catena.label_weights", 2>({g.x(0), g.x(1)}, {set("ignore_label", ignored)});
         const Var p = call<"catena.softmax">({g.x(0)}, {set("axis", std::int64_t{1})});
         g.gx(0, (p - one_hot) * (weight * g.gy(0)));
     }
@@ -49,30 +49,28 @@ struct SoftmaxCrossEntropy {
         const std::int64_t step = axis.inner;
         const std::int64_t classes = axis.length;
         const std::int64_t count = count_labels(call, t, classes, ignored);
-        for_each_strip<call.isa>(
-            call.context(), axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
-                const T* const row = x.data + p;
-                const std::int64_t first = p / (classes * step) * step + p % step;
-                T most[64];
-                T sum[64];
-                if (step == 1) {
-                    most[0] = max_of(row, classes);
-                    sum[0] = sum_lanes<T>(classes, [&](std::int64_t i) CATENA_LAMBDA {
-                        return math::exp(row[i] - most[0]);
-                    });
-                } else {
-                    sums(row, classes, step, width, most, sum);
-                }
-                for (std::int64_t j = 0; j < width; ++j) {
-                    const std::int64_t label = t[first + j];
-                    const T log = math::log(sum[j]);
-                    store(lse[first + j], add, most[j] + log);
-                    losses[first + j] =
-                        label == ignored
-                            ? 0.0
-                            : static_cast<double>(log + (most[j] - row[label * step + j]));
-                }
-            });
+        for_each_strip(call, axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+            const T* const row = x.data + p;
+            const std::int64_t first = p / (classes * step) * step + p % step;
+            T most[64];
+            T sum[64];
+            if (step == 1) {
+                most[0] = max_of(row, classes);
+                sum[0] = sum_lanes<T>(classes, [&](std::int64_t i) CATENA_LAMBDA {
+                    return math::exp(row[i] - most[0]);
+                });
+            } else {
+                sums(row, classes, step, width, most, sum);
+            }
+            for (std::int64_t j = 0; j < width; ++j) {
+                const std::int64_t label = t[first + j];
+                const T log = math::log(sum[j]);
+                store(lse[first + j], add, most[j] + log);
+                losses[first + j] =
+                    label == ignored ? 0.0
+                                     : static_cast<double>(log + (most[j] - row[label * step + j]));
+            }
+        });
         const double total = sum_of<double>(losses, t.size());
         store(call.template y<T>(0)[0], call.adds(0),
               count == 0 ? T(0) : static_cast<T>(total / static_cast<double>(count)));
@@ -93,32 +91,29 @@ struct SoftmaxCrossEntropy {
         const std::int64_t classes = axis.length;
         const std::int64_t count = count_labels(call, t, classes, ignored);
         const T scale = gy && count > 0 ? gy[0] / static_cast<T>(count) : T(0);
-        for_each_strip<call.isa>(
-            call.context(), axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
-                const T* const row = x.data + p;
-                T* const out = gx.data + p;
-                const std::int64_t first = p / (classes * step) * step + p % step;
-                if (step == 1) {
-                    const T shift = lse[first];
-                    const T weight = t[first] == ignored ? T(0) : scale;
-                    CATENA_LOOP
-                    for (std::int64_t i = 0; i < classes; ++i)
-                        out[i] = (add ? out[i] : T(0)) + probability(row[i] - shift, weight);
-                    if (weight != T(0)) out[t[first]] -= weight;
-                    return;
-                }
-                T weight[64] = {};
-                for (std::int64_t j = 0; j < width; ++j)
-                    if (t[first + j] != ignored) weight[j] = scale;
+        for_each_strip(call, axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+            const T* const row = x.data + p;
+            T* const out = gx.data + p;
+            const std::int64_t first = p / (classes * step) * step + p % step;
+            if (step == 1) {
+                const T shift = lse[first];
+                const T weight = t[first] == ignored ? T(0) : scale;
+                CATENA_LOOP
                 for (std::int64_t i = 0; i < classes; ++i)
-                    CATENA_LOOP
-                    for (std::int64_t j = 0; j < width; ++j)
-                        out[i * step + j] =
-                            (add ? out[i * step + j] : T(0)) +
-                            probability(row[i * step + j] - lse[first + j], weight[j]);
-                for (std::int64_t j = 0; j < width; ++j)
-                    if (weight[j] != T(0)) out[t[first + j] * step + j] -= weight[j];
-            });
+                    out[i] = (add ? out[i] : T(0)) + probability(row[i] - shift, weight);
+                if (weight != T(0)) out[t[first]] -= weight;
+                return;
+            }
+            T weight[64] = {};
+            for (std::int64_t j = 0; j < width; ++j)
+                if (t[first + j] != ignored) weight[j] = scale;
+            for (std::int64_t i = 0; i < classes; ++i) CATENA_LOOP
+            for (std::int64_t j = 0; j < width; ++j)
+                out[i * step + j] = (add ? out[i * step + j] : T(0)) +
+                                    probability(row[i * step + j] - lse[first + j], weight[j]);
+            for (std::int64_t j = 0; j < width; ++j)
+                if (weight[j] != T(0)) out[t[first + j] * step + j] -= weight[j];
+        });
     }
 
 private:
@@ -137,9 +132,8 @@ private:
         for (std::int64_t i = 1; i < classes; ++i)
             for (std::int64_t j = 0; j < width; ++j)
                 most[j] = most[j] > x[i * step + j] ? most[j] : x[i * step + j];
-        for (std::int64_t i = 0; i < classes; ++i)
-            CATENA_LOOP
-            for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
+        for (std::int64_t i = 0; i < classes; ++i) CATENA_LOOP
+        for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
     }
 };
 
@@ -175,7 +169,8 @@ struct LabelWeights {
             const bool counts = t[i] != ignored;
             store(weight[i], call.adds(1), counts ? T(1) / static_cast<T>(count) : T(0));
             if (counts)
-                one_hot[(i / axis.inner * axis.length + t[i]) * axis.inner + i % axis.inner] += T(1);
+                one_hot[(i / axis.inner * axis.length + t[i]) * axis.inner + i % axis.inner] +=
+                    T(1);
         }
     }
 };

@@ -8,7 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Abs {
-    static constexpr auto about = describe("catena.abs", "y = |x|; the gradient at 0 is 0", in("x"), out("y"));
+    static constexpr auto about =
+        describe("catena.abs", "y = |x|; the gradient at 0 is 0", in("x"), out("y"));
 
     template <class T>
     CATENA_FN static T forward(T x) {

@@ -8,7 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Add {
-    static constexpr auto about = describe("catena.add", "y = x0 + x1", in("x0", "x1"), out("y")).with(CATENA_FUNCTION_ADDITION);
+    static constexpr auto about = describe("catena.add", "y = x0 + x1", in("x0", "x1"), out("y"))
+                                      .with(CATENA_FUNCTION_ADDITION);
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

@@ -8,8 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct AddConstant {
-    static constexpr auto about = describe("catena.add_constant", "y = x + value", in("x"), out("y"),
-        required<double>("value", "the number added"));
+    static constexpr auto about = describe("catena.add_constant", "y = x + value", in("x"),
+                                           out("y"), required<double>("value", "the number added"));
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {

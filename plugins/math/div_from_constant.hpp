@@ -8,8 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct DivFromConstant {
-    static constexpr auto about = describe("catena.div_from_constant", "y = value / x", in("x"), out("y"),
-        required<double>("value", "the dividend"));
+    static constexpr auto about = describe("catena.div_from_constant", "y = value / x", in("x"),
+                                           out("y"), required<double>("value", "the dividend"));
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {

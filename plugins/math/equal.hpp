@@ -8,7 +8,10 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Equal {
-    static constexpr auto about = describe("catena.equal", "y = 1 where x0 equals x1, else 0, in the inputs' dtype", in("x0", "x1"), out("y")).not_differentiable();
+    static constexpr auto about =
+        describe("catena.equal", "y = 1 where x0 equals x1, else 0, in the inputs' dtype",
+                 in("x0", "x1"), out("y"))
+            .not_differentiable();
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

@@ -8,7 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Log {
-    static constexpr auto about = describe("catena.log", "y = natural logarithm of x; -inf at 0, NaN below", in("x"), out("y"));
+    static constexpr auto about = describe(
+        "catena.log", "y = natural logarithm of x; -inf at 0, NaN below", in("x"), out("y"));
 
     template <class T>
     CATENA_FN static T forward(T x) {

@@ -9,10 +9,9 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Matmul {
-    static constexpr auto about =
-        describe("catena.matmul", "y = a b, a product of matrices", in("a", "b"), out("y"),
-                 attr("transa", false, "transpose a first"),
-                 attr("transb", false, "transpose b first"));
+    static constexpr auto about = describe(
+        "catena.matmul", "y = a b, a product of matrices", in("a", "b"), out("y"),
+        attr("transa", false, "transpose a first"), attr("transb", false, "transpose b first"));
     using isas = IsaList<Isa::baseline>;  // catena.blas/1 does the work
     static constexpr auto retain_x = ports(0, 1);
 

@@ -8,7 +8,10 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Maximum {
-    static constexpr auto about = describe("catena.maximum", "y = the larger of x0 and x1; NaN if one is. Where they are equal x0 gets the gradient", in("x0", "x1"), out("y"));
+    static constexpr auto about = describe(
+        "catena.maximum",
+        "y = the larger of x0 and x1; NaN if one is. Where they are equal x0 gets the gradient",
+        in("x0", "x1"), out("y"));
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

@@ -8,7 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Mul {
-    static constexpr auto about = describe("catena.mul", "y = x0 * x1, element by element", in("x0", "x1"), out("y"));
+    static constexpr auto about =
+        describe("catena.mul", "y = x0 * x1, element by element", in("x0", "x1"), out("y"));
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

@@ -8,8 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct MulConstant {
-    static constexpr auto about = describe("catena.mul_constant", "y = value * x", in("x"), out("y"),
-        required<double>("value", "the factor"));
+    static constexpr auto about = describe("catena.mul_constant", "y = value * x", in("x"),
+                                           out("y"), required<double>("value", "the factor"));
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {

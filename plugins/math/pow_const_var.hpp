@@ -8,8 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct PowConstVar {
-    static constexpr auto about = describe("catena.pow_const_var", "y = value ^ x", in("x"), out("y"),
-        required<double>("value", "the base"));
+    static constexpr auto about = describe("catena.pow_const_var", "y = value ^ x", in("x"),
+                                           out("y"), required<double>("value", "the base"));
     static constexpr int work = 16;  // the C library's pow
 
     template <class T>

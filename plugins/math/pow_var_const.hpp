@@ -8,8 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct PowVarConst {
-    static constexpr auto about = describe("catena.pow_var_const", "y = x ^ value", in("x"), out("y"),
-        required<double>("value", "the exponent"));
+    static constexpr auto about = describe("catena.pow_var_const", "y = x ^ value", in("x"),
+                                           out("y"), required<double>("value", "the exponent"));
     static constexpr int work = 16;  // the C library's pow
 
     template <class T>

@@ -8,7 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Sqrt {
-    static constexpr auto about = describe("catena.sqrt", "y = square root of x; NaN below 0", in("x"), out("y"));
+    static constexpr auto about =
+        describe("catena.sqrt", "y = square root of x; NaN below 0", in("x"), out("y"));
 
     template <class T>
     CATENA_FN static T forward(T x) {

@@ -8,8 +8,9 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct SubFromConstant {
-    static constexpr auto about = describe("catena.sub_from_constant", "y = value - x", in("x"), out("y"),
-        required<double>("value", "the number subtracted from"));
+    static constexpr auto about =
+        describe("catena.sub_from_constant", "y = value - x", in("x"), out("y"),
+                 required<double>("value", "the number subtracted from"));
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {

@@ -43,14 +43,14 @@ struct Sum {
         const auto x = call.template x<T>(0);
         const Kept kept(x.shape, call.template attr<"axis">());
         const Reduction r(x.shape, [&](std::size_t d) { return kept.summed(d); });
-        sum_axes<call.isa>(call.context(), r, x.data, call.template y<T>(0).data, call.adds(0));
+        sum_axes(call, r, x.data, call.template y<T>(0).data, call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
         const auto gx = call.template gx<T>(0);
         const Kept kept(gx.shape, call.template attr<"axis">());
-        broadcast_copy<call.isa>(call.context(), call.template gy<T>(0).data, kept.shape(), gx.data,
-                                 gx.shape, call.adds(0));
+        broadcast_copy(call, call.template gy<T>(0).data, kept.shape(), gx.data, gx.shape,
+                       call.adds(0));
     }
 
 private:

@@ -8,7 +8,9 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Where {
-    static constexpr auto about = describe("catena.where", "y = x0 where condition is not 0, else x1", in(Port("condition").not_differentiable(), "x0", "x1"), out("y"));
+    static constexpr auto about =
+        describe("catena.where", "y = x0 where condition is not 0, else x1",
+                 in(Port("condition").not_differentiable(), "x0", "x1"), out("y"));
 
     template <class T>
     CATENA_FN static T forward(T condition, T x0, T x1) {

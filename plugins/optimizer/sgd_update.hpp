@@ -8,9 +8,9 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct SgdUpdate {
-    static constexpr auto about = describe("catena.sgd_update", "param -= lr * grad",
-                                           in(Port("param").mutated(), "grad"), out(),
-                                           attr("lr", 0.01, "the learning rate"));
+    static constexpr auto about =
+        describe("catena.sgd_update", "param -= lr * grad", in(Port("param").mutated(), "grad"),
+                 out(), attr("lr", 0.01, "the learning rate"));
 
     template <class T>
     CATENA_FN static void update(T& param, T grad, T lr) {

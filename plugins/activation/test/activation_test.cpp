@@ -39,7 +39,8 @@ TEST_CASE("special values") {
         return world().forward(std::string("catena.") + name, {x})[0].values<float>();
     };
     const auto relu = values("relu");
-    CHECK(std::vector<float>(relu.begin(), relu.begin() + 5) == std::vector<float>{0, 0, 2, 0, inf});
+    CHECK(std::vector<float>(relu.begin(), relu.begin() + 5) ==
+          std::vector<float>{0, 0, 2, 0, inf});
     CHECK(std::isnan(relu[5]));
     const auto leaky = values("leaky_relu");
     CHECK(leaky[0] == -0.2f);
@@ -60,9 +61,9 @@ TEST_CASE("softmax") {
         Dims shape;
         std::int64_t axis;
     };
-    for (const Example& e : {Example{{3, 5}, 1}, Example{{3, 5}, 0}, Example{{4}, 0}, Example{{4}, -1},
-                             Example{{2, 3, 4}, 1}, Example{{2, 7, 70}, 1}, Example{{3, 40}, -1},
-                             Example{{0, 5}, 1}, Example{{2, 1}, 1}}) {
+    for (const Example& e : {Example{{3, 5}, 1}, Example{{3, 5}, 0}, Example{{4}, 0},
+                             Example{{4}, -1}, Example{{2, 3, 4}, 1}, Example{{2, 7, 70}, 1},
+                             Example{{3, 40}, -1}, Example{{0, 5}, 1}, Example{{2, 1}, 1}}) {
         const Attrs attrs = {set("axis", e.axis)};
         CHECK(check(world(), {"catena.softmax", {Array::random<double>(e.shape, 2)}, attrs}) == "");
     }
@@ -92,7 +93,8 @@ TEST_CASE("the result does not depend on the position in memory") {
         bool same = true;
         for (std::int64_t i = 0; i < 200; ++i) {  // alone, an element goes through the loop's tail
             const Array one = Array::of<float>({1}, {x.data<float>()[i * 499]});
-            same = same && world().forward(name, {one})[0].data<float>()[0] == y.data<float>()[i * 499];
+            same = same &&
+                   world().forward(name, {one})[0].data<float>()[0] == y.data<float>()[i * 499];
         }
         CHECK(same);
     }

@@ -30,10 +30,12 @@ TEST_CASE("reshape and identity are views") {
     CHECK(reshaped({2, 6}).shape() == Dims{2, 6});
     CHECK(reshaped({-1, 2}).shape() == Dims{6, 2});
     CHECK(reshaped({12}) == x.reshaped({12}));
-    CHECK_THROWS_WITH(reshaped({5, -1}), "[catena.reshape] shape: expected 12 elements of x (3, 4), "
-                                         "got (5, -1)");
-    CHECK_THROWS_WITH(reshaped({-1, -1}), "[catena.reshape] shape: expected one -1 at most, "
-                                          "got (-1, -1)");
+    CHECK_THROWS_WITH(reshaped({5, -1}),
+                      "[catena.reshape] shape: expected 12 elements of x (3, 4), "
+                      "got (5, -1)");
+    CHECK_THROWS_WITH(reshaped({-1, -1}),
+                      "[catena.reshape] shape: expected one -1 at most, "
+                      "got (-1, -1)");
     CHECK_THROWS_AS(reshaped({0, -1}), Failure);
     const Dims six = {2, 6};
     const auto gx = world().gradient("catena.reshape", {x}, {x.reshaped(six)}, {iota(six)},
@@ -47,9 +49,9 @@ TEST_CASE("broadcast_to and sum_to") {
     struct Pair {
         Dims small, large;
     };
-    for (const Pair& p : {Pair{{}, {2, 3}}, Pair{{3}, {2, 3}}, Pair{{2, 1}, {2, 3}},
-                          Pair{{1, 3, 1}, {4, 2, 3, 5}}, Pair{{2, 3}, {2, 3}}, Pair{{1}, {0, 4}},
-                          Pair{{}, {}}, Pair{{7, 1, 1}, {7, 6, 40}}}) {
+    for (const Pair& p :
+         {Pair{{}, {2, 3}}, Pair{{3}, {2, 3}}, Pair{{2, 1}, {2, 3}}, Pair{{1, 3, 1}, {4, 2, 3, 5}},
+          Pair{{2, 3}, {2, 3}}, Pair{{1}, {0, 4}}, Pair{{}, {}}, Pair{{7, 1, 1}, {7, 6, 40}}}) {
         const Attrs large = {set("shape", Ints(p.large))};
         const Attrs small = {set("shape", Ints(p.small))};
         const Array x = Array::random<double>(p.small, 1);
@@ -63,8 +65,9 @@ TEST_CASE("broadcast_to and sum_to") {
             CHECK(back.at(i) == doctest::Approx(times * x.at(i)));
     }
     const Dims wrong = {2, 4};
-    CHECK_THROWS_WITH(world().forward("catena.broadcast_to", {iota({3})}, {set("shape", Ints(wrong))}),
-                      "[catena.broadcast_to] x.shape: expected broadcastable to (2, 4), got (3,)");
+    CHECK_THROWS_WITH(
+        world().forward("catena.broadcast_to", {iota({3})}, {set("shape", Ints(wrong))}),
+        "[catena.broadcast_to] x.shape: expected broadcastable to (2, 4), got (3,)");
 }
 
 TEST_CASE("transpose") {
@@ -79,7 +82,8 @@ TEST_CASE("transpose") {
             for (std::int64_t j = 0; j < 2; ++j)
                 for (std::int64_t k = 0; k < 3; ++k)
                     CHECK(y.at((i * 2 + j) * 3 + k) == x.at((j * 3 + k) * 4 + i));
-        CHECK(check(world(), {"catena.transpose", {Array::random<double>({2, 3, 4}, 1)}, attrs}) == "");
+        CHECK(check(world(), {"catena.transpose", {Array::random<double>({2, 3, 4}, 1)}, attrs}) ==
+              "");
     }
     for (const Dims& shape : {Dims{}, Dims{5}, Dims{70, 45}, Dims{1, 3, 1}, Dims{0, 2}}) {
         const Array x = iota(shape);
@@ -91,8 +95,9 @@ TEST_CASE("transpose") {
         CHECK(world().forward("catena.transpose", {y})[0] == x);
     }
     const Dims twice = {0, 0, 1};
-    CHECK_THROWS_WITH(world().forward("catena.transpose", {iota({1, 2, 3})}, {set("axes", Ints(twice))}),
-                      "[catena.transpose] axes: expected each axis once, got (0, 0, 1)");
+    CHECK_THROWS_WITH(
+        world().forward("catena.transpose", {iota({1, 2, 3})}, {set("axes", Ints(twice))}),
+        "[catena.transpose] axes: expected each axis once, got (0, 0, 1)");
 }
 
 TEST_CASE("cast") {
@@ -110,7 +115,8 @@ TEST_CASE("cast") {
     Array half({65536}, dtype_of<Float16>());
     Array brain({65536}, dtype_of<BFloat16>());
     for (std::uint32_t i = 0; i < 65536; ++i)
-        half.data<std::uint16_t>()[i] = brain.data<std::uint16_t>()[i] = static_cast<std::uint16_t>(i);
+        half.data<std::uint16_t>()[i] = brain.data<std::uint16_t>()[i] =
+            static_cast<std::uint16_t>(i);
     for (const Array& a : {half, brain}) {
         const Array wide = cast(a, dtype_of<float>());
         const Array again = cast(wide, a.dtype());
@@ -126,13 +132,16 @@ TEST_CASE("cast") {
     CHECK(wide.at(0x7bff) == 65504);
     CHECK(std::isinf(wide.at(0x7c00)));
     CHECK(std::isnan(wide.at(0x7e00)));
-    const Array ties = Array::of<float>({7}, {2049, 2051, 65519, 65520, 0x1p-25f, 0x1.8p-24f, 1e-10f});
+    const Array ties =
+        Array::of<float>({7}, {2049, 2051, 65519, 65520, 0x1p-25f, 0x1.8p-24f, 1e-10f});
     CHECK(cast(ties, dtype_of<Float16>()).values<std::uint16_t>() ==
           std::vector<std::uint16_t>{0x6800, 0x6802, 0x7bff, 0x7c00, 0, 2, 0});
     const Array y = cast(x, dtype_of<double>());
-    const auto gx = world().gradient("catena.cast", {x}, {y}, {y}, {set("dtype", dtype_of<double>())});
+    const auto gx =
+        world().gradient("catena.cast", {x}, {y}, {y}, {set("dtype", dtype_of<double>())});
     CHECK(gx[0] == x);
-    CHECK(world().backward("catena.cast", {x}, {y}, {y}, {set("dtype", dtype_of<double>())})[0] == x);
+    CHECK(world().backward("catena.cast", {x}, {y}, {y}, {set("dtype", dtype_of<double>())})[0] ==
+          x);
 }
 
 TEST_CASE("scalar_like") {
@@ -156,7 +165,8 @@ TEST_CASE("dropout") {
         right = right && (y[0].at(i) == 0 || std::abs(y[0].at(i) * 0.75 - x.at(i)) < 1e-6);
     }
     CHECK(right);
-    CHECK(static_cast<double>(zeros) / static_cast<double>(x.size()) == doctest::Approx(0.25).epsilon(0.02));
+    CHECK(static_cast<double>(zeros) / static_cast<double>(x.size()) ==
+          doctest::Approx(0.25).epsilon(0.02));
     CHECK(world().drawn == 300300 / 4);
     const auto gx = world().backward("catena.dropout", {x}, y, {x}, attrs);
     CHECK(gx[0] == y[0]);  // the same mask

@@ -31,7 +31,8 @@ TEST_CASE("linear") {
     }
     const Array x = Array::random<double>({4}, 1);
     CHECK(check(world(), {"catena.linear",
-                          {x, Array::random<double>({2, 1}, 2), Array::random<double>({2}, 3)}}) == "");
+                          {x, Array::random<double>({2, 1}, 2), Array::random<double>({2}, 3)}}) ==
+          "");
 }
 
 TEST_CASE("the bias's gradient over many rows") {
@@ -53,8 +54,9 @@ TEST_CASE("the bias's gradient over many rows") {
 TEST_CASE("wrong shapes") {
     const auto message = [](const Dims& x, const Dims& w, const Dims& b) -> std::string {
         try {
-            world().forward("catena.linear", {Array::random<float>(x, 1), Array::random<float>(w, 1),
-                                              Array::random<float>(b, 1)});
+            world().forward("catena.linear",
+                            {Array::random<float>(x, 1), Array::random<float>(w, 1),
+                             Array::random<float>(b, 1)});
         } catch (const Failure& e) {
             CHECK(e.status() == CATENA_E_SHAPE);
             return e.what();

@@ -29,11 +29,14 @@ TEST_CASE("softmax_cross_entropy: all kernels and gradients") {
     CHECK(check(world(), {name, {x, labels<std::int32_t>({4}, {0, 2, 1, 1})}}) == "");
     CHECK(check(world(), {name, {x, labels<std::int64_t>({4}, {0, -1, 1, -1})}}) == "");
     CHECK(check(world(), {name, {x, labels<std::int64_t>({4}, {-1, -1, -1, -1})}}) == "");
-    CHECK(check(world(), {name, {Array::random<double>({2, 40}, 1),
-                                 labels<std::int32_t>({2}, {39, 17})}}) == "");
-    CHECK(check(world(), {name, {Array::random<double>({2, 3, 2, 2}, 1),
-                                 labels<std::int32_t>({2, 2, 2}, {0, 1, 2, -1, 2, 1, 0, 0})}}) == "");
-    CHECK(check(world(), {name, {x, labels<std::int32_t>({4}, {0, 2, 1, 1})},
+    CHECK(check(world(),
+                {name, {Array::random<double>({2, 40}, 1), labels<std::int32_t>({2}, {39, 17})}}) ==
+          "");
+    CHECK(check(world(), {name,
+                          {Array::random<double>({2, 3, 2, 2}, 1),
+                           labels<std::int32_t>({2, 2, 2}, {0, 1, 2, -1, 2, 1, 0, 0})}}) == "");
+    CHECK(check(world(), {name,
+                          {x, labels<std::int32_t>({4}, {0, 2, 1, 1})},
                           {set("ignore_label", std::int64_t{2})}}) == "");
 }
 
@@ -55,10 +58,12 @@ TEST_CASE("softmax_cross_entropy: values") {
     const Array nan = Array::of<float>({1, 2}, {std::nanf(""), 1});
     CHECK(std::isnan(loss(nan, labels<std::int32_t>({1}, {1}))));
     // An ignored row's scores never matter.
-    const auto y = world().forward("catena.softmax_cross_entropy", {nan, labels<std::int32_t>({1}, {-1})});
+    const auto y =
+        world().forward("catena.softmax_cross_entropy", {nan, labels<std::int32_t>({1}, {-1})});
     CHECK(y[0].at(0) == 0);
-    const auto gx = world().backward("catena.softmax_cross_entropy", {nan, labels<std::int32_t>({1}, {-1})},
-                                     y, {Array::of<float>({}, {1})});
+    const auto gx =
+        world().backward("catena.softmax_cross_entropy", {nan, labels<std::int32_t>({1}, {-1})}, y,
+                         {Array::of<float>({}, {1})});
     CHECK(gx[0].values<float>() == std::vector<float>{0, 0});
 }
 
@@ -75,9 +80,10 @@ TEST_CASE("softmax_cross_entropy: many rows") {
 
 TEST_CASE("labels out of range") {
     const Array x = Array::random<float>({2, 3, 2}, 1);
-    CHECK_THROWS_WITH(loss(x, labels<std::int32_t>({2, 2}, {0, -1, 1, 3})),
-                      "[catena.softmax_cross_entropy] t[1, 1]: expected a label from 0 to 2, or -1 to "
-                      "ignore, got 3");
+    CHECK_THROWS_WITH(
+        loss(x, labels<std::int32_t>({2, 2}, {0, -1, 1, 3})),
+        "[catena.softmax_cross_entropy] t[1, 1]: expected a label from 0 to 2, or -1 to "
+        "ignore, got 3");
     CHECK_THROWS_WITH(loss(Array::random<float>({1, 3}, 1), labels<std::int64_t>({1}, {-2})),
                       "[catena.softmax_cross_entropy] t[0]: expected a label from 0 to 2, or -1 to "
                       "ignore, got -2");
@@ -98,14 +104,16 @@ TEST_CASE("accuracy") {
     CHECK(std::isnan(accuracy(Array::random<float>({0, 3}, 1), labels<std::int32_t>({0}, {}))));
     const Array nan = Array::of<float>({1, 3}, {1, std::nanf(""), 2});
     CHECK(accuracy(nan, labels<std::int32_t>({1}, {1})) == 1);
-    CHECK(check(world(), {"catena.accuracy", {Array::random<double>({3, 4, 2}, 1),
-                                              labels<std::int32_t>({3, 2}, {0, 1, 2, 3, 0, 1})}}) == "");
+    CHECK(check(world(), {"catena.accuracy",
+                          {Array::random<double>({3, 4, 2}, 1),
+                           labels<std::int32_t>({3, 2}, {0, 1, 2, 3, 0, 1})}}) == "");
 }
 
 TEST_CASE("mean_squared_error") {
     for (const Dims& shape : {Dims{}, Dims{3, 5}, Dims{2, 1, 40}})
-        CHECK(check(world(), {"catena.mean_squared_error",
-                              {Array::random<double>(shape, 1), Array::random<double>(shape, 2)}}) == "");
+        CHECK(check(world(),
+                    {"catena.mean_squared_error",
+                     {Array::random<double>(shape, 1), Array::random<double>(shape, 2)}}) == "");
     const Array a = Array::of<double>({2, 2}, {1, 2, 3, 4});
     const Array b = Array::of<double>({2, 2}, {0, 2, 5, 1});
     CHECK(world().forward("catena.mean_squared_error", {a, b})[0].at(0) == 14.0 / 4);
@@ -115,8 +123,11 @@ TEST_CASE("mean_squared_error") {
     for (std::int64_t i = 0; i < big.size(); ++i) sum += big.at(i) * big.at(i);
     CHECK(world().forward("catena.mean_squared_error", {big, zero})[0].at(0) ==
           doctest::Approx(sum / 300000).epsilon(1e-6));
-    CHECK(std::isnan(world().forward("catena.mean_squared_error",
-                                     {Array::random<float>({0}, 1), Array::random<float>({0}, 1)})[0].at(0)));
-    CHECK_THROWS_WITH(world().forward("catena.mean_squared_error", {a, Array::random<double>({2}, 1)}),
-                      "[catena.mean_squared_error] x1.shape: expected (2, 2), got (2,)");
+    CHECK(std::isnan(world()
+                         .forward("catena.mean_squared_error",
+                                  {Array::random<float>({0}, 1), Array::random<float>({0}, 1)})[0]
+                         .at(0)));
+    CHECK_THROWS_WITH(
+        world().forward("catena.mean_squared_error", {a, Array::random<double>({2}, 1)}),
+        "[catena.mean_squared_error] x1.shape: expected (2, 2), got (2,)");
 }

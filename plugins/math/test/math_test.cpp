@@ -35,9 +35,9 @@ void check_binary(const std::string& name, const F2& f, double low, double high)
     struct Pair {
         Dims a, b;
     };
-    for (const Pair& s : {Pair{{}, {}}, Pair{{4, 5}, {4, 5}}, Pair{{4, 5}, {5}}, Pair{{4, 5}, {4, 1}},
-                          Pair{{3}, {}}, Pair{{1}, {2, 3}}, Pair{{2, 1, 3}, {4, 1}},
-                          Pair{{0, 3}, {3}}, Pair{{1, 3}, {0, 3}}}) {
+    for (const Pair& s : {Pair{{}, {}}, Pair{{4, 5}, {4, 5}}, Pair{{4, 5}, {5}},
+                          Pair{{4, 5}, {4, 1}}, Pair{{3}, {}}, Pair{{1}, {2, 3}},
+                          Pair{{2, 1, 3}, {4, 1}}, Pair{{0, 3}, {3}}, Pair{{1, 3}, {0, 3}}}) {
         const Array a = Array::random<double>(s.a, 5, low, high);
         const Array b = Array::random<double>(s.b, 6, low, high);
         CHECK(check(world(), {name, {a, b}}) == "");
@@ -52,19 +52,29 @@ void check_binary(const std::string& name, const F2& f, double low, double high)
 }  // namespace
 
 TEST_CASE("arithmetic of two arrays") {
-    check_binary("catena.add", [](double a, double b) { return a + b; }, -2, 2);
-    check_binary("catena.sub", [](double a, double b) { return a - b; }, -2, 2);
-    check_binary("catena.mul", [](double a, double b) { return a * b; }, -2, 2);
-    check_binary("catena.div", [](double a, double b) { return a / b; }, 0.5, 2);
-    check_binary("catena.pow", [](double a, double b) { return std::pow(a, b); }, 0.5, 2);
-    check_binary("catena.maximum", [](double a, double b) { return std::fmax(a, b); }, -2, 2);
-    check_binary("catena.minimum", [](double a, double b) { return std::fmin(a, b); }, -2, 2);
+    check_binary(
+        "catena.add", [](double a, double b) { return a + b; }, -2, 2);
+    check_binary(
+        "catena.sub", [](double a, double b) { return a - b; }, -2, 2);
+    check_binary(
+        "catena.mul", [](double a, double b) { return a * b; }, -2, 2);
+    check_binary(
+        "catena.div", [](double a, double b) { return a / b; }, 0.5, 2);
+    check_binary(
+        "catena.pow", [](double a, double b) { return std::pow(a, b); }, 0.5, 2);
+    check_binary(
+        "catena.maximum", [](double a, double b) { return std::fmax(a, b); }, -2, 2);
+    check_binary(
+        "catena.minimum", [](double a, double b) { return std::fmin(a, b); }, -2, 2);
 }
 
 TEST_CASE("comparisons") {
-    check_binary("catena.greater", [](double a, double b) { return a > b ? 1 : 0; }, -2, 2);
-    check_binary("catena.greater_equal", [](double a, double b) { return a >= b ? 1 : 0; }, -2, 2);
-    check_binary("catena.equal", [](double a, double b) { return a == b ? 1 : 0; }, -2, 2);
+    check_binary(
+        "catena.greater", [](double a, double b) { return a > b ? 1 : 0; }, -2, 2);
+    check_binary(
+        "catena.greater_equal", [](double a, double b) { return a >= b ? 1 : 0; }, -2, 2);
+    check_binary(
+        "catena.equal", [](double a, double b) { return a == b ? 1 : 0; }, -2, 2);
 }
 
 TEST_CASE("where") {
@@ -75,18 +85,29 @@ TEST_CASE("where") {
 }
 
 TEST_CASE("functions of one array") {
-    check_unary("catena.neg", [](double x) { return -x; }, -2, 2);
-    check_unary("catena.exp", [](double x) { return std::exp(x); }, -2, 2);
-    check_unary("catena.log", [](double x) { return std::log(x); }, 0.5, 3);
-    check_unary("catena.sqrt", [](double x) { return std::sqrt(x); }, 0.5, 3);
-    check_unary("catena.abs", [](double x) { return std::fabs(x); }, -2, 2);
+    check_unary(
+        "catena.neg", [](double x) { return -x; }, -2, 2);
+    check_unary(
+        "catena.exp", [](double x) { return std::exp(x); }, -2, 2);
+    check_unary(
+        "catena.log", [](double x) { return std::log(x); }, 0.5, 3);
+    check_unary(
+        "catena.sqrt", [](double x) { return std::sqrt(x); }, 0.5, 3);
+    check_unary(
+        "catena.abs", [](double x) { return std::fabs(x); }, -2, 2);
     const Attrs value = {set("value", 2.5)};
-    check_unary("catena.add_constant", [](double x) { return x + 2.5; }, -2, 2, value);
-    check_unary("catena.sub_from_constant", [](double x) { return 2.5 - x; }, -2, 2, value);
-    check_unary("catena.mul_constant", [](double x) { return x * 2.5; }, -2, 2, value);
-    check_unary("catena.div_from_constant", [](double x) { return 2.5 / x; }, 0.5, 2, value);
-    check_unary("catena.pow_var_const", [](double x) { return std::pow(x, 2.5); }, 0.5, 2, value);
-    check_unary("catena.pow_const_var", [](double x) { return std::pow(2.5, x); }, -2, 2, value);
+    check_unary(
+        "catena.add_constant", [](double x) { return x + 2.5; }, -2, 2, value);
+    check_unary(
+        "catena.sub_from_constant", [](double x) { return 2.5 - x; }, -2, 2, value);
+    check_unary(
+        "catena.mul_constant", [](double x) { return x * 2.5; }, -2, 2, value);
+    check_unary(
+        "catena.div_from_constant", [](double x) { return 2.5 / x; }, 0.5, 2, value);
+    check_unary(
+        "catena.pow_var_const", [](double x) { return std::pow(x, 2.5); }, 0.5, 2, value);
+    check_unary(
+        "catena.pow_const_var", [](double x) { return std::pow(2.5, x); }, -2, 2, value);
 }
 
 TEST_CASE("large arrays: pieces, threads, broadcast sums") {
@@ -101,8 +122,10 @@ TEST_CASE("large arrays: pieces, threads, broadcast sums") {
         std::vector<double> sum(static_cast<std::size_t>(b.size()), 0.0);
         bool equal = true;
         for (std::int64_t i = 0; i < x.size(); ++i) {
-            const std::int64_t k = b.size() == 1000 ? i % 1000 : b.size() == 300 ? i / 1000
-                                   : b.size() == 1 ? 0 : i;
+            const std::int64_t k = b.size() == 1000  ? i % 1000
+                                   : b.size() == 300 ? i / 1000
+                                   : b.size() == 1   ? 0
+                                                     : i;
             equal = equal && y.data<float>()[i] == x.data<float>()[i] * b.data<float>()[k];
             equal = equal && gx[0].data<float>()[i] == gy.data<float>()[i] * b.data<float>()[k];
             sum[static_cast<std::size_t>(k)] += gy.at(i) * x.at(i);
@@ -131,8 +154,9 @@ TEST_CASE("sum") {
     };
     for (const Example& e :
          {Example{{2, 3}, {}, {}}, Example{{}, {}, {}}, Example{{2, 3}, {0}, {3}},
-          Example{{2, 3}, {-1}, {2}}, Example{{2, 3, 4}, {0, 2}, {3}}, Example{{2, 3, 4}, {1}, {2, 4}},
-          Example{{0, 3}, {0}, {3}}, Example{{3, 0}, {0}, {0}}, Example{{7, 300}, {1}, {7}}}) {
+          Example{{2, 3}, {-1}, {2}}, Example{{2, 3, 4}, {0, 2}, {3}},
+          Example{{2, 3, 4}, {1}, {2, 4}}, Example{{0, 3}, {0}, {3}}, Example{{3, 0}, {0}, {0}},
+          Example{{7, 300}, {1}, {7}}}) {
         for (const bool keepdims : {false, true}) {
             const Attrs attrs = {set("axis", Ints(e.axes)), set("keepdims", keepdims)};
             const Array x = Array::random<double>(e.shape, 1);
@@ -192,8 +216,9 @@ TEST_CASE("matmul") {
         }
     const Array none = Array::random<double>({0, 3}, 1);
     CHECK(check(world(), {"catena.matmul", {none, Array::random<double>({3, 2}, 1)}}) == "");
-    CHECK(check(world(), {"catena.matmul", {Array::random<double>({2, 0}, 1),
-                                            Array::random<double>({0, 2}, 1)}}) == "");
+    CHECK(check(world(), {"catena.matmul",
+                          {Array::random<double>({2, 0}, 1), Array::random<double>({0, 2}, 1)}}) ==
+          "");
     CHECK_THROWS_WITH(world().forward("catena.matmul", {none, none}),
                       "[catena.matmul] b.shape[0]: expected 3, got 0");
 }

@@ -41,7 +41,8 @@ TEST_CASE("sgd_update") {
         options.threads = 3;
         const Array large = Array::random<double>({3, 50001}, 1);
         const Array grad = Array::random<double>({3, 50001}, 2);
-        const Array y = world().forward("catena.sgd_update", {large, grad}, {set("lr", 0.5)}, options)[0];
+        const Array y =
+            world().forward("catena.sgd_update", {large, grad}, {set("lr", 0.5)}, options)[0];
         bool right = true;
         for (std::int64_t i = 0; i < y.size(); ++i)
             right = right && std::abs(y.at(i) - (large.at(i) - 0.5 * grad.at(i))) < 1e-15;

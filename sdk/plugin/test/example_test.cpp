@@ -14,8 +14,10 @@ TEST_CASE("mul_add in C++: forward, backward, broadcasting, every instruction se
                                            Array::random<double>({3, 4}, 3)};
         const Array w = world.forward("org.example.mul_add", inputs)[0];
         for (std::int64_t i = 0; i < 12; ++i) {
-            const std::int64_t k = shape == Dims{4} ? i % 4 : shape == Dims{3, 1} ? i / 4
-                                   : shape.empty() ? 0 : i;
+            const std::int64_t k = shape == Dims{4}      ? i % 4
+                                   : shape == Dims{3, 1} ? i / 4
+                                   : shape.empty()       ? 0
+                                                         : i;
             CHECK(w.at(i) == doctest::Approx(inputs[0].at(i) * inputs[1].at(k) + inputs[2].at(i)));
         }
     }
@@ -35,7 +37,7 @@ TEST_CASE("mul_add in C") {
     const auto gx = world.backward("org.example.c.mul_add", inputs, w, {gw});
     const auto expected = world.backward("org.example.mul_add", inputs, w, {gw});
     for (std::size_t i = 0; i < 3; ++i) CHECK(compare(gx[i], expected[i], {1e-6, 1e-6}) == "");
-    CHECK_THROWS_WITH(
-        world.forward("org.example.c.mul_add", {inputs[0], inputs[1], Array::random<float>({3}, 1)}),
-        "[org.example.c.mul_add] x, y, z: expected equal shapes, got different ones");
+    CHECK_THROWS_WITH(world.forward("org.example.c.mul_add",
+                                    {inputs[0], inputs[1], Array::random<float>({3}, 1)}),
+                      "[org.example.c.mul_add] x, y, z: expected equal shapes, got different ones");
 }

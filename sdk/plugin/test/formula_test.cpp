@@ -85,17 +85,25 @@ void check_ends() {
 struct Product {
     static constexpr auto about = describe("test.product", "", in("a", "b", "c"), out("y"));
     template <class T>
-    CATENA_FN static T forward(T a, T b, T c) { return a * b + c; }
+    CATENA_FN static T forward(T a, T b, T c) {
+        return a * b + c;
+    }
     template <class T>
-    CATENA_FN static Grads<T, 3> backward(T gy, T a, T b, T) { return {gy * b, gy * a, gy}; }
+    CATENA_FN static Grads<T, 3> backward(T gy, T a, T b, T) {
+        return {gy * b, gy * a, gy};
+    }
 };
 struct Tanh {
     static constexpr auto about =
         describe("test.tanh", "", in("x"), out("y"), attr("scale", 2.0, ""));
     template <class T>
-    CATENA_FN static T forward(T x, T scale) { return math::tanh(scale * x); }
+    CATENA_FN static T forward(T x, T scale) {
+        return math::tanh(scale * x);
+    }
     template <class T>
-    CATENA_FN static T backward(T gy, T, T y, T scale) { return gy * scale * (1 - y * y); }
+    CATENA_FN static T backward(T gy, T, T y, T scale) {
+        return gy * scale * (1 - y * y);
+    }
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 
 #include <catena/plugin/philox.hpp>
 
-using catena::plugin::Philox4;
 using catena::plugin::philox;
+using catena::plugin::Philox4;
 
 namespace {
 

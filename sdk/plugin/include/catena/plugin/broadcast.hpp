@@ -72,8 +72,8 @@ private:
 };
 
 // y of shape `to` = x of shape `from`, repeated; or added to y.
-template <Isa isa, class T>
-void broadcast_copy(catena_ctx* ctx, const T* x, Shape from, T* y, Shape to, bool add) {
+template <class Call, class T>
+void broadcast_copy(const Call& call, const T* x, Shape from, T* y, Shape to, bool add) {
     const Broadcast walk(from, to);
     std::int64_t n = 1;
     for (const std::int64_t d : to) n *= d;
@@ -87,7 +87,7 @@ void broadcast_copy(catena_ctx* ctx, const T* x, Shape from, T* y, Shape to, boo
             for (std::int64_t i = 0; i < size; ++i) y[b + i] += values[i];
         }
     };
-    parallel<isa>(ctx, n, 1, body);
+    parallel<Call::isa>(call.context(), n, 1, body);
 }
 
 }  // namespace catena::plugin

@@ -45,9 +45,10 @@ concept ForwardTakes = requires {
     { forward_result<F, float>(std::make_index_sequence<n>()) } -> std::same_as<float>;
 };
 template <class F, std::size_t n>
-concept BackwardTakes =
-    requires { backward_result<F, float>(std::make_index_sequence<n>()); } &&
-    !std::is_void_v<decltype(backward_result<F, float>(std::make_index_sequence<n>()))>;
+concept BackwardTakes = requires {
+    backward_result<F, float>(std::make_index_sequence<n>());
+}
+&&!std::is_void_v<decltype(backward_result<F, float>(std::make_index_sequence<n>()))>;
 
 // The gradient as n values, also where the formula returns just one.
 template <class T, std::size_t n>
@@ -63,13 +64,14 @@ CATENA_FN Grads<T, n> grads(const T& g) {
 
 // Its forward is a formula.
 template <class F>
-concept Elementwise = detail::ForwardTakes<F, n_inputs<F> + n_attributes<F>>;
+concept Elementwise = detail::ForwardTakes < F,
+        n_inputs<F>
++ n_attributes < F >> ;
 template <class F>
 inline constexpr bool backward_takes_y =
     detail::BackwardTakes<F, 2 + n_inputs<F> + n_attributes<F>>;
 template <class F>
-concept ElementwiseGradient =
-    Elementwise<F> &&
+concept ElementwiseGradient = Elementwise<F> &&
     (backward_takes_y<F> || detail::BackwardTakes<F, 1 + n_inputs<F> + n_attributes<F>>);
 
 // backward of all arguments, whether the formula takes y or not.
@@ -108,9 +110,11 @@ consteval Retained retained_by_formula() {
 template <class F, class T>
 std::array<T, n_attributes<F> + 1> formula_attributes(const catena_value* attrs) {
     std::array<T, n_attributes<F> + 1> values{};
-    for (std::size_t i = 0; i < n_attributes<F>; ++i) {
-        const bool real = F::about.attrs[i].kind == CATENA_ATTR_FLOAT;
+    std::size_t i = 0;
+    for (const Attribute& about : F::about.attrs) {
+        const bool real = about.kind == CATENA_ATTR_FLOAT;
         values[i] = static_cast<T>(real ? attrs[i].v.f : static_cast<double>(attrs[i].v.i));
+        ++i;
     }
     return values;
 }
@@ -125,11 +129,11 @@ void infer_broadcast(const catena_meta* const* x, catena_meta& y) {
             const std::int64_t p = d < a.ndim ? a.shape[a.ndim - 1 - d] : 1;
             const std::int64_t q = d < y.ndim ? y.shape[y.ndim - 1 - d] : 1;
             if (p != q && p != 1 && q != 1)
-                fail(CATENA_E_SHAPE, F::about.name,
-                     (std::string(F::about.inputs[i].name) + ".shape").c_str(),
-                     "broadcastable to " +
-                         text_of(Shape(y.shape, static_cast<std::size_t>(y.ndim))),
-                     Shape(a.shape, static_cast<std::size_t>(a.ndim)));
+                fail(
+                    CATENA_E_SHAPE, F::about.name,
+                    (std::string(F::about.inputs[i].name) + ".shape").c_str(),
+                    "broadcastable to " + text_of(Shape(y.shape, static_cast<std::size_t>(y.ndim))),
+                    Shape(a.shape, static_cast<std::size_t>(a.ndim)));
         }
         if (a.ndim > y.ndim) {
             std::copy_backward(y.shape, y.shape + y.ndim, y.shape + a.ndim);

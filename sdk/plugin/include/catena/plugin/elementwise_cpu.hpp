@@ -77,7 +77,8 @@ Loop<T> backward_loop(std::uint64_t mask) {
         static constexpr auto loops = []<std::size_t... M>(std::index_sequence<M...>) {
             return std::array<Loop<T>, sizeof...(M)>{
                 loop_of<BackwardLoop<F, T, M + 1>, T, isa>()...};
-        }(std::make_index_sequence<(std::size_t{1} << n) - 1>());
+        }
+        (std::make_index_sequence<(std::size_t{1} << n) - 1>());
         return loops[mask - 1];
     } else {
         return loop_of<BackwardLoop<F, T, ~std::uint64_t{0}>, T, isa>();
@@ -246,8 +247,8 @@ template <class T, Isa isa>
         job.run(ctx, n, work);
         for (std::size_t i = 0; i < call.n_x; ++i)
             if (summed[i] != nullptr)
-                sum_to_shape<isa>(ctx, static_cast<const T*>(summed[i]), job.shape, out[i],
-                                  shape_of(*call.gx[i]), call.req[i] == CATENA_REQ_ADD);
+                sum_to_shape(Place<isa>{ctx}, static_cast<const T*>(summed[i]), job.shape, out[i],
+                             shape_of(*call.gx[i]), call.req[i] == CATENA_REQ_ADD);
     });
 }
 

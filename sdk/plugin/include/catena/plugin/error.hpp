@@ -36,8 +36,7 @@ inline std::string text_of(const char* text) { return text; }
 inline std::string text_of(const std::string& text) { return text; }
 inline std::string text_of(bool value) { return value ? "true" : "false"; }
 template <class N>
-    requires std::is_arithmetic_v<N>
-std::string text_of(N number) {
+requires std::is_arithmetic_v<N> std::string text_of(N number) {
     std::string text = std::to_string(number);
     if constexpr (std::is_floating_point_v<N>) {
         text.erase(text.find_last_not_of('0') + 1);

@@ -26,13 +26,13 @@
 #define CATENA_X86 1
 #define CATENA_TARGET_V3 __attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,movbe")))
 #if defined(__clang__)
-#define CATENA_TARGET_V4 \
-    __attribute__((target( \
-        "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,movbe,avx512f,avx512dq,avx512cd,avx512bw,avx512vl"), \
-        min_vector_width(512)))
+#define CATENA_TARGET_V4                                                                         \
+    __attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,movbe,avx512f,avx512dq,avx512cd," \
+                          "avx512bw,avx512vl"),                                                  \
+                   min_vector_width(512)))
 #else
-#define CATENA_TARGET_V4 \
-    __attribute__((target( \
+#define CATENA_TARGET_V4                                                                         \
+    __attribute__((target(                                                                       \
         "avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,movbe,avx512f,avx512dq,avx512cd,avx512bw,avx512vl," \
         "prefer-vector-width=512")))
 #endif
@@ -49,14 +49,14 @@ constexpr const char* isa_name(Isa isa) {
 
 // Calls K::run, or a body of parallel(), compiled for an instruction set: whatever is marked as above
 // is inlined there and vectorised for it. range() has the shape that catena_host.parallel_for() takes.
-#define CATENA_TARGET_BODY(attribute) \
-    template <class K, class... A> \
-    attribute static void call(A... args) { \
-        K::run(args...); \
-    } \
-    template <class Body> \
+#define CATENA_TARGET_BODY(attribute)                                                             \
+    template <class K, class... A>                                                                \
+    attribute static void call(A... args) {                                                       \
+        K::run(args...);                                                                          \
+    }                                                                                             \
+    template <class Body>                                                                         \
     attribute static void range(void* body, std::int64_t begin, std::int64_t end, std::int32_t) { \
-        (*static_cast<Body*>(body))(begin, end); \
+        (*static_cast<Body*>(body))(begin, end);                                                  \
     }
 
 template <Isa isa>

@@ -68,6 +68,15 @@ void parallel(catena_ctx* ctx, std::int64_t n, std::int64_t work, Body&& body) {
     host().parallel_for(ctx, n, grain, &Target<isa>::template range<B>, &body);
 }
 
+// Where helpers run: the context of a call and the instruction set that it is compiled for. A Call is
+// one as well.
+template <Isa instruction_set>
+struct Place {
+    static constexpr Isa isa = instruction_set;
+    catena_ctx* context() const { return ctx; }
+    catena_ctx* ctx;
+};
+
 template <class T>
 CATENA_KERNEL void store(T& target, bool add, T value) {
     target = add ? target + value : value;
@@ -145,9 +154,7 @@ public:
 
     std::size_t n_x() const { return n_x_; }
     bool has(std::size_t i) const { return i < n_x_ && x_[i] != nullptr; }
-    Shape x(std::size_t i) const {
-        return {x_[i]->shape, static_cast<std::size_t>(x_[i]->ndim)};
-    }
+    Shape x(std::size_t i) const { return {x_[i]->shape, static_cast<std::size_t>(x_[i]->ndim)}; }
     std::int64_t size(std::size_t i) const {
         std::int64_t n = 1;
         for (const std::int64_t d : x(i)) n *= d;

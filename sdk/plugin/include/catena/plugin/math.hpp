@@ -28,11 +28,11 @@ struct Format<float> {
     static constexpr float exp_min = -104.0f, exp_max = 89.0f, tanh_max = 10.0f;
     static constexpr float log2_e = 1.44269504f, ln2_high = 0.693359375f;
     static constexpr float ln2_low = -2.12194440e-4f;
-    static constexpr float exp[] = {0.50000000808407f, 0.16666666756376f, 0.041666240563682f,
+    static constexpr float exp[] = {0.50000000808407f,  0.16666666756376f,  0.041666240563682f,
                                     0.008333286028534f, 0.001394859149111f, 0.000199075722262f};
-    static constexpr float log[] = {0.33333331698100f, -0.25000820889341f, 0.20001227288579f,
-                                    -0.16623361946167f, 0.14201754133706f, -0.13160139596952f,
-                                    0.12761579527438f, -0.07634599484983f};
+    static constexpr float log[] = {0.33333331698100f,  -0.25000820889341f, 0.20001227288579f,
+                                    -0.16623361946167f, 0.14201754133706f,  -0.13160139596952f,
+                                    0.12761579527438f,  -0.07634599484983f};
 };
 
 template <>
@@ -44,15 +44,15 @@ struct Format<double> {
     static constexpr double exp_min = -746.0, exp_max = 710.0, tanh_max = 22.0;
     static constexpr double log2_e = 1.4426950408889634074, ln2_high = 0x1.62e42fee00000p-1;
     static constexpr double ln2_low = 1.9082149292705877000e-10;
-    static constexpr double exp[] = {
-        0.50000000000000102245,   0.1666666666666667453,    0.04166666666652199074,
-        0.0083333333333222072959, 0.0013888888947820891412, 0.00019841269886590999283,
-        2.4801487326012342296e-5, 2.755724233668041298e-6,  2.7632655759330084868e-7,
-        2.5110049895839679563e-8};
-    static constexpr double log[] = {
-        0.66666666666666663368, 0.40000000000004810056, 0.28571428569358908417,
-        0.22222222625642952808, 0.18181776199180908668, 0.15387104843728196171,
-        0.13249168730354864123, 0.13264310048219660263};
+    static constexpr double exp[] = {0.50000000000000102245,   0.1666666666666667453,
+                                     0.04166666666652199074,   0.0083333333333222072959,
+                                     0.0013888888947820891412, 0.00019841269886590999283,
+                                     2.4801487326012342296e-5, 2.755724233668041298e-6,
+                                     2.7632655759330084868e-7, 2.5110049895839679563e-8};
+    static constexpr double log[] = {0.66666666666666663368, 0.40000000000004810056,
+                                     0.28571428569358908417, 0.22222222625642952808,
+                                     0.18181776199180908668, 0.15387104843728196171,
+                                     0.13249168730354864123, 0.13264310048219660263};
 };
 
 template <class T, std::size_t n>
@@ -88,6 +88,10 @@ CATENA_FN Reduced<T> reduce(T x) {
 template <std::floating_point T>
 CATENA_FN T where(bool condition, T yes, T no) {
     return condition ? yes : no;
+}
+template <std::floating_point T>
+CATENA_FN T where(T condition, T yes, T no) {
+    return condition != T(0) ? yes : no;
 }
 template <std::floating_point T>
 CATENA_FN bool isnan(T x) {
@@ -147,8 +151,8 @@ CATENA_FN T log(T x) {
     const Bits bits = std::bit_cast<Bits>(tiny ? x * up : x) - root_half;
     // x = 2^e m with m in [sqrt(1/2), sqrt(2)).
     const Bits exponent = (bits + (F::bias << F::mantissa)) >> F::mantissa;
-    const T e = std::bit_cast<T>(exponent | std::bit_cast<Bits>(integer)) -
-                (integer + T(F::bias)) - (tiny ? T(sizeof(T) == 4 ? 25 : 54) : T(0));
+    const T e = std::bit_cast<T>(exponent | std::bit_cast<Bits>(integer)) - (integer + T(F::bias)) -
+                (tiny ? T(sizeof(T) == 4 ? 25 : 54) : T(0));
     const T m = std::bit_cast<T>((bits & ((Bits{1} << F::mantissa) - 1)) + root_half);
     const T f = m - T(1);
     const T half = T(0.5) * f * f;

@@ -116,8 +116,8 @@ CATENA_KERNEL void sum_block(const Reduction& r, const T* x, std::int64_t kept, 
 }  // namespace detail
 
 // y (the kept elements, dense) = scale * sum of x over the other axes, or added to it.
-template <Isa isa, class T>
-void sum_axes(catena_ctx* ctx, const Reduction& r, const T* x, T* y, bool add, double scale = 1) {
+template <class Call, class T>
+void sum_axes(const Call& call, const Reduction& r, const T* x, T* y, bool add, double scale = 1) {
     constexpr std::int64_t strip = detail::strip;
     constexpr std::int64_t most = 4096;  // doubles on the stack
     const std::int64_t kept = r.n_kept();
@@ -132,7 +132,8 @@ void sum_axes(catena_ctx* ctx, const Reduction& r, const T* x, T* y, bool add, d
     // Few strips: the summed range is cut into pieces as well, added up in order afterwards.
     std::int64_t pieces = 1;
     if (strips < 4 && kept > 0)
-        pieces = std::clamp<std::int64_t>(kept * r.n_reduced() / serial_work, 1, most / (strips * strip));
+        pieces = std::clamp<std::int64_t>(kept * r.n_reduced() / serial_work, 1,
+                                          most / (strips * strip));
     if (pieces == 1) {
         auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
             for (std::int64_t s = begin; s < end; ++s) {
@@ -145,7 +146,10 @@ void sum_axes(catena_ctx* ctx, const Reduction& r, const T* x, T* y, bool add, d
                     store(y[first + k], add, static_cast<T>(acc[k] * scale));
             }
         };
-        return parallel<isa>(ctx, strips, std::max<std::int64_t>(1, kept * r.n_reduced() / std::max<std::int64_t>(strips, 1)), body);
+        return parallel<Call::isa>(
+            call.context(), strips,
+            std::max<std::int64_t>(1, kept * r.n_reduced() / std::max<std::int64_t>(strips, 1)),
+            body);
     }
     double acc[most] = {};
     auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
@@ -159,7 +163,8 @@ void sum_axes(catena_ctx* ctx, const Reduction& r, const T* x, T* y, bool add, d
                               r.n_reduced() * (piece + 1) / pieces, acc + i * strip);
         }
     };
-    parallel<isa>(ctx, pieces * strips, kept * r.n_reduced() / (pieces * strips), body);
+    parallel<Call::isa>(call.context(), pieces * strips, kept * r.n_reduced() / (pieces * strips),
+                        body);
     for (std::int64_t s = 0; s < strips; ++s) {
         std::int64_t first = 0;
         std::int64_t width = 0;
@@ -174,11 +179,11 @@ void sum_axes(catena_ctx* ctx, const Reduction& r, const T* x, T* y, bool add, d
 }
 
 // y = x of shape `from`, summed to the shape `to` that broadcasts to it.
-template <Isa isa, class T>
-void sum_to_shape(catena_ctx* ctx, const T* x, Shape from, T* y, Shape to, bool add) {
+template <class Call, class T>
+void sum_to_shape(const Call& call, const T* x, Shape from, T* y, Shape to, bool add) {
     const std::size_t more = from.size() - to.size();
     const Reduction r(from, [&](std::size_t d) { return d < more || to[d - more] == 1; });
-    sum_axes<isa>(ctx, r, x, y, add);
+    sum_axes(call, r, x, y, add);
 }
 
 }  // namespace catena::plugin

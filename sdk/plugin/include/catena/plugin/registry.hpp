@@ -27,8 +27,16 @@ constexpr std::array<catena_attr_spec, n> attr_specs(const std::array<Attribute,
     std::array<catena_attr_spec, n> specs{};
     for (std::size_t i = 0; i < n; ++i) {
         const Attribute& a = attrs[i];
-        specs[i] = {sizeof(catena_attr_spec), a.kind, a.name, a.doc, a.flags, 0,
-                    a.def, a.lo, a.hi, a.choices};
+        specs[i] = {sizeof(catena_attr_spec),
+                    a.kind,
+                    a.name,
+                    a.doc,
+                    a.flags,
+                    0,
+                    a.def,
+                    a.lo,
+                    a.hi,
+                    a.choices};
     }
     return specs;
 }
@@ -37,6 +45,17 @@ constexpr std::array<const T*, n> pointers(const std::array<T, n>& items) {
     std::array<const T*, n> result{};
     for (std::size_t i = 0; i < n; ++i) result[i] = &items[i];
     return result;
+}
+
+template <class T, std::size_t... n>
+constexpr auto joined(const std::array<T, n>&... parts) {
+    std::array<T, (n + ... + 0)> all{};
+    std::size_t i = 0;
+    const auto append = [&](const auto& part) {
+        for (const T& item : part) all[i++] = item;
+    };
+    (append(parts), ...);
+    return all;
 }
 
 template <class F>
@@ -68,7 +87,9 @@ catena_status CATENA_CALL gradient(catena_ctx* ctx, const catena_gradient_call* 
 }
 
 template <class F>
-concept HasGradient = requires(const Gradient<F>& g) { F::gradient(g); };
+concept HasGradient = requires(const Gradient<F>& g) {
+    F::gradient(g);
+};
 
 }  // namespace detail
 
@@ -189,7 +210,7 @@ constexpr Run run_of(int phase, Row<First, T...>) {
 template <class F, class First, class... T>
 constexpr Plan plan_of(int phase, Row<First, T...>) {
     if constexpr (ElementwiseGradient<F>) {
-        if (phase == CATENA_PHASE_BACKWARD && n_inputs<F> > 1) return &plan_backward<First>;
+        if (phase == CATENA_PHASE_BACKWARD && n_inputs < F >> 1) return &plan_backward<First>;
     } else if constexpr (requires(const Call<F, Isa::baseline>& call, catena_plan& plan) {
                              F::template plan<First, T...>(call, plan);
                          }) {
@@ -229,7 +250,7 @@ struct TypesOf {
     using type = Floating;
 };
 template <class F>
-    requires requires { typename F::types; }
+requires requires { typename F::types; }
 struct TypesOf<F> {
     using type = typename F::types;
 };
@@ -240,7 +261,7 @@ struct IsasOf {
     using type = Isas;
 };
 template <class F>
-    requires requires { typename F::isas; }
+requires requires { typename F::isas; }
 struct IsasOf<F> {
     using type = typename F::isas;
 };
@@ -254,13 +275,6 @@ constexpr auto kernels_of_row(IsaList<isa...>) {
     if constexpr (forward) ((kernels[i++] = kernel_of<F, R, isa>(CATENA_PHASE_FORWARD)), ...);
     if constexpr (backward) ((kernels[i++] = kernel_of<F, R, isa>(CATENA_PHASE_BACKWARD)), ...);
     return kernels;
-}
-template <class T, std::size_t... n>
-constexpr auto joined(const std::array<T, n>&... parts) {
-    std::array<T, (n + ... + 0)> all{};
-    std::size_t i = 0;
-    (std::ranges::for_each(parts, [&](const T& item) { all[i++] = item; }), ...);
-    return all;
 }
 template <class F, class... R>
 constexpr auto kernels_of(Rows<R...>) {
@@ -337,16 +351,16 @@ constexpr catena_manifest manifest(const char* id, const char* version, const ch
 
 // CATENA_PLUGIN("org.example.id", "1.0.0", Function...): the two symbols that a plugin exports.
 // Once in a plugin, at file scope.
-#define CATENA_PLUGIN(id, version, ...) \
-    extern "C" { \
-    __attribute__((section(CATENA_MANIFEST_SECTION), used)) constexpr catena_manifest \
-        catena_manifest_v1 = ::catena::plugin::manifest( \
-            id, version, CATENA_PLUGIN_VENDOR, CATENA_PLUGIN_LICENSE, \
-            ::catena::plugin::Plugin<__VA_ARGS__>::devices); \
-    const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host, \
-                                                            catena_ctx*) { \
-        ::catena::plugin::the_host = host; \
-        return &::catena::plugin::Plugin<__VA_ARGS__>::table; \
-    } \
-    } \
+#define CATENA_PLUGIN(id, version, ...)                                                      \
+    extern "C" {                                                                             \
+    __attribute__((section(CATENA_MANIFEST_SECTION),                                         \
+                   used)) constexpr catena_manifest catena_manifest_v1 =                     \
+        ::catena::plugin::manifest(id, version, CATENA_PLUGIN_VENDOR, CATENA_PLUGIN_LICENSE, \
+                                   ::catena::plugin::Plugin<__VA_ARGS__>::devices);          \
+    const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host,         \
+                                                            catena_ctx*) {                   \
+        ::catena::plugin::the_host = host;                                                   \
+        return &::catena::plugin::Plugin<__VA_ARGS__>::table;                                \
+    }                                                                                        \
+    }                                                                                        \
     static_assert(true)

@@ -31,7 +31,8 @@ CATENA_KERNEL T max_of(const T* p, std::int64_t n) {
         T lane[lanes];
         for (std::int64_t j = 0; j < lanes; ++j) lane[j] = p[j];
         for (i = lanes; i + lanes <= n; i += lanes)
-            for (std::int64_t j = 0; j < lanes; ++j) lane[j] = lane[j] > p[i + j] ? lane[j] : p[i + j];
+            for (std::int64_t j = 0; j < lanes; ++j)
+                lane[j] = lane[j] > p[i + j] ? lane[j] : p[i + j];
         for (std::int64_t j = 0; j < lanes; ++j) most = most > lane[j] ? most : lane[j];
     }
     for (; i < n; ++i) most = most > p[i] ? most : p[i];
@@ -58,8 +59,8 @@ CATENA_KERNEL T sum_lanes(std::int64_t n, const F& f) {
 
 // Calls strip(p, width) for all lines of an axis, in parallel; up to 64 lines that lie side by side at
 // once. p is the offset of the first element; a line goes on every axis.inner elements.
-template <Isa isa, class Strip>
-void for_each_strip(catena_ctx* ctx, const Axis& axis, const Strip& strip) {
+template <class Call, class Strip>
+void for_each_strip(const Call& call, const Axis& axis, const Strip& strip) {
     constexpr std::int64_t width = 64;
     const std::int64_t per_block = (axis.inner + width - 1) / width;
     auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
@@ -69,8 +70,8 @@ void for_each_strip(catena_ctx* ctx, const Axis& axis, const Strip& strip) {
                   std::min(width, axis.inner - left));
         }
     };
-    parallel<isa>(ctx, axis.outer * per_block,
-                  std::max<std::int64_t>(1, axis.length * std::min(width, axis.inner)), body);
+    parallel<Call::isa>(call.context(), axis.outer * per_block,
+                        std::max<std::int64_t>(1, axis.length * std::min(width, axis.inner)), body);
 }
 
 }  // namespace catena::plugin

@@ -15,7 +15,9 @@
 namespace catena::plugin {
 
 template <class F>
-concept Update = requires { &F::template update<float>; };
+concept Update = requires {
+    &F::template update<float>;
+};
 
 namespace detail {
 
@@ -37,8 +39,8 @@ void update(catena_ctx* ctx, const catena_call* call, std::index_sequence<X...>)
         CATENA_LOOP
         for (std::int64_t i = begin; i < end; ++i) {
             T v[] = {q[X][i]...};
-            std::apply([&](const auto&... a) CATENA_LAMBDA { F::template update<T>(v[X]..., a...); },
-                       c);
+            std::apply(
+                [&](const auto&... a) CATENA_LAMBDA { F::template update<T>(v[X]..., a...); }, c);
             (((F::about.inputs[X].flags & CATENA_PORT_MUTATED) != 0 ? void(q[X][i] = v[X])
                                                                     : void()),
              ...);

@@ -43,8 +43,7 @@ template <Name name, std::size_t n_y = 1>
 std::array<Var, n_y> call_all(std::initializer_list<Var> inputs,
                               std::initializer_list<catena_named_value> attrs = {});
 template <Name name>
-Var call(std::initializer_list<Var> inputs,
-         std::initializer_list<catena_named_value> attrs = {}) {
+Var call(std::initializer_list<Var> inputs, std::initializer_list<catena_named_value> attrs = {}) {
     return call_all<name>(inputs, attrs)[0];
 }
 
@@ -200,7 +199,8 @@ public:
     void gx(std::size_t i, Var gradient) const {
         if (gradient.is_constant()) {
             if (!gradient.is_constant(0))
-                fail(CATENA_E_INTERNAL, F::about.name, "gradient", "a multiple of gy", "a constant");
+                fail(CATENA_E_INTERNAL, F::about.name, "gradient", "a multiple of gy",
+                     "a constant");
             call_.gx[i] = nullptr;
             return;
         }

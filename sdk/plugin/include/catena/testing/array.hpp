@@ -15,9 +15,9 @@
 
 namespace catena::testing {
 
+using plugin::BFloat16;
 using plugin::dtype_of;
 using plugin::Float16;
-using plugin::BFloat16;
 using Dims = std::vector<std::int64_t>;
 
 class Array {
@@ -109,8 +109,9 @@ public:
         catena_tensor t = {};
         t.struct_size = sizeof t;
         t.flags = CATENA_TENSOR_CONTIGUOUS;
-        t.dl = {bytes(), 1, 0, static_cast<std::int32_t>(shape_.size()), dtype_,
-                shape_.data(), strides_.data(), 0};
+        t.dl = {
+            bytes(),         1, 0, static_cast<std::int32_t>(shape_.size()), dtype_, shape_.data(),
+            strides_.data(), 0};
         t.nbytes = nbytes();
         t.align_log2 = 6;
         return t;

@@ -51,8 +51,7 @@ namespace detail {
 
 inline std::vector<Array> converted(const std::vector<Array>& arrays, catena_dtype dtype) {
     std::vector<Array> result;
-    for (const Array& a : arrays)
-        result.push_back(a && a.floating() ? a.to(dtype) : a);
+    for (const Array& a : arrays) result.push_back(a && a.floating() ? a.to(dtype) : a);
     return result;
 }
 
@@ -64,7 +63,8 @@ public:
         try {
             forward();
             const catena_function& f = world_.function(case_.function);
-            if (problems_.empty() && (f.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) == 0) backward();
+            if (problems_.empty() && (f.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) == 0)
+                backward();
         } catch (const std::exception& e) {
             problem("exception", e.what());
         }
@@ -105,7 +105,8 @@ private:
                 problem(label(options.isa, dtype, "forward"),
                         compare(y[i], reference_[i], tolerance));
             options.threads = 3;
-            problem(label(options.isa, dtype, "threads"), call(x, options) == y ? "" : "other bits");
+            problem(label(options.isa, dtype, "threads"),
+                    call(x, options) == y ? "" : "other bits");
             options.threads = 1;
             options.add = true;
             const auto sum = call(x, options);
@@ -167,8 +168,8 @@ private:
         if (f.gradient != nullptr) {
             Options options;
             options.train = case_.train;
-            const auto gx = world_.gradient(case_.function, case_.inputs, reference_, gy,
-                                            case_.attrs, options);
+            const auto gx =
+                world_.gradient(case_.function, case_.inputs, reference_, gy, case_.attrs, options);
             for (std::size_t i = 0; i < gx.size(); ++i)
                 if (expected[i])
                     problem("gradient of input " + std::to_string(i),

@@ -100,7 +100,8 @@ public:
 private:
     static bool runs(const std::string& isa) {
 #if defined(__x86_64__)
-        if (isa == "x86-64-v3") return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+        if (isa == "x86-64-v3")
+            return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
         if (isa == "x86-64-v4")
             return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                    __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
@@ -174,7 +175,8 @@ inline std::vector<catena_value> World::bind(const catena_function& f, const Att
                 ++used;
             }
         if (!value || value->kind != f.attrs[i]->kind)
-            throw Failure(CATENA_E_INVALID, std::string(f.name) + ": attribute " + f.attrs[i]->name);
+            throw Failure(CATENA_E_INVALID,
+                          std::string(f.name) + ": attribute " + f.attrs[i]->name);
         values.push_back(*value);
     }
     if (used != attrs.size()) throw Failure(CATENA_E_INVALID, std::string(f.name) + ": attributes");

@@ -84,8 +84,8 @@ inline std::vector<Array> World::forward(const std::string& name, const std::vec
     run.run(choose(f, CATENA_PHASE_FORWARD, x, y, options.isa));
     differ(y, "forward");
     for (std::size_t i = 0; i < x.size(); ++i) {
-        const bool mutated = (f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->flags &
-                              CATENA_PORT_MUTATED) != 0;
+        const bool mutated =
+            (f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->flags & CATENA_PORT_MUTATED) != 0;
         if (mutated) y.push_back(x[i]);  // handed back behind the outputs
         else if (x[i] && !(x[i] == inputs[i]))
             throw Failure(CATENA_E_INTERNAL, "forward: an input was changed");
@@ -116,8 +116,9 @@ inline std::vector<Array> World::backward(const std::string& name, const std::ve
             if (options.add) fill_ones(gx[i]);
         }
         run.gx.push_back(run.add(gx[i]));
-        run.req.push_back(!gx[i] ? CATENA_REQ_NONE
-                                 : options.add ? CATENA_REQ_ADD : CATENA_REQ_WRITE);
+        run.req.push_back(!gx[i]        ? CATENA_REQ_NONE
+                          : options.add ? CATENA_REQ_ADD
+                                        : CATENA_REQ_WRITE);
     }
     for (std::size_t i = 0; i < y.size(); ++i) {
         run.y.push_back((f.retain_y >> i & 1) != 0 ? run.add(y[i]) : nullptr);

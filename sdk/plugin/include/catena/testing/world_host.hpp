@@ -15,10 +15,12 @@ void plain_gemm(const catena_gemm& g) {
         for (std::int64_t j = 0; j < g.n; ++j) {
             double sum = 0;
             for (std::int64_t k = 0; k < g.k; ++k)
-                sum += static_cast<double>(g.transpose_a != 0 ? a[k * g.lda + i] : a[i * g.lda + k]) *
-                       static_cast<double>(g.transpose_b != 0 ? b[j * g.ldb + k] : b[k * g.ldb + j]);
+                sum +=
+                    static_cast<double>(g.transpose_a != 0 ? a[k * g.lda + i] : a[i * g.lda + k]) *
+                    static_cast<double>(g.transpose_b != 0 ? b[j * g.ldb + k] : b[k * g.ldb + j]);
             T& out = c[i * g.ldc + j];
-            out = static_cast<T>(g.alpha * sum + (g.beta == 0 ? 0 : g.beta * static_cast<double>(out)));
+            out = static_cast<T>(g.alpha * sum +
+                                 (g.beta == 0 ? 0 : g.beta * static_cast<double>(out)));
         }
 }
 
@@ -73,7 +75,8 @@ inline catena_host World::make_host() {
     };
     h.find = [](catena_ctx* ctx, const char* name, const catena_callable** out) -> catena_status {
         try {
-            *out = &of(ctx).callables_.try_emplace(name, catena_callable{&of(ctx).function(name)})
+            *out = &of(ctx)
+                        .callables_.try_emplace(name, catena_callable{&of(ctx).function(name)})
                         .first->second;
             return CATENA_OK;
         } catch (const Failure& e) {
@@ -87,8 +90,8 @@ inline catena_host World::make_host() {
             std::vector<Array> inputs;
             for (std::uint32_t i = 0; i < n_x; ++i)
                 inputs.push_back(x[i] == nullptr ? Array() : x[i]->array);
-            std::vector<Array> outputs = of(ctx).forward(callable->function->name, inputs,
-                                                         Attrs(attrs, attrs + n_attrs));
+            std::vector<Array> outputs =
+                of(ctx).forward(callable->function->name, inputs, Attrs(attrs, attrs + n_attrs));
             for (std::uint32_t i = 0; i < n_y; ++i)
                 y[i] = ctx->vars.emplace_back(new catena_var{std::move(outputs[i])}).get();
             return CATENA_OK;

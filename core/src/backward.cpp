@@ -103,7 +103,7 @@ private:
     const Variable& start_;
     const bool retain_grad_;
     const bool on_variables_;
-    std::vector<Item> heap_;
+    SmallVector<Item, 16> heap_;
     unsigned order_ = 0;
     FunctionNode* running_ = nullptr;
 };

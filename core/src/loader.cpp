@@ -10,6 +10,8 @@
 #include <boost/dll/shared_library.hpp>
 #include <fmt/format.h>
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -21,6 +23,8 @@ namespace fs = std::filesystem;
 struct Loader {
     PluginReport report;
     std::vector<const PluginEntry*> started;
+    // Never unloaded: arrays, kernels and type information may point into them.
+    std::vector<boost::dll::shared_library> mapped;
     bool default_done = false;
     bool loading = false;
 
@@ -46,46 +50,61 @@ bool switched_off() {
     return wish && std::string_view(wish) == "off";
 }
 
+const char* words(const catena_ctx& ctx) {
+    return ctx.error.empty() ? "it gave no reason" : ctx.error.c_str();
+}
+
+// Runs code of the plugin; what it should not have thrown becomes the reason.
+template <class Body>
+auto guarded(const char* what, const Body& body) {
+    try {
+        return body();
+    } catch (const std::exception& thrown) {
+        throw PluginError(fmt::format("its {} threw an exception: {}", what, thrown.what()));
+    } catch (...) {
+        throw PluginError(fmt::format("its {} threw an exception", what));
+    }
+}
+
+boost::dll::shared_library& map(const fs::path& path) {
+    namespace dll = boost::dll;
+    boost::system::error_code error;
+    dll::shared_library library;
+    library.load(boost::filesystem::path(path.string()), error,
+                 dll::load_mode::rtld_now | dll::load_mode::rtld_local);
+    if (error) {
+        const char* text = dlerror();  // names the symbol or library that is missing
+        throw PluginError(fmt::format("the system's loader refuses it: {}",
+                                      text ? text : error.message()));
+    }
+    return Loader::get().mapped.emplace_back(std::move(library));
+}
+
 // Throws PluginError with the bare reason.
 void load(const fs::path& path) {
     LoadedPlugin info = check_manifest(read_raw_manifest(path), path);
-    namespace dll = boost::dll;
-    boost::system::error_code error;
-    auto library = std::make_unique<dll::shared_library>();
-    library->load(boost::filesystem::path(path.string()),
-                  error, dll::load_mode::rtld_now | dll::load_mode::rtld_local);
-    if (error) throw PluginError(fmt::format("the system's loader refuses it: {}", error.message()));
-    // Never unloaded: arrays, kernels and type information may point into it.
-    dll::shared_library& mapped = *library.release();
-    if (!mapped.has("catena_plugin_entry_v1")) {
+    boost::dll::shared_library& library = map(path);
+    if (!library.has("catena_plugin_entry_v1")) {
         throw PluginError("it exports no catena_plugin_entry_v1");
     }
     using Entry = const catena_plugin*(const catena_host*, catena_ctx*);
-    auto& entry = mapped.get<Entry>("catena_plugin_entry_v1");
+    auto& entry = library.get<Entry>("catena_plugin_entry_v1");
     catena_ctx ctx;
-    const catena_plugin* table = nullptr;
-    try {
-        table = entry(&host_table(), &ctx);
-    } catch (const std::exception& thrown) {
-        throw PluginError(fmt::format("its entry threw an exception: {}", thrown.what()));
-    } catch (...) {
-        throw PluginError("its entry threw an exception");
-    }
-    if (!table) {
-        throw PluginError(fmt::format("its entry failed: {}",
-                                      ctx.error.empty() ? "it gave no reason" : ctx.error));
-    }
+    const catena_plugin* table = guarded("entry", [&] { return entry(&host_table(), &ctx); });
+    if (!table) throw PluginError(fmt::format("its entry failed: {}", words(ctx)));
     info.n_functions = static_cast<int>(table->n_functions);
     info.n_kernels = static_cast<int>(table->n_kernels);
     info.n_backends = static_cast<int>(table->n_backends);
     const PluginEntry& plugin = Registry::get().add(info, *table);
     if (table->init) {
-        catena_ctx init_ctx;
-        if (table->init(&host_table(), &init_ctx) != CATENA_OK) {
-            const std::string reason =
-                init_ctx.error.empty() ? "it gave no reason" : init_ctx.error;
+        try {
+            catena_ctx init_ctx;
+            if (guarded("init()", [&] { return table->init(&host_table(), &init_ctx); })) {
+                throw PluginError(fmt::format("its init() failed: {}", words(init_ctx)));
+            }
+        } catch (const PluginError&) {
             Registry::get().remove(plugin);
-            throw PluginError(fmt::format("its init() failed: {}", reason));
+            throw;
         }
     }
     static const AtExit at_exit;
@@ -149,6 +168,10 @@ void load_default_plugins() {
                 const std::size_t colon = rest.find(':');
                 const std::string_view folder = rest.substr(0, colon);
                 if (!folder.empty() && folder.front() == '/') load_plugins(fs::path(folder));
+                else if (!folder.empty()) {
+                    loader.report.refused.push_back(
+                        {fs::path(folder), "CATENA_PLUGIN_PATH: expected absolute folders"});
+                }
                 rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
             }
         }

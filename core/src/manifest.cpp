@@ -15,7 +15,12 @@ namespace {
 
 class ElfFile {
 public:
-    explicit ElfFile(const std::filesystem::path& path) : file_(path, std::ios::binary) {
+    explicit ElfFile(const std::filesystem::path& path) {
+        std::error_code error;
+        const auto kind = std::filesystem::status(path, error).type();
+        if (kind == std::filesystem::file_type::not_found) throw PluginError("there is no such file");
+        if (kind != std::filesystem::file_type::regular) throw PluginError("it is no regular file");
+        file_.open(path, std::ios::binary);
         if (!file_) throw PluginError("the file cannot be opened");
         file_.seekg(0, std::ios::end);
         size_ = static_cast<std::uint64_t>(file_.tellg());

@@ -1,0 +1,246 @@
+// A folder full of bad plugins: each is refused with its reason, and the good ones are loaded.
+#include <catena/abi/plugin.h>
+#include <catena/core/error.hpp>
+#include <catena/core/function.hpp>
+#include <catena/core/plugins.hpp>
+
+#include <doctest/doctest.h>
+
+#include <elf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A folder of the test's own, gone afterwards.
+class Folder {
+public:
+    Folder() {
+        std::string name = (fs::temp_directory_path() / "catena-bad-plugins-XXXXXX").string();
+        REQUIRE(mkdtemp(name.data()));
+        path_ = name;
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    ~Folder() { fs::remove_all(path_); }
+
+    fs::path operator/(const char* name) const { return path_ / name; }
+    const fs::path& path() const { return path_; }
+    // A new file, never another content for an old one: that may be mapped.
+    fs::path write(const char* name, const std::string& bytes) const {
+        fs::remove(path_ / name);
+        std::ofstream(path_ / name, std::ios::binary) << bytes;
+        return path_ / name;
+    }
+
+private:
+    fs::path path_;
+};
+
+std::string bytes_of(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string refusal(const fs::path& file) {
+    try {
+        catena::load_plugin(file);
+    } catch (const catena::PluginError& error) {
+        const std::string text = error.what();
+        const std::string prefix = "[plugin] " + file.string() + ": refused: ";
+        CHECK(text.substr(0, prefix.size()) == prefix);
+        return text.substr(std::min(text.size(), prefix.size()));
+    }
+    return "loaded";
+}
+
+const fs::path modules = MODULES;
+
+// The reason of every module of the folder; those that are not here load.
+const std::map<std::string, std::string> reasons = {
+    {"bad_name.catena", "a function 'test.bad name!': names are letters, digits and . _ - : /"},
+    {"duplicate_within.catena", "function test.duplicate_within is there twice"},
+    {"empty.catena", "not a shared library: it is too short"},
+    {"folder.catena", "it is no regular file"},
+    {"gone.catena", "there is no such file"},
+    {"init_fails.catena", "its init() failed: no licence"},
+    {"init_throws.catena", "its init() threw an exception: at the last moment"},
+    {"kernel_without_run.catena", "kernel of test.kernel_without_run has no run()"},
+    {"newer_minor.catena", "ABI minor: it needs 1.1, this host has 1.0"},
+    {"no_entry.catena", "it exports no catena_plugin_entry_v1"},
+    {"no_id.catena", "its manifest has no id"},
+    {"no_manifest.catena", "no catena plugin: it has no manifest (section .catena)"},
+    {"no_name.catena", "a function has no name"},
+    {"null_function.catena", "function 1 of its table is NULL"},
+    {"null_list.catena", "its table counts entries that are NULL"},
+    {"other_magic.catena", "its manifest does not begin with CATENAPL"},
+    {"pipe.catena", "it is no regular file"},
+    {"returns_null.catena", "its entry failed: it gave no reason"},
+    {"returns_null_with_text.catena", "its entry failed: the moon is in the wrong phase"},
+    {"saved_without_variant.catena",
+     "kernel of test.saved_without_variant saves tensors but names no variant"},
+    {"short_function.catena", "function 0: struct_size: expected at least " +
+                                  std::to_string(sizeof(catena_function)) + ", got 16"},
+    {"short_manifest.catena", "its manifest: struct_size: expected at least " +
+                                  std::to_string(sizeof(catena_manifest)) + ", got 20"},
+    {"short_table.catena",
+     "plugin table 0: struct_size: expected at least " + std::to_string(sizeof(catena_plugin)) +
+         ", got 24"},
+    {"text.catena", "not a shared library: it does not begin as an ELF file"},
+    {"throws.catena", "its entry threw an exception: thrown on purpose"},
+    {"throws_number.catena", "its entry threw an exception"},
+    {"wrong_major.catena", "ABI major: expected 1, got 2"},
+};
+
+}  // namespace
+
+TEST_CASE("good plugins load between bad ones; each bad one has its reason") {
+    catena::disable_default_plugins();
+    const Folder folder;
+    fs::copy(modules, folder.path());
+    folder.write("empty.catena", "");
+    folder.write("text.catena", std::string(2000, 'x'));
+    folder.write("notes.txt", "not looked at");
+    fs::create_directory(folder / "folder.catena");
+    fs::create_symlink("/nowhere/at/all", folder / "gone.catena");
+    REQUIRE(mkfifo((folder / "pipe.catena").c_str(), 0600) == 0);
+    const std::string good = bytes_of(modules / "z_good.catena");
+    folder.write("cut.catena", good.substr(0, good.size() / 2));
+
+    catena::load_plugins(folder.path());
+    const catena::PluginReport report = catena::plugin_report();
+    REQUIRE(report.searched.size() == 1);
+    CHECK(report.searched[0] == folder.path());
+    REQUIRE(report.loaded.size() == 2);
+    CHECK(report.loaded[0].id == "org.example.a");
+    CHECK(report.loaded[0].version == "1.2");
+    CHECK(report.loaded[0].vendor == "nobody");
+    CHECK(report.loaded[0].path == folder / "a_good.catena");
+    CHECK(report.loaded[0].n_functions == 1);
+    CHECK(report.loaded[0].n_kernels == 1);
+    CHECK(report.loaded[1].id == "org.example.z");
+
+    std::map<std::string, std::string> left = reasons;
+    const std::string a = (folder / "a_good.catena").string();
+    left["duplicate_function.catena"] = "function test.a is already there, from " + a;
+    left["same_id.catena"] = "id org.example.a is already loaded from " + a;
+    for (const catena::RefusedPlugin& refused : report.refused) {
+        const std::string name = refused.path.filename().string();
+        INFO(name << ": " << refused.reason);
+        if (name == "undefined_symbol.catena") {
+            CHECK(refused.reason.find("the system's loader refuses it: ") == 0);
+            CHECK(refused.reason.find("undefined symbol: function_of_a_missing_library") !=
+                  std::string::npos);
+        } else if (name == "cut.catena") {
+            CHECK(refused.reason.find("the file is truncated: ") == 0);
+        } else {
+            REQUIRE(left.count(name) == 1);
+            CHECK(left[name] == refused.reason);
+            left.erase(name);
+        }
+    }
+    CHECK(left.empty());
+    CHECK(report.refused.size() == reasons.size() + 4);
+
+    // Nothing of a refused plugin stays.
+    CHECK(catena::function_names() == std::vector<std::string>{"test.a", "test.z"});
+    CHECK(catena::kernels_of("test.a").size() == 1);
+
+    const std::string text = to_string(report);
+    CHECK(text.find("looked in " + folder.path().string() + "\n") == 0);
+    CHECK(text.find("loaded org.example.a 1.2 from " + a) != std::string::npos);
+    CHECK(text.find("throws.catena: its entry threw an exception: thrown on purpose") !=
+          std::string::npos);
+
+    // Once more: what is loaded stays, and is not loaded again.
+    catena::load_plugins(folder.path());
+    CHECK(catena::plugin_report().loaded.size() == 2);
+    catena::load_plugin(folder / "z_good.catena");
+    CHECK(catena::plugin_report().loaded.size() == 2);
+    CHECK(refusal(folder / "init_fails.catena") == "its init() failed: no licence");
+    CHECK(catena::function_names() == std::vector<std::string>{"test.a", "test.z"});
+}
+
+TEST_CASE("one file asked for by name: refused with path and reason") {
+    CHECK(refusal(modules / "wrong_major.catena") == "ABI major: expected 1, got 2");
+    CHECK(refusal("/nowhere/none.catena") == "there is no such file");
+    CHECK(refusal(modules / "throws.catena") == "its entry threw an exception: thrown on purpose");
+    CHECK(refusal("/") == "it is no regular file");
+}
+
+TEST_CASE("a manifest is read without running the plugin") {
+    const catena::LoadedPlugin info = catena::read_manifest(modules / "throws.catena");
+    CHECK(info.id == "org.example.throws");
+    CHECK(info.version == "1.2");
+    CHECK(info.devices.empty());
+    CHECK_THROWS_WITH_AS(catena::read_manifest(modules / "no_id.catena"),
+                         (modules / "no_id.catena: its manifest has no id").string().c_str(),
+                         catena::PluginError);
+}
+
+TEST_CASE("a file cut at any length is refused") {
+    const Folder folder;
+    const std::string good = bytes_of(modules / "z_good.catena");
+    REQUIRE(good.size() > 4000);
+    // Dense where headers end, and steps of an odd size all over.
+    for (std::size_t length = 0; length < good.size(); length += length < 700 ? 7 : 111) {
+        const std::string reason = refusal(folder.write("cut.catena", good.substr(0, length)));
+        INFO(length << ": " << reason);
+        CHECK((reason.find("the file is truncated: ") == 0 ||
+               reason == "not a shared library: it is too short"));
+    }
+    CHECK(refusal(folder.write("cut.catena", good.substr(0, good.size() - 1)))
+              .find("the file is truncated: ") == 0);
+}
+
+TEST_CASE("damaged headers are refused") {
+    const Folder folder;
+    const std::string good = bytes_of(modules / "z_good.catena");
+    Elf64_Ehdr header;
+    std::memcpy(&header, good.data(), sizeof(header));
+    const auto spoilt = [&](const auto& spoil) {
+        Elf64_Ehdr h = header;
+        spoil(h);
+        std::string bytes = good;
+        std::memcpy(bytes.data(), &h, sizeof(h));
+        return refusal(folder.write("spoilt.catena", bytes));
+    };
+    const std::string kind = "not a 64-bit little-endian shared library";
+    CHECK(spoilt([](auto& h) { h.e_ident[EI_CLASS] = ELFCLASS32; }) == kind);
+    CHECK(spoilt([](auto& h) { h.e_ident[EI_DATA] = ELFDATA2MSB; }) == kind);
+    CHECK(spoilt([](auto& h) { h.e_type = ET_REL; }) == kind);
+    const std::string table = "its section table is damaged";
+    CHECK(spoilt([](auto& h) { h.e_shnum = 0; }) == table);
+    CHECK(spoilt([](auto& h) { h.e_shentsize = 1; }) == table);
+    CHECK(spoilt([](auto& h) { h.e_shstrndx = 0xffff; }) == table);
+    CHECK(spoilt([](auto& h) { h.e_shoff = ~std::uint64_t{0}; }).find("the file is truncated") == 0);
+    CHECK(spoilt([](auto& h) { h.e_shoff += 1'000'000; }).find("the file is truncated") == 0);
+    CHECK(spoilt([](auto& h) { h.e_phoff = ~std::uint64_t{0} - 8; }).find("the file is truncated") == 0);
+    CHECK(spoilt([](auto& h) { h.e_phnum = 60'000; }).find("the file is truncated") == 0);
+    CHECK(spoilt([](auto& h) { h.e_shstrndx = 0; }).find("no catena plugin") == 0);
+
+    // Each section header in turn points far behind the file.
+    for (unsigned i = 0; i < header.e_shnum; ++i) {
+        std::string bytes = good;
+        Elf64_Shdr section;
+        char* place = bytes.data() + header.e_shoff + i * sizeof(section);
+        std::memcpy(&section, place, sizeof(section));
+        section.sh_offset = ~std::uint64_t{0} - 4;
+        section.sh_name = ~std::uint32_t{0};
+        std::memcpy(place, &section, sizeof(section));
+        const std::string reason = refusal(folder.write("spoilt.catena", bytes));
+        INFO(i << ": " << reason);
+        // Only the names and the manifest matter; else it is the plugin that is loaded already.
+        CHECK((reason.find("the file is truncated") == 0 || reason.find("no catena plugin") == 0 ||
+               reason.find("id org.example.z is already loaded") == 0 ||
+               reason.find("the system's loader refuses it") == 0));
+    }
+}

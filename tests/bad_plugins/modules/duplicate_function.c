@@ -1,0 +1,7 @@
+/* Has a function that another module has. */
+#define MODULE_ID "org.example.duplicate_function"
+#include "../module.h"
+
+static const catena_function fresh = FUNCTION("test.duplicate_function"), old = FUNCTION("test.a");
+static const catena_function *const functions[] = {&fresh, &old};
+PLUGIN(functions, 2, NULL, 0, NULL)

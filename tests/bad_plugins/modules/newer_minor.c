@@ -1,0 +1,6 @@
+/* Needs a newer host. */
+#define MODULE_ID "org.example.newer_minor"
+#define MODULE_MINOR (CATENA_ABI_MINOR + 1)
+#include "../module.h"
+
+GOOD("newer_minor")

@@ -1,0 +1,6 @@
+/* A manifest and nothing else. */
+#define MODULE_ID "org.example.no_entry"
+#include "../module.h"
+
+extern CATENA_EXPORT const catena_function unused;
+const catena_function unused = FUNCTION("test.no_entry");

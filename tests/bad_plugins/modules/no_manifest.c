@@ -1,0 +1,4 @@
+/* A shared library like any other. */
+#include "../module.h"
+
+GOOD("no_manifest")

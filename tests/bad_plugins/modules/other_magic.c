@@ -1,0 +1,6 @@
+/* A section of the right name with something else in it. */
+#define MODULE_ID "org.example.other_magic"
+#define MODULE_MAGIC {'S', 'O', 'M', 'E', 'B', 'O', 'D', 'Y'}
+#include "../module.h"
+
+GOOD("other_magic")

@@ -1,0 +1,8 @@
+/* Its entry fails without a word. */
+#define MODULE_ID "org.example.returns_null"
+#include "../module.h"
+
+ENTRY {
+    (void)host, (void)ctx, (void)inputs, (void)outputs;
+    return NULL;
+}

@@ -1,0 +1,9 @@
+/* Its entry fails and says why. */
+#define MODULE_ID "org.example.returns_null_with_text"
+#include "../module.h"
+
+ENTRY {
+    (void)inputs, (void)outputs;
+    host->fail(ctx, CATENA_E_DEVICE, "the moon is in the wrong phase");
+    return NULL;
+}

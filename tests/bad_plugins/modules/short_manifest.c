@@ -1,0 +1,6 @@
+/* Its manifest says that it is too short. */
+#define MODULE_ID "org.example.short_manifest"
+#define MODULE_MANIFEST_SIZE 20
+#include "../module.h"
+
+GOOD("short_manifest")

@@ -1,0 +1,8 @@
+// Its entry throws what is no exception of the standard library.
+#define MODULE_ID "org.example.throws_number"
+#include "../module.h"
+
+ENTRY {
+    (void)host, (void)ctx, (void)inputs, (void)outputs;
+    throw 42;
+}

@@ -1,0 +1,22 @@
+// The smallest host: asks for a function, or for a device, and says what went wrong.
+#include <catena/core/device.hpp>
+#include <catena/core/error.hpp>
+#include <catena/core/function.hpp>
+
+#include <cstdio>
+#include <string_view>
+
+int main(int argc, char** argv) {
+    try {
+        if (argc != 2) return 2;
+        if (std::string_view(argv[1]) == "device") {
+            std::puts(catena::Device::current().name().c_str());
+        } else {
+            std::puts(catena::Function(argv[1]).descriptor().name);
+        }
+    } catch (const catena::Error& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
+    return 0;
+}

@@ -193,24 +193,28 @@ concept HasBackward = requires(const Call<F, Isa::baseline>& call) {
 using Run = decltype(catena_kernel::run);
 using Plan = decltype(catena_kernel::plan);
 
-template <class F, Isa isa, class First, class... T>
-constexpr Run run_of(int phase, Row<First, T...>) {
-    if (phase == CATENA_PHASE_FORWARD) {
+// The kernel of a phase that has_kernel() says is there.
+template <class F, int phase, class First, class... T>
+constexpr bool has_kernel(Row<First, T...>) {
+    if constexpr (phase == CATENA_PHASE_FORWARD)
+        return Elementwise<F> || Update<F> || HasForward<F, First, T...>;
+    else return ElementwiseGradient<F> || HasBackward<F, First, T...>;
+}
+template <class F, Isa isa, int phase, class First, class... T>
+constexpr Run run_of(Row<First, T...>) {
+    if constexpr (phase == CATENA_PHASE_FORWARD) {
         if constexpr (Elementwise<F>) return &forward_elementwise<F, First, isa>;
         else if constexpr (Update<F>) return &run_update<F, First, isa>;
-        else if constexpr (HasForward<F, First, T...>)
-            return &run_by_hand<F, isa, ForwardByHand<F, isa, First, T...>>;
-        else return nullptr;
+        else return &run_by_hand<F, isa, ForwardByHand<F, isa, First, T...>>;
+    } else {
+        if constexpr (ElementwiseGradient<F>) return &backward_elementwise<F, First, isa>;
+        else return &run_by_hand<F, isa, BackwardByHand<F, isa, First, T...>>;
     }
-    if constexpr (ElementwiseGradient<F>) return &backward_elementwise<F, First, isa>;
-    else if constexpr (HasBackward<F, First, T...>)
-        return &run_by_hand<F, isa, BackwardByHand<F, isa, First, T...>>;
-    else return nullptr;
 }
 template <class F, class First, class... T>
 constexpr Plan plan_of(int phase, Row<First, T...>) {
     if constexpr (ElementwiseGradient<F>) {
-        if (phase == CATENA_PHASE_BACKWARD && n_inputs < F >> 1) return &plan_backward<First>;
+        if (phase == CATENA_PHASE_BACKWARD && n_inputs<F> != 1) return &plan_backward<First>;
     } else if constexpr (requires(const Call<F, Isa::baseline>& call, catena_plan& plan) {
                              F::template plan<First, T...>(call, plan);
                          }) {
@@ -219,8 +223,8 @@ constexpr Plan plan_of(int phase, Row<First, T...>) {
     return nullptr;
 }
 
-template <class F, class R, Isa isa>
-constexpr catena_kernel kernel_of(int phase) {
+template <class F, class R, Isa isa, int phase>
+constexpr catena_kernel kernel_of() {
     constexpr Retained retained = FunctionTable<F>::retained();
     catena_kernel kernel = {
         .struct_size = sizeof(catena_kernel),
@@ -240,7 +244,7 @@ constexpr catena_kernel kernel_of(int phase) {
         .retain_y = retained.y,
         .supports = nullptr,
         .plan = plan_of<F>(phase, R()),
-        .run = run_of<F, isa>(phase, R()),
+        .run = run_of<F, isa, phase>(R()),
     };
     return kernel;
 }
@@ -266,19 +270,21 @@ struct IsasOf<F> {
     using type = typename F::isas;
 };
 
-template <class F, class R, Isa... isa>
-constexpr auto kernels_of_row(IsaList<isa...>) {
-    constexpr bool forward = run_of<F, Isa::baseline>(CATENA_PHASE_FORWARD, R()) != nullptr;
-    constexpr bool backward = run_of<F, Isa::baseline>(CATENA_PHASE_BACKWARD, R()) != nullptr;
-    std::array<catena_kernel, sizeof...(isa) * (forward + backward)> kernels{};
-    std::size_t i = 0;
-    if constexpr (forward) ((kernels[i++] = kernel_of<F, R, isa>(CATENA_PHASE_FORWARD)), ...);
-    if constexpr (backward) ((kernels[i++] = kernel_of<F, R, isa>(CATENA_PHASE_BACKWARD)), ...);
-    return kernels;
+template <class F, class R, int phase, Isa... isa>
+constexpr auto kernels_of_phase(IsaList<isa...>) {
+    if constexpr (has_kernel<F, phase>(R()))
+        return std::array{kernel_of<F, R, isa, phase>()...};
+    else return std::array<catena_kernel, 0>{};
+}
+template <class F, class R>
+constexpr auto kernels_of_row() {
+    using isas = typename IsasOf<F>::type;
+    return joined<catena_kernel>(kernels_of_phase<F, R, CATENA_PHASE_FORWARD>(isas()),
+                                 kernels_of_phase<F, R, CATENA_PHASE_BACKWARD>(isas()));
 }
 template <class F, class... R>
 constexpr auto kernels_of(Rows<R...>) {
-    return joined<catena_kernel>(kernels_of_row<F, R>(typename IsasOf<F>::type())...);
+    return joined<catena_kernel>(kernels_of_row<F, R>()...);
 }
 
 template <class F>

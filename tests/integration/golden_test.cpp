@@ -1,0 +1,220 @@
+// Every function and optimizer against values computed elsewhere, in float32 and float64.
+#include "npz.hpp"
+
+#include <catena/catena.hpp>
+#include <catena/gradient_check.hpp>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+
+using namespace catena;
+using gradient_check::assert_allclose;
+using nlohmann::json;
+namespace F = catena::functions;
+
+namespace {
+
+std::vector<json> cases() {
+    std::vector<json> list;
+    std::ifstream file(std::filesystem::path(GOLDEN) / "MANIFEST.jsonl");
+    for (std::string line; std::getline(file, line);) list.push_back(json::parse(line));
+    return list;
+}
+
+// The arrays of a case, in a dtype of choice where they are floating.
+class Values {
+public:
+    Values(const json& entry, Dtype dtype)
+        : arrays_(read_npz(std::filesystem::path(GOLDEN) /
+                           (entry.at("case").get<std::string>() + ".npz"))),
+          dtype_(dtype) {}
+
+    bool has(const std::string& name) const { return arrays_.contains(name); }
+    Array operator()(const std::string& name) const {
+        const NpyArray& npy = arrays_.at(name);
+        const Shape shape{std::span(npy.shape)};
+        if (npy.descr == "<i4") return make<std::int32_t>(npy, shape);
+        if (npy.descr == "<i8") return make<std::int64_t>(npy, shape);
+        REQUIRE(npy.descr == "<f4");
+        return make<float>(npy, shape).astype(dtype_);
+    }
+
+private:
+    template <class T>
+    static Array make(const NpyArray& npy, const Shape& shape) {
+        REQUIRE(npy.bytes.size() == static_cast<std::size_t>(shape.size()) * sizeof(T));
+        const Array array = Array::empty(shape, dtype_of<T>);
+        std::copy(npy.bytes.begin(), npy.bytes.end(),
+                  reinterpret_cast<std::byte*>(array.host<T>().data()));
+        return array;
+    }
+
+    Npz arrays_;
+    Dtype dtype_;
+};
+
+Function function_of(const json& entry) {
+    std::vector<std::string> names;
+    std::vector<Attribute> attributes;
+    for (const auto& [name, value] : entry.at("attrs").items()) names.push_back(name);
+    for (const std::string& name : names) {
+        const json& value = entry.at("attrs").at(name);
+        if (value.is_boolean()) attributes.emplace_back(name, value.get<bool>());
+        else if (value.is_number_integer()) attributes.emplace_back(name, value.get<std::int64_t>());
+        else if (value.is_number()) attributes.emplace_back(name, value.get<double>());
+        else if (value.is_string()) attributes.emplace_back(name, value.get<std::string>());
+        else attributes.emplace_back(name, value.get<std::vector<std::int64_t>>());
+    }
+    return Function("catena." + entry.at("function").get<std::string>(), attributes);
+}
+
+struct Case {
+    Case(const json& from, Dtype dtype)
+        : entry(from), values(from, dtype), rtol(from.at("rtol")), atol(from.at("atol")) {
+        for (const std::string name : from.at("inputs")) {
+            inputs.emplace_back(name, Variable(values("in_" + name)));
+        }
+    }
+    bool differentiable(const std::string& name) const {
+        const json& names = entry.at("differentiable");
+        return std::find(names.begin(), names.end(), name) != names.end();
+    }
+    std::vector<Variable> call() const {
+        std::vector<const Variable*> pointers;
+        for (const auto& [name, variable] : inputs) pointers.push_back(&variable);
+        return function_of(entry)(pointers);
+    }
+    void check(const Array& actual, const std::string& name, double widen = 1) const {
+        INFO(name);
+        REQUIRE(actual);
+        CHECK(actual.shape() == values(name).shape());
+        CHECK_NOTHROW(assert_allclose(actual, values(name), widen * atol, widen * rtol));
+    }
+
+    const json& entry;
+    Values values;
+    double rtol;
+    double atol;
+    std::vector<std::pair<std::string, Variable>> inputs;
+};
+
+// sum(y * gy) over all outputs: what the expected gradients are gradients of.
+Variable weighted(const std::vector<Variable>& y, const std::vector<Variable>& gy) {
+    Variable total;
+    for (std::size_t i = 0; i < gy.size(); ++i) {
+        const Variable part = F::sum(F::mul(y.at(i), gy[i]));
+        total = total ? F::add(total, part) : part;
+    }
+    return total;
+}
+
+// Backward by kernels, or composed of functions.
+void check_first_order(const Case& c, bool composed) {
+    const auto y = c.call();
+    std::vector<Variable> gy;
+    std::size_t i = 0;
+    for (const std::string name : c.entry.at("outputs")) {
+        c.check(y.at(i++).data(), "out_" + name);
+        if (c.values.has("gy_" + name)) gy.push_back(as_variable(c.values("gy_" + name)));
+    }
+    if (c.entry.at("differentiable").empty()) return;
+    weighted(y, gy).backward(false, composed);
+    for (const auto& [name, variable] : c.inputs) {
+        if (c.differentiable(name)) c.check(variable.grad(), "gx_" + name);
+        else CHECK_FALSE(variable.grad());
+    }
+}
+
+void check_second_order(const Case& c) {
+    std::vector<Variable> gy, gx, ggx;
+    for (const std::string name : c.entry.at("outputs")) gy.emplace_back(c.values("gy_" + name));
+    weighted(c.call(), gy).backward(false, true);
+    for (const auto& [name, variable] : c.inputs) {
+        if (!c.values.has("ggx_" + name)) continue;
+        gx.push_back(variable.grad_variable());
+        ggx.push_back(as_variable(c.values("ggx_" + name)));
+    }
+    for (const auto& [name, variable] : c.inputs) variable.cleargrad();
+    for (const Variable& variable : gy) variable.cleargrad();
+    weighted(gx, ggx).backward();
+    const auto check = [&](const Variable& variable, const std::string& name) {
+        if (!c.values.has(name)) return;
+        const Array none = Array::zeros(variable.shape(), variable.dtype());
+        c.check(variable.grad() ? variable.grad() : none, name, 10);
+    };
+    for (const auto& [name, variable] : c.inputs) check(variable, "gg_" + name);
+    std::size_t i = 0;
+    for (const std::string name : c.entry.at("outputs")) check(gy[i++], "ggy_" + name);
+}
+
+struct One : Link {
+    Variable p;
+    void visit(Visitor& v) override { v("p", p); }
+};
+
+std::unique_ptr<Optimizer> optimizer_of(const json& entry) {
+    const std::string name = entry.at("optimizer");
+    const auto attr = [&](const char* key) { return entry.at("attrs").at(key).get<double>(); };
+    if (name == "sgd") return std::make_unique<optimizers::SGD>(attr("lr"));
+    if (name == "adam") {
+        return std::make_unique<optimizers::Adam>(attr("alpha"), attr("beta1"), attr("beta2"),
+                                                  attr("lam"), attr("eps"));
+    }
+    FAIL("an optimizer that this test does not know: " << name);
+    return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("functions: values and gradients") {
+    int checked = 0;
+    for (const json& entry : cases()) {
+        if (!entry.contains("function")) continue;
+        for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
+            const std::string label = entry.at("case");
+            INFO(label << " " << name(dtype));
+            CHECK_NOTHROW(check_first_order(Case(entry, dtype), false));
+            ++checked;
+        }
+    }
+    CHECK(checked >= 50);
+}
+
+TEST_CASE("functions: gradients as compositions, and second order") {
+    int checked = 0;
+    for (const json& entry : cases()) {
+        if (!entry.contains("function") || !entry.at("double").get<bool>()) continue;
+        for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
+            const std::string label = entry.at("case");
+            INFO(label << " " << name(dtype));
+            CHECK_NOTHROW(check_first_order(Case(entry, dtype), true));
+            CHECK_NOTHROW(check_second_order(Case(entry, dtype)));
+            ++checked;
+        }
+    }
+    CHECK(checked >= 40);
+}
+
+TEST_CASE("optimizers: three updates") {
+    for (const json& entry : cases()) {
+        if (!entry.contains("optimizer")) continue;
+        for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
+            const std::string label = entry.at("case");
+            INFO(label << " " << name(dtype));
+            const Values values(entry, dtype);
+            One link;
+            link.p = Variable(values("param0"));
+            const auto optimizer = optimizer_of(entry);
+            optimizer->setup(link);
+            for (int step = 1; step <= entry.at("steps").get<int>(); ++step) {
+                link.p.set_grad(values("grad" + std::to_string(step)));
+                optimizer->update();
+                CHECK_NOTHROW(assert_allclose(link.p.data(), values("param" + std::to_string(step)),
+                                              entry.at("atol"), entry.at("rtol")));
+            }
+        }
+    }
+}

@@ -39,13 +39,13 @@ private:
     void finish(const catena_function& function, std::uint64_t seen);
 
     // Copies of strings and lists that values point to.
-    struct Owned {
-        std::vector<std::int64_t> ints;
-        std::vector<double> floats;
+    struct Owned : Pooled {
+        SmallVector<std::int64_t, 8> ints;
+        SmallVector<double, 4> floats;
         std::string text;
     };
     SmallVector<catena_value, 4> values_;
-    std::vector<std::unique_ptr<Owned>> owned_;
+    SmallVector<std::unique_ptr<Owned>, 1> owned_;
     bool immortal_ = false;
     mutable std::atomic<std::uint32_t> references_{1};
 };

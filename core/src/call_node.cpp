@@ -273,7 +273,7 @@ SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const W
     for (const Variable& v : x) x_vars.push_back(handle(v));
     for (const Variable& v : y) y_vars.push_back(handle(v));
     for (const Variable& v : gy) gy_vars.push_back(handle(v));
-    std::vector<Variable> made;
+    SmallVector<Variable, 8> made;
     catena_ctx ctx;
     ctx.device = device_;
     ctx.variables = &made;

@@ -11,7 +11,7 @@ struct catena_ctx {
     catena::DeviceState* device = nullptr;
     catena_status status = CATENA_OK;
     std::string error;                       // the first failure's text
-    std::vector<catena::Variable>* variables = nullptr;  // made during a gradient callback
+    catena::SmallVector<catena::Variable, 8>* variables = nullptr;  // made in a gradient callback
 };
 
 namespace catena {

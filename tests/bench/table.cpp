@@ -65,7 +65,7 @@ std::optional<double> Result::ratio() const {
 bool Result::ok() const {
     if (!goal) return true;
     const auto r = ratio();
-    return r && (comparison->rate ? *r >= *goal : *r <= *goal);
+    return r && !disturbed && (comparison->rate ? *r >= *goal : *r <= *goal);
 }
 
 std::string to_table(const std::vector<Result>& results) {
@@ -80,7 +80,9 @@ std::string to_table(const std::vector<Result>& results) {
             rows.push_back({r.work, show(r, r.ours), show(r, r.theirs),
                             ratio ? fmt::format("{:.2f}", *ratio) : "-",
                             r.goal ? fmt::format("{} {:.2f}", relation, *r.goal) : "",
-                            r.goal && ratio ? (r.ok() ? "yes" : "no") : ""});
+                            r.disturbed       ? "disturbed"
+                            : r.goal && ratio ? (r.ok() ? "yes" : "no")
+                                              : ""});
         }
         text += (text.empty() ? "" : "\n") + lay_out(rows);
     }
@@ -99,6 +101,7 @@ std::string to_json(const std::vector<Result>& results, int threads, double bloc
             row["goal"] = *r.goal;
             row["ok"] = r.ok();
         }
+        row["disturbed"] = r.disturbed;
         row["ratio_of"] = r.comparison->rate ? "rates" : "times";
         if (!r.failure.empty()) row["failure"] = r.failure;
         rows.push_back(std::move(row));

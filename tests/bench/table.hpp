@@ -21,10 +21,11 @@ struct Result {
     double flops;              // of one call; 0: shown as time
     std::vector<double> ours;  // seconds of one call, one for each round
     std::vector<double> theirs;
-    std::string failure;  // why a side has no numbers
+    std::string failure;     // why a side has no numbers
+    bool disturbed = false;  // most blocks of a side had to wait for a processor
 
     std::optional<double> ratio() const;
-    bool ok() const;  // reached, or without a goal
+    bool ok() const;  // reached and not disturbed, or without a goal
 };
 
 double median(std::vector<double> values);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 
@@ -25,13 +27,25 @@ double median(std::vector<double>& values) {
     return *middle;
 }
 
-// Google Benchmark decides how many runs a block has; the parent prints.
+// How long this process's threads were ready and had no processor so far. 0 where the system does
+// not count it.
+double waited_seconds() {
+    double nanoseconds = 0;
+    std::error_code ignored;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
+        std::ifstream file(task.path() / "schedstat");
+        double ran = 0;
+        double waited = 0;
+        if (file >> ran >> waited) nanoseconds += waited;
+    }
+    return nanoseconds * 1e-9;
+}
+
+// The parent prints.
 class Silent : public benchmark::BenchmarkReporter {
 public:
     bool ReportContext(const Context&) override { return true; }
-    void ReportRuns(const std::vector<Run>& runs) override { iterations = runs.front().iterations; }
-
-    benchmark::IterationCount iterations = 0;
+    void ReportRuns(const std::vector<Run>&) override {}
 };
 
 // One work, ready to run. Every run is timed by itself, so that the median ignores those that
@@ -39,39 +53,49 @@ public:
 class Measurement {
 public:
     Measurement(const Work& work, double block)
-        : name_(work.name), calls_(work.calls), block_(block), run_(work.make()) {}
+        : name_(work.name), calls_(work.calls), seconds_of_block_(block), run_(work.make()) {}
     Measurement(const Measurement&) = delete;
     Measurement& operator=(const Measurement&) = delete;
 
     const std::string& name() const { return name_; }
-    double measure() {
+    Block measure() {
         benchmark::ClearRegisteredBenchmarks();
-        auto* block = benchmark::RegisterBenchmark("block", [this](benchmark::State& state) {
-            seconds_.clear();
-            for (auto _ : state) {
-                const auto start = std::chrono::steady_clock::now();
-                run_();
-                const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-                state.SetIterationTime(time.count());
-                seconds_.push_back(time.count());
-            }
-        });
-        block->UseManualTime();
-        if (iterations_ > 0) block->Iterations(iterations_);
-        else block->MinTime(block_);
+        auto* registered = benchmark::RegisterBenchmark(
+            "block", [this](benchmark::State& state) { run_block(state); });
+        registered->UseManualTime();
+        if (runs_ > 0) registered->Iterations(runs_);
+        else registered->MinTime(seconds_of_block_);
         Silent reporter;
         benchmark::RunSpecifiedBenchmarks(&reporter, std::string("."));
-        iterations_ = reporter.iterations;
-        return median(seconds_) / calls_;
+        const double seconds = median(seconds_);
+        runs_ = std::max<benchmark::IterationCount>(
+            static_cast<benchmark::IterationCount>(seconds_of_block_ / seconds), 3);
+        return {seconds / calls_, waiting_};
     }
 
 private:
+    void run_block(benchmark::State& state) {
+        seconds_.clear();
+        const double waited = waited_seconds();
+        double whole = 0;
+        for (auto _ : state) {
+            const auto start = std::chrono::steady_clock::now();
+            run_();
+            const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+            state.SetIterationTime(time.count());
+            seconds_.push_back(time.count());
+            whole += time.count();
+        }
+        waiting_ = (waited_seconds() - waited) / whole;
+    }
+
     std::string name_;
     double calls_;
-    double block_;
+    double seconds_of_block_;
     std::function<void()> run_;
     std::vector<double> seconds_;
-    benchmark::IterationCount iterations_ = 0;  // of a block; 0: not known yet
+    double waiting_ = 0;
+    benchmark::IterationCount runs_ = 0;  // in a block; 0: not known yet
 };
 
 void serve(std::FILE* questions, std::FILE* answers, MakeWorks make, int threads, double block) {
@@ -89,7 +113,8 @@ void serve(std::FILE* questions, std::FILE* answers, MakeWorks make, int threads
                 current.reset();
                 current = std::make_unique<Measurement>(*work, block);
             }
-            std::fprintf(answers, "%.9g\n", current->measure());
+            const Block measured = current->measure();
+            std::fprintf(answers, "%.9g %.9g\n", measured.seconds, measured.waiting);
         } catch (const std::exception& error) {
             std::string text = error.what();
             std::replace(text.begin(), text.end(), '\n', ' ');
@@ -130,7 +155,7 @@ Worker::~Worker() {
     waitpid(pid_, nullptr, 0);
 }
 
-double Worker::measure(const std::string& name) {
+Block Worker::measure(const std::string& name) {
     char text[4096];
     std::fprintf(ask_, "%s\n", name.c_str());
     std::fflush(ask_);
@@ -139,7 +164,11 @@ double Worker::measure(const std::string& name) {
     }
     text[std::strcspn(text, "\n")] = '\0';
     if (text[0] == '?') throw std::runtime_error(text + 2);
-    return std::strtod(text, nullptr);
+    Block block;
+    char* rest = nullptr;
+    block.seconds = std::strtod(text, &rest);
+    block.waiting = std::strtod(rest, nullptr);
+    return block;
 }
 
 }  // namespace catena_bench

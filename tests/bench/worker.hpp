@@ -13,6 +13,12 @@
 
 namespace catena_bench {
 
+struct Block {
+    double seconds = 0;  // of one call: the median over the block's runs
+    double waiting =
+        0;  // time that threads were ready and had no processor, as a share of the block
+};
+
 // Sides do not share a process: each has its own environment, OpenBLAS and threads, and while one
 // measures the others sleep in read(). Fork before anything is initialised or any thread started.
 class Worker {
@@ -25,9 +31,9 @@ public:
           answer_(std::exchange(other.answer_, nullptr)) {}
     ~Worker();
 
-    // Median time of one call in a block, in seconds. The first block of a work finds out how many
-    // runs fill one, and warms up. Throws std::runtime_error with the side's words if it cannot.
-    double measure(const std::string& name);
+    // Measures one block. The first of a work finds out how many runs fill one, and warms up.
+    // Throws std::runtime_error with the side's words if it cannot.
+    Block measure(const std::string& name);
 
 private:
     pid_t pid_ = 0;

@@ -27,9 +27,16 @@ constexpr double fixed_tile_large = 8e6;
 // Extents of tiles are multiples of the kernels' blocks. Besides its area, a tile costs the packing
 // of its rows and columns.
 constexpr int64_t row_unit = 4;
-constexpr int64_t column_unit = 16;
-constexpr int64_t row_cost = 16;
-constexpr int64_t column_cost = 12;
+struct Cut {
+    int64_t column_unit;
+    int64_t row_cost;
+    int64_t column_cost;
+};
+constexpr Cut usual_cut = {16, 16, 12};
+// Of x W^T, the forward product of a layer, rather W is cut: a thread then finds the rows of W in
+// its cache that it updated itself.
+constexpr Cut weight_cut = {4, 16, 32};
+constexpr int64_t weight_cut_from = 256;  // inputs
 
 constexpr int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -41,14 +48,14 @@ struct Grid {
 };
 
 // The cheapest cut of an m x n matrix into at most parts tiles.
-Grid make_grid(int64_t m, int64_t n, int64_t parts) {
+Grid make_grid(int64_t m, int64_t n, int64_t parts, const Cut& cut) {
     Grid best = {m, n, 1, 1};
     int64_t best_cost = INT64_MAX;
     for (int64_t down = 1; down <= parts; ++down) {
         const int64_t rows = std::min(m, round_up((m + down - 1) / down, row_unit));
         const int64_t across = parts / down;
-        const int64_t columns = std::min(n, round_up((n + across - 1) / across, column_unit));
-        const int64_t cost = rows * columns + row_cost * rows + column_cost * columns;
+        const int64_t columns = std::min(n, round_up((n + across - 1) / across, cut.column_unit));
+        const int64_t cost = rows * columns + cut.row_cost * rows + cut.column_cost * columns;
         if (cost >= best_cost) continue;
         best_cost = cost;
         best = {rows, columns, (n + columns - 1) / columns, 0};
@@ -138,7 +145,8 @@ struct Product {
         const double work =
             static_cast<double>(gemm.m) * static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
         if (work <= plain_up_to) return run_plain();
-        grid = make_grid(gemm.m, gemm.n, count_tiles(work));
+        const bool weights = gemm.transpose_b != 0 && gemm.k >= weight_cut_from;
+        grid = make_grid(gemm.m, gemm.n, count_tiles(work), weights ? weight_cut : usual_cut);
         pool.parallel_for(grid.tiles, 1, run_tiles, this);
     }
 };

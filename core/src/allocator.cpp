@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t smallest = 64;
 constexpr std::uint64_t slab_bytes = 256 << 10;
+constexpr std::int64_t slack = 64 << 20;
 constexpr int most_devices = 8;  // devices whose small blocks a thread caches
 
 // Four classes to each power of two, rounded to whole cache lines, so that slabs stay aligned.
@@ -135,11 +136,26 @@ void* CachingAllocator::take(int index, std::uint64_t capacity) {
         blocks.pop_back();
         stats_.cached -= bytes;
     } else {
+        trim(bytes);
         block = ask_backend(capacity);
     }
     stats_.in_use += bytes;
     stats_.peak = std::max(stats_.peak, stats_.in_use);
     return block;
+}
+
+// Sizes that vary would fill the cache without end: past twice the peak, the largest free blocks go
+// back. A loop that repeats its sizes never comes here.
+void CachingAllocator::trim(std::int64_t wanted) {
+    const std::int64_t most = 2 * std::max(stats_.peak, stats_.in_use + wanted) + slack;
+    for (int index = classes - 1; index >= small_classes; --index) {
+        auto& blocks = free_[static_cast<std::size_t>(index)];
+        while (!blocks.empty() && stats_.in_use + stats_.cached + wanted > most) {
+            device_.table.free(device_.dev, device_.stream, blocks.back(), size_of_class(index));
+            stats_.cached -= static_cast<std::int64_t>(size_of_class(index));
+            blocks.pop_back();
+        }
+    }
 }
 
 // Cuts slabs, so that small arrays do not cost a call of the backend each.

@@ -12,9 +12,15 @@
 
 namespace catena {
 
+namespace {
+constexpr std::int64_t most_elements = std::int64_t{1} << 59;  // 2^62 bytes at most
+}
+
 Ref<ArrayBody> new_body(DeviceState& device) {
     auto* body = new (pool_allocate(sizeof(ArrayBody))) ArrayBody;
     body->device = &device;
+    body->meta.ndim = -1;  // until inference says
+    body->meta.dtype = {};
     body->meta.struct_size = sizeof(catena_meta);
     body->meta.device_type = device.table.dlpack_type;
     catena_tensor& t = body->tensor;
@@ -32,15 +38,19 @@ Ref<ArrayBody> new_body(DeviceState& device) {
     return Ref<ArrayBody>::adopt(body);
 }
 
-void shape_known(ArrayBody& body) {
+bool shape_known(ArrayBody& body) {
+    const std::uint32_t item = body.meta.dtype.bits / 8u;
     std::int64_t size = 1;
-    for (int i = body.meta.ndim - 1; i >= 0; --i) {
+    bool sane = body.meta.ndim >= 0 && body.meta.ndim <= CATENA_MAX_NDIM;
+    for (int i = sane ? body.meta.ndim - 1 : -1; i >= 0; --i) {
         body.strides[i] = size;
-        size *= body.meta.shape[i];
+        sane = sane && body.meta.shape[i] >= 0 &&
+               !__builtin_mul_overflow(size, body.meta.shape[i], &size);
     }
     body.tensor.dl.ndim = body.meta.ndim;
     body.tensor.dl.dtype = body.meta.dtype;
-    body.tensor.nbytes = static_cast<std::uint64_t>(size) * (body.meta.dtype.bits / 8u);
+    body.tensor.nbytes = static_cast<std::uint64_t>(size) * item;
+    return sane && size <= most_elements;
 }
 
 void allocate(ArrayBody& body) {
@@ -84,16 +94,11 @@ Ref<ArrayBody> make(const Shape& shape, Dtype dtype, DeviceState& device) {
     Ref<ArrayBody> body = new_body(device);
     body->meta.dtype = to_abi(dtype);
     body->meta.ndim = shape.ndim();
-    std::uint64_t bytes = static_cast<std::uint64_t>(item_size(dtype));
-    for (int i = 0; i < shape.ndim(); ++i) {
-        body->meta.shape[i] = shape[i];
-        if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(shape[i]), &bytes) ||
-            bytes > (std::uint64_t{1} << 62)) {
-            throw MemoryError(fmt::format("[array] shape {}: more bytes than any memory has",
-                                          to_string(shape)));
-        }
+    std::copy(shape.begin(), shape.end(), body->meta.shape);
+    if (!shape_known(*body)) {
+        throw MemoryError(fmt::format("[array] shape {}: more bytes than any memory has",
+                                      to_string(shape)));
     }
-    shape_known(*body);
     return body;
 }
 
@@ -102,6 +107,16 @@ DeviceState& or_current(Device device) { return *(device ? device : Device::curr
 const ArrayBody& need(const Array& array) {
     if (!array) throw InvalidError("[array] expected an array, got an empty handle");
     return *array.body();
+}
+
+// The same where the elements are wanted.
+const ArrayBody& need_memory(const Array& array) {
+    const ArrayBody& body = need(array);
+    if (!has_memory(body)) {
+        throw GraphError("[array] expected elements, got the shape alone: the graph keeps no more "
+                         "of a variable that nobody holds");
+    }
+    return body;
 }
 
 }  // namespace
@@ -178,7 +193,7 @@ Array Array::reshape(std::initializer_list<std::int64_t> extents) const {
 }
 
 Array Array::reshape(const Shape& target) const {
-    const ArrayBody& body = need(*this);
+    const ArrayBody& body = need_memory(*this);
     if (target.size() != size()) {
         throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got {}", size(),
                                      catena::to_string(shape()), catena::to_string(target)));
@@ -202,7 +217,7 @@ Array Array::to(Device device) const {
 }
 
 Array Array::astype(Dtype target) const {
-    const ArrayBody& body = need(*this);
+    const ArrayBody& body = need_memory(*this);
     if (target == dtype()) return *this;
     Array converted = empty(shape(), target, Device(body.device));
     if (body.device->host_accessible()) {
@@ -217,14 +232,15 @@ Array Array::astype(Dtype target) const {
 }
 
 void Array::copy_from(const Array& source) const {
-    const ArrayBody& to = need(*this);
-    const ArrayBody& from = need(source);
+    const ArrayBody& to = need_memory(*this);
+    const ArrayBody& from = need_memory(source);
     if (!(shape() == source.shape()) || dtype() != source.dtype()) {
         throw ShapeError(fmt::format("[copy] source: expected {} {}, got {} {}",
                                      catena::to_string(shape()), name(dtype()),
                                      catena::to_string(source.shape()), name(source.dtype())));
     }
     const std::uint64_t bytes = to.tensor.nbytes;
+    written(*body_);
     DeviceState& a = *to.device;
     DeviceState& b = *from.device;
     if (a.host_accessible() && b.host_accessible()) {
@@ -245,9 +261,10 @@ void Array::copy_from(const Array& source) const {
 }
 
 void Array::fill(double value) const {
-    const ArrayBody& body = need(*this);
+    const ArrayBody& body = need_memory(*this);
     const std::int64_t n = size();
     if (n == 0) return;
+    written(*body_);
     const std::size_t item = body.meta.dtype.bits / 8u;
     std::vector<char> staging;
     char* target = static_cast<char*>(memory_of(body));
@@ -265,7 +282,7 @@ void Array::fill(double value) const {
 }
 
 void* Array::host_data(Dtype wanted) const {
-    const ArrayBody& body = need(*this);
+    const ArrayBody& body = need_memory(*this);
     if (!body.device->host_accessible()) {
         throw DeviceError(fmt::format("[array] host(): expected a device that the host can reach, "
                                       "got {}; copy it with to()", body.device->name));
@@ -285,7 +302,7 @@ void Array::require_item() const {
 }
 
 void Array::to_host(Dtype wanted, void* target) const {
-    const ArrayBody& body = need(*this);
+    const ArrayBody& body = need_memory(*this);
     if (body.device->host_accessible()) {
         return convert(dtype(), memory_of(body), wanted, target, size());
     }

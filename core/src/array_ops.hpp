@@ -9,8 +9,8 @@ namespace catena {
 
 // A body without memory; fill in meta's dtype, ndim and shape, then call shape_known().
 Ref<ArrayBody> new_body(DeviceState& device);
-// Completes the descriptors from meta.
-void shape_known(ArrayBody& body);
+// Completes the descriptors from meta. False if no array can have this shape.
+bool shape_known(ArrayBody& body);
 // Gives it memory of its own.
 void allocate(ArrayBody& body);
 // A view of source's memory with the shape in view's meta.
@@ -18,6 +18,11 @@ void alias(ArrayBody& view, const Ref<ArrayBody>& source);
 // The same shape without memory: what a graph remembers of an array that nobody needs.
 Array shell_of(Array array);
 inline bool has_memory(const ArrayBody& body) noexcept { return body.block || body.base; }
+// Retained arrays must not change under a graph: calls that write in place count it here.
+inline std::uint32_t version_of(const ArrayBody& body) noexcept {
+    return body.base ? body.base->version : body.version;
+}
+inline void written(ArrayBody& body) noexcept { ++(body.base ? *body.base : body).version; }
 // Nobody else can see its memory.
 inline bool exclusive(const ArrayBody& body) noexcept {
     return body.unique() && (!body.base || body.base->unique());

@@ -22,6 +22,11 @@ std::uint32_t variadic_from(const FunctionEntry& f) {
     return f.variadic ? f.descriptor.n_inputs - 1 : 63;
 }
 
+[[noreturn]] void throw_changed(std::string_view function, std::string_view port) {
+    throw GraphError(fmt::format("[{}] backward: expected {} as it was at the call, got one that was "
+                                 "written in place since", function, port));
+}
+
 catena_var* handle(const Variable& variable) {
     return variable ? reinterpret_cast<catena_var*>(&variable.node()) : nullptr;
 }
@@ -54,14 +59,28 @@ void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         if (retain_y >> i & 1) node.y_[i] = forward.y[i];
     }
+    for (const Array& x : node.x_) node.x_version_.push_back(x ? version_of(*x.body()) : 0);
+    for (const Array& y : node.y_) node.y_version_.push_back(y ? version_of(*y.body()) : 0);
     node.saved_ = std::move(forward.saved);
     node.connect(inputs, std::span(result.y.data(), result.y.size()));
     while (node.inputs_.size() < n_x) node.inputs_.push_back({});
 }
 
-void CallNode::check_not_unchained() const {
+// Backward needs the graph, and the values that forward saw.
+void CallNode::check_retained() const {
     if (inputs_.empty() && !x_.empty()) {
         throw GraphError(fmt::format("[{}] backward: the graph was unchained here", label()));
+    }
+    const auto changed = [&](const Array& array, std::uint32_t version) {
+        return array && version_of(*array.body()) != version;
+    };
+    for (std::uint32_t i = 0; i < x_.size(); ++i) {
+        if (changed(x_[i], x_version_[i])) throw_changed(label(), function_.input_name(i));
+    }
+    for (std::uint32_t i = 0; i < y_.size(); ++i) {
+        if (changed(y_[i], y_version_[i])) {
+            throw_changed(label(), function_.descriptor.outputs[i]->name);
+        }
     }
 }
 
@@ -157,6 +176,9 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
         call.scratch_bytes = plan.scratch_bytes;
         const catena_status status = kernel.run(&ctx, &call);
         if (status != CATENA_OK) throw_failure(ctx, status, std::string(label()) + " backward");
+        for (std::size_t i = 0; i < n_x; ++i) {  // these are done; the node holds them alone again
+            if (req[i] == CATENA_REQ_ADD) gx[i] = Array();
+        }
         for (std::size_t i = 0; i < n_x; ++i) {
             if (req[i] == CATENA_REQ_WRITE) accumulate(*inputs_[i], std::move(gx[i]));
         }
@@ -174,7 +196,7 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
 }
 
 void CallNode::backward(std::span<const Array> gy) {
-    check_not_unchained();
+    check_retained();
     const Words wanted = targets();
     if (run_kernel(gy, wanted)) return;
     const no_backprop_mode scope;
@@ -192,7 +214,7 @@ void CallNode::backward(std::span<const Array> gy) {
 }
 
 void CallNode::backward(std::span<const Variable> gy) {
-    check_not_unchained();
+    check_retained();
     const force_backprop_mode scope;
     const SmallVector<Variable, 4> gx = compose(gy, targets(), true);
     for (std::size_t i = 0; i < gx.size(); ++i) {
@@ -221,7 +243,8 @@ Variable CallNode::retained_output(std::size_t i, bool record) {
     }
     // The user let it go: a new node takes its place in the graph.
     Ref<VariableNode> node(new VariableNode(y_[i]));
-    node->requires_grad = !(function_.descriptor.outputs[i]->flags & CATENA_PORT_NON_DIFFERENTIABLE);
+    node->requires_grad = !(function_.descriptor.outputs[i]->flags &
+                            (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN));
     node->creator = Ref<FunctionNode>(this);
     node->output_index = static_cast<std::int32_t>(i);
     outputs_[i] = node.get();

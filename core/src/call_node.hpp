@@ -29,7 +29,7 @@ private:
                                      bool record);
     Variable retained_input(std::size_t i, bool record);
     Variable retained_output(std::size_t i, bool record);
-    void check_not_unchained() const;
+    void check_retained() const;
 
     FunctionEntry& function_;
     Ref<const BoundAttributes> attributes_;
@@ -37,8 +37,11 @@ private:
     const catena_kernel* paired_ = nullptr;
     std::uint64_t key_ = 0;
     std::uint32_t flags_ = 0;
-    SmallVector<Array, 4> x_;  // none where not retained
+    // Retained arrays, none where not retained, and their versions when they were.
+    SmallVector<Array, 4> x_;
     SmallVector<Array, 2> y_;
+    SmallVector<std::uint32_t, 4> x_version_;
+    SmallVector<std::uint32_t, 2> y_version_;
     SmallVector<Array, 2> saved_;
 };
 

@@ -127,6 +127,15 @@ std::vector<DeviceState*> Registry::opened() {
     return opened_;
 }
 
+namespace {
+
+DeviceState& need(const Device& device) {
+    if (!device) throw InvalidError("[device] expected a device, got an empty handle");
+    return *device.state();
+}
+
+}  // namespace
+
 Device Device::get(std::string_view name) { return Device(&Registry::get().device(name)); }
 
 Device Device::current() {
@@ -135,21 +144,21 @@ Device Device::current() {
 
 std::vector<std::string> Device::list() { return Registry::get().devices(); }
 
-const std::string& Device::name() const { return state_->name; }
+const std::string& Device::name() const { return need(*this).name; }
 
-std::string_view Device::backend() const { return state_->table.name; }
-int Device::ordinal() const { return state_->ordinal; }
-bool Device::host_accessible() const { return state_->host_accessible(); }
-void Device::synchronize() const { state_->synchronize(); }
-MemoryStats Device::memory() const { return state_->allocator.stats(); }
-void Device::release_cached() const { state_->allocator.release_cached(); }
+std::string_view Device::backend() const { return need(*this).table.name; }
+int Device::ordinal() const { return need(*this).ordinal; }
+bool Device::host_accessible() const { return need(*this).host_accessible(); }
+void Device::synchronize() const { need(*this).synchronize(); }
+MemoryStats Device::memory() const { return need(*this).allocator.stats(); }
+void Device::release_cached() const { need(*this).allocator.release_cached(); }
 
 int Device::threads() const {
-    return state_->threads ? state_->threads->count(state_->dev) : 1;
+    return need(*this).threads ? need(*this).threads->count(need(*this).dev) : 1;
 }
 
 void Device::set_threads(int n) const {
-    if (state_->threads) state_->threads->set_count(state_->dev, n);
+    if (need(*this).threads) need(*this).threads->set_count(need(*this).dev, n);
 }
 
 using_device::using_device(Device device) : before_(catena::current) {

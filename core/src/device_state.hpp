@@ -37,6 +37,7 @@ public:
 
 private:
     void* take(int size_class, std::uint64_t capacity);
+    void trim(std::int64_t wanted);
     void* ask_backend(std::uint64_t capacity);
     int refill(int size_class, void** blocks, int count);
 

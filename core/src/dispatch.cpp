@@ -116,6 +116,16 @@ private:
     std::uint64_t bits_ = 0;
 };
 
+[[noreturn]] void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& meta,
+                              std::span<ArrayBody* const> x) {
+    const bool countable = meta.ndim >= 0 && meta.ndim <= CATENA_MAX_NDIM;
+    throw ShapeError(fmt::format("[{}] {}: expected a shape that an array can have, got {} ({})",
+                                 f.descriptor.name, what,
+                                 countable ? shape_to_string(meta.shape, meta.ndim)
+                                           : fmt::format("{} axes", meta.ndim),
+                                 describe_inputs(f, x)));
+}
+
 [[noreturn]] void throw_no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
                                   const DeviceState& device, std::string_view why) {
     std::string have;
@@ -168,11 +178,11 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
     catena_status status = d.infer(&ctx, attributes.values(), metas.data(), n_x, y_metas, n_y);
     if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
     for (std::uint32_t i = 0; i < n_y; ++i) {
-        shape_known(*result.y[i].body());
+        if (!shape_known(*result.y[i].body())) throw_shape(f, d.outputs[i]->name, *y_metas[i], x);
         key.add(f.output_type[i], *y_metas[i], i, false);
     }
     const std::uint32_t flags = call_flags();
-    result.key = selection_key(device.backend.index, flags & CATENA_CALL_DETERMINISTIC, key.bits());
+    result.key = selection_key(device.index, flags & CATENA_CALL_DETERMINISTIC, key.bits());
     if (d.flags & CATENA_FUNCTION_VIEW) {
         if (result.y[0].body()->tensor.nbytes != x[0]->tensor.nbytes) {
             throw ShapeError(fmt::format("[{}] {}: expected a shape of {} elements as in {}, got {}",
@@ -196,6 +206,11 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
     call.y = y_tensors;
     call.req = req;
     call.stream = device.stream;
+    if (f.mutates) {
+        for (std::uint32_t i = 0; i < n_x; ++i) {
+            if (x[i] && (d.inputs[f.port(i)]->flags & CATENA_PORT_MUTATED)) written(*x[i]);
+        }
+    }
     const Selection& selection = f.select(result.key, device);
     for (const Candidate& candidate : selection.forward) {
         const catena_kernel& kernel = *candidate.forward;
@@ -230,7 +245,7 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         }
         if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
         for (Array& saved : result.saved) {
-            shape_known(*saved.body());
+            if (!shape_known(*saved.body())) throw_shape(f, "saved", saved.body()->meta, x);
             allocate(*saved.body());
         }
         const Scratch scratch(device, plan.scratch_bytes);
@@ -247,6 +262,12 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
 }
 
 namespace {
+
+[[noreturn]] void throw_released(const FunctionEntry& f, std::uint32_t i) {
+    throw GraphError(fmt::format("[{}] {}: expected data, got a variable that nobody held, of which "
+                                 "the graph kept the shape alone",
+                                 f.descriptor.name, f.input_name(i)));
+}
 
 // Volatile variables and others cannot be mixed: one would lose its graph unseen.
 bool all_volatile(const FunctionEntry& f, std::span<const Variable* const> inputs) {
@@ -284,6 +305,7 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
         const bool present = input && *input;
         x.push_back(present ? input->data().body() : nullptr);
         if (!present) continue;
+        if (!has_memory(*x.back())) throw_released(f, static_cast<std::uint32_t>(i));
         any_volatile = any_volatile || input->is_volatile();
         wanted = wanted || (input->requires_grad() &&
                             !(d.inputs[f.port(static_cast<std::uint32_t>(i))]->flags &
@@ -299,7 +321,7 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
         Ref<VariableNode> node(new VariableNode(forward.y[i]));
         node->is_volatile = is_volatile;
         node->requires_grad = graph &&
-                              !(d.outputs[i]->flags & CATENA_PORT_NON_DIFFERENTIABLE) &&
+                              !(d.outputs[i]->flags & (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN)) &&
                               is_floating(static_cast<Dtype>(dtype_index(
                                   forward.y[i].body()->meta.dtype)));
         result.y.push_back(Variable(std::move(node)));

@@ -111,7 +111,7 @@ void accumulate(VariableNode& node, Array gradient) {
     }
     const no_backprop_mode scope;
     const Array total = sum(as_variable(there), as_variable(gradient)).data();
-    if (leaf && !node.grad_node) {
+    if (leaf && exclusive(*there.body())) {
         there.copy_from(total);
     } else {  // the old one may be part of a graph, or on its way elsewhere too
         there = total;

@@ -149,7 +149,7 @@ void load_plugins(const fs::path& folder) {
         if (already_loaded(file)) continue;
         try {
             load(fs::absolute(file));
-        } catch (const PluginError& refusal) {
+        } catch (const std::exception& refusal) {  // one odd file must not stop the others
             report.refused.push_back({file, refusal.what()});
         }
     }

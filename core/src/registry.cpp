@@ -26,9 +26,11 @@ FunctionEntry::FunctionEntry(const catena_function& d, const PluginEntry& from)
         return static_cast<int>(names.size()) - 1;
     };
     min_inputs = 0;
+    mutates = false;
     for (std::uint32_t i = 0; i < d.n_inputs; ++i) {
         input_type.push_back(index_of(d.inputs[i]->type_var));
         if (!(d.inputs[i]->flags & CATENA_PORT_OPTIONAL)) min_inputs = i + 1;
+        mutates = mutates || (d.inputs[i]->flags & CATENA_PORT_MUTATED);
     }
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         output_type.push_back(index_of(d.outputs[i]->type_var));
@@ -60,7 +62,7 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
     const std::lock_guard lock(Registry::get().mutex());
     for (const Selection* made : selections_) {  // pushed out of the cache
         if (made->key != key) continue;
-        cache_[key * 0x9e3779b97f4a7c15u >> 61].store(made, std::memory_order_release);
+        cache_[key * 0x9e3779b97f4a7c15u >> 60].store(made, std::memory_order_release);
         return *made;
     }
     const bool deterministic = key >> 16 & 1;
@@ -123,7 +125,7 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
             return *selection;
         }
     }
-    cache_[key * 0x9e3779b97f4a7c15u >> 61].store(selection, std::memory_order_release);
+    cache_[key * 0x9e3779b97f4a7c15u >> 60].store(selection, std::memory_order_release);
     return *selection;
 }
 
@@ -268,9 +270,9 @@ void Registry::pin(std::string_view function, std::string_view plugin) {
 }
 
 const void* const* Registry::extensions(const DeviceState& device, const char* id) {
-    // Ids are literals of the plugins: the pointer is nearly always enough to find the last answer.
+    // The last answers of this thread; an id too long for it goes to the map each time.
     struct Answer {
-        const char* id;
+        char id[48];
         const BackendEntry* backend;
         std::uint32_t epoch;
         const void* const* tables;
@@ -279,14 +281,22 @@ const void* const* Registry::extensions(const DeviceState& device, const char* i
     static thread_local unsigned next = 0;
     const std::uint32_t epoch = epoch_.load(std::memory_order_acquire);
     for (const Answer& a : last) {
-        if (a.id == id && a.backend == &device.backend && a.epoch == epoch) return a.tables;
+        if (a.backend == &device.backend && a.epoch == epoch && std::strcmp(a.id, id) == 0) {
+            return a.tables;
+        }
     }
     static const void* const none[1] = {nullptr};
     const std::lock_guard lock(mutex_);
     const auto found = extensions_.find({device.backend.table->name, id});
     const void* const* tables =
         found == extensions_.end() ? none : found->second.back()->tables.data();
-    last[next++ % 4] = {id, &device.backend, epoch, tables};
+    if (const std::size_t length = std::strlen(id); length < sizeof(Answer::id)) {
+        Answer& answer = last[next++ % 4];
+        std::memcpy(answer.id, id, length + 1);
+        answer.backend = &device.backend;
+        answer.epoch = epoch;
+        answer.tables = tables;
+    }
     return tables;
 }
 

@@ -41,7 +41,7 @@ struct Candidate {
     const catena_kernel* paired;
 };
 
-// The kernels for one backend and one choice of dtypes, best first.
+// The kernels for one device and one choice of dtypes, best first.
 struct Selection {
     std::uint64_t key;
     std::vector<Candidate> forward;
@@ -56,6 +56,7 @@ public:
     const PluginEntry& plugin;
     std::uint32_t min_inputs;   // up to the last port that is not optional
     bool variadic;
+    bool mutates;  // an input port is MUTATED
     std::vector<int> input_type;   // index of each port's type_var
     std::vector<int> output_type;
     int type_vars;
@@ -81,18 +82,18 @@ private:
     const Selection& collect(std::uint64_t key, DeviceState& device);
     void forget_selections();
 
-    static constexpr int cache_size = 8;
+    static constexpr int cache_size = 16;
     std::atomic<const Selection*> cache_[cache_size] = {};
     std::vector<const Selection*> selections_;  // for the kernels of now; never freed: in use
     std::vector<KernelEntry> kernels_;
     std::string pin_;
 };
 
-// Key of a selection: backend, determinism, and 4 bits of Dtype for each type_var.
-constexpr std::uint64_t selection_key(int backend, bool deterministic,
+// Key of a selection: device, determinism, and 4 bits of Dtype for each type_var.
+constexpr std::uint64_t selection_key(int device, bool deterministic,
                                       std::uint64_t dtypes) noexcept {
     return dtypes | static_cast<std::uint64_t>(deterministic) << 16 |
-           static_cast<std::uint64_t>(backend) << 17;
+           static_cast<std::uint64_t>(device) << 17;
 }
 
 class Registry {

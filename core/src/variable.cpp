@@ -1,4 +1,5 @@
 // Variables: what the user holds of the graph.
+#include "array_ops.hpp"
 #include "dispatch.hpp"
 
 #include <catena/core/error.hpp>
@@ -34,7 +35,17 @@ VariableNode& Variable::node() const {
 
 void Variable::set_data(Array data) const {
     if (!data) throw InvalidError("[variable] data: expected an array, got an empty handle");
-    node().data = std::move(data);
+    VariableNode& n = node();
+    if (!(data.shape() == shape()) || data.dtype() != dtype() || !(data.device() == device())) {
+        if (n.in_graph()) {
+            throw GraphError(fmt::format(
+                "[variable] data: expected {} {} on {} while a graph refers to it, got {} {} on {}",
+                to_string(shape()), catena::name(dtype()), device().name(), to_string(data.shape()),
+                catena::name(data.dtype()), data.device().name()));
+        }
+        cleargrad();  // it belongs to the old shape
+    }
+    n.data = std::move(data);
 }
 
 namespace {
@@ -91,7 +102,7 @@ void Variable::cleargrad() const {
 void Variable::zerograd() const {
     VariableNode& n = node();
     n.set_grad_node({});
-    if (n.grad) n.grad.fill(0);
+    if (n.grad && exclusive(*n.grad.body())) n.grad.fill(0);
     else n.grad = Array::zeros(shape(), dtype(), device());
 }
 

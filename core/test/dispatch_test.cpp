@@ -427,3 +427,33 @@ TEST_CASE("an inference that gives a type_var two dtypes is told, not obeyed") {
     CHECK(what<DtypeError>([] { (void)Function("toy.strange_type").forward({{floats({1})}}); }) ==
           "[toy.strange_type] a: expected a dtype of catena, got dtype(code 2, 8 bits, 1 lanes)");
 }
+
+TEST_CASE("an inference that gives an impossible shape is told, not obeyed") {
+    toys::Plugin plugin("toys.bad-shapes");
+    auto& f = plugin.function("toy.bad_shape", {{"x"}}, {{"y"}},
+                              [](catena_ctx*, const catena_value* attrs, const catena_meta* const* x,
+                                 std::uint32_t, catena_meta* const* y, std::uint32_t) -> catena_status {
+                                  y[0]->dtype = x[0]->dtype;
+                                  y[0]->ndim = static_cast<std::int32_t>(attrs[0].v.i);
+                                  for (auto& extent : y[0]->shape) extent = attrs[1].v.i;
+                                  return CATENA_OK;
+                              });
+    plugin.attribute(f, "ndim", CATENA_ATTR_INT);
+    plugin.attribute(f, "extent", CATENA_ATTR_INT);
+    plugin.kernel("toy.bad_shape", say<1>);
+    plugin.add();
+    const auto call = [](std::int64_t ndim, std::int64_t extent) {
+        return what<ShapeError>([&] {
+            (void)Function("toy.bad_shape", {{"ndim", ndim}, {"extent", extent}}).forward({{floats({1})}});
+        });
+    };
+    const std::string begin = "[toy.bad_shape] y: expected a shape that an array can have, got ";
+    CHECK(call(1, -3) == begin + "(-3,) (x (1,) float32)");
+    CHECK(call(2, -1) == begin + "(-1, -1) (x (1,) float32)");
+    CHECK(call(-1, 1) == begin + "-1 axes (x (1,) float32)");
+    CHECK(call(17, 1) == begin + "17 axes (x (1,) float32)");
+    CHECK(call(2, std::int64_t{1} << 40) ==
+          begin + "(1099511627776, 1099511627776) (x (1,) float32)");
+    CHECK(call(16, 1) == "nothing");
+    CHECK(call(3, 0) == "nothing");
+}

@@ -31,6 +31,7 @@ public:
     void* block = nullptr;         // the allocator's memory, or null
     std::uint64_t capacity = 0;    // bytes of block
     ArrayBody* base = nullptr;     // a view keeps the owner of its memory
+    std::uint32_t version = 0;     // of the owner: changes when a call writes into the memory
 
 private:
     void destroy() noexcept;

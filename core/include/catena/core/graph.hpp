@@ -44,6 +44,11 @@ public:
             forget();
         }
     }
+    // A call uses it or made it: its shape must stay.
+    bool in_graph() const noexcept {
+        return creator || references_.load(std::memory_order_acquire) >
+                              users_.load(std::memory_order_acquire);
+    }
     bool has_users() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
     int rank() const noexcept;
     // Keeps next, and with it its data, as the gradient's variable.
@@ -98,7 +103,11 @@ public:
     // Drops edges and retained arrays: the call is no longer part of any graph.
     virtual void unchain();
 
-    bool wants(std::size_t i) const noexcept { return inputs_[i] && inputs_[i]->requires_grad; }
+    // A leaf that nobody holds takes no gradient.
+    bool wants(std::size_t i) const noexcept {
+        const VariableNode* input = inputs_[i].get();
+        return input && input->requires_grad && (input->creator || input->has_users());
+    }
 
 protected:
     friend class VariableNode;

@@ -32,6 +32,7 @@ public:
 
     explicit operator bool() const noexcept { return static_cast<bool>(node_); }
     const Array& data() const { return node().data; }
+    // Another shape, dtype or device clears the gradient; GraphError if a graph refers to this.
     void set_data(Array data) const;
     Shape shape() const { return data().shape(); }
     int ndim() const { return data().ndim(); }
@@ -47,7 +48,7 @@ public:
     void set_grad(Array grad) const;
     void set_grad(const Variable& grad) const;
     void cleargrad() const;  // none
-    void zerograd() const;   // zeros, in place if there is a gradient
+    void zerograd() const;   // zeros, in place if nobody else holds the gradient
 
     // Whether backward() computes a gradient here: floating leaves do unless told otherwise; a
     // result does if one of its inputs does.

@@ -1,0 +1,94 @@
+// What a user may do wrong with a graph: an error or no harm, never a wrong number.
+#include "toys.hpp"
+
+#include <catena/core/error.hpp>
+#include <catena/core/function.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace catena;
+using toys::floats;
+using toys::Values;
+using toys::values;
+
+namespace {
+
+const Function mul("toy.mul");
+
+}  // namespace
+
+TEST_CASE("data of another shape is refused while a graph refers to the variable") {
+    const Variable x(floats({1, 2, 3}));
+    {
+        const Variable y = mul.first({&x, &x});
+        CHECK_THROWS_WITH_AS(x.set_data(floats({1})),
+                             "[variable] data: expected (3,) float32 on toy:0 while a graph refers "
+                             "to it, got (1,) float32 on toy:0", GraphError);
+        CHECK_THROWS_AS(y.set_data(floats({1})), GraphError);
+        x.set_data(floats({4, 5, 6}));  // the same shape is fine
+    }
+    x.set_grad(floats({1, 1, 1}));
+    x.set_data(floats({2}));
+    CHECK_FALSE(x.grad());  // it belonged to the old shape
+    mul.first({&x, &x}).backward();
+    CHECK(values(x.grad()) == Values{4});
+}
+
+TEST_CASE("a variable that the graph alone remembers has a shape but no data") {
+    const Variable x(floats({1, 2}));
+    Variable y = Function("toy.twice").first({&x});
+    const Variable z = Function("toy.twice").first({&y});
+    y = Variable();
+    const Variable ghost(z.creator()->inputs()[0]);
+    CHECK(ghost.shape() == Shape{2});
+    CHECK_THROWS_AS((void)ghost.data().to_vector<float>(), GraphError);
+    CHECK_THROWS_AS((void)to_string(ghost), GraphError);
+    CHECK_THROWS_AS((void)mul.first({&ghost, &x}), GraphError);
+}
+
+TEST_CASE("zerograd leaves a gradient's own graph alone") {
+    const Variable x(floats({3}));
+    const Variable y = mul.first({&x, &x});
+    y.backward(false, true);
+    const Variable g = x.grad_variable();  // 2x
+    const Variable penalty = mul.first({&g, &g});
+    x.zerograd();
+    penalty.backward();
+    CHECK(values(x.grad()) == Values{24});  // d(4x^2)/dx
+}
+
+TEST_CASE("writing into a retained array is noticed") {
+    const Variable x(floats({2}));
+    const Variable y = mul.first({&x, &x});
+    x.data().fill(5);
+    CHECK_THROWS_WITH_AS(y.backward(),
+                         "[toy.mul] backward: expected a as it was at the call, got one that was "
+                         "written in place since", GraphError);
+    const Variable w(floats({2}));
+    const Variable v = mul.first({&w, &w});
+    w.data().reshape({1, 1}).copy_from(Array::ones({1, 1}));  // through a view, too
+    CHECK_THROWS_AS(v.backward(), GraphError);
+}
+
+TEST_CASE("a leaf that nobody holds costs no gradient") {
+    const Variable x(floats({2}));
+    const Variable y = [&] {
+        const Variable unnamed(floats({3}));
+        return mul.first({&x, &unnamed});
+    }();
+    CHECK_FALSE(y.creator()->wants(1));
+    y.backward();
+    CHECK(values(x.grad()) == Values{3});
+}
+
+TEST_CASE("sizes that vary do not fill the cache without end") {
+    const Device device = Device::current();
+    device.release_cached();
+    for (std::int64_t i = 1; i <= 60; ++i) (void)Array::empty({i * 400'000});
+    const MemoryStats stats = device.memory();
+    CHECK(stats.cached <= 2 * stats.peak + (std::int64_t{64} << 20));
+}
+
+TEST_CASE("an empty device handle is an error") {
+    CHECK_THROWS_AS((void)Device().name(), InvalidError);
+}

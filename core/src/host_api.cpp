@@ -25,7 +25,7 @@ void host_log(catena_ctx*, std::int32_t level, const char* text) {
     }();
     static const char* const names[] = {"debug", "info", "warning", "error"};
     if (level < least) return;
-    fmt::print(stderr, "catena {}: {}\n", names[std::min(std::max(level, 0), 3)], text);
+    std::fprintf(stderr, "catena %s: %s\n", names[std::min(std::max(level, 0), 3)], text);
 }
 
 catena_status host_fail(catena_ctx* ctx, catena_status status, const char* text) {
@@ -86,6 +86,8 @@ catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
         return host_fail(ctx, CATENA_E_NOMEM, "out of host memory");
     } catch (const std::exception& error) {
         return host_fail(ctx, CATENA_E_INTERNAL, error.what());
+    } catch (...) {
+        return host_fail(ctx, CATENA_E_INTERNAL, "an exception of unknown type");
     }
 }
 

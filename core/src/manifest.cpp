@@ -1,4 +1,5 @@
 // Reads a plugin's manifest from the file: no code of the plugin runs.
+#include "abi_sizes.hpp"
 #include "loader.hpp"
 
 #include <catena/core/error.hpp>
@@ -7,6 +8,7 @@
 
 #include <elf.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 
@@ -80,11 +82,12 @@ catena_manifest read_raw_manifest(const std::filesystem::path& path) {
         if (s.sh_name >= names.sh_size || names.sh_size - s.sh_name < sizeof(name)) continue;
         file.read(names.sh_offset + s.sh_name, name, sizeof(name));
         if (std::memcmp(name, CATENA_MANIFEST_SECTION, sizeof(name)) != 0) continue;
-        if (s.sh_size < sizeof(catena_manifest)) {
+        if (s.sh_size < size_1_0<catena_manifest>) {
             throw PluginError(fmt::format("its manifest: expected at least {} bytes, got {}",
-                                          sizeof(catena_manifest), s.sh_size));
+                                          size_1_0<catena_manifest>, s.sh_size));
         }
-        const auto manifest = file.read<catena_manifest>(s.sh_offset);
+        catena_manifest manifest{};  // an older plugin's may be shorter than this host's
+        file.read(s.sh_offset, &manifest, std::min<std::uint64_t>(s.sh_size, sizeof(manifest)));
         if (std::memcmp(manifest.magic, CATENA_MANIFEST_MAGIC, sizeof(manifest.magic)) != 0) {
             throw PluginError("its manifest does not begin with CATENAPL");
         }
@@ -111,9 +114,9 @@ LoadedPlugin check_manifest(const catena_manifest& m, const std::filesystem::pat
         throw PluginError(fmt::format("ABI minor: it needs {}.{}, this host has {}.{}", m.abi_major,
                                       m.abi_minor_needed, CATENA_ABI_MAJOR, CATENA_ABI_MINOR));
     }
-    if (m.struct_size < sizeof(catena_manifest)) {
+    if (m.struct_size < size_1_0<catena_manifest>) {
         throw PluginError(fmt::format("its manifest: struct_size: expected at least {}, got {}",
-                                      sizeof(catena_manifest), m.struct_size));
+                                      size_1_0<catena_manifest>, m.struct_size));
     }
     LoadedPlugin info{field(m.id), field(m.version), field(m.vendor), field(m.devices), path, 0, 0, 0};
     if (info.id.empty()) throw PluginError("its manifest has no id");

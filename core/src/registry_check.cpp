@@ -1,4 +1,5 @@
 // Checks a plugin's table before anything of it is registered.
+#include "abi_sizes.hpp"
 #include "registry.hpp"
 
 #include <catena/core/error.hpp>
@@ -21,8 +22,9 @@ template <class... Args>
 template <class T>
 void check_struct(const T* item, const char* what, std::uint32_t index) {
     if (!item) refuse("{} {} of its table is NULL", what, index);
-    if (item->struct_size < sizeof(T)) {
-        refuse("{} {}: struct_size: expected at least {}, got {}", what, index, sizeof(T),
+    static_assert(size_1_0<T> != 0 && size_1_0<T> <= sizeof(T));
+    if (item->struct_size < size_1_0<T>) {
+        refuse("{} {}: struct_size: expected at least {}, got {}", what, index, size_1_0<T>,
                item->struct_size);
     }
 }

@@ -9,7 +9,8 @@ enum {
     CATENA_PORT_VARIADIC = 2u,           /* the last input only: one or more */
     CATENA_PORT_NON_DIFFERENTIABLE = 4u, /* labels, indices: never a gradient target */
     CATENA_PORT_MUTATED = 8u,            /* an input that the kernel updates in place */
-    CATENA_PORT_HIDDEN = 16u /* an output kept for the gradient (a mask, a seed); callers do not see it */
+    CATENA_PORT_HIDDEN = 16u /* an output kept for the gradient (a mask, a seed); callers do not see
+                                it, and no gradient flows back through it */
 };
 
 /* An input or an output. Ports of the same type_var have the same dtype; which dtypes exist is said

@@ -40,16 +40,23 @@ struct catena_host {
     int64_t(CATENA_CALL *config)(catena_ctx *ctx, const char *key, int64_t otherwise);
 
     /* [any] Tables that plugins offer for the call's device under this id ("catena.blas/1"), best
-     * priority first, NULL-terminated. Owned by the host, valid for ever. */
+     * priority first, NULL-terminated; empty if there is none, or ctx is NULL. Owned by the host,
+     * valid for ever. */
     const void *const *(CATENA_CALL *extensions)(catena_ctx *ctx, const char *id);
 
-    /* Composition, in catena_function.gradient. [compute] */
+    /* [any] Resolves a function by its full name. *out is the host's and valid for ever: keep it, for
+     * find() takes a lock. Fails with text if no plugin has the function. */
     catena_status(CATENA_CALL *find)(catena_ctx *ctx, const char *function,
                                      const catena_callable **out);
+    /* [compute] Calls a function on variables, within catena_function.gradient alone (else
+     * CATENA_E_INVALID). Attributes that are not named have their defaults. An entry of x may be NULL
+     * for a missing optional input. Fills y[0 .. n_y), at most the function's outputs; they belong to
+     * the host and live until the callback returns. */
     catena_status(CATENA_CALL *call)(catena_ctx *ctx, const catena_callable *function,
                                      const catena_named_value *attrs, uint32_t n_attrs,
                                      catena_var *const *x, uint32_t n_x, catena_var **y,
                                      uint32_t n_y);
+    /* [any] Shape and dtype of a variable; fills shape[0 .. ndim). */
     catena_status(CATENA_CALL *meta)(catena_ctx *ctx, const catena_var *var, catena_meta *out);
 
     /* [any] A power beyond this table, by id, or NULL. */

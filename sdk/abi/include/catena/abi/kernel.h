@@ -32,7 +32,7 @@ typedef struct catena_call {
     const catena_tensor *const *x;  /* backward: NULL where not retained */
     catena_tensor *const *y;        /* backward: retained outputs, read-only, or NULL */
     const catena_tensor *const *gy; /* backward; NULL entry: no gradient reached it, i.e. zero */
-    catena_tensor *const *gx;       /* backward; NULL entry: not a target. data is NULL in plan() */
+    catena_tensor *const *gx;       /* backward; NULL entry: not a target */
     catena_tensor *const *saved;    /* forward writes, the backward of the same variant reads */
     const uint8_t *req;             /* CATENA_REQ_* for each y (forward) or gx (backward) */
     const uint64_t *targets;        /* backward: bit i % 64 of word i / 64: gx[i] is wanted */

@@ -17,7 +17,11 @@ using LabelTypes = Rows<Row<float, std::int32_t>, Row<float, std::int64_t>,
 inline void check_labels(const auto& s, const char* scores) {
     const Shape x = s.x(0);
     const Shape t = s.x(1);
-    s.check(x.size() >= 2, (std::string(scores) + ".ndim").c_str(), "at least 2", x.size());
+    if (x.size() < 2 || x[1] < 1) {
+        const std::string name = scores;
+        s.check(x.size() >= 2, (name + ".ndim").c_str(), "at least 2", x.size());
+        s.check(false, (name + ".shape[1]").c_str(), "at least 1 class", x[1]);
+    }
     std::int64_t shape[CATENA_MAX_NDIM];
     shape[0] = x[0];
     std::copy(x.begin() + 2, x.end(), shape + 1);

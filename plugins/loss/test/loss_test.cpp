@@ -93,6 +93,11 @@ TEST_CASE("labels out of range") {
                       "[catena.softmax_cross_entropy] x.ndim: expected at least 2, got 1");
 }
 
+TEST_CASE("no classes") {
+    CHECK_THROWS_WITH(loss(Array::random<float>({2, 0}, 1), labels<std::int32_t>({2}, {-1, -1})),
+                      "[catena.softmax_cross_entropy] x.shape[1]: expected at least 1 class, got 0");
+}
+
 TEST_CASE("accuracy") {
     const auto accuracy = [](const Array& y, const Array& t) {
         return world().forward("catena.accuracy", {y, t})[0].at(0);

@@ -5,13 +5,13 @@
 
 using namespace catena::testing;
 
-TEST_CASE("mul_add in C++: forward, backward, broadcasting, every instruction set") {
-    World world({MUL_ADD});
+TEST_CASE("mul_add in C++: every kernel, gradient and request") {
+    World world({MUL_ADD, MATH_PLUGIN, ARRAY_PLUGIN});
     const Array x = Array::random<double>({3, 4}, 1);
-    CHECK(world.isas("org.example.mul_add").size() >= 1);
     for (const Dims& shape : {Dims{3, 4}, Dims{4}, Dims{3, 1}, Dims{}}) {
         const std::vector<Array> inputs = {x, Array::random<double>(shape, 2),
                                            Array::random<double>({3, 4}, 3)};
+        CHECK(check(world, {"org.example.mul_add", inputs}) == "");
         const Array w = world.forward("org.example.mul_add", inputs)[0];
         for (std::int64_t i = 0; i < 12; ++i) {
             const std::int64_t k = shape == Dims{4}      ? i % 4
@@ -21,10 +21,43 @@ TEST_CASE("mul_add in C++: forward, backward, broadcasting, every instruction se
             CHECK(w.at(i) == doctest::Approx(inputs[0].at(i) * inputs[1].at(k) + inputs[2].at(i)));
         }
     }
-    // Its gradient is composed of functions that this world does not have.
+}
+
+TEST_CASE("a gradient needs the functions that it is composed of") {
+    World world({MUL_ADD});
+    const Array x = Array::random<double>({3}, 1);
     CHECK_THROWS_WITH(world.gradient("org.example.mul_add", {x, x, x}, {x}, {x}),
                       "no function catena.mul");
 }
+
+TEST_CASE("swish: an attribute in the formula") {
+    World world({SWISH, MATH_PLUGIN, ARRAY_PLUGIN, ACTIVATION_PLUGIN});
+    const Array x = Array::random<double>({2, 70}, 1, -4, 4);
+    CHECK(check(world, {"org.example.swish", {x}}) == "");
+    CHECK(check(world, {"org.example.swish", {x}, {set("beta", 0.5)}}) == "");
+}
+
+TEST_CASE("check() notices a wrong gradient, in the kernels and in the composition") {
+    World world({WRONG, MATH_PLUGIN, ARRAY_PLUGIN});
+    const std::string problems =
+        check(world, {"org.example.wrong", {Array::random<double>({3}, 1, 0.5, 1)}});
+    CHECK(problems.find("backward of input") != std::string::npos);
+    CHECK(problems.find("gradient of input 0") != std::string::npos);
+}
+
+#if defined(MUL_ADD_CUDA)
+TEST_CASE("mul_add for CUDA: its table (the kernels need a GPU)") {
+    World world({MUL_ADD, MUL_ADD_CUDA});
+    std::size_t kernels = 0;
+    for (const catena_kernel* k : world.kernels())
+        if (std::string(k->device) == "cuda") {
+            CHECK(std::string(k->function) == "org.example.mul_add");
+            CHECK(k->run != nullptr);
+            ++kernels;
+        }
+    CHECK(kernels == 4);
+}
+#endif
 
 TEST_CASE("mul_add in C") {
     World world({MUL_ADD, MUL_ADD_C});

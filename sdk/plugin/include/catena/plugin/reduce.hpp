@@ -41,6 +41,7 @@ public:
             if (ndim_ > 0 && reduced_[ndim_ - 1] == r) {
                 size_[ndim_ - 1] *= shape[d];
             } else {
+                if (ndim_ < 2) first_[r] = ndim_;  // the sorts take turns
                 size_[ndim_] = shape[d];
                 reduced_[ndim_++] = r;
             }
@@ -63,6 +64,7 @@ public:
         std::int64_t offset = 0;
         for (std::size_t d = ndim_; d-- > 0;) {
             if (reduced_[d] != reduced) continue;
+            if (d == first_[reduced]) return offset + i * stride_[d];
             offset += i % size_[d] * stride_[d];
             i /= size_[d];
         }
@@ -74,6 +76,7 @@ private:
     std::int64_t size_[CATENA_MAX_NDIM];
     std::int64_t stride_[CATENA_MAX_NDIM];
     bool reduced_[CATENA_MAX_NDIM];
+    std::size_t first_[2] = {};  // outermost axis of each sort
     std::int64_t n_kept_ = 1;
     std::int64_t n_reduced_ = 1;
     std::int64_t inner_ = 1;
@@ -100,7 +103,8 @@ CATENA_KERNEL void sum_block(const Reduction& r, const T* x, std::int64_t kept, 
     } else {
         const T* base = x + r.offset(kept, false);
         for (std::int64_t i = from; i < to; i += 8) {  // eight rows in T, then into double
-            T rows[strip] = {};
+            T rows[strip];
+            std::fill_n(rows, width, T(0));
             const std::int64_t end = std::min(i + 8, to);
             for (std::int64_t j = i; j < end; ++j) {
                 const T* row = base + r.offset(j, true);
@@ -115,66 +119,47 @@ CATENA_KERNEL void sum_block(const Reduction& r, const T* x, std::int64_t kept, 
 
 }  // namespace detail
 
-// y (the kept elements, dense) = scale * sum of x over the other axes, or added to it.
+// y (the kept elements, dense) = sum of x over the other axes, or added to it.
 template <class Call, class T>
-void sum_axes(const Call& call, const Reduction& r, const T* x, T* y, bool add, double scale = 1) {
+void sum_axes(const Call& call, const Reduction& r, const T* x, T* y, bool add) {
     constexpr std::int64_t strip = detail::strip;
     constexpr std::int64_t most = 4096;  // doubles on the stack
     const std::int64_t kept = r.n_kept();
-    const std::int64_t row = r.inner_reduced() ? kept : r.inner();
+    const std::int64_t reduced = r.n_reduced();
+    if (kept == 0) return;
     // Strips of kept elements; none crosses the end of a row.
+    const std::int64_t row = r.inner_reduced() ? kept : r.inner();
     const std::int64_t per_row = (row + strip - 1) / strip;
-    const std::int64_t strips = kept == 0 ? 0 : kept / row * per_row;
-    const auto span = [&](std::int64_t s, std::int64_t& begin, std::int64_t& width) CATENA_LAMBDA {
-        begin = s / per_row * row + s % per_row * strip;
-        width = std::min(strip, row - s % per_row * strip);
-    };
+    const std::int64_t strips = kept / row * per_row;
     // Few strips: the summed range is cut into pieces as well, added up in order afterwards.
     std::int64_t pieces = 1;
-    if (strips < 4 && kept > 0)
-        pieces = std::clamp<std::int64_t>(kept * r.n_reduced() / serial_work, 1,
-                                          most / (strips * strip));
-    if (pieces == 1) {
-        auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-            for (std::int64_t s = begin; s < end; ++s) {
-                std::int64_t first = 0;
-                std::int64_t width = 0;
-                double acc[strip] = {};
-                span(s, first, width);
-                detail::sum_block(r, x, first, width, 0, r.n_reduced(), acc);
-                for (std::int64_t k = 0; k < width; ++k)
-                    store(y[first + k], add, static_cast<T>(acc[k] * scale));
-            }
-        };
-        return parallel<Call::isa>(
-            call.context(), strips,
-            std::max<std::int64_t>(1, kept * r.n_reduced() / std::max<std::int64_t>(strips, 1)),
-            body);
-    }
-    double acc[most] = {};
+    if (strips < 4)
+        pieces = std::clamp<std::int64_t>(kept * reduced / serial_work, 1, most / (strips * strip));
+    double part[most];
     auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t piece = i / strips;
             const std::int64_t s = i % strips;
-            std::int64_t first = 0;
-            std::int64_t width = 0;
-            span(s, first, width);
-            detail::sum_block(r, x, first, width, r.n_reduced() * piece / pieces,
-                              r.n_reduced() * (piece + 1) / pieces, acc + i * strip);
+            const std::int64_t first = s / per_row * row + s % per_row * strip;
+            const std::int64_t width = std::min(strip, row - s % per_row * strip);
+            double own[strip];
+            double* const acc = pieces == 1 ? own : part + piece * kept + first;
+            std::fill_n(acc, width, 0.0);
+            detail::sum_block(r, x, first, width, reduced * piece / pieces,
+                              reduced * (piece + 1) / pieces, acc);
+            if (pieces > 1) continue;
+            for (std::int64_t k = 0; k < width; ++k)
+                store(y[first + k], add, static_cast<T>(acc[k]));
         }
     };
-    parallel<Call::isa>(call.context(), pieces * strips, kept * r.n_reduced() / (pieces * strips),
+    const std::int64_t units = pieces * strips;
+    parallel<Call::isa>(call.context(), units, std::max<std::int64_t>(1, kept * reduced / units),
                         body);
-    for (std::int64_t s = 0; s < strips; ++s) {
-        std::int64_t first = 0;
-        std::int64_t width = 0;
-        span(s, first, width);
-        for (std::int64_t k = 0; k < width; ++k) {
-            double total = 0;
-            for (std::int64_t piece = 0; piece < pieces; ++piece)
-                total += acc[(piece * strips + s) * strip + k];
-            store(y[first + k], add, static_cast<T>(total * scale));
-        }
+    if (pieces == 1) return;
+    for (std::int64_t k = 0; k < kept; ++k) {
+        double total = 0;
+        for (std::int64_t piece = 0; piece < pieces; ++piece) total += part[piece * kept + k];
+        store(y[k], add, static_cast<T>(total));
     }
 }
 

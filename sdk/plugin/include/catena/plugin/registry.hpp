@@ -272,8 +272,7 @@ struct IsasOf<F> {
 
 template <class F, class R, int phase, Isa... isa>
 constexpr auto kernels_of_phase(IsaList<isa...>) {
-    if constexpr (has_kernel<F, phase>(R()))
-        return std::array{kernel_of<F, R, isa, phase>()...};
+    if constexpr (has_kernel<F, phase>(R())) return std::array{kernel_of<F, R, isa, phase>()...};
     else return std::array<catena_kernel, 0>{};
 }
 template <class F, class R>

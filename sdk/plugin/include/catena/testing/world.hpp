@@ -73,7 +73,7 @@ public:
         std::vector<const char*> result;
         for (const char* isa : {"", "x86-64-v3", "x86-64-v4"})
             for (const catena_kernel* k : kernels_)
-                if (runs(isa) && name == k->function && std::string(isa) == k->isa) {
+                if (runs(*k) && name == k->function && std::string(isa) == k->isa) {
                     result.push_back(isa);
                     break;
                 }
@@ -98,7 +98,10 @@ public:
     std::uint64_t drawn = 0;
 
 private:
-    static bool runs(const std::string& isa) {
+    static bool runs(const catena_kernel& k) {
+        return std::string(k.device) == "cpu" && has(k.isa);
+    }
+    static bool has(const std::string& isa) {
 #if defined(__x86_64__)
         if (isa == "x86-64-v3")
             return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -199,7 +202,7 @@ inline const catena_kernel& World::choose(const catena_function& f, int phase,
     for (std::size_t i = 0; i < y.size(); ++i) visit(*f.outputs[i], y[i]);
     const catena_kernel* best = nullptr;
     for (const catena_kernel* k : kernels_) {
-        if (std::string(k->function) != f.name || k->phase != phase || !runs(k->isa)) continue;
+        if (std::string(k->function) != f.name || k->phase != phase || !runs(*k)) continue;
         if (isa != nullptr && std::string(isa) != k->isa) continue;
         for (std::uint32_t r = 0; r < k->n_types; ++r) {
             const catena_dtype* types = k->types + r * row.size();

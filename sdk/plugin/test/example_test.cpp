@@ -52,7 +52,7 @@ TEST_CASE("mul_add for CUDA: its table (the kernels need a GPU)") {
     for (const catena_kernel* k : world.kernels())
         if (std::string(k->device) == "cuda") {
             CHECK(std::string(k->function) == "org.example.mul_add");
-            CHECK(k->run != nullptr);
+            CHECK((k->run != nullptr));
             ++kernels;
         }
     CHECK(kernels == 4);

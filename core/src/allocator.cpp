@@ -196,9 +196,9 @@ void* CachingAllocator::ask_backend(std::uint64_t capacity) {
             device_.table.alloc(&ctx, device_.dev, device_.stream, capacity, &block);
         if (status == CATENA_OK) return block;
         if (status != CATENA_E_NOMEM || attempt > 0) {
-            throw_failure(ctx, status, device_.name,
-                          fmt::format("{} bytes wanted, {} in use by arrays", capacity,
-                                      stats_.in_use));
+            throw_failure(
+                ctx, status, device_.name,
+                fmt::format("{} bytes wanted, {} in use by arrays", capacity, stats_.in_use));
         }
         for (int index = small_classes; index < classes; ++index) {  // mutex_ is held
             for (void* cached : free_[static_cast<std::size_t>(index)]) {
@@ -227,8 +227,8 @@ MemoryStats CachingAllocator::stats() const {
     MemoryStats stats = stats_;
     if (!lists || device_.index >= most_devices) return stats;
     for (int index = 0; index < small_classes; ++index) {  // what this thread keeps at hand is free
-        const std::int64_t bytes = static_cast<std::int64_t>(size_of_class(index)) *
-                                   lists->count[device_.index][index];
+        const std::int64_t bytes =
+            static_cast<std::int64_t>(size_of_class(index)) * lists->count[device_.index][index];
         stats.in_use -= bytes;
         stats.cached += bytes;
     }

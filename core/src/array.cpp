@@ -96,8 +96,8 @@ Ref<ArrayBody> make(const Shape& shape, Dtype dtype, DeviceState& device) {
     body->meta.ndim = shape.ndim();
     std::copy(shape.begin(), shape.end(), body->meta.shape);
     if (!shape_known(*body)) {
-        throw MemoryError(fmt::format("[array] shape {}: more bytes than any memory has",
-                                      to_string(shape)));
+        throw MemoryError(
+            fmt::format("[array] shape {}: more bytes than any memory has", to_string(shape)));
     }
     return body;
 }
@@ -113,8 +113,9 @@ const ArrayBody& need(const Array& array) {
 const ArrayBody& need_memory(const Array& array) {
     const ArrayBody& body = need(array);
     if (!has_memory(body)) {
-        throw GraphError("[array] expected elements, got the shape alone: the graph keeps no more "
-                         "of a variable that nobody holds");
+        throw GraphError(
+            "[array] expected elements, got the shape alone: the graph keeps no more "
+            "of a variable that nobody holds");
     }
     return body;
 }
@@ -195,8 +196,9 @@ Array Array::reshape(std::initializer_list<std::int64_t> extents) const {
 Array Array::reshape(const Shape& target) const {
     const ArrayBody& body = need_memory(*this);
     if (target.size() != size()) {
-        throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got {}", size(),
-                                     catena::to_string(shape()), catena::to_string(target)));
+        throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got {}",
+                                     size(), catena::to_string(shape()),
+                                     catena::to_string(target)));
     }
     Ref<ArrayBody> view = make(target, dtype(), *body.device);
     alias(*view, body_);
@@ -284,12 +286,14 @@ void Array::fill(double value) const {
 void* Array::host_data(Dtype wanted) const {
     const ArrayBody& body = need_memory(*this);
     if (!body.device->host_accessible()) {
-        throw DeviceError(fmt::format("[array] host(): expected a device that the host can reach, "
-                                      "got {}; copy it with to()", body.device->name));
+        throw DeviceError(
+            fmt::format("[array] host(): expected a device that the host can reach, "
+                        "got {}; copy it with to()",
+                        body.device->name));
     }
     if (wanted != dtype()) {
-        throw DtypeError(fmt::format("[array] host(): expected {}, got {}", name(wanted),
-                                     name(dtype())));
+        throw DtypeError(
+            fmt::format("[array] host(): expected {}, got {}", name(wanted), name(dtype())));
     }
     return memory_of(body);
 }

@@ -60,7 +60,9 @@ catena_value to_abi(const AttributeValue& value) {
         void operator()(std::int64_t v) { out.kind = CATENA_ATTR_INT, out.v.i = v; }
         void operator()(double v) { out.kind = CATENA_ATTR_FLOAT, out.v.f = v; }
         void operator()(bool v) { out.kind = CATENA_ATTR_BOOL, out.v.i = v; }
-        void operator()(const std::string& v) { out.kind = CATENA_ATTR_STRING, out.v.s = v.c_str(); }
+        void operator()(const std::string& v) {
+            out.kind = CATENA_ATTR_STRING, out.v.s = v.c_str();
+        }
         void operator()(const std::vector<std::int64_t>& v) {
             out.kind = CATENA_ATTR_INTS, out.v.ints = v.data();
             out.n = static_cast<std::uint32_t>(v.size());
@@ -75,7 +77,8 @@ catena_value to_abi(const AttributeValue& value) {
     return out;
 }
 
-void check_range(const catena_function& f, const catena_attr_spec& spec, const catena_value& value) {
+void check_range(const catena_function& f, const catena_attr_spec& spec,
+                 const catena_value& value) {
     if (!(spec.flags & CATENA_ATTR_RANGED)) return;
     const auto number = [](const catena_value& v, std::uint32_t i) {
         switch (v.kind) {
@@ -130,8 +133,8 @@ void BoundAttributes::set(const catena_function& f, std::uint32_t index, catena_
                              (spec.kind == CATENA_ATTR_FLOATS && value.kind == CATENA_ATTR_FLOAT);
     const bool ints_to_floats = spec.kind == CATENA_ATTR_FLOATS && value.kind == CATENA_ATTR_INTS;
     if (value.kind != spec.kind && !one_to_list && !ints_to_floats) {
-        throw InvalidError(fmt::format("[{}] attribute '{}': expected {}, got {}", f.name, spec.name,
-                                       kind_name(spec.kind), show(value)));
+        throw InvalidError(fmt::format("[{}] attribute '{}': expected {}, got {}", f.name,
+                                       spec.name, kind_name(spec.kind), show(value)));
     }
     if (spec.kind == CATENA_ATTR_INTS || spec.kind == CATENA_ATTR_FLOATS ||
         spec.kind == CATENA_ATTR_STRING) {
@@ -181,7 +184,8 @@ namespace {
 std::uint32_t place(const catena_function& f, std::string_view name, std::uint64_t& seen) {
     const std::uint32_t index = find(f, name);
     if (seen >> index & 1) {
-        throw InvalidError(fmt::format("[{}] attribute '{}': expected once, got twice", f.name, name));
+        throw InvalidError(
+            fmt::format("[{}] attribute '{}': expected once, got twice", f.name, name));
     }
     seen |= std::uint64_t{1} << index;
     return index;

@@ -94,7 +94,8 @@ private:
             } else if (output->pending_node) {
                 gy.back() = Variable(output->pending_node);
                 drop(output);
-                if (retain_grad_ && output->has_users()) Variable(Ref<VariableNode>(output)).set_grad(gy.back());
+                if (retain_grad_ && output->has_users())
+                    Variable(Ref<VariableNode>(output)).set_grad(gy.back());
             }
         }
         node.backward(std::span<const Variable>(gy.data(), gy.size()));
@@ -115,7 +116,8 @@ void Variable::backward(bool retain_grad, bool enable_double_backprop) const {
         if (size() != 1) {
             throw GraphError(fmt::format(
                 "[backward] grad of the start: expected one to be set for shape {}, got none "
-                "(only a variable of one element starts with 1)", to_string(shape())));
+                "(only a variable of one element starts with 1)",
+                to_string(shape())));
         }
         if (!is_floating(dtype())) {
             throw DtypeError(fmt::format("[backward] start: expected a floating dtype, got {}",

@@ -23,8 +23,10 @@ std::uint32_t variadic_from(const FunctionEntry& f) {
 }
 
 [[noreturn]] void throw_changed(std::string_view function, std::string_view port) {
-    throw GraphError(fmt::format("[{}] backward: expected {} as it was at the call, got one that was "
-                                 "written in place since", function, port));
+    throw GraphError(
+        fmt::format("[{}] backward: expected {} as it was at the call, got one that was "
+                    "written in place since",
+                    function, port));
 }
 
 catena_var* handle(const Variable& variable) {
@@ -88,8 +90,8 @@ CallNode::Words CallNode::targets() const {
     Words words((inputs_.size() + 63) / 64, 0);
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
         const auto port = function_.port(static_cast<std::uint32_t>(i));
-        const bool differentiable = !(function_.descriptor.inputs[port]->flags &
-                                      CATENA_PORT_NON_DIFFERENTIABLE);
+        const bool differentiable =
+            !(function_.descriptor.inputs[port]->flags & CATENA_PORT_NON_DIFFERENTIABLE);
         if (differentiable && wants(i)) words[i / 64] |= std::uint64_t{1} << (i % 64);
     }
     return words;
@@ -140,7 +142,8 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
             bool first = true;
             for (std::size_t j = 0; j < i; ++j) first = first && !(inputs_[j] == inputs_[i]);
             // A gradient that others see may be an input of this call, or part of a graph.
-            const bool own = there && exclusive(*there.body()) && (input.creator || !input.grad_node);
+            const bool own =
+                there && exclusive(*there.body()) && (input.creator || !input.grad_node);
             if (adds && first && own) {
                 gx[i] = there;
                 req[i] = CATENA_REQ_ADD;
@@ -285,7 +288,8 @@ SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const W
     if (!d.gradient) {
         throw NotDifferentiableError(
             record ? fmt::format("[{}] backward: it has no gradient of higher order: neither "
-                                 "gradient() nor grad_function", d.name)
+                                 "gradient() nor grad_function",
+                                 d.name)
                    : fmt::format("[{}] backward: no kernel for it on {} and no gradient()", d.name,
                                  device_->name));
     }
@@ -301,7 +305,8 @@ SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const W
     ctx.device = device_;
     ctx.variables = &made;
     SmallVector<const catena_meta*, 6> x_metas;
-    for (const auto& input : inputs_) x_metas.push_back(input ? &input->data.body()->meta : nullptr);
+    for (const auto& input : inputs_)
+        x_metas.push_back(input ? &input->data.body()->meta : nullptr);
     const catena_gradient_call call{.struct_size = sizeof(catena_gradient_call),
                                     .flags = flags_,
                                     .function = &d,
@@ -323,11 +328,10 @@ SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const W
         const catena_meta& got = node->data.body()->meta;
         if (!same(want.dtype, got.dtype) || want.ndim != got.ndim ||
             !std::equal(want.shape, want.shape + want.ndim, got.shape)) {
-            throw ShapeError(fmt::format(
-                "[{}] gradient of {}: expected {} {}, got {} {}", d.name,
-                function_.input_name(static_cast<std::uint32_t>(i)),
-                shape_to_string(want.shape, want.ndim), name(want.dtype),
-                shape_to_string(got.shape, got.ndim), name(got.dtype)));
+            throw ShapeError(fmt::format("[{}] gradient of {}: expected {} {}, got {} {}", d.name,
+                                         function_.input_name(static_cast<std::uint32_t>(i)),
+                                         shape_to_string(want.shape, want.ndim), name(want.dtype),
+                                         shape_to_string(got.shape, got.ndim), name(got.dtype)));
         }
         gx[i] = Variable(std::move(node));
     }

@@ -10,7 +10,7 @@
 struct catena_ctx {
     catena::DeviceState* device = nullptr;
     catena_status status = CATENA_OK;
-    std::string error;                       // the first failure's text
+    std::string error;                                              // the first failure's text
     catena::SmallVector<catena::Variable, 8>* variables = nullptr;  // made in a gradient callback
 };
 

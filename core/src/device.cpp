@@ -60,8 +60,8 @@ DeviceState& Registry::open(BackendEntry& backend, int ordinal) {
     const auto slot = static_cast<std::size_t>(ordinal);
     if (backend.devices.size() <= slot) backend.devices.resize(slot + 1);
     if (!backend.devices[slot]) {
-        auto state = std::make_unique<DeviceState>(backend, ordinal,
-                                                   static_cast<int>(opened_.size()));
+        auto state =
+            std::make_unique<DeviceState>(backend, ordinal, static_cast<int>(opened_.size()));
         state->random_seed = mix(seed_, ordinal);
         opened_.push_back(state.get());
         backend.devices[slot] = std::move(state);
@@ -87,8 +87,8 @@ DeviceState& Registry::device(std::string_view name) {
         if (backend->table->name != kind) continue;
         const int n = count(*backend);
         if (ordinal < n) return open(*backend, ordinal);
-        throw DeviceError(fmt::format("[device] {}: expected an ordinal below {}, got {}", kind, n,
-                                      ordinal));
+        throw DeviceError(
+            fmt::format("[device] {}: expected an ordinal below {}, got {}", kind, n, ordinal));
     }
     throw DeviceError(missing(fmt::format("no plugin has a backend for the device {}; there is: {}",
                                           name, fmt::join(devices(), " "))));

@@ -19,9 +19,9 @@ std::string describe_inputs(const FunctionEntry& f, std::span<ArrayBody* const> 
     std::string text;
     for (std::uint32_t i = 0; i < x.size(); ++i) {
         if (!x[i]) continue;
-        text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", f.input_name(i),
-                            shape_to_string(x[i]->meta.shape, x[i]->meta.ndim),
-                            name(x[i]->meta.dtype));
+        text +=
+            fmt::format("{}{} {} {}", text.empty() ? "" : ", ", f.input_name(i),
+                        shape_to_string(x[i]->meta.shape, x[i]->meta.ndim), name(x[i]->meta.dtype));
     }
     return text.empty() ? "no inputs" : text;
 }
@@ -38,12 +38,9 @@ namespace {
 
 [[noreturn]] void throw_arity(const FunctionEntry& f, std::size_t got) {
     const std::string most = f.variadic ? "or more" : fmt::format("to {}", f.descriptor.n_inputs);
-    throw InvalidError(fmt::format("[{}] inputs: expected {}{}, got {}", f.descriptor.name,
-                                   f.min_inputs,
-                                   !f.variadic && f.min_inputs == f.descriptor.n_inputs
-                                       ? ""
-                                       : " " + most,
-                                   got));
+    throw InvalidError(
+        fmt::format("[{}] inputs: expected {}{}, got {}", f.descriptor.name, f.min_inputs,
+                    !f.variadic && f.min_inputs == f.descriptor.n_inputs ? "" : " " + most, got));
 }
 
 void check_present(const FunctionEntry& f, std::span<ArrayBody* const> x) {
@@ -85,10 +82,10 @@ public:
             return;
         }
         if (dtype < 0) {
-            throw DtypeError(fmt::format(
-                "[{}] {}: expected a dtype of catena, got {}", f_.descriptor.name,
-                input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name),
-                name(meta.dtype)));
+            throw DtypeError(
+                fmt::format("[{}] {}: expected a dtype of catena, got {}", f_.descriptor.name,
+                            input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name),
+                            name(meta.dtype)));
         }
         seen_ |= 1u << type;
         bits_ |= static_cast<std::uint64_t>(dtype) << shift;
@@ -119,11 +116,10 @@ private:
 [[noreturn]] void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& meta,
                               std::span<ArrayBody* const> x) {
     const bool countable = meta.ndim >= 0 && meta.ndim <= CATENA_MAX_NDIM;
-    throw ShapeError(fmt::format("[{}] {}: expected a shape that an array can have, got {} ({})",
-                                 f.descriptor.name, what,
-                                 countable ? shape_to_string(meta.shape, meta.ndim)
-                                           : fmt::format("{} axes", meta.ndim),
-                                 describe_inputs(f, x)));
+    throw ShapeError(fmt::format(
+        "[{}] {}: expected a shape that an array can have, got {} ({})", f.descriptor.name, what,
+        countable ? shape_to_string(meta.shape, meta.ndim) : fmt::format("{} axes", meta.ndim),
+        describe_inputs(f, x)));
 }
 
 [[noreturn]] void throw_no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
@@ -139,9 +135,9 @@ private:
             fmt::format("{}{} {}: {}", k.device, k.isa.empty() ? "" : "/" + k.isa, k.plugin, rows);
         have += "\n  " + line;
     }
-    throw UnsupportedError(fmt::format("[{}] kernel: expected one for {} on {}, got none{}; there is:{}",
-                                       f.descriptor.name, describe_inputs(f, x), device.name, why,
-                                       have.empty() ? " nothing" : have));
+    throw UnsupportedError(fmt::format(
+        "[{}] kernel: expected one for {} on {}, got none{}; there is:{}", f.descriptor.name,
+        describe_inputs(f, x), device.name, why, have.empty() ? " nothing" : have));
 }
 
 }  // namespace
@@ -185,9 +181,10 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
     result.key = selection_key(device.index, flags & CATENA_CALL_DETERMINISTIC, key.bits());
     if (d.flags & CATENA_FUNCTION_VIEW) {
         if (result.y[0].body()->tensor.nbytes != x[0]->tensor.nbytes) {
-            throw ShapeError(fmt::format("[{}] {}: expected a shape of {} elements as in {}, got {}",
-                                         d.name, d.outputs[0]->name, Array(Ref(x[0])).size(),
-                                         describe_inputs(f, x), to_string(result.y[0].shape())));
+            throw ShapeError(
+                fmt::format("[{}] {}: expected a shape of {} elements as in {}, got {}", d.name,
+                            d.outputs[0]->name, Array(Ref(x[0])).size(), describe_inputs(f, x),
+                            to_string(result.y[0].shape())));
         }
         alias(*result.y[0].body(), Ref<ArrayBody>(x[0]));
         return;
@@ -257,16 +254,16 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         result.paired = candidate.paired;
         return;
     }
-    throw_no_kernel(f, x, device,
-                    selection.forward.empty() ? "" : " whose supports() says yes");
+    throw_no_kernel(f, x, device, selection.forward.empty() ? "" : " whose supports() says yes");
 }
 
 namespace {
 
 [[noreturn]] void throw_released(const FunctionEntry& f, std::uint32_t i) {
-    throw GraphError(fmt::format("[{}] {}: expected data, got a variable that nobody held, of which "
-                                 "the graph kept the shape alone",
-                                 f.descriptor.name, f.input_name(i)));
+    throw GraphError(
+        fmt::format("[{}] {}: expected data, got a variable that nobody held, of which "
+                    "the graph kept the shape alone",
+                    f.descriptor.name, f.input_name(i)));
 }
 
 // Volatile variables and others cannot be mixed: one would lose its graph unseen.
@@ -320,10 +317,10 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         Ref<VariableNode> node(new VariableNode(forward.y[i]));
         node->is_volatile = is_volatile;
-        node->requires_grad = graph &&
-                              !(d.outputs[i]->flags & (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN)) &&
-                              is_floating(static_cast<Dtype>(dtype_index(
-                                  forward.y[i].body()->meta.dtype)));
+        node->requires_grad =
+            graph &&
+            !(d.outputs[i]->flags & (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN)) &&
+            is_floating(static_cast<Dtype>(dtype_index(forward.y[i].body()->meta.dtype)));
         result.y.push_back(Variable(std::move(node)));
     }
     if (graph) CallNode::record(f, attributes, given, std::move(forward), result);

@@ -70,8 +70,8 @@ Dtype dtype_from_name(std::string_view text) {
     for (int i = 0; i < dtype_count; ++i) {
         if (names[i] == text) return static_cast<Dtype>(i);
     }
-    throw DtypeError(fmt::format("[dtype] name: expected one of {}, got '{}'",
-                                 fmt::join(names, " "), text));
+    throw DtypeError(
+        fmt::format("[dtype] name: expected one of {}, got '{}'", fmt::join(names, " "), text));
 }
 
 float to_float(float16 value) noexcept {
@@ -90,11 +90,12 @@ float16 to_float16(float value) noexcept {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
     const auto sign = static_cast<std::uint16_t>((bits >> 16) & 0x8000u);
     const std::uint32_t magnitude = bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) return {static_cast<std::uint16_t>(sign | 0x7e00u)};  // NaN
+    if (magnitude > 0x7f800000u) return {static_cast<std::uint16_t>(sign | 0x7e00u)};   // NaN
     if (magnitude >= 0x477ff000u) return {static_cast<std::uint16_t>(sign | 0x7c00u)};  // overflow
     if (magnitude < 0x38800000u) {  // subnormal: round to a multiple of 2^-24
         const float scaled = std::bit_cast<float>(magnitude) * 0x1p24f;
-        return {static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(scaled)))};
+        return {
+            static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(scaled)))};
     }
     const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
     return {static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13))};

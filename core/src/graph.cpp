@@ -18,7 +18,8 @@ VariableNode::~VariableNode() {
     for (Ref<VariableNode> next = std::move(grad_node); next;) {
         next->drop_user();
         Ref<VariableNode> after;
-        if (next->references_.load(std::memory_order_acquire) == 1) after = std::move(next->grad_node);
+        if (next->references_.load(std::memory_order_acquire) == 1)
+            after = std::move(next->grad_node);
         next = std::move(after);
     }
     if (creator && !creator->outputs_.empty()) {
@@ -90,8 +91,10 @@ namespace {
 Variable sum(const Variable& a, const Variable& b) {
     FunctionEntry* addition = Registry::get().addition();
     if (!addition) {
-        throw PluginError("[backward] gradients meet: expected a plugin with an addition "
-                          "(CATENA_FUNCTION_ADDITION), got none\n" + to_string(plugin_report()));
+        throw PluginError(
+            "[backward] gradients meet: expected a plugin with an addition "
+            "(CATENA_FUNCTION_ADDITION), got none\n" +
+            to_string(plugin_report()));
     }
     const Variable* const inputs[2] = {&a, &b};
     CallResult result;

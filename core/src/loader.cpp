@@ -6,9 +6,9 @@
 
 #include <catena/core/error.hpp>
 
+#include <fmt/format.h>
 #include <boost/dll/runtime_symbol_info.hpp>
 #include <boost/dll/shared_library.hpp>
-#include <fmt/format.h>
 
 #include <dlfcn.h>
 
@@ -74,8 +74,8 @@ boost::dll::shared_library& map(const fs::path& path) {
                  dll::load_mode::rtld_now | dll::load_mode::rtld_local);
     if (error) {
         const char* text = dlerror();  // names the symbol or library that is missing
-        throw PluginError(fmt::format("the system's loader refuses it: {}",
-                                      text ? text : error.message()));
+        throw PluginError(
+            fmt::format("the system's loader refuses it: {}", text ? text : error.message()));
     }
     return Loader::get().mapped.emplace_back(std::move(library));
 }

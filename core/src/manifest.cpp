@@ -20,7 +20,8 @@ public:
     explicit ElfFile(const std::filesystem::path& path) {
         std::error_code error;
         const auto kind = std::filesystem::status(path, error).type();
-        if (kind == std::filesystem::file_type::not_found) throw PluginError("there is no such file");
+        if (kind == std::filesystem::file_type::not_found)
+            throw PluginError("there is no such file");
         if (kind != std::filesystem::file_type::regular) throw PluginError("it is no regular file");
         file_.open(path, std::ios::binary);
         if (!file_) throw PluginError("the file cannot be opened");
@@ -60,7 +61,8 @@ std::string field(const char (&text)[N]) {
 
 catena_manifest read_raw_manifest(const std::filesystem::path& path) {
     ElfFile file(path);
-    if (file.size() < sizeof(Elf64_Ehdr)) throw PluginError("not a shared library: it is too short");
+    if (file.size() < sizeof(Elf64_Ehdr))
+        throw PluginError("not a shared library: it is too short");
     const auto header = file.read<Elf64_Ehdr>(0);
     if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
         throw PluginError("not a shared library: it does not begin as an ELF file");
@@ -107,8 +109,8 @@ catena_manifest read_raw_manifest(const std::filesystem::path& path) {
 
 LoadedPlugin check_manifest(const catena_manifest& m, const std::filesystem::path& path) {
     if (m.abi_major != CATENA_ABI_MAJOR) {
-        throw PluginError(fmt::format("ABI major: expected {}, got {}", CATENA_ABI_MAJOR,
-                                      m.abi_major));
+        throw PluginError(
+            fmt::format("ABI major: expected {}, got {}", CATENA_ABI_MAJOR, m.abi_major));
     }
     if (m.abi_minor_needed > CATENA_ABI_MINOR) {
         throw PluginError(fmt::format("ABI minor: it needs {}.{}, this host has {}.{}", m.abi_major,
@@ -118,7 +120,8 @@ LoadedPlugin check_manifest(const catena_manifest& m, const std::filesystem::pat
         throw PluginError(fmt::format("its manifest: struct_size: expected at least {}, got {}",
                                       size_1_0<catena_manifest>, m.struct_size));
     }
-    LoadedPlugin info{field(m.id), field(m.version), field(m.vendor), field(m.devices), path, 0, 0, 0};
+    LoadedPlugin info{
+        field(m.id), field(m.version), field(m.vendor), field(m.devices), path, 0, 0, 0};
     if (info.id.empty()) throw PluginError("its manifest has no id");
     return info;
 }

@@ -130,7 +130,8 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
 }
 
 Registry& Registry::get() {
-    static Registry* instance = new Registry;  // arrays of static objects may outlive any destructor
+    static Registry* instance =
+        new Registry;  // arrays of static objects may outlive any destructor
     return *instance;
 }
 
@@ -162,8 +163,8 @@ const PluginEntry& Registry::add(LoadedPlugin info, const catena_plugin& table) 
         }
     }
     for (std::uint32_t i = 0; i < table.n_backends; ++i) {
-        backends_.push_back(std::make_unique<BackendEntry>(BackendEntry{
-            table.backends[i], &plugin, static_cast<int>(backends_.size()), {}}));
+        backends_.push_back(std::make_unique<BackendEntry>(
+            BackendEntry{table.backends[i], &plugin, static_cast<int>(backends_.size()), {}}));
     }
     for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
         const catena_extension& added = *table.extensions[i];
@@ -245,15 +246,19 @@ std::vector<KernelInfo> Registry::kernels_of(std::string_view name) {
     const std::lock_guard lock(mutex_);
     std::vector<KernelInfo> list;
     for (const KernelEntry& k : entry.kernels_) {
-        KernelInfo info{k.plugin->info.id, k.kernel->device,   k.kernel->isa ? k.kernel->isa : "",
+        KernelInfo info{k.plugin->info.id,
+                        k.kernel->device,
+                        k.kernel->isa ? k.kernel->isa : "",
                         k.kernel->variant ? k.kernel->variant : "",
-                        k.kernel->phase,   k.kernel->priority, {}};
+                        k.kernel->phase,
+                        k.kernel->priority,
+                        {}};
         for (std::uint32_t row = 0; row < k.kernel->n_types; ++row) {
             std::vector<std::string> types;
             for (int t = 0; t < entry.type_vars; ++t) {
-                types.push_back(catena::name(
-                    k.kernel->types[row * static_cast<std::uint32_t>(entry.type_vars) +
-                                    static_cast<std::uint32_t>(t)]));
+                types.push_back(
+                    catena::name(k.kernel->types[row * static_cast<std::uint32_t>(entry.type_vars) +
+                                                 static_cast<std::uint32_t>(t)]));
             }
             info.dtypes.push_back(std::move(types));
         }

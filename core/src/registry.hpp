@@ -54,10 +54,10 @@ public:
 
     const catena_function& descriptor;
     const PluginEntry& plugin;
-    std::uint32_t min_inputs;   // up to the last port that is not optional
+    std::uint32_t min_inputs;  // up to the last port that is not optional
     bool variadic;
-    bool mutates;  // an input port is MUTATED
-    std::vector<int> input_type;   // index of each port's type_var
+    bool mutates;                 // an input port is MUTATED
+    std::vector<int> input_type;  // index of each port's type_var
     std::vector<int> output_type;
     int type_vars;
     const BoundAttributes* defaults;  // null if an attribute is required

@@ -46,9 +46,11 @@ void check_ports(const catena_function& f, const catena_port_spec* const* ports,
     for (std::uint32_t i = 0; i < n; ++i) {
         check_struct(ports[i], inputs ? "input" : "output", i);
         check_name(ports[i]->name, fmt::format("port {} of {}", i, f.name).c_str());
-        if (!ports[i]->type_var) refuse("function {}: port {} has no type_var", f.name, ports[i]->name);
+        if (!ports[i]->type_var)
+            refuse("function {}: port {} has no type_var", f.name, ports[i]->name);
         if ((ports[i]->flags & CATENA_PORT_VARIADIC) && (!inputs || i + 1 != n)) {
-            refuse("function {}: only the last input can be variadic, not {}", f.name, ports[i]->name);
+            refuse("function {}: only the last input can be variadic, not {}", f.name,
+                   ports[i]->name);
         }
     }
 }
@@ -104,7 +106,8 @@ void check_kernel(const catena_kernel& k) {
     if (k.version_min > k.version_max) {
         refuse("kernel of {}: versions {} to {}", k.function, k.version_min, k.version_max);
     }
-    if (k.n_saved && !k.variant) refuse("kernel of {} saves tensors but names no variant", k.function);
+    if (k.n_saved && !k.variant)
+        refuse("kernel of {} saves tensors but names no variant", k.function);
     if (k.n_saved && k.phase == CATENA_PHASE_FORWARD && !k.plan) {
         refuse("kernel of {} saves tensors but has no plan()", k.function);
     }
@@ -169,7 +172,8 @@ void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
         check_struct(table.extensions[i], "extension", i);
         check_name(table.extensions[i]->id, "an extension");
         check_name(table.extensions[i]->device, "an extension's device");
-        if (!table.extensions[i]->table) refuse("extension {} has no table", table.extensions[i]->id);
+        if (!table.extensions[i]->table)
+            refuse("extension {} has no table", table.extensions[i]->id);
     }
 }
 

@@ -151,7 +151,8 @@ TEST_CASE("blocks are aligned to 64 bytes and do not overlap") {
     }
     std::sort(ranges.begin(), ranges.end());
     bool apart = true;
-    for (std::size_t i = 1; i < ranges.size(); ++i) apart = apart && ranges[i - 1].second <= ranges[i].first;
+    for (std::size_t i = 1; i < ranges.size(); ++i)
+        apart = apart && ranges[i - 1].second <= ranges[i].first;
     CHECK(apart);
 }
 
@@ -170,7 +171,8 @@ TEST_CASE("arrays made in one thread may die in another") {
 
 TEST_CASE("the pool of small blocks: any size, any thread") {
     std::vector<std::pair<void*, std::size_t>> blocks;
-    for (std::size_t bytes = 0; bytes < 3000; bytes += 17) blocks.emplace_back(pool_allocate(bytes), bytes);
+    for (std::size_t bytes = 0; bytes < 3000; bytes += 17)
+        blocks.emplace_back(pool_allocate(bytes), bytes);
     for (const auto& [block, bytes] : blocks) {
         if (bytes) *static_cast<char*>(block) = 1;
     }

@@ -85,13 +85,16 @@ TEST_CASE("a reshaped array is the same memory") {
     CHECK(Array::zeros({0, 4}).reshape({-1, 4}).shape() == Shape{0, 4});
     CHECK(Array::zeros({1}).reshape(Shape{}).ndim() == 0);
     CHECK_THROWS_WITH_AS(a.reshape({4, 2}),
-                         "[reshape] shape: expected 6 elements as in (2, 3), got (4, 2)", ShapeError);
+                         "[reshape] shape: expected 6 elements as in (2, 3), got (4, 2)",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(a.reshape({4, -1}),
-                         "[reshape] shape: expected 6 elements as in (2, 3), got (4, -1)", ShapeError);
+                         "[reshape] shape: expected 6 elements as in (2, 3), got (4, -1)",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(a.reshape({-1, -1}),
                          "[shape] extents: expected none below 0, got (-1, -1)", ShapeError);
     CHECK_THROWS_WITH_AS(a.reshape({-1, 0}),
-                         "[reshape] shape: expected 6 elements as in (2, 3), got (-1, 0)", ShapeError);
+                         "[reshape] shape: expected 6 elements as in (2, 3), got (-1, 0)",
+                         ShapeError);
     CHECK_THROWS_AS(a.reshape({-2, -3}), ShapeError);
     CHECK_THROWS_AS(a.reshape({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 3}), ShapeError);
 }
@@ -159,16 +162,19 @@ TEST_CASE("misuse of arrays is told") {
     CHECK_THROWS_AS((void)none.to_vector<float>(), InvalidError);
     CHECK_THROWS_WITH_AS((void)Array::zeros({2}).host<double>(),
                          "[array] host(): expected float64, got float32", DtypeError);
-    CHECK_THROWS_WITH_AS((void)Array::zeros({2}, Dtype::float32, Device::get("vault")).host<float>(),
-                         "[array] host(): expected a device that the host can reach, got vault:0; "
-                         "copy it with to()", DeviceError);
+    CHECK_THROWS_WITH_AS(
+        (void)Array::zeros({2}, Dtype::float32, Device::get("vault")).host<float>(),
+        "[array] host(): expected a device that the host can reach, got vault:0; "
+        "copy it with to()",
+        DeviceError);
     CHECK_THROWS_WITH_AS(Array::zeros({2, -1}),
                          "[shape] extents: expected none below 0, got (2, -1)", ShapeError);
     CHECK_THROWS_WITH_AS(Array::zeros({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}),
                          "[shape] rank: expected at most 16, got 17", ShapeError);
-    CHECK_THROWS_WITH_AS(Array::empty({std::int64_t{1} << 40, std::int64_t{1} << 40}),
-                         "[array] shape (1099511627776, 1099511627776): more bytes than any memory has",
-                         MemoryError);
+    CHECK_THROWS_WITH_AS(
+        Array::empty({std::int64_t{1} << 40, std::int64_t{1} << 40}),
+        "[array] shape (1099511627776, 1099511627776): more bytes than any memory has",
+        MemoryError);
     for (int log = 30; log < 61; ++log) {  // every size class: an error, not a crash
         CHECK_THROWS_AS(Array::empty({std::int64_t{1} << log}), MemoryError);
     }

@@ -54,7 +54,10 @@ const std::int64_t default_axes[] = {-1, 2};
     plugin.attribute(f, "dtype", CATENA_ATTR_DTYPE);
     plugin.kernel("toy.options", [](catena_ctx*, const catena_call* c) -> catena_status {
         const catena_value* a = c->attrs;
-        options = {a[0].v.i, a[1].v.f, a[2].v.i != 0, a[3].v.s,
+        options = {a[0].v.i,
+                   a[1].v.f,
+                   a[2].v.i != 0,
+                   a[3].v.s,
                    {a[4].v.ints, a[4].v.ints + a[4].n},
                    {a[5].v.floats, a[5].v.floats + a[5].n},
                    name(a[6].v.dtype)};
@@ -96,9 +99,13 @@ TEST_CASE("defaults are filled in") {
 }
 
 TEST_CASE("values arrive in the order of the schema, whatever the order of the call") {
-    const Options o = call({{"dtype", Dtype::int64}, {"weights", std::vector<double>{0.5, 2}},
-                            {"axes", std::vector<std::int64_t>{1}}, {"mode", "exact"},
-                            {"flag", false}, {"rate", 0.25}, {"count", 7}});
+    const Options o = call({{"dtype", Dtype::int64},
+                            {"weights", std::vector<double>{0.5, 2}},
+                            {"axes", std::vector<std::int64_t>{1}},
+                            {"mode", "exact"},
+                            {"flag", false},
+                            {"rate", 0.25},
+                            {"count", 7}});
     CHECK(o.count == 7);
     CHECK(o.rate == 0.25);
     CHECK_FALSE(o.flag);
@@ -118,12 +125,14 @@ TEST_CASE("numbers convert where nothing is lost") {
     CHECK(call({{"axes", std::vector<std::int64_t>{}}}).axes.empty());
     CHECK(call({{"weights", 2.5}}).weights == std::vector<double>{2.5});
     CHECK(call({{"weights", 2}}).weights == std::vector<double>{2});
-    CHECK(call({{"weights", std::vector<std::int64_t>{1, 2}}}).weights == std::vector<double>{1, 2});
+    CHECK(call({{"weights", std::vector<std::int64_t>{1, 2}}}).weights ==
+          std::vector<double>{1, 2});
     CHECK(call({{"mode", std::string("exact")}}).mode == "exact");
 }
 
 TEST_CASE("wrong values name function, attribute, what was expected, what came") {
-    CHECK(refusal({{"count", 2.5}}) == "[toy.options] attribute 'count': expected an integer, got 2.5");
+    CHECK(refusal({{"count", 2.5}}) ==
+          "[toy.options] attribute 'count': expected an integer, got 2.5");
     CHECK(refusal({{"count", true}}) ==
           "[toy.options] attribute 'count': expected an integer, got true");
     CHECK(refusal({{"count", 11}}) == "[toy.options] attribute 'count': expected 1 to 10, got 11");
@@ -143,9 +152,10 @@ TEST_CASE("wrong values name function, attribute, what was expected, what came")
     CHECK(refusal({{"weights", "heavy"}}) ==
           "[toy.options] attribute 'weights': expected a list of numbers, got 'heavy'");
     CHECK(refusal({{"dtype", 3}}) == "[toy.options] attribute 'dtype': expected a dtype, got 3");
-    CHECK(refusal({{"colour", 3}}) ==
-          "[toy.options] attribute 'colour': expected one of count, rate, flag, mode, axes, weights, "
-          "dtype");
+    CHECK(
+        refusal({{"colour", 3}}) ==
+        "[toy.options] attribute 'colour': expected one of count, rate, flag, mode, axes, weights, "
+        "dtype");
     CHECK(refusal({{"rate", 0.1}, {"rate", 0.2}}) ==
           "[toy.options] attribute 'rate': expected once, got twice");
     CHECK(refusal({{"x", 3}}, "toy.add") == "[toy.add] attribute 'x': it has none");

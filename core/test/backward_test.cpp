@@ -56,7 +56,8 @@ TEST_CASE("a start of one element begins with 1, another needs a gradient") {
     const Variable z = mul.first({&wide, &wide});
     CHECK_THROWS_WITH_AS(z.backward(),
                          "[backward] grad of the start: expected one to be set for shape (2,), got "
-                         "none (only a variable of one element starts with 1)", GraphError);
+                         "none (only a variable of one element starts with 1)",
+                         GraphError);
     CHECK_FALSE(wide.grad());
     z.set_grad(floats({10, 100}));
     z.backward();
@@ -102,10 +103,10 @@ TEST_CASE("a leaf's gradient accumulates over calls, in the same memory") {
 
 TEST_CASE("a diamond: each call runs once, after all that use its result") {
     const Variable x(floats({2}));
-    const Variable m = mul.first({&x, &x});      // 4
-    const Variable a = twice.first({&m});        // 8
-    const Variable b = scaled(m, 3);             // 12
-    const Variable top = mul.first({&a, &b});    // 96 = 6 m^2 = 6 x^4
+    const Variable m = mul.first({&x, &x});    // 4
+    const Variable a = twice.first({&m});      // 8
+    const Variable b = scaled(m, 3);           // 12
+    const Variable top = mul.first({&a, &b});  // 96 = 6 m^2 = 6 x^4
     seen("toy.mul").clear();
     top.backward();
     CHECK(values(top.data()) == Values{96});
@@ -238,8 +239,8 @@ TEST_CASE("variadic inputs, optional inputs, integer inputs") {
 
     const Function affine("toy.affine");
     const Variable none;
-    for (const Variable& without : {affine.first({&b, &c}), affine.first({&b, &c, &none}),
-                                    affine.first({&b, &c, nullptr})}) {
+    for (const Variable& without :
+         {affine.first({&b, &c}), affine.first({&b, &c, &none}), affine.first({&b, &c, nullptr})}) {
         CHECK(values(without.data()) == Values{8});
         b.cleargrad();
         without.backward();
@@ -282,13 +283,14 @@ TEST_CASE("an integer output carries no gradient") {
     CHECK_FALSE(y[1].requires_grad());
     y[0].backward();
     CHECK(values(x.grad()) == Values{0, 1, 0});
-    CHECK_THROWS_WITH_AS(y[1].backward(),
-                         "[backward] start: expected a floating dtype, got int64", DtypeError);
+    CHECK_THROWS_WITH_AS(y[1].backward(), "[backward] start: expected a floating dtype, got int64",
+                         DtypeError);
 }
 
 TEST_CASE("views share memory forward, and their gradients do no harm") {
     const Variable x(Array::from<float>({1, 2, 3, 4}, {2, 2}));
-    const Variable flat = Function("toy.view", {{"shape", std::vector<std::int64_t>{4}}}).first({&x});
+    const Variable flat =
+        Function("toy.view", {{"shape", std::vector<std::int64_t>{4}}}).first({&x});
     CHECK(flat.data().host<float>().data() == x.data().host<float>().data());
     const Variable y = sum.first({&flat});
     y.backward();
@@ -320,8 +322,8 @@ TEST_CASE("a gradient handed through is not shared between leaves") {
 
 TEST_CASE("a gradient set by hand: used, checked, and not overwritten through another's eyes") {
     const Variable x(floats({1, 2}));
-    CHECK_THROWS_WITH_AS(x.set_grad(floats({1})),
-                         "[variable] grad: expected shape (2,), got (1,)", ShapeError);
+    CHECK_THROWS_WITH_AS(x.set_grad(floats({1})), "[variable] grad: expected shape (2,), got (1,)",
+                         ShapeError);
     CHECK_THROWS_WITH_AS(x.set_grad(doubles({1, 2})),
                          "[variable] grad: expected float32, got float64", DtypeError);
     CHECK_THROWS_WITH_AS(x.set_grad(floats({1, 2}).to(Device::get("toy:1"))),
@@ -403,9 +405,11 @@ TEST_CASE("volatile: no graph, and no mixing") {
     y.backward();
     CHECK_FALSE(x.grad());
     const Variable w(floats({3}));
-    CHECK_THROWS_WITH_AS(mul.first({&x, &w}),
-                         "[toy.mul] b: expected a volatile variable as the other inputs are, got one "
-                         "that is not", GraphError);
+    CHECK_THROWS_WITH_AS(
+        mul.first({&x, &w}),
+        "[toy.mul] b: expected a volatile variable as the other inputs are, got one "
+        "that is not",
+        GraphError);
     CHECK_THROWS_AS(mul.first({&w, &x}), GraphError);
     // A feature extractor: volatile up to here, trained from here on.
     y.set_volatile(false);

@@ -116,8 +116,9 @@ TEST_CASE("wrong device names") {
         FAIL("expected an error");
     } catch (const DeviceError& error) {
         const std::string text = error.what();
-        CHECK(text.find("no plugin has a backend for the device abacus:1; there is: vault:0 vault:1 "
-                        "toy:0 toy:1 toy:2\n") == 0);
+        CHECK(
+            text.find("no plugin has a backend for the device abacus:1; there is: vault:0 vault:1 "
+                      "toy:0 toy:1 toy:2\n") == 0);
     }
     CHECK_THROWS_WITH_AS(Device::get("toy:2"),
                          "[toy:2] it is unplugged (the device could not be opened)", DeviceError);
@@ -200,7 +201,8 @@ TEST_CASE("parallel_for reaches the device's threads") {
                 auto& mine = *static_cast<Seen*>(user);
                 ++mine.pieces;
                 mine.most_slot = std::max(mine.most_slot, slot);
-                for (std::int64_t i = begin; i < end; ++i) ++mine.covered[static_cast<std::size_t>(i)];
+                for (std::int64_t i = begin; i < end; ++i)
+                    ++mine.covered[static_cast<std::size_t>(i)];
             },
             &s);
         return s;

@@ -95,7 +95,9 @@ TEST_CASE("dtypes choose the kernel") {
     CHECK(ran("toy.typed") == 32);
     CHECK(ran("toy.typed", doubles({1})) == 64);
     CHECK(ran("toy.typed", Array::zeros({1}, Dtype::int64)) == 64);
-    CHECK(what<UnsupportedError>([] { ran("toy.typed", Array::zeros({2, 3}, Dtype::int32)); }) ==
+    CHECK(what<UnsupportedError>([] {
+              ran("toy.typed", Array::zeros({2, 3}, Dtype::int32));
+          }) ==
           "[toy.typed] kernel: expected one for x (2, 3) int32 on toy:0, got none; there is:\n"
           "  toy toys.dtypes: float32\n"
           "  toy toys.dtypes: float64 | int64");
@@ -125,10 +127,12 @@ TEST_CASE("many dtypes and settings: more than the cache of a function holds") {
         }
     }
     FunctionEntry& entry = Function("toy.many").entry();
-    const Selection& once = entry.select(
-        selection_key(1, false, static_cast<std::uint64_t>(Dtype::float32)), *Device::get("toy").state());
-    const Selection& again = entry.select(
-        selection_key(1, false, static_cast<std::uint64_t>(Dtype::float32)), *Device::get("toy").state());
+    const Selection& once =
+        entry.select(selection_key(1, false, static_cast<std::uint64_t>(Dtype::float32)),
+                     *Device::get("toy").state());
+    const Selection& again =
+        entry.select(selection_key(1, false, static_cast<std::uint64_t>(Dtype::float32)),
+                     *Device::get("toy").state());
     CHECK(&once == &again);
 }
 
@@ -214,19 +218,23 @@ TEST_CASE("supports() and plan() may decline: the next kernel takes over, and st
         plan->saved[0]->dtype = to_abi(Dtype::float32);
         return CATENA_OK;
     };
-    auto& last = plugin.kernel("toy.decline", [](catena_ctx* ctx, const catena_call* c) -> catena_status {
-        if (c->n_saved || c->scratch) return toys::fail(ctx, CATENA_E_INTERNAL, "left over");
-        if (c->x[0]->dl.shape[0] > 3) return toys::fail(ctx, CATENA_E_VALUE, "x: what I say");
-        return say<3>(ctx, c);
-    });
+    auto& last =
+        plugin.kernel("toy.decline", [](catena_ctx* ctx, const catena_call* c) -> catena_status {
+            if (c->n_saved || c->scratch) return toys::fail(ctx, CATENA_E_INTERNAL, "left over");
+            if (c->x[0]->dl.shape[0] > 3) return toys::fail(ctx, CATENA_E_VALUE, "x: what I say");
+            return say<3>(ctx, c);
+        });
     last.priority = 0;
     auto& planned_back = plugin.kernel("toy.decline", say_back<2>, CATENA_PHASE_BACKWARD);
     planned_back.variant = "planned";
     planned_back.n_saved = 1;
-    plugin.kernel("toy.decline", [](catena_ctx* ctx, const catena_call* c) -> catena_status {
-        if (c->n_saved) return toys::fail(ctx, CATENA_E_INTERNAL, "left over");
-        return say_back<3>(ctx, c);
-    }, CATENA_PHASE_BACKWARD);
+    plugin.kernel(
+        "toy.decline",
+        [](catena_ctx* ctx, const catena_call* c) -> catena_status {
+            if (c->n_saved) return toys::fail(ctx, CATENA_E_INTERNAL, "left over");
+            return say_back<3>(ctx, c);
+        },
+        CATENA_PHASE_BACKWARD);
     plugin.add();
     CHECK(ran("toy.decline", floats({1})) == 1);
     CHECK(ran("toy.decline", floats({1, 2})) == 2);
@@ -243,7 +251,9 @@ TEST_CASE("supports() and plan() may decline: the next kernel takes over, and st
 TEST_CASE("when all decline, the call says what there was") {
     toys::Plugin plugin("toys.none");
     declare(plugin, "toy.unwilling");
-    plugin.kernel("toy.unwilling", say<1>).supports = [](catena_ctx*, const catena_call*) { return 0; };
+    plugin.kernel("toy.unwilling", say<1>).supports = [](catena_ctx*, const catena_call*) {
+        return 0;
+    };
     declare(plugin, "toy.bodiless");
     plugin.add();
     CHECK(what<UnsupportedError>([] { ran("toy.unwilling"); }) ==
@@ -305,12 +315,15 @@ TEST_CASE("a variant's saved tensors and retained sets reach its backward") {
     toys::Plugin plugin("toys.retaining");
     declare(plugin, "toy.retaining");  // itself it retains nothing
     auto& forward = plugin.kernel("toy.retaining", say<2>);
-    auto& backward = plugin.kernel("toy.retaining", [](catena_ctx*, const catena_call* c) -> catena_status {
-        for (std::int64_t i = 0; i < toys::count(*c->gx[0]); ++i) {
-            toys::put(*c->gx[0], i, toys::get(*c->x[0], i) + toys::get(*c->y[0], i), c->req[0]);
-        }
-        return CATENA_OK;
-    }, CATENA_PHASE_BACKWARD);
+    auto& backward = plugin.kernel(
+        "toy.retaining",
+        [](catena_ctx*, const catena_call* c) -> catena_status {
+            for (std::int64_t i = 0; i < toys::count(*c->gx[0]); ++i) {
+                toys::put(*c->gx[0], i, toys::get(*c->x[0], i) + toys::get(*c->y[0], i), c->req[0]);
+            }
+            return CATENA_OK;
+        },
+        CATENA_PHASE_BACKWARD);
     forward.variant = backward.variant = "both";
     forward.retain_x = backward.retain_x = 1;
     forward.retain_y = backward.retain_y = 1;
@@ -329,8 +342,10 @@ TEST_CASE("wrong inputs: function, argument, expected, got") {
         return [f, inputs] { (void)Function(f).first(inputs); };
     };
     CHECK(what<InvalidError>(call("toy.mul", {&a})) == "[toy.mul] inputs: expected 2, got 1");
-    CHECK(what<InvalidError>(call("toy.mul", {&a, &a, &a})) == "[toy.mul] inputs: expected 2, got 3");
-    CHECK(what<InvalidError>(call("toy.affine", {&a})) == "[toy.affine] inputs: expected 2 to 3, got 1");
+    CHECK(what<InvalidError>(call("toy.mul", {&a, &a, &a})) ==
+          "[toy.mul] inputs: expected 2, got 3");
+    CHECK(what<InvalidError>(call("toy.affine", {&a})) ==
+          "[toy.affine] inputs: expected 2 to 3, got 1");
     CHECK(what<InvalidError>(call("toy.total", {&a})) ==
           "[toy.total] inputs: expected 2 or more, got 1");
     CHECK(what<InvalidError>(call("toy.mul", {&a, &none})) ==
@@ -348,16 +363,19 @@ TEST_CASE("wrong inputs: function, argument, expected, got") {
     CHECK(what<ShapeError>(call("toy.mul", {&a, &b})) ==
           "[toy.mul] input 1: expected shape (2,), got (1,) (a (2,) float32, b (1,) float32)");
     CHECK(what<UnsupportedError>(call("toy.mul", {&half, &half}))
-              .find("[toy.mul] kernel: expected one for a (2,) float16, b (2,) float16 on toy:0") == 0);
+              .find("[toy.mul] kernel: expected one for a (2,) float16, b (2,) float16 on toy:0") ==
+          0);
     CHECK(what<InvalidError>([&] { (void)Function("toy.mul").forward({{a.data()}}); }) ==
           "[toy.mul] inputs: expected 2, got 1");
-    CHECK(what<InvalidError>([&] { (void)Function("toy.mul").forward({{a.data(), Array()}}); }) ==
-          "[toy.mul] b: expected an array, got none");
+    CHECK(what<InvalidError>([&] {
+              (void)Function("toy.mul").forward({{a.data(), Array()}});
+          }) == "[toy.mul] b: expected an array, got none");
     CHECK(what<ShapeError>([&] {
               (void)Function("toy.view", {{"shape", std::vector<std::int64_t>{5}}}).first({&a});
           }) == "[toy.view] y: expected a shape of 2 elements as in x (2,) float32, got (5,)");
     toys::fail_forward = true;
-    CHECK(what<ValueError>(call("toy.fragile", {&a})) == "[toy.fragile] x: it broke (x (2,) float32)");
+    CHECK(what<ValueError>(call("toy.fragile", {&a})) ==
+          "[toy.fragile] x: it broke (x (2,) float32)");
 }
 
 TEST_CASE("a function without outputs mutates its input") {
@@ -368,8 +386,9 @@ TEST_CASE("a function without outputs mutates its input") {
     CHECK(values(memory) == Values{-4, -8});
     CHECK(Function("toy.update", {{"lr", 0.5}}).forward({{memory, g.data()}}).empty());
     CHECK(values(w.data()) == Values{-9, -18});
-    CHECK(what<InvalidError>([&] { (void)Function("toy.update", {{"lr", 1}}).first({&w, &g}); }) ==
-          "[toy.update] first(): expected an output, it has none");
+    CHECK(what<InvalidError>([&] {
+              (void)Function("toy.update", {{"lr", 1}}).first({&w, &g});
+          }) == "[toy.update] first(): expected an output, it has none");
 }
 
 TEST_CASE("calls work on every device") {
@@ -396,8 +415,9 @@ TEST_CASE("statuses that a plugin invents still become errors") {
     plugin.add();
     CHECK(what<Error>([] { ran("toy.status", floats({77})); }) ==
           "[toy.status] failed with status 77 (x (1,) float32) (status 77)");
-    CHECK(what<NotDifferentiableError>([] { ran("toy.status", floats({8, 0})); }) ==
-          "[elsewhere] told (x (2,) float32)");
+    CHECK(what<NotDifferentiableError>([] {
+              ran("toy.status", floats({8, 0}));
+          }) == "[elsewhere] told (x (2,) float32)");
     CHECK(what<InternalError>([] { ran("toy.status", floats({7})); }) ==
           "[toy.status] failed with status 7 (x (1,) float32)");
     CHECK(what<MemoryError>([] { ran("toy.status", floats({5})); }) != "nothing");
@@ -430,21 +450,23 @@ TEST_CASE("an inference that gives a type_var two dtypes is told, not obeyed") {
 
 TEST_CASE("an inference that gives an impossible shape is told, not obeyed") {
     toys::Plugin plugin("toys.bad-shapes");
-    auto& f = plugin.function("toy.bad_shape", {{"x"}}, {{"y"}},
-                              [](catena_ctx*, const catena_value* attrs, const catena_meta* const* x,
-                                 std::uint32_t, catena_meta* const* y, std::uint32_t) -> catena_status {
-                                  y[0]->dtype = x[0]->dtype;
-                                  y[0]->ndim = static_cast<std::int32_t>(attrs[0].v.i);
-                                  for (auto& extent : y[0]->shape) extent = attrs[1].v.i;
-                                  return CATENA_OK;
-                              });
+    auto& f =
+        plugin.function("toy.bad_shape", {{"x"}}, {{"y"}},
+                        [](catena_ctx*, const catena_value* attrs, const catena_meta* const* x,
+                           std::uint32_t, catena_meta* const* y, std::uint32_t) -> catena_status {
+                            y[0]->dtype = x[0]->dtype;
+                            y[0]->ndim = static_cast<std::int32_t>(attrs[0].v.i);
+                            for (auto& extent : y[0]->shape) extent = attrs[1].v.i;
+                            return CATENA_OK;
+                        });
     plugin.attribute(f, "ndim", CATENA_ATTR_INT);
     plugin.attribute(f, "extent", CATENA_ATTR_INT);
     plugin.kernel("toy.bad_shape", say<1>);
     plugin.add();
     const auto call = [](std::int64_t ndim, std::int64_t extent) {
         return what<ShapeError>([&] {
-            (void)Function("toy.bad_shape", {{"ndim", ndim}, {"extent", extent}}).forward({{floats({1})}});
+            (void)Function("toy.bad_shape", {{"ndim", ndim}, {"extent", extent}})
+                .forward({{floats({1})}});
         });
     };
     const std::string begin = "[toy.bad_shape] y: expected a shape that an array can have, got ";

@@ -170,7 +170,8 @@ TEST_CASE("a missing gradient of one output") {
 
 TEST_CASE("shapes: through sums and views") {
     const Variable x(Array::from<double>({1, 2, 3, 4}, {2, 2}));
-    const Variable flat = Function("toy.view", {{"shape", std::vector<std::int64_t>{4}}}).first({&x});
+    const Variable flat =
+        Function("toy.view", {{"shape", std::vector<std::int64_t>{4}}}).first({&x});
     const Variable c = cube.first({&flat});
     const Variable y = sum.first({&c});
     const Variable gx = derivative(y, x);
@@ -187,7 +188,8 @@ TEST_CASE("never a silent detach: a function of first order says so") {
     const Variable y = Function("toy.twice").first({&x});
     CHECK_THROWS_WITH_AS(y.backward(false, true),
                          "[toy.twice] backward: it has no gradient of higher order: neither "
-                         "gradient() nor grad_function", NotDifferentiableError);
+                         "gradient() nor grad_function",
+                         NotDifferentiableError);
     y.backward();
     CHECK(values(x.grad()) == Values{2});
     const Variable z = Function("toy.noise").first({&x});
@@ -201,7 +203,8 @@ TEST_CASE("data replaced after the call: refused where it would give a wrong gra
     const Variable y = cube.first({&x});
     x.set_data(doubles({7}));
     CHECK_THROWS_WITH_AS(y.backward(false, true),
-                         "[toy.cube] backward: the data of x was replaced after the call", GraphError);
+                         "[toy.cube] backward: the data of x was replaced after the call",
+                         GraphError);
     y.backward();  // first order knows the array of the call
     CHECK(values(x.grad()) == Values{12});
 }
@@ -234,9 +237,9 @@ TEST_CASE("a gradient of the wrong shape is the function's fault, and is named")
     const Variable x(doubles({1, 2}));
     const Variable y = Function("toy.wrong_gradient").first({&x});
     y.set_grad(doubles({1, 1}));
-    CHECK_THROWS_WITH_AS(y.backward(),
-                         "[toy.wrong_gradient] gradient of x: expected (2,) float64, got () float64",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        y.backward(), "[toy.wrong_gradient] gradient of x: expected (2,) float64, got () float64",
+        ShapeError);
 }
 
 TEST_CASE("an error inside a composition comes out with its own words") {

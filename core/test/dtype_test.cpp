@@ -30,7 +30,8 @@ TEST_CASE("a dtype has a name, a size and one ABI code") {
     CHECK(name(catena_dtype{CATENA_CODE_FLOAT, 8, 1}) == "dtype(code 2, 8 bits, 1 lanes)");
     CHECK_THROWS_WITH_AS(dtype_from_name("float"),
                          "[dtype] name: expected one of float16 bfloat16 float32 float64 int32 "
-                         "int64 uint8 bool, got 'float'", DtypeError);
+                         "int64 uint8 bool, got 'float'",
+                         DtypeError);
 }
 
 TEST_CASE("every float16 survives the way to float32 and back") {
@@ -41,8 +42,9 @@ TEST_CASE("every float16 survives the way to float32 and back") {
         const std::uint32_t exponent = bits >> 10 & 31;
         const std::uint32_t mantissa = bits & 1023;
         // The value by IEEE 754's definition.
-        double expected = exponent == 0 ? std::ldexp(mantissa, -24)
-                                        : std::ldexp(1024 + mantissa, static_cast<int>(exponent) - 25);
+        double expected = exponent == 0
+                              ? std::ldexp(mantissa, -24)
+                              : std::ldexp(1024 + mantissa, static_cast<int>(exponent) - 25);
         if (exponent == 31) expected = std::numeric_limits<double>::infinity();
         if (bits & 0x8000) expected = -expected;
         if (exponent == 31 && mantissa) {
@@ -76,11 +78,11 @@ TEST_CASE("float16 rounds to nearest, ties to even") {
         float value;
         std::uint32_t bits;
     };
-    const Case cases[] = {{0.0f, 0},           {-0.0f, 0x8000},      {1.0f, 0x3c00},
-                          {65504.0f, 0x7bff},  {65519.99f, 0x7bff},  {65520.0f, 0x7c00},
-                          {1e38f, 0x7c00},     {-1e38f, 0xfc00},     {0.1f, 0x2e66},
+    const Case cases[] = {{0.0f, 0},           {-0.0f, 0x8000},          {1.0f, 0x3c00},
+                          {65504.0f, 0x7bff},  {65519.99f, 0x7bff},      {65520.0f, 0x7c00},
+                          {1e38f, 0x7c00},     {-1e38f, 0xfc00},         {0.1f, 0x2e66},
                           {1.0f / 3, 0x3555},  {6.1035156e-05f, 0x0400}, {5.9604645e-08f, 1},
-                          {2.9802322e-08f, 0}, {2.98023259e-08f, 1}, {1e-40f, 0}};
+                          {2.9802322e-08f, 0}, {2.98023259e-08f, 1},     {1e-40f, 0}};
     for (const Case& c : cases) {
         INFO(c.value);
         CHECK(to_float16(c.value).bits == c.bits);
@@ -97,10 +99,10 @@ TEST_CASE("every bfloat16 survives, and float32 rounds to it") {
     }
     CHECK(wrong == 0);
     CHECK(to_bfloat16(1.0f).bits == 0x3f80);
-    CHECK(to_bfloat16(0x1.01p0f).bits == 0x3f80);        // a tie goes to even
+    CHECK(to_bfloat16(0x1.01p0f).bits == 0x3f80);  // a tie goes to even
     CHECK(to_bfloat16(0x1.03p0f).bits == 0x3f82);
-    CHECK(to_bfloat16(0x1.010002p0f).bits == 0x3f81);    // just above the tie
-    CHECK(to_bfloat16(3.4e38f).bits == 0x7f80);          // above the largest: infinity
+    CHECK(to_bfloat16(0x1.010002p0f).bits == 0x3f81);  // just above the tie
+    CHECK(to_bfloat16(3.4e38f).bits == 0x7f80);        // above the largest: infinity
     CHECK(to_bfloat16(std::numeric_limits<float>::infinity()).bits == 0x7f80);
 }
 

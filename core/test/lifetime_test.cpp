@@ -62,7 +62,8 @@ TEST_CASE("only what the call retains stays alive") {
         CHECK(live() == before + 3);  // y and what was saved; the scratch is back
     }
     SUBCASE("views") {
-        Variable y = Function("toy.view", {{"shape", std::vector<std::int64_t>{2, bytes / 8}}}).first({&x});
+        Variable y =
+            Function("toy.view", {{"shape", std::vector<std::int64_t>{2, bytes / 8}}}).first({&x});
         CHECK(live() == before + 1);
         const Array data = y.data();
         y = Variable();

@@ -23,7 +23,8 @@ TEST_CASE("data of another shape is refused while a graph refers to the variable
         const Variable y = mul.first({&x, &x});
         CHECK_THROWS_WITH_AS(x.set_data(floats({1})),
                              "[variable] data: expected (3,) float32 on toy:0 while a graph refers "
-                             "to it, got (1,) float32 on toy:0", GraphError);
+                             "to it, got (1,) float32 on toy:0",
+                             GraphError);
         CHECK_THROWS_AS(y.set_data(floats({1})), GraphError);
         x.set_data(floats({4, 5, 6}));  // the same shape is fine
     }
@@ -63,7 +64,8 @@ TEST_CASE("writing into a retained array is noticed") {
     x.data().fill(5);
     CHECK_THROWS_WITH_AS(y.backward(),
                          "[toy.mul] backward: expected a as it was at the call, got one that was "
-                         "written in place since", GraphError);
+                         "written in place since",
+                         GraphError);
     const Variable w(floats({2}));
     const Variable v = mul.first({&w, &w});
     w.data().reshape({1, 1}).copy_from(Array::ones({1, 1}));  // through a view, too

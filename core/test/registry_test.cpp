@@ -76,16 +76,21 @@ TEST_CASE("functions that are refused") {
               static const std::string name(201, 'a');
               p.f->name = name.c_str();
           }) == "a function has a name of over 200 bytes");
-    CHECK(refused([](auto& p) { p.f->infer = nullptr; }) == "function toy.candidate has no infer()");
+    CHECK(refused([](auto& p) { p.f->infer = nullptr; }) ==
+          "function toy.candidate has no infer()");
     CHECK(refused([](auto& p) { p.f->version = 0; }) ==
           "function toy.candidate: version: expected at least 1, got 0");
     CHECK(refused([](auto& p) { p.f->struct_size = 20; }) ==
           "function 0: struct_size: expected at least " + std::to_string(sizeof(catena_function)) +
               ", got 20");
-    CHECK(refused([](auto& p) { p.f->n_inputs = 33; }) == "function toy.candidate: more than 32 ports");
-    CHECK(refused([](auto& p) { p.f->outputs = nullptr; }) == "function toy.candidate: ports are NULL");
+    CHECK(refused([](auto& p) { p.f->n_inputs = 33; }) ==
+          "function toy.candidate: more than 32 ports");
+    CHECK(refused([](auto& p) { p.f->outputs = nullptr; }) ==
+          "function toy.candidate: ports are NULL");
     CHECK(refused([](auto& p) {
-              p.f->gradient = [](catena_ctx*, const catena_gradient_call*) -> catena_status { return 0; };
+              p.f->gradient = [](catena_ctx*, const catena_gradient_call*) -> catena_status {
+                  return 0;
+              };
               p.f->grad_function = "toy.cube_grad";
           }) == "function toy.candidate has both gradient() and grad_function");
     const auto port = [](auto& p, int i) { return const_cast<catena_port_spec*>(p.f->inputs[i]); };
@@ -124,12 +129,15 @@ TEST_CASE("attributes that are refused") {
           }) == "accepted");
     CHECK(refused([](auto& p) { p.plugin.attribute(*p.f, "alpha", CATENA_ATTR_INT); }) ==
           "function toy.candidate: attribute alpha is there twice");
-    CHECK(refused([](auto& p) { p.plugin.attribute(*p.f, "text", CATENA_ATTR_STRING).def.v.s = nullptr; }) ==
-          "function toy.candidate: attribute text: its default is NULL");
+    CHECK(refused([](auto& p) {
+              p.plugin.attribute(*p.f, "text", CATENA_ATTR_STRING).def.v.s = nullptr;
+          }) == "function toy.candidate: attribute text: its default is NULL");
     CHECK(refused([](auto& p) { p.plugin.attribute(*p.f, "list", CATENA_ATTR_INTS).def.n = 2; }) ==
           "function toy.candidate: attribute list: its default is NULL");
-    CHECK(refused([](auto& p) { p.f->attrs = nullptr; }) == "function toy.candidate: attributes are NULL");
-    CHECK(refused([](auto& p) { p.f->n_attrs = 33; }) == "function toy.candidate: too many attributes");
+    CHECK(refused([](auto& p) { p.f->attrs = nullptr; }) ==
+          "function toy.candidate: attributes are NULL");
+    CHECK(refused([](auto& p) { p.f->n_attrs = 33; }) ==
+          "function toy.candidate: too many attributes");
 }
 
 TEST_CASE("kernels that are refused") {
@@ -137,8 +145,10 @@ TEST_CASE("kernels that are refused") {
     CHECK(refused([](auto& p) { p.k->function = nullptr; }) == "a kernel's function has no name");
     CHECK(refused([](auto& p) { p.k->device = nullptr; }) == "a kernel's device has no name");
     CHECK(refused([](auto& p) { p.k->phase = 2; }) == "kernel of toy.candidate: unknown phase 2");
-    CHECK(refused([](auto& p) { p.k->types = nullptr; }) == "kernel of toy.candidate: types are NULL");
-    CHECK(refused([](auto& p) { p.k->version_min = 2; }) == "kernel of toy.candidate: versions 2 to 1");
+    CHECK(refused([](auto& p) { p.k->types = nullptr; }) ==
+          "kernel of toy.candidate: types are NULL");
+    CHECK(refused([](auto& p) { p.k->version_min = 2; }) ==
+          "kernel of toy.candidate: versions 2 to 1");
     CHECK(refused([](auto& p) { p.k->n_saved = 1; }) ==
           "kernel of toy.candidate saves tensors but names no variant");
     CHECK(refused([](auto& p) {
@@ -160,13 +170,14 @@ TEST_CASE("backends and extensions that are refused") {
           "backend abacus lacks one of count, open, close, supports_isa, alloc, free, copy, sync");
     CHECK(refused([](auto& p) { p.plugin.extension("toy.thing/1", "toy", 0, nullptr); }) ==
           "extension toy.thing/1 has no table");
-    CHECK(refused([](auto& p) { p.plugin.extension("", "toy", 0, &p); }) == "an extension has no name");
+    CHECK(refused([](auto& p) { p.plugin.extension("", "toy", 0, &p); }) ==
+          "an extension has no name");
 }
 
 TEST_CASE("tables that are refused as a whole") {
     toys::Plugin second("toys.functions");
-    CHECK_THROWS_WITH_AS(second.add(), "id toys.functions is already loaded from /toys/toys.functions",
-                         PluginError);
+    CHECK_THROWS_WITH_AS(
+        second.add(), "id toys.functions is already loaded from /toys/toys.functions", PluginError);
     catena_plugin table{};
     table.struct_size = sizeof(table);
     const auto refusal = [&] {

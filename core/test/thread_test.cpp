@@ -108,9 +108,12 @@ TEST_CASE("plugins may arrive while others compute") {
         for (int i = 0; i < 100; ++i) {
             if (id == 0 && i % 10 == 0) {
                 toys::Plugin plugin("toys.arriving-" + std::to_string(i));
-                plugin.kernel("toy.mul", [](catena_ctx* ctx, const catena_call*) {
-                    return toys::fail(ctx, CATENA_E_INTERNAL, "never chosen");
-                }).priority = -1;
+                plugin
+                    .kernel("toy.mul",
+                            [](catena_ctx* ctx, const catena_call*) {
+                                return toys::fail(ctx, CATENA_E_INTERNAL, "never chosen");
+                            })
+                    .priority = -1;
                 plugin.add();
             }
             const Variable x(doubles({3}));

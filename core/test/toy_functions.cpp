@@ -30,7 +30,9 @@ void saw_backward(const catena_call* c) {
     for (std::uint32_t i = 0; i < c->n_x; ++i) s.adds += c->req[i] == CATENA_REQ_ADD;
 }
 
-bool wanted(const catena_gradient_call* g, unsigned i) { return g->targets[i / 64] >> (i % 64) & 1; }
+bool wanted(const catena_gradient_call* g, unsigned i) {
+    return g->targets[i / 64] >> (i % 64) & 1;
+}
 
 // y = formula(x...), element by element.
 template <auto Formula>
@@ -54,7 +56,9 @@ catena_status elementwise_backward(catena_ctx*, const catena_call* c) {
 }
 
 double x(const catena_call* c, unsigned k, std::int64_t i) { return get(*c->x[k], i); }
-double gy(const catena_call* c, unsigned k, std::int64_t i) { return c->gy[k] ? get(*c->gy[k], i) : 0; }
+double gy(const catena_call* c, unsigned k, std::int64_t i) {
+    return c->gy[k] ? get(*c->gy[k], i) : 0;
+}
 
 void arithmetic(Plugin& p) {
     auto& add = p.function("toy.add", {{"a"}, {"b"}}, {{"y"}}, infer_same);
@@ -64,7 +68,9 @@ void arithmetic(Plugin& p) {
         g->gx[0] = g->gx[1] = g->gy[0];
         return CATENA_OK;
     };
-    constexpr auto sum = [](const catena_call* c, std::int64_t i) { return x(c, 0, i) + x(c, 1, i); };
+    constexpr auto sum = [](const catena_call* c, std::int64_t i) {
+        return x(c, 0, i) + x(c, 1, i);
+    };
     p.kernel("toy.add", elementwise<sum>);
     p.kernel("toy.add", elementwise<sum>, CATENA_PHASE_FORWARD, "vault");
 
@@ -104,12 +110,12 @@ void arithmetic(Plugin& p) {
 
     // First order only.
     p.function("toy.twice", {{"x"}}, {{"y"}}, infer_same);
-    p.kernel("toy.twice", elementwise<[](const catena_call* c, std::int64_t i) {
-                 return 2 * x(c, 0, i);
-             }>);
+    p.kernel("toy.twice",
+             elementwise<[](const catena_call* c, std::int64_t i) { return 2 * x(c, 0, i); }>);
     p.kernel("toy.twice", elementwise_backward<[](const catena_call* c, unsigned, std::int64_t i) {
                  return 2 * gy(c, 0, i);
-             }>, backward_phase);
+             }>,
+             backward_phase);
 
     // Its gradient is a function by name.
     auto& cube = p.function("toy.cube", {{"x"}}, {{"y"}}, infer_same);
@@ -141,9 +147,8 @@ void arithmetic(Plugin& p) {
         g->gx[0] = call(ctx, "toy.mul", {square, minus});
         return CATENA_OK;
     };
-    p.kernel("toy.reciprocal", elementwise<[](const catena_call* c, std::int64_t i) {
-                 return 1 / x(c, 0, i);
-             }>);
+    p.kernel("toy.reciprocal",
+             elementwise<[](const catena_call* c, std::int64_t i) { return 1 / x(c, 0, i); }>);
 }
 
 void ports(Plugin& p) {
@@ -170,10 +175,11 @@ void ports(Plugin& p) {
     });
     p.kernel("toy.split", elementwise_backward<[](const catena_call* c, unsigned, std::int64_t i) {
                  return 2 * gy(c, 0, i) + 3 * gy(c, 1, i);
-             }>, backward_phase);
+             }>,
+             backward_phase);
 
-    auto& total = p.function("toy.total", {{"first"}, {"rest", CATENA_PORT_VARIADIC}}, {{"y"}},
-                             infer_same);
+    auto& total =
+        p.function("toy.total", {{"first"}, {"rest", CATENA_PORT_VARIADIC}}, {{"y"}}, infer_same);
     total.gradient = [](catena_ctx*, const catena_gradient_call* g) -> catena_status {
         seen("toy.total").targets = g->targets[0];
         for (std::uint32_t i = 0; i < g->n_x; ++i) g->gx[i] = g->gy[0];
@@ -186,34 +192,39 @@ void ports(Plugin& p) {
              }>);
 
     // x * w + b, b optional.
-    auto& affine = p.function("toy.affine", {{"x"}, {"w"}, {"b", CATENA_PORT_OPTIONAL}}, {{"y"}},
-                              infer_same);
+    auto& affine =
+        p.function("toy.affine", {{"x"}, {"w"}, {"b", CATENA_PORT_OPTIONAL}}, {{"y"}}, infer_same);
     affine.retain_x = 3;
     p.kernel("toy.affine", elementwise<[](const catena_call* c, std::int64_t i) {
                  return x(c, 0, i) * x(c, 1, i) + (c->x[2] ? x(c, 2, i) : 0);
              }>);
-    p.kernel("toy.affine", elementwise_backward<[](const catena_call* c, unsigned k, std::int64_t i) {
+    p.kernel("toy.affine",
+             elementwise_backward<[](const catena_call* c, unsigned k, std::int64_t i) {
                  return k == 2 ? gy(c, 0, i) : gy(c, 0, i) * x(c, 1 - k, i);
-             }>, backward_phase).flags |= CATENA_KERNEL_ADDS;
+             }>,
+             backward_phase)
+        .flags |= CATENA_KERNEL_ADDS;
 
     // x * t with integer t.
-    auto& weigh = p.function("toy.weigh", {{"x"}, {"t", CATENA_PORT_NON_DIFFERENTIABLE, "I"}}, {{"y"}},
-                             infer_same);
+    auto& weigh = p.function("toy.weigh", {{"x"}, {"t", CATENA_PORT_NON_DIFFERENTIABLE, "I"}},
+                             {{"y"}}, infer_same);
     weigh.retain_x = 2;
-    auto& weigh_forward = p.kernel("toy.weigh", elementwise<[](const catena_call* c, std::int64_t i) {
-                                       return x(c, 0, i) * x(c, 1, i);
-                                   }>);
+    auto& weigh_forward = p.kernel(
+        "toy.weigh",
+        elementwise<[](const catena_call* c, std::int64_t i) { return x(c, 0, i) * x(c, 1, i); }>);
     auto& weigh_backward = p.kernel(
         "toy.weigh", elementwise_backward<[](const catena_call* c, unsigned, std::int64_t i) {
             return gy(c, 0, i) * x(c, 1, i);
-        }>, backward_phase);
+        }>,
+        backward_phase);
     const Types types = {{catena::Dtype::float32, catena::Dtype::int32},
                          {catena::Dtype::float64, catena::Dtype::int64}};
     p.types(weigh_forward, types);
     p.types(weigh_backward, types);
 
     // Updates its first input; no output.
-    auto& update = p.function("toy.update", {{"param", CATENA_PORT_MUTATED}, {"grad"}}, {}, infer_same);
+    auto& update =
+        p.function("toy.update", {{"param", CATENA_PORT_MUTATED}, {"grad"}}, {}, infer_same);
     update.flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE;
     p.attribute(update, "lr", CATENA_ATTR_FLOAT).flags = CATENA_ATTR_REQUIRED;
     p.kernel("toy.update", [](catena_ctx*, const catena_call* c) -> catena_status {
@@ -234,22 +245,26 @@ void ports(Plugin& p) {
             return CATENA_OK;
         });
     largest.retain_y = 2;
-    auto& largest_forward = p.kernel("toy.largest", [](catena_ctx*, const catena_call* c) -> catena_status {
-        std::int64_t best = 0;
-        for (std::int64_t i = 1; i < count(*c->x[0]); ++i) {
-            if (x(c, 0, i) > x(c, 0, best)) best = i;
-        }
-        put(*c->y[0], 0, x(c, 0, best));
-        put(*c->y[1], 0, static_cast<double>(best));
-        return CATENA_OK;
-    });
-    auto& largest_backward = p.kernel("toy.largest", [](catena_ctx*, const catena_call* c) -> catena_status {
-        for (std::int64_t i = 0; i < count(*c->gx[0]); ++i) {
-            const bool here = static_cast<double>(i) == get(*c->y[1], 0);
-            put(*c->gx[0], i, here ? gy(c, 0, 0) : 0, c->req[0]);
-        }
-        return CATENA_OK;
-    }, backward_phase);
+    auto& largest_forward =
+        p.kernel("toy.largest", [](catena_ctx*, const catena_call* c) -> catena_status {
+            std::int64_t best = 0;
+            for (std::int64_t i = 1; i < count(*c->x[0]); ++i) {
+                if (x(c, 0, i) > x(c, 0, best)) best = i;
+            }
+            put(*c->y[0], 0, x(c, 0, best));
+            put(*c->y[1], 0, static_cast<double>(best));
+            return CATENA_OK;
+        });
+    auto& largest_backward = p.kernel(
+        "toy.largest",
+        [](catena_ctx*, const catena_call* c) -> catena_status {
+            for (std::int64_t i = 0; i < count(*c->gx[0]); ++i) {
+                const bool here = static_cast<double>(i) == get(*c->y[1], 0);
+                put(*c->gx[0], i, here ? gy(c, 0, 0) : 0, c->req[0]);
+            }
+            return CATENA_OK;
+        },
+        backward_phase);
     const Types with_place = {{catena::Dtype::float32, catena::Dtype::int64},
                               {catena::Dtype::float64, catena::Dtype::int64}};
     p.types(largest_forward, with_place);
@@ -257,13 +272,14 @@ void ports(Plugin& p) {
 }
 
 void shapes(Plugin& p) {
-    auto& sum = p.function("toy.sum", {{"x"}}, {{"y"}},
-                           [](catena_ctx*, const catena_value*, const catena_meta* const* in,
-                              std::uint32_t, catena_meta* const* out, std::uint32_t) -> catena_status {
-                               out[0]->ndim = 0;
-                               out[0]->dtype = in[0]->dtype;
-                               return CATENA_OK;
-                           });
+    auto& sum =
+        p.function("toy.sum", {{"x"}}, {{"y"}},
+                   [](catena_ctx*, const catena_value*, const catena_meta* const* in, std::uint32_t,
+                      catena_meta* const* out, std::uint32_t) -> catena_status {
+                       out[0]->ndim = 0;
+                       out[0]->dtype = in[0]->dtype;
+                       return CATENA_OK;
+                   });
     sum.gradient = [](catena_ctx* ctx, const catena_gradient_call* g) -> catena_status {
         const catena_meta& meta = *g->x_meta[0];
         const std::vector<std::int64_t> shape(meta.shape, meta.shape + meta.ndim);
@@ -292,7 +308,8 @@ void shapes(Plugin& p) {
         g->gx[0] = call(ctx, "toy.sum", {g->gy[0]});
         return CATENA_OK;
     };
-    p.kernel("toy.spread", elementwise<[](const catena_call* c, std::int64_t) { return x(c, 0, 0); }>);
+    p.kernel("toy.spread",
+             elementwise<[](const catena_call* c, std::int64_t) { return x(c, 0, 0); }>);
 
     auto& view = p.function("toy.view", {{"x"}}, {{"y"}}, infer_shape);
     view.flags = CATENA_FUNCTION_VIEW;
@@ -342,13 +359,16 @@ void states(Plugin& p) {
         plan->scratch_bytes = static_cast<std::uint64_t>(count(*c->x[0])) * sizeof(double);
         return CATENA_OK;
     };
-    auto& backward = p.kernel("toy.gate", [](catena_ctx*, const catena_call* c) -> catena_status {
-        saw_backward(c);
-        for (std::int64_t i = 0; i < count(*c->gx[0]); ++i) {
-            put(*c->gx[0], i, get(*c->saved[0], i) * gy(c, 0, i), c->req[0]);
-        }
-        return CATENA_OK;
-    }, backward_phase);
+    auto& backward = p.kernel(
+        "toy.gate",
+        [](catena_ctx*, const catena_call* c) -> catena_status {
+            saw_backward(c);
+            for (std::int64_t i = 0; i < count(*c->gx[0]); ++i) {
+                put(*c->gx[0], i, get(*c->saved[0], i) * gy(c, 0, i), c->req[0]);
+            }
+            return CATENA_OK;
+        },
+        backward_phase);
     backward.variant = "saving";
     backward.n_saved = 1;
 
@@ -360,11 +380,15 @@ void states(Plugin& p) {
         for (std::int64_t i = 0; i < count(*c->y[0]); ++i) put(*c->y[0], i, x(c, 0, i));
         return CATENA_OK;
     });
-    p.kernel("toy.fragile", [](catena_ctx* ctx, const catena_call* c) -> catena_status {
-        if (fail_backward.exchange(false)) return fail(ctx, CATENA_E_VALUE, "gy: it broke");
-        for (std::int64_t i = 0; i < count(*c->gx[0]); ++i) put(*c->gx[0], i, gy(c, 0, i), c->req[0]);
-        return CATENA_OK;
-    }, backward_phase);
+    p.kernel(
+        "toy.fragile",
+        [](catena_ctx* ctx, const catena_call* c) -> catena_status {
+            if (fail_backward.exchange(false)) return fail(ctx, CATENA_E_VALUE, "gy: it broke");
+            for (std::int64_t i = 0; i < count(*c->gx[0]); ++i)
+                put(*c->gx[0], i, gy(c, 0, i), c->req[0]);
+            return CATENA_OK;
+        },
+        backward_phase);
 }
 
 // Before any test's static Function.

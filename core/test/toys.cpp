@@ -32,10 +32,11 @@ struct Plugin::Tables {
     std::vector<const catena_extension*> extension_list;
 };
 
-Plugin::Plugin(std::string id) : tables_([]() -> Tables& {
-    static auto* all = new std::deque<Tables>;
-    return all->emplace_back();
-}()) {
+Plugin::Plugin(std::string id)
+    : tables_([]() -> Tables& {
+          static auto* all = new std::deque<Tables>;
+          return all->emplace_back();
+      }()) {
     tables_.id = std::move(id);
 }
 
@@ -44,8 +45,8 @@ catena_function& Plugin::function(const char* name, std::initializer_list<Port> 
     const auto list = [&](std::initializer_list<Port> ports) {
         auto& pointers = tables_.port_lists.emplace_back();
         for (const Port& port : ports) {
-            pointers.push_back(&tables_.ports.emplace_back(catena_port_spec{
-                sizeof(catena_port_spec), port.flags, port.name, "", port.type}));
+            pointers.push_back(&tables_.ports.emplace_back(
+                catena_port_spec{sizeof(catena_port_spec), port.flags, port.name, "", port.type}));
         }
         return pointers.data();
     };
@@ -237,7 +238,9 @@ catena_status copy(catena_ctx* ctx, void* dev, catena_stream*, void* dst, const 
 catena_status sync(catena_ctx*, void*) { return CATENA_OK; }
 
 std::int32_t threads_count(void* dev) { return static_cast<ToyDevice*>(dev)->threads; }
-void threads_set(void* dev, std::int32_t n) { static_cast<ToyDevice*>(dev)->threads = n < 1 ? 2 : n; }
+void threads_set(void* dev, std::int32_t n) {
+    static_cast<ToyDevice*>(dev)->threads = n < 1 ? 2 : n;
+}
 // Pieces from last to first: nothing may rely on their order.
 void threads_for(void* dev, std::int64_t n, std::int64_t grain, catena_range_fn fn, void* user) {
     const int slots = static_cast<ToyDevice*>(dev)->threads;
@@ -299,8 +302,12 @@ void put(const catena_tensor& t, std::int64_t i, double value, std::uint8_t req)
     catena::from_abi(t.dl.dtype, dtype);
     switch (dtype) {
         case catena::Dtype::float64: element<double>(t, i) = value; break;
-        case catena::Dtype::int32: element<std::int32_t>(t, i) = static_cast<std::int32_t>(value); break;
-        case catena::Dtype::int64: element<std::int64_t>(t, i) = static_cast<std::int64_t>(value); break;
+        case catena::Dtype::int32:
+            element<std::int32_t>(t, i) = static_cast<std::int32_t>(value);
+            break;
+        case catena::Dtype::int64:
+            element<std::int64_t>(t, i) = static_cast<std::int64_t>(value);
+            break;
         default: element<float>(t, i) = static_cast<float>(value); break;
     }
 }
@@ -346,7 +353,8 @@ catena_status infer_same(catena_ctx* ctx, const catena_value*, const catena_meta
                          std::uint32_t n_x, catena_meta* const* y, std::uint32_t n_y) {
     for (std::uint32_t i = 1; i < n_x; ++i) {
         if (!x[i]) continue;
-        if (x[i]->ndim == x[0]->ndim && std::equal(x[i]->shape, x[i]->shape + x[i]->ndim, x[0]->shape)) {
+        if (x[i]->ndim == x[0]->ndim &&
+            std::equal(x[i]->shape, x[i]->shape + x[i]->ndim, x[0]->shape)) {
             continue;
         }
         return fail(ctx, CATENA_E_SHAPE,

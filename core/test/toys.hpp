@@ -87,7 +87,7 @@ struct Seen {
     std::atomic<int> forward{0};
     std::atomic<int> backward{0};
     std::atomic<int> gradient{0};
-    std::atomic<int> adds{0};          // gradients asked as CATENA_REQ_ADD
+    std::atomic<int> adds{0};  // gradients asked as CATENA_REQ_ADD
     std::atomic<std::uint64_t> targets{0};
     std::atomic<std::uint32_t> flags{0};
     std::atomic<std::uint32_t> n_saved{0};

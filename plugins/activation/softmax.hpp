@@ -33,10 +33,11 @@ struct Softmax {
         const std::int64_t step = axis.inner;
         const std::int64_t length = axis.length;
         if (length == 0) return;
-        for_each_strip(call, axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
-            if (step == 1) line(x + p, y.data + p, length, add);
-            else strip(x + p, y.data + p, length, step, width, add);
-        });
+        for_each_strip(call, axis,
+                       [&](std::int64_t, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+                           if (step == 1) line(x + p, y.data + p, length, add);
+                           else strip(x + p, y.data + p, length, step, width, add);
+                       });
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
@@ -48,27 +49,30 @@ struct Softmax {
         const Axis axis = axis_of(call, y.shape);
         const std::int64_t step = axis.inner;
         const std::int64_t length = axis.length;
-        for_each_strip(call, axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
-            const T* const v = y.data + p;
-            const T* const g = gy.data + p;
-            T* const out = gx.data + p;
-            if (step == 1) {
-                const T dot =
-                    sum_lanes<T>(length, [&](std::int64_t i) CATENA_LAMBDA { return v[i] * g[i]; });
-                CATENA_LOOP
+        for_each_strip(
+            call, axis, [&](std::int64_t, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+                const T* const v = y.data + p;
+                const T* const g = gy.data + p;
+                T* const out = gx.data + p;
+                if (step == 1) {
+                    const T dot = sum_lanes<T>(
+                        length, [&](std::int64_t i) CATENA_LAMBDA { return v[i] * g[i]; });
+                    CATENA_LOOP
+                    for (std::int64_t i = 0; i < length; ++i)
+                        out[i] = (add ? out[i] : T(0)) + v[i] * (g[i] - dot);
+                    return;
+                }
+                T dot[64] = {};
                 for (std::int64_t i = 0; i < length; ++i)
-                    out[i] = (add ? out[i] : T(0)) + v[i] * (g[i] - dot);
-                return;
-            }
-            T dot[64] = {};
-            for (std::int64_t i = 0; i < length; ++i)
-                for (std::int64_t j = 0; j < width; ++j)
-                    dot[j] += v[i * step + j] * g[i * step + j];
-            for (std::int64_t i = 0; i < length; ++i) CATENA_LOOP
-            for (std::int64_t j = 0; j < width; ++j)
-                out[i * step + j] =
-                    (add ? out[i * step + j] : T(0)) + v[i * step + j] * (g[i * step + j] - dot[j]);
-        });
+                    for (std::int64_t j = 0; j < width; ++j)
+                        dot[j] += v[i * step + j] * g[i * step + j];
+                for (std::int64_t i = 0; i < length; ++i) {
+                    CATENA_LOOP
+                    for (std::int64_t j = 0; j < width; ++j)
+                        out[i * step + j] = (add ? out[i * step + j] : T(0)) +
+                                            v[i * step + j] * (g[i * step + j] - dot[j]);
+                }
+            });
     }
 
 private:
@@ -81,18 +85,16 @@ private:
     template <class T>
     CATENA_KERNEL static void line(const T* x, T* y, std::int64_t length, bool add) {
         const T most = max_of(x, length);
-        if (add) {
-            const T sum = sum_lanes<T>(
-                length, [&](std::int64_t i) CATENA_LAMBDA { return math::exp(x[i] - most); });
-            CATENA_LOOP
-            for (std::int64_t i = 0; i < length; ++i) y[i] += math::exp(x[i] - most) / sum;
+        if (add || length < 64) {
+            scaled_exp(x, length, most, T(1) / sum_exp(x, length, most), y, add);
             return;
         }
         CATENA_LOOP
         for (std::int64_t i = 0; i < length; ++i) y[i] = math::exp(x[i] - most);
-        const T sum = sum_lanes<T>(length, [&](std::int64_t i) CATENA_LAMBDA { return y[i]; });
+        const T factor =
+            T(1) / sum_lanes<T>(length, [&](std::int64_t i) CATENA_LAMBDA { return y[i]; });
         CATENA_LOOP
-        for (std::int64_t i = 0; i < length; ++i) y[i] /= sum;
+        for (std::int64_t i = 0; i < length; ++i) y[i] *= factor;
     }
     // Up to 64 lines side by side.
     template <class T>
@@ -104,12 +106,16 @@ private:
         for (std::int64_t i = 1; i < length; ++i)
             for (std::int64_t j = 0; j < width; ++j)
                 most[j] = most[j] > x[i * step + j] ? most[j] : x[i * step + j];
-        for (std::int64_t i = 0; i < length; ++i) CATENA_LOOP
-        for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
-        for (std::int64_t i = 0; i < length; ++i) CATENA_LOOP
-        for (std::int64_t j = 0; j < width; ++j)
-            y[i * step + j] =
-                (add ? y[i * step + j] : T(0)) + math::exp(x[i * step + j] - most[j]) / sum[j];
+        for (std::int64_t i = 0; i < length; ++i) {
+            CATENA_LOOP
+            for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
+        }
+        for (std::int64_t i = 0; i < length; ++i) {
+            CATENA_LOOP
+            for (std::int64_t j = 0; j < width; ++j)
+                y[i * step + j] =
+                    (add ? y[i * step + j] : T(0)) + math::exp(x[i * step + j] - most[j]) / sum[j];
+        }
     }
 };
 

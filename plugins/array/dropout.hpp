@@ -83,7 +83,8 @@ struct Dropout {
         g.gx(0, call<"catena.apply_dropout">({g.gy(0), g.y(1)}, {set("ratio", ratio)}));
     }
 
-    // Element i takes lane i % 4 of block i / 4.
+    // Elements go in groups of 256, a group takes 64 blocks of draws: element e of a group has word
+    // e / 64 of block e % 64.
     template <class T, class>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
@@ -96,14 +97,17 @@ struct Dropout {
         } else {
             std::uint64_t seed = 0;
             std::uint64_t offset = 0;
-            const std::int64_t blocks = (n + 3) / 4;
-            const catena_status status =
-                host().philox(call.context(), static_cast<std::uint64_t>(blocks), &seed, &offset);
+            const std::int64_t groups = (n + group - 1) / group;
+            const catena_status status = host().philox(
+                call.context(), static_cast<std::uint64_t>(groups * philox_lanes), &seed, &offset);
             if (status != CATENA_OK) throw Error(status);
             const auto limit = static_cast<std::uint32_t>(ratio * 0x1p32);
-            call.parallel(blocks, 32, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                draw(mask, n, seed, offset, limit, begin, end);
-            });
+            call.parallel(
+                groups, 4 * group, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+                    for (std::int64_t g = begin; g < end; ++g)
+                        draw(mask + g * group, std::min(group, n - g * group), seed,
+                             offset + static_cast<std::uint64_t>(g * philox_lanes), limit);
+                });
         }
         apply_mask<T>(call, x, mask, y, call.adds(0));
     }
@@ -117,21 +121,17 @@ struct Dropout {
     }
 
 private:
+    static constexpr std::int64_t group = 4 * philox_lanes;
+
     CATENA_KERNEL static void draw(std::uint8_t* mask, std::int64_t n, std::uint64_t seed,
-                                   std::uint64_t offset, std::uint32_t limit, std::int64_t begin,
-                                   std::int64_t end) {
-        constexpr std::int64_t lanes = 64;  // blocks side by side
-        for (std::int64_t b = begin; b < end; b += lanes) {
-            std::uint32_t word[4][lanes];
-            CATENA_LOOP
-            for (std::int64_t j = 0; j < lanes; ++j) {
-                const Philox4 r = philox(seed, offset + static_cast<std::uint64_t>(b + j));
-                for (int k = 0; k < 4; ++k) word[k][j] = r.v[k];
-            }
-            const std::int64_t last = std::min(4 * std::min(b + lanes, end), n);
-            for (std::int64_t i = 4 * b; i < last; ++i)
-                mask[i] = word[i % 4][i / 4 - b] < limit ? dropped : scaled;
-        }
+                                   std::uint64_t counter, std::uint32_t limit) {
+        std::uint32_t word[4][philox_lanes];
+        philox(seed, counter, word);
+        std::uint8_t fate[group];
+        CATENA_LOOP
+        for (std::int64_t i = 0; i < group; ++i)
+            fate[i] = word[i / philox_lanes][i % philox_lanes] < limit ? dropped : scaled;
+        std::copy_n(fate, n, mask);
     }
 };
 

@@ -50,8 +50,10 @@ struct Linear {
         if (b) {
             const bool add = call.adds(0);
             call.parallel(rows, columns, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                for (std::int64_t r = begin; r < end; ++r) CATENA_LOOP
-                for (std::int64_t c = 0; c < columns; ++c) store(y[r * columns + c], add, b[c]);
+                for (std::int64_t r = begin; r < end; ++r) {
+                    CATENA_LOOP
+                    for (std::int64_t c = 0; c < columns; ++c) store(y[r * columns + c], add, b[c]);
+                }
             });
         }
         gemm<T>(call.context(), call.raw(),

@@ -49,28 +49,27 @@ struct SoftmaxCrossEntropy {
         const std::int64_t step = axis.inner;
         const std::int64_t classes = axis.length;
         const std::int64_t count = count_labels(call, t, classes, ignored);
-        for_each_strip(call, axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
-            const T* const row = x.data + p;
-            const std::int64_t first = p / (classes * step) * step + p % step;
-            T most[64];
-            T sum[64];
-            if (step == 1) {
-                most[0] = max_of(row, classes);
-                sum[0] = sum_lanes<T>(classes, [&](std::int64_t i) CATENA_LAMBDA {
-                    return math::exp(row[i] - most[0]);
-                });
-            } else {
-                sums(row, classes, step, width, most, sum);
-            }
-            for (std::int64_t j = 0; j < width; ++j) {
-                const std::int64_t label = t[first + j];
-                const T log = math::log(sum[j]);
-                store(lse[first + j], add, most[j] + log);
-                losses[first + j] =
-                    label == ignored ? 0.0
-                                     : static_cast<double>(log + (most[j] - row[label * step + j]));
-            }
-        });
+        for_each_strip(
+            call, axis, [&](std::int64_t first, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+                const T* const row = x.data + p;
+                T most[64];
+                T sum[64];
+                if (step == 1) {
+                    most[0] = max_of(row, classes);
+                    sum[0] = sum_exp(row, classes, most[0]);
+                } else {
+                    sums(row, classes, step, width, most, sum);
+                }
+                for (std::int64_t j = 0; j < width; ++j) {
+                    const std::int64_t label = t[first + j];
+                    const T log = math::log(sum[j]);
+                    store(lse[first + j], add, most[j] + log);
+                    losses[first + j] =
+                        label == ignored
+                            ? 0.0
+                            : static_cast<double>(log + (most[j] - row[label * step + j]));
+                }
+            });
         const double total = sum_of<double>(losses, t.size());
         store(call.template y<T>(0)[0], call.adds(0),
               count == 0 ? T(0) : static_cast<T>(total / static_cast<double>(count)));
@@ -91,36 +90,40 @@ struct SoftmaxCrossEntropy {
         const std::int64_t classes = axis.length;
         const std::int64_t count = count_labels(call, t, classes, ignored);
         const T scale = gy && count > 0 ? gy[0] / static_cast<T>(count) : T(0);
-        for_each_strip(call, axis, [&](std::int64_t p, std::int64_t width) CATENA_LAMBDA {
-            const T* const row = x.data + p;
-            T* const out = gx.data + p;
-            const std::int64_t first = p / (classes * step) * step + p % step;
-            if (step == 1) {
-                const T shift = lse[first];
-                const T weight = t[first] == ignored ? T(0) : scale;
-                CATENA_LOOP
-                for (std::int64_t i = 0; i < classes; ++i)
-                    out[i] = (add ? out[i] : T(0)) + probability(row[i] - shift, weight);
-                if (weight != T(0)) out[t[first]] -= weight;
-                return;
-            }
-            T weight[64] = {};
-            for (std::int64_t j = 0; j < width; ++j)
-                if (t[first + j] != ignored) weight[j] = scale;
-            for (std::int64_t i = 0; i < classes; ++i) CATENA_LOOP
-            for (std::int64_t j = 0; j < width; ++j)
-                out[i * step + j] = (add ? out[i * step + j] : T(0)) +
-                                    probability(row[i * step + j] - lse[first + j], weight[j]);
-            for (std::int64_t j = 0; j < width; ++j)
-                if (weight[j] != T(0)) out[t[first + j] * step + j] -= weight[j];
-        });
+        for_each_strip(
+            call, axis, [&](std::int64_t first, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
+                const T* const row = x.data + p;
+                T* const out = gx.data + p;
+                if (step == 1) {
+                    if (t[first] == ignored || scale == T(0)) {  // whatever its scores are
+                        if (!add) std::fill_n(out, classes, T(0));
+                        return;
+                    }
+                    scaled_exp(row, classes, lse[first], scale, out, add);
+                    out[t[first]] -= scale;
+                    return;
+                }
+                T weight[64] = {};
+                for (std::int64_t j = 0; j < width; ++j)
+                    if (t[first + j] != ignored) weight[j] = scale;
+                for (std::int64_t i = 0; i < classes; ++i) {
+                    CATENA_LOOP
+                    for (std::int64_t j = 0; j < width; ++j)
+                        out[i * step + j] =
+                            (add ? out[i * step + j] : T(0)) +
+                            probability(row[i * step + j] - lse[first + j], weight[j]);
+                }
+                for (std::int64_t j = 0; j < width; ++j)
+                    if (weight[j] != T(0)) out[t[first + j] * step + j] -= weight[j];
+            });
     }
 
 private:
     // Ignored rows get 0, whatever their scores are.
     template <class T>
     CATENA_FN static T probability(T x, T weight) {
-        return weight == T(0) ? T(0) : math::exp(x) * weight;
+        const T p = math::exp(x) * weight;
+        return weight == T(0) ? T(0) : p;
     }
     template <class T>
     CATENA_KERNEL static void sums(const T* x, std::int64_t classes, std::int64_t step,
@@ -132,8 +135,10 @@ private:
         for (std::int64_t i = 1; i < classes; ++i)
             for (std::int64_t j = 0; j < width; ++j)
                 most[j] = most[j] > x[i * step + j] ? most[j] : x[i * step + j];
-        for (std::int64_t i = 0; i < classes; ++i) CATENA_LOOP
-        for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
+        for (std::int64_t i = 0; i < classes; ++i) {
+            CATENA_LOOP
+            for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
+        }
     }
 };
 

@@ -91,9 +91,8 @@ const std::map<std::string, std::string> reasons = {
                                   std::to_string(sizeof(catena_function)) + ", got 16"},
     {"short_manifest.catena", "its manifest: struct_size: expected at least " +
                                   std::to_string(sizeof(catena_manifest)) + ", got 20"},
-    {"short_table.catena",
-     "plugin table 0: struct_size: expected at least " + std::to_string(sizeof(catena_plugin)) +
-         ", got 24"},
+    {"short_table.catena", "plugin table 0: struct_size: expected at least " +
+                               std::to_string(sizeof(catena_plugin)) + ", got 24"},
     {"text.catena", "not a shared library: it does not begin as an ELF file"},
     {"throws.catena", "its entry threw an exception: thrown on purpose"},
     {"throws_number.catena", "its entry threw an exception"},
@@ -221,9 +220,12 @@ TEST_CASE("damaged headers are refused") {
     CHECK(spoilt([](auto& h) { h.e_shnum = 0; }) == table);
     CHECK(spoilt([](auto& h) { h.e_shentsize = 1; }) == table);
     CHECK(spoilt([](auto& h) { h.e_shstrndx = 0xffff; }) == table);
-    CHECK(spoilt([](auto& h) { h.e_shoff = ~std::uint64_t{0}; }).find("the file is truncated") == 0);
+    CHECK(spoilt([](auto& h) { h.e_shoff = ~std::uint64_t{0}; }).find("the file is truncated") ==
+          0);
     CHECK(spoilt([](auto& h) { h.e_shoff += 1'000'000; }).find("the file is truncated") == 0);
-    CHECK(spoilt([](auto& h) { h.e_phoff = ~std::uint64_t{0} - 8; }).find("the file is truncated") == 0);
+    CHECK(spoilt([](auto& h) {
+              h.e_phoff = ~std::uint64_t{0} - 8;
+          }).find("the file is truncated") == 0);
     CHECK(spoilt([](auto& h) { h.e_phnum = 60'000; }).find("the file is truncated") == 0);
     CHECK(spoilt([](auto& h) { h.e_shstrndx = 0; }).find("no catena plugin") == 0);
 

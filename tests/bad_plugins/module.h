@@ -6,7 +6,8 @@
 #include <catena/abi.h>
 
 #ifndef MODULE_MAGIC
-#define MODULE_MAGIC {'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L'}
+#define MODULE_MAGIC \
+    { 'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L' }
 #endif
 #ifndef MODULE_MANIFEST_SIZE
 #define MODULE_MANIFEST_SIZE sizeof(catena_manifest)
@@ -19,12 +20,23 @@
 #endif
 
 #ifdef MODULE_ID
-__attribute__((section(CATENA_MANIFEST_SECTION), used)) const catena_manifest catena_manifest_v1 = {
-    MODULE_MAGIC, MODULE_MANIFEST_SIZE, MODULE_MAJOR, 0, MODULE_MINOR, 0, 0,
-    MODULE_ID, "1.2", "nobody", "MIT", ""};
+__attribute__((section(CATENA_MANIFEST_SECTION), used))
+const catena_manifest catena_manifest_v1 = {MODULE_MAGIC,
+                                            MODULE_MANIFEST_SIZE,
+                                            MODULE_MAJOR,
+                                            0,
+                                            MODULE_MINOR,
+                                            0,
+                                            0,
+                                            MODULE_ID,
+                                            "1.2",
+                                            "nobody",
+                                            "MIT",
+                                            ""};
 #endif
 
-#define PORT(name) {sizeof(catena_port_spec), 0, name, "", "T"}
+#define PORT(name) \
+    { sizeof(catena_port_spec), 0, name, "", "T" }
 static const catena_port_spec port_x = PORT("x"), port_y = PORT("y");
 static const catena_port_spec *const inputs[] = {&port_x};
 static const catena_port_spec *const outputs[] = {&port_y};
@@ -43,30 +55,43 @@ static inline catena_status CATENA_CALL run(catena_ctx *ctx, const catena_call *
 }
 
 #define FUNCTION(name)                                                                        \
-    {sizeof(catena_function), 0, name, "", 1, 0, 1, 1, NULL, inputs, outputs, 0, 0, infer, NULL, \
-     NULL}
-#define KERNEL(function, run, n_saved, variant)                                              \
-    {sizeof(catena_kernel), 0, CATENA_PHASE_FORWARD, 0, function, 1, 1, "nowhere", "", NULL, 0, \
-     n_saved, variant, 0, 0, NULL, NULL, run}
+    {                                                                                         \
+        sizeof(catena_function), 0, name, "", 1, 0, 1, 1, NULL, inputs, outputs, 0, 0, infer, \
+            NULL, NULL                                                                        \
+    }
+#define KERNEL(function, run, n_saved, variant)                                                    \
+    {                                                                                              \
+        sizeof(catena_kernel), 0, CATENA_PHASE_FORWARD, 0, function, 1, 1, "nowhere", "", NULL, 0, \
+            n_saved, variant, 0, 0, NULL, NULL, run                                                \
+    }
 
-#define ENTRY                                   \
-    const catena_plugin *CATENA_CALL            \
-    catena_plugin_entry_v1(const catena_host *host, catena_ctx *ctx)
+#define ENTRY                                                                        \
+    const catena_plugin *CATENA_CALL catena_plugin_entry_v1(const catena_host *host, \
+                                                            catena_ctx *ctx)
 
 /* An entry for a table of functions and kernels. */
-#define PLUGIN(functions, n_functions, kernels, n_kernels, init)                               \
-    ENTRY {                                                                                    \
-        static const catena_plugin table = {sizeof(catena_plugin), n_functions, n_kernels,     \
-                                            0, 0, 0, functions, kernels, NULL, NULL,           \
-                                            init, NULL};                                       \
-        (void)host, (void)ctx;                                                                 \
-        return &table;                                                                         \
+#define PLUGIN(functions, n_functions, kernels, n_kernels, init)   \
+    ENTRY {                                                        \
+        static const catena_plugin table = {sizeof(catena_plugin), \
+                                            n_functions,           \
+                                            n_kernels,             \
+                                            0,                     \
+                                            0,                     \
+                                            0,                     \
+                                            functions,             \
+                                            kernels,               \
+                                            NULL,                  \
+                                            NULL,                  \
+                                            init,                  \
+                                            NULL};                 \
+        (void)host, (void)ctx;                                     \
+        return &table;                                             \
     }
 
 /* A module whose only function is "test.NAME". */
-#define GOOD(name)                                                     \
-    static const catena_function function = FUNCTION("test." name);    \
-    static const catena_function *const functions[] = {&function};     \
+#define GOOD(name)                                                  \
+    static const catena_function function = FUNCTION("test." name); \
+    static const catena_function *const functions[] = {&function};  \
     PLUGIN(functions, 1, NULL, 0, NULL)
 
 #endif

@@ -32,12 +32,16 @@ std::vector<float> train(std::uint64_t start, int threads, std::int64_t units, i
         const Array labels = Array::empty({100}, Dtype::int32);
         const auto pixels = images.host<float>();
         for (std::size_t i = 0; i < pixels.size(); ++i) {
-            pixels[i] = static_cast<float>((i * 7919 + static_cast<std::size_t>(step) * 104729) % 256) / 256;
+            pixels[i] =
+                static_cast<float>((i * 7919 + static_cast<std::size_t>(step) * 104729) % 256) /
+                256;
         }
         const auto classes = labels.host<std::int32_t>();
-        for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<std::int32_t>(i % 10);
+        for (std::size_t i = 0; i < classes.size(); ++i)
+            classes[i] = static_cast<std::int32_t>(i % 10);
         model.cleargrads();
-        const Variable loss = F::softmax_cross_entropy(model(as_variable(images)), as_variable(labels));
+        const Variable loss =
+            F::softmax_cross_entropy(model(as_variable(images)), as_variable(labels));
         loss.backward();
         adam.update();
     }
@@ -59,7 +63,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 TEST_CASE("the same seed and number of threads: the same bits") {
     for (const int threads : {1, 2, 3}) {
         const auto first = train(1, threads, 100, 5);
-        for (int repeat = 0; repeat < 3; ++repeat) CHECK(same_bits(first, train(1, threads, 100, 5)));
+        for (int repeat = 0; repeat < 3; ++repeat)
+            CHECK(same_bits(first, train(1, threads, 100, 5)));
         CHECK_FALSE(same_bits(first, train(2, threads, 100, 5)));
     }
 }

@@ -63,7 +63,8 @@ Function function_of(const json& entry) {
     for (const std::string& name : names) {
         const json& value = entry.at("attrs").at(name);
         if (value.is_boolean()) attributes.emplace_back(name, value.get<bool>());
-        else if (value.is_number_integer()) attributes.emplace_back(name, value.get<std::int64_t>());
+        else if (value.is_number_integer())
+            attributes.emplace_back(name, value.get<std::int64_t>());
         else if (value.is_number()) attributes.emplace_back(name, value.get<double>());
         else if (value.is_string()) attributes.emplace_back(name, value.get<std::string>());
         else attributes.emplace_back(name, value.get<std::vector<std::int64_t>>());

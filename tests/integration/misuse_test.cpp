@@ -31,17 +31,18 @@ public:
         return list[below(9)];
     }
     Shape shape() {
-        static const Shape usual[] = {{},     {1},       {4},       {2, 3},    {3, 2},    {3, 4},
-                                      {4, 1}, {2, 3, 4}, {2, 0},    {0},       {1, 1, 3}, {2, 3, 2, 2},
-                                      {4, 4}, {3, 3},    {2, 3, 1}, {1, 2, 1, 2, 1}};
+        static const Shape usual[] = {
+            {},     {1}, {4},       {2, 3},       {3, 2}, {3, 4}, {4, 1},    {2, 3, 4},
+            {2, 0}, {0}, {1, 1, 3}, {2, 3, 2, 2}, {4, 4}, {3, 3}, {2, 3, 1}, {1, 2, 1, 2, 1}};
         return usual[below(16)];
     }
     Array array(Dtype dtype) {
         const Shape s = shape();
         std::vector<double> values(static_cast<std::size_t>(s.size()));
         for (double& value : values) {
-            value = is_floating(dtype) ? std::uniform_real_distribution<double>(-2, 2)(engine_)
-                                       : static_cast<double>(below(6) - (dtype == Dtype::uint8 ? 0 : 2));
+            value = is_floating(dtype)
+                        ? std::uniform_real_distribution<double>(-2, 2)(engine_)
+                        : static_cast<double>(below(6) - (dtype == Dtype::uint8 ? 0 : 2));
         }
         return Array::from(values, s).astype(dtype);
     }
@@ -63,7 +64,8 @@ public:
                 for (auto& item : list) item = number();
                 return list;
             }
-            case CATENA_ATTR_FLOATS: return std::vector<double>(static_cast<std::size_t>(below(3)), 0.5);
+            case CATENA_ATTR_FLOATS:
+                return std::vector<double>(static_cast<std::size_t>(below(3)), 0.5);
             default: return dtype();
         }
     }
@@ -76,13 +78,16 @@ private:
 
 TEST_CASE("the six kinds of mistakes") {
     const Variable x(Array::ones({5, 3})), W(Array::ones({2, 4}));
-    CHECK(what<ShapeError>([&] { (void)F::linear(x, W); }).find("[catena.linear] x.shape[1:]: expected 4") == 0);
+    CHECK(what<ShapeError>([&] {
+              (void)F::linear(x, W);
+          }).find("[catena.linear] x.shape[1:]: expected 4") == 0);
     const Variable d(Array::ones({5, 3}, Dtype::float64));
     CHECK(what<DtypeError>([&] { (void)F::add(x, d); }) ==
           "[catena.add] x1: expected float32 as x0, got float64");
     const Variable i(Array::ones({5, 3}, Dtype::int32));
-    CHECK(what<UnsupportedError>([&] { (void)F::relu(i); })
-              .find("[catena.relu] kernel: expected one for x (5, 3) int32 on cpu:0, got none") == 0);
+    CHECK(what<UnsupportedError>([&] {
+              (void)F::relu(i);
+          }).find("[catena.relu] kernel: expected one for x (5, 3) int32 on cpu:0, got none") == 0);
     const auto devices = Device::list();
     if (std::find(devices.begin(), devices.end(), "cpu:1") != devices.end()) {
         const Variable far(x.data().to(Device::get("cpu:1")));
@@ -92,13 +97,16 @@ TEST_CASE("the six kinds of mistakes") {
     CHECK(what<InvalidError>([&] { (void)F::dropout(x, 1.5); }) ==
           "[catena.dropout] attribute 'ratio': expected 0 to 1, got 1.5");
     const Variable v(x.data(), true);
-    CHECK(what<GraphError>([&] { (void)F::add(x, v); })
-              .find("[catena.add] x0: expected a volatile variable") == 0);
-    CHECK(what<GraphError>([&] { F::relu(x).backward(); })
-              .find("[backward] grad of the start: expected one to be set for shape (5, 3)") == 0);
+    CHECK(what<GraphError>([&] {
+              (void)F::add(x, v);
+          }).find("[catena.add] x0: expected a volatile variable") == 0);
+    CHECK(what<GraphError>([&] {
+              F::relu(x).backward();
+          }).find("[backward] grad of the start: expected one to be set for shape (5, 3)") == 0);
     const Variable t(Array::full({5}, 3, Dtype::int32));  // classes are 0 to 2
-    CHECK(what<ValueError>([&] { (void)F::softmax_cross_entropy(x, t); })
-              .find("[catena.softmax_cross_entropy] t") == 0);
+    CHECK(what<ValueError>([&] {
+              (void)F::softmax_cross_entropy(x, t);
+          }).find("[catena.softmax_cross_entropy] t") == 0);
 }
 
 TEST_CASE("senseless calls end in an error that names the function, or in a result") {
@@ -112,8 +120,9 @@ TEST_CASE("senseless calls end in an error that names the function, or in a resu
             std::vector<Variable> inputs;
             const int n = fuzz.below(15) ? static_cast<int>(d.n_inputs) : fuzz.below(5);
             for (int i = 0; i < n; ++i) {
-                const bool labels = i < static_cast<int>(d.n_inputs) &&
-                                    std::string_view(d.inputs[i]->type_var) != d.inputs[0]->type_var;
+                const bool labels =
+                    i < static_cast<int>(d.n_inputs) &&
+                    std::string_view(d.inputs[i]->type_var) != d.inputs[0]->type_var;
                 const Dtype dtype = !fuzz.below(10) ? fuzz.dtype() : labels ? Dtype::int32 : common;
                 inputs.emplace_back(fuzz.below(20) ? Variable(fuzz.array(dtype)) : Variable());
             }

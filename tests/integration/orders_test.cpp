@@ -71,8 +71,8 @@ std::vector<Sample> samples() {
         list.push_back({"cast", {any(shape)}, {{"dtype", Dtype::float64}}});
         list.push_back({"apply_dropout", {any(shape), bytes(shape)}, {{"ratio", 0.25}}});
     }
-    const Shape pairs[][2] = {{{3, 4}, {3, 4}}, {{3, 4}, {4}}, {{3, 1}, {1, 4}}, {{}, {2, 3}},
-                              {{2, 3, 4}, {3, 1}}};
+    const Shape pairs[][2] = {
+        {{3, 4}, {3, 4}}, {{3, 4}, {4}}, {{3, 1}, {1, 4}}, {{}, {2, 3}}, {{2, 3, 4}, {3, 1}}};
     for (const auto& [a, b] : pairs) {
         with({"add", "sub", "mul"}, any(a), any(b));
         with({"div"}, any(a), apart(b));
@@ -84,7 +84,8 @@ std::vector<Sample> samples() {
     for (int i = 0; i < 4; ++i) {
         const bool ta = i & 1;
         const bool tb = i & 2;
-        list.push_back({"matmul", {any(ta ? Shape{4, 3} : Shape{3, 4}), any(tb ? Shape{2, 4} : Shape{4, 2})},
+        list.push_back({"matmul",
+                        {any(ta ? Shape{4, 3} : Shape{3, 4}), any(tb ? Shape{2, 4} : Shape{4, 2})},
                         {{"transa", ta}, {"transb", tb}}});
     }
     with({"linear"}, any({5, 3}), any({2, 3}), any({2}));

@@ -94,8 +94,9 @@ TEST_CASE("labels out of range") {
 }
 
 TEST_CASE("no classes") {
-    CHECK_THROWS_WITH(loss(Array::random<float>({2, 0}, 1), labels<std::int32_t>({2}, {-1, -1})),
-                      "[catena.softmax_cross_entropy] x.shape[1]: expected at least 1 class, got 0");
+    CHECK_THROWS_WITH(
+        loss(Array::random<float>({2, 0}, 1), labels<std::int32_t>({2}, {-1, -1})),
+        "[catena.softmax_cross_entropy] x.shape[1]: expected at least 1 class, got 0");
 }
 
 TEST_CASE("accuracy") {

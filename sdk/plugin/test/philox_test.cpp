@@ -29,3 +29,12 @@ TEST_CASE("a constant expression") {
     static_assert(philox(0, 0).v[0] == 0x6627e8d5);
     CHECK(philox(1, 0).v[0] != philox(0, 0).v[0]);
 }
+
+TEST_CASE("many blocks at once are the same blocks") {
+    std::uint32_t words[4][catena::plugin::philox_lanes];
+    const std::uint64_t counter = 0xffffffe0;  // crosses 32 bits
+    philox(0x123456789abcdef0, counter, words);
+    for (std::uint64_t j = 0; j < 64; ++j)
+        for (int k = 0; k < 4; ++k)
+            CHECK(words[k][j] == philox(0x123456789abcdef0, counter + j).v[k]);
+}

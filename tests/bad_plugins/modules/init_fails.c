@@ -9,7 +9,8 @@ static const catena_kernel *const kernels[] = {&kernel};
 
 static catena_status CATENA_CALL init(const catena_host *host, catena_ctx *ctx) {
     const catena_callable *self = NULL;
-    if (host->find(ctx, "test.init_fails", &self) != CATENA_OK) return CATENA_OK; /* not there yet? */
+    if (host->find(ctx, "test.init_fails", &self) != CATENA_OK)
+        return CATENA_OK; /* not there yet? */
     return host->fail(ctx, CATENA_E_DEVICE, "no licence");
 }
 PLUGIN(functions, 1, kernels, 1, init)

@@ -1,6 +1,7 @@
 /* A section of the right name with something else in it. */
 #define MODULE_ID "org.example.other_magic"
-#define MODULE_MAGIC {'S', 'O', 'M', 'E', 'B', 'O', 'D', 'Y'}
+#define MODULE_MAGIC \
+    { 'S', 'O', 'M', 'E', 'B', 'O', 'D', 'Y' }
 #include "../module.h"
 
 GOOD("other_magic")

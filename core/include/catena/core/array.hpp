@@ -36,8 +36,8 @@ public:
     // Copies host elements in row-major order. Throws ShapeError if their number is not shape.size().
     template <class T>
     static Array from(std::span<const T> values, const Shape& shape, Device device = {}) {
-        return from_host(values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>, shape,
-                         nullptr, device);
+        return from_host(values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>,
+                         shape, nullptr, device);
     }
     template <class T>
     static Array from(const std::vector<T>& values, const Shape& shape, Device device = {}) {
@@ -57,7 +57,7 @@ public:
     explicit operator bool() const noexcept { return static_cast<bool>(body_); }
     Shape shape() const;
     int ndim() const;
-    std::int64_t size() const;    // elements
+    std::int64_t size() const;  // elements
     std::int64_t nbytes() const;
     Dtype dtype() const;
     Device device() const;

@@ -24,14 +24,14 @@ public:
     }
     bool unique() const noexcept { return references_.load(std::memory_order_acquire) == 1; }
 
-    catena_tensor tensor;          // shape points into meta, strides to the field below
+    catena_tensor tensor;  // shape points into meta, strides to the field below
     catena_meta meta;
     std::int64_t strides[CATENA_MAX_NDIM];
     DeviceState* device = nullptr;
-    void* block = nullptr;         // the allocator's memory, or null
-    std::uint64_t capacity = 0;    // bytes of block
-    ArrayBody* base = nullptr;     // a view keeps the owner of its memory
-    std::uint32_t version = 0;     // of the owner: changes when a call writes into the memory
+    void* block = nullptr;       // the allocator's memory, or null
+    std::uint64_t capacity = 0;  // bytes of block
+    ArrayBody* base = nullptr;   // a view keeps the owner of its memory
+    std::uint32_t version = 0;   // of the owner: changes when a call writes into the memory
 
 private:
     void destroy() noexcept;

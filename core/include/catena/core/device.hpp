@@ -12,10 +12,10 @@ class DeviceState;
 
 // Counters of a device'"'"'s allocator, in bytes and numbers since the start.
 struct MemoryStats {
-    std::int64_t in_use = 0;       // held by arrays, or small and at hand in other threads
-    std::int64_t peak = 0;         // highest in_use
-    std::int64_t cached = 0;       // taken from the backend and free
-    std::int64_t system_calls = 0; // allocations asked of the backend
+    std::int64_t in_use = 0;        // held by arrays, or small and at hand in other threads
+    std::int64_t peak = 0;          // highest in_use
+    std::int64_t cached = 0;        // taken from the backend and free
+    std::int64_t system_calls = 0;  // allocations asked of the backend
 };
 
 // A handle, cheap to copy; valid for ever. Devices are opened when first asked for.
@@ -32,15 +32,15 @@ public:
     // Every device that the loaded backends report, opened or not: "NAME:ORDINAL".
     static std::vector<std::string> list();
 
-    const std::string& name() const;      // "NAME:ORDINAL"
-    std::string_view backend() const;      // the part before the colon
+    const std::string& name() const;   // "NAME:ORDINAL"
+    std::string_view backend() const;  // the part before the colon
     int ordinal() const;
-    bool host_accessible() const;         // the host may read and write its memory
-    void synchronize() const;             // waits for all work
+    bool host_accessible() const;  // the host may read and write its memory
+    void synchronize() const;      // waits for all work
     MemoryStats memory() const;
-    void release_cached() const;          // gives cached memory back to the backend
-    int threads() const;                  // workers of parallel_for; 1 if the backend has none
-    void set_threads(int n) const;        // n < 1: the backend'"'"'s default
+    void release_cached() const;    // gives cached memory back to the backend
+    int threads() const;            // workers of parallel_for; 1 if the backend has none
+    void set_threads(int n) const;  // n < 1: the backend'"'"'s default
 
     explicit operator bool() const { return state_ != nullptr; }
     bool operator==(const Device& other) const = default;

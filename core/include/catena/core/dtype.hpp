@@ -11,8 +11,8 @@
 namespace catena {
 
 enum class Dtype : std::uint8_t {
-    float16,  // IEEE binary16: storage and conversion
-    bfloat16, // upper half of binary32: storage and conversion
+    float16,   // IEEE binary16: storage and conversion
+    bfloat16,  // upper half of binary32: storage and conversion
     float32,
     float64,
     int32,
@@ -74,14 +74,22 @@ inline constexpr Dtype dtype_of = [] {
     static_assert(sizeof(T) == 0, "catena has no dtype for this type");
     return Dtype::float32;
 }();
-template <> inline constexpr Dtype dtype_of<float16> = Dtype::float16;
-template <> inline constexpr Dtype dtype_of<bfloat16> = Dtype::bfloat16;
-template <> inline constexpr Dtype dtype_of<float> = Dtype::float32;
-template <> inline constexpr Dtype dtype_of<double> = Dtype::float64;
-template <> inline constexpr Dtype dtype_of<std::int32_t> = Dtype::int32;
-template <> inline constexpr Dtype dtype_of<std::int64_t> = Dtype::int64;
-template <> inline constexpr Dtype dtype_of<std::uint8_t> = Dtype::uint8;
-template <> inline constexpr Dtype dtype_of<bool> = Dtype::bool8;
+template <>
+inline constexpr Dtype dtype_of<float16> = Dtype::float16;
+template <>
+inline constexpr Dtype dtype_of<bfloat16> = Dtype::bfloat16;
+template <>
+inline constexpr Dtype dtype_of<float> = Dtype::float32;
+template <>
+inline constexpr Dtype dtype_of<double> = Dtype::float64;
+template <>
+inline constexpr Dtype dtype_of<std::int32_t> = Dtype::int32;
+template <>
+inline constexpr Dtype dtype_of<std::int64_t> = Dtype::int64;
+template <>
+inline constexpr Dtype dtype_of<std::uint8_t> = Dtype::uint8;
+template <>
+inline constexpr Dtype dtype_of<bool> = Dtype::bool8;
 
 // Converts n elements on the host, as a C cast does; to bool: != 0.
 void convert(Dtype from, const void* source, Dtype to, void* target, std::int64_t n);

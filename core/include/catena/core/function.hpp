@@ -89,7 +89,7 @@ struct KernelInfo {
     std::string device;
     std::string isa;
     std::string variant;
-    int phase;           // CATENA_PHASE_*
+    int phase;  // CATENA_PHASE_*
     int priority;
     std::vector<std::vector<std::string>> dtypes;  // rows
 };

@@ -46,8 +46,8 @@ public:
     }
     // A call uses it or made it: its shape must stay.
     bool in_graph() const noexcept {
-        return creator || references_.load(std::memory_order_acquire) >
-                              users_.load(std::memory_order_acquire);
+        return creator ||
+               references_.load(std::memory_order_acquire) > users_.load(std::memory_order_acquire);
     }
     bool has_users() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
     int rank() const noexcept;
@@ -56,8 +56,8 @@ public:
 
     Array data;
     Array grad;
-    Array pending;                 // gradient on its way, during backward
-    Ref<VariableNode> grad_node;   // the gradient as a variable with a graph, or null
+    Array pending;                // gradient on its way, during backward
+    Ref<VariableNode> grad_node;  // the gradient as a variable with a graph, or null
     Ref<VariableNode> pending_node;
     Ref<FunctionNode> creator;
     std::unique_ptr<std::string> name;

@@ -13,7 +13,9 @@ void pool_free(void* block, std::size_t bytes) noexcept;
 class Pooled {
 public:
     static void* operator new(std::size_t bytes) { return pool_allocate(bytes); }
-    static void operator delete(void* block, std::size_t bytes) noexcept { pool_free(block, bytes); }
+    static void operator delete(void* block, std::size_t bytes) noexcept {
+        pool_free(block, bytes);
+    }
 };
 
 template <class T>

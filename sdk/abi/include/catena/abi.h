@@ -6,13 +6,13 @@
 #ifndef CATENA_ABI_H
 #define CATENA_ABI_H
 
-#include "catena/abi/base.h"
-#include "catena/abi/tensor.h"
 #include "catena/abi/attribute.h"
-#include "catena/abi/function.h"
-#include "catena/abi/kernel.h"
 #include "catena/abi/backend.h"
+#include "catena/abi/base.h"
+#include "catena/abi/function.h"
 #include "catena/abi/host.h"
+#include "catena/abi/kernel.h"
 #include "catena/abi/plugin.h"
+#include "catena/abi/tensor.h"
 
 #endif

@@ -22,7 +22,7 @@ enum {
 typedef struct catena_backend {
     uint32_t struct_size;
     uint32_t flags;
-    const char *name;    /* "cpu": the part before the colon in a device's name */
+    const char *name; /* "cpu": the part before the colon in a device's name */
     const char *doc;
     int32_t dlpack_type; /* DLPack's DLDeviceType */
     uint32_t reserved;

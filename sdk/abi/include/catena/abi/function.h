@@ -24,16 +24,18 @@ typedef struct catena_port_spec {
 } catena_port_spec;
 
 enum {
-    CATENA_FUNCTION_STOCHASTIC = 1u,        /* draws random numbers */
-    CATENA_FUNCTION_VIEW = 2u,              /* y[0] is x[0]'s memory in another shape; no kernel */
-    CATENA_FUNCTION_ELEMENTWISE = 4u,       /* NumPy broadcasting of all inputs, then element by element */
+    CATENA_FUNCTION_STOCHASTIC = 1u, /* draws random numbers */
+    CATENA_FUNCTION_VIEW = 2u,       /* y[0] is x[0]'s memory in another shape; no kernel */
+    CATENA_FUNCTION_ELEMENTWISE =
+        4u, /* NumPy broadcasting of all inputs, then element by element */
     CATENA_FUNCTION_NOT_DIFFERENTIABLE = 8u, /* outputs never carry a graph */
-    CATENA_FUNCTION_ADDITION = 16u /* y = x0 + x1: what the host sums gradients with; one in a host */
+    CATENA_FUNCTION_ADDITION =
+        16u /* y = x0 + x1: what the host sums gradients with; one in a host */
 };
 
 enum {
-    CATENA_MAX_PORTS = 32,     /* inputs, or outputs, that a function declares */
-    CATENA_MAX_TYPE_VARS = 4,  /* different type_vars in one function */
+    CATENA_MAX_PORTS = 32,    /* inputs, or outputs, that a function declares */
+    CATENA_MAX_TYPE_VARS = 4, /* different type_vars in one function */
     CATENA_MAX_ATTRS = 32
 };
 #define CATENA_RETAIN_REST ((uint64_t)1 << 63) /* and every input of the variadic port */

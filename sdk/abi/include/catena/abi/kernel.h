@@ -26,9 +26,9 @@ typedef struct catena_call {
     int32_t phase;
     uint32_t n_saved;
     const catena_function *function;
-    const catena_value *attrs; /* dense, in schema order */
-    uint32_t n_x;              /* ports of x and gx, missing ones included */
-    uint32_t n_y;              /* ports of y and gy */
+    const catena_value *attrs;      /* dense, in schema order */
+    uint32_t n_x;                   /* ports of x and gx, missing ones included */
+    uint32_t n_y;                   /* ports of y and gy */
     const catena_tensor *const *x;  /* backward: NULL where not retained */
     catena_tensor *const *y;        /* backward: retained outputs, read-only, or NULL */
     const catena_tensor *const *gy; /* backward; NULL entry: no gradient reached it, i.e. zero */

@@ -1,7 +1,7 @@
 // Rows: maxima, sums and sums of exponentials along one axis, vectorised whatever its stride is.
 #pragma once
 
-#include <cmath>
+#include <limits>
 
 #include "catena/plugin/math.hpp"
 #include "catena/plugin/reduce.hpp"
@@ -21,22 +21,61 @@ struct Axis {
     std::int64_t inner = 1;
 };
 
+// Sixteen at a time: body(p) for full groups of p[0 .. 16); the last, shorter one is a copy that is
+// padded with `padding`.
+template <class T, class Body>
+CATENA_KERNEL void by_sixteen(const T* p, std::int64_t n, T padding, const Body& body) {
+    std::int64_t i = 0;
+    for (; i + 16 <= n; i += 16) body(p + i);
+    if (i == n) return;
+    T tail[16];
+    for (std::int64_t j = 0; j < 16; ++j) tail[j] = padding;
+    for (std::int64_t j = 0; i + j < n; ++j) tail[j] = p[i + j];
+    body(tail);
+}
+
 // The largest of n > 0 contiguous numbers; a NaN may be passed over.
 template <class T>
 CATENA_KERNEL T max_of(const T* p, std::int64_t n) {
-    constexpr std::int64_t lanes = 16;
-    T most = p[0];
-    std::int64_t i = 0;
-    if (n >= lanes) {
-        T lane[lanes];
-        for (std::int64_t j = 0; j < lanes; ++j) lane[j] = p[j];
-        for (i = lanes; i + lanes <= n; i += lanes)
-            for (std::int64_t j = 0; j < lanes; ++j)
-                lane[j] = lane[j] > p[i + j] ? lane[j] : p[i + j];
-        for (std::int64_t j = 0; j < lanes; ++j) most = most > lane[j] ? most : lane[j];
+    T lane[16];
+    for (std::int64_t j = 0; j < 16; ++j) lane[j] = p[0];
+    by_sixteen(p, n, p[0], [&](const T* q) CATENA_LAMBDA {
+        for (std::int64_t j = 0; j < 16; ++j) lane[j] = lane[j] > q[j] ? lane[j] : q[j];
+    });
+    for (std::int64_t width = 8; width > 0; width /= 2)
+        for (std::int64_t j = 0; j < width; ++j)
+            lane[j] = lane[j] > lane[j + width] ? lane[j] : lane[j + width];
+    return lane[0];
+}
+
+// The sum of e^(p[i] - shift) over n contiguous numbers.
+template <class T>
+CATENA_KERNEL T sum_exp(const T* p, std::int64_t n, T shift) {
+    T lane[16] = {};
+    by_sixteen(p, n, -std::numeric_limits<T>::infinity(), [&](const T* q) CATENA_LAMBDA {
+        for (std::int64_t j = 0; j < 16; ++j) lane[j] += math::exp(q[j] - shift);
+    });
+    for (std::int64_t width = 8; width > 0; width /= 2)
+        for (std::int64_t j = 0; j < width; ++j) lane[j] += lane[j + width];
+    return lane[0];
+}
+
+// y[i] = factor * e^(x[i] - shift) for n contiguous numbers, or added to y[i].
+template <class T>
+CATENA_KERNEL void scaled_exp(const T* x, std::int64_t n, T shift, T factor, T* y, bool add) {
+    const std::int64_t whole = n / 16 * 16;
+    if (add) {
+        CATENA_LOOP
+        for (std::int64_t i = 0; i < n; ++i) y[i] += factor * math::exp(x[i] - shift);
+        return;
     }
-    for (; i < n; ++i) most = most > p[i] ? most : p[i];
-    return most;
+    CATENA_LOOP
+    for (std::int64_t i = 0; i < whole; ++i) y[i] = factor * math::exp(x[i] - shift);
+    if (whole == n) return;
+    T tail[16] = {};
+    for (std::int64_t i = whole; i < n; ++i) tail[i - whole] = x[i];
+    for (std::int64_t j = 0; j < 16; ++j) tail[j] = factor * math::exp(tail[j] - shift);
+    for (std::int64_t i = whole; i < n; ++i) y[i] = tail[i - whole];
 }
 
 // f(0) + ... + f(n - 1), in 16 fixed lanes.
@@ -57,21 +96,29 @@ CATENA_KERNEL T sum_lanes(std::int64_t n, const F& f) {
     return total;
 }
 
-// Calls strip(p, width) for all lines of an axis, in parallel; up to 64 lines that lie side by side at
-// once. p is the offset of the first element; a line goes on every axis.inner elements.
+// Calls strip(line, p, width) for all lines of an axis, in parallel; up to 64 lines that lie side by
+// side at once. line is the number of the first, p its first element's offset; a line goes on every
+// axis.inner elements.
 template <class Call, class Strip>
 void for_each_strip(const Call& call, const Axis& axis, const Strip& strip) {
-    constexpr std::int64_t width = 64;
-    const std::int64_t per_block = (axis.inner + width - 1) / width;
+    constexpr std::int64_t most = 64;
+    const std::int64_t inner = axis.inner;
+    if (inner == 1) {
+        auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            for (std::int64_t o = begin; o < end; ++o) strip(o, o * axis.length, 1);
+        };
+        return parallel<Call::isa>(call.context(), axis.outer, axis.length + 8, body);
+    }
+    const std::int64_t per_block = (inner + most - 1) / most;
     auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         for (std::int64_t s = begin; s < end; ++s) {
-            const std::int64_t left = s % per_block * width;
-            strip(s / per_block * axis.length * axis.inner + left,
-                  std::min(width, axis.inner - left));
+            const std::int64_t o = s / per_block;
+            const std::int64_t left = s % per_block * most;
+            strip(o * inner + left, o * axis.length * inner + left, std::min(most, inner - left));
         }
     };
     parallel<Call::isa>(call.context(), axis.outer * per_block,
-                        std::max<std::int64_t>(1, axis.length * std::min(width, axis.inner)), body);
+                        (axis.length + 8) * std::min(most, inner), body);
 }
 
 }  // namespace catena::plugin

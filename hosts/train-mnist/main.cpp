@@ -46,6 +46,10 @@ int run(const Options& options) {
     const Interrupt interrupt;  // first, so that a signal at any time ends cleanly
     global_config().deterministic = config().deterministic = options.deterministic;
     use_plugins(options);
+    // Asked for by name before anything is made: a missing plugin shows by the function it lacks.
+    for (const char* function : {"catena.linear", "catena.relu", "catena.softmax_cross_entropy"}) {
+        (void)function_descriptor(function);
+    }
     const Device device = options.device.empty() ? Device::current() : Device::get(options.device);
     if (options.threads > 0) device.set_threads(options.threads);
 

@@ -44,4 +44,5 @@ status=0
 "$prefix/bin/catena-train-mnist" --epochs 1 >gone.log 2>&1 || status=$?
 cat gone.log
 ((status == 1)) || fail "without plugins: expected exit status 1, got $status"
+grep -q "no plugin has the function catena.linear" gone.log || fail "without plugins: what is missing?"
 grep -q "looked in .*/$libdir/catena/plugins" gone.log || fail "without plugins: where was looked?"

@@ -1,4 +1,6 @@
-"""Runs hosts with no, few and bad plugins: empty_core.py CORE_LIBRARY HOST GOOD_PLUGIN [PROGRAM...].
+"""Runs hosts with no, few and bad plugins.
+
+usage: empty_core.py CORE_LIBRARY HOST GOOD_PLUGIN [PROGRAM...]
 
 The core is copied into a tree of its own, so that its plugin folder is the test's."""
 import os

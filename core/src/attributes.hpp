@@ -3,7 +3,7 @@
 
 #include <catena/abi/attribute.h>
 #include <catena/abi/function.h>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/core/pool.hpp>
 
 #include <atomic>

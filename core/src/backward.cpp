@@ -33,7 +33,7 @@ public:
         push(*start_.creator());
         while (!heap_.empty()) {
             std::pop_heap(heap_.begin(), heap_.end());
-            const Ref<FunctionNode> node = std::move(heap_.back().node);
+            const Ref<GraphNode> node = std::move(heap_.back().node);
             heap_.pop_back();
             node->queued_ = false;
             running_ = node.get();
@@ -51,15 +51,15 @@ private:
     struct Item {
         int rank;
         unsigned order;
-        Ref<FunctionNode> node;
+        Ref<GraphNode> node;
         bool operator<(const Item& other) const {
             return rank != other.rank ? rank < other.rank : order > other.order;
         }
     };
 
-    void push(FunctionNode& node) {
+    void push(GraphNode& node) {
         node.queued_ = true;
-        heap_.push_back({node.rank(), order_++, Ref<FunctionNode>(&node)});
+        heap_.push_back({node.rank(), order_++, Ref<GraphNode>(&node)});
         std::push_heap(heap_.begin(), heap_.end());
     }
 
@@ -70,7 +70,7 @@ private:
         node->pending_node.reset();
     }
 
-    void step_arrays(FunctionNode& node) {
+    void step_arrays(GraphNode& node) {
         SmallVector<Array, 2> gy;
         for (VariableNode* output : node.outputs_) {
             if (!output) gy.push_back({});
@@ -84,7 +84,7 @@ private:
         node.backward(std::span<const Array>(gy.data(), gy.size()));
     }
 
-    void step_variables(FunctionNode& node) {
+    void step_variables(GraphNode& node) {
         SmallVector<Variable, 2> gy;
         for (VariableNode* output : node.outputs_) {
             gy.push_back({});
@@ -106,7 +106,7 @@ private:
     const bool on_variables_;
     SmallVector<Item, 16> heap_;
     unsigned order_ = 0;
-    FunctionNode* running_ = nullptr;
+    GraphNode* running_ = nullptr;
 };
 
 void Variable::backward(bool retain_grad, bool enable_double_backprop) const {

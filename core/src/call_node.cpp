@@ -41,7 +41,7 @@ CallNode::CallNode(FunctionEntry& function, const BoundAttributes& attributes)
 void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
                       std::span<const Variable* const> inputs, ForwardResult forward,
                       CallResult& result) {
-    const Ref<FunctionNode> owner(new CallNode(f, attributes));
+    const Ref<GraphNode> owner(new CallNode(f, attributes));
     auto& node = static_cast<CallNode&>(*owner);
     node.device_ = forward.device;
     node.paired_ = forward.paired;
@@ -248,7 +248,7 @@ Variable CallNode::retained_output(std::size_t i, bool record) {
     Ref<VariableNode> node(new VariableNode(y_[i]));
     node->requires_grad = !(function_.descriptor.outputs[i]->flags &
                             (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN));
-    node->creator = Ref<FunctionNode>(this);
+    node->creator = Ref<GraphNode>(this);
     node->output_index = static_cast<std::int32_t>(i);
     outputs_[i] = node.get();
     return Variable(std::move(node));
@@ -339,8 +339,8 @@ SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const W
 }
 
 void CallNode::unchain() {
-    const Ref<FunctionNode> keep(this);
-    FunctionNode::unchain();
+    const Ref<GraphNode> keep(this);
+    GraphNode::unchain();
     for (Array& array : x_) array = Array();
     for (Array& array : y_) array = Array();
     saved_.clear();

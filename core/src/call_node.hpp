@@ -7,7 +7,7 @@
 
 namespace catena {
 
-class CallNode final : public FunctionNode {
+class CallNode final : public GraphNode {
 public:
     // Makes the node and connects it with inputs and result.
     static void record(FunctionEntry& function, const BoundAttributes& attributes,

@@ -180,6 +180,12 @@ RandomState random_state(Device device) {
     return {device.state()->random_seed, device.state()->random_offset};
 }
 
+RandomState reserve_random(Device device, std::uint64_t n) {
+    DeviceState& state = need(device);
+    return {state.random_seed.load(std::memory_order_relaxed),
+            state.random_offset.fetch_add(n, std::memory_order_relaxed)};
+}
+
 void set_random_state(Device device, RandomState state) {
     device.state()->random_seed = state.seed;
     device.state()->random_offset = state.offset;

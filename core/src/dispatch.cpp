@@ -326,34 +326,39 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
     if (graph) CallNode::record(f, attributes, given, std::move(forward), result);
 }
 
-Function::Function(std::string_view name, std::span<const Attribute> attributes)
-    : entry_(&Registry::get().require(name)) {
+PluginFunction::PluginFunction(std::string_view name, std::span<const Attribute> attributes)
+    : PluginFunction(Registry::get().require(name), attributes) {}
+PluginFunction::PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes) : entry_(&entry) {
     if (attributes.empty() && entry_->defaults) attributes_ = entry_->defaults;
     else attributes_ = BoundAttributes::make(entry_->descriptor, attributes);
 }
-Function::Function(const Function& other) noexcept
+PluginFunction::PluginFunction(const PluginFunction& other) noexcept
     : entry_(other.entry_), attributes_(other.attributes_) {
     attributes_->retain();
 }
-Function& Function::operator=(const Function& other) noexcept {
+PluginFunction& PluginFunction::operator=(const PluginFunction& other) noexcept {
     other.attributes_->retain();
     attributes_->release();
     entry_ = other.entry_;
     attributes_ = other.attributes_;
     return *this;
 }
-Function::~Function() { attributes_->release(); }
+PluginFunction::~PluginFunction() { attributes_->release(); }
 
-std::string_view Function::name() const noexcept { return entry_->descriptor.name; }
-const catena_function& Function::descriptor() const noexcept { return entry_->descriptor; }
+PluginFunction PluginFunction::with(std::initializer_list<Attribute> attributes) const {
+    return {*entry_, std::span(attributes.begin(), attributes.size())};
+}
 
-std::vector<Variable> Function::operator()(std::span<const Variable* const> inputs) const {
+std::string_view PluginFunction::name() const noexcept { return entry_->descriptor.name; }
+const catena_function& PluginFunction::descriptor() const noexcept { return entry_->descriptor; }
+
+std::vector<Variable> PluginFunction::operator()(std::span<const Variable* const> inputs) const {
     CallResult result;
     call_function(*entry_, *attributes_, inputs, result);
     return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
 }
 
-Variable Function::first(std::span<const Variable* const> inputs) const {
+Variable PluginFunction::first(std::span<const Variable* const> inputs) const {
     CallResult result;
     call_function(*entry_, *attributes_, inputs, result);
     if (result.y.empty()) {
@@ -362,7 +367,7 @@ Variable Function::first(std::span<const Variable* const> inputs) const {
     return std::move(result.y[0]);
 }
 
-std::vector<Array> Function::forward(std::span<const Array> inputs) const {
+std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const {
     const catena_function& d = entry_->descriptor;
     if (inputs.size() < entry_->min_inputs || (!entry_->variadic && inputs.size() > d.n_inputs)) {
         throw_arity(*entry_, inputs.size());

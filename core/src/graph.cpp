@@ -38,26 +38,26 @@ void VariableNode::forget() noexcept {
     set_grad_node({});
 }
 
-FunctionNode::~FunctionNode() = default;
+GraphNode::~GraphNode() = default;
 
 // A long chain must not recurse: a node that dies inside another's death waits in a list, linked
 // through the nodes themselves so that it works as late as the destructors of static objects.
-void FunctionNode::destroy(FunctionNode* node) noexcept {
-    static thread_local constinit FunctionNode* waiting = nullptr;
+void GraphNode::destroy(GraphNode* node) noexcept {
+    static thread_local constinit GraphNode* waiting = nullptr;
     static thread_local constinit bool busy = false;
     node->next_dead_ = waiting;
     waiting = node;
     if (busy) return;
     busy = true;
     while (waiting) {
-        FunctionNode* next = waiting;
+        GraphNode* next = waiting;
         waiting = next->next_dead_;
         delete next;
     }
     busy = false;
 }
 
-void FunctionNode::connect(std::span<const Variable* const> inputs,
+void GraphNode::connect(std::span<const Variable* const> inputs,
                            std::span<const Variable> outputs) {
     for (const Variable* input : inputs) {
         if (!input || !*input) {
@@ -70,14 +70,14 @@ void FunctionNode::connect(std::span<const Variable* const> inputs,
     ++rank_;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         VariableNode& node = outputs[i].node();
-        node.creator = Ref<FunctionNode>(this);
+        node.creator = Ref<GraphNode>(this);
         node.output_index = static_cast<std::int32_t>(i);
         outputs_.push_back(&node);
     }
 }
 
-void FunctionNode::unchain() {
-    const Ref<FunctionNode> keep(this);
+void GraphNode::unchain() {
+    const Ref<GraphNode> keep(this);
     for (VariableNode* output : outputs_) {
         if (output) output->creator.reset();
     }

@@ -5,6 +5,7 @@
 #include "registry.hpp"
 
 #include <catena/core/config.hpp>
+#include <catena/core/device.hpp>
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
@@ -56,8 +57,9 @@ std::int32_t host_slots(catena_ctx* ctx) {
 catena_status host_philox(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
                           std::uint64_t* offset) {
     if (!ctx || !ctx->device) return host_fail(ctx, CATENA_E_INVALID, "philox: no device");
-    *seed = ctx->device->random_seed.load(std::memory_order_relaxed);
-    *offset = ctx->device->random_offset.fetch_add(n, std::memory_order_relaxed);
+    const RandomState state = reserve_random(Device(ctx->device), n);
+    *seed = state.seed;
+    *offset = state.offset;
     return CATENA_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "device_state.hpp"
 
 #include <catena/abi/plugin.h>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
 
 #include <atomic>

@@ -116,10 +116,10 @@ void Variable::set_name(std::string name) const {
 }
 
 void Variable::unchain_backward() const {
-    std::vector<Ref<FunctionNode>> todo;
+    std::vector<Ref<GraphNode>> todo;
     if (node().creator) todo.push_back(node().creator);
     while (!todo.empty()) {
-        const Ref<FunctionNode> call = std::move(todo.back());
+        const Ref<GraphNode> call = std::move(todo.back());
         todo.pop_back();
         for (const Ref<VariableNode>& input : call->inputs()) {
             if (input && input->creator) todo.push_back(input->creator);

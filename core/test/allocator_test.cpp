@@ -3,7 +3,7 @@
 
 #include <catena/core/array.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/core/pool.hpp>
 
 #include <doctest/doctest.h>
@@ -47,13 +47,13 @@ TEST_CASE("a freed block is the next of its size" * doctest::skip(!recycle)) {
 }
 
 TEST_CASE("a training step asks nothing of the backend after warm-up" * doctest::skip(!recycle)) {
-    const Function mul("toy.mul");
+    const PluginFunction mul("toy.mul");
     const Variable w(Array::ones({300}));
     const auto step = [&] {
         w.cleargrad();
         Variable y(Array::ones({300}));
         for (int i = 0; i < 10; ++i) y = mul.first({&y, &w});
-        y = Function("toy.sum").first({&y});
+        y = PluginFunction("toy.sum").first({&y});
         y.backward();
     };
     for (int i = 0; i < 3; ++i) step();
@@ -131,10 +131,10 @@ TEST_CASE("a call that runs out of memory leaves no trace") {
     Device::current().release_cached();
     const std::int64_t before = Device::current().memory().in_use;
     toys::memory("toy:0").limit = 0;
-    CHECK_THROWS_AS(Function("toy.mul").first({&v, &v}), MemoryError);
+    CHECK_THROWS_AS(PluginFunction("toy.mul").first({&v, &v}), MemoryError);
     toys::memory("toy:0").limit = std::int64_t{1} << 40;
     CHECK(Device::current().memory().in_use == before);
-    CHECK(values(Function("toy.mul").first({&v, &v}).data())[0] == 1);
+    CHECK(values(PluginFunction("toy.mul").first({&v, &v}).data())[0] == 1);
 }
 
 TEST_CASE("blocks are aligned to 64 bytes and do not overlap") {

@@ -2,7 +2,7 @@
 #include "toys.hpp"
 
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <doctest/doctest.h>
 
@@ -72,13 +72,13 @@ const std::int64_t default_axes[] = {-1, 2};
 
 Options call(std::initializer_list<Attribute> attributes) {
     const Variable x(floats({1}));
-    (void)Function("toy.options", attributes).first({&x});
+    (void)PluginFunction("toy.options", attributes).first({&x});
     return options;
 }
 
 std::string refusal(std::initializer_list<Attribute> attributes, const char* f = "toy.options") {
     try {
-        const Function function(f, attributes);
+        const PluginFunction function(f, attributes);
     } catch (const InvalidError& error) {
         return error.what();
     }
@@ -166,16 +166,16 @@ TEST_CASE("wrong values name function, attribute, what was expected, what came")
 TEST_CASE("attributes belong to the function object and are copied with it") {
     std::vector<std::int64_t> axes{1, 2};
     std::string mode = "exact";
-    Function original("toy.options", {{"axes", axes}, {"mode", mode}});
+    PluginFunction original("toy.options", {{"axes", axes}, {"mode", mode}});
     axes = {4, 4};
     mode = "xxxxx";
-    Function copy("toy.add");
+    PluginFunction copy("toy.add");
     {
-        const Function between = original;
-        original = Function("toy.options");
+        const PluginFunction between = original;
+        original = PluginFunction("toy.options");
         copy = between;
     }
-    const Function& self = copy;
+    const PluginFunction& self = copy;
     copy = self;
     const Variable x(floats({1}));
     (void)copy.first({&x});
@@ -184,11 +184,24 @@ TEST_CASE("attributes belong to the function object and are copied with it") {
     CHECK(copy.name() == "toy.options");
 }
 
+TEST_CASE("the same function with other attributes is checked like a new one") {
+    const PluginFunction original("toy.options", {{"mode", "exact"}, {"count", 4}});
+    const PluginFunction other = original.with({{"count", 7}});
+    CHECK(&other.entry() == &original.entry());
+    const Variable x(floats({1}));
+    (void)other.first({&x});
+    CHECK(options.count == 7);
+    CHECK(options.mode != "exact");
+    (void)original.first({&x});
+    CHECK(options.count == 4);
+    CHECK_THROWS_AS((void)original.with({{"nothing", 1}}), InvalidError);
+}
+
 TEST_CASE("attributes outlive the function object as long as a graph needs them") {
     const Variable x(floats({3}));
     Variable y;
     {
-        const Function scale("toy.scale", {{"factor", 4}});
+        const PluginFunction scale("toy.scale", {{"factor", 4}});
         y = scale.first({&x});
     }
     y.backward();

@@ -3,7 +3,7 @@
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <doctest/doctest.h>
 
@@ -16,13 +16,13 @@ using toys::values;
 
 namespace {
 
-const Function add("toy.add");
-const Function mul("toy.mul");
-const Function twice("toy.twice");
-const Function sum("toy.sum");
+const PluginFunction add("toy.add");
+const PluginFunction mul("toy.mul");
+const PluginFunction twice("toy.twice");
+const PluginFunction sum("toy.sum");
 
 Variable scaled(const Variable& x, double factor) {
-    return Function("toy.scale", {{"factor", factor}}).first({&x});
+    return PluginFunction("toy.scale", {{"factor", factor}}).first({&x});
 }
 
 }  // namespace
@@ -200,7 +200,7 @@ TEST_CASE("what wants no gradient costs none") {
 
 TEST_CASE("outputs without a gradient reach the kernel as none") {
     const Variable x(floats({1}));
-    auto parts = Function("toy.split")({&x});
+    auto parts = PluginFunction("toy.split")({&x});
     REQUIRE(parts.size() == 2);
     parts[0].backward();
     CHECK(values(x.grad()) == Values{2});
@@ -218,7 +218,7 @@ TEST_CASE("outputs without a gradient reach the kernel as none") {
 
 TEST_CASE("a start with a sister: her gradient of another pass is not used") {
     const Variable x(floats({1}));
-    const auto parts = Function("toy.split")({&x});
+    const auto parts = PluginFunction("toy.split")({&x});
     const Variable b = twice.first({&parts[1]});
     b.backward(true);
     CHECK(values(parts[1].grad()) == Values{2});
@@ -229,7 +229,7 @@ TEST_CASE("a start with a sister: her gradient of another pass is not used") {
 
 TEST_CASE("variadic inputs, optional inputs, integer inputs") {
     const Variable a(floats({1})), b(floats({2})), c(floats({4}));
-    const Variable total = Function("toy.total").first({&a, &b, &c, &a});
+    const Variable total = PluginFunction("toy.total").first({&a, &b, &c, &a});
     CHECK(values(total.data()) == Values{8});
     total.backward();
     CHECK(seen("toy.total").targets == 15);
@@ -237,7 +237,7 @@ TEST_CASE("variadic inputs, optional inputs, integer inputs") {
     CHECK(values(b.grad()) == Values{1});
     CHECK(values(c.grad()) == Values{1});
 
-    const Function affine("toy.affine");
+    const PluginFunction affine("toy.affine");
     const Variable none;
     for (const Variable& without :
          {affine.first({&b, &c}), affine.first({&b, &c, &none}), affine.first({&b, &c, nullptr})}) {
@@ -253,7 +253,7 @@ TEST_CASE("variadic inputs, optional inputs, integer inputs") {
     CHECK(values(a.grad()) == Values{1});
 
     const Variable t(Array::from<std::int32_t>({7}, {1}));
-    const Variable weighed = Function("toy.weigh").first({&b, &t});
+    const Variable weighed = PluginFunction("toy.weigh").first({&b, &t});
     b.cleargrad();
     weighed.backward();
     CHECK(values(b.grad()) == Values{7});
@@ -266,7 +266,7 @@ TEST_CASE("many variadic inputs: targets beyond 64") {
     for (int i = 0; i < 150; ++i) leaves.emplace_back(doubles({1}));
     leaves[70].set_requires_grad(false);
     for (const Variable& leaf : leaves) pointers.push_back(&leaf);
-    const Variable y = Function("toy.total").first(pointers);
+    const Variable y = PluginFunction("toy.total").first(pointers);
     CHECK(values(y.data()) == Values{150});
     y.backward();
     for (int i = 0; i < 150; ++i) {
@@ -277,7 +277,7 @@ TEST_CASE("many variadic inputs: targets beyond 64") {
 
 TEST_CASE("an integer output carries no gradient") {
     const Variable x(floats({1, 9, 3}));
-    const auto y = Function("toy.largest")({&x});
+    const auto y = PluginFunction("toy.largest")({&x});
     CHECK(values(y[0].data()) == Values{9});
     CHECK(y[1].data().to_vector<std::int64_t>() == std::vector<std::int64_t>{1});
     CHECK_FALSE(y[1].requires_grad());
@@ -290,7 +290,7 @@ TEST_CASE("an integer output carries no gradient") {
 TEST_CASE("views share memory forward, and their gradients do no harm") {
     const Variable x(Array::from<float>({1, 2, 3, 4}, {2, 2}));
     const Variable flat =
-        Function("toy.view", {{"shape", std::vector<std::int64_t>{4}}}).first({&x});
+        PluginFunction("toy.view", {{"shape", std::vector<std::int64_t>{4}}}).first({&x});
     CHECK(flat.data().host<float>().data() == x.data().host<float>().data());
     const Variable y = sum.first({&flat});
     y.backward();
@@ -433,7 +433,7 @@ TEST_CASE("without backprop no graph is recorded") {
 }
 
 TEST_CASE("an error in the middle leaves nothing on its way; the next backward is right") {
-    const Function fragile("toy.fragile");
+    const PluginFunction fragile("toy.fragile");
     const Variable x(floats({2}));
     const Variable h = mul.first({&x, &x});
     const Variable left = fragile.first({&h});
@@ -469,7 +469,7 @@ TEST_CASE("ties are broken by the order of arrival: the same sums, bit for bit")
         const Variable x(doubles({1}));
         const Variable h = scaled(x, 1);
         const Variable a = scaled(h, 0.1), b = scaled(h, 0.2), c = scaled(h, 0.3);
-        const Variable y = Function("toy.total").first({&a, &b, &c});
+        const Variable y = PluginFunction("toy.total").first({&a, &b, &c});
         y.backward();
         if (first.empty()) first = values(x.grad());
         CHECK(values(x.grad()) == first);

@@ -5,7 +5,7 @@
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <doctest/doctest.h>
 
@@ -48,7 +48,7 @@ TEST_CASE("new threads start with the process's configuration") {
 
 TEST_CASE("kernels see the configuration of the call") {
     const Variable x(toys::floats({3}));
-    const Function gate("toy.gate");
+    const PluginFunction gate("toy.gate");
     (void)gate.first({&x});
     CHECK(seen("toy.gate").flags == CATENA_CALL_TRAIN);
     Variable tested;
@@ -126,7 +126,7 @@ TEST_CASE("wrong device names") {
 }
 
 TEST_CASE("random streams: seeds, offsets, devices") {
-    const Function noise("toy.noise");
+    const PluginFunction noise("toy.noise");
     seed(7);
     CHECK(random_state(Device::current()).seed == 7);
     CHECK(random_state(Device::current()).offset == 0);

@@ -3,7 +3,7 @@
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <doctest/doctest.h>
 
@@ -33,11 +33,11 @@ void declare(toys::Plugin& plugin, const char* function) {
     plugin.function(function, {{"x"}}, {{"y"}}, toys::infer_same);
 }
 double ran(const char* function, const Array& x = floats({1, 2})) {
-    return values(Function(function).forward({{x}})[0])[0];
+    return values(PluginFunction(function).forward({{x}})[0])[0];
 }
 double ran_back(const char* function) {
     const Variable x(floats({1}));
-    Function(function).first({&x}).backward();
+    PluginFunction(function).first({&x}).backward();
     return values(x.grad())[0];
 }
 
@@ -122,11 +122,11 @@ TEST_CASE("many dtypes and settings: more than the cache of a function holds") {
         for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::int32, Dtype::int64}) {
             for (const char* device : {"toy:0", "vault:0", "toy:1"}) {
                 const Array x = Array::zeros({1}, dtype, Device::get(device));
-                CHECK(values(Function("toy.many").forward({{x}})[0]) == Values{1});
+                CHECK(values(PluginFunction("toy.many").forward({{x}})[0]) == Values{1});
             }
         }
     }
-    FunctionEntry& entry = Function("toy.many").entry();
+    FunctionEntry& entry = PluginFunction("toy.many").entry();
     const Selection& once =
         entry.select(selection_key(1, false, static_cast<std::uint64_t>(Dtype::float32)),
                      *Device::get("toy").state());
@@ -191,7 +191,7 @@ TEST_CASE("under deterministic only deterministic kernels are chosen") {
     CHECK(ran("toy.exact") == 2);
     CHECK(ran_back("toy.exact") == 2);
     const Variable x(floats({1}));
-    const Variable before = Function("toy.exact").first({&x});
+    const Variable before = PluginFunction("toy.exact").first({&x});
     const using_config scope(&Config::deterministic, true);
     CHECK(ran("toy.exact") == 1);
     CHECK(ran_back("toy.exact") == 1);
@@ -240,7 +240,7 @@ TEST_CASE("supports() and plan() may decline: the next kernel takes over, and st
     CHECK(ran("toy.decline", floats({1, 2})) == 2);
     CHECK(ran("toy.decline", floats({1, 2, 3})) == 3);
     const Variable x(floats({1, 2, 3}));
-    const Variable y = Function("toy.decline").first({&x});
+    const Variable y = PluginFunction("toy.decline").first({&x});
     y.set_grad(floats({1, 1, 1}));
     y.backward();
     CHECK(values(x.grad()) == Values{3, 3, 3});
@@ -302,7 +302,7 @@ TEST_CASE("a variant pairs with the backward of the same plugin, whatever the pr
 
 TEST_CASE("a variant's saved tensors and retained sets reach its backward") {
     const Variable x(doubles({1, -2, 3}));
-    const Variable y = Function("toy.gate").first({&x});
+    const Variable y = PluginFunction("toy.gate").first({&x});
     CHECK(values(y.data()) == Values{1, 0, 3});
     y.set_grad(doubles({10, 20, 30}));
     toys::seen("toy.gate").clear();
@@ -329,7 +329,7 @@ TEST_CASE("a variant's saved tensors and retained sets reach its backward") {
     forward.retain_y = backward.retain_y = 1;
     plugin.add();
     const Variable v(doubles({5}));
-    Function("toy.retaining").first({&v}).backward();
+    PluginFunction("toy.retaining").first({&v}).backward();
     CHECK(values(v.grad()) == Values{7});
 }
 
@@ -339,7 +339,7 @@ TEST_CASE("wrong inputs: function, argument, expected, got") {
     const Variable half(a.data().astype(Dtype::float16));
     const Variable far(a.data().to(Device::get("toy:1")));
     const auto call = [](const char* f, std::vector<const Variable*> inputs) {
-        return [f, inputs] { (void)Function(f).first(inputs); };
+        return [f, inputs] { (void)PluginFunction(f).first(inputs); };
     };
     CHECK(what<InvalidError>(call("toy.mul", {&a})) == "[toy.mul] inputs: expected 2, got 1");
     CHECK(what<InvalidError>(call("toy.mul", {&a, &a, &a})) ==
@@ -365,13 +365,13 @@ TEST_CASE("wrong inputs: function, argument, expected, got") {
     CHECK(what<UnsupportedError>(call("toy.mul", {&half, &half}))
               .find("[toy.mul] kernel: expected one for a (2,) float16, b (2,) float16 on toy:0") ==
           0);
-    CHECK(what<InvalidError>([&] { (void)Function("toy.mul").forward({{a.data()}}); }) ==
+    CHECK(what<InvalidError>([&] { (void)PluginFunction("toy.mul").forward({{a.data()}}); }) ==
           "[toy.mul] inputs: expected 2, got 1");
     CHECK(what<InvalidError>([&] {
-              (void)Function("toy.mul").forward({{a.data(), Array()}});
+              (void)PluginFunction("toy.mul").forward({{a.data(), Array()}});
           }) == "[toy.mul] b: expected an array, got none");
     CHECK(what<ShapeError>([&] {
-              (void)Function("toy.view", {{"shape", std::vector<std::int64_t>{5}}}).first({&a});
+              (void)PluginFunction("toy.view", {{"shape", std::vector<std::int64_t>{5}}}).first({&a});
           }) == "[toy.view] y: expected a shape of 2 elements as in x (2,) float32, got (5,)");
     toys::fail_forward = true;
     CHECK(what<ValueError>(call("toy.fragile", {&a})) ==
@@ -382,12 +382,12 @@ TEST_CASE("a function without outputs mutates its input") {
     const Variable w(floats({1, 2}));
     const Array memory = w.data();
     const Variable g = as_variable(floats({10, 20}));
-    CHECK(Function("toy.update", {{"lr", 0.5}})({&w, &g}).empty());
+    CHECK(PluginFunction("toy.update", {{"lr", 0.5}})({&w, &g}).empty());
     CHECK(values(memory) == Values{-4, -8});
-    CHECK(Function("toy.update", {{"lr", 0.5}}).forward({{memory, g.data()}}).empty());
+    CHECK(PluginFunction("toy.update", {{"lr", 0.5}}).forward({{memory, g.data()}}).empty());
     CHECK(values(w.data()) == Values{-9, -18});
     CHECK(what<InvalidError>([&] {
-              (void)Function("toy.update", {{"lr", 1}}).first({&w, &g});
+              (void)PluginFunction("toy.update", {{"lr", 1}}).first({&w, &g});
           }) == "[toy.update] first(): expected an output, it has none");
 }
 
@@ -395,11 +395,11 @@ TEST_CASE("calls work on every device") {
     const using_device scope("vault:1");
     const Variable x(doubles({3}));
     CHECK(x.device().name() == "vault:1");
-    const Variable y = Function("toy.mul").first({&x, &x});
+    const Variable y = PluginFunction("toy.mul").first({&x, &x});
     y.backward();
     CHECK(y.device().name() == "vault:1");
     CHECK(values(x.grad()) == Values{6});
-    const Variable z = Function("toy.add").first({&y, &x});
+    const Variable z = PluginFunction("toy.add").first({&y, &x});
     z.backward();  // y + x: gradients meet
     CHECK(values(x.grad()) == Values{6 + 7});
     CHECK(x.grad().device().name() == "vault:1");
@@ -442,9 +442,9 @@ TEST_CASE("an inference that gives a type_var two dtypes is told, not obeyed") {
                         return CATENA_OK;
                     });
     plugin.add();
-    CHECK(what<DtypeError>([] { (void)Function("toy.two_types").forward({{floats({1})}}); }) ==
+    CHECK(what<DtypeError>([] { (void)PluginFunction("toy.two_types").forward({{floats({1})}}); }) ==
           "[toy.two_types] b: expected float32 as a, got int32");
-    CHECK(what<DtypeError>([] { (void)Function("toy.strange_type").forward({{floats({1})}}); }) ==
+    CHECK(what<DtypeError>([] { (void)PluginFunction("toy.strange_type").forward({{floats({1})}}); }) ==
           "[toy.strange_type] a: expected a dtype of catena, got dtype(code 2, 8 bits, 1 lanes)");
 }
 
@@ -465,7 +465,7 @@ TEST_CASE("an inference that gives an impossible shape is told, not obeyed") {
     plugin.add();
     const auto call = [](std::int64_t ndim, std::int64_t extent) {
         return what<ShapeError>([&] {
-            (void)Function("toy.bad_shape", {{"ndim", ndim}, {"extent", extent}})
+            (void)PluginFunction("toy.bad_shape", {{"ndim", ndim}, {"extent", extent}})
                 .forward({{floats({1})}});
         });
     };

@@ -3,7 +3,7 @@
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <doctest/doctest.h>
 
@@ -15,10 +15,10 @@ using toys::values;
 
 namespace {
 
-const Function add("toy.add");
-const Function mul("toy.mul");
-const Function cube("toy.cube");
-const Function sum("toy.sum");
+const PluginFunction add("toy.add");
+const PluginFunction mul("toy.mul");
+const PluginFunction cube("toy.cube");
+const PluginFunction sum("toy.sum");
 
 // The derivative of y by x as a variable; the gradient of x is left empty.
 Variable derivative(const Variable& y, const Variable& x) {
@@ -41,7 +41,7 @@ TEST_CASE("x^3 to any order, by composition, by a gradient function, by both mix
     const auto mixed = [&] {  // x^9 / x^6
         const Variable c = cube.first({&x});
         const Variable nine = cube.first({&c});
-        const Variable r = Function("toy.reciprocal").first({&c});
+        const Variable r = PluginFunction("toy.reciprocal").first({&c});
         const Variable rr = mul.first({&r, &r});
         return mul.first({&nine, &rr});
     };
@@ -147,7 +147,7 @@ TEST_CASE("intermediate results whose handles are gone are still differentiable"
     Variable y;
     {
         const Variable c = cube.first({&x});
-        const Variable r = Function("toy.reciprocal").first({&c});  // retains its output
+        const Variable r = PluginFunction("toy.reciprocal").first({&c});  // retains its output
         y = mul.first({&r, &r});                                    // x^-6
     }
     const Variable first = derivative(y, x);
@@ -159,7 +159,7 @@ TEST_CASE("intermediate results whose handles are gone are still differentiable"
 TEST_CASE("a missing gradient of one output") {
     const Variable x(doubles({2}));
     for (const std::size_t which : {std::size_t{0}, std::size_t{1}}) {
-        const auto parts = Function("toy.split")({&x});
+        const auto parts = PluginFunction("toy.split")({&x});
         const Variable y = cube.first({&parts[which]});
         const double f = which ? 3 : 2;  // y = f^3 x^3
         const Variable first = derivative(y, x);
@@ -171,7 +171,7 @@ TEST_CASE("a missing gradient of one output") {
 TEST_CASE("shapes: through sums and views") {
     const Variable x(Array::from<double>({1, 2, 3, 4}, {2, 2}));
     const Variable flat =
-        Function("toy.view", {{"shape", std::vector<std::int64_t>{4}}}).first({&x});
+        PluginFunction("toy.view", {{"shape", std::vector<std::int64_t>{4}}}).first({&x});
     const Variable c = cube.first({&flat});
     const Variable y = sum.first({&c});
     const Variable gx = derivative(y, x);
@@ -185,14 +185,14 @@ TEST_CASE("shapes: through sums and views") {
 
 TEST_CASE("never a silent detach: a function of first order says so") {
     const Variable x(doubles({2}));
-    const Variable y = Function("toy.twice").first({&x});
+    const Variable y = PluginFunction("toy.twice").first({&x});
     CHECK_THROWS_WITH_AS(y.backward(false, true),
                          "[toy.twice] backward: it has no gradient of higher order: neither "
                          "gradient() nor grad_function",
                          NotDifferentiableError);
     y.backward();
     CHECK(values(x.grad()) == Values{2});
-    const Variable z = Function("toy.noise").first({&x});
+    const Variable z = PluginFunction("toy.noise").first({&x});
     CHECK_THROWS_WITH_AS(z.backward(),
                          "[toy.noise] backward: no kernel for it on toy:0 and no gradient()",
                          NotDifferentiableError);
@@ -235,7 +235,7 @@ TEST_CASE("a gradient of the wrong shape is the function's fault, and is named")
     });
     plugin.add();
     const Variable x(doubles({1, 2}));
-    const Variable y = Function("toy.wrong_gradient").first({&x});
+    const Variable y = PluginFunction("toy.wrong_gradient").first({&x});
     y.set_grad(doubles({1, 1}));
     CHECK_THROWS_WITH_AS(
         y.backward(), "[toy.wrong_gradient] gradient of x: expected (2,) float64, got () float64",
@@ -254,7 +254,7 @@ TEST_CASE("an error inside a composition comes out with its own words") {
     });
     plugin.add();
     const Variable x(doubles({1}));
-    const Variable y = Function("toy.failing_gradient").first({&x});
+    const Variable y = PluginFunction("toy.failing_gradient").first({&x});
     try {
         y.backward();
         FAIL("expected an error");

@@ -1,7 +1,7 @@
 // What stays alive, and for how long: handles, retained arrays, long chains.
 #include "toys.hpp"
 
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <doctest/doctest.h>
 
@@ -11,9 +11,9 @@ using toys::values;
 
 namespace {
 
-const Function add("toy.add");
-const Function mul("toy.mul");
-const Function twice("toy.twice");
+const PluginFunction add("toy.add");
+const PluginFunction mul("toy.mul");
+const PluginFunction twice("toy.twice");
 
 // Bytes of arrays alive, of a size that no class rounds up.
 constexpr std::int64_t bytes = 1 << 20;
@@ -41,7 +41,7 @@ TEST_CASE("only what the call retains stays alive") {
         CHECK(live() == before + 2);
     }
     SUBCASE("a function that retains its output") {
-        Variable y = Function("toy.reciprocal").first({&x});
+        Variable y = PluginFunction("toy.reciprocal").first({&x});
         y = twice.first({&y});
         CHECK(live() == before + 3);
         y = Variable();
@@ -58,12 +58,12 @@ TEST_CASE("only what the call retains stays alive") {
         CHECK(live() == before + 2);
     }
     SUBCASE("saved tensors and scratch") {
-        const Variable y = Function("toy.gate").first({&x});
+        const Variable y = PluginFunction("toy.gate").first({&x});
         CHECK(live() == before + 3);  // y and what was saved; the scratch is back
     }
     SUBCASE("views") {
         Variable y =
-            Function("toy.view", {{"shape", std::vector<std::int64_t>{2, bytes / 8}}}).first({&x});
+            PluginFunction("toy.view", {{"shape", std::vector<std::int64_t>{2, bytes / 8}}}).first({&x});
         CHECK(live() == before + 1);
         const Array data = y.data();
         y = Variable();
@@ -126,7 +126,7 @@ TEST_CASE("the gradient's graph dies with the gradient") {
         Variable gx;
         {
             const Variable x(big(2));
-            const Variable y = Function("toy.cube").first({&x});
+            const Variable y = PluginFunction("toy.cube").first({&x});
             y.set_grad(big());
             y.backward(false, true);
             gx = x.grad_variable();

@@ -2,7 +2,7 @@
 #include "toys.hpp"
 
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ using toys::values;
 
 namespace {
 
-const Function mul("toy.mul");
+const PluginFunction mul("toy.mul");
 
 }  // namespace
 
@@ -37,8 +37,8 @@ TEST_CASE("data of another shape is refused while a graph refers to the variable
 
 TEST_CASE("a variable that the graph alone remembers has a shape but no data") {
     const Variable x(floats({1, 2}));
-    Variable y = Function("toy.twice").first({&x});
-    const Variable z = Function("toy.twice").first({&y});
+    Variable y = PluginFunction("toy.twice").first({&x});
+    const Variable z = PluginFunction("toy.twice").first({&y});
     y = Variable();
     const Variable ghost(z.creator()->inputs()[0]);
     CHECK(ghost.shape() == Shape{2});

@@ -4,7 +4,7 @@
 #include "context.hpp"
 
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
 
 #include <doctest/doctest.h>
@@ -63,7 +63,7 @@ TEST_CASE("a good plugin is accepted, and taken out again") {
     CHECK(kernels_of("toy.candidate").size() == 1);
     Registry::get().remove(entry);
     CHECK_FALSE(Candidate_plugin::there());
-    CHECK_THROWS_AS(Function("toy.candidate"), PluginError);
+    CHECK_THROWS_AS(PluginFunction("toy.candidate"), PluginError);
     CHECK(Candidate_plugin().refusal() == "accepted");
 }
 
@@ -250,7 +250,7 @@ TEST_CASE("a plugin taken out takes its kernels, not those of others") {
 
 TEST_CASE("a function that is not there: which, and where it was looked for") {
     try {
-        const Function f("toy.absent");
+        const PluginFunction f("toy.absent");
         FAIL("expected an error");
     } catch (const PluginError& error) {
         const std::string text = error.what();

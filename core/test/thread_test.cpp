@@ -2,7 +2,7 @@
 #include "toys.hpp"
 
 #include <catena/core/config.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <doctest/doctest.h>
 
@@ -26,7 +26,7 @@ void in_threads(int n, const auto& body) {
 TEST_CASE("threads share parameters that want no gradient, and functions") {
     const Variable w(doubles({2, 3}));
     w.set_requires_grad(false);
-    const Function mul("toy.mul"), sum("toy.sum"), scale("toy.scale", {{"factor", 0.5}});
+    const PluginFunction mul("toy.mul"), sum("toy.sum"), scale("toy.scale", {{"factor", 0.5}});
     std::atomic<int> wrong{0};
     in_threads(6, [&](int id) {
         for (int i = 0; i < 300; ++i) {
@@ -46,7 +46,7 @@ TEST_CASE("threads share parameters that want no gradient, and functions") {
 
 TEST_CASE("threads with a variable each over the same array") {
     const Array shared = doubles({5});
-    const Function cube("toy.cube");
+    const PluginFunction cube("toy.cube");
     std::atomic<int> wrong{0};
     in_threads(4, [&](int) {
         const Variable mine(shared);
@@ -65,8 +65,8 @@ TEST_CASE("threads with a variable each over the same array") {
 
 TEST_CASE("threads that only look at a variable of a graph") {
     const Variable x(doubles({5}));
-    const Variable y = Function("toy.cube").first({&x});
-    const Function mul("toy.mul");
+    const Variable y = PluginFunction("toy.cube").first({&x});
+    const PluginFunction mul("toy.mul");
     in_threads(4, [&](int) {
         const no_backprop_mode scope;
         for (int i = 0; i < 300; ++i) {
@@ -93,7 +93,7 @@ TEST_CASE("first uses of functions, dtypes and devices race without harm") {
         for (int i = 0; i < 20; ++i) {
             const using_config exact(&Config::deterministic, i % 2);
             const Array x = id % 3 ? Array::zeros({1}) : Array::zeros({1}, Dtype::float64);
-            right += Function("toy.racing").forward({{x}})[0].item<double>() == 1;
+            right += PluginFunction("toy.racing").forward({{x}})[0].item<double>() == 1;
             (void)kernels_of("toy.racing");
             if (id == 7) pin_kernels("toy.racing", i % 2 ? "toys.racing" : "");
         }
@@ -102,7 +102,7 @@ TEST_CASE("first uses of functions, dtypes and devices race without harm") {
 }
 
 TEST_CASE("plugins may arrive while others compute") {
-    const Function mul("toy.mul");
+    const PluginFunction mul("toy.mul");
     std::atomic<int> wrong{0};
     in_threads(4, [&](int id) {
         for (int i = 0; i < 100; ++i) {
@@ -126,7 +126,7 @@ TEST_CASE("plugins may arrive while others compute") {
 }
 
 TEST_CASE("a graph built in one thread is walked and freed in another") {
-    const Function mul("toy.mul");
+    const PluginFunction mul("toy.mul");
     Variable x(doubles({1}));
     Variable y = x;
     std::thread([&] {

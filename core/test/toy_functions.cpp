@@ -391,7 +391,7 @@ void states(Plugin& p) {
         backward_phase);
 }
 
-// Before any test's static Function.
+// Before any test's static PluginFunction.
 __attribute__((constructor(200))) void register_toys() {
     catena::disable_default_plugins();
     Plugin devices("toys.devices");

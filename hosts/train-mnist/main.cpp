@@ -30,13 +30,6 @@ void use_plugins(const Options& options) {
     for (const auto& folder : options.plugins) load_plugins(folder);
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const Options& options) {
-    if (options.optimizer == "adam") {
-        return std::make_unique<optimizers::Adam>(options.lr.value_or(0.001));
-    }
-    return std::make_unique<optimizers::SGD>(options.lr.value_or(0.01));
-}
-
 void print(const std::string& line) {
     fmt::print("{}\n", line);
     std::fflush(stdout);
@@ -45,6 +38,7 @@ void print(const std::string& line) {
 int run(const Options& options) {
     const Interrupt interrupt;  // first, so that a signal at any time ends cleanly
     global_config().deterministic = config().deterministic = options.deterministic;
+    if (!options.save.empty()) require_writable(options.save);
     use_plugins(options);
     // Asked for by name before anything is made: a missing plugin shows by the function it lacks.
     for (const char* function : {"catena.linear", "catena.relu", "catena.softmax_cross_entropy"}) {
@@ -60,10 +54,8 @@ int run(const Options& options) {
                       mnist.train.size(), mnist.test.size()));
 
     const using_device scope(device);
-    seed(options.seed);
-    Training training(Mlp(images.shape()[1], options.units, 10, options.dropout),
-                      make_optimizer(options),
-                      Minibatches(mnist.train, options.batch, options.seed), device);
+    seed(static_cast<std::uint64_t>(options.seed));
+    Training training(options, mnist.train, device);
     if (!options.resume.empty()) load_npz(options.resume, training);
     print(fmt::format("net: {}-{}-{}-10, {} parameters, {}, on {}", images.shape()[1],
                       options.units, options.units, training.model.count_parameters(),
@@ -101,7 +93,7 @@ int run(const Options& options) {
     }
     print(fmt::format("test accuracy: {:.4f}",
                       evaluate(training.model, mnist.test, 1000, device).accuracy()));
-    return 0;
+    return interrupt.requested() ? interrupt.exit_code() : 0;
 }
 
 }  // namespace

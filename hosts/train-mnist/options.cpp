@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
 
+#include <cmath>
 #include <iostream>
 
 namespace po = boost::program_options;
@@ -22,7 +23,6 @@ std::optional<Options> parse_options(int argc, char** argv) {
     std::string data;
     std::string save;
     std::string resume;
-    double lr = 0;
     po::options_description description(
         "usage: catena-train-mnist [OPTION...]\n\n"
         "Trains 784-UNITS-UNITS-10 (ReLU, softmax cross entropy) on handwritten "
@@ -37,7 +37,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
         ("batch", po::value(&o.batch)->default_value(o.batch), "images in a minibatch")
         ("units", po::value(&o.units)->default_value(o.units), "units of each hidden layer")
         ("optimizer", po::value(&o.optimizer)->default_value(o.optimizer), "sgd or adam")
-        ("lr", po::value(&lr), "step size; without it 0.01 for sgd, 0.001 for adam")
+        ("lr", po::value(&o.lr), "step size; without it 0.01 for sgd, 0.001 for adam")
         ("dropout", po::value(&o.dropout)->default_value(o.dropout), "share dropped after each ReLU")
         ("seed", po::value(&o.seed)->default_value(o.seed), "of weights, order and dropout")
         ("device", po::value(&o.device)->value_name("NAME"),
@@ -47,7 +47,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
          "take plugins from DIR alone; may be given several times")
         ("save", po::value(&save)->value_name("FILE"),
          "write a snapshot (.npz) after each epoch and when interrupted")
-        ("resume", po::value(&resume)->value_name("FILE"), "go on from a snapshot")
+        ("resume", po::value(&resume)->value_name("FILE"), "go on from a snapshot of the same options")
         ("deterministic", po::bool_switch(&o.deterministic),
          "the same result for any number of threads");
     // clang-format on
@@ -65,15 +65,16 @@ std::optional<Options> parse_options(int argc, char** argv) {
         return {};
     }
     if (values.count("data")) o.data = data;
-    if (values.count("lr")) o.lr = lr;
+    if (!values.count("lr") && o.optimizer == "adam") o.lr = 0.001;
     o.save = save;
     o.resume = resume;
     require(o.epochs >= 0, "epochs", "0 or more", o.epochs);
     require(o.batch >= 1, "batch", "1 or more", o.batch);
     require(o.units >= 1, "units", "1 or more", o.units);
     require(o.optimizer == "sgd" || o.optimizer == "adam", "optimizer", "sgd or adam", o.optimizer);
-    require(!o.lr || *o.lr > 0, "lr", "more than 0", lr);
+    require(std::isfinite(o.lr) && o.lr > 0, "lr", "a number above 0", o.lr);
     require(o.dropout >= 0 && o.dropout < 1, "dropout", "0 or more, below 1", o.dropout);
+    require(o.seed >= 0, "seed", "0 or more", o.seed);
     require(!values.count("threads") || o.threads >= 1, "threads", "1 or more", o.threads);
     return o;
 }

@@ -13,9 +13,9 @@ struct Options {
     std::int64_t batch = 100;
     std::int64_t units = 100;
     std::string optimizer = "sgd";
-    std::optional<double> lr;
+    double lr = 0.01;
     double dropout = 0;
-    std::uint64_t seed = 0;
+    std::int64_t seed = 0;
     std::string device;
     int threads = 0;  // 0: the device's default
     std::vector<std::string> plugins;

@@ -1,7 +1,18 @@
 // One step of training, and the evaluation.
 #include "training.hpp"
 
+#include <fmt/format.h>
+
 using namespace catena;
+
+namespace {
+
+std::unique_ptr<Optimizer> make_optimizer(const Options& options) {
+    if (options.optimizer == "adam") return std::make_unique<optimizers::Adam>(options.lr);
+    return std::make_unique<optimizers::SGD>(options.lr);
+}
+
+}  // namespace
 
 void Score::add(const Variable& loss, const Variable& y, const Variable& t) {
     const no_backprop_mode scope;
@@ -11,11 +22,12 @@ void Score::add(const Variable& loss, const Variable& y, const Variable& t) {
     images += n;
 }
 
-Training::Training(Mlp network, std::unique_ptr<Optimizer> how, Minibatches data, Device device)
-    : model(std::move(network)),
-      optimizer(std::move(how)),
-      batches(std::move(data)),
-      random(device) {
+Training::Training(const Options& how, const Dataset& data, Device device)
+    : model(data.arrays[0].shape()[1], how.units, 10, how.dropout),
+      optimizer(make_optimizer(how)),
+      batches(data, how.batch, static_cast<std::uint64_t>(how.seed)),
+      random(device),
+      options_(how) {
     optimizer->setup(model);
 }
 
@@ -32,6 +44,11 @@ void Training::step() {
 }
 
 void Training::visit(Visitor& v) {
+    v.require("options/units", options_.units).require("options/batch", options_.batch);
+    v.require("options/optimizer", options_.optimizer);
+    v.require("options/lr", fmt::format("{}", options_.lr));
+    v.require("options/dropout", fmt::format("{}", options_.dropout));
+    v.require("options/seed", options_.seed);
     v("model", model)("optimizer", *optimizer)("batches", batches);
     v("random", random)("score", score);
 }

@@ -1,6 +1,8 @@
 // The network, and everything that a snapshot of its training has.
 #pragma once
 
+#include "options.hpp"
+
 #include <catena/catena.hpp>
 
 #include <memory>
@@ -47,10 +49,13 @@ struct Training : catena::Visitable {
     catena::RandomStream random;  // of dropout
     Score score;                  // of this epoch
 
-    Training(Mlp network, std::unique_ptr<catena::Optimizer> how, catena::Minibatches data,
-             catena::Device device);
+    Training(const Options& how, const catena::Dataset& data, catena::Device device);
     void step();  // one minibatch
+    // With the options that decide the result: a snapshot goes on under the same ones alone.
     void visit(catena::Visitor& v) override;
+
+private:
+    Options options_;
 };
 
 // Without dropout and without a graph.

@@ -38,7 +38,8 @@ CATENA_KERNEL void apply_mask(const auto& call, Tensor<const T> x, const std::ui
 struct ApplyDropout {
     static constexpr auto about =
         describe("catena.apply_dropout", "y = x through a mask that dropout made",
-                 in("x", Port("mask").of("M").not_differentiable()), out("y"), dropout_ratio);
+                 in("x", Port("mask").of("M").not_differentiable()), out("y"), dropout_ratio)
+            .internal();
     using types = DropoutTypes;
     static constexpr auto retain_x = ports(1);
 

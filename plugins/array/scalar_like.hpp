@@ -11,7 +11,8 @@ struct ScalarLike {
     static constexpr auto about =
         describe("catena.scalar_like", "y = value: 0-d, with the dtype and device of x", in("x"),
                  out("y"), required<double>("value", "the number"))
-            .not_differentiable();
+            .not_differentiable()
+            .internal();
     using isas = IsaList<Isa::baseline>;
 
     static void infer(const auto& s) { s.y(0, {}); }

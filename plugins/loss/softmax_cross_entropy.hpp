@@ -149,7 +149,8 @@ struct LabelWeights {
                  "one_hot = 1 at the labels; weight = 1 / count where the label counts, else 0",
                  in("x", Port("t").of("I").not_differentiable()), out("one_hot", "weight"),
                  ignore_label)
-            .not_differentiable();
+            .not_differentiable()
+            .internal();
     using types = LabelTypes;
     using isas = IsaList<Isa::baseline>;
 

@@ -41,13 +41,18 @@ compile() {
 }
 
 runs=0
+absent=()
 for pair in "gcc g++" "clang clang++"; do
     read -r c cpp <<<"$pair"
     if command -v "$c" >/dev/null; then
         for standard in c99 c11 c17; do compile "$c" "$standard"; done
+    else
+        absent+=("$c")
     fi
     if command -v "$cpp" >/dev/null; then
         for standard in c++11 c++14 c++17 c++20; do compile "$cpp" "$standard"; done
+    else
+        absent+=("$cpp")
     fi
 done
 if ((runs == 0)); then
@@ -63,4 +68,5 @@ if "$compiler" -std=c99 "${warnings[@]}" -fsyntax-only -I "$work" "$work/padded.
     echo "headers: a padded struct was not found" >&2
     exit 1
 fi
-echo "headers: $count headers, $runs compilers and standards, ${#variants[@]} variants"
+echo "headers: $count headers, $runs compilers and standards, ${#variants[@]} variants;" \
+    "not here: ${absent[*]:-none}"

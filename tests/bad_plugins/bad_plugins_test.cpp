@@ -1,7 +1,7 @@
 // A folder full of bad plugins: each is refused with its reason, and the good ones are loaded.
 #include <catena/abi/plugin.h>
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
 
 #include <doctest/doctest.h>

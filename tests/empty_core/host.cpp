@@ -1,7 +1,7 @@
 // The smallest host: asks for a function, or for a device, and says what went wrong.
 #include <catena/core/device.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <cstdio>
 #include <string_view>
@@ -12,7 +12,7 @@ int main(int argc, char** argv) {
         if (std::string_view(argv[1]) == "device") {
             std::puts(catena::Device::current().name().c_str());
         } else {
-            std::puts(catena::Function(argv[1]).descriptor().name);
+            std::puts(catena::PluginFunction(argv[1]).descriptor().name);
         }
     } catch (const catena::Error& error) {
         std::fprintf(stderr, "%s\n", error.what());

@@ -56,7 +56,7 @@ private:
     Dtype dtype_;
 };
 
-Function function_of(const json& entry) {
+PluginFunction function_of(const json& entry) {
     std::vector<std::string> names;
     std::vector<Attribute> attributes;
     for (const auto& [name, value] : entry.at("attrs").items()) names.push_back(name);
@@ -69,7 +69,7 @@ Function function_of(const json& entry) {
         else if (value.is_string()) attributes.emplace_back(name, value.get<std::string>());
         else attributes.emplace_back(name, value.get<std::vector<std::int64_t>>());
     }
-    return Function("catena." + entry.at("function").get<std::string>(), attributes);
+    return PluginFunction("catena." + entry.at("function").get<std::string>(), attributes);
 }
 
 struct Case {

@@ -70,7 +70,7 @@ struct Cost {
 };
 
 Cost cost(Work& work, int steps) {
-    for (int i = 0; i < 5; ++i) work.step();
+    for (int i = 0; i < 20; ++i) work.step();
     const MemoryStats before = Device::current().memory();
     const long heap = heap_calls;
     for (int i = 0; i < steps; ++i) work.step();

@@ -144,7 +144,7 @@ TEST_CASE("senseless calls end in an error that names the function, or in a resu
             try {
                 std::vector<const Variable*> pointers;
                 for (const Variable& input : inputs) pointers.push_back(&input);
-                y = Function(name, attributes)(pointers);
+                y = PluginFunction(name, attributes)(pointers);
                 ++results;
             } catch (const Error& error) {
                 ++errors;

@@ -150,7 +150,7 @@ struct Subject {
     }
 
     const Sample& sample;
-    Function function;
+    PluginFunction function;
     std::vector<bool> hidden;
     std::vector<bool> constants;
 };

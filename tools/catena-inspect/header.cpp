@@ -3,7 +3,7 @@
 
 #include <catena/core/dtype.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <fmt/format.h>
 
@@ -196,7 +196,7 @@ private:
         }
         std::string text =
             types.empty()
-                ? fmt::format("    static const Function function_({});\n", quoted(f_.name))
+                ? fmt::format("    static const PluginFunction function_({});\n", quoted(f_.name))
                 : fmt::format("    thread_local BoundFunction<{}> function_({}, {{{}}});\n", types,
                               quoted(f_.name), names);
         std::string function = types.empty() ? "function_" : fmt::format("function_({})", values);
@@ -229,6 +229,7 @@ private:
 };
 
 bool callable(const catena_function& f) {
+    if (has(f.flags, CATENA_FUNCTION_INTERNAL)) return false;
     bool result = false;
     for (const auto* port : outputs(f)) result |= !has(port->flags, CATENA_PORT_HIDDEN);
     for (const auto* port : inputs(f)) result &= !has(port->flags, CATENA_PORT_MUTATED);
@@ -247,7 +248,7 @@ std::string write_header(const HeaderOptions& options) {
     std::string text = fmt::format(
         "// Functions of the loaded plugins as C++ functions. Written by catena-inspect; do not "
         "edit.\n"
-        "// Outputs are new variables; errors are those of catena::Function.\n"
+        "// Outputs are new variables; errors are those of catena::PluginFunction.\n"
         "#pragma once\n\n"
         "#include <catena/bound_function.hpp>\n\n"
         "#include <cstdint>\n#include <limits>\n#include <span>\n#include <string_view>\n"

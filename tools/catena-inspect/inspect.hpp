@@ -19,7 +19,7 @@ struct HeaderOptions {
     std::string space = "catena::functions";  // the namespace
 };
 // A C++ header with a typed inline wrapper for each function whose name has the prefix. Left out:
-// functions that update an input in place and those that are gradients of others.
+// functions that update an input in place and those that are there for the gradients of others.
 std::string write_header(const HeaderOptions& options);
 
 inline bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }

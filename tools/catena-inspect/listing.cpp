@@ -3,7 +3,7 @@
 
 #include <catena/abi/kernel.h>
 #include <catena/core/dtype.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -76,6 +76,7 @@ std::string list_functions() {
     std::string text;
     for (const auto& name : function_names()) {
         const catena_function& f = function_descriptor(name);
+        if (has(f.flags, CATENA_FUNCTION_INTERNAL)) continue;
         text += fmt::format("{}\n    {}\n", signature(f), first_line(f.doc));
     }
     return text;

@@ -1,4 +1,6 @@
 """Tests of catena-train-mnist from outside: usage: train_mnist_test.py PROGRAM [unittest options]"""
+import contextlib
+import functools
 import gzip
 import os
 import pathlib
@@ -119,6 +121,36 @@ class Snapshots(Case):
         self.assertEqual(code, -signal.SIGKILL)
         self.check_resumes(file)
 
+    def signalled_before_the_end(self, **how):
+        """Exit code of a run that evaluates only, and gets SIGINT while its output is held up."""
+        read, write = os.pipe()
+        os.set_blocking(write, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(write, bytes(1 << 16))
+        os.set_blocking(write, True)
+        process = subprocess.Popen([PROGRAM, "--epochs", "0"], env=self.env, stdout=write, **how)
+        os.close(write)
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:  # until it has a handler for SIGTERM, its last
+            caught = int(re.search(r"^SigCgt:\s*(\w+)", status.read_text(), re.M).group(1), 16)
+            if caught >> (signal.SIGTERM - 1) & 1:
+                break
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        with open(read, "rb") as out:
+            text = out.read()
+        self.assertIn(b"test accuracy", text)
+        return process.wait(timeout=60)
+
+    def test_ctrl_c_shows_even_at_the_end(self):
+        self.assertEqual(self.signalled_before_the_end(), 130)
+
+    def test_what_nohup_ignores_stays_ignored(self):
+        ignore = functools.partial(signal.signal, signal.SIGINT, signal.SIG_IGN)
+        self.assertEqual(self.signalled_before_the_end(preexec_fn=ignore), 0)
+
     def test_without_save_nothing_is_written(self):
         process = self.start("--epochs", 100000)
         process.stdout.readline()
@@ -136,8 +168,14 @@ class Snapshots(Case):
         text = self.run_program("--units", 50, "--resume", file, code=1)
         self.assertIn("model/l1/W: expected <f4 (50, 784), got <f4 (100, 784)", text)
         text = self.run_program("--optimizer", "adam", "--resume", file, code=1)
+        self.assertIn("options/optimizer: expected adam, got sgd", text)
+        self.assertIn("options/lr: expected 0.001, got 0.01", text)
         self.assertIn("optimizer/l1/W/m: missing", text)
         self.assertIn("No such file", self.run_program("--resume", "nowhere", code=1))
+        for option, other, was in (("lr", 0.1, 0.01), ("dropout", 0.5, 0), ("seed", 3, 0),
+                                   ("batch", 50, 100), ("units", 50, 100)):
+            text = self.run_program("--" + option, other, "--resume", file, code=1)
+            self.assertIn(f"options/{option}: expected {other}, got {was}", text)
         out = self.run_program("--epochs", 1, "--resume", file)
         self.assertNotIn("epoch ", out)
         self.accuracy(out)
@@ -154,7 +192,8 @@ class Mistakes(Case):
         for options in (["--nonsense"], ["word"], ["--epochs", "x"], ["--epochs", "-1"],
                         ["--batch", "0"], ["--units", "0"], ["--optimizer", "best"], ["--lr", "0"],
                         ["--dropout", "1"], ["--threads", "0"], ["--data"], ["--epoch", "3"],
-                        ["--seed", "1", "--seed", "2"]):
+                        ["--seed", "1", "--seed", "2"], ["--seed", "-1"], ["--lr", "inf"],
+                        ["--lr", "nan"], ["--lr", "-0.1"], ["--lr", "1e999"]):
             with self.subTest(options=options):
                 self.assertIn("--help", self.run_program(*options, code=2))
 
@@ -178,6 +217,13 @@ class Mistakes(Case):
                 self.assertIn(str(labels), out)
                 self.assertIn(text, out)
         self.assertIn("expected a file", self.run_program("--data", self.folder / "none", code=1))
+
+    def test_a_snapshot_that_cannot_be_written_is_told_before_training(self):
+        for file, reason in ((self.folder / "none/x.npz", "No such file"),
+                             (self.folder, "a folder")):
+            out = self.run_program("--save", file, code=1)
+            self.assertIn(f"{file}: expected a file that can be written, got {reason}", out)
+            self.assertNotIn("data:", out)
 
     def test_unknown_device(self):
         self.assertIn("nothing:7", self.run_program("--device", "nothing:7", code=1))

@@ -8,6 +8,12 @@ volatile std::sig_atomic_t received = 0;
 
 extern "C" void catena_host_interrupt(int signal) { received = signal; }
 
+// What the parent had ignored stays so: nohup, a shell's background jobs.
+void handle(int signal, const struct sigaction& action, struct sigaction& before) {
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+}
+
 }  // namespace
 
 Interrupt::Interrupt() {
@@ -17,8 +23,8 @@ Interrupt::Interrupt() {
     // One shot: the second signal finds the default action.
     action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, &before_int_);
-    sigaction(SIGTERM, &action, &before_term_);
+    handle(SIGINT, action, before_int_);
+    handle(SIGTERM, action, before_term_);
 }
 
 Interrupt::~Interrupt() {

@@ -1,6 +1,6 @@
 // Link: everything that follows from a link's visit().
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/link.hpp>
 
 #include <fmt/format.h>

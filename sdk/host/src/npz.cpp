@@ -2,6 +2,7 @@
 #include "npz.hpp"
 
 #include <catena/data_error.hpp>
+#include <catena/serializer.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include <zip.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <memory>
@@ -75,6 +77,10 @@ struct TemporaryFile {
     }
 };
 
+TemporaryFile temporary_beside(std::filesystem::path file) {
+    return {file += fmt::format(".tmp{}", getpid())};
+}
+
 // The text after "'key':" in the header's dict.
 std::string_view value_of(std::string_view dict, std::string_view key) {
     const auto at = dict.find(fmt::format("'{}':", key));
@@ -89,7 +95,7 @@ std::int64_t element_size(std::string_view descr) {
     const auto digits = descr.substr(std::min<std::size_t>(2, descr.size()));
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     const bool ok = error == std::errc() && end == digits.data() + digits.size() &&
-                    (descr[0] == '<' || descr[0] == '|') && size > 0 && size <= 64;
+                    (descr[0] == '<' || descr[0] == '|') && size > 0 && size <= 65536;
     return ok ? size : 0;
 }
 
@@ -144,9 +150,22 @@ std::string parse_npy(std::string_view content, NpyArray& array) {
 
 }  // namespace
 
+void require_writable(const std::filesystem::path& file) {
+    std::error_code error;
+    const auto kind = std::filesystem::status(file, error).type();
+    if (kind != std::filesystem::file_type::regular &&
+        kind != std::filesystem::file_type::not_found) {
+        fail(file, "a file that can be written",
+             kind == std::filesystem::file_type::directory ? "a folder" : "no ordinary file");
+    }
+    const TemporaryFile temporary = temporary_beside(file);
+    const int fd = ::open(temporary.path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) fail(file, "a file that can be written", std::strerror(errno));
+    close(fd);
+}
+
 void write_npz(const std::filesystem::path& file, const Npz& arrays) {
-    TemporaryFile temporary{file};
-    temporary.path += fmt::format(".tmp{}", getpid());
+    const TemporaryFile temporary = temporary_beside(file);
     Archive archive = open(temporary.path, ZIP_CREATE | ZIP_TRUNCATE, "a file that can be written");
     std::vector<std::string> members;  // must live until the archive is closed
     members.reserve(arrays.size());

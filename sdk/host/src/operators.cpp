@@ -12,32 +12,32 @@ Variable with_constant(BoundFunction<double>& function, const Variable& x, doubl
 }  // namespace
 
 Variable operator+(const Variable& x0, const Variable& x1) {
-    static const Function add("catena.add");
+    static const PluginFunction add("catena.add");
     return add.first({&x0, &x1});
 }
 
 Variable operator-(const Variable& x0, const Variable& x1) {
-    static const Function sub("catena.sub");
+    static const PluginFunction sub("catena.sub");
     return sub.first({&x0, &x1});
 }
 
 Variable operator*(const Variable& x0, const Variable& x1) {
-    static const Function mul("catena.mul");
+    static const PluginFunction mul("catena.mul");
     return mul.first({&x0, &x1});
 }
 
 Variable operator/(const Variable& x0, const Variable& x1) {
-    static const Function div("catena.div");
+    static const PluginFunction div("catena.div");
     return div.first({&x0, &x1});
 }
 
 Variable pow(const Variable& x0, const Variable& x1) {
-    static const Function pow("catena.pow");
+    static const PluginFunction pow("catena.pow");
     return pow.first({&x0, &x1});
 }
 
 Variable operator-(const Variable& x) {
-    static const Function neg("catena.neg");
+    static const PluginFunction neg("catena.neg");
     return neg.first({&x});
 }
 

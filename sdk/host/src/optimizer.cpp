@@ -44,7 +44,7 @@ void Optimizer::setup(std::vector<Parameter> parameters) {
 
 void Optimizer::update() {
     ++t_;
-    const Function function = step();
+    const PluginFunction function = step();
     boost::container::small_vector<Array, 8> inputs;
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
@@ -74,7 +74,7 @@ double Optimizer::compute_grads_norm() const {
 void Optimizer::clip_grads(double maxnorm) const {
     const double norm = compute_grads_norm();
     if (norm <= maxnorm) return;
-    const Function scale("catena.mul_constant", {{"value", maxnorm / norm}});
+    const PluginFunction scale("catena.mul_constant", {{"value", maxnorm / norm}});
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
         if (variable.grad()) variable.set_grad(scale.forward(std::span(&variable.grad(), 1))[0]);
@@ -82,7 +82,7 @@ void Optimizer::clip_grads(double maxnorm) const {
 }
 
 void Optimizer::weight_decay(double decay) const {
-    const Function scale("catena.mul_constant", {{"value", decay}});
+    const PluginFunction scale("catena.mul_constant", {{"value", decay}});
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
         accumulate(variable.node(), scale.forward(std::span(&variable.data(), 1))[0]);

@@ -8,9 +8,7 @@ namespace {
 
 // Reserves blocks for n draws of 64 bits in the stream of the current device.
 Generator reserve(std::size_t n) {
-    const Device device = Device::current();
-    const RandomState state = random_state(device);
-    set_random_state(device, {state.seed, state.offset + (n + 1) / 2});
+    const RandomState state = reserve_random(Device::current(), (n + 1) / 2);
     return Generator(state.seed, state.offset);
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <span>
 #include <type_traits>
 
 namespace catena {
@@ -36,6 +37,13 @@ private:
     void integer(const std::string& path, std::uint64_t& value) override { put(path, value); }
     void real(const std::string& path, double& value) override { put(path, value); }
     void required(const std::string& path, std::int64_t value) override { put(path, value); }
+    void required(const std::string& path, std::string_view value) override {
+        // As NumPy: an empty text takes a byte.
+        NpyArray npy{"", {}, std::vector<std::byte>(std::max<std::size_t>(value.size(), 1))};
+        npy.descr = fmt::format("|S{}", npy.bytes.size());
+        std::ranges::copy(std::as_bytes(std::span(value)), npy.bytes.begin());
+        add(path, std::move(npy));
+    }
 
     template <class T>
     void put(const std::string& path, T value) {
@@ -106,6 +114,21 @@ private:
         const NpyArray* npy = find(path, "<i8", {});
         std::int64_t got = value;
         if (npy) std::memcpy(&got, npy->bytes.data(), sizeof got);
+        compare(path, value, got);
+    }
+    void required(const std::string& path, std::string_view value) override {
+        const NpyArray* npy = find(path);
+        if (!npy) return;
+        std::string_view got(reinterpret_cast<const char*>(npy->bytes.data()), npy->bytes.size());
+        if (npy->descr.starts_with("|S") && npy->shape.empty()) {
+            compare(path, value, got.substr(0, got.find_last_not_of('\0') + 1));
+        } else {
+            compare(path, value, std::string_view("no text"));
+        }
+    }
+
+    template <class T>
+    void compare(const std::string& path, T value, T got) {
         if (got != value) problems_ += fmt::format("\n  {}: expected {}, got {}", path, value, got);
     }
 
@@ -116,21 +139,20 @@ private:
         }
     }
 
-    const NpyArray* find(const std::string& path, const std::string& descr, const Shape& shape) {
+    const NpyArray* find(const std::string& path) {
         seen_.insert(path);
         const auto found = file_.find(path);
-        if (found == file_.end()) {
-            problems_ += fmt::format("\n  {}: missing", path);
-            return nullptr;
-        }
-        const NpyArray& npy = found->second;
-        if (npy.descr != descr || !std::ranges::equal(npy.shape, shape)) {
-            problems_ += fmt::format(
-                "\n  {}: expected {} {}, got {} {}", path, descr, to_string(shape), npy.descr,
-                shape_to_string(npy.shape.data(), static_cast<int>(npy.shape.size())));
-            return nullptr;
-        }
-        return &npy;
+        if (found != file_.end()) return &found->second;
+        problems_ += fmt::format("\n  {}: missing", path);
+        return nullptr;
+    }
+    const NpyArray* find(const std::string& path, const std::string& descr, const Shape& shape) {
+        const NpyArray* npy = find(path);
+        if (!npy || (npy->descr == descr && std::ranges::equal(npy->shape, shape))) return npy;
+        problems_ += fmt::format(
+            "\n  {}: expected {} {}, got {} {}", path, descr, to_string(shape), npy->descr,
+            shape_to_string(npy->shape.data(), static_cast<int>(npy->shape.size())));
+        return nullptr;
     }
 
     const Npz& file_;

@@ -65,4 +65,10 @@ Visitor& Visitor::require(std::string_view name, std::int64_t value) {
     return *this;
 }
 
+Visitor& Visitor::require(std::string_view name, std::string_view value) {
+    Step step(path_, name);
+    required(path_, value);
+    return *this;
+}
+
 }  // namespace catena

@@ -41,6 +41,7 @@ TEST_CASE("three steps give what Chainer 1.0.1 gives") {
     check_steps(sgd, 0.985F, -1.9924998F);
     optimizers::Adam adam;
     check_steps(adam, 0.99700004F, -1.9969999F);
+    check_steps(adam, 0.99700004F, -1.9969999F);  // setup() starts afresh
 }
 
 TEST_CASE("the rate may change between steps") {
@@ -113,8 +114,8 @@ TEST_CASE("saved state goes on as if it had not stopped") {
 TEST_CASE("an optimizer of one's own is a function and the names of its state") {
     // SGD with the rate of 1 / t.
     struct Falling : Optimizer {
-        Function step() override {
-            return Function("catena.sgd_update", {{"lr", 1.0 / static_cast<double>(t())}});
+        PluginFunction step() override {
+            return PluginFunction("catena.sgd_update", {{"lr", 1.0 / static_cast<double>(t())}});
         }
     };
     const Two two;

@@ -5,8 +5,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <thread>
 #include <vector>
 
 using namespace catena;
@@ -108,4 +110,21 @@ TEST_CASE("widths depend on the shape as they should") {
     CHECK(deviation(initializers::Constant(-2), {3}) == 2);
     CHECK_THROWS_AS(initializers::LeCunNormal()({3}), ShapeError);
     CHECK_THROWS_AS(initializers::Normal()({3}, Dtype::int32), DtypeError);
+}
+
+TEST_CASE("threads never draw the same numbers") {
+    seed(8);
+    constexpr std::size_t rounds = 20000;
+    std::vector<double> drawn(4 * rounds);
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t k = 0; k < 4; ++k) {
+            threads.emplace_back([mine = std::span(drawn).subspan(k * rounds, rounds)] {
+                for (std::size_t i = 0; i < rounds; ++i) fill_uniform(mine.subspan(i, 1), 0, 1);
+            });
+        }
+    }
+    std::ranges::sort(drawn);
+    CHECK(std::ranges::adjacent_find(drawn) == drawn.end());
+    CHECK(random_state(Device::current()).offset == 4 * rounds);
 }

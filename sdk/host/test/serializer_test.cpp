@@ -142,6 +142,50 @@ TEST_CASE("files that are not snapshots are refused") {
     contains(error_of<DataError>([&] { save_npz(folder.path / "no" / "a.npz", linear); }), "a.npz");
 }
 
+TEST_CASE("required texts and numbers must be the same") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    struct Named : Visitable {
+        std::string text;
+        std::int64_t number = 3;
+        explicit Named(std::string t) : text(std::move(t)) {}
+        void visit(Visitor& v) override { v.require("text", text).require("number", number); }
+    };
+    for (const std::string& text : {std::string(), std::string("adam"), std::string(1000, 'x')}) {
+        Named same(text);
+        save_npz(file, same);
+        load_npz(file, same);
+        Named other(text + "y");
+        contains(error_of<DataError>([&] { load_npz(file, other); }),
+                 "text: expected " + text + "y, got " + text);
+    }
+    struct Number : Visitable {
+        std::int64_t number = 4;
+        void visit(Visitor& v) override { v.require("text", number).require("number", number); }
+    } number;
+    const auto text = error_of<DataError>([&] { load_npz(file, number); });
+    contains(text, "text: expected <i8 (), got |S1000 ()");
+    contains(text, "number: expected 4, got 3");
+    save_npz(file, number);
+    Named named("adam");
+    contains(error_of<DataError>([&] { load_npz(file, named); }),
+             "text: expected adam, got no text");
+}
+
+TEST_CASE("whether a file can be written is told before") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    require_writable(file);
+    CHECK(std::filesystem::is_empty(folder.path));
+    write_file(file, "old");
+    require_writable(file);
+    CHECK(read_file(file) == "old");
+    contains(error_of<DataError>([&] { require_writable(folder.path); }), "got a folder");
+    contains(error_of<DataError>([&] { require_writable("/dev/null"); }), "got no ordinary file");
+    contains(error_of<DataError>([&] { require_writable(folder.path / "no" / "a.npz"); }),
+             "expected a file that can be written, got No such file");
+}
+
 TEST_CASE("a stream of random numbers goes on from its saved state") {
     const TemporaryFolder folder;
     seed(3);

@@ -1,5 +1,5 @@
 // Calls a third party's plugins through an installed catena: w = x * y + z and its gradients.
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
 
 #include <exception>
@@ -12,7 +12,7 @@ bool check(const std::string& name) {
     const catena::Variable x(catena::Array::from<float>({1, 2}, {2}));
     const catena::Variable y(catena::Array::from<float>({3, 4}, {2}));
     const catena::Variable z(catena::Array::from<float>({5, 6}, {2}));
-    const catena::Variable w = catena::Function(name).first({&x, &y, &z});
+    const catena::Variable w = catena::PluginFunction(name).first({&x, &y, &z});
     w.set_grad(catena::Array::ones({2}));
     w.backward();
     const auto values = w.data().to_vector<float>();

@@ -17,7 +17,7 @@ namespace catena {
 class ArrayBody;
 
 // A shared handle: copies refer to the same elements. A default-constructed Array holds nothing.
-// Handles may be copied and dropped by any thread; writing elements needs the caller'"'"'s own order.
+// Handles may be copied and dropped by any thread; writing elements needs the caller's own order.
 class Array {
 public:
     Array() = default;
@@ -75,7 +75,7 @@ public:
     void copy_from(const Array& source) const;
     void fill(double value) const;
 
-    // Elements as a host span; the device must be host-accessible and T the dtype'"'"'s type.
+    // Elements as a host span; the device must be host-accessible and T the dtype's type.
     template <class T>
     std::span<T> host() const {
         return {static_cast<T*>(host_data(dtype_of<T>)), static_cast<std::size_t>(size())};

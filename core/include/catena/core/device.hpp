@@ -10,7 +10,7 @@ namespace catena {
 
 class DeviceState;
 
-// Counters of a device'"'"'s allocator, in bytes and numbers since the start.
+// Counters of a device's allocator, in bytes and numbers since the start.
 struct MemoryStats {
     std::int64_t in_use = 0;        // held by arrays, or small and at hand in other threads
     std::int64_t peak = 0;          // highest in_use
@@ -26,7 +26,7 @@ public:
 
     // "NAME:ORDINAL" or "NAME" for ordinal 0. Throws DeviceError that says what is there.
     static Device get(std::string_view name);
-    // The thread'"'"'s device, where new arrays go: the first that the host can write to directly, unless
+    // The thread's device, where new arrays go: the first that the host can write to directly, unless
     // a using_device scope says otherwise.
     static Device current();
     // Every device that the loaded backends report, opened or not: "NAME:ORDINAL".
@@ -40,7 +40,7 @@ public:
     MemoryStats memory() const;
     void release_cached() const;    // gives cached memory back to the backend
     int threads() const;            // workers of parallel_for; 1 if the backend has none
-    void set_threads(int n) const;  // n < 1: the backend'"'"'s default
+    void set_threads(int n) const;  // n < 1: the backend's default
 
     explicit operator bool() const { return state_ != nullptr; }
     bool operator==(const Device& other) const = default;
@@ -50,7 +50,7 @@ private:
     DeviceState* state_ = nullptr;
 };
 
-// Makes a device the thread'"'"'s current one until the end of the scope.
+// Makes a device the thread's current one until the end of the scope.
 class [[nodiscard]] using_device {
 public:
     explicit using_device(Device device);
@@ -70,6 +70,8 @@ struct RandomState {
     std::uint64_t offset;
 };
 RandomState random_state(Device device);
+// Takes n blocks of the stream for the caller alone and returns where they start. For any thread.
+RandomState reserve_random(Device device, std::uint64_t n);
 void set_random_state(Device device, RandomState state);
 
 }  // namespace catena

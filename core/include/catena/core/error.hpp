@@ -8,7 +8,7 @@
 
 namespace catena {
 
-// Root of all exceptions thrown by core and host SDK. status() is the ABI'"'"'s code of the reason.
+// Root of all exceptions thrown by core and host SDK. status() is the ABI's code of the reason.
 class Error : public std::runtime_error {
 public:
     explicit Error(const std::string& text, catena_status status = CATENA_E_INVALID)

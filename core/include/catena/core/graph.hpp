@@ -16,7 +16,7 @@
 
 namespace catena {
 
-class FunctionNode;
+class GraphNode;
 class Variable;
 
 template <class T, std::size_t N>
@@ -59,7 +59,7 @@ public:
     Array pending;                // gradient on its way, during backward
     Ref<VariableNode> grad_node;  // the gradient as a variable with a graph, or null
     Ref<VariableNode> pending_node;
-    Ref<FunctionNode> creator;
+    Ref<GraphNode> creator;
     std::unique_ptr<std::string> name;
     std::int32_t output_index = 0;
     bool requires_grad = false;
@@ -73,9 +73,9 @@ private:
 };
 
 // One call: edges to its inputs, what it retained, and how to go backward.
-class FunctionNode : public Pooled {
+class GraphNode : public Pooled {
 public:
-    virtual ~FunctionNode();
+    virtual ~GraphNode();
 
     void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
     void release() noexcept {
@@ -111,7 +111,7 @@ public:
 
 protected:
     friend class VariableNode;
-    static void destroy(FunctionNode* node) noexcept;
+    static void destroy(GraphNode* node) noexcept;
     void connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
 
     SmallVector<Ref<VariableNode>, 4> inputs_;
@@ -122,7 +122,7 @@ private:
     std::atomic<std::uint32_t> references_{0};
     int rank_ = 0;
     bool queued_ = false;
-    FunctionNode* next_dead_ = nullptr;
+    GraphNode* next_dead_ = nullptr;
 };
 
 // Adds gradient to node's pending gradient (to grad itself for a leaf); may keep gradient's memory

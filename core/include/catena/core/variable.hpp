@@ -61,7 +61,7 @@ public:
     void set_name(std::string name) const;
 
     // The call that made it, or null for a leaf. rank: calls on the longest way from a leaf.
-    FunctionNode* creator() const { return node().creator.get(); }
+    GraphNode* creator() const { return node().creator.get(); }
     int rank() const { return node().rank(); }
 
     // Backpropagates from here into every leaf: gradients are added to those already there. A

@@ -1,7 +1,7 @@
 // BoundFunction: a function called with changing attributes, bound once for each set of them.
 #pragma once
 
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 
 #include <boost/container/small_vector.hpp>
 
@@ -86,13 +86,12 @@ public:
     BoundFunction(std::string_view function, std::array<std::string_view, sizeof...(A)> names)
         : function_(function), names_(names) {}
 
-    const Function& operator()(const A&... values) {
+    const PluginFunction& operator()(const A&... values) {
         for (const auto& entry : entries_) {
             if (entry && matches(entry->values, values...)) return entry->function;
         }
         auto& entry = entries_[next_];
         next_ = (next_ + 1) % entries_.size();
-        entry.reset();
         entry.emplace(Entry{std::tuple<Kept<A>...>(keep(values)...),
                             bind(std::index_sequence_for<A...>(), values...)});
         return entry->function;
@@ -101,7 +100,7 @@ public:
 private:
     struct Entry {
         std::tuple<Kept<A>...> values;
-        Function function;
+        PluginFunction function;
     };
 
     static bool matches(const std::tuple<Kept<A>...>& kept, const A&... values) {
@@ -115,8 +114,9 @@ private:
         else return value == kept;
     }
     template <std::size_t... I>
-    Function bind(std::index_sequence<I...>, const A&... values) const {
-        return Function(function_, {Attribute(names_[I], keep(values))...});
+    PluginFunction bind(std::index_sequence<I...>, const A&... values) const {
+        return entries_[0] ? entries_[0]->function.with({Attribute(names_[I], keep(values))...})
+                           : PluginFunction(function_, {Attribute(names_[I], keep(values))...});
     }
 
     std::string_view function_;

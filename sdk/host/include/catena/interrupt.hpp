@@ -6,7 +6,7 @@
 namespace catena {
 
 // While it lives, the first SIGINT or SIGTERM only sets a flag; the next one ends the program as
-// usual. At most one at a time.
+// usual. A signal that was ignored stays ignored. At most one at a time.
 class Interrupt {
 public:
     Interrupt();

@@ -1,7 +1,7 @@
 // Optimizer: what all ways of learning share; the arithmetic is a function of a plugin.
 #pragma once
 
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/link.hpp>
 
 #include <cstdint>
@@ -18,7 +18,8 @@ namespace catena {
 //         explicit MomentumSGD(double lr = 0.01) : Optimizer({"v"}), lr(lr) {}
 //         double lr;
 //     private:
-//         Function step() override { return Function("catena.momentum_sgd_update", {{"lr", lr}}); }
+//         PluginFunction step() override { return update_(lr); }
+//         BoundFunction<double> update_{"catena.momentum_sgd_update", {"lr"}};
 //     };
 //
 // The function's inputs are the parameter (updated in place), its gradient and the state arrays in
@@ -51,7 +52,7 @@ protected:
     explicit Optimizer(std::vector<std::string> state_names = {})
         : state_names_(std::move(state_names)) {}
     // The update function with the attributes of step t(). Called once for each update().
-    virtual Function step() = 0;
+    virtual PluginFunction step() = 0;
 
 private:
     struct Slot {

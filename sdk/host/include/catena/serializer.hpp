@@ -17,9 +17,12 @@ namespace catena {
 // one. bfloat16 is saved as raw two-byte values. Throws DataError.
 void save_npz(const std::filesystem::path& file, const Visitable& object);
 
+// Throws DataError if save_npz() could not write this file: to ask before long work, not after it.
+void require_writable(const std::filesystem::path& file);
+
 // Loads what save_npz() saved of an object of the same structure. Throws DataError, and changes
 // nothing, if the file is unreadable, a name is missing or left over, or shapes, dtypes or required
-// numbers differ; the text names all that is wrong. Values are written into the arrays that are
+// values differ; the text names all that is wrong. Values are written into the arrays that are
 // there: parameters stay the same variables on the same devices.
 void load_npz(const std::filesystem::path& file, Visitable& object);
 

@@ -39,8 +39,9 @@ public:
     Visitor& operator()(std::string_view name, double& value);
     // A part with names of its own, which follow name and '/'.
     Visitor& operator()(std::string_view name, Visitable& part);
-    // A number that must be the same when saved state is loaded: a size, a version.
+    // A number or text that must be the same when saved state is loaded: a size, a version.
     Visitor& require(std::string_view name, std::int64_t value);
+    Visitor& require(std::string_view name, std::string_view value);
 
 protected:
     virtual void parameter(const std::string& /*path*/, Variable& /*value*/) {}
@@ -49,6 +50,7 @@ protected:
     virtual void integer(const std::string& /*path*/, std::uint64_t& /*value*/) {}
     virtual void real(const std::string& /*path*/, double& /*value*/) {}
     virtual void required(const std::string& /*path*/, std::int64_t /*value*/) {}
+    virtual void required(const std::string& /*path*/, std::string_view /*value*/) {}
 
 private:
     class Step;

@@ -1,12 +1,21 @@
 // Linear: initial parameters and the call.
 #include <catena/core/error.hpp>
-#include <catena/core/function.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/initializers.hpp>
 #include <catena/links/linear.hpp>
 
 #include <fmt/format.h>
 
 namespace catena::links {
+namespace {
+
+// Found when the first link is made, so that a missing plugin shows before any work.
+const PluginFunction& function() {
+    static const PluginFunction linear("catena.linear");
+    return linear;
+}
+
+}  // namespace
 
 Linear::Linear(std::int64_t in_size, std::int64_t out_size, double wscale, double bias,
                bool nobias) {
@@ -14,13 +23,11 @@ Linear::Linear(std::int64_t in_size, std::int64_t out_size, double wscale, doubl
         throw ShapeError(fmt::format("[Linear] sizes: expected positive numbers, got {} and {}",
                                      in_size, out_size));
     }
+    (void)function();
     W = Variable(initializers::LeCunNormal(wscale)({out_size, in_size}));
     if (!nobias) b = Variable(initializers::Constant(bias)({out_size}));
 }
 
-Variable Linear::operator()(const Variable& x) {
-    static const Function linear("catena.linear");
-    return linear.first({&x, &W, &b});
-}
+Variable Linear::operator()(const Variable& x) { return function().first({&x, &W, &b}); }
 
 }  // namespace catena::links

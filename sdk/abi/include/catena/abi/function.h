@@ -30,7 +30,8 @@ enum {
         4u, /* NumPy broadcasting of all inputs, then element by element */
     CATENA_FUNCTION_NOT_DIFFERENTIABLE = 8u, /* outputs never carry a graph */
     CATENA_FUNCTION_ADDITION =
-        16u /* y = x0 + x1: what the host sums gradients with; one in a host */
+        16u, /* y = x0 + x1: what the host sums gradients with; one in a host */
+    CATENA_FUNCTION_INTERNAL = 32u /* part of other functions' gradients: hosts wrap and list it not */
 };
 
 enum {
@@ -90,6 +91,13 @@ struct catena_function {
      * then all gy, with this function's attributes; outputs are gx for every differentiable input.
      * NULL if none. At most one of gradient and grad_function. */
     const char *grad_function;
+
+    /* Calls that make sense, for documentation and generated tests: a NULL-terminated list, or NULL.
+     * A call is NAME=VALUE, separated by spaces: "x=(2,3)[0.5,2] W=(4,3) axis=1 mode=\"full\"".
+     * Of an input: its shape; the range of its values, without which they are drawn from [-1, 1]
+     * (integers: from 0 and 1). A variadic input stands there once for each tensor; an optional one
+     * that is not there is missing. Of an attribute: JSON without spaces. */
+    const char *const *examples;
 };
 
 #endif

@@ -1,6 +1,7 @@
 // Adam: steps scaled by running moments of the gradient.
 #pragma once
 
+#include <catena/bound_function.hpp>
 #include <catena/optimizer.hpp>
 
 namespace catena::optimizers {
@@ -26,14 +27,10 @@ public:
     double eps;
 
 private:
-    Function step() override {
-        return Function("catena.adam_update", {{"alpha", alpha},
-                                               {"beta1", beta1},
-                                               {"beta2", beta2},
-                                               {"lam", lam},
-                                               {"eps", eps},
-                                               {"t", t()}});
-    }
+    PluginFunction step() override { return update_(alpha, beta1, beta2, lam, eps, t()); }
+
+    BoundFunction<double, double, double, double, double, std::int64_t> update_{
+        "catena.adam_update", {"alpha", "beta1", "beta2", "lam", "eps", "t"}};
 };
 
 }  // namespace catena::optimizers

@@ -14,7 +14,7 @@ public:
     double lr;
 
 private:
-    Function step() override { return update_(lr); }
+    PluginFunction step() override { return update_(lr); }
 
     BoundFunction<double> update_{"catena.sgd_update", {"lr"}};
 };

@@ -150,6 +150,18 @@ struct About {
     constexpr About stochastic() const { return with(CATENA_FUNCTION_STOCHASTIC); }
     // The output is the input's memory in another shape: no kernel.
     constexpr About view() const { return with(CATENA_FUNCTION_VIEW); }
+    // Only there for the gradients of other functions.
+    constexpr About internal() const { return with(CATENA_FUNCTION_INTERNAL); }
+    // A call that makes sense, in the words of catena_function.examples: .example("x=(2,3) axis=1").
+    // Conformance tests run each of them; the text has static storage.
+    constexpr About example(const char* text) const {
+        About about = *this;
+        std::size_t n = 0;
+        while (about.examples[n] != nullptr) ++n;
+        if (n == most_examples) throw "a function has at most 7 examples";
+        about.examples[n] = text;
+        return about;
+    }
     // Grows when the meaning changes.
     constexpr About since(std::uint32_t number) const {
         About about = *this;
@@ -169,6 +181,8 @@ struct About {
     std::array<Attribute, n_attrs> attrs;
     std::uint32_t flags = 0;
     std::uint32_t version = 1;
+    static constexpr std::size_t most_examples = 7;
+    std::array<const char*, most_examples + 1> examples = {};  // ends in a null pointer
 };
 
 template <std::size_t n_in, std::size_t n_out, class... A>

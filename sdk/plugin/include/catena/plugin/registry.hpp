@@ -144,6 +144,7 @@ struct FunctionTable {
         .infer = infer(),
         .gradient = gradient(),
         .grad_function = nullptr,
+        .examples = F::about.examples[0] != nullptr ? F::about.examples.data() : nullptr,
     };
 };
 

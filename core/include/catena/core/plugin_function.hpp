@@ -41,16 +41,19 @@ private:
 
 // A function with its attributes, ready to call. Finding and checking is done once, here; keep it
 // where a call is made often. Cheap to copy; may be used by several threads at once.
-class Function {
+class PluginFunction {
 public:
     // Throws PluginError if no plugin has the function (saying where it looked and what it refused),
     // InvalidError if an attribute is unknown, missing, of the wrong kind or out of range.
-    explicit Function(std::string_view name, std::initializer_list<Attribute> attributes = {})
-        : Function(name, std::span(attributes.begin(), attributes.size())) {}
-    Function(std::string_view name, std::span<const Attribute> attributes);
-    Function(const Function& other) noexcept;
-    Function& operator=(const Function& other) noexcept;
-    ~Function();
+    explicit PluginFunction(std::string_view name, std::initializer_list<Attribute> attributes = {})
+        : PluginFunction(name, std::span(attributes.begin(), attributes.size())) {}
+    PluginFunction(std::string_view name, std::span<const Attribute> attributes);
+    PluginFunction(const PluginFunction& other) noexcept;
+    PluginFunction& operator=(const PluginFunction& other) noexcept;
+    ~PluginFunction();
+
+    // The same function with other attributes: no search by name. Throws InvalidError as above.
+    PluginFunction with(std::initializer_list<Attribute> attributes) const;
 
     std::string_view name() const noexcept;
     const catena_function& descriptor() const noexcept;
@@ -75,6 +78,8 @@ public:
     const BoundAttributes* attributes() const noexcept { return attributes_; }
 
 private:
+    PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes);
+
     FunctionEntry* entry_;
     const BoundAttributes* attributes_;
 };

@@ -1,7 +1,12 @@
 // optimizer.catena, table of contents: updates of parameters.
+#include "ada_delta_update.hpp"
+#include "ada_grad_update.hpp"
 #include "adam_update.hpp"
+#include "momentum_sgd_update.hpp"
+#include "rmsprop_update.hpp"
 #include "sgd_update.hpp"
 
 using namespace catena::plugins;
 
-CATENA_PLUGIN("org.catena.optimizer", "0.1.0", AdamUpdate, SgdUpdate);
+CATENA_PLUGIN("org.catena.optimizer", "0.1.0", AdaDeltaUpdate, AdaGradUpdate, AdamUpdate,
+              MomentumSgdUpdate, RmspropUpdate, SgdUpdate);

@@ -42,6 +42,14 @@ TEST_CASE("three steps give what Chainer 1.0.1 gives") {
     optimizers::Adam adam;
     check_steps(adam, 0.99700004F, -1.9969999F);
     check_steps(adam, 0.99700004F, -1.9969999F);  // setup() starts afresh
+    optimizers::MomentumSGD momentum_sgd;
+    check_steps(momentum_sgd, 0.97195F, -1.9859749F);
+    optimizers::AdaGrad ada_grad;
+    check_steps(ada_grad, 0.9977156F, -1.9977155F);
+    optimizers::RMSprop rmsprop;
+    check_steps(rmsprop, 0.77108705F, -1.7710872F);
+    optimizers::AdaDelta ada_delta;
+    check_steps(ada_delta, 0.98643166F, -1.9864333F);
 }
 
 TEST_CASE("the rate may change between steps") {

@@ -1,0 +1,24 @@
+// AdaGrad (Duchi, Hazan and Singer, JMLR 2011).
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+struct AdaGradUpdate {
+    static constexpr auto about =
+        describe("catena.ada_grad_update", "h += grad^2; param -= lr * grad / (sqrt(h) + eps)",
+                 in(Port("param").mutated(), "grad", Port("h", "sum of grad^2").mutated()), out(),
+                 attr("lr", 0.001, "the learning rate"), attr("eps", 1e-8, "added to sqrt(h)"))
+            .example("param=(2,3) grad=(2,3) h=(2,3)[0,1]");
+
+    template <class T>
+    CATENA_FN static void update(T& param, T grad, T& h, T lr, T eps) {
+        h += grad * grad;
+        param -= lr * grad / (math::sqrt(h) + eps);
+    }
+};
+
+}  // namespace catena::plugins

@@ -99,6 +99,23 @@ std::int64_t element_size(std::string_view descr) {
     return ok ? size : 0;
 }
 
+// Elements from the order in which the first index runs fastest to that of the last.
+void make_row_major(NpyArray& array, std::size_t item) {
+    const std::vector<std::byte> from = array.bytes;
+    std::vector<std::int64_t> index(array.shape.size(), 0);
+    for (std::size_t to = 0; to < from.size(); to += item) {
+        std::size_t at = 0;
+        for (std::size_t d = index.size(); d-- > 0;) {
+            at = at * static_cast<std::size_t>(array.shape[d]) + static_cast<std::size_t>(index[d]);
+        }
+        std::memcpy(&array.bytes[to], &from[at * item], item);
+        for (std::size_t d = index.size(); d-- > 0;) {
+            if (++index[d] < array.shape[d]) break;
+            index[d] = 0;
+        }
+    }
+}
+
 // Empty text, or what is wrong with the member.
 std::string parse_npy(std::string_view content, NpyArray& array) {
     if (content.substr(0, 6) != npy_magic || content.size() < 12) return "no .npy data";
@@ -119,14 +136,15 @@ std::string parse_npy(std::string_view content, NpyArray& array) {
     array.descr = descr.substr(1, quote - 1);
     const std::int64_t item = element_size(array.descr);
     if (item == 0) return fmt::format("elements of type '{}'", array.descr);
-    if (!value_of(dict, "fortran_order").starts_with("False")) return "column-major data";
+    const auto order = value_of(dict, "fortran_order");
+    const bool column_major = order.starts_with("True");
+    if (!column_major && !order.starts_with("False")) return "a header without 'fortran_order'";
 
     auto shape = value_of(dict, "shape");
     const auto closing = shape.find(')');
     if (!shape.starts_with('(') || closing == shape.npos) return "a header without 'shape'";
     const char* at = shape.data() + 1;
     const char* const end = shape.data() + closing;
-    auto total = static_cast<std::uint64_t>(item);
     while (at != end) {
         if (*at == ' ' || *at == ',') {
             ++at;
@@ -135,16 +153,21 @@ std::string parse_npy(std::string_view content, NpyArray& array) {
         std::int64_t extent = 0;
         const auto [next, error] = std::from_chars(at, end, extent);
         if (error != std::errc() || extent < 0) return "a shape that is not numbers";
-        if (extent != 0 && total > data.size() / static_cast<std::uint64_t>(extent)) {
+        array.shape.push_back(extent);
+        at = next;
+    }
+    const bool empty = std::ranges::count(array.shape, 0) > 0;
+    auto total = static_cast<std::uint64_t>(empty ? 0 : item);
+    for (const auto extent : array.shape) {  // the product itself may be too large for 64 bits
+        if (!empty && total > data.size() / static_cast<std::uint64_t>(extent)) {
             return fmt::format("only {} bytes of data", data.size());
         }
         total *= static_cast<std::uint64_t>(extent);
-        array.shape.push_back(extent);
-        at = next;
     }
     if (total != data.size()) return fmt::format("{} bytes of data, not {}", data.size(), total);
     const auto* first = reinterpret_cast<const std::byte*>(data.data());
     array.bytes.assign(first, first + data.size());
+    if (column_major) make_row_major(array, static_cast<std::size_t>(item));
     return {};
 }
 

@@ -1,5 +1,6 @@
 // Serializer: from visited values to .npz members, and back in two passes: check all, then write.
 #include "npz.hpp"
+#include "npy.hpp"
 
 #include <catena/data_error.hpp>
 #include <catena/serializer.hpp>
@@ -16,11 +17,6 @@
 namespace catena {
 namespace {
 
-constexpr const char* descr_of(Dtype dtype) {
-    constexpr const char* table[dtype_count] = {"<f2", "|V2", "<f4", "<f8",
-                                                "<i4", "<i8", "|u1", "|b1"};
-    return table[static_cast<int>(dtype)];
-}
 template <class T>
 constexpr const char* descr_of_number = std::is_same_v<T, double>          ? "<f8"
                                         : std::is_same_v<T, std::uint64_t> ? "<u8"
@@ -51,14 +47,7 @@ private:
         std::memcpy(npy.bytes.data(), &value, sizeof value);
         add(path, std::move(npy));
     }
-    void put(const std::string& path, const Array& value) {
-        const Shape shape = value.shape();
-        NpyArray npy{descr_of(value.dtype()),
-                     {shape.begin(), shape.end()},
-                     std::vector<std::byte>(static_cast<std::size_t>(value.nbytes()))};
-        value.to_host(value.dtype(), npy.bytes.data());
-        add(path, std::move(npy));
-    }
+    void put(const std::string& path, const Array& value) { add(path, to_npy(value)); }
     void add(const std::string& path, NpyArray npy) {
         if (!result.emplace(path, std::move(npy)).second) {
             throw InvalidError(
@@ -66,29 +55,6 @@ private:
         }
     }
 };
-
-// An array of the file on a device, as raw elements.
-Array to_array(const NpyArray& npy, Dtype dtype, Device device) {
-    const Shape shape{std::span<const std::int64_t>(npy.shape)};
-    const auto make = [&]<class T>(T*) {
-        std::vector<T> values(static_cast<std::size_t>(shape.size()));
-        if (!values.empty()) std::memcpy(values.data(), npy.bytes.data(), npy.bytes.size());
-        return Array::from(values, shape, device);
-    };
-    switch (dtype) {
-        case Dtype::float16: return make(static_cast<float16*>(nullptr));
-        case Dtype::bfloat16: return make(static_cast<bfloat16*>(nullptr));
-        case Dtype::float32: return make(static_cast<float*>(nullptr));
-        case Dtype::float64: return make(static_cast<double*>(nullptr));
-        case Dtype::int32: return make(static_cast<std::int32_t*>(nullptr));
-        case Dtype::int64: return make(static_cast<std::int64_t*>(nullptr));
-        case Dtype::uint8: return make(static_cast<std::uint8_t*>(nullptr));
-        case Dtype::bool8: break;
-    }
-    // std::vector<bool> has no elements in memory.
-    const Array bytes = to_array(npy, Dtype::uint8, device);
-    return bytes.astype(Dtype::bool8);
-}
 
 // First pass: compares, and brings what will be written to its device.
 class Checker final : public Visitor {

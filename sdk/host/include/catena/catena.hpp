@@ -3,6 +3,7 @@
 //     namespace F = catena::functions;
 #pragma once
 
+#include <catena/array_file.hpp>
 #include <catena/core.hpp>
 #include <catena/data_error.hpp>
 #include <catena/function_set.hpp>

@@ -1,5 +1,7 @@
 // activation.catena, table of contents: nonlinearities.
 #include "leaky_relu.hpp"
+#include "lstm.hpp"
+#include "prelu.hpp"
 #include "relu.hpp"
 #include "sigmoid.hpp"
 #include "softmax.hpp"
@@ -7,4 +9,5 @@
 
 using namespace catena::plugins;
 
-CATENA_PLUGIN("org.catena.activation", "0.1.0", LeakyRelu, Relu, Sigmoid, Softmax, Tanh);
+CATENA_PLUGIN("org.catena.activation", "0.1.0", LeakyRelu, Lstm, Prelu, Relu, Sigmoid, Softmax,
+              Tanh);

@@ -189,3 +189,152 @@ TEST_CASE("dropout") {
     CHECK_THROWS_WITH(world().forward("catena.dropout", {x}, {set("ratio", 1.0)}),
                       "[catena.dropout] ratio: expected less than 1, got 1.0");
 }
+
+TEST_CASE("concat") {
+    const auto joined = [](const std::vector<Array>& x, std::int64_t axis) {
+        return world().forward("catena.concat", x, {set("axis", axis)})[0];
+    };
+    const Array a = iota({2, 2});
+    const Array b = iota({2, 1});
+    CHECK(joined({a, b, a}, 1) == Array::of<double>({2, 5}, {0, 1, 0, 0, 1, 2, 3, 1, 2, 3}));
+    CHECK(joined({a, b, a}, -1) == joined({a, b, a}, 1));
+    CHECK(joined({a, a}, 0) == Array::of<double>({4, 2}, {0, 1, 2, 3, 0, 1, 2, 3}));
+    CHECK(world().forward("catena.concat", {a, b})[0] == joined({a, b}, 1));
+    CHECK(joined({b}, 0) == b);
+    CHECK(joined({iota({3, 0}), iota({3, 2})}, 1) == iota({3, 2}));
+    const Array ids = Array::of<std::int64_t>({1, 2}, {4, 5});
+    CHECK(joined({ids, ids}, 0).values<std::int64_t>() == std::vector<std::int64_t>{4, 5, 4, 5});
+    struct Sample {
+        std::vector<Dims> shapes;
+        std::int64_t axis;
+    };
+    for (const Sample& sample :
+         {Sample{{{2, 3}, {2, 1}, {2, 4}}, 1}, Sample{{{3}, {2}}, 0}, Sample{{{2, 3}}, 1},
+          Sample{{{2, 1, 3}, {2, 2, 3}}, -2}, Sample{{{0, 3}, {2, 3}}, 0},
+          Sample{{{0, 3}, {0, 1}}, 1}, Sample{{{1, 2, 2}, {3, 2, 2}}, 0}}) {
+        std::vector<Array> x;
+        for (const Dims& shape : sample.shapes)
+            x.push_back(Array::random<double>(shape, static_cast<unsigned>(x.size())));
+        CHECK(check(world(), {"catena.concat", x, {set("axis", sample.axis)}}) == "");
+    }
+    // More than one thread's worth, in the middle of a piece.
+    const Array large = Array::random<float>({3, 70001}, 1);
+    Options options;
+    options.threads = 3;
+    const auto y = world().forward("catena.concat", {large, large}, {}, options);
+    CHECK(y[0].at(70001 + 8192) == large.at(8192));
+    CHECK(y[0].at(5 * 70001 + 70000) == large.at(3 * 70001 - 1));
+    CHECK(world().backward("catena.concat", {large, large}, y, {y[0]}, {}, options)[1] == large);
+
+    CHECK_THROWS_WITH(joined({iota({2, 3}), iota({3, 3})}, 1),
+                      "[catena.concat] x[1].shape: expected (2, 3) but for axis 1, got (3, 3)");
+    CHECK_THROWS_WITH(joined({iota({2, 3}), iota({2})}, 0),
+                      "[catena.concat] x[1].shape: expected (2, 3) but for axis 0, got (2,)");
+    CHECK_THROWS_WITH(joined({iota({})}, 0),
+                      "[catena.concat] axis: expected none of a 0-d array, got 0");
+}
+
+TEST_CASE("get_item follows NumPy's slices") {
+    // All slices of ten elements, against a walk by the rules.
+    const Array x = iota({10});
+    int wrong = 0;
+    for (std::int64_t step : {-11, -10, -3, -2, -1, 1, 2, 3, 10, 11})
+        for (std::int64_t begin = -13; begin <= 13; ++begin)
+            for (std::int64_t end = -13; end <= 13; ++end) {
+                const auto cut = [&](std::int64_t i) {
+                    i = i < 0 ? i + 10 : i;
+                    return step > 0 ? std::clamp<std::int64_t>(i, 0, 10)
+                                    : std::clamp<std::int64_t>(i, -1, 9);
+                };
+                std::vector<double> expected;
+                for (std::int64_t i = cut(begin); step > 0 ? i < cut(end) : i > cut(end); i += step)
+                    expected.push_back(static_cast<double>(i));
+                const auto y =
+                    world().forward("catena.get_item", {x},
+                                    {set("begin", Ints(&begin, 1)), set("end", Ints(&end, 1)),
+                                     set("step", Ints(&step, 1))})[0];
+                wrong += y.values<double>() != expected;
+            }
+    CHECK(wrong == 0);
+    const auto limits = std::numeric_limits<std::int64_t>();
+    const Dims far = {limits.max()}, near = {limits.min()}, back = {-1}, huge = {limits.min()};
+    const auto slice = [](const Array& from, const Dims& begin, const Dims& end,
+                          const Dims& step = {}) {
+        return world().forward(
+            "catena.get_item", {from},
+            {set("begin", Ints(begin)), set("end", Ints(end)), set("step", Ints(step))})[0];
+    };
+    CHECK(slice(x, far, near, back).at(0) == 9);
+    CHECK(slice(x, far, near, back).size() == 10);
+    CHECK(slice(x, far, near, huge).values<double>() == std::vector<double>{9});
+    CHECK(slice(iota({}), {}, {}) == iota({}));
+
+    const Array cube = iota({4, 5, 6});
+    const Array y = slice(cube, {3, 1, 0}, {0, 5, 6}, {-2, 3, 4});
+    CHECK(y.shape() == Dims{2, 2, 2});
+    for (std::int64_t i = 0; i < 8; ++i)
+        CHECK(y.at(i) == (3 - i / 4 * 2) * 30 + (1 + i / 2 % 2 * 3) * 6 + i % 2 * 4);
+    CHECK(slice(cube, {1}, {3}).at(0) == 30);
+    CHECK(slice(cube, {0, 2}, {4, 3}).shape() == Dims{4, 1, 6});
+    CHECK(slice(Array::of<std::int32_t>({3}, {7, 8, 9}), {1}, {3}).at(1) == 9);
+}
+
+TEST_CASE("get_item and put_item: gradients") {
+    struct Sample {
+        Dims shape, begin, end, step;
+    };
+    for (const Sample& s :
+         {Sample{{5}, {1}, {4}, {}}, Sample{{4, 3}, {-1}, {-4}, {-2}},
+          Sample{{3, 4}, {0, 1}, {3, 3}, {}}, Sample{{2, 3, 4}, {0, 2, 3}, {2, 0, 0}, {1, -1, -2}},
+          Sample{{2, 4, 2}, {0, 0}, {2, 4}, {1, 2}}, Sample{{3, 2}, {2}, {1}, {}},
+          Sample{{0, 2}, {0}, {5}, {}}, Sample{{}, {}, {}, {}}}) {
+        const Attrs attrs = {set("begin", Ints(s.begin)), set("end", Ints(s.end)),
+                             set("step", Ints(s.step))};
+        const Array x = Array::random<double>(s.shape, 1);
+        CHECK(check(world(), {"catena.get_item", {x}, attrs}) == "");
+        const Array y = world().forward("catena.get_item", {x}, attrs)[0];
+        Attrs put = attrs;
+        put.push_back(set("shape", Ints(s.shape)));
+        CHECK(check(world(), {"catena.put_item", {Array::random<double>(y.shape(), 2)}, put}) ==
+              "");
+    }
+    const Array large = Array::random<float>({300, 500}, 1);
+    const Dims begin = {10, 499}, end = {290, 0}, step = {3, -1};
+    const Attrs attrs = {set("begin", Ints(begin)), set("end", Ints(end)), set("step", Ints(step))};
+    Options options;
+    options.threads = 3;
+    const auto y = world().forward("catena.get_item", {large}, attrs);
+    CHECK(world().forward("catena.get_item", {large}, attrs, options) == y);
+    CHECK(y[0].at(499 + 7) == large.at(13 * 500 + 499 - 7));
+    const auto gx = world().backward("catena.get_item", {large}, y, y, attrs, options);
+    CHECK(gx[0].at(13 * 500 + 492) == y[0].at(499 + 7));
+    CHECK(gx[0].at(14 * 500 + 492) == 0);
+}
+
+TEST_CASE("get_item refuses") {
+    const auto text = [](const Dims& begin, const Dims& end, const Dims& step) -> std::string {
+        try {
+            world().forward(
+                "catena.get_item", {iota({2, 3})},
+                {set("begin", Ints(begin)), set("end", Ints(end)), set("step", Ints(step))});
+        } catch (const Failure& e) {
+            CHECK(e.status() == CATENA_E_INVALID);
+            return e.what();
+        }
+        return "";
+    };
+    CHECK(text({0, 0, 0}, {1, 1, 1}, {}) ==
+          "[catena.get_item] begin: expected at most 2 indices, got (0, 0, 0)");
+    CHECK(text({0}, {1, 1}, {}) ==
+          "[catena.get_item] end: expected 1 indices, as begin has, got (1, 1)");
+    CHECK(text({0}, {1}, {1, 1}) ==
+          "[catena.get_item] step: expected 1 distances, as begin has indices, got (1, 1)");
+    CHECK(text({0}, {1}, {0}) == "[catena.get_item] step: expected no 0, got (0,)");
+    const Dims shape = {4}, wrong = {-4}, begin = {1}, end = {4};
+    CHECK_THROWS_WITH(world().forward("catena.put_item", {iota({2})},
+                                      {set("shape", Ints(shape)), set("begin", Ints(begin)),
+                                       set("end", Ints(end))}),
+                      "[catena.put_item] x.shape: expected (3,), got (2,)");
+    CHECK_THROWS_AS(world().forward("catena.put_item", {iota({2})}, {set("shape", Ints(wrong))}),
+                    Failure);
+}

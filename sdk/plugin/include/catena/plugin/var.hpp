@@ -182,6 +182,7 @@ class Gradient {
 public:
     Gradient(catena_ctx* ctx, const catena_gradient_call& call) : ctx_(ctx), call_(call) {}
 
+    std::size_t n_x() const { return call_.n_x; }  // ports, missing ones included
     bool wants(std::size_t i) const { return (call_.targets[i / 64] >> (i % 64) & 1) != 0; }
     bool has(std::size_t i) const { return i < call_.n_x && call_.x[i] != nullptr; }
     Var x(std::size_t i) const { return make(call_.x[i]); }    // retained ones

@@ -1,0 +1,107 @@
+// Arrays joined along an axis.
+#pragma once
+
+#include "runs.hpp"
+
+namespace catena::plugins {
+
+struct Concat {
+    static constexpr auto about =
+        describe("catena.concat", "y = the x one after the other along an axis",
+                 in(Port("x", "arrays that differ in that axis at most").variadic()),
+                 out("y", Port("ends", "where each x ends along the axis").of("I").hidden()),
+                 attr("axis", 1, "the axis to join along; negative: from the last"))
+            .example("x=(2,3) x=(2,1) x=(2,2)")
+            .example("x=(2,3) x=(1,3) axis=0")
+            .example("x=(2,1,2) x=(2,1,3) axis=-1")
+            .example("x=(4)[0,1] axis=0");
+    using isas = IsaList<Isa::baseline>;
+    using types = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>,
+                       Row<std::int32_t, std::int64_t>, Row<std::int64_t, std::int64_t>>;
+    static constexpr auto retain_y = ports(1);  // a backward kernel sees no unwanted input
+
+    static void infer(const auto& s) {
+        const Shape first = s.x(0);
+        const std::size_t axis = s.axis(s.template attr<"axis">(), first.size());
+        std::int64_t shape[CATENA_MAX_NDIM];
+        std::copy(first.begin(), first.end(), shape);
+        for (std::size_t i = 1; i < s.n_x(); ++i) {
+            const Shape x = s.x(i);
+            bool fits = x.size() == first.size();
+            for (std::size_t d = 0; fits && d < x.size(); ++d) fits = d == axis || x[d] == first[d];
+            if (!fits) [[unlikely]]
+                s.check(false, ("x[" + std::to_string(i) + "].shape").c_str(),
+                        text_of(first) + " but for axis " + std::to_string(axis), x);
+            shape[axis] += x[axis];
+        }
+        s.y(0, Shape(shape, first.size()));
+        const auto n = static_cast<std::int64_t>(s.n_x());
+        s.y(1, Shape(&n, 1), dtype_of<std::int64_t>());
+    }
+    static void gradient(const auto& g) {
+        std::int64_t begin[CATENA_MAX_NDIM] = {};
+        std::int64_t end[CATENA_MAX_NDIM];
+        for (std::size_t i = 0; i < g.n_x(); ++i) {
+            const Shape x = g.x_shape(i);
+            const std::size_t axis = axis_of(g, x.size());
+            end[axis] = begin[axis] + x[axis];
+            std::fill_n(end, axis, std::numeric_limits<std::int64_t>::max());
+            if (g.wants(i) && !g.gy(0).is_constant())
+                g.gx(i, call<"catena.get_item">({g.gy(0)}, {set("begin", Ints(begin, axis + 1)),
+                                                            set("end", Ints(end, axis + 1))}));
+            begin[axis] = end[axis];
+        }
+    }
+
+    template <class T, class>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const auto y = call.template y<T>(0);
+        std::int64_t* const ends = call.template y<std::int64_t>(1).data;
+        const std::size_t axis = axis_of(call, y.ndim());
+        const std::int64_t inner = y.count(axis + 1, y.ndim());
+        const std::int64_t width = y.dim(axis) * inner;
+        std::int64_t end = 0;
+        for (std::size_t i = 0; i < call.raw().n_x; ++i) {
+            const auto x = call.template x<T>(i);
+            T* const to = y.data + end * inner;
+            const std::int64_t length = x.dim(axis) * inner;
+            for_each_piece(call, y.count(0, axis), length,
+                           [&](std::int64_t row, std::int64_t first, std::int64_t n) {
+                               move_run(x.data + row * length + first, 1, to + row * width + first,
+                                        1, n, call.adds(0));
+                           });
+            ends[i] = end += x.dim(axis);
+        }
+    }
+    template <class T, class>
+    CATENA_KERNEL static void backward(const auto& call) {
+        const auto gy = call.template gy<T>(0);
+        const std::int64_t* const ends = call.template y<std::int64_t>(1).data;
+        for (std::size_t i = 0; i < call.raw().n_x; ++i) {
+            const auto gx = call.template gx<T>(i);
+            if (!gx) continue;
+            if (!gy) {
+                if (!call.adds(i)) fill_zeros(call, gx);
+                continue;
+            }
+            const std::size_t axis = axis_of(call, gx.ndim());
+            const std::int64_t inner = gx.count(axis + 1, gx.ndim());
+            const std::int64_t width = gy.dim(axis) * inner;
+            const std::int64_t length = gx.dim(axis) * inner;
+            const T* const from = gy.data + (ends[i] - gx.dim(axis)) * inner;
+            for_each_piece(call, gx.count(0, axis), length,
+                           [&](std::int64_t row, std::int64_t first, std::int64_t n) {
+                               move_run(from + row * width + first, 1,
+                                        gx.data + row * length + first, 1, n, call.adds(i));
+                           });
+        }
+    }
+
+private:
+    static std::size_t axis_of(const auto& call, std::size_t ndim) {
+        const std::int64_t axis = call.template attr<"axis">();
+        return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(ndim) : axis);
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,49 @@
+// Runs: elements moved between a dense array and equally spaced places of another one.
+#pragma once
+
+#include <algorithm>
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+// What only moves elements takes these.
+using MovedTypes = Rows<Row<float>, Row<double>, Row<std::int32_t>, Row<std::int64_t>>;
+
+// to[i * to_step] = from[i * from_step] for i < n, or added to it.
+template <class T>
+CATENA_KERNEL void move_run(const T* from, std::int64_t from_step, T* to, std::int64_t to_step,
+                            std::int64_t n, bool add) {
+    if (from_step == 1 && to_step == 1) {
+        if (!add) return void(std::copy_n(from, n, to));
+        CATENA_LOOP
+        for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+        return;
+    }
+    for (std::int64_t i = 0; i < n; ++i) store(to[i * to_step], add, from[i * from_step]);
+}
+
+// Calls body(row, first, n) in parallel for pieces of `rows` rows of `length` elements each.
+template <class Call, class Body>
+void for_each_piece(const Call& call, std::int64_t rows, std::int64_t length, const Body& body) {
+    constexpr std::int64_t most = piece_work;
+    const std::int64_t pieces = (length + most - 1) / most;
+    auto run = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+        for (std::int64_t u = begin; u < end; ++u) {
+            const std::int64_t first = u % pieces * most;
+            body(u / pieces, first, std::min(most, length - first));
+        }
+    };
+    parallel<Call::isa>(call.context(), rows * pieces, std::min(length, most), run);
+}
+
+template <class T>
+void fill_zeros(const auto& call, Tensor<T> y) {
+    for_each_piece(call, 1, y.size(),
+                   [&](std::int64_t, std::int64_t first, std::int64_t n)
+                       CATENA_LAMBDA { std::fill_n(y.data + first, n, T(0)); });
+}
+
+}  // namespace catena::plugins

@@ -1,0 +1,123 @@
+// NumPy's basic slices: which elements of an array begin, end and step choose, and where they lie.
+#pragma once
+
+#include <limits>
+
+#include "runs.hpp"
+
+namespace catena::plugins {
+
+inline constexpr Attribute begin_attribute =
+    attr("begin", Ints{}, "first index for each leading axis; negative: from the end");
+inline constexpr Attribute end_attribute =
+    attr("end", Ints{},
+         "index behind the last one, as many as begin has; negative: from the end; one that is out "
+         "of range stands for the array's end");
+inline constexpr Attribute step_attribute =
+    attr("step", Ints{}, "distance of indices, negative for backwards; empty: all 1");
+
+// A slice of an array of shape x. Axes that have no entry are taken whole.
+class Slices {
+public:
+    Slices(Shape x, Ints begin, Ints end, Ints step) : ndim_(x.size()) {
+        constexpr auto far = std::numeric_limits<std::int64_t>::max();
+        std::int64_t stride = 1;
+        for (std::size_t d = ndim_; d-- > 0;) {
+            const bool given = d < begin.size();
+            add(d, x[d], stride, given ? begin[d] : 0, given ? end[d] : far,
+                d < step.size() ? step[d] : 1);
+            stride *= x[d];
+        }
+        last_ = n_ > 0 ? axes_[0] : Run{1, 1};
+        for (std::size_t i = 1; i < n_; ++i) rows_ *= axes_[i].length;
+    }
+    Shape shape() const { return {shape_, ndim_}; }
+
+    // Calls body(dense, sparse, n, step) in parallel: n elements of the slice from `dense` on lie in
+    // the array from `sparse` on, each `step` behind the other.
+    template <class Body>
+    void for_each_run(const auto& call, const Body& body) const {
+        for_each_piece(call, rows_, last_.length,
+                       [&](std::int64_t row, std::int64_t first, std::int64_t n) {
+                           std::int64_t sparse = start_ + first * last_.stride;
+                           std::int64_t rest = row;
+                           for (std::size_t i = 1; i < n_; rest /= axes_[i++].length)
+                               sparse += rest % axes_[i].length * axes_[i].stride;
+                           body(row * last_.length + first, sparse, n, last_.stride);
+                       });
+    }
+
+private:
+    struct Run {
+        std::int64_t length;
+        std::int64_t stride;  // in elements of the array
+    };
+
+    // From the last axis on. One that continues the contiguous run before it is merged with it.
+    void add(std::size_t d, std::int64_t n, std::int64_t stride, std::int64_t begin,
+             std::int64_t end, std::int64_t step) {
+        const std::int64_t low = step > 0 ? 0 : -1;
+        const std::int64_t high = step > 0 ? n : n - 1;
+        const auto cut = [&](std::int64_t i) { return std::clamp(i < 0 ? i + n : i, low, high); };
+        begin = cut(begin);
+        end = cut(end);
+        const bool some = step > 0 ? begin < end : begin > end;
+        const std::int64_t length = some ? (end - begin - (step > 0 ? 1 : -1)) / step + 1 : 0;
+        shape_[d] = length;
+        start_ += length > 0 ? begin * stride : 0;
+        const std::int64_t jump = length > 1 ? step * stride : stride;  // a step that is taken
+        if (n_ > 0 && jump == stride && axes_[n_ - 1].stride * axes_[n_ - 1].length == stride)
+            axes_[n_ - 1].length *= length;
+        else axes_[n_++] = {length, jump};
+    }
+
+    std::size_t ndim_;
+    std::size_t n_ = 0;
+    std::int64_t shape_[CATENA_MAX_NDIM];
+    Run axes_[CATENA_MAX_NDIM];  // the last axis first
+    Run last_;
+    std::int64_t start_ = 0;
+    std::int64_t rows_ = 1;
+};
+
+// The slice that the attributes of F describe, after check_slices.
+template <class Call>
+Slices slices_of(const Call& call, Shape x) {
+    return {x, call.template attr<"begin">(), call.template attr<"end">(),
+            call.template attr<"step">()};
+}
+inline void check_slices(const auto& s, Shape x) {
+    const Ints begin = s.template attr<"begin">();
+    const Ints end = s.template attr<"end">();
+    const Ints step = s.template attr<"step">();
+    const auto wrong = [&](const char* what, const std::string& expected, Ints got) {
+        s.check(false, what, expected, got, CATENA_E_INVALID);
+    };
+    if (begin.size() > x.size()) wrong("begin", "at most " + text_of(x.size()) + " indices", begin);
+    if (end.size() != begin.size())
+        wrong("end", text_of(begin.size()) + " indices, as begin has", end);
+    if (!step.empty() && step.size() != begin.size())
+        wrong("step", text_of(begin.size()) + " distances, as begin has indices", step);
+    if (std::ranges::find(step, 0) != step.end()) wrong("step", "no 0", step);
+}
+
+// The slice of x into the dense y, or y into that slice.
+template <class T>
+CATENA_KERNEL void take_slice(const auto& call, const Slices& slices, const T* x, T* y, bool add) {
+    slices.for_each_run(
+        call, [&](std::int64_t dense, std::int64_t sparse, std::int64_t n, std::int64_t step) {
+            move_run(x + sparse, step, y + dense, 1, n, add);
+        });
+}
+template <class T>
+CATENA_KERNEL void put_slice(const auto& call, const Slices& slices, const T* y, Tensor<T> x,
+                             bool add) {
+    if (!add) fill_zeros(call, x);
+    if (y == nullptr) return;
+    slices.for_each_run(
+        call, [&](std::int64_t dense, std::int64_t sparse, std::int64_t n, std::int64_t step) {
+            move_run(y + dense, 1, x.data + sparse, step, n, add);
+        });
+}
+
+}  // namespace catena::plugins

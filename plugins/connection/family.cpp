@@ -1,6 +1,10 @@
 // connection.catena, table of contents: layers with weights.
+#include "convolution_2d.hpp"
+#include "convolution_2d_grad_w.hpp"
+#include "deconvolution_2d.hpp"
 #include "linear.hpp"
 
 using namespace catena::plugins;
 
-CATENA_PLUGIN("org.catena.connection", "0.1.0", Linear);
+CATENA_PLUGIN("org.catena.connection", "0.1.0", Linear, Convolution2D, Convolution2DGradW,
+              Deconvolution2D);

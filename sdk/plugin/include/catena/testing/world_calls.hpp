@@ -64,6 +64,7 @@ inline std::vector<Array> World::forward(const std::string& name, const std::vec
     const std::vector<catena_value> values = bind(f, attrs);
     Invocation run(*this, f, values, options);
     std::vector<Array> x = inputs;
+    if (x.size() < f.n_inputs) x.resize(f.n_inputs);  // optional ones at the end may be left out
     std::vector<Array> y;
     for (const catena_meta& m : infer(f, run.ctx, values, x))
         y.emplace_back(Dims(m.shape, m.shape + m.ndim), m.dtype);

@@ -1,0 +1,92 @@
+// What the functions around convolution share: attributes, sizes, and checks of both.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+inline constexpr std::int64_t default_stride[] = {1};
+inline constexpr std::int64_t default_pad[] = {0};
+inline constexpr double largest_step = 1 << 30;
+inline constexpr Attribute stride_attr =
+    attr("stride", Ints(default_stride), "step of the filter: one number, or (y, x)")
+        .range(1, largest_step);
+inline constexpr Attribute pad_attr =
+    attr("pad", Ints(default_pad), "zeros around the image: one number, or (y, x)")
+        .range(0, largest_step);
+
+struct Pair {
+    std::int64_t y;
+    std::int64_t x;
+};
+// One number for both, or (y, x).
+inline Pair pair_of(Ints numbers) { return {numbers[0], numbers[numbers.size() - 1]}; }
+inline Pair checked_pair(const auto& s, const char* name, Ints numbers) {
+    s.check(numbers.size() == 1 || numbers.size() == 2, name, "1 or 2 numbers", numbers.size(),
+            CATENA_E_INVALID);
+    return pair_of(numbers);
+}
+
+// Positions of a filter of `size` along an image side of `side`; below 1 if it does not fit.
+constexpr std::int64_t filter_positions(std::int64_t side, std::int64_t size, std::int64_t stride,
+                                        std::int64_t pad) {
+    const std::int64_t room = side + 2 * pad - size;
+    return room < 0 ? 0 : room / stride + 1;
+}
+
+// Sizes of y = convolution of x with W: x (n, channels, height, width), W (outputs, channels, kh, kw),
+// y (n, outputs, oh, ow).
+struct Convolution {
+    std::int64_t n;
+    std::int64_t channels, height, width;
+    std::int64_t outputs, oh, ow;
+    std::int64_t kh, kw;
+    Pair stride, pad;
+
+    std::int64_t taps() const { return channels * kh * kw; }
+    std::int64_t pixels() const { return oh * ow; }
+    std::int64_t image() const { return channels * height * width; }
+};
+
+// From x, y and the filter's size; attributes of the call.
+inline Convolution convolution_of(const auto& call, Shape x, Shape y, Shape w) {
+    return {.n = x[0],
+            .channels = x[1],
+            .height = x[2],
+            .width = x[3],
+            .outputs = y[1],
+            .oh = y[2],
+            .ow = y[3],
+            .kh = w[w.size() - 2],
+            .kw = w[w.size() - 1],
+            .stride = pair_of(call.template attr<"stride">()),
+            .pad = pair_of(call.template attr<"pad">())};
+}
+
+inline std::string pair_text(Pair p) {
+    const std::int64_t shape[] = {p.y, p.x};
+    return text_of(Shape(shape));
+}
+// The filter has to fit into the padded image.
+inline void check_fit(const auto& s, const char* what, Pair filter, Pair side, Pair pad) {
+    if (filter.y < 1 || filter.x < 1) [[unlikely]]
+        s.check(false, what, "at least (1, 1)", pair_text(filter));
+    const Pair padded = {side.y + 2 * pad.y, side.x + 2 * pad.x};
+    if (filter.y > padded.y || filter.x > padded.x) [[unlikely]]
+        s.check(false, what, "at most the padded image " + pair_text(padded), pair_text(filter));
+}
+
+inline void check_ndim(const auto& s, std::size_t i, const char* name) {
+    s.check(s.x(i).size() == 4, name, 4, s.x(i).size());
+}
+inline void check_bias(const auto& s, std::size_t i, std::int64_t outputs) {
+    if (s.has(i))
+        s.check(std::ranges::equal(s.x(i), Shape(&outputs, 1)), "b.shape", Shape(&outputs, 1),
+                s.x(i));
+}
+
+inline constexpr std::int64_t channel_axes[] = {0, 2, 3};  // all but the channel's
+
+}  // namespace catena::plugins

@@ -6,21 +6,23 @@
 namespace catena::plugins {
 
 struct SoftmaxCrossEntropy {
-    static constexpr auto about = describe(
-        "catena.softmax_cross_entropy",
-        "loss = mean of -log softmax(x)[t]\n\n"
-        "The mean goes over the labels that are not ignored; it is 0 if all are.",
-        in(Port("x", "scores (N, classes, ...)"),
-           Port("t", "labels (N, ...)").of("I").not_differentiable()),
-        out(Port("loss", "()"), Port("lse", "log of the sum of e^x").hidden()), ignore_label);
-    using types = LabelTypes;
+    static constexpr auto about =
+        describe("catena.softmax_cross_entropy",
+                 "loss = mean of -log softmax(x)[t]\n\n"
+                 "The mean goes over the labels that are not ignored; it is 0 if all are.",
+                 in(Port("x", "scores (N, classes, ...)"),
+                    Port("t", "labels (N, ...)").of("I").not_differentiable()),
+                 out(Port("loss", "()"), Port("lse", "log of the sum of e^x").of("S").hidden()),
+                 ignore_label);
+    using types = Rows<Row<float, std::int32_t, float>, Row<float, std::int64_t, float>,
+                       Row<double, std::int32_t, double>, Row<double, std::int64_t, double>>;
     static constexpr auto retain_x = ports(0, 1);
     static constexpr auto retain_y = ports(1);
 
     static void infer(const auto& s) {
         check_labels(s, "x");
         s.y(0, {});
-        s.y(1, s.x(1));
+        s.y(1, s.x(1), s.wide(0));
     }
     // (softmax(x) - one_hot(t)) * weight * gy, all of it differentiable.
     static void gradient(const auto& g) {
@@ -31,13 +33,13 @@ struct SoftmaxCrossEntropy {
         g.gx(0, (p - one_hot) * (weight * g.gy(0)));
     }
 
-    template <class T, class>
+    template <class T, class, class>
     static void plan(const auto& call, catena_plan& plan) {  // forward: a loss for each label
         if (call.raw().phase == CATENA_PHASE_FORWARD)
             plan.scratch_bytes =
                 static_cast<std::uint64_t>(size_of(*call.raw().x[1])) * sizeof(double);
     }
-    template <class T, class I>
+    template <class T, class I, class>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const auto t = call.template x<I>(1);
@@ -75,7 +77,7 @@ struct SoftmaxCrossEntropy {
               count == 0 ? T(0) : static_cast<T>(total / static_cast<double>(count)));
     }
 
-    template <class T, class I>
+    template <class T, class I, class>
     CATENA_KERNEL static void backward(const auto& call) {
         const auto x = call.template x<T>(0);
         const auto t = call.template x<I>(1);

@@ -234,6 +234,9 @@ constexpr catena_dtype dtype_of() {
 constexpr bool same(catena_dtype a, catena_dtype b) {
     return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
+constexpr bool is_half(catena_dtype d) {
+    return d.bits == 16 && (d.code == CATENA_CODE_FLOAT || d.code == CATENA_CODE_BFLOAT);
+}
 
 // The dtypes that a kernel is made for: a type for each type variable, in order of first use.
 template <class... T>

@@ -233,11 +233,13 @@ template <class T, Isa isa>
             job.input(in[1 + i], in[1 + i] == nullptr ? job.shape : shape_of(*call.x[i]));
         job.input(in[1 + call.n_x], job.shape);
         T* whole = static_cast<T*>(call.scratch);
-        T* summed[CATENA_MAX_PORTS] = {};
+        T* summed[CATENA_MAX_PORTS];
+        bool sums[CATENA_MAX_PORTS] = {};
         for (std::size_t i = 0; i < call.n_x; ++i) {
             if (out[i] == nullptr) {
                 job.output(nullptr, all ? Into::nowhere : Into::direct);
             } else if (!same_shape(*call.gx[i], gy)) {
+                sums[i] = true;
                 job.output(summed[i] = whole, Into::direct);
                 whole += padded(n, sizeof(T)) / sizeof(T);
             } else {
@@ -246,7 +248,7 @@ template <class T, Isa isa>
         }
         job.run(ctx, n, work);
         for (std::size_t i = 0; i < call.n_x; ++i)
-            if (summed[i] != nullptr)
+            if (sums[i])
                 sum_to_shape(Place<isa>{ctx}, static_cast<const T*>(summed[i]), job.shape, out[i],
                              shape_of(*call.gx[i]), call.req[i] == CATENA_REQ_ADD);
     });

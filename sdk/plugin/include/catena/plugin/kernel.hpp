@@ -161,6 +161,10 @@ public:
         return n;
     }
     catena_dtype dtype(std::size_t i) const { return x_[i]->dtype; }
+    // What numbers of x(i)'s dtype are computed in: float32 for a half.
+    catena_dtype wide(std::size_t i) const {
+        return is_half(dtype(i)) ? dtype_of<float>() : dtype(i);
+    }
     template <Name name>
     auto attr() const {
         return attribute<F, name>(attrs_);
@@ -177,7 +181,9 @@ public:
         const auto n = static_cast<std::int64_t>(ndim);
         if (axis < -n || axis >= n) [[unlikely]]
             plugin::fail(CATENA_E_INVALID, F::about.name, what,
-                         "an axis of " + std::to_string(n) + " dimensions", axis);
+                         n == 0 ? "none of a 0-d array"
+                                : "from " + std::to_string(-n) + " to " + std::to_string(n - 1),
+                         axis);
         return static_cast<std::size_t>(axis < 0 ? axis + n : axis);
     }
     void y(std::size_t i, Shape shape, catena_dtype dtype) const {

@@ -8,6 +8,7 @@
 #include "catena/plugin/elementwise.cuh"
 #else
 #include "catena/plugin/elementwise_cpu.hpp"
+#include "catena/plugin/widened.hpp"
 #endif
 
 namespace catena::plugin {
@@ -191,9 +192,6 @@ concept HasBackward = requires(const Call<F, Isa::baseline>& call) {
     F::template backward<T...>(call);
 };
 
-using Run = decltype(catena_kernel::run);
-using Plan = decltype(catena_kernel::plan);
-
 // The kernel of a phase that has_kernel() says is there.
 template <class F, int phase, class First, class... T>
 constexpr bool has_kernel(Row<First, T...>) {
@@ -250,6 +248,21 @@ constexpr catena_kernel kernel_of() {
     return kernel;
 }
 
+// The same for float16 and bfloat16: the kernel of R runs on copies in float32. isa is that of the
+// copying, and the most that the kernel may need.
+template <class F, class R, Isa isa, int phase, Isa... own>
+constexpr catena_kernel widened_kernel_of(IsaList<own...>) {
+    constexpr Isa inner = std::max({Isa::baseline, (own <= isa ? own : Isa::baseline)...});
+    catena_kernel kernel = kernel_of<F, R, inner, phase>();
+    kernel.priority = CATENA_PRIORITY_PORTABLE + static_cast<int>(isa);
+    kernel.isa = isa_name(isa);
+    kernel.types = HalfRows<R, halves_of<F, R>()>::dtypes.data();
+    kernel.n_types = 2;
+    kernel.plan = &plan_widened<plan_of<F>(phase, R())>;
+    kernel.run = &run_widened<run_of<F, inner, phase>(R()), isa>;
+    return kernel;
+}
+
 template <class F>
 struct TypesOf {
     using type = Floating;
@@ -276,11 +289,23 @@ constexpr auto kernels_of_phase(IsaList<isa...>) {
     if constexpr (has_kernel<F, phase>(R())) return std::array{kernel_of<F, R, isa, phase>()...};
     else return std::array<catena_kernel, 0>{};
 }
+template <class F, class R, int phase, Isa... isa>
+constexpr auto widened_kernels_of_phase(IsaList<isa...>) {
+    if constexpr (has_kernel<F, phase>(R()))
+        return std::array{widened_kernel_of<F, R, isa, phase>(typename IsasOf<F>::type())...};
+    else return std::array<catena_kernel, 0>{};
+}
 template <class F, class R>
 constexpr auto kernels_of_row() {
     using isas = typename IsasOf<F>::type;
-    return joined<catena_kernel>(kernels_of_phase<F, R, CATENA_PHASE_FORWARD>(isas()),
-                                 kernels_of_phase<F, R, CATENA_PHASE_BACKWARD>(isas()));
+    constexpr auto own =
+        joined<catena_kernel>(kernels_of_phase<F, R, CATENA_PHASE_FORWARD>(isas()),
+                              kernels_of_phase<F, R, CATENA_PHASE_BACKWARD>(isas()));
+    if constexpr (halves_of<F, R>() == 0 || has_halves(typename TypesOf<F>::type())) return own;
+    else
+        return joined<catena_kernel>(own,
+                                     widened_kernels_of_phase<F, R, CATENA_PHASE_FORWARD>(Isas()),
+                                     widened_kernels_of_phase<F, R, CATENA_PHASE_BACKWARD>(Isas()));
 }
 template <class F, class... R>
 constexpr auto kernels_of(Rows<R...>) {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "catena/abi/ext/blas.h"
@@ -68,12 +69,21 @@ public:
     }
     const std::vector<const catena_kernel*>& kernels() const { return kernels_; }
 
-    // Instruction sets of this machine for which a function has a forward kernel.
+    // Instruction sets of this machine for which a function has a forward kernel; those that serve
+    // halves on copies do not count.
     std::vector<const char*> isas(const std::string& name) const {
         std::vector<const char*> result;
+        const catena_function& f = function(name);
+        std::set<std::string> variables;
+        for (std::uint32_t i = 0; i < f.n_inputs; ++i) variables.insert(f.inputs[i]->type_var);
+        for (std::uint32_t i = 0; i < f.n_outputs; ++i) variables.insert(f.outputs[i]->type_var);
+        const auto counts = [&](const catena_kernel& k) {
+            return std::none_of(k.types, k.types + variables.size() * (k.n_types == 0 ? 0 : 1),
+                                plugin::is_half);
+        };
         for (const char* isa : {"", "x86-64-v3", "x86-64-v4"})
             for (const catena_kernel* k : kernels_)
-                if (runs(*k) && name == k->function && std::string(isa) == k->isa) {
+                if (runs(*k) && counts(*k) && name == k->function && std::string(isa) == k->isa) {
                     result.push_back(isa);
                     break;
                 }

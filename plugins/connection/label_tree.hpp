@@ -1,0 +1,136 @@
+// A binary tree with labels at its leaves, read from JSON, and the last few such trees.
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+class LabelTree {
+public:
+    // How something hangs in the tree: below which inner node (-1: the root), and on which side.
+    struct Link {
+        std::int32_t parent;
+        std::int32_t code;  // -1: left, +1: right
+    };
+    struct Leaf {
+        std::int64_t label;
+        Link link;
+        std::int32_t depth;  // inner nodes above it
+        std::size_t position;
+    };
+
+    // "[[0, 1], 2]": a label, or [left, right]. Inner nodes are numbered in pre-order. Throws
+    // CATENA_E_INVALID with the position of what is wrong.
+    static LabelTree parse(std::string_view text);
+
+    std::int64_t nodes() const { return static_cast<std::int64_t>(nodes_.size()); }
+    std::int64_t depth() const { return depth_; }  // of the deepest leaf
+    const Leaf* find(std::int64_t label) const {
+        const auto found = std::ranges::lower_bound(leaves_, label, {}, &Leaf::label);
+        return found == leaves_.end() || found->label != label ? nullptr : &*found;
+    }
+    // Calls step(node, code) for the inner nodes above a leaf, the root last.
+    template <class Step>
+    CATENA_KERNEL void walk(const Leaf& leaf, const Step& step) const {
+        for (Link link = leaf.link; link.parent >= 0;
+             link = nodes_[static_cast<std::size_t>(link.parent)])
+            step(std::int64_t{link.parent}, link.code);
+    }
+
+private:
+    std::vector<Link> nodes_;
+    std::vector<Leaf> leaves_;  // by label
+    std::int64_t depth_ = 0;
+};
+
+inline LabelTree LabelTree::parse(std::string_view text) {
+    struct Open {
+        std::int32_t node;
+        int children;
+    };
+    LabelTree tree;
+    std::vector<Open> open;  // not the call stack: a tree may be as deep as it has words
+    std::size_t at = 0;
+    const auto wrong = [&](const std::string& expected) {
+        const std::string got =
+            at < text.size() ? "'" + std::string(1, text[at]) + "'" : std::string("the end");
+        fail(CATENA_E_INVALID, "catena.binary_hierarchical_softmax",
+             ("tree at " + std::to_string(at)).c_str(), expected, got);
+    };
+    const auto skip = [&] {
+        while (at < text.size() && std::string_view(" \t\r\n").find(text[at]) != text.npos) ++at;
+    };
+    const auto take = [&](char c) {
+        skip();
+        if (at == text.size() || text[at] != c) wrong(std::string("'") + c + "'");
+        ++at;
+    };
+    for (;;) {
+        skip();
+        const Link link =
+            open.empty() ? Link{-1, 0} : Link{open.back().node, open.back().children == 0 ? -1 : 1};
+        if (at < text.size() && text[at] == '[') {
+            ++at;
+            open.push_back({static_cast<std::int32_t>(tree.nodes_.size()), 0});
+            tree.nodes_.push_back(link);
+            continue;
+        }
+        std::int64_t label = 0;
+        const char* const first = text.data() + at;
+        const auto [end, error] = std::from_chars(first, text.data() + text.size(), label);
+        if (error != std::errc()) wrong("a whole number or '['");
+        tree.leaves_.push_back({label, link, static_cast<std::int32_t>(open.size()), at});
+        tree.depth_ = std::max(tree.depth_, static_cast<std::int64_t>(open.size()));
+        at += static_cast<std::size_t>(end - first);
+        while (!open.empty() && ++open.back().children == 2) {
+            take(']');
+            open.pop_back();
+        }
+        if (open.empty()) break;
+        take(',');
+    }
+    skip();
+    if (at != text.size()) wrong("the end");
+    std::ranges::stable_sort(tree.leaves_, {}, &Leaf::label);
+    const auto twice = std::ranges::adjacent_find(tree.leaves_, {}, &Leaf::label);
+    if (twice != tree.leaves_.end())
+        fail(CATENA_E_INVALID, "catena.binary_hierarchical_softmax",
+             ("tree at " + std::to_string(twice[1].position)).c_str(), "each label once",
+             twice->label);
+    return tree;
+}
+
+// The tree of a text, read once: the last few are kept, and found by their whole text.
+inline std::shared_ptr<const LabelTree> tree_of(std::string_view text) {
+    struct Entry {
+        std::string text;
+        std::shared_ptr<const LabelTree> tree;
+    };
+    struct Cache {
+        std::mutex mutex;
+        Entry entries[8];
+        std::size_t next = 0;
+    };
+    static Cache& cache = *new Cache;  // plugins are never unloaded
+    {
+        const std::lock_guard lock(cache.mutex);
+        for (const Entry& entry : cache.entries)
+            if (entry.tree && entry.text == text) return entry.tree;
+    }
+    auto tree = std::make_shared<const LabelTree>(LabelTree::parse(text));
+    const std::lock_guard lock(cache.mutex);
+    cache.entries[cache.next++ % std::size(cache.entries)] = {std::string(text), tree};
+    return tree;
+}
+
+}  // namespace catena::plugins

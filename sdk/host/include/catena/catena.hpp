@@ -19,6 +19,7 @@
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 #include <catena/optimizers.hpp>
+#include <catena/pair.hpp>
 #include <catena/progress.hpp>
 #include <catena/random.hpp>
 #include <catena/serializer.hpp>

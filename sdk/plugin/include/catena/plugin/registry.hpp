@@ -252,7 +252,7 @@ constexpr catena_kernel kernel_of() {
 // copying, and the most that the kernel may need.
 template <class F, class R, Isa isa, int phase, Isa... own>
 constexpr catena_kernel widened_kernel_of(IsaList<own...>) {
-    constexpr Isa inner = std::max({Isa::baseline, (own <= isa ? own : Isa::baseline)...});
+    constexpr Isa inner = std::max({(own <= isa ? own : Isa::baseline)...});
     catena_kernel kernel = kernel_of<F, R, inner, phase>();
     kernel.priority = CATENA_PRIORITY_PORTABLE + static_cast<int>(isa);
     kernel.isa = isa_name(isa);
@@ -289,10 +289,17 @@ constexpr auto kernels_of_phase(IsaList<isa...>) {
     if constexpr (has_kernel<F, phase>(R())) return std::array{kernel_of<F, R, isa, phase>()...};
     else return std::array<catena_kernel, 0>{};
 }
+template <class F, class R, Isa isa, int phase, Isa... own>
+constexpr auto widened_kernels_of_isa(IsaList<own...> list) {
+    if constexpr (((own <= isa) || ...))
+        return std::array{widened_kernel_of<F, R, isa, phase>(list)};
+    else return std::array<catena_kernel, 0>{};
+}
 template <class F, class R, int phase, Isa... isa>
 constexpr auto widened_kernels_of_phase(IsaList<isa...>) {
+    using own = typename IsasOf<F>::type;
     if constexpr (has_kernel<F, phase>(R()))
-        return std::array{widened_kernel_of<F, R, isa, phase>(typename IsasOf<F>::type())...};
+        return joined<catena_kernel>(widened_kernels_of_isa<F, R, isa, phase>(own())...);
     else return std::array<catena_kernel, 0>{};
 }
 template <class F, class R>

@@ -23,3 +23,4 @@
 #include <catena/progress.hpp>
 #include <catena/random.hpp>
 #include <catena/serializer.hpp>
+#include <catena/word_tree.hpp>

@@ -1,0 +1,34 @@
+// BinaryHierarchicalSoftmax: a loss over many words at the cost of a tree's depth.
+#pragma once
+
+#include <catena/core/plugin_function.hpp>
+#include <catena/link.hpp>
+#include <catena/word_tree.hpp>
+
+namespace catena::links {
+
+// loss = link(x, t): for x (N, in_size) and words t (N,), the sum over the samples of -log of the
+// probability of the way to t; each inner node turns left or right by sigmoid(+-w . x). Calls throw
+// ValueError for words that the tree does not have.
+// Parameter: W (tree.inner_nodes(), in_size), drawn from U[-1, 1). The tree is part of what is saved:
+// it must be the same when parameters are loaded. New links live on the thread's current device, in
+// float32. Throws ShapeError for sizes below 1, InvalidError for a word that stands twice,
+// PluginError if no plugin has catena.binary_hierarchical_softmax.
+//
+//     links::BinaryHierarchicalSoftmax loss(650, create_huffman_tree(counts));
+class BinaryHierarchicalSoftmax : public Link {
+public:
+    BinaryHierarchicalSoftmax(std::int64_t in_size, const WordTree& tree);
+
+    using Link::operator();
+    Variable operator()(const Variable& x, const Variable& t) const;
+    void visit(Visitor& visitor) override;
+
+    Variable W;
+
+private:
+    std::string tree_;  // as JSON
+    PluginFunction function_;
+};
+
+}  // namespace catena::links

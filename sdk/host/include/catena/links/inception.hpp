@@ -1,0 +1,30 @@
+// Inception: four ways through an image, side by side.
+#pragma once
+
+#include <catena/links/convolution_2d.hpp>
+
+namespace catena::links {
+
+// relu of the channels, one after the other, of
+//     a 1x1 convolution to out1 channels,
+//     1x1 to proj3, relu, 3x3 to out3,
+//     1x1 to proj5, relu, 5x5 to out5,
+//     maxima of 3x3 windows, 1x1 to proj_pool;
+// images keep their height and width. (Szegedy et al., "Going Deeper with Convolutions", 2014.)
+// Parameters: W and b of conv1, conv3, conv5, proj3, proj5 and projp; initial values and errors are
+// those of Convolution2D.
+class Inception : public Chain {
+public:
+    Inception(std::int64_t in_channels, std::int64_t out1, std::int64_t proj3, std::int64_t out3,
+              std::int64_t proj5, std::int64_t out5, std::int64_t proj_pool);
+
+    Variable operator()(const Variable& x) override;
+    void visit(Visitor& visitor) override;
+
+    Convolution2D conv1, conv3, conv5, proj3, proj5, projp;
+
+private:
+    PluginFunction relu_, concat_, pool_;
+};
+
+}  // namespace catena::links

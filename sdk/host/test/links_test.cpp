@@ -1,0 +1,200 @@
+// The small links: how they start, what they compute, what they refuse.
+#include <catena/catena.hpp>
+
+#include "temporary.hpp"
+
+#include <cmath>
+
+using namespace catena;
+namespace F = catena::functions;
+
+namespace {
+
+Array drawn(const Shape& shape, double low = -1, double high = 1) {
+    std::vector<double> values(static_cast<std::size_t>(shape.size()));
+    fill_uniform(values, low, high);
+    return Array::from(values, shape);
+}
+Array ids(std::initializer_list<std::int32_t> values) {
+    return Array::from<std::int32_t>(values, {static_cast<std::int64_t>(values.size())});
+}
+// Both orders in float64, with respect to the floating inputs and a copy of the link's parameters.
+template <class L, class Call>
+void check(const L& original, const std::vector<Array>& inputs, const Call& call) {
+    L link = deep_copy(original);
+    gradient_check::Options options{.eps = 1e-5, .atol = 1e-8, .rtol = 1e-6};
+    options.params = link.parameters();
+    std::vector<Array> ggx;
+    std::vector<Variable> variables;
+    for (const Array& input : inputs) {
+        variables.emplace_back(input);
+        if (is_floating(input.dtype())) ggx.push_back(drawn(input.shape()));
+    }
+    for (const Variable& p : options.params) {
+        p.set_data(p.data().astype(Dtype::float64));
+        ggx.push_back(drawn(p.shape()));
+    }
+    const auto function = [&](const auto& x) { return std::vector{call(link, x)}; };
+    const std::vector<Array> gy{drawn(function(variables)[0].shape())};
+    CHECK_NOTHROW(gradient_check::check_backward(function, inputs, gy, options));
+    CHECK_NOTHROW(gradient_check::check_double_backward(function, inputs, gy, ggx, options));
+}
+
+}  // namespace
+
+TEST_CASE("EmbedID starts from N(0, 1) and picks rows") {
+    seed(1);
+    links::EmbedID embed(300, 200);
+    CHECK(embed.W.shape() == Shape{300, 200});
+    double sum = 0;
+    for (const float w : embed.W.data().to_vector<float>()) sum += w * w;
+    CHECK(std::sqrt(sum / 60000) == doctest::Approx(1).epsilon(0.02));
+
+    links::EmbedID small(3, 2);
+    small.W.set_data(Array::from({1.F, 2.F, 3.F, 4.F, 5.F, 6.F}, {3, 2}));
+    const Variable y = small(Variable(ids({2, 0, 2})));
+    CHECK(y.data().to_vector<float>() == std::vector<float>{5, 6, 1, 2, 5, 6});
+    F::sum(y).backward();
+    CHECK(small.W.grad().to_vector<float>() == std::vector<float>{1, 1, 0, 0, 2, 2});
+    F::sum(small(Variable(ids({1})))).backward();  // added to what is there
+    CHECK(small.W.grad().to_vector<float>() == std::vector<float>{1, 1, 1, 1, 2, 2});
+    check(small, {ids({2, 0, 2})}, [](auto& link, const auto& x) { return link(x[0]); });
+    contains(error_of<ValueError>([&] {
+                 small(Variable(ids({0, 3})));
+             }),
+             "x[1]: expected an id from 0 to 2, got 3");
+    CHECK_THROWS_AS(links::EmbedID(0, 3), ShapeError);
+    CHECK_THROWS_AS(links::EmbedID(3, -1), ShapeError);
+}
+
+TEST_CASE("Parameter is its variable") {
+    const Array array = Array::from({1.F, 2.F}, {2});
+    const links::Parameter parameter(array);
+    CHECK(parameter().data().body() == array.body());
+    F::sum(parameter() * parameter()).backward();
+    CHECK(parameter.W.grad().to_vector<float>() == std::vector<float>{2, 4});
+    links::Parameter other(array);
+    CHECK_THROWS_AS(other(Variable(array)), UnsupportedError);
+    CHECK_THROWS_AS(links::Parameter(ids({1})), DtypeError);
+    CHECK_THROWS_AS(links::Parameter{Array()}, DtypeError);
+}
+
+TEST_CASE("PReLU starts with slopes of 0.25") {
+    links::PReLU one;
+    CHECK(one.W.shape() == Shape{});
+    const Variable x(Array::from({-4.F, 0.F, 2.F, -8.F}, {2, 2}));
+    CHECK(one(x).data().to_vector<float>() == std::vector<float>{-1, 0, 2, -2});
+    links::PReLU each({2}, 0.5);
+    CHECK(each.W.data().to_vector<float>() == std::vector<float>{0.5F, 0.5F});
+    F::sum(each(x)).backward();
+    CHECK(each.W.grad().to_vector<float>() == std::vector<float>{-4, -8});
+    CHECK(x.grad().to_vector<float>() == std::vector<float>{0.5F, 1, 1, 0.5F});
+    check(each, {Array::from({-1.0, 0.5, -2.0, -0.5, 1.0, 2.0}, {3, 2})},
+          [](auto& link, const auto& v) { return link(v[0]); });
+    contains(error_of<ShapeError>([&] { each(Variable(Array::zeros({2, 3}))); }), "W.shape");
+}
+
+TEST_CASE("WordTree") {
+    const WordTree tree{{3, 1}, {2, 0}};
+    CHECK(tree.to_json() == "[[3, 1], [2, 0]]");
+    CHECK(tree.words() == 4);
+    CHECK(tree.inner_nodes() == 3);
+    CHECK(tree.left() == WordTree{3, 1});
+    CHECK(tree.right().left().word() == 2);
+    CHECK(tree.left().right() == WordTree(1));
+    CHECK_FALSE(tree == WordTree{{3, 1}, {0, 2}});
+    CHECK(WordTree(-7).to_json() == "-7");
+    CHECK_THROWS_AS((void)tree.word(), InvalidError);
+    CHECK_THROWS_AS((void)WordTree(5).left(), InvalidError);
+    CHECK_THROWS_AS((void)WordTree(5).right(), InvalidError);
+}
+
+TEST_CASE("create_huffman_tree") {
+    CHECK(F::create_huffman_tree({{0, 8}, {1, 5}, {2, 6}, {3, 4}}) == WordTree{{3, 1}, {2, 0}});
+    CHECK(create_huffman_tree({{9, 3}}) == WordTree(9));
+    CHECK(create_huffman_tree({{4, 1}, {-2, 0}}) == WordTree{-2, 4});
+    // Ties: words first, in ascending order, then joined trees in the order of their making.
+    CHECK(create_huffman_tree({{2, 1}, {0, 1}, {1, 1}, {3, 1}}) == WordTree{{0, 1}, {2, 3}});
+    CHECK(create_huffman_tree({{0, 1}, {1, 1}, {2, 2}}) == WordTree{2, {0, 1}});
+    CHECK_THROWS_AS(create_huffman_tree({}), InvalidError);
+    CHECK_THROWS_AS(create_huffman_tree({{0, -1}, {1, 1}}), InvalidError);
+    constexpr auto most = std::numeric_limits<std::int64_t>::max();
+    CHECK_THROWS_AS(create_huffman_tree({{0, most}, {1, most}}), InvalidError);
+    // As deep as it gets: each count is what all smaller ones are together.
+    std::map<std::int64_t, std::int64_t> counts{{0, 1}};
+    for (std::int64_t i = 1; i < 60; ++i) counts[i] = std::int64_t{1} << (i - 1);
+    const WordTree deep = create_huffman_tree(counts);
+    CHECK(deep.words() == 60);
+    WordTree rest = deep;
+    for (int i = 59; i > 1; --i) {
+        const bool left = rest.left().is_word();
+        CHECK((left ? rest.left() : rest.right()).word() == i);
+        rest = left ? rest.right() : rest.left();
+    }
+    CHECK(rest.words() == 2);
+    std::map<std::int64_t, std::int64_t> many;
+    for (std::int64_t i = 0; i < 20000; ++i) many[i] = i % 977;
+    CHECK(create_huffman_tree(many).words() == 20000);
+}
+
+TEST_CASE("BinaryHierarchicalSoftmax") {
+    seed(2);
+    const WordTree tree = create_huffman_tree({{0, 8}, {1, 5}, {2, 6}, {3, 4}});
+    links::BinaryHierarchicalSoftmax loss(3, tree);
+    CHECK(loss.W.shape() == Shape{3, 3});
+    double least = 0;
+    double most = 0;
+    const links::BinaryHierarchicalSoftmax wide(400, tree);
+    for (const float w : wide.W.data().to_vector<float>()) {
+        least = std::min<double>(least, w);
+        most = std::max<double>(most, w);
+    }
+    CHECK(least == doctest::Approx(-1).epsilon(0.02));
+    CHECK(most == doctest::Approx(1).epsilon(0.02));
+
+    // The probabilities of all words sum to 1.
+    const Variable x(drawn({1, 3}).astype(Dtype::float32));
+    double sum = 0;
+    for (std::int32_t word = 0; word < 4; ++word) {
+        sum += std::exp(-loss(x, Variable(ids({word}))).data().item<float>());
+    }
+    CHECK(sum == doctest::Approx(1).epsilon(1e-6));
+    check(loss, {drawn({4, 3}), ids({2, 0, 3, 0})},
+          [](auto& link, const auto& v) { return link(v[0], v[1]); });
+
+    contains(error_of<ValueError>([&] { loss(x, Variable(ids({4}))); }),
+             "t[0]: expected a label of the tree, got 4");
+    CHECK_THROWS_AS(loss(x), UnsupportedError);
+    CHECK_THROWS_AS(links::BinaryHierarchicalSoftmax(0, tree), ShapeError);
+    CHECK_THROWS_AS(links::BinaryHierarchicalSoftmax(3, {{1, 2}, 1}), InvalidError);
+    links::BinaryHierarchicalSoftmax one(3, 5);  // a single word is certain
+    CHECK(one(x, Variable(ids({5}))).data().item<float>() == 0);
+}
+
+TEST_CASE("BinaryHierarchicalSoftmax: saved parameters belong to their tree") {
+    const TemporaryFolder folder;
+    links::BinaryHierarchicalSoftmax first(3, WordTree{{3, 1}, {2, 0}});
+    save_npz(folder.path / "w.npz", first);
+    links::BinaryHierarchicalSoftmax same(3, WordTree{{3, 1}, {2, 0}});
+    load_npz(folder.path / "w.npz", same);
+    CHECK(same.W.data().to_vector<float>() == first.W.data().to_vector<float>());
+    links::BinaryHierarchicalSoftmax other(3, WordTree{{3, 1}, {0, 2}});
+    CHECK_THROWS_AS(load_npz(folder.path / "w.npz", other), Error);
+}
+
+TEST_CASE("links with several inputs live in sets, and are copied") {
+    FunctionSet set{{"embed", links::EmbedID(5, 4)},
+                    {"loss", links::BinaryHierarchicalSoftmax(4, WordTree{0, {1, 2}})},
+                    {"scale", links::Parameter(Array::ones({4}))}};
+    FunctionSet copy = deep_copy(set);
+    const auto loss = [](FunctionSet& s) {
+        const Variable x = s["embed"](Variable(ids({1, 4})));
+        return s.get<links::BinaryHierarchicalSoftmax>("loss")(
+            x * s.get<links::Parameter>("scale")(), Variable(ids({2, 0})));
+    };
+    const float before = loss(set).data().item<float>();
+    CHECK(loss(copy).data().item<float>() == before);
+    set.get<links::Parameter>("scale").W.data().fill(0);
+    CHECK(loss(copy).data().item<float>() == before);
+    CHECK(loss(set).data().item<float>() == doctest::Approx(3 * std::log(2.0)));
+}

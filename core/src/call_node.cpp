@@ -138,12 +138,12 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
         for (std::size_t i = 0; i < n_x; ++i) {
             if (!(targets[i / 64] >> (i % 64) & 1)) continue;
             VariableNode& input = *inputs_[i];
-            const Array& there = input.creator ? input.pending : input.grad;
+            const Array& there = input.gathers() ? input.pending : input.grad;
             bool first = true;
             for (std::size_t j = 0; j < i; ++j) first = first && !(inputs_[j] == inputs_[i]);
             // A gradient that others see may be an input of this call, or part of a graph.
             const bool own =
-                there && exclusive(*there.body()) && (input.creator || !input.grad_node);
+                there && exclusive(*there.body()) && (input.gathers() || !input.grad_node);
             if (adds && first && own) {
                 gx[i] = there;
                 req[i] = CATENA_REQ_ADD;

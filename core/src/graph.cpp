@@ -58,7 +58,7 @@ void GraphNode::destroy(GraphNode* node) noexcept {
 }
 
 void GraphNode::connect(std::span<const Variable* const> inputs,
-                           std::span<const Variable> outputs) {
+                        std::span<const Variable> outputs) {
     for (const Variable* input : inputs) {
         if (!input || !*input) {
             inputs_.push_back({});
@@ -105,7 +105,7 @@ Variable sum(const Variable& a, const Variable& b) {
 }  // namespace
 
 void accumulate(VariableNode& node, Array gradient) {
-    const bool leaf = !node.creator;
+    const bool leaf = !node.gathers();
     Array& there = leaf ? node.grad : node.pending;
     if (!there) {
         // A leaf's gradient is written in place later on: it must not share memory.
@@ -123,7 +123,7 @@ void accumulate(VariableNode& node, Array gradient) {
 }
 
 void accumulate(VariableNode& node, const Variable& gradient) {
-    const bool leaf = !node.creator;
+    const bool leaf = !node.gathers();
     Ref<VariableNode>& there = leaf ? node.grad_node : node.pending_node;
     if (leaf && node.grad && !node.grad_node) node.set_grad_node(as_variable(node.grad).node_ref());
     const Variable total = there ? sum(Variable(there), gradient) : gradient;

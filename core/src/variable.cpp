@@ -1,6 +1,6 @@
 // Variables: what the user holds of the graph.
 #include "array_ops.hpp"
-#include "dispatch.hpp"
+#include "backward_pass.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/core/variable.hpp>
@@ -48,25 +48,21 @@ void Variable::set_data(Array data) const {
     n.data = std::move(data);
 }
 
-namespace {
-
-void check_grad(const VariableNode& node, const Array& grad) {
+void check_gradient(const VariableNode& node, const Array& grad, std::string_view what) {
     const Array& data = node.data;
     if (!(grad.shape() == data.shape())) {
-        throw ShapeError(fmt::format("[variable] grad: expected shape {}, got {}",
-                                     to_string(data.shape()), to_string(grad.shape())));
+        throw ShapeError(fmt::format("{}: expected shape {}, got {}", what, to_string(data.shape()),
+                                     to_string(grad.shape())));
     }
     if (grad.dtype() != data.dtype()) {
-        throw DtypeError(fmt::format("[variable] grad: expected {}, got {}", name(data.dtype()),
-                                     name(grad.dtype())));
+        throw DtypeError(
+            fmt::format("{}: expected {}, got {}", what, name(data.dtype()), name(grad.dtype())));
     }
     if (!(grad.device() == data.device())) {
-        throw DeviceError(fmt::format("[variable] grad: expected {}, got {}", data.device().name(),
+        throw DeviceError(fmt::format("{}: expected {}, got {}", what, data.device().name(),
                                       grad.device().name()));
     }
 }
-
-}  // namespace
 
 void VariableNode::set_grad_node(Ref<VariableNode> next) noexcept {
     if (next) next->add_user();
@@ -82,14 +78,14 @@ Variable Variable::grad_variable() const {
 }
 
 void Variable::set_grad(Array grad) const {
-    if (grad) check_grad(node(), grad);
+    if (grad) check_gradient(node(), grad, "[variable] grad");
     node().set_grad_node({});
     node().grad = std::move(grad);
 }
 
 void Variable::set_grad(const Variable& grad) const {
     if (!grad) return cleargrad();
-    check_grad(node(), grad.data());
+    check_gradient(node(), grad.data(), "[variable] grad");
     node().set_grad_node(grad.node_ref());
     node().grad = grad.data();
 }
@@ -117,12 +113,17 @@ void Variable::set_name(std::string name) const {
 
 void Variable::unchain_backward() const {
     std::vector<Ref<GraphNode>> todo;
-    if (node().creator) todo.push_back(node().creator);
+    const auto add = [&](VariableNode& variable) {
+        if (!variable.creator) return;
+        if (variable.creator->outputs().empty()) variable.creator.reset();  // consumed
+        else todo.push_back(variable.creator);
+    };
+    add(node());
     while (!todo.empty()) {
         const Ref<GraphNode> call = std::move(todo.back());
         todo.pop_back();
         for (const Ref<VariableNode>& input : call->inputs()) {
-            if (input && input->creator) todo.push_back(input->creator);
+            if (input) add(*input);
         }
         call->unchain();
     }

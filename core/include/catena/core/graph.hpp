@@ -22,6 +22,13 @@ class Variable;
 template <class T, std::size_t N>
 using SmallVector = boost::container::small_vector<T, N, PoolAllocator<T>>;
 
+// What a pass of grad() makes of a variable.
+enum class Route : std::uint8_t {
+    plain,
+    wanted,  // its gradient is asked for: it stays in pending, a leaf's too
+    off,     // leads to nothing that is asked for: takes no gradient
+};
+
 // One variable, as the graph sees it. It outlives the user's handles as long as the graph needs it;
 // the data does not, unless a call retained it.
 class VariableNode : public Pooled {
@@ -50,6 +57,10 @@ public:
                references_.load(std::memory_order_acquire) > users_.load(std::memory_order_acquire);
     }
     bool has_users() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
+    // One reference in all: who holds it is alone.
+    bool unique() const noexcept { return references_.load(std::memory_order_acquire) == 1; }
+    // Gradients gather in pending; those of other variables in grad.
+    bool gathers() const noexcept { return creator || route == Route::wanted; }
     int rank() const noexcept;
     // Keeps next, and with it its data, as the gradient's variable.
     void set_grad_node(Ref<VariableNode> next) noexcept;
@@ -64,6 +75,8 @@ public:
     std::int32_t output_index = 0;
     bool requires_grad = false;
     bool is_volatile = false;
+    Route route = Route::plain;
+    bool held = false;  // by a backward pass that consumes the graph
 
 private:
     void forget() noexcept;
@@ -103,10 +116,11 @@ public:
     // Drops edges and retained arrays: the call is no longer part of any graph.
     virtual void unchain();
 
-    // A leaf that nobody holds takes no gradient.
+    // A leaf that nobody holds takes no gradient, nor does what grad() has no use for.
     bool wants(std::size_t i) const noexcept {
         const VariableNode* input = inputs_[i].get();
-        return input && input->requires_grad && (input->creator || input->has_users());
+        return input && input->requires_grad && input->route != Route::off &&
+               (input->creator || input->has_users());
     }
 
 protected:
@@ -119,13 +133,15 @@ protected:
 
 private:
     friend class BackwardPass;
+    friend class Routes;
     std::atomic<std::uint32_t> references_{0};
     int rank_ = 0;
     bool queued_ = false;
+    std::uint8_t mark_ = 0;  // while grad() looks for its paths
     GraphNode* next_dead_ = nullptr;
 };
 
-// Adds gradient to node's pending gradient (to grad itself for a leaf); may keep gradient's memory
+// Adds gradient to node's pending gradient, to grad itself for a leaf of plain backward(); may keep gradient's memory
 // if nobody else holds it.
 void accumulate(VariableNode& node, Array gradient);
 void accumulate(VariableNode& node, const Variable& gradient);

@@ -69,7 +69,12 @@ public:
     // GraphError. Gradients of results are dropped as soon as used unless retain_grad. With
     // enable_double_backprop gradients are variables with a graph of their own. Without a creator
     // nothing happens.
-    void backward(bool retain_grad = false, bool enable_double_backprop = false) const;
+    void backward(bool retain_grad = false, bool enable_double_backprop = false) const&;
+    // The same, of a variable that nobody needs again: std::move(loss).backward(). What calls kept
+    // for their gradient is freed as soon as it has been used, except where another variable still
+    // leads to it. Data and gradient stay readable; another backward() through here is a
+    // GraphError. With enable_double_backprop nothing is freed.
+    void backward(bool retain_grad = false, bool enable_double_backprop = false) &&;
     // Forgets how this variable, and all it was computed from, came to be.
     void unchain_backward() const;
 

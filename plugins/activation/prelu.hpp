@@ -132,8 +132,12 @@ private:
         const std::int64_t slopes = at.slopes;
         const std::int64_t pieces = at.pieces();
         double* const part = call.template scratch<double>();
-        const auto negative = [&](std::int64_t i)
-                                  CATENA_LAMBDA { return x[i] >= T(0) ? T(0) : gy[i] * x[i]; };
+        const T* const from = x.data;
+        const T* const g = gy.data;
+        const auto negative = [=](std::int64_t i) CATENA_LAMBDA {
+            const T product = g[i] * from[i];  // in any case: no branch
+            return math::where(from[i] >= T(0), T(0), product);
+        };
         auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
             for (std::int64_t piece = begin; piece < end; ++piece) {
                 double* const sum = part + piece * slopes;

@@ -53,6 +53,21 @@ struct Convolution2D {
     }
 
     template <class T>
+    static void plan(const auto& call, catena_plan& plan) {
+        if (call.raw().phase == CATENA_PHASE_FORWARD)
+            plan.scratch_bytes = scratch_for<T>(
+                call,
+                convolution_of(call, call.template x<T>(0).shape, call.template y<T>(0).shape,
+                               call.template x<T>(1).shape),
+                {true, false, false});
+        else
+            plan.scratch_bytes = scratch_for<T>(
+                call,
+                convolution_of(call, call.template x<T>(0).shape, call.template gy<T>(0).shape,
+                               call.template x<T>(1).shape),
+                {false, call.wants(0), call.wants(1)});
+    }
+    template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const auto w = call.template x<T>(1);

@@ -45,6 +45,21 @@ struct Convolution2DGradW {
     }
 
     template <class T>
+    static void plan(const auto& call, catena_plan& plan) {
+        if (call.raw().phase == CATENA_PHASE_FORWARD)
+            plan.scratch_bytes = scratch_for<T>(
+                call,
+                convolution_of(call, call.template x<T>(0).shape, call.template x<T>(1).shape,
+                               call.template y<T>(0).shape),
+                {false, false, true});
+        else
+            plan.scratch_bytes = scratch_for<T>(
+                call,
+                convolution_of(call, call.template x<T>(0).shape, call.template x<T>(1).shape,
+                               call.template gy<T>(0).shape),
+                {call.wants(1), call.wants(0), false});
+    }
+    template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const auto gy = call.template x<T>(1);

@@ -62,6 +62,21 @@ struct Deconvolution2D {
     }
 
     template <class T>
+    static void plan(const auto& call, catena_plan& plan) {
+        if (call.raw().phase == CATENA_PHASE_FORWARD)
+            plan.scratch_bytes = scratch_for<T>(
+                call,
+                convolution_of(call, call.template y<T>(0).shape, call.template x<T>(0).shape,
+                               call.template x<T>(1).shape),
+                {false, true, false});
+        else
+            plan.scratch_bytes = scratch_for<T>(
+                call,
+                convolution_of(call, call.template gy<T>(0).shape, call.template x<T>(0).shape,
+                               call.template x<T>(1).shape),
+                {call.wants(0), false, call.wants(1)});
+    }
+    template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const auto w = call.template x<T>(1);

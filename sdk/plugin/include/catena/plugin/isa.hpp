@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 // Goes before every formula: it is then inlined into the loop of each instruction set, known to the
 // compiler at compile time, and callable on a GPU.
@@ -48,15 +49,19 @@ constexpr const char* isa_name(Isa isa) {
 }
 
 // Calls K::run, or a body of parallel(), compiled for an instruction set: whatever is marked as above
-// is inlined there and vectorised for it. range() has the shape that catena_host.parallel_for() takes.
+// is inlined there and vectorised for it. range() has the shape that catena_host.parallel_for() takes;
+// a body may take the worker's slot as well: body(begin, end, slot).
 #define CATENA_TARGET_BODY(attribute)                                                             \
     template <class K, class... A>                                                                \
     attribute static void call(A... args) {                                                       \
         K::run(args...);                                                                          \
     }                                                                                             \
     template <class Body>                                                                         \
-    attribute static void range(void* body, std::int64_t begin, std::int64_t end, std::int32_t) { \
-        (*static_cast<Body*>(body))(begin, end);                                                  \
+    attribute static void range(void* body, std::int64_t begin, std::int64_t end,                 \
+                                std::int32_t slot) {                                              \
+        if constexpr (std::is_invocable_v<Body&, std::int64_t, std::int64_t, std::int32_t>)       \
+            (*static_cast<Body*>(body))(begin, end, slot);                                        \
+        else (*static_cast<Body*>(body))(begin, end), static_cast<void>(slot);                    \
     }
 
 template <Isa isa>

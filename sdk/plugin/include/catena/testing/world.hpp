@@ -49,8 +49,9 @@ using Attrs = std::vector<catena_named_value>;  // lists and strings stay the ca
 using plugin::set;
 
 struct Options {
-    const char* isa = nullptr;  // nullptr: the best that this machine has
-    bool add = false;           // to outputs that hold 1 everywhere
+    const char* isa = nullptr;     // nullptr: the best that this machine has
+    const char* plugin = nullptr;  // the id of the one whose kernel is to run; nullptr: any
+    bool add = false;              // to outputs that hold 1 everywhere
     bool train = true;
     int threads = 1;
     std::uint64_t targets = ~std::uint64_t{0};
@@ -68,6 +69,8 @@ public:
         return found->second;
     }
     const std::vector<const catena_kernel*>& kernels() const { return kernels_; }
+    // The plugin whose kernel ran last.
+    const std::string& ran() const { return ran_; }
 
     // Instruction sets of this machine for which a function has a forward kernel; those that serve
     // halves on copies do not count.
@@ -123,8 +126,11 @@ private:
     }
     void load(const std::string& path);
     std::vector<catena_value> bind(const catena_function& f, const Attrs& attrs) const;
-    const catena_kernel& choose(const catena_function& f, int phase, const std::vector<Array>& x,
-                                const std::vector<Array>& y, const char* isa) const;
+    // Kernels for these dtypes, best first.
+    std::vector<const catena_kernel*> candidates(const catena_function& f, int phase,
+                                                 const std::vector<Array>& x,
+                                                 const std::vector<Array>& y,
+                                                 const Options& options) const;
     static void differ(const std::vector<Array>& arrays, const char* what);
     struct Invocation;
 
@@ -134,6 +140,8 @@ private:
     std::map<std::string, const catena_function&> functions_;
     std::map<std::string, catena_callable> callables_;
     std::vector<const catena_kernel*> kernels_;
+    std::map<const catena_kernel*, std::string> origins_;
+    std::string ran_;
     catena_host host_ = make_host();
 };
 
@@ -174,6 +182,8 @@ inline void World::load(const std::string& path) {
     for (std::uint32_t i = 0; i < table->n_functions; ++i)
         functions_.emplace(table->functions[i]->name, *table->functions[i]);
     kernels_.insert(kernels_.end(), table->kernels, table->kernels + table->n_kernels);
+    for (std::uint32_t i = 0; i < table->n_kernels; ++i)
+        origins_.emplace(table->kernels[i], manifest->id);
 }
 
 inline std::vector<catena_value> World::bind(const catena_function& f, const Attrs& attrs) const {
@@ -196,9 +206,10 @@ inline std::vector<catena_value> World::bind(const catena_function& f, const Att
     return values;
 }
 
-inline const catena_kernel& World::choose(const catena_function& f, int phase,
-                                          const std::vector<Array>& x, const std::vector<Array>& y,
-                                          const char* isa) const {
+inline std::vector<const catena_kernel*> World::candidates(const catena_function& f, int phase,
+                                                           const std::vector<Array>& x,
+                                                           const std::vector<Array>& y,
+                                                           const Options& options) const {
     std::vector<std::string> variables;
     std::vector<catena_dtype> row;
     const auto visit = [&](const catena_port_spec& port, const Array& a) {
@@ -210,20 +221,22 @@ inline const catena_kernel& World::choose(const catena_function& f, int phase,
     for (std::size_t i = 0; i < x.size(); ++i)
         visit(*f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)], x[i]);
     for (std::size_t i = 0; i < y.size(); ++i) visit(*f.outputs[i], y[i]);
-    const catena_kernel* best = nullptr;
+    std::vector<const catena_kernel*> result;
     for (const catena_kernel* k : kernels_) {
         if (std::string(k->function) != f.name || k->phase != phase || !runs(*k)) continue;
-        if (isa != nullptr && std::string(isa) != k->isa) continue;
+        if (options.isa != nullptr && std::string(options.isa) != k->isa) continue;
+        if (options.plugin != nullptr && origins_.at(k) != options.plugin) continue;
         for (std::uint32_t r = 0; r < k->n_types; ++r) {
             const catena_dtype* types = k->types + r * row.size();
             bool fits = true;
             for (std::size_t i = 0; i < row.size(); ++i)
                 fits = fits && plugin::same(types[i], row[i]);
-            if (fits && (best == nullptr || k->priority > best->priority)) best = k;
+            if (fits) result.push_back(k);
         }
     }
-    if (best == nullptr) throw Failure(CATENA_E_DTYPE, std::string(f.name) + ": no kernel");
-    return *best;
+    std::stable_sort(result.begin(), result.end(),
+                     [](auto* a, auto* b) { return a->priority > b->priority; });
+    return result;
 }
 
 }  // namespace catena::testing

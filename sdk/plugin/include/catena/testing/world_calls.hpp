@@ -19,13 +19,25 @@ struct World::Invocation {
         if (!array) return nullptr;
         return &tensors.emplace_back(array.tensor());
     }
-    void run(const catena_kernel& kernel) {
-        call.phase = kernel.phase;
+    // The first that can do it; its plugin's id.
+    std::string run(const std::vector<const catena_kernel*>& candidates) {
+        for (const catena_kernel* k : candidates) {
+            call.phase = k->phase;
+            if (k->supports != nullptr && k->supports(&ctx, &call) == 0) continue;
+            if (attempt(*k)) return ctx.world->origins_.at(k);
+            ctx.error.clear();
+        }
+        throw Failure(CATENA_E_DTYPE, std::string(call.function->name) + ": no kernel");
+    }
+    // False if it is unsupported.
+    bool attempt(const catena_kernel& kernel) {
         std::vector<std::byte> scratch;
         if (kernel.plan != nullptr) {
             catena_plan plan = {};
             plan.struct_size = sizeof plan;
-            check(kernel.plan(&ctx, &call, &plan));
+            const catena_status status = kernel.plan(&ctx, &call, &plan);
+            if (status == CATENA_E_UNSUPPORTED) return false;
+            check(status);
             scratch.resize(plan.scratch_bytes + 64);
             void* p = scratch.data();
             std::size_t space = scratch.size();
@@ -33,6 +45,7 @@ struct World::Invocation {
             call.scratch_bytes = plan.scratch_bytes;
         }
         check(kernel.run(&ctx, &call));
+        return true;
     }
     void check(catena_status status) const {
         if (status != CATENA_OK) throw Failure(status, ctx.error);
@@ -82,7 +95,7 @@ inline std::vector<Array> World::forward(const std::string& name, const std::vec
     run.call.x = run.x.data();
     run.call.y = run.y.data();
     run.call.req = run.req.data();
-    run.run(choose(f, CATENA_PHASE_FORWARD, x, y, options.isa));
+    ran_ = run.run(candidates(f, CATENA_PHASE_FORWARD, x, y, options));
     differ(y, "forward");
     for (std::size_t i = 0; i < x.size(); ++i) {
         const bool mutated =
@@ -106,7 +119,6 @@ inline std::vector<Array> World::backward(const std::string& name, const std::ve
     std::vector<Array> gy = gys;
     std::vector<Array> gx(x.size());
     threads = options.threads;
-    const catena_kernel& kernel = choose(f, CATENA_PHASE_BACKWARD, x, y, options.isa);
     for (std::size_t i = 0; i < x.size(); ++i) {
         const bool kept = (f.retain_x >> i & 1) != 0;
         run.x.push_back(kept ? run.add(x[i]) : nullptr);
@@ -135,7 +147,7 @@ inline std::vector<Array> World::backward(const std::string& name, const std::ve
     run.call.gx = run.gx.data();
     run.call.req = run.req.data();
     run.call.targets = &targets;
-    run.run(kernel);
+    ran_ = run.run(candidates(f, CATENA_PHASE_BACKWARD, x, y, options));
     differ(gx, "backward");
     return gx;
 }

@@ -1,0 +1,77 @@
+// The engine, the threads and the reorders.
+#include "engine.hpp"
+
+#include <dlfcn.h>
+
+#include <cstring>
+#include <string_view>
+
+namespace catena_onednn {
+namespace {
+
+// Of the OpenMP runtime that libdnnl itself brought, whichever it is.
+struct OpenMp {
+    OpenMp() {
+        look_up("omp_get_max_threads", get);
+        look_up("omp_set_num_threads", set);
+        if (set == nullptr) get = nullptr;
+    }
+    template <class F>
+    static void look_up(const char* name, F*& function) {
+        function = reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
+    }
+    int (*get)() = nullptr;
+    void (*set)(int) = nullptr;
+};
+
+const OpenMp& openmp() {
+    static const OpenMp runtime;
+    return runtime;
+}
+
+}  // namespace
+
+SingleThreaded::SingleThreaded() {
+    if (openmp().get == nullptr) return;
+    threads_ = openmp().get();
+    if (threads_ != 1) openmp().set(1);
+}
+
+SingleThreaded::~SingleThreaded() {
+    if (threads_ != 1) openmp().set(threads_);
+}
+
+// Neither is ever destroyed: kernels may run until the process ends.
+const dnnl::engine& engine() {
+    static const auto* made = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+    return *made;
+}
+
+dnnl::stream& stream() {
+    static thread_local dnnl::stream mine(engine());
+    return mine;
+}
+
+dnnl::reorder Operand::reorder(const memory::desc& from, const memory::desc& to, bool add) {
+    dnnl::primitive_attr attr;
+    if (add) {
+        dnnl::post_ops ops;
+        ops.append_sum(1);
+        attr.set_post_ops(ops);
+    }
+    return dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to, attr));
+}
+
+void require_fast(const char* implementation) {
+    const std::string_view name = implementation;
+    if (name.substr(0, 3) != "jit" && name.substr(0, 3) != "brg")
+        throw Error(CATENA_E_UNSUPPORTED, "oneDNN: no generated code, but " + std::string(name));
+}
+
+const catena_value& attribute(const catena_call& call, const char* name) {
+    for (std::uint32_t i = 0; i < call.function->n_attrs; ++i)
+        if (std::strcmp(call.function->attrs[i]->name, name) == 0) return call.attrs[i];
+    throw Error(CATENA_E_UNSUPPORTED, std::string("no attribute ") + name);
+}
+
+}  // namespace catena_onednn

@@ -1,0 +1,60 @@
+// onednn.catena: the tables. It has no functions of its own; its kernels are for those of others.
+#include <vector>
+
+#include <catena/plugin.hpp>
+
+#include "catena/abi/ext/blas.h"
+#include "kernels.hpp"
+
+namespace catena_onednn {
+namespace {
+
+// Above the CPU backend's own.
+const catena_extension blas = {
+    .struct_size = sizeof(catena_extension),
+    .priority = CATENA_PRIORITY_VENDOR + 10,
+    .id = CATENA_BLAS_1,
+    .device = "cpu",
+    .table = &blas_table,
+};
+const catena_extension* const extensions[] = {&blas};
+
+std::vector<const catena_kernel*> all_kernels() {
+    std::vector<const catena_kernel*> all;
+    for (const auto& list : {convolution_kernels})
+        for (const catena_kernel& k : list) all.push_back(&k);
+    return all;
+}
+
+const catena_plugin& table() {
+    static const auto* const kernels = new auto(all_kernels());
+    static const catena_plugin plugin = {
+        .struct_size = sizeof(catena_plugin),
+        .n_functions = 0,
+        .n_kernels = static_cast<std::uint32_t>(kernels->size()),
+        .n_backends = 0,
+        .n_extensions = 1,
+        .reserved = 0,
+        .functions = nullptr,
+        .kernels = kernels->data(),
+        .backends = nullptr,
+        .extensions = extensions,
+        .init = nullptr,
+        .deinit = nullptr,
+    };
+    return plugin;
+}
+
+}  // namespace
+}  // namespace catena_onednn
+
+extern "C" {
+[[gnu::section(CATENA_MANIFEST_SECTION), gnu::used]] constexpr catena_manifest catena_manifest_v1 =
+    catena::plugin::manifest("org.catena.onednn", "0.1.0", CATENA_PLUGIN_VENDOR,
+                             CATENA_PLUGIN_LICENSE, "cpu");
+
+const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host, catena_ctx*) {
+    catena::plugin::the_host = host;
+    return &catena_onednn::table();
+}
+}

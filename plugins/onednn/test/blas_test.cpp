@@ -1,0 +1,125 @@
+// Products on oneDNN against a plain loop.
+#include <dlfcn.h>
+
+#include "catena/abi/ext/blas.h"
+#include "compare.hpp"
+
+using namespace onednn_test;
+
+namespace {
+
+const catena_blas& blas() {
+    static const catena_blas& table = [&]() -> const catena_blas& {
+        void* library = dlopen(ONEDNN_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+        const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
+            dlsym(library, "catena_plugin_entry_v1"));
+        return *static_cast<const catena_blas*>(
+            entry(&world().host(), nullptr)->extensions[0]->table);
+    }();
+    return table;
+}
+
+struct Size {
+    std::int64_t m;
+    std::int64_t n;
+    std::int64_t k;
+};
+
+// Rows are longer than needed, so that a wrong leading dimension shows.
+struct Product {
+    Product(const Size& size, bool transpose_a, bool transpose_b, double alpha, double beta)
+        : a(Array::random<float>(
+              {transpose_a ? size.k : size.m, (transpose_a ? size.m : size.k) + 3}, 1)),
+          b(Array::random<float>(
+              {transpose_b ? size.n : size.k, (transpose_b ? size.k : size.n) + 2}, 2)),
+          c(Array::random<float>({size.m, size.n + 5}, 3)) {
+        gemm.struct_size = sizeof gemm;
+        gemm.dtype = dtype_of<float>();
+        gemm.transpose_a = transpose_a;
+        gemm.transpose_b = transpose_b;
+        gemm.m = size.m;
+        gemm.n = size.n;
+        gemm.k = size.k;
+        gemm.alpha = alpha;
+        gemm.beta = beta;
+        gemm.lda = a.shape()[1];
+        gemm.ldb = b.shape()[1];
+        gemm.ldc = c.shape()[1];
+        gemm.a = a.data<float>();
+        gemm.b = b.data<float>();
+    }
+    Array run(const catena_blas& table, int threads = 1) {
+        Array result = c;
+        gemm.c = result.data<float>();
+        world().threads = threads;
+        catena_ctx ctx{&world(), {}, {}};
+        CHECK(table.gemm(&ctx, &gemm) == CATENA_OK);
+        CHECK(ctx.error == "");
+        CHECK(result.intact());
+        return result;
+    }
+
+    Array a;
+    Array b;
+    Array c;
+    catena_gemm gemm = {};
+};
+
+const Size sizes[] = {{100, 100, 784}, {20, 1300, 65}, {1300, 65, 20},  {64, 64, 128},
+                      {1, 900, 900},   {900, 1, 900},  {17, 333, 129},  {333, 17, 129},
+                      {5, 4000, 31},   {130, 97, 101}, {20, 65, 10000}, {257, 255, 256}};
+
+}  // namespace
+
+TEST_CASE("products") {
+    for (const Size& size : sizes)
+        for (const bool transpose_a : {false, true})
+            for (const bool transpose_b : {false, true})
+                for (const double beta : {0.0, 1.0, 0.25}) {
+                    CAPTURE(size.m);
+                    CAPTURE(size.n);
+                    CAPTURE(size.k);
+                    CAPTURE(transpose_a);
+                    CAPTURE(transpose_b);
+                    CAPTURE(beta);
+                    Product p(size, transpose_a, transpose_b, beta == 0.25 ? -0.5 : 1, beta);
+                    const Array expected = p.run(plain_blas);
+                    for (const int threads : {1, 3})
+                        CHECK(compare(p.run(blas(), threads), expected, {1e-4, 1e-3}) == "");
+                }
+}
+
+TEST_CASE("beta 0 overwrites what is no number") {
+    Product p({100, 100, 100}, false, true, 1, 0);
+    const Array expected = p.run(plain_blas);
+    for (std::int64_t i = 0; i < p.c.size(); ++i)
+        if (i % p.gemm.ldc < p.gemm.n) p.c.set(i, std::nan(""));
+    CHECK(compare(p.run(blas(), 2), expected, {1e-4, 1e-4}) == "");
+}
+
+TEST_CASE("deterministic products have the same bits for any number of threads") {
+    for (const Size& size : sizes)
+        for (const bool transpose : {false, true}) {
+            Product p(size, transpose, !transpose, 1, 1);
+            p.gemm.flags = CATENA_CALL_DETERMINISTIC;
+            const Array first = p.run(blas(), 1);
+            for (const int threads : {2, 3, 8}) CHECK(p.run(blas(), threads) == first);
+        }
+}
+
+TEST_CASE("what is better done elsewhere is refused") {
+    Product p({100, 100, 784}, false, true, 1, 0);
+    CHECK(blas().supports(&p.gemm) == 1);
+    const auto refused = [&](auto change) {
+        catena_gemm gemm = p.gemm;
+        change(gemm);
+        return blas().supports(&gemm) == 0;
+    };
+    CHECK(refused([](catena_gemm& g) { g.dtype = dtype_of<double>(); }));
+    CHECK(refused([](catena_gemm& g) { g.dtype = dtype_of<Float16>(); }));
+    CHECK(refused([](catena_gemm& g) { g.m = 0; }));
+    CHECK(refused([](catena_gemm& g) { g.k = 0; }));
+    CHECK(refused([](catena_gemm& g) { g.lda = 10; }));
+    CHECK(refused([](catena_gemm& g) { g.m = g.n = g.k = 20; }));
+    CHECK(refused([](catena_gemm& g) { g.ldb = std::int64_t{1} << 31; }));
+}

@@ -1,0 +1,92 @@
+// One call on two plugins: this one's kernels, and the portable ones in float64.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+namespace onednn_test {
+
+using namespace catena::testing;
+
+inline constexpr const char* onednn_id = "org.catena.onednn";
+
+inline World& world() {
+    static World world({CONNECTION_PLUGIN, MATH_PLUGIN, ARRAY_PLUGIN, ONEDNN_PLUGIN});
+    return world;
+}
+
+inline Array narrow(const Array& a) { return a && a.floating() ? a.to(dtype_of<float>()) : a; }
+inline std::vector<Array> narrow(const std::vector<Array>& arrays) {
+    std::vector<Array> result;
+    for (const Array& a : arrays) result.push_back(narrow(a));
+    return result;
+}
+inline Array plus_one(Array a) {
+    for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, a.at(i) + 1);
+    return a;
+}
+
+struct Call {
+    std::string function;
+    std::vector<Array> inputs;  // float64
+    Attrs attrs = {};
+    const char* portable = "org.catena.connection";
+    Tolerance tolerance = {1e-4, 1e-4};
+};
+
+// Forward, and backward for every set of targets; written and added; by one thread and by three.
+// Empty if all agree and this plugin did it all.
+inline std::string compare_plugins(const Call& c) {
+    std::string problems;
+    const auto note = [&](const std::string& where, const std::string& what) {
+        if (!what.empty()) problems += c.function + ": " + where + ": " + what + "\n";
+    };
+    const auto ran = [&](const std::string& where) {
+        note(where, world().ran() == onednn_id ? "" : "done by " + world().ran());
+    };
+    Options portable;
+    portable.plugin = c.portable;
+    const std::vector<Array> y = world().forward(c.function, c.inputs, c.attrs, portable);
+    std::vector<Array> gy;
+    for (const Array& a : y)
+        gy.push_back(a.floating() ? narrow(Array::random<double>(a.shape(), 77)) : Array());
+    std::vector<Array> wide;
+    for (const Array& a : gy) wide.push_back(a ? a.to(dtype_of<double>()) : a);
+    const std::vector<Array> gx =
+        world().backward(c.function, c.inputs, y, wide, c.attrs, portable);
+
+    const std::vector<Array> x = narrow(c.inputs);
+    std::vector<Array> first_y;
+    std::vector<Array> first_gx;
+    for (const int threads : {1, 3})
+        for (const bool add : {false, true}) {
+            Options options;
+            options.threads = threads;
+            options.add = add;
+            const std::string how = std::string(add ? " add, " : " ") + std::to_string(threads);
+            const auto got = world().forward(c.function, x, c.attrs, options);
+            ran("forward" + how);
+            for (std::size_t i = 0; i < y.size(); ++i)
+                note("forward" + how, compare(got[i], add ? plus_one(y[i]) : y[i], c.tolerance));
+            if (!add && first_y.empty()) first_y = got;
+            if (!add) note("forward" + how, got == first_y ? "" : "other bits");
+            std::uint64_t all = 0;
+            for (std::size_t i = 0; i < gx.size(); ++i) all |= std::uint64_t{bool(gx[i])} << i;
+            for (std::uint64_t targets = all; targets > 0; targets = (targets - 1) & all) {
+                options.targets = targets;
+                const std::string whose = "backward" + how + " to " + std::to_string(targets);
+                const auto part = world().backward(c.function, x, first_y, gy, c.attrs, options);
+                ran(whose);
+                for (std::size_t i = 0; i < gx.size(); ++i)
+                    if (part[i])
+                        note(whose, compare(part[i], add ? plus_one(gx[i]) : gx[i], c.tolerance));
+                if (targets != all || add) continue;
+                if (first_gx.empty()) first_gx = part;
+                note(whose, part == first_gx ? "" : "other bits");
+            }
+        }
+    return problems;
+}
+
+}  // namespace onednn_test

@@ -1,0 +1,122 @@
+// Convolutions on oneDNN against the portable ones.
+#include "compare.hpp"
+
+using namespace onednn_test;
+
+namespace {
+
+using Ints = std::vector<std::int64_t>;
+
+struct Shape {
+    Dims x;
+    Dims w;
+    Ints stride = {1};
+    Ints pad = {0};
+};
+
+Attrs attributes(const Ints& stride, const Ints& pad) {
+    return {set("stride", catena::plugin::Ints(stride)), set("pad", catena::plugin::Ints(pad))};
+}
+
+// What they multiply is above the least that is worth it; what they are is odd.
+const Shape shapes[] = {
+    {{5, 16, 12, 12}, {32, 16, 3, 3}, {1}, {1}},
+    {{8, 1, 28, 28}, {32, 1, 5, 5}},
+    {{7, 3, 23, 25}, {19, 3, 3, 5}, {2, 1}, {1, 2}},
+    {{1, 32, 20, 21}, {64, 32, 3, 3}, {1}, {1}},
+    {{1, 64, 14, 14}, {128, 64, 3, 3}, {1}, {1}},
+    {{5, 33, 15, 16}, {17, 33, 3, 3}, {2}, {1}},
+    {{19, 16, 9, 9}, {16, 16, 3, 3}},
+    {{97, 20, 8, 8}, {33, 20, 2, 2}, {3}, {1, 0}},
+    {{16, 64, 7, 7}, {48, 64, 1, 1}},
+    {{39, 48, 8, 8}, {64, 48, 1, 1}, {2}},
+    {{4, 8, 30, 31}, {24, 8, 7, 7}, {2}, {3}},
+    {{5, 5, 40, 40}, {6, 5, 11, 11}, {4}, {2}},
+    {{2, 128, 6, 6}, {256, 128, 3, 3}, {1}, {1}},
+    {{100, 32, 4, 4}, {64, 32, 4, 4}},
+};
+
+}  // namespace
+
+TEST_CASE("convolution_2d") {
+    for (const Shape& s : shapes) {
+        CAPTURE(catena::plugin::text_of(catena::plugin::Shape(s.x)));
+        CAPTURE(catena::plugin::text_of(catena::plugin::Shape(s.w)));
+        const Array x = Array::random<double>(s.x, 1);
+        const Array w = Array::random<double>(s.w, 2, -0.2, 0.2);
+        const Array b = Array::random<double>({s.w[0]}, 3);
+        const Attrs attrs = attributes(s.stride, s.pad);
+        CHECK(compare_plugins({"catena.convolution_2d", {x, w, b}, attrs}) == "");
+        CHECK(compare_plugins({"catena.convolution_2d", {x, w, Array()}, attrs}) == "");
+    }
+}
+
+TEST_CASE("deconvolution_2d") {
+    for (const Shape& s : shapes) {
+        CAPTURE(catena::plugin::text_of(catena::plugin::Shape(s.x)));
+        CAPTURE(catena::plugin::text_of(catena::plugin::Shape(s.w)));
+        const auto pair = [](const Ints& v, std::size_t i) { return v[v.size() == 1 ? 0 : i]; };
+        Dims y = {s.x[0], s.w[0], 0, 0};
+        for (std::size_t i : {0, 1})
+            y[2 + i] = (s.x[2 + i] + 2 * pair(s.pad, i) - s.w[2 + i]) / pair(s.stride, i) + 1;
+        Attrs attrs = attributes(s.stride, s.pad);
+        attrs.push_back(set("outsize", catena::plugin::Ints(s.x).subspan(2)));
+        const Array x = Array::random<double>(y, 1);
+        const Array w = Array::random<double>(s.w, 2, -0.2, 0.2);
+        const Array b = Array::random<double>({s.w[1]}, 3);
+        CHECK(compare_plugins({"catena.deconvolution_2d", {x, w, b}, attrs}) == "");
+        CHECK(compare_plugins({"catena.deconvolution_2d", {x, w, Array()}, attrs}) == "");
+        attrs = attributes(s.stride, s.pad);
+        attrs.push_back(set("ksize", catena::plugin::Ints(s.w).subspan(2)));
+        CHECK(compare_plugins(
+                  {"catena.convolution_2d_grad_w", {Array::random<double>(s.x, 4), x}, attrs}) ==
+              "");
+    }
+}
+
+TEST_CASE("a pin works both ways") {
+    const auto x = narrow({Array::random<double>({8, 16, 12, 12}, 1),
+                           Array::random<double>({32, 16, 3, 3}, 2), Array()});
+    Options options;
+    for (const char* id : {"org.catena.connection", onednn_id}) {
+        options.plugin = id;
+        const auto y = world().forward("catena.convolution_2d", x, {}, options);
+        CHECK(world().ran() == id);
+        world().backward("catena.convolution_2d", x, y, {y[0]}, {}, options);
+        CHECK(world().ran() == id);
+    }
+}
+
+TEST_CASE("what is small, empty, in float64 or all padding is left to others") {
+    const auto done_by = [](const Dims& x, const Dims& w, const Attrs& attrs, catena_dtype dtype) {
+        world().forward(
+            "catena.convolution_2d",
+            {Array::random<double>(x, 1).to(dtype), Array::random<double>(w, 2).to(dtype), Array()},
+            attrs);
+        return world().ran();
+    };
+    const Ints one = {1};
+    const Ints three = {3};
+    const Dims x = {8, 16, 12, 12};
+    const Dims w = {32, 16, 3, 3};
+    CHECK(done_by(x, w, {}, dtype_of<float>()) == onednn_id);
+    CHECK(done_by(x, w, {}, dtype_of<double>()) != onednn_id);
+    CHECK(done_by({1, 2, 5, 5}, {2, 2, 3, 3}, {}, dtype_of<float>()) != onednn_id);
+    CHECK(done_by({0, 16, 12, 12}, w, {}, dtype_of<float>()) != onednn_id);
+    CHECK(done_by(x, w, attributes(one, three), dtype_of<float>()) != onednn_id);
+}
+
+TEST_CASE("zeros around the image do not touch what is no number") {
+    auto inputs = narrow({Array::random<double>({4, 17, 12, 12}, 1),
+                          Array::random<double>({33, 17, 3, 3}, 2), Array()});
+    inputs[0].set(0, std::nan(""));  // the first pixel
+    inputs[0].set(17 * 144 + 5, std::numeric_limits<float>::infinity());
+    const Ints one = {1};
+    Options portable;
+    portable.plugin = "org.catena.connection";
+    const auto attrs = attributes(one, one);
+    const auto expected = world().forward("catena.convolution_2d", inputs, attrs, portable);
+    CHECK(compare(world().forward("catena.convolution_2d", inputs, attrs)[0], expected[0],
+                  {1e-4, 1e-4}) == "");
+    CHECK(world().ran() == onednn_id);
+}

@@ -10,7 +10,10 @@ using namespace catena::plugin;
 struct LeakyRelu {
     static constexpr auto about =
         describe("catena.leaky_relu", "y = x where x >= 0, else slope * x; the gradient at 0 is 1",
-                 in("x"), out("y"), attr("slope", 0.2, "the slope where x < 0"));
+                 in("x"), out("y"), attr("slope", 0.2, "the slope where x < 0"))
+            .example("x=(2,3)[0.5,1.5]")
+            .example("x=(2,3)[-1.5,-0.5]")
+            .example("x=(4)[-1.5,-0.5] slope=-0.5");
 
     template <class T>
     CATENA_FN static T forward(T x, T slope) {

@@ -9,7 +9,10 @@ using namespace catena::plugin;
 
 struct Sigmoid {
     static constexpr auto about =
-        describe("catena.sigmoid", "y = 1 / (1 + e^-x)", in("x"), out("y"));
+        describe("catena.sigmoid", "y = 1 / (1 + e^-x)", in("x"), out("y"))
+            .example("x=(2,3)")
+            .example("x=()")
+            .example("x=(5)[-4,4]");
 
     template <class T>
     CATENA_FN static T forward(T x) {

@@ -11,7 +11,11 @@ using namespace catena::plugin;
 struct Softmax {
     static constexpr auto about =
         describe("catena.softmax", "y = e^x / sum of e^x along an axis", in("x"), out("y"),
-                 attr("axis", 1, "the axis that sums to 1; negative: from the last"));
+                 attr("axis", 1, "the axis that sums to 1; negative: from the last"))
+            .example("x=(2,3)")
+            .example("x=(2,3) axis=0")
+            .example("x=(2,3,2) axis=1")
+            .example("x=(4) axis=-1");
     static constexpr auto retain_y = ports(0);
 
     static void infer(const auto& s) {

@@ -8,7 +8,10 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Tanh {
-    static constexpr auto about = describe("catena.tanh", "y = tanh(x)", in("x"), out("y"));
+    static constexpr auto about = describe("catena.tanh", "y = tanh(x)", in("x"), out("y"))
+                                      .example("x=(2,3)")
+                                      .example("x=()")
+                                      .example("x=(5)[-3,3]");
 
     template <class T>
     CATENA_FN static T forward(T x) {

@@ -12,7 +12,10 @@ using namespace catena::plugin;
 struct BroadcastTo {
     static constexpr auto about =
         describe("catena.broadcast_to", "y = x, repeated by NumPy's rules to a shape", in("x"),
-                 out("y"), required<Ints>("shape", "the shape of y"));
+                 out("y"), required<Ints>("shape", "the shape of y"))
+            .example("x=(3) shape=[2,3]")
+            .example("x=(2,1) shape=[3,2,2]")
+            .example("x=() shape=[2]");
 
     static void infer(const auto& s) {
         const Ints shape = s.template attr<"shape">();

@@ -10,9 +10,10 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Cast {
-    static constexpr auto about = describe(
-        "catena.cast", "y = x in another dtype; floats go towards zero to whole numbers", in("x"),
-        out(Port("y").of("U")), required<catena_dtype>("dtype", "the dtype of y"));
+    static constexpr auto about =
+        describe("catena.cast", "y = x in another dtype; floats go towards zero to whole numbers",
+                 in("x"), out(Port("y").of("U")), required<catena_dtype>("dtype", "the dtype of y"))
+            .example("x=(2,3) dtype=\"float64\"");
     using isas = IsaList<Isa::baseline>;
 
     using types = Pairs<Float16, BFloat16, float, double, std::int32_t, std::int64_t, bool,

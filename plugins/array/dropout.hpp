@@ -39,7 +39,8 @@ struct ApplyDropout {
     static constexpr auto about =
         describe("catena.apply_dropout", "y = x through a mask that dropout made",
                  in("x", Port("mask").of("M").not_differentiable()), out("y"), dropout_ratio)
-            .internal();
+            .internal()
+            .example("x=(2,3) mask=(2,3) ratio=0.25");
     using types = DropoutTypes;
     static constexpr auto retain_x = ports(1);
 
@@ -69,7 +70,10 @@ struct Dropout {
                  "y = x with elements set to 0 at random, the others scaled to keep the mean\n\n"
                  "Outside training, or with ratio 0, y = x.",
                  in("x"), out("y", Port("mask").of("M").hidden()), dropout_ratio)
-            .stochastic();
+            .stochastic()
+            .example("x=(3,4)")
+            .example("x=(2,3) ratio=0.25")
+            .example("x=(2,3) ratio=0");
     using types = DropoutTypes;
     static constexpr auto retain_y = ports(1);
 

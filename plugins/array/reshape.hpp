@@ -11,7 +11,10 @@ struct Reshape {
     static constexpr auto about =
         describe("catena.reshape", "y = x in another shape, in the same memory", in("x"), out("y"),
                  required<Ints>("shape", "the new shape; one extent may be -1: what is left"))
-            .view();
+            .view()
+            .example("x=(2,6) shape=[3,4]")
+            .example("x=(2,6) shape=[3,-1]")
+            .example("x=() shape=[1,1]");
 
     static void infer(const auto& s) {
         const Ints wanted = s.template attr<"shape">();

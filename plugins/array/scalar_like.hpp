@@ -12,7 +12,8 @@ struct ScalarLike {
         describe("catena.scalar_like", "y = value: 0-d, with the dtype and device of x", in("x"),
                  out("y"), required<double>("value", "the number"))
             .not_differentiable()
-            .internal();
+            .internal()
+            .example("x=(2) value=2.5");
     using isas = IsaList<Isa::baseline>;
 
     static void infer(const auto& s) { s.y(0, {}); }

@@ -12,7 +12,10 @@ namespace catena::plugins {
 struct SumTo {
     static constexpr auto about =
         describe("catena.sum_to", "y = x, summed to a shape that broadcasts to x's", in("x"),
-                 out("y"), required<Ints>("shape", "the shape of y"));
+                 out("y"), required<Ints>("shape", "the shape of y"))
+            .example("x=(2,3) shape=[3]")
+            .example("x=(2,3,2) shape=[3,1]")
+            .example("x=(2,3) shape=[]");
 
     static void infer(const auto& s) {
         const Ints shape = s.template attr<"shape">();

@@ -10,7 +10,10 @@ using namespace catena::plugin;
 struct Transpose {
     static constexpr auto about =
         describe("catena.transpose", "y = x with its axes in another order", in("x"), out("y"),
-                 attr("axes", Ints{}, "axis of x for each axis of y; empty: reversed"));
+                 attr("axes", Ints{}, "axis of x for each axis of y; empty: reversed"))
+            .example("x=(2,3)")
+            .example("x=(2,3,4) axes=[2,0,1]")
+            .example("x=(2,3) axes=[-1,0]");
     using isas = IsaList<Isa::baseline>;
     using types = Rows<Row<float>, Row<double>, Row<std::int32_t>, Row<std::int64_t>>;
 

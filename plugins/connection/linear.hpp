@@ -13,7 +13,11 @@ struct Linear {
     static constexpr auto about =
         describe("catena.linear", "y = x W^T + b\n\nAll axes of x but the first are taken as one.",
                  in(Port("x", "(N, ...)"), Port("W", "(out, in)"), Port("b", "(out,)").optional()),
-                 out(Port("y", "(N, out)")));
+                 out(Port("y", "(N, out)")))
+            .example("x=(2,3) W=(4,3) b=(4)")
+            .example("x=(2,3) W=(4,3)")
+            .example("x=(2,3,2) W=(2,6) b=(2)")
+            .example("x=(3) W=(2,1)");
     static constexpr auto retain_x = ports(0, 1);
 
     static void infer(const auto& s) {

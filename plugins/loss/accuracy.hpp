@@ -12,13 +12,16 @@ struct Accuracy {
     static constexpr auto about =
         describe(
             "catena.accuracy",
-            "accuracy = share of the rows whose largest score stands at their label\n\n"
+            "y = share of the rows whose largest score stands at their label\n\n"
             "Of equal scores the first is the largest. NaN for an empty batch, 0 if all labels "
             "are ignored.",
             in(Port("y", "scores (N, classes, ...)"),
                Port("t", "labels (N, ...)").of("I").not_differentiable()),
-            out(Port("accuracy", "()")), ignore_label)
-            .not_differentiable();
+            out(Port("y", "the share ()")), ignore_label)
+            .not_differentiable()
+            .example("y=(3,4) t=(3)[0,3]")
+            .example("y=(2,3,2) t=(2,2)[0,2]")
+            .example("y=(4,2) t=(4) ignore_label=0");
     using types = LabelTypes;
     using isas = IsaList<Isa::baseline>;
 
@@ -32,19 +35,16 @@ struct Accuracy {
         const auto t = call.template x<I>(1);
         const std::int64_t ignored = call.template attr<"ignore_label">();
         const Axis axis(y.shape, 1);
+        const std::int64_t rows = count_labels(call, t, axis.length, ignored);
         std::atomic<std::int64_t> hits = 0;
-        std::atomic<std::int64_t> rows = 0;
         call.parallel(axis.count(), axis.length, [&](std::int64_t begin, std::int64_t end) {
             std::int64_t right = 0;
-            std::int64_t counted = 0;
             for (std::int64_t i = begin; i < end; ++i) {
                 if (t[i] == ignored) continue;
                 const T* row = y.data + i / axis.inner * axis.length * axis.inner + i % axis.inner;
-                ++counted;
                 right += largest(row, axis.length, axis.inner) == t[i];
             }
             hits += right;
-            rows += counted;
         });
         const T none = axis.count() == 0 ? std::numeric_limits<T>::quiet_NaN() : T(0);
         store(call.template y<T>(0)[0], call.adds(0),

@@ -11,7 +11,9 @@ using namespace catena::plugin;
 struct MeanSquaredError {
     static constexpr auto about =
         describe("catena.mean_squared_error", "loss = mean of (x0 - x1)^2 over all elements",
-                 in("x0", "x1"), out(Port("loss", "()")));
+                 in("x0", "x1"), out(Port("loss", "()")))
+            .example("x0=(2,3) x1=(2,3)")
+            .example("x0=() x1=()");
     static constexpr auto retain_x = ports(0, 1);
 
     static void infer(const auto& s) {

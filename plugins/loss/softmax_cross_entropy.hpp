@@ -13,7 +13,10 @@ struct SoftmaxCrossEntropy {
                  in(Port("x", "scores (N, classes, ...)"),
                     Port("t", "labels (N, ...)").of("I").not_differentiable()),
                  out(Port("loss", "()"), Port("lse", "log of the sum of e^x").of("S").hidden()),
-                 ignore_label);
+                 ignore_label)
+            .example("x=(3,4) t=(3)[0,3]")
+            .example("x=(2,3,2) t=(2,2)[0,2]")
+            .example("x=(4,2) t=(4) ignore_label=0");
     using types = Rows<Row<float, std::int32_t, float>, Row<float, std::int64_t, float>,
                        Row<double, std::int32_t, double>, Row<double, std::int64_t, double>>;
     static constexpr auto retain_x = ports(0, 1);
@@ -152,7 +155,8 @@ struct LabelWeights {
                  in("x", Port("t").of("I").not_differentiable()), out("one_hot", "weight"),
                  ignore_label)
             .not_differentiable()
-            .internal();
+            .internal()
+            .example("x=(3,4) t=(3)[0,3]");
     using types = LabelTypes;
     using isas = IsaList<Isa::baseline>;
 

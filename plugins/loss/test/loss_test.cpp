@@ -115,6 +115,20 @@ TEST_CASE("accuracy") {
                            labels<std::int32_t>({3, 2}, {0, 1, 2, 3, 0, 1})}}) == "");
 }
 
+TEST_CASE("accuracy: labels out of range") {
+    const Array y = Array::random<float>({2, 3}, 1);
+    const auto accuracy = [&](std::vector<std::int32_t> t) {
+        return world().forward("catena.accuracy", {y, labels({2}, t)})[0].at(0);
+    };
+    CHECK_THROWS_WITH(
+        accuracy({2, 3}),
+        "[catena.accuracy] t[1]: expected a label from 0 to 2, or -1 to ignore, got 3");
+    CHECK_THROWS_WITH(
+        accuracy({-2, 0}),
+        "[catena.accuracy] t[0]: expected a label from 0 to 2, or -1 to ignore, got -2");
+    CHECK_NOTHROW(accuracy({-1, 2}));
+}
+
 TEST_CASE("mean_squared_error") {
     for (const Dims& shape : {Dims{}, Dims{3, 5}, Dims{2, 1, 40}})
         CHECK(check(world(),

@@ -1,0 +1,151 @@
+// Normalisation over the minibatch (Ioffe and Szegedy, 2015).
+#pragma once
+
+#include "channels.hpp"
+
+#include <cmath>
+
+namespace catena::plugins {
+
+struct BatchNormalization {
+    static constexpr auto about =
+        describe("catena.batch_normalization",
+                 "y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and var of each channel\n\n"
+                 "Both are taken over all axes but 1; var is the biased one. (Ioffe and Szegedy, "
+                 "\"Batch Normalization\", ICML 2015.)",
+                 in(Port("x", "(N, C, ...)"), Port("gamma", "(C,)"), Port("beta", "(C,)")),
+                 out("y", Port("mean", "(C,)").of("S").hidden(), Port("var", "(C,)").of("S").hidden()),
+                 eps_attr)
+            .example("x=(4,3) gamma=(3) beta=(3)")
+            .example("x=(2,2,3,2) gamma=(2)[0.5,1.5] beta=(2) eps=0.001")
+            .example("x=(3,1,4) gamma=(1) beta=(1)");
+    using types = StatisticTypes;
+    static constexpr auto retain_x = ports(0, 1);
+    static constexpr auto retain_y = ports(1, 2);
+
+    static void infer(const auto& s) {
+        static constexpr const char* names[] = {"x", "gamma.shape", "beta.shape"};
+        check_channels(s, 3, names);
+        s.y(0, s.x(0));
+        s.y(1, s.x(1), s.wide(0));
+        s.y(2, s.x(1), s.wide(0));
+    }
+    static void gradient(const auto& g) {
+        const AllButChannels over(g.x_shape(0));
+        const Var x = g.x(0);
+        const Var gy = g.gy(0);
+        const Var centred = x - over.mean(x);
+        const Var inverse =
+            1.0 / math::sqrt(over.mean(centred * centred) + g.template attr<"eps">());
+        const Var normal = centred * inverse;
+        if (g.wants(0)) {
+            const Var gn = gy * over.spread(g.x(1));
+            g.gx(0, inverse * (gn - over.mean(gn) - normal * over.mean(gn * normal)));
+        }
+        if (g.wants(1)) g.gx(1, over.total(gy * normal, false));
+        if (g.wants(2)) g.gx(2, over.total(gy, false));
+    }
+
+    template <class T, class S>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        const T* const gamma = call.template x<T>(1).data;
+        const T* const beta = call.template x<T>(2).data;
+        T* const y = call.template y<T>(0).data;
+        S* const mean = call.template y<S>(1).data;
+        S* const var = call.template y<S>(2).data;
+        const bool add = call.adds(0);
+        const double eps = call.template attr<"eps">();
+        const Channels of(x.shape);
+        const double share = 1 / static_cast<double>(std::max<std::int64_t>(of.size(), 1));
+        for_each_group(call, of, [&](std::int64_t first, std::int64_t width) CATENA_LAMBDA {
+            const T* const p = x.data;
+            double sums[1][64];
+            T centre[64];
+            T scale[64];
+            T shift[64];
+            sum_channels<T>(of, first, width, sums, [&](std::int64_t i, std::int64_t) CATENA_LAMBDA {
+                return std::array<T, 1>{p[i]};
+            });
+            for (std::int64_t c = 0; c < width; ++c) {
+                centre[c] = static_cast<T>(sums[0][c] * share);
+                store(mean[first + c], call.adds(1), static_cast<S>(centre[c]));
+            }
+            sum_channels<T>(of, first, width, sums,
+                            [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
+                                const T d = p[i] - centre[c];
+                                return std::array<T, 1>{d * d};
+                            });
+            for (std::int64_t c = 0; c < width; ++c) {
+                const double v = sums[0][c] * share;
+                store(var[first + c], call.adds(2), static_cast<S>(v));
+                scale[c] = static_cast<T>(static_cast<double>(gamma[first + c]) / std::sqrt(v + eps));
+                shift[c] = beta[first + c];
+            }
+            map_channels(of, first, width, [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
+                store(y[i], add, (p[i] - centre[c]) * scale[c] + shift[c]);
+            });
+        });
+    }
+
+    template <class T, class S>
+    CATENA_KERNEL static void backward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        const T* const gamma = call.template x<T>(1).data;
+        const S* const mean = call.template y<S>(1).data;
+        const S* const var = call.template y<S>(2).data;
+        const T* const gy = call.template gy<T>(0).data;
+        const auto gx = call.template gx<T>(0);
+        const auto ggamma = call.template gx<T>(1);
+        const auto gbeta = call.template gx<T>(2);
+        const bool add_x = gx && call.adds(0);
+        const bool add_gamma = ggamma && call.adds(1);
+        const bool add_beta = gbeta && call.adds(2);
+        const double eps = call.template attr<"eps">();
+        const Channels of(x.shape);
+        const double share = 1 / static_cast<double>(std::max<std::int64_t>(of.size(), 1));
+        for_each_group(call, of, [&](std::int64_t first, std::int64_t width) CATENA_LAMBDA {
+            const T* const p = x.data;
+            T centre[64];
+            T inverse[64];
+            double sums[2][64] = {};  // of gy, and of gy times the normal value
+            for (std::int64_t c = 0; c < width; ++c) {
+                centre[c] = mean[first + c];
+                inverse[c] =
+                    static_cast<T>(1 / std::sqrt(static_cast<double>(var[first + c]) + eps));
+            }
+            if (gy != nullptr)
+                sum_channels<T>(of, first, width, sums,
+                                [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
+                                    return std::array<T, 2>{
+                                        gy[i], gy[i] * ((p[i] - centre[c]) * inverse[c])};
+                                });
+            for (std::int64_t c = 0; c < width; ++c) {
+                if (gbeta) store(gbeta[first + c], add_beta, static_cast<T>(sums[0][c]));
+                if (ggamma) store(ggamma[first + c], add_gamma, static_cast<T>(sums[1][c]));
+            }
+            if (!gx) return;
+            T scale[64];
+            T mean_g[64];
+            T mean_gn[64];
+            for (std::int64_t c = 0; c < width; ++c) {
+                scale[c] = gamma[first + c] * inverse[c];
+                mean_g[c] = static_cast<T>(sums[0][c] * share);
+                mean_gn[c] = static_cast<T>(sums[1][c] * share);
+            }
+            if (gy == nullptr) {
+                if (!add_x)
+                    map_channels(of, first, width, [&](std::int64_t i, std::int64_t)
+                                                       CATENA_LAMBDA { gx.data[i] = T(0); });
+                return;
+            }
+            T* const out = gx.data;
+            map_channels(of, first, width, [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
+                const T normal = (p[i] - centre[c]) * inverse[c];
+                store(out[i], add_x, scale[c] * (gy[i] - mean_g[c] - normal * mean_gn[c]));
+            });
+        });
+    }
+};
+
+}  // namespace catena::plugins

@@ -1,0 +1,202 @@
+// Normalisation by the neighbouring channels (Krizhevsky, Sutskever and Hinton, 2012).
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+// Values of one image side by side: a strip of up to 64 of them in every channel.
+struct Strips {
+    Strips(Shape x, std::int64_t n) : images(x[0]), channels(x[1]), reach(n / 2) {
+        for (const std::int64_t d : x.subspan(2)) rest *= d;
+        per_image = (rest + width - 1) / width;
+    }
+    // Calls body(first element, width) for each strip's part in channel 0.
+    template <class Body>
+    void for_each(const auto& call, const Body& body) const {
+        call.parallel(images * per_image, channels * std::min(width, rest) * (4 * reach + 16),
+                      [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+                          for (std::int64_t s = begin; s < end; ++s) {
+                              const std::int64_t left = s % per_image * width;
+                              body(s / per_image * channels * rest + left,
+                                   std::min(width, rest - left));
+                          }
+                      });
+    }
+    // sum[0 .. n) = f(element) over channel c and its neighbours, for the strip at `at`.
+    template <class T, class F>
+    CATENA_KERNEL void window_sum(std::int64_t at, std::int64_t n, std::int64_t c, T* sum,
+                                  const F& f) const {
+        for (std::int64_t k = 0; k < n; ++k) sum[k] = T(0);
+        const std::int64_t to = std::min(c + reach + 1, channels);
+        for (std::int64_t j = std::max<std::int64_t>(0, c - reach); j < to; ++j) {
+            const std::int64_t row = at + j * rest;
+            CATENA_LOOP
+            for (std::int64_t k = 0; k < n; ++k) sum[k] += f(row + k);
+        }
+    }
+
+    static constexpr std::int64_t width = 64;
+    std::int64_t images;
+    std::int64_t channels;
+    std::int64_t reach;  // channels on either side
+    std::int64_t rest = 1;
+    std::int64_t per_image;
+};
+
+inline constexpr Attribute window_attr =
+    attr("n", 5, "channels that a value is compared with: n / 2 on either side").range(1, 1 << 30);
+
+// Linear, and its own adjoint.
+struct ChannelWindowSum {
+    static constexpr auto about =
+        describe("catena.channel_window_sum", "y = x summed over n / 2 channels on either side",
+                 in(Port("x", "(N, C, ...)")), out("y"), window_attr)
+            .internal()
+            .example("x=(2,4,3)")
+            .example("x=(1,6) n=3");
+
+    static void infer(const auto& s) {
+        s.check(s.x(0).size() >= 2, "x.ndim", "at least 2", s.x(0).size());
+        s.y(0, s.x(0));
+    }
+    static void gradient(const auto& g) {
+        g.gx(0, call<"catena.channel_window_sum">({g.gy(0)}, {set("n", g.template attr<"n">())}));
+    }
+    template <class T>
+    CATENA_KERNEL static void forward(const auto& call) {
+        apply(call, call.template x<T>(0), call.template y<T>(0), call.adds(0));
+    }
+    template <class T>
+    CATENA_KERNEL static void backward(const auto& call) {
+        apply(call, call.template gy<T>(0), call.template gx<T>(0), call.adds(0));
+    }
+
+private:
+    template <class T>
+    CATENA_KERNEL static void apply(const auto& call, Tensor<const T> x, Tensor<T> y, bool add) {
+        const Strips strips(x.shape, call.template attr<"n">());
+        strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+            T sum[Strips::width];
+            for (std::int64_t c = 0; c < strips.channels; ++c) {
+                strips.window_sum(at, n, c, sum,
+                                  [&](std::int64_t i) CATENA_LAMBDA { return x.data[i]; });
+                T* const out = y.data + at + c * strips.rest;
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < n; ++k) store(out[k], add, sum[k]);
+            }
+        });
+    }
+};
+
+struct LocalResponseNormalization {
+    static constexpr auto about =
+        describe("catena.local_response_normalization",
+                 "y = x (k + alpha s)^-beta, where s is x^2 summed over the neighbouring channels\n\n"
+                 "The window is cut off at the first and the last channel; alpha is not divided by "
+                 "n. (Krizhevsky, Sutskever and Hinton, \"ImageNet Classification with Deep "
+                 "Convolutional Neural Networks\", 2012.)",
+                 in(Port("x", "(N, C, ...)")), out("y"), window_attr,
+                 attr("k", 2.0, "added to the sum"), attr("alpha", 1e-4, "scale of the sum"),
+                 attr("beta", 0.75, "exponent"))
+            .example("x=(2,6,3) alpha=0.1")
+            .example("x=(1,4,2,2) n=3 k=1 alpha=0.5 beta=0.5")
+            .example("x=(2,3) n=4 alpha=0.1");
+    static constexpr auto retain_x = ports(0);
+
+    static void infer(const auto& s) {
+        s.check(s.x(0).size() >= 2, "x.ndim", "at least 2", s.x(0).size());
+        s.y(0, s.x(0));
+    }
+    static void gradient(const auto& g) {
+        const auto total = [&](const Var& v) {
+            return call<"catena.channel_window_sum">({v}, {set("n", g.template attr<"n">())});
+        };
+        const double alpha = g.template attr<"alpha">();
+        const double beta = g.template attr<"beta">();
+        const Var x = g.x(0);
+        const Var unit = g.template attr<"k">() + alpha * total(x * x);
+        const Var scaled = g.gy(0) * math::pow(unit, -beta);
+        g.gx(0, scaled - 2.0 * alpha * beta * x * total(x * scaled / unit));
+    }
+
+    template <class T>
+    CATENA_KERNEL static void forward(const auto& call) {
+        const T* const x = call.template x<T>(0).data;
+        T* const y = call.template y<T>(0).data;
+        const bool add = call.adds(0);
+        const Rule<T> rule(call);
+        const Strips strips(call.template x<T>(0).shape, call.template attr<"n">());
+        strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+            T sum[Strips::width];
+            for (std::int64_t c = 0; c < strips.channels; ++c) {
+                strips.window_sum(at, n, c, sum,
+                                  [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; });
+                const std::int64_t row = at + c * strips.rest;
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < n; ++k)
+                    store(y[row + k], add, x[row + k] * rule.power(rule.k + rule.alpha * sum[k]));
+            }
+        });
+    }
+
+    // The second sum needs x gy unit^(-beta - 1) of all channels: in scratch.
+    template <class T>
+    static void plan(const auto& call, catena_plan& plan) {
+        if (call.raw().phase == CATENA_PHASE_BACKWARD)
+            plan.scratch_bytes =
+                static_cast<std::uint64_t>(call.template x<T>(0).size()) * sizeof(T);
+    }
+    template <class T>
+    CATENA_KERNEL static void backward(const auto& call) {
+        const T* const x = call.template x<T>(0).data;
+        const T* const gy = call.template gy<T>(0).data;
+        T* const gx = call.template gx<T>(0).data;
+        T* const inner = call.template scratch<T>();
+        const bool add = call.adds(0);
+        const Rule<T> rule(call);
+        const Strips strips(call.template x<T>(0).shape, call.template attr<"n">());
+        strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+            T sum[Strips::width];
+            for (std::int64_t c = 0; c < strips.channels; ++c) {
+                strips.window_sum(at, n, c, sum,
+                                  [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; });
+                const std::int64_t row = at + c * strips.rest;
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < n; ++k) {
+                    const T unit = rule.k + rule.alpha * sum[k];
+                    const T scaled = gy[row + k] * rule.power(unit);
+                    store(gx[row + k], add, scaled);
+                    inner[row + k] = x[row + k] * scaled / unit;
+                }
+            }
+            for (std::int64_t c = 0; c < strips.channels; ++c) {
+                strips.window_sum(at, n, c, sum,
+                                  [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; });
+                const std::int64_t row = at + c * strips.rest;
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < n; ++k)
+                    gx[row + k] -= T(2) * rule.alpha * rule.beta * x[row + k] * sum[k];
+            }
+        });
+    }
+
+private:
+    template <class T>
+    struct Rule {
+        explicit Rule(const auto& call)
+            : k(static_cast<T>(call.template attr<"k">())),
+              alpha(static_cast<T>(call.template attr<"alpha">())),
+              beta(static_cast<T>(call.template attr<"beta">())) {}
+        // unit^-beta; unit is positive where the function makes sense.
+        CATENA_FN T power(T unit) const { return math::exp(-beta * math::log(unit)); }
+
+        T k;
+        T alpha;
+        T beta;
+    };
+};
+
+}  // namespace catena::plugins

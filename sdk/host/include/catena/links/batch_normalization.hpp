@@ -1,0 +1,40 @@
+// BatchNormalization: normalisation over the minibatch in training, by running statistics else.
+#pragma once
+
+#include <catena/link.hpp>
+
+#include <cstdint>
+
+namespace catena::links {
+
+// y = gamma (x - mean) / sqrt(var + eps) + beta for each channel (axis 1) of x (N, size, ...).
+// Parameters: gamma (size,), 1; beta (size,), 0. Persistent values: avg_mean (size,), 0; avg_var
+// (size,), 1; N, the number of fine-tuning batches. New links live on the current device, in float32.
+// (Ioffe and Szegedy, ICML 2015; running statistics as in Chainer 7: of a minibatch with m values in
+// a channel, the mean and the unbiased variance m / (m - 1) var enter with weight 1 - decay.)
+class BatchNormalization : public Link {
+public:
+    explicit BatchNormalization(std::int64_t size, double decay = 0.9, double eps = 1e-5);
+
+    // As the configuration says: training takes the minibatch's own statistics and brings the
+    // running ones up to date; config().train = false uses the running ones and changes nothing.
+    Variable operator()(const Variable& x) override;
+    // test: use the running statistics. finetune: in place of decaying, the running statistics
+    // become the mean over all batches since start_finetuning().
+    Variable operator()(const Variable& x, bool test, bool finetune = false);
+    void start_finetuning() { N = 0; }
+
+    void visit(Visitor& visitor) override {
+        visitor("gamma", gamma)("beta", beta)("avg_mean", avg_mean)("avg_var", avg_var)("N", N);
+    }
+
+    Variable gamma;
+    Variable beta;
+    Array avg_mean;
+    Array avg_var;
+    std::int64_t N = 0;
+    double decay;
+    double eps;
+};
+
+}  // namespace catena::links

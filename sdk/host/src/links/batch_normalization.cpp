@@ -1,0 +1,83 @@
+// BatchNormalization: running statistics around two functions of plugins.
+#include <catena/bound_function.hpp>
+#include <catena/core/config.hpp>
+#include <catena/core/error.hpp>
+#include <catena/links/batch_normalization.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace catena::links {
+namespace {
+
+// Found once, by the first link: a missing plugin shows before any work.
+BoundFunction<double>& by_minibatch() {
+    thread_local BoundFunction<double> function("catena.batch_normalization", {"eps"});
+    return function;
+}
+BoundFunction<double>& by_statistics() {
+    thread_local BoundFunction<double> function("catena.fixed_batch_normalization", {"eps"});
+    return function;
+}
+
+Array scaled(const Array& x, double factor) {
+    thread_local BoundFunction<double> scale("catena.mul_constant", {"value"});
+    return scale(factor).forward(std::span(&x, 1))[0];
+}
+
+// average = share * average + (1 - share) * value, in the average's memory.
+void blend(const Array& average, const Array& value, double share) {
+    static const PluginFunction add("catena.add");
+    const Array terms[] = {scaled(average, share),
+                           scaled(value.astype(average.dtype()), 1 - share)};
+    average.copy_from(add.forward(terms)[0]);
+}
+
+}  // namespace
+
+BatchNormalization::BatchNormalization(std::int64_t size, double share_kept, double epsilon)
+    : decay(share_kept), eps(epsilon) {
+    if (size < 1) {
+        throw ShapeError(
+            fmt::format("[BatchNormalization] size: expected a positive number, got {}", size));
+    }
+    if (!(decay >= 0 && decay <= 1)) {
+        throw InvalidError(
+            fmt::format("[BatchNormalization] decay: expected 0 to 1, got {}", decay));
+    }
+    (void)by_minibatch()(eps);
+    gamma = Variable(Array::ones({size}));
+    beta = Variable(Array::zeros({size}));
+    avg_mean = Array::zeros({size});
+    avg_var = Array::ones({size});
+}
+
+Variable BatchNormalization::operator()(const Variable& x) {
+    return (*this)(x, !config().train, false);
+}
+
+Variable BatchNormalization::operator()(const Variable& x, bool test, bool finetune) {
+    if (test) {
+        const Dtype dtype = x.dtype() == Dtype::float64 ? Dtype::float64 : Dtype::float32;
+        const Variable mean(avg_mean.astype(dtype), x.is_volatile());
+        const Variable var(avg_var.astype(dtype), x.is_volatile());
+        mean.set_requires_grad(false);
+        var.set_requires_grad(false);
+        return by_statistics()(eps).first({&x, &gamma, &beta, &mean, &var});
+    }
+    const Variable* const inputs[] = {&x, &gamma, &beta};
+    auto y = by_minibatch()(eps)(inputs);
+    const std::int64_t m = x.size() / gamma.size();
+    if (m > 0) {
+        if (finetune) ++N;
+        const double share = finetune ? 1 - 1 / static_cast<double>(N) : decay;
+        blend(avg_mean, y[1].data(), share);
+        const double unbiased =
+            static_cast<double>(m) / static_cast<double>(std::max<std::int64_t>(m - 1, 1));
+        blend(avg_var, scaled(y[2].data(), unbiased), share);
+    }
+    return y[0];
+}
+
+}  // namespace catena::links

@@ -9,8 +9,15 @@ namespace catena::plugins {
 // A part of a tile's columns that lies in one row of an image.
 struct Run {
     std::int64_t column;
-    std::int64_t source;  // where it begins among the planes, for the tap at offset 0
+    std::int64_t place;  // where it begins among the planes, for the tap at offset 0
+    std::int64_t image;  // where it begins among the results
     std::int64_t length;
+};
+
+// What is summed over: lines of places that lie side by side, in several images.
+struct Places {
+    std::int64_t images, lines, length;
+    std::int64_t image_step, line_step;
 };
 
 inline constexpr int tile_rows = 6;
@@ -21,11 +28,13 @@ inline constexpr int tile_rows = 6;
 // product: out[r][0 .. N vectors) = sum over i < k of a[i][r] * b[i][...], r < rows <= R, plus bias[r]
 // (may be null), or added to out. a has tile_rows numbers for each i, b N vectors every `step`.
 //
-// correlate: out[r][...] = sum over the places of `lines` x `length` of a[offset[r] + place] times
-// the place's N vectors in b, or added to out.
+// correlate: out[r][...] = sum over the places p of a[offset[r] + p] times the place's N vectors in b,
+// or added to out.
 //
 // pack: a row of panel for each tap, with the runs' elements. Up to a vector more is read and
 // written after the end of each run.
+//
+// spread: the reverse, adds a row of a tile to the places of its runs, and to no other.
 #define CATENA_CONVOLUTION_TILES(attribute, bytes, most)                                           \
     static constexpr int most_vectors = most;                                                      \
     template <class T>                                                                             \
@@ -54,22 +63,24 @@ inline constexpr int tile_rows = 6;
         }                                                                                          \
     }                                                                                              \
     template <class T, int R, int N>                                                               \
-    attribute static void correlate(const T* a, const std::int64_t* offset, std::int64_t lines,    \
-                                    std::int64_t length, std::int64_t line_step, const T* b,       \
-                                    T* out, std::int64_t ld, bool add) {                           \
+    attribute static void correlate(const T* a, const std::int64_t* offset, const Places& places,  \
+                                    const T* b, T* out, std::int64_t ld, bool add) {               \
         typedef T Vector __attribute__((vector_size(bytes)));                                      \
         typedef T Loose __attribute__((vector_size(bytes), aligned(alignof(T)), may_alias));       \
         Vector sum[R][N];                                                                          \
         const T* from[R];                                                                          \
         CATENA_EACH(r, R) from[r] = a + offset[r];                                                 \
         CATENA_EACH(r, R) CATENA_EACH(j, N) sum[r][j] = Vector{};                                  \
-        for (std::int64_t y = 0; y < lines; ++y) {                                                 \
-            for (std::int64_t x = 0; x < length; ++x, b += N * lanes<T>) {                         \
-                Vector v[N];                                                                       \
-                CATENA_EACH(j, N) v[j] = *reinterpret_cast<const Loose*>(b + j * lanes<T>);        \
-                CATENA_EACH(r, R) CATENA_EACH(j, N) sum[r][j] += from[r][x] * v[j];                \
+        for (std::int64_t n = 0; n < places.images; ++n) {                                         \
+            for (std::int64_t y = 0; y < places.lines; ++y) {                                      \
+                for (std::int64_t x = 0; x < places.length; ++x, b += N * lanes<T>) {              \
+                    Vector v[N];                                                                   \
+                    CATENA_EACH(j, N) v[j] = *reinterpret_cast<const Loose*>(b + j * lanes<T>);    \
+                    CATENA_EACH(r, R) CATENA_EACH(j, N) sum[r][j] += from[r][x] * v[j];            \
+                }                                                                                  \
+                CATENA_EACH(r, R) from[r] += places.line_step;                                     \
             }                                                                                      \
-            CATENA_EACH(r, R) from[r] += line_step;                                                \
+            CATENA_EACH(r, R) from[r] += places.image_step - places.lines * places.line_step;      \
         }                                                                                          \
         CATENA_EACH(r, R) CATENA_EACH(j, N) {                                                      \
             Loose& target = *reinterpret_cast<Loose*>(out + r * ld + j * lanes<T>);                \
@@ -83,11 +94,29 @@ inline constexpr int tile_rows = 6;
         typedef T Loose __attribute__((vector_size(bytes), aligned(alignof(T)), may_alias));       \
         for (std::int64_t i = 0; i < k; ++i, panel += step)                                        \
             for (const Run* run = runs; run != runs + n_runs; ++run) {                             \
-                const T* from = planes + taps[i] + run->source;                                    \
+                const T* from = planes + taps[i] + run->place;                                     \
                 T* to = panel + run->column;                                                       \
                 for (std::int64_t j = 0; j < run->length; j += lanes<T>)                           \
                     *reinterpret_cast<Loose*>(to + j) = *reinterpret_cast<const Loose*>(from + j); \
             }                                                                                      \
+    }                                                                                              \
+    template <class T>                                                                             \
+    attribute static void spread(const T* row, const Run* runs, std::int64_t n_runs, T* planes) {  \
+        typedef T Loose __attribute__((vector_size(bytes), aligned(alignof(T)), may_alias));       \
+        typedef T Half __attribute__((vector_size(bytes / 2), aligned(alignof(T)), may_alias));    \
+        constexpr std::int64_t half = lanes<T> / 2;                                                \
+        for (const Run* run = runs; run != runs + n_runs; ++run) {                                 \
+            const T* from = row + run->column;                                                     \
+            T* to = planes + run->place;                                                           \
+            T* const end = to + run->length;                                                       \
+            for (; end - to >= lanes<T>; to += lanes<T>, from += lanes<T>)                         \
+                *reinterpret_cast<Loose*>(to) += *reinterpret_cast<const Loose*>(from);            \
+            if (end - to >= half) {                                                                \
+                *reinterpret_cast<Half*>(to) += *reinterpret_cast<const Half*>(from);              \
+                to += half, from += half;                                                          \
+            }                                                                                      \
+            while (to < end) *to++ += *from++;                                                     \
+        }                                                                                          \
     }
 #if defined(__clang__)
 #define CATENA_EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); ++i)

@@ -1,6 +1,7 @@
 // Backpropagation: from one head or several into every leaf.
 #include "array_ops.hpp"
 #include "backward_pass.hpp"
+#include "debug.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
@@ -32,6 +33,8 @@ void check_graph(const GraphNode& node) {
         node.label()));
 }
 
+BackwardPass::BackwardPass(Mode mode) noexcept : mode_(mode), debug_(config().debug) {}
+
 BackwardPass::~BackwardPass() {
     const auto drop = [](VariableNode* node) {
         if (!node) return;
@@ -45,7 +48,7 @@ BackwardPass::~BackwardPass() {
     if (!running_) return;
     for (const Ref<VariableNode>& input : running_->inputs_) drop(input.get());
     for (std::size_t i = 0; i < running_->outputs_.size(); ++i) {
-        if (VariableNode* output = running_->outputs_[i]) release(*output);
+        drop(running_->outputs_[i]);
     }
 }
 
@@ -67,12 +70,14 @@ void BackwardPass::push(GraphNode& node) {
 
 void BackwardPass::start(VariableNode& node, const Array& gradient) {
     if (!useful(node)) return;
+    if (debug_) check_numbers(gradient, "backward", "grad of the start", {});
     if (node.creator && !node.creator->queued_ && leads(*node.creator)) push(*node.creator);
     accumulate(node, gradient);
 }
 
 void BackwardPass::start(VariableNode& node, const Variable& gradient) {
     if (!useful(node)) return;
+    if (debug_) check_numbers(gradient.data(), "backward", "grad of the start", {});
     if (node.creator && !node.creator->queued_ && leads(*node.creator)) push(*node.creator);
     const force_backprop_mode scope;
     accumulate(node, gradient);
@@ -85,12 +90,38 @@ void BackwardPass::run(VariableNode* consumed) {
         heap_.pop_back();
         GraphNode& node = *running_;
         node.queued_ = false;
-        if (mode_.on_variables) step_variables(node);
+        if (debug_) [[unlikely]]
+            step_in_debug(node);
+        else if (mode_.on_variables) step_variables(node);
         else step_arrays(node);
         follow(node);
         if (mode_.consume) let_go(node, consumed);
         running_.reset();
     }
+}
+
+[[gnu::cold]] void BackwardPass::step_in_debug(GraphNode& node) {
+    std::span<void* const> trace;
+    if (node.trace_) trace = *node.trace_;
+    const auto check = [&](const char* what) {
+        for (std::size_t i = 0; i < node.inputs_.size(); ++i) {
+            if (!node.wants(i)) continue;
+            const VariableNode& x = *node.inputs_[i];
+            const VariableNode* on = (x.gathers() ? x.pending_node : x.grad_node).get();
+            const Array& there = on ? on->data : x.gathers() ? x.pending : x.grad;
+            check_numbers(there, node.label(), fmt::format(fmt::runtime(what), node.input_name(i)),
+                          trace);
+        }
+    };
+    check("backward: gradient of {} before it is added to");
+    try {
+        if (mode_.on_variables) step_variables(node);
+        else step_arrays(node);
+    } catch (const NanError& error) {  // in a function that the gradient is composed of
+        throw ValueError(
+            fmt::format("{}\nin the backward of {}{}", error.what(), node.label(), place(trace)));
+    }
+    check("backward: gradient of {}");
 }
 
 // The calls that made what just got a gradient come next.

@@ -16,7 +16,7 @@ public:
         bool selective = false;     // of grad(): routes say where to go, above this rank
         int above = 0;
     };
-    explicit BackwardPass(Mode mode) noexcept : mode_(mode) {}
+    explicit BackwardPass(Mode mode) noexcept;
     // Whatever ends the pass early leaves no gradient on its way behind.
     ~BackwardPass();
     BackwardPass(const BackwardPass&) = delete;
@@ -44,12 +44,14 @@ private:
 
     bool leads(const GraphNode& node) const noexcept;
     void push(GraphNode& node);
+    void step_in_debug(GraphNode& node);
     void step_arrays(GraphNode& node);
     void step_variables(GraphNode& node);
     void follow(GraphNode& node);
     void let_go(GraphNode& node, VariableNode* consumed);
 
     const Mode mode_;
+    const bool debug_;
     SmallVector<Item, 16> heap_;
     unsigned order_ = 0;
     Ref<GraphNode> running_;

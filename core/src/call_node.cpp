@@ -40,13 +40,13 @@ CallNode::CallNode(FunctionEntry& function, const BoundAttributes& attributes)
 
 void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
                       std::span<const Variable* const> inputs, ForwardResult forward,
-                      CallResult& result) {
+                      bool keep_place, CallResult& result) {
     const Ref<GraphNode> owner(new CallNode(f, attributes));
     auto& node = static_cast<CallNode&>(*owner);
     node.device_ = forward.device;
     node.paired_ = forward.paired;
     node.key_ = forward.key;
-    node.flags_ = call_flags();
+    node.flags_ = forward.flags;
     const catena_function& d = f.descriptor;
     const std::uint64_t retain_x = d.retain_x | (node.paired_ ? node.paired_->retain_x : 0);
     const std::uint64_t retain_y = d.retain_y | (node.paired_ ? node.paired_->retain_y : 0);
@@ -61,10 +61,12 @@ void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         if (retain_y >> i & 1) node.y_[i] = forward.y[i];
     }
-    for (const Array& x : node.x_) node.x_version_.push_back(x ? version_of(*x.body()) : 0);
-    for (const Array& y : node.y_) node.y_version_.push_back(y ? version_of(*y.body()) : 0);
+    node.versions_.resize(n_x + d.n_outputs, boost::container::default_init);
+    std::uint32_t* version = node.versions_.data();
+    for (const Array& x : node.x_) *version++ = x ? version_of(*x.body()) : 0;
+    for (const Array& y : node.y_) *version++ = y ? version_of(*y.body()) : 0;
     node.saved_ = std::move(forward.saved);
-    node.connect(inputs, std::span(result.y.data(), result.y.size()));
+    node.connect(inputs, std::span(result.y.data(), result.y.size()), keep_place);
     while (node.inputs_.size() < n_x) node.inputs_.push_back({});
 }
 
@@ -77,10 +79,10 @@ void CallNode::check_retained() const {
         return array && version_of(*array.body()) != version;
     };
     for (std::uint32_t i = 0; i < x_.size(); ++i) {
-        if (changed(x_[i], x_version_[i])) throw_changed(label(), function_.input_name(i));
+        if (changed(x_[i], versions_[i])) throw_changed(label(), function_.input_name(i));
     }
     for (std::uint32_t i = 0; i < y_.size(); ++i) {
-        if (changed(y_[i], y_version_[i])) {
+        if (changed(y_[i], versions_[x_.size() + i])) {
             throw_changed(label(), function_.descriptor.outputs[i]->name);
         }
     }
@@ -116,7 +118,7 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
 
     catena_call call{};
     call.struct_size = sizeof(catena_call);
-    call.flags = flags_ | (call_flags() & CATENA_CALL_DETERMINISTIC);
+    call.flags = flags_ | (call_flags(config()) & CATENA_CALL_DETERMINISTIC);
     call.phase = CATENA_PHASE_BACKWARD;
     call.n_saved = static_cast<std::uint32_t>(saved.size());
     call.function = &function_.descriptor;
@@ -320,7 +322,15 @@ SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const W
                                     .targets = wanted.data(),
                                     .x_meta = x_metas.data()};
     const catena_status status = d.gradient(&ctx, &call);
-    if (status != CATENA_OK) throw_failure(ctx, status, std::string(d.name) + " gradient");
+    bool complete = true;
+    for (std::size_t i = 0; i < n_x; ++i) {
+        complete = complete && (gx_vars[i] || !(wanted[i / 64] >> (i % 64) & 1));
+    }
+    // A gradient that is not there because a call failed is no zero, whatever the plugin says.
+    if (status != CATENA_OK || (!complete && ctx.status != CATENA_OK)) {
+        throw_failure(ctx, status != CATENA_OK ? status : ctx.status,
+                      std::string(d.name) + " gradient");
+    }
     for (std::size_t i = 0; i < n_x; ++i) {
         if (!gx_vars[i] || !(wanted[i / 64] >> (i % 64) & 1)) continue;
         Ref<VariableNode> node(reinterpret_cast<VariableNode*>(gx_vars[i]));

@@ -12,9 +12,15 @@ public:
     // Makes the node and connects it with inputs and result.
     static void record(FunctionEntry& function, const BoundAttributes& attributes,
                        std::span<const Variable* const> inputs, ForwardResult forward,
-                       CallResult& result);
+                       bool keep_place, CallResult& result);
 
     std::string_view label() const noexcept override { return function_.descriptor.name; }
+    std::string input_name(std::size_t i) const override {
+        return function_.input_name(static_cast<std::uint32_t>(i));
+    }
+    std::string output_name(std::size_t i) const override {
+        return function_.descriptor.outputs[i]->name;
+    }
     void backward(std::span<const Array> gy) override;
     void backward(std::span<const Variable> gy) override;
     void unchain() override;
@@ -37,11 +43,10 @@ private:
     const catena_kernel* paired_ = nullptr;
     std::uint64_t key_ = 0;
     std::uint32_t flags_ = 0;
-    // Retained arrays, none where not retained, and their versions when they were.
+    // Retained arrays, none where not retained, and their versions when they were: x, then y.
     SmallVector<Array, 4> x_;
     SmallVector<Array, 2> y_;
-    SmallVector<std::uint32_t, 4> x_version_;
-    SmallVector<std::uint32_t, 2> y_version_;
+    SmallVector<std::uint32_t, 6> versions_;
     SmallVector<Array, 2> saved_;
 };
 

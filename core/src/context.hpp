@@ -4,13 +4,15 @@
 #include <catena/abi/host.h>
 #include <catena/core/variable.hpp>
 
+#include <exception>
 #include <string>
 #include <vector>
 
 struct catena_ctx {
     catena::DeviceState* device = nullptr;
     catena_status status = CATENA_OK;
-    std::string error;                                              // the first failure's text
+    std::string error;             // the first failure's text
+    std::exception_ptr exception;  // of the first failure, if it is the host's own
     catena::SmallVector<catena::Variable, 8>* variables = nullptr;  // made in a gradient callback
 };
 
@@ -23,9 +25,11 @@ const catena_host& host_table() noexcept;
 inline void forget_failure(catena_ctx& ctx) noexcept {
     ctx.status = CATENA_OK;
     ctx.error.clear();
+    ctx.exception = nullptr;
 }
 
-// Throws the exception of status with the plugin's text, "[where] " put before it if it is not there.
+// Throws the host's own exception if it was the first failure; else the one of status with the
+// plugin's text, "[where] " put before it if it is not there.
 [[noreturn]] void throw_failure(const catena_ctx& ctx, catena_status status,
                                 const std::string& where, const std::string& hint = {});
 

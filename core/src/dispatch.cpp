@@ -4,6 +4,8 @@
 #include "array_ops.hpp"
 #include "call_node.hpp"
 #include "context.hpp"
+#include "debug.hpp"
+#include "stack_trace.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
@@ -26,8 +28,7 @@ std::string describe_inputs(const FunctionEntry& f, std::span<ArrayBody* const> 
     return text.empty() ? "no inputs" : text;
 }
 
-std::uint32_t call_flags() noexcept {
-    const Config& now = config();
+std::uint32_t call_flags(const Config& now) noexcept {
     std::uint32_t flags = 0;
     if (now.train) flags |= CATENA_CALL_TRAIN;
     if (now.deterministic) flags |= CATENA_CALL_DETERMINISTIC;
@@ -143,7 +144,7 @@ private:
 }  // namespace
 
 void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<ArrayBody* const> x,
-                 bool needs_backward, ForwardResult& result) {
+                 const Config& now, bool needs_backward, ForwardResult& result) {
     const catena_function& d = f.descriptor;
     const auto n_x = static_cast<std::uint32_t>(x.size());
     const std::uint32_t n_y = d.n_outputs;
@@ -177,7 +178,8 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         if (!shape_known(*result.y[i].body())) throw_shape(f, d.outputs[i]->name, *y_metas[i], x);
         key.add(f.output_type[i], *y_metas[i], i, false);
     }
-    const std::uint32_t flags = call_flags();
+    const std::uint32_t flags = call_flags(now);
+    result.flags = flags;
     result.key = selection_key(device.index, flags & CATENA_CALL_DETERMINISTIC, key.bits());
     if (d.flags & CATENA_FUNCTION_VIEW) {
         if (result.y[0].body()->tensor.nbytes != x[0]->tensor.nbytes) {
@@ -259,6 +261,31 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
 
 namespace {
 
+// What a call computed: results that callers see, and inputs that it wrote.
+void check_forward(const FunctionEntry& f, std::span<ArrayBody* const> x,
+                   std::span<const Array> y) {
+    const catena_function& d = f.descriptor;
+    std::string before;
+    const auto check = [&](const Array& array, std::string_view port) {
+        if (count_nan(array) == 0) return;
+        for (std::uint32_t i = 0; i < x.size(); ++i) {
+            const bool written = d.inputs[f.port(i)]->flags & CATENA_PORT_MUTATED;
+            if (!x[i] || written || count_nan(Array(Ref(x[i]))) == 0) continue;
+            before += (before.empty() ? " (NaN was in " : ", ") + f.input_name(i);
+        }
+        if (!before.empty()) before += " already)";
+        check_numbers(array, d.name, fmt::format("forward: {}{}", port, before), stack_trace());
+    };
+    for (std::uint32_t i = 0; i < y.size(); ++i) {
+        if (!(d.outputs[i]->flags & CATENA_PORT_HIDDEN)) check(y[i], d.outputs[i]->name);
+    }
+    for (std::uint32_t i = 0; f.mutates && i < x.size(); ++i) {
+        if (x[i] && (d.inputs[f.port(i)]->flags & CATENA_PORT_MUTATED)) {
+            check(Array(Ref(x[i])), f.input_name(i));
+        }
+    }
+}
+
 [[noreturn]] void throw_released(const FunctionEntry& f, std::uint32_t i) {
     throw GraphError(
         fmt::format("[{}] {}: expected data, got a variable that nobody held, of which "
@@ -309,11 +336,13 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
                               CATENA_PORT_NON_DIFFERENTIABLE));
     }
     const bool is_volatile = any_volatile && all_volatile(f, given);
-    const bool graph = wanted && !is_volatile && config().enable_backprop &&
+    const Config& now = config();
+    const bool graph = wanted && !is_volatile && now.enable_backprop &&
                        !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
 
     ForwardResult forward;
-    run_forward(f, attributes, std::span(x.data(), x.size()), graph, forward);
+    run_forward(f, attributes, std::span(x.data(), x.size()), now, graph, forward);
+    if (now.debug) check_forward(f, {x.data(), x.size()}, {forward.y.data(), forward.y.size()});
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         Ref<VariableNode> node(new VariableNode(forward.y[i]));
         node->is_volatile = is_volatile;
@@ -323,12 +352,13 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
             is_floating(static_cast<Dtype>(dtype_index(forward.y[i].body()->meta.dtype)));
         result.y.push_back(Variable(std::move(node)));
     }
-    if (graph) CallNode::record(f, attributes, given, std::move(forward), result);
+    if (graph) CallNode::record(f, attributes, given, std::move(forward), now.debug, result);
 }
 
 PluginFunction::PluginFunction(std::string_view name, std::span<const Attribute> attributes)
     : PluginFunction(Registry::get().require(name), attributes) {}
-PluginFunction::PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes) : entry_(&entry) {
+PluginFunction::PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes)
+    : entry_(&entry) {
     if (attributes.empty() && entry_->defaults) attributes_ = entry_->defaults;
     else attributes_ = BoundAttributes::make(entry_->descriptor, attributes);
 }
@@ -376,7 +406,10 @@ std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const 
     for (const Array& input : inputs) x.push_back(input.body());
     while (x.size() < d.n_inputs) x.push_back(nullptr);
     ForwardResult result;
-    run_forward(*entry_, *attributes_, std::span(x.data(), x.size()), false, result);
+    run_forward(*entry_, *attributes_, std::span(x.data(), x.size()), config(), false, result);
+    if (config().debug) {
+        check_forward(*entry_, {x.data(), x.size()}, {result.y.data(), result.y.size()});
+    }
     return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
 }
 

@@ -4,6 +4,7 @@
 #include "attributes.hpp"
 #include "registry.hpp"
 
+#include <catena/core/config.hpp>
 #include <catena/core/variable.hpp>
 
 #include <span>
@@ -17,6 +18,7 @@ struct ForwardResult {
     const catena_kernel* paired = nullptr;  // the backward bound to the kernel that ran
     DeviceState* device = nullptr;
     std::uint64_t key = 0;
+    std::uint32_t flags = 0;  // CATENA_CALL_*
 };
 
 struct CallResult {
@@ -25,7 +27,8 @@ struct CallResult {
 
 // x: one entry for each port, null for a missing optional one (see full_inputs).
 void run_forward(FunctionEntry& function, const BoundAttributes& attributes,
-                 std::span<ArrayBody* const> x, bool needs_backward, ForwardResult& result);
+                 std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
+                 ForwardResult& result);
 
 // Calls on variables; records the graph if anything wants a gradient.
 void call_function(FunctionEntry& function, const BoundAttributes& attributes,
@@ -34,8 +37,8 @@ void call_function(FunctionEntry& function, const BoundAttributes& attributes,
 // "x (2, 3) float32, W (4, 3) float32": for messages.
 std::string describe_inputs(const FunctionEntry& function, std::span<ArrayBody* const> x);
 
-// CATENA_CALL_* of this thread's configuration.
-std::uint32_t call_flags() noexcept;
+// CATENA_CALL_* of a configuration.
+std::uint32_t call_flags(const Config& config) noexcept;
 
 // Scratch memory for one call.
 class Scratch {

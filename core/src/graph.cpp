@@ -1,6 +1,8 @@
 // Nodes of the graph: edges, lifetime, accumulation of gradients.
 #include "array_ops.hpp"
+#include "debug.hpp"
 #include "dispatch.hpp"
+#include "stack_trace.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
@@ -57,8 +59,42 @@ void GraphNode::destroy(GraphNode* node) noexcept {
     busy = false;
 }
 
-void GraphNode::connect(std::span<const Variable* const> inputs,
-                        std::span<const Variable> outputs) {
+std::string GraphNode::input_name(std::size_t i) const { return fmt::format("input {}", i); }
+std::string GraphNode::output_name(std::size_t i) const { return fmt::format("output {}", i); }
+
+std::string GraphNode::created_at() const { return trace_ ? to_string(*trace_) : std::string(); }
+
+bool GraphNode::record(std::span<const Variable* const> inputs, std::span<const Variable> outputs) {
+    std::size_t n = 0;
+    std::size_t n_volatile = 0;
+    bool wanted = false;
+    for (const Variable* input : inputs) {
+        if (!input || !*input) continue;
+        ++n;
+        if (input->is_volatile()) ++n_volatile;
+        wanted = wanted || input->requires_grad();
+    }
+    if (n_volatile != 0 && n_volatile != n) {
+        throw GraphError(
+            fmt::format("[{}] inputs: expected volatile variables or others, got both", label()));
+    }
+    if (config().debug) {
+        for (std::size_t i = 0; i < outputs.size(); ++i) {
+            check_numbers(outputs[i].data(), label(), "forward: " + output_name(i), stack_trace());
+        }
+    }
+    const bool graph = (wanted || n == 0) && n_volatile == 0 && config().enable_backprop;
+    for (const Variable& output : outputs) {
+        output.set_volatile(n_volatile != 0);
+        output.set_requires_grad(graph && output.requires_grad());
+    }
+    if (graph) connect(inputs, outputs, config().debug);
+    return graph;
+}
+
+void GraphNode::connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs,
+                        bool keep_place) {
+    if (keep_place) trace_ = std::make_unique<std::vector<void*>>(stack_trace());
     for (const Variable* input : inputs) {
         if (!input || !*input) {
             inputs_.push_back({});

@@ -68,6 +68,7 @@ std::int64_t host_config(catena_ctx*, const char* key, std::int64_t otherwise) {
     if (name == "train") return config().train;
     if (name == "deterministic") return config().deterministic;
     if (name == "enable_backprop") return config().enable_backprop;
+    if (name == "debug") return config().debug;
     return otherwise;
 }
 
@@ -79,17 +80,21 @@ const void* const* host_extensions(catena_ctx* ctx, const char* id) {
 // Runs a service that may throw; what it throws becomes the context's failure.
 template <class Body>
 catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
+    const auto failed = [&](catena_status status, const char* text) {
+        if (ctx && ctx->status == CATENA_OK) ctx->exception = std::current_exception();
+        return host_fail(ctx, status, text);
+    };
     try {
         body();
         return CATENA_OK;
     } catch (const Error& error) {
-        return host_fail(ctx, error.status(), error.what());
+        return failed(error.status(), error.what());
     } catch (const std::bad_alloc&) {
-        return host_fail(ctx, CATENA_E_NOMEM, "out of host memory");
+        return failed(CATENA_E_NOMEM, "out of host memory");
     } catch (const std::exception& error) {
-        return host_fail(ctx, CATENA_E_INTERNAL, error.what());
+        return failed(CATENA_E_INTERNAL, error.what());
     } catch (...) {
-        return host_fail(ctx, CATENA_E_INTERNAL, "an exception of unknown type");
+        return failed(CATENA_E_INTERNAL, "an exception of unknown type");
     }
 }
 
@@ -169,6 +174,13 @@ void throw_failure(const catena_ctx& ctx, catena_status status, const std::strin
                    const std::string& hint) {
     std::string text = ctx.error.empty() ? fmt::format("failed with status {}", status) : ctx.error;
     if (text.empty() || text.front() != '[') text = fmt::format("[{}] {}", where, text);
+    if (ctx.exception) {
+        try {
+            std::rethrow_exception(ctx.exception);
+        } catch (const PluginError&) {  // says what is missing, not for whom
+            throw PluginError(text);
+        }
+    }
     if (!hint.empty()) text += fmt::format(" ({})", hint);
     throw_status(status, text);
 }

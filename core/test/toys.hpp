@@ -99,6 +99,11 @@ Seen& seen(const std::string& function);
 inline std::atomic<bool> fail_forward{false};
 inline std::atomic<bool> fail_backward{false};
 
+// Runs one skipped test case in a process of its own, with a variable in its environment; 0 if it
+// passed. output: what it printed, standard error too.
+int run_alone(const std::string& test_case, const std::string& variable, const std::string& value,
+              std::string* output = nullptr);
+
 // Handles that tests use everywhere.
 inline catena::Array floats(std::initializer_list<float> values) {
     return catena::Array::from<float>(values, {static_cast<std::int64_t>(values.size())});

@@ -7,6 +7,9 @@ struct Config {
     bool train = true;            // dropout and the like behave as in training
     bool enable_backprop = true;  // calls record the graph
     bool deterministic = false;   // the same bits for any number of threads
+    // NaN in a result or a gradient is a ValueError that names the function, the port, and the place
+    // of the call. Slow: every array is read. On from the start if CATENA_DEBUG=1 is set.
+    bool debug = false;
 };
 
 // What new threads start with. Set it before they start: reading is not synchronised.

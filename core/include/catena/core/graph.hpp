@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace catena {
 
@@ -85,7 +86,9 @@ private:
     std::atomic<std::uint32_t> users_{0};
 };
 
-// One call: edges to its inputs, what it retained, and how to go backward.
+// One call: edges to its inputs, what it retained, and how to go backward. Hosts derive their own:
+// make it with new inside a Ref, compute, then record() inputs and results. A class that retains
+// something overrides unchain() to drop it.
 class GraphNode : public Pooled {
 public:
     virtual ~GraphNode();
@@ -99,6 +102,11 @@ public:
     }
 
     virtual std::string_view label() const noexcept = 0;
+    // For messages: "input 0", unless the class knows better.
+    virtual std::string input_name(std::size_t i) const;
+    virtual std::string output_name(std::size_t i) const;
+    // Where the call was made: a line for each frame; empty unless config().debug was on.
+    std::string created_at() const;
     int rank() const noexcept { return rank_; }
     // Null for a missing optional input. An output is null once nobody else holds it.
     std::span<const Ref<VariableNode>> inputs() const noexcept {
@@ -126,7 +134,15 @@ public:
 protected:
     friend class VariableNode;
     static void destroy(GraphNode* node) noexcept;
-    void connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
+    // Ends a call: outputs, new leaves made from what it computed, become its results if a graph is
+    // wanted: config().enable_backprop, no volatile inputs, and an input that requires a gradient or
+    // no input at all. requires_grad stays off where it was off, and goes off without a graph.
+    // Null or empty inputs are missing ones. Returns whether there is a graph. Throws GraphError if
+    // volatile variables and others are mixed, ValueError for NaN in debug mode.
+    bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
+    // The edges alone, and the place of the call.
+    void connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs,
+                 bool keep_place);
 
     SmallVector<Ref<VariableNode>, 4> inputs_;
     SmallVector<VariableNode*, 2> outputs_;
@@ -139,6 +155,7 @@ private:
     bool queued_ = false;
     std::uint8_t mark_ = 0;  // while grad() looks for its paths
     GraphNode* next_dead_ = nullptr;
+    std::unique_ptr<std::vector<void*>> trace_;  // in debug mode
 };
 
 // Adds gradient to node's pending gradient, to grad itself for a leaf of plain backward(); may keep gradient's memory

@@ -1,0 +1,16 @@
+// Where a call was made: the addresses on the stack, and their names for people.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+std::vector<void*> stack_trace();
+
+// A line for each frame, "\n  NAME in FILE+0xOFFSET", from the first outside of catena up to main.
+// Names come from the symbol tables of the files; a stripped one gives its offsets alone.
+std::string to_string(std::span<void* const> trace);
+
+}  // namespace catena

@@ -1,7 +1,9 @@
-// Host arrays for tests of plugins: owned, guarded on both sides, filled with NaN at first.
+// Host arrays for tests of plugins: of any dtype, owned, guarded on both sides, filled with NaN at
+// first; at any address that their dtype allows.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
@@ -12,6 +14,7 @@
 
 #include "catena/plugin/describe.hpp"
 #include "catena/plugin/error.hpp"
+#include "catena/plugin/half.hpp"
 
 namespace catena::testing {
 
@@ -20,16 +23,60 @@ using plugin::dtype_of;
 using plugin::Float16;
 using Dims = std::vector<std::int64_t>;
 
+namespace detail {
+
+template <class T>
+double to_double(T value) {
+    if constexpr (std::is_class_v<T>) return plugin::to_float(value);
+    else return static_cast<double>(value);
+}
+template <class T>
+T from_double(double value) {
+    if constexpr (std::is_class_v<T>) return plugin::to_half<T>(static_cast<float>(value));
+    else if constexpr (std::is_same_v<T, bool>) return value != 0;
+    else return static_cast<T>(value);
+}
+
+// body(T()) for the C++ type of a dtype.
+template <class Body>
+auto with_type(catena_dtype dtype, const Body& body) {
+    using plugin::same;
+    if (same(dtype, dtype_of<float>())) return body(float());
+    if (same(dtype, dtype_of<double>())) return body(double());
+    if (same(dtype, dtype_of<Float16>())) return body(Float16());
+    if (same(dtype, dtype_of<BFloat16>())) return body(BFloat16());
+    if (same(dtype, dtype_of<std::int8_t>())) return body(std::int8_t());
+    if (same(dtype, dtype_of<std::int16_t>())) return body(std::int16_t());
+    if (same(dtype, dtype_of<std::int32_t>())) return body(std::int32_t());
+    if (same(dtype, dtype_of<std::int64_t>())) return body(std::int64_t());
+    if (same(dtype, dtype_of<std::uint8_t>())) return body(std::uint8_t());
+    if (same(dtype, dtype_of<std::uint16_t>())) return body(std::uint16_t());
+    if (same(dtype, dtype_of<std::uint32_t>())) return body(std::uint32_t());
+    if (same(dtype, dtype_of<std::uint64_t>())) return body(std::uint64_t());
+    if (same(dtype, dtype_of<bool>())) return body(bool());
+    throw std::logic_error("an array of " + plugin::text_of(dtype));
+}
+
+}  // namespace detail
+
+inline bool is_floating(catena_dtype dtype) {
+    return dtype.code == CATENA_CODE_FLOAT || dtype.code == CATENA_CODE_BFLOAT;
+}
+
 class Array {
 public:
+    static constexpr std::size_t guard = 64;  // bytes on each side, and the usual alignment
+    static constexpr std::uint8_t usual_guard = 0xa5;
+
     Array() = default;
-    // Floats start as NaN, the rest as a pattern.
-    Array(Dims shape, catena_dtype dtype) : shape_(std::move(shape)), dtype_(dtype) {
+    // Floats start as NaN, the rest as a pattern. The first element lies `shift` < 64 bytes behind an
+    // aligned address.
+    Array(Dims shape, catena_dtype dtype, std::size_t shift = 0, std::uint8_t pattern = usual_guard)
+        : shape_(std::move(shape)), dtype_(dtype), shift_(shift), pattern_(pattern) {
         strides_.resize(shape_.size());
         for (std::size_t d = shape_.size(); d-- > 0; size_ *= shape_[d]) strides_[d] = size_;
-        chunks_.assign(nbytes() / guard + 3, Chunk());
-        if (dtype.code == CATENA_CODE_FLOAT || dtype.code == CATENA_CODE_BFLOAT)
-            std::memset(bytes(), 0xff, nbytes());
+        chunks_.assign(nbytes() / guard + 4, Chunk(pattern));
+        if (is_floating(dtype)) fill(0xff);
     }
     template <class T>
     static Array of(Dims shape, const std::vector<T>& values) {
@@ -45,7 +92,28 @@ public:
         Array a(std::move(shape), dtype_of<T>());
         std::mt19937 engine(seed);
         std::uniform_real_distribution<double> draw(low, high);
-        for (std::int64_t i = 0; i < a.size_; ++i) a.data<T>()[i] = static_cast<T>(draw(engine));
+        for (std::int64_t i = 0; i < a.size_; ++i)
+            a.data<T>()[i] = detail::from_double<T>(draw(engine));
+        return a;
+    }
+    static Array constant(Dims shape, catena_dtype dtype, double value) {
+        Array a(std::move(shape), dtype);
+        for (std::int64_t i = 0; i < a.size_; ++i) a.set(i, value);
+        return a;
+    }
+    // What a host makes of a view of its memory with any strides (in elements).
+    static Array packed(const void* base, Dims shape, const Dims& strides, catena_dtype dtype,
+                        std::size_t shift) {
+        Array a(std::move(shape), dtype, shift);
+        const std::size_t bytes = dtype.bits / 8;
+        for (std::int64_t i = 0; i < a.size_; ++i) {
+            std::int64_t at = 0;
+            std::int64_t rest = i;
+            for (std::size_t d = a.shape_.size(); d-- > 0; rest /= a.shape_[d])
+                at += rest % a.shape_[d] * strides[d];
+            std::memcpy(a.bytes() + static_cast<std::size_t>(i) * bytes,
+                        static_cast<const std::byte*>(base) + at * dtype.bits / 8, bytes);
+        }
         return a;
     }
 
@@ -54,6 +122,7 @@ public:
     catena_dtype dtype() const { return dtype_; }
     std::int64_t size() const { return size_; }
     std::size_t nbytes() const { return static_cast<std::size_t>(size_) * dtype_.bits / 8; }
+    bool floating() const { return is_floating(dtype_); }
     template <class T>
     T* data() {
         return reinterpret_cast<T*>(bytes());
@@ -66,19 +135,19 @@ public:
     std::vector<T> values() const {
         return std::vector<T>(data<T>(), data<T>() + size_);
     }
-    // Any dtype of numbers, as double.
+    // One element of any dtype, as double.
     double at(std::int64_t i) const {
-        if (dtype_.code == CATENA_CODE_FLOAT && dtype_.bits == 32) return data<float>()[i];
-        if (dtype_.code == CATENA_CODE_FLOAT && dtype_.bits == 64) return data<double>()[i];
-        if (dtype_.code == CATENA_CODE_INT && dtype_.bits == 32) return data<std::int32_t>()[i];
-        if (dtype_.code == CATENA_CODE_INT) return static_cast<double>(data<std::int64_t>()[i]);
-        return data<std::uint8_t>()[i];
+        return detail::with_type(dtype_,
+                                 [&]<class T>(T) { return detail::to_double(data<T>()[i]); });
     }
     void set(std::int64_t i, double value) {
-        if (dtype_.bits == 32) data<float>()[i] = static_cast<float>(value);
-        else data<double>()[i] = value;
+        detail::with_type(dtype_,
+                          [&]<class T>(T) { data<T>()[i] = detail::from_double<T>(value); });
     }
-    bool floating() const { return dtype_.code == CATENA_CODE_FLOAT && dtype_.bits >= 32; }
+    // All elements' bytes.
+    void fill(std::uint8_t byte) {
+        if (nbytes() > 0) std::memset(bytes(), byte, nbytes());
+    }
     Array to(catena_dtype dtype) const {
         Array a(shape_, dtype);
         for (std::int64_t i = 0; i < size_; ++i) a.set(i, at(i));
@@ -86,34 +155,47 @@ public:
     }
     Array reshaped(Dims shape) const {
         Array a(std::move(shape), dtype_);
-        if (nbytes() > 0) std::memcpy(a.bytes(), const_cast<Array*>(this)->bytes(), nbytes());
+        a.take(*this);
+        return a;
+    }
+    // The same elements at another address, between other guards.
+    Array moved(std::size_t shift, std::uint8_t pattern = usual_guard) const {
+        Array a(shape_, dtype_, shift, pattern);
+        a.take(*this);
         return a;
     }
     // Nobody wrote before or behind the elements.
     bool intact() const {
-        const std::byte* first = const_cast<Array*>(this)->bytes();
-        for (std::size_t i = 1; i <= guard; ++i)
-            if (first[-static_cast<std::ptrdiff_t>(i)] != pattern ||
-                first[nbytes() + i - 1] != pattern)
-                return false;
-        return true;
+        const auto* all = reinterpret_cast<const std::uint8_t*>(chunks_.data());
+        const std::uint8_t* first = data<std::uint8_t>();
+        const auto untouched = [&](const std::uint8_t* begin, const std::uint8_t* end) {
+            return std::all_of(begin, end, [&](std::uint8_t b) { return b == pattern_; });
+        };
+        return untouched(all, first) &&
+               untouched(first + nbytes(), all + chunks_.size() * sizeof(Chunk));
     }
     bool operator==(const Array& other) const {
         if (chunks_.empty() || other.chunks_.empty())
             return chunks_.empty() == other.chunks_.empty();
-        return shape_ == other.shape_ && dtype_.bits == other.dtype_.bits &&
+        return shape_ == other.shape_ && plugin::same(dtype_, other.dtype_) &&
                std::memcmp(data<char>(), other.data<char>(), nbytes()) == 0;
     }
     // Valid as long as the array lives and is not assigned to.
     catena_tensor tensor() {
+        const auto alignment = static_cast<std::uint32_t>(__builtin_ctzll(shift_ | guard));
         catena_tensor t = {};
         t.struct_size = sizeof t;
         t.flags = CATENA_TENSOR_CONTIGUOUS;
-        t.dl = {
-            bytes(),         1, 0, static_cast<std::int32_t>(shape_.size()), dtype_, shape_.data(),
-            strides_.data(), 0};
+        t.dl = {chunks_.data() + 1,
+                1,
+                0,
+                static_cast<std::int32_t>(shape_.size()),
+                dtype_,
+                shape_.data(),
+                strides_.data(),
+                shift_};
         t.nbytes = nbytes();
-        t.align_log2 = 6;
+        t.align_log2 = alignment;
         return t;
     }
     catena_meta meta() const {
@@ -127,19 +209,23 @@ public:
     }
 
 private:
-    static constexpr std::size_t guard = 64;
-    static constexpr std::byte pattern{0xa5};
     struct alignas(guard) Chunk {
-        Chunk() { std::fill_n(bytes, guard, pattern); }
+        explicit Chunk(std::uint8_t pattern) { std::memset(bytes, pattern, guard); }
         std::byte bytes[guard];
     };
 
-    std::byte* bytes() { return chunks_.empty() ? nullptr : chunks_[0].bytes + guard; }
+    void take(const Array& other) {
+        if (nbytes() != other.nbytes()) throw std::logic_error("Array: other bytes");
+        if (nbytes() > 0) std::memcpy(bytes(), other.data<char>(), nbytes());
+    }
+    std::byte* bytes() { return chunks_.empty() ? nullptr : chunks_[1].bytes + shift_; }
 
     Dims shape_;
     Dims strides_;
     catena_dtype dtype_{};
     std::int64_t size_ = 1;
+    std::size_t shift_ = 0;
+    std::uint8_t pattern_ = usual_guard;
     std::vector<Chunk> chunks_;
 };
 

@@ -1,8 +1,6 @@
 // A small host for tests of plugins: loads them, runs any of their kernels on host arrays, and calls
-// functions on variables without recording a graph. No link to the core.
+// functions on variables. No link to the core.
 #pragma once
-
-#include <dlfcn.h>
 
 #include <deque>
 #include <map>
@@ -14,16 +12,27 @@
 #include "catena/abi/ext/blas.h"
 #include "catena/plugin/philox.hpp"
 #include "catena/testing/array.hpp"
+#include "catena/testing/attributes.hpp"
 
 namespace catena::testing {
 class World;
-}
+
+// A call of a function on variables that was recorded.
+struct Step {
+    const catena_function* function;
+    OwnedAttrs attrs;
+    std::vector<catena_var*> x;
+    std::vector<catena_var*> y;
+};
+}  // namespace catena::testing
 
 // One call in flight: what a kernel sees as its context.
 struct catena_ctx {
     catena::testing::World* world;
     std::string error;
     std::deque<std::unique_ptr<catena_var>> vars;
+    bool train = true;
+    std::vector<catena::testing::Step>* tape = nullptr;  // where calls are recorded
 };
 struct catena_var {
     catena::testing::Array array;
@@ -44,8 +53,16 @@ public:
 private:
     catena_status status_;
 };
+struct NoKernel : Failure {  // for these dtypes, or none that supports() the call
+    using Failure::Failure;
+};
+struct OutOfBounds : Failure {  // a kernel wrote beside its memory
+    using Failure::Failure;
+};
+struct InputChanged : Failure {  // a kernel wrote what it may only read
+    using Failure::Failure;
+};
 
-using Attrs = std::vector<catena_named_value>;  // lists and strings stay the caller's
 using plugin::set;
 
 struct Options {
@@ -55,6 +72,9 @@ struct Options {
     bool train = true;
     int threads = 1;
     std::uint64_t targets = ~std::uint64_t{0};
+    const catena_kernel* kernel = nullptr;  // just this one
+    std::uint8_t fill = 0xff;  // the bytes of uninitialised memory: outputs, saved, scratch
+    bool poison = false;  // backward: wrong numbers instead of nothing for what is not retained
 };
 
 class World {
@@ -68,35 +88,38 @@ public:
         if (found == functions_.end()) throw Failure(CATENA_E_INVALID, "no function " + name);
         return found->second;
     }
+    std::vector<std::string> names() const {
+        std::vector<std::string> result;
+        for (const auto& entry : functions_) result.push_back(entry.first);
+        return result;
+    }
     const std::vector<const catena_kernel*>& kernels() const { return kernels_; }
-    // The plugin whose kernel ran last.
+    // Those of a function's phase that this machine can run.
+    std::vector<const catena_kernel*> kernels(const std::string& name, int phase) const {
+        std::vector<const catena_kernel*> result;
+        for (const catena_kernel* k : kernels_)
+            if (runs(*k) && k->phase == phase && name == k->function) result.push_back(k);
+        return result;
+    }
+    // The id of the plugin that brought a kernel.
+    const std::string& origin(const catena_kernel& kernel) const { return origins_.at(&kernel); }
+    // The plugin whose kernel ran last, and how many ran.
     const std::string& ran() const { return ran_; }
+    std::size_t runs() const { return runs_; }
 
     // Instruction sets of this machine for which a function has a forward kernel; those that serve
     // halves on copies do not count.
-    std::vector<const char*> isas(const std::string& name) const {
-        std::vector<const char*> result;
-        const catena_function& f = function(name);
-        std::set<std::string> variables;
-        for (std::uint32_t i = 0; i < f.n_inputs; ++i) variables.insert(f.inputs[i]->type_var);
-        for (std::uint32_t i = 0; i < f.n_outputs; ++i) variables.insert(f.outputs[i]->type_var);
-        const auto counts = [&](const catena_kernel& k) {
-            return std::none_of(k.types, k.types + variables.size() * (k.n_types == 0 ? 0 : 1),
-                                plugin::is_half);
-        };
-        for (const char* isa : {"", "x86-64-v3", "x86-64-v4"})
-            for (const catena_kernel* k : kernels_)
-                if (runs(*k) && counts(*k) && name == k->function && std::string(isa) == k->isa) {
-                    result.push_back(isa);
-                    break;
-                }
-        return result;
-    }
+    std::vector<const char*> isas(const std::string& name) const;
 
-    // Outputs of a call; inputs without a value are missing ones. VIEW functions copy.
+    // Shapes and dtypes of the outputs, as the function infers them.
+    std::vector<catena_meta> infer(const std::string& name, const std::vector<Array>& inputs,
+                                   const Attrs& attrs = {});
+    // Outputs of a call, then the inputs that the function updates; inputs without a value are
+    // missing ones. VIEW functions copy.
     std::vector<Array> forward(const std::string& name, const std::vector<Array>& inputs,
                                const Attrs& attrs = {}, const Options& options = {});
-    // Gradients of the inputs in options.targets that are differentiable; the others are empty.
+    // Gradients of the inputs in options.targets that are differentiable; the others are empty. A
+    // kernel with saved state runs its forward kernel first, with the numbers of the last forward().
     std::vector<Array> backward(const std::string& name, const std::vector<Array>& inputs,
                                 const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                 const Attrs& attrs = {}, const Options& options = {});
@@ -104,8 +127,13 @@ public:
     std::vector<Array> gradient(const std::string& name, const std::vector<Array>& inputs,
                                 const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                 const Attrs& attrs = {}, const Options& options = {});
+    // Gradients of sum(ggx * gradient(...)) with respect to the inputs, then to gy.
+    std::vector<Array> second(const std::string& name, const std::vector<Array>& inputs,
+                              const std::vector<Array>& outputs, const std::vector<Array>& gy,
+                              const std::vector<Array>& ggx, const Attrs& attrs = {},
+                              const Options& options = {});
 
-    const catena_host& host() const { return host_; }
+    static const catena_host& host() { return host_; }
     int threads = 1;
     std::uint64_t seed = 0;
     std::uint64_t drawn = 0;
@@ -126,120 +154,92 @@ private:
     }
     void load(const std::string& path);
     std::vector<catena_value> bind(const catena_function& f, const Attrs& attrs) const;
+    static std::vector<catena_meta> infer(const catena_function& f, catena_ctx& ctx,
+                                          const std::vector<catena_value>& attrs,
+                                          const std::vector<Array>& x);
     // Kernels for these dtypes, best first.
     std::vector<const catena_kernel*> candidates(const catena_function& f, int phase,
                                                  const std::vector<Array>& x,
                                                  const std::vector<Array>& y,
                                                  const Options& options) const;
-    static void differ(const std::vector<Array>& arrays, const char* what);
+    std::vector<Array> forward(const std::string& name, const std::vector<Array>& inputs,
+                               const Attrs& attrs, const Options& options,
+                               std::vector<Array>& saved);
+    bool forward_of(const catena_kernel& backward, const std::vector<Array>& inputs,
+                    const Attrs& attrs, const Options& options, std::vector<Array>& y,
+                    std::vector<Array>& saved);
     struct Invocation;
+    struct Composition;
+    void compose(Composition& c, const std::vector<catena_value>& values,
+                 const std::vector<Array>& gy, const Attrs& attrs, const Options& options);
 
     static World& of(catena_ctx* ctx) { return *ctx->world; }
     static catena_host make_host();
+    // For ever, for plugins keep what they find.
+    static const catena_callable* callable(const catena_function& f) {
+        static std::map<const catena_function*, catena_callable> all;
+        return &all.try_emplace(&f, catena_callable{&f}).first->second;
+    }
 
     std::map<std::string, const catena_function&> functions_;
-    std::map<std::string, catena_callable> callables_;
     std::vector<const catena_kernel*> kernels_;
     std::map<const catena_kernel*, std::string> origins_;
     std::string ran_;
-    catena_host host_ = make_host();
+    std::size_t runs_ = 0;
+    std::uint64_t began_ = 0;  // `drawn` when the last forward() began
+    static const catena_host host_;
 };
 
-// Shape and dtype of the outputs, as the function infers them.
-inline std::vector<catena_meta> infer(const catena_function& f, catena_ctx& ctx,
-                                      const std::vector<catena_value>& attrs,
-                                      const std::vector<Array>& x) {
-    std::vector<catena_meta> in;
-    for (const Array& a : x) in.push_back(a ? a.meta() : catena_meta{});
-    std::vector<const catena_meta*> in_list;
-    for (std::size_t i = 0; i < x.size(); ++i) in_list.push_back(x[i] ? &in[i] : nullptr);
-    std::vector<catena_meta> out(f.n_outputs);
-    std::vector<catena_meta*> out_list;
-    for (catena_meta& m : out) {
-        m.struct_size = sizeof m;
-        out_list.push_back(&m);
+// The type variables of a function in order of first use over inputs, then outputs: the columns of
+// the rows of dtypes that kernels have.
+class TypeVars {
+public:
+    explicit TypeVars(const catena_function& f) : f_(f) {
+        for (std::uint32_t i = 0; i < f.n_inputs; ++i) in_.push_back(add(f.inputs[i]->type_var));
+        for (std::uint32_t i = 0; i < f.n_outputs; ++i) out_.push_back(add(f.outputs[i]->type_var));
     }
-    const catena_status status =
-        f.infer(&ctx, attrs.data(), in_list.data(), static_cast<std::uint32_t>(x.size()),
-                out_list.data(), f.n_outputs);
-    if (status != CATENA_OK) throw Failure(status, ctx.error);
-    return out;
-}
-
-inline void World::load(const std::string& path) {
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed, as in a host
-    if (library == nullptr) throw Failure(CATENA_E_INVALID, dlerror());
-    const auto* manifest =
-        static_cast<const catena_manifest*>(dlsym(library, "catena_manifest_v1"));
-    const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
-        dlsym(library, "catena_plugin_entry_v1"));
-    if (manifest == nullptr || entry == nullptr ||
-        std::memcmp(manifest->magic, CATENA_MANIFEST_MAGIC, 8) != 0)
-        throw Failure(CATENA_E_INVALID, path + ": no plugin");
-    catena_ctx ctx{this, {}, {}};
-    const catena_plugin* table = entry(&host_, &ctx);
-    if (table == nullptr) throw Failure(CATENA_E_INVALID, ctx.error);
-    for (std::uint32_t i = 0; i < table->n_functions; ++i)
-        functions_.emplace(table->functions[i]->name, *table->functions[i]);
-    kernels_.insert(kernels_.end(), table->kernels, table->kernels + table->n_kernels);
-    for (std::uint32_t i = 0; i < table->n_kernels; ++i)
-        origins_.emplace(table->kernels[i], manifest->id);
-}
-
-inline std::vector<catena_value> World::bind(const catena_function& f, const Attrs& attrs) const {
-    std::vector<catena_value> values;
-    std::size_t used = 0;
-    for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
-        std::optional<catena_value> value;
-        if ((f.attrs[i]->flags & CATENA_ATTR_REQUIRED) == 0) value = f.attrs[i]->def;
-        for (const catena_named_value& given : attrs)
-            if (std::string(given.name) == f.attrs[i]->name) {
-                value = given.value;
-                ++used;
-            }
-        if (!value || value->kind != f.attrs[i]->kind)
-            throw Failure(CATENA_E_INVALID,
-                          std::string(f.name) + ": attribute " + f.attrs[i]->name);
-        values.push_back(*value);
+    std::size_t size() const { return names_.size(); }
+    std::size_t input(std::size_t i) const {
+        return in_[std::min<std::size_t>(i, f_.n_inputs - 1)];
     }
-    if (used != attrs.size()) throw Failure(CATENA_E_INVALID, std::string(f.name) + ": attributes");
-    return values;
-}
+    std::size_t output(std::size_t i) const { return out_[i]; }
 
-inline std::vector<const catena_kernel*> World::candidates(const catena_function& f, int phase,
-                                                           const std::vector<Array>& x,
-                                                           const std::vector<Array>& y,
-                                                           const Options& options) const {
-    std::vector<std::string> variables;
-    std::vector<catena_dtype> row;
-    const auto visit = [&](const catena_port_spec& port, const Array& a) {
-        for (const std::string& v : variables)
-            if (v == port.type_var) return;
-        variables.emplace_back(port.type_var);
-        row.push_back(a.dtype());
-    };
-    for (std::size_t i = 0; i < x.size(); ++i)
-        visit(*f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)], x[i]);
-    for (std::size_t i = 0; i < y.size(); ++i) visit(*f.outputs[i], y[i]);
-    std::vector<const catena_kernel*> result;
-    for (const catena_kernel* k : kernels_) {
-        if (std::string(k->function) != f.name || k->phase != phase || !runs(*k)) continue;
-        if (options.isa != nullptr && std::string(options.isa) != k->isa) continue;
-        if (options.plugin != nullptr && origins_.at(k) != options.plugin) continue;
-        for (std::uint32_t r = 0; r < k->n_types; ++r) {
-            const catena_dtype* types = k->types + r * row.size();
-            bool fits = true;
-            for (std::size_t i = 0; i < row.size(); ++i)
-                fits = fits && plugin::same(types[i], row[i]);
-            if (fits) result.push_back(k);
-        }
+private:
+    std::size_t add(const std::string& name) {
+        const auto i = static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) -
+                                                names_.begin());
+        if (i == names_.size()) names_.push_back(name);
+        return i;
     }
-    std::stable_sort(result.begin(), result.end(),
-                     [](auto* a, auto* b) { return a->priority > b->priority; });
-    return result;
+
+    const catena_function& f_;
+    std::vector<std::string> names_;
+    std::vector<std::size_t> in_;
+    std::vector<std::size_t> out_;
+};
+
+inline std::uint32_t input_flags(const catena_function& f, std::size_t i) {
+    return f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->flags;
+}
+inline std::string input_name(const catena_function& f, std::size_t i) {
+    const std::string name = f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->name;
+    return i < f.n_inputs ? name : name + "[" + std::to_string(i - f.n_inputs + 1) + "]";
+}
+// Whether a gradient flows to an input or from an output.
+inline bool takes_gradient(const catena_function& f, std::size_t i, const Array& x) {
+    return x && x.floating() && (input_flags(f, i) & CATENA_PORT_NON_DIFFERENTIABLE) == 0;
+}
+inline bool gives_gradient(const catena_function& f, std::size_t i, const Array& y) {
+    return y && y.floating() &&
+           (f.outputs[i]->flags & (CATENA_PORT_HIDDEN | CATENA_PORT_NON_DIFFERENTIABLE)) == 0;
+}
+inline bool retains(std::uint64_t set, std::size_t i, std::size_t n_ports) {
+    return (set >> i & 1) != 0 || ((set & CATENA_RETAIN_REST) != 0 && i + 1 >= n_ports);
 }
 
 }  // namespace catena::testing
 
 #include "catena/testing/world_calls.hpp"
+#include "catena/testing/world_gradient.hpp"
 #include "catena/testing/world_host.hpp"
+#include "catena/testing/world_plugins.hpp"

@@ -1,4 +1,4 @@
-// World's calls: one kernel run with everything around it that a host brings.
+// World's calls: one kernel run with everything around it that a host brings, and watched.
 #pragma once
 
 #include "catena/testing/world.hpp"
@@ -8,8 +8,8 @@ namespace catena::testing {
 // Tensors and lists of one catena_call, and the checks after it.
 struct World::Invocation {
     Invocation(World& world, const catena_function& function,
-               const std::vector<catena_value>& values, const Options& options)
-        : ctx{&world, {}, {}} {
+               const std::vector<catena_value>& values, const Options& given)
+        : options(given), ctx{&world, {}, {}, given.train} {
         call.struct_size = sizeof call;
         call.flags = options.train ? +CATENA_CALL_TRAIN : 0u;
         call.function = &function;
@@ -19,38 +19,79 @@ struct World::Invocation {
         if (!array) return nullptr;
         return &tensors.emplace_back(array.tensor());
     }
-    // The first that can do it; its plugin's id.
-    std::string run(const std::vector<const catena_kernel*>& candidates) {
-        for (const catena_kernel* k : candidates) {
-            call.phase = k->phase;
-            if (k->supports != nullptr && k->supports(&ctx, &call) == 0) continue;
-            if (attempt(*k)) return ctx.world->origins_.at(k);
-            ctx.error.clear();
-        }
-        throw Failure(CATENA_E_DTYPE, std::string(call.function->name) + ": no kernel");
+    // With the lists as they are now.
+    void bind() {
+        call.n_x = static_cast<std::uint32_t>(x.size());
+        call.n_y = static_cast<std::uint32_t>(y.size());
+        call.x = x.data();
+        call.y = y.data();
+        call.gy = gy.data();
+        call.gx = gx.data();
+        call.req = req.data();
     }
-    // False if it is unsupported.
-    bool attempt(const catena_kernel& kernel) {
-        std::vector<std::byte> scratch;
+    // False if the kernel cannot do this call.
+    bool attempt(const catena_kernel& kernel, std::vector<Array>& saved) {
+        call.phase = kernel.phase;
+        call.n_saved = kernel.n_saved;
+        if (kernel.supports != nullptr && kernel.supports(&ctx, &call) == 0) return false;
+        Array scratch;
+        std::vector<catena_tensor> saved_tensors;
+        std::vector<catena_tensor*> saved_list;
         if (kernel.plan != nullptr) {
-            catena_plan plan = {};
-            plan.struct_size = sizeof plan;
+            const bool forward = kernel.phase == CATENA_PHASE_FORWARD;
+            std::vector<catena_meta> metas(forward ? kernel.n_saved : 0);
+            std::vector<catena_meta*> list;
+            for (catena_meta& m : metas) list.push_back(&m);
+            catena_plan plan = {sizeof plan, kernel.n_saved, 0, list.data()};
             const catena_status status = kernel.plan(&ctx, &call, &plan);
             if (status == CATENA_E_UNSUPPORTED) return false;
             check(status);
-            scratch.resize(plan.scratch_bytes + 64);
-            void* p = scratch.data();
-            std::size_t space = scratch.size();
-            call.scratch = std::align(64, plan.scratch_bytes, p, space);
+            for (const catena_meta& m : metas) {
+                saved.emplace_back(Dims(m.shape, m.shape + m.ndim), m.dtype);
+                saved.back().fill(options.fill);
+            }
+            if (plan.scratch_bytes > 0) {
+                scratch = Array({static_cast<std::int64_t>(plan.scratch_bytes)},
+                                dtype_of<std::uint8_t>());
+                scratch.fill(options.fill);
+                call.scratch = scratch.data<std::byte>();
+            }
             call.scratch_bytes = plan.scratch_bytes;
         }
+        for (Array& a : saved) saved_tensors.push_back(a.tensor());
+        for (catena_tensor& t : saved_tensors) saved_list.push_back(&t);
+        call.saved = saved_list.data();
+        ++ctx.world->runs_;
         check(kernel.run(&ctx, &call));
+        intact({scratch}, "its scratch");
+        intact(saved, "what it saves");
+        ctx.world->ran_ = ctx.world->origin(kernel);
         return true;
     }
     void check(catena_status status) const {
         if (status != CATENA_OK) throw Failure(status, ctx.error);
     }
+    void intact(const std::vector<Array>& arrays, const char* what) const {
+        for (std::size_t i = 0; i < arrays.size(); ++i)
+            if (arrays[i] && !arrays[i].intact())
+                throw OutOfBounds(CATENA_E_INTERNAL, std::string(what) + " " + std::to_string(i) +
+                                                         ": written out of bounds");
+    }
+    void unchanged(const std::vector<Array>& now, const std::vector<Array>& before,
+                   const char* what) const {
+        intact(now, what);
+        for (std::size_t i = 0; i < now.size() && i < before.size(); ++i)
+            if (!(now[i] == before[i]))
+                throw InputChanged(CATENA_E_INTERNAL,
+                                   std::string(what) + " " + std::to_string(i) + ": changed");
+    }
+    [[noreturn]] void fail_unsupported() const {
+        throw NoKernel(CATENA_E_UNSUPPORTED, std::string("[") + call.function->name +
+                                                 "] kernel: expected one that supports the call, "
+                                                 "got none");
+    }
 
+    const Options& options;
     catena_ctx ctx;
     catena_call call = {};
     std::deque<catena_tensor> tensors;
@@ -61,26 +102,31 @@ struct World::Invocation {
     std::vector<std::uint8_t> req;
 };
 
-inline void World::differ(const std::vector<Array>& arrays, const char* what) {
-    for (const Array& a : arrays)
-        if (a && !a.intact())
-            throw Failure(CATENA_E_INTERNAL, std::string(what) + ": written out of bounds");
-}
-
 inline void fill_ones(Array& a) {
     for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, 1);
 }
 
 inline std::vector<Array> World::forward(const std::string& name, const std::vector<Array>& inputs,
                                          const Attrs& attrs, const Options& options) {
+    std::vector<Array> saved;
+    return forward(name, inputs, attrs, options, saved);
+}
+
+inline std::vector<Array> World::forward(const std::string& name, const std::vector<Array>& inputs,
+                                         const Attrs& attrs, const Options& options,
+                                         std::vector<Array>& saved) {
     const catena_function& f = function(name);
     const std::vector<catena_value> values = bind(f, attrs);
     Invocation run(*this, f, values, options);
     std::vector<Array> x = inputs;
     if (x.size() < f.n_inputs) x.resize(f.n_inputs);  // optional ones at the end may be left out
+    const std::vector<Array> given = x;
     std::vector<Array> y;
-    for (const catena_meta& m : infer(f, run.ctx, values, x))
+    for (const catena_meta& m : infer(f, run.ctx, values, x)) {
         y.emplace_back(Dims(m.shape, m.shape + m.ndim), m.dtype);
+        y.back().fill(options.fill);
+    }
+    began_ = drawn;
     if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return {x[0].reshaped(y[0].shape())};
     threads = options.threads;
     for (Array& a : x) run.x.push_back(run.add(a));
@@ -90,20 +136,24 @@ inline std::vector<Array> World::forward(const std::string& name, const std::vec
         run.y.push_back(run.add(a));
         run.req.push_back(add ? CATENA_REQ_ADD : CATENA_REQ_WRITE);
     }
-    run.call.n_x = static_cast<std::uint32_t>(x.size());
-    run.call.n_y = static_cast<std::uint32_t>(y.size());
-    run.call.x = run.x.data();
-    run.call.y = run.y.data();
-    run.call.req = run.req.data();
-    ran_ = run.run(candidates(f, CATENA_PHASE_FORWARD, x, y, options));
-    differ(y, "forward");
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        const bool mutated =
-            (f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->flags & CATENA_PORT_MUTATED) != 0;
-        if (mutated) y.push_back(x[i]);  // handed back behind the outputs
-        else if (x[i] && !(x[i] == inputs[i]))
-            throw Failure(CATENA_E_INTERNAL, "forward: an input was changed");
+    run.bind();
+    bool done = false;
+    for (const catena_kernel* k : candidates(f, CATENA_PHASE_FORWARD, x, y, options)) {
+        saved.clear();
+        if ((done = run.attempt(*k, saved))) break;
+        run.ctx.error.clear();
     }
+    if (!done) run.fail_unsupported();
+    run.intact(y, "output");
+    std::vector<Array> updated;
+    for (std::size_t i = 0; i < x.size(); ++i)
+        if ((input_flags(f, i) & CATENA_PORT_MUTATED) != 0) {
+            run.intact({x[i]}, "an updated input");
+            updated.push_back(x[i]);  // handed back behind the outputs
+            x[i] = given[i];
+        }
+    run.unchanged(x, given, "input");
+    for (Array& a : updated) y.push_back(std::move(a));
     return y;
 }
 
@@ -113,103 +163,88 @@ inline std::vector<Array> World::backward(const std::string& name, const std::ve
                                           const Options& options) {
     const catena_function& f = function(name);
     const std::vector<catena_value> values = bind(f, attrs);
-    Invocation run(*this, f, values, options);
     std::vector<Array> x = inputs;
-    std::vector<Array> y = outputs;
+    if (x.size() < f.n_inputs) x.resize(f.n_inputs);
+    const std::vector<Array> given_x = x;
     std::vector<Array> gy = gys;
-    std::vector<Array> gx(x.size());
+    gy.resize(f.n_outputs);
+    const std::vector<Array> given_gy = gy;
     threads = options.threads;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        const bool kept = (f.retain_x >> i & 1) != 0;
-        run.x.push_back(kept ? run.add(x[i]) : nullptr);
-        const auto flags = f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->flags;
-        if (x[i] && x[i].floating() && (flags & CATENA_PORT_NON_DIFFERENTIABLE) == 0 &&
-            (options.targets >> i & 1) != 0) {
-            gx[i] = Array(x[i].shape(), x[i].dtype());
-            if (options.add) fill_ones(gx[i]);
+    for (const catena_kernel* k : candidates(f, CATENA_PHASE_BACKWARD, x, outputs, options)) {
+        Invocation run(*this, f, values, options);
+        std::vector<Array> given_y(
+            outputs.begin(),
+            outputs.begin() + std::min<std::ptrdiff_t>(f.n_outputs, std::ssize(outputs)));
+        std::vector<Array> saved;
+        if (k->variant != nullptr && !forward_of(*k, inputs, attrs, options, given_y, saved))
+            continue;
+        std::vector<Array> y = given_y;
+        std::vector<Array> gx(x.size());
+        std::vector<Array> garbage;
+        garbage.reserve(x.size() + y.size());
+        const auto unseen = [&](const Array& a) -> catena_tensor* {
+            if (!a || !options.poison) return nullptr;
+            garbage.push_back(a.floating() ? Array(a.shape(), a.dtype())
+                                           : Array::constant(a.shape(), a.dtype(), 0));
+            return run.add(garbage.back());
+        };
+        const std::uint64_t kept_x = k->variant != nullptr ? k->retain_x : f.retain_x;
+        const std::uint64_t kept_y = k->variant != nullptr ? k->retain_y : f.retain_y;
+        std::uint64_t targets = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            run.x.push_back(retains(kept_x, i, f.n_inputs) ? run.add(x[i]) : unseen(x[i]));
+            if (takes_gradient(f, i, x[i]) && (options.targets >> i & 1) != 0) {
+                gx[i] = Array(x[i].shape(), x[i].dtype());
+                gx[i].fill(options.fill);
+                if (options.add) fill_ones(gx[i]);
+                targets |= std::uint64_t{1} << i;
+            }
+            run.gx.push_back(run.add(gx[i]));
+            run.req.push_back(!gx[i]        ? CATENA_REQ_NONE
+                              : options.add ? CATENA_REQ_ADD
+                                            : CATENA_REQ_WRITE);
         }
-        run.gx.push_back(run.add(gx[i]));
-        run.req.push_back(!gx[i]        ? CATENA_REQ_NONE
-                          : options.add ? CATENA_REQ_ADD
-                                        : CATENA_REQ_WRITE);
+        for (std::size_t i = 0; i < y.size(); ++i) {
+            run.y.push_back((kept_y >> i & 1) != 0 ? run.add(y[i]) : unseen(y[i]));
+            run.gy.push_back(run.add(gy[i]));
+        }
+        run.call.targets = &targets;
+        run.bind();
+        if (!run.attempt(*k, saved)) continue;
+        run.intact(gx, "gradient of input");
+        run.unchanged(x, given_x, "backward: input");
+        run.unchanged(y, given_y, "backward: output");
+        run.unchanged(gy, given_gy, "backward: gradient of output");
+        return gx;
     }
-    for (std::size_t i = 0; i < y.size(); ++i) {
-        run.y.push_back((f.retain_y >> i & 1) != 0 ? run.add(y[i]) : nullptr);
-        run.gy.push_back(i < gy.size() ? run.add(gy[i]) : nullptr);
-    }
-    std::uint64_t targets = 0;
-    for (std::size_t i = 0; i < gx.size(); ++i) targets |= std::uint64_t{bool(gx[i])} << i;
-    run.call.n_x = static_cast<std::uint32_t>(x.size());
-    run.call.n_y = static_cast<std::uint32_t>(y.size());
-    run.call.x = run.x.data();
-    run.call.y = run.y.data();
-    run.call.gy = run.gy.data();
-    run.call.gx = run.gx.data();
-    run.call.req = run.req.data();
-    run.call.targets = &targets;
-    ran_ = run.run(candidates(f, CATENA_PHASE_BACKWARD, x, y, options));
-    differ(gx, "backward");
-    return gx;
+    throw NoKernel(CATENA_E_UNSUPPORTED, std::string("[") + f.name +
+                                             "] kernel: expected one that supports the call, got "
+                                             "none");
 }
 
-inline std::vector<Array> World::gradient(const std::string& name, const std::vector<Array>& inputs,
-                                          const std::vector<Array>& outputs,
-                                          const std::vector<Array>& gys, const Attrs& attrs,
-                                          const Options& options) {
-    const catena_function& f = function(name);
-    if (f.gradient == nullptr) throw Failure(CATENA_E_NOT_DIFFERENTIABLE, name);
-    const std::vector<catena_value> values = bind(f, attrs);
-    catena_ctx ctx{this, {}, {}};
-    const auto make = [&](const Array& a, bool kept) -> catena_var* {
-        if (!a || !kept) return nullptr;
-        return ctx.vars.emplace_back(new catena_var{a}).get();
-    };
-    std::vector<catena_var*> x;
-    std::vector<catena_var*> y;
-    std::vector<catena_var*> gy;
-    std::vector<catena_var*> gx(inputs.size(), nullptr);
-    std::vector<catena_meta> metas;
-    std::vector<const catena_meta*> meta_list;
-    std::uint64_t targets = 0;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        x.push_back(make(inputs[i], (f.retain_x >> i & 1) != 0));
-        metas.push_back(inputs[i] ? inputs[i].meta() : catena_meta{});
-        const auto flags = f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->flags;
-        if (inputs[i] && inputs[i].floating() && (flags & CATENA_PORT_NON_DIFFERENTIABLE) == 0)
-            targets |= options.targets & std::uint64_t{1} << i;
-    }
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-        meta_list.push_back(inputs[i] ? &metas[i] : nullptr);
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-        y.push_back(make(outputs[i], (f.retain_y >> i & 1) != 0));
-        gy.push_back(i < gys.size() ? make(gys[i], true) : nullptr);
-    }
-    catena_gradient_call call = {};
-    call.struct_size = sizeof call;
-    call.flags = options.train ? +CATENA_CALL_TRAIN : 0u;
-    call.function = &f;
-    call.attrs = values.data();
-    call.n_x = static_cast<std::uint32_t>(inputs.size());
-    call.n_y = static_cast<std::uint32_t>(outputs.size());
-    call.x = x.data();
-    call.y = y.data();
-    call.gy = gy.data();
-    call.gx = gx.data();
-    call.targets = &targets;
-    call.x_meta = meta_list.data();
-    if (const catena_status status = f.gradient(&ctx, &call); status != CATENA_OK)
-        throw Failure(status, ctx.error);
-    std::vector<Array> result(inputs.size());
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if ((targets >> i & 1) == 0) continue;
-        if (gx[i] != nullptr) {
-            result[i] = gx[i]->array;
-        } else {
-            result[i] = Array(inputs[i].shape(), inputs[i].dtype());
-            for (std::int64_t k = 0; k < result[i].size(); ++k) result[i].set(k, 0);
+// The state that the forward kernel of a variant saves for its backward kernel.
+inline bool World::forward_of(const catena_kernel& backward, const std::vector<Array>& inputs,
+                              const Attrs& attrs, const Options& options, std::vector<Array>& y,
+                              std::vector<Array>& saved) {
+    Options again;
+    again.train = options.train;
+    again.threads = options.threads;
+    again.fill = options.fill;
+    for (const catena_kernel* k : kernels(backward.function, CATENA_PHASE_FORWARD)) {
+        if (k->variant == nullptr || std::strcmp(k->variant, backward.variant) != 0 ||
+            origin(*k) != origin(backward) || std::strcmp(k->isa, backward.isa) != 0)
+            continue;
+        again.kernel = k;
+        drawn = began_;
+        try {
+            y = forward(backward.function, inputs, attrs, again, saved);
+        } catch (const NoKernel&) {
+            continue;  // of other dtypes
         }
+        y.resize(function(backward.function).n_outputs);
+        return true;
     }
-    return result;
+    return false;
 }
 
 }  // namespace catena::testing

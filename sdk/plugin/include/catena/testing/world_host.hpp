@@ -75,28 +75,34 @@ inline catena_host World::make_host() {
     };
     h.find = [](catena_ctx* ctx, const char* name, const catena_callable** out) -> catena_status {
         try {
-            *out = &of(ctx)
-                        .callables_.try_emplace(name, catena_callable{&of(ctx).function(name)})
-                        .first->second;
+            *out = callable(of(ctx).function(name));
             return CATENA_OK;
         } catch (const Failure& e) {
-            return of(ctx).host_.fail(ctx, e.status(), e.what());
+            return host_.fail(ctx, e.status(), e.what());
         }
     };
     h.call = [](catena_ctx* ctx, const catena_callable* callable, const catena_named_value* attrs,
                 std::uint32_t n_attrs, catena_var* const* x, std::uint32_t n_x, catena_var** y,
                 std::uint32_t n_y) -> catena_status {
         try {
+            Step step = {callable->function,
+                         OwnedAttrs(Attrs(attrs, attrs + n_attrs)),
+                         std::vector<catena_var*>(x, x + n_x),
+                         {}};
+            step.x.resize(std::max<std::size_t>(n_x, callable->function->n_inputs));
             std::vector<Array> inputs;
-            for (std::uint32_t i = 0; i < n_x; ++i)
-                inputs.push_back(x[i] == nullptr ? Array() : x[i]->array);
-            std::vector<Array> outputs =
-                of(ctx).forward(callable->function->name, inputs, Attrs(attrs, attrs + n_attrs));
-            for (std::uint32_t i = 0; i < n_y; ++i)
-                y[i] = ctx->vars.emplace_back(new catena_var{std::move(outputs[i])}).get();
+            for (const catena_var* var : step.x)
+                inputs.push_back(var == nullptr ? Array() : var->array);
+            Options options;
+            options.train = ctx->train;
+            for (Array& a :
+                 of(ctx).forward(callable->function->name, inputs, step.attrs.list(), options))
+                step.y.push_back(ctx->vars.emplace_back(new catena_var{std::move(a)}).get());
+            std::copy_n(step.y.begin(), n_y, y);
+            if (ctx->tape != nullptr) ctx->tape->push_back(std::move(step));
             return CATENA_OK;
         } catch (const Failure& e) {
-            return of(ctx).host_.fail(ctx, e.status(), e.what());
+            return host_.fail(ctx, e.status(), e.what());
         }
     };
     h.meta = [](catena_ctx*, const catena_var* var, catena_meta* out) -> catena_status {
@@ -106,5 +112,7 @@ inline catena_host World::make_host() {
     h.get_extension = [](const catena_host*, const char*) -> const void* { return nullptr; };
     return h;
 }
+
+inline const catena_host World::host_ = World::make_host();
 
 }  // namespace catena::testing

@@ -104,8 +104,9 @@ private:
                 const std::int64_t width = std::min(columns, outputs_ - o);
                 const std::int64_t pixels = seen.lines * c.ow;
                 for (std::int64_t m = 0; m < seen.images; ++m)
-                    turn(gy + (n + m) * c.outputs * c.pixels() + first * c.ow, o, width, pixels,
-                         own.panel + m * pixels * width);
+                    Tiles<isa>::turn(gy + ((n + m) * c.outputs + o) * c.pixels() + first * c.ow,
+                                     c.pixels(), c.outputs - o, pixels,
+                                     own.panel + m * pixels * width, width);
                 for (std::int64_t t = 0; t < taps; t += tile_rows)
                     with_tile<Tiles<isa>::most_vectors>(
                         taps - t, width / lanes, [&](auto r, auto v) CATENA_LAMBDA {
@@ -114,17 +115,6 @@ private:
                                 outputs_, unit > from);
                         });
             }
-        }
-    }
-    // panel[place][0 .. width) = channels [o, o + width) of gy's places, 0 beyond the last.
-    CATENA_KERNEL void turn(const T* gy, std::int64_t o, std::int64_t width, std::int64_t n,
-                            T* panel) const {
-        for (std::int64_t j = 0; j < width; ++j) {
-            const T* const from = gy + (o + j) * c_.pixels();
-            if (o + j < c_.outputs)
-                for (std::int64_t p = 0; p < n; ++p) panel[p * width + j] = from[p];
-            else
-                for (std::int64_t p = 0; p < n; ++p) panel[p * width + j] = 0;
         }
     }
 

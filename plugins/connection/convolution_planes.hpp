@@ -57,34 +57,24 @@ struct Planes {
     template <class T>
     CATENA_KERNEL void fill(const Convolution& c, const T* x, std::int64_t from, std::int64_t to,
                             std::int64_t first, T* planes) const {
-        for (std::int64_t channel = from; channel < to; ++channel)
+        for (std::int64_t channel = from; channel < to; ++channel) {
+            const T* const image = x + channel * c.height * c.width;
+            if (width == c.width && c.stride.x == 1 && c.stride.y == 1) {
+                // Rows lie one after another here as there.
+                const std::int64_t top = std::clamp<std::int64_t>(c.pad.y - first, 0, lines);
+                const std::int64_t end =
+                    std::clamp<std::int64_t>(c.height + c.pad.y - first, top, lines);
+                std::fill_n(planes, top * width, T(0));
+                std::copy_n(image + std::max<std::int64_t>(first - c.pad.y, 0) * width,
+                            (end - top) * width, planes + top * width);
+                std::fill_n(planes + end * width, (lines - end) * width, T(0));
+                planes += plane;
+                continue;
+            }
             for (std::int64_t ry = 0; ry < phases.y; ++ry)
-                for (std::int64_t rx = 0; rx < phases.x; ++rx, planes += plane) {
-                    // Columns [left, right) of the plane come from the image.
-                    const std::int64_t skip = c.pad.x - rx;
-                    const std::int64_t left =
-                        std::clamp<std::int64_t>(ceil_div(skip, c.stride.x), 0, width);
-                    const std::int64_t right =
-                        std::clamp<std::int64_t>(ceil_div(c.width + skip, c.stride.x), left, width);
-                    for (std::int64_t j = 0; j < lines; ++j) {
-                        const std::int64_t row = (first + j) * c.stride.y + ry - c.pad.y;
-                        T* const to_row = planes + j * width;
-                        if (row < 0 || row >= c.height) {
-                            std::fill_n(to_row, width, T(0));
-                            continue;
-                        }
-                        const T* const source = x + (channel * c.height + row) * c.width - skip;
-                        for (std::int64_t i = 0; i < left; ++i) to_row[i] = 0;
-                        if (c.stride.x == 1) {
-                            CATENA_LOOP
-                            for (std::int64_t i = left; i < right; ++i) to_row[i] = source[i];
-                        } else {
-                            for (std::int64_t i = left; i < right; ++i)
-                                to_row[i] = source[i * c.stride.x];
-                        }
-                        for (std::int64_t i = right; i < width; ++i) to_row[i] = 0;
-                    }
-                }
+                for (std::int64_t rx = 0; rx < phases.x; ++rx, planes += plane)
+                    fill_phase(c, image, first * c.stride.y + ry - c.pad.y, rx, planes);
+        }
     }
 
     // The reverse of fill() for all rows: x = what lies in the planes, plus bias for each channel (may
@@ -142,6 +132,29 @@ struct Planes {
     std::int64_t size;
 
 private:
+    // Every stride-th row from `row` on, every stride-th column from rx on.
+    template <class T>
+    CATENA_KERNEL void fill_phase(const Convolution& c, const T* image, std::int64_t row,
+                                  std::int64_t rx, T* to) const {
+        const Columns columns(c, *this, rx);
+        for (std::int64_t j = 0; j < lines; ++j, row += c.stride.y, to += width) {
+            if (row < 0 || row >= c.height) {
+                std::fill_n(to, width, T(0));
+                continue;
+            }
+            const T* const from = image + row * c.width - columns.skip;
+            for (std::int64_t i = 0; i < columns.left; ++i) to[i] = 0;
+            if (c.stride.x == 1) {
+                CATENA_LOOP
+                for (std::int64_t i = columns.left; i < columns.right; ++i) to[i] = from[i];
+            } else {
+                for (std::int64_t i = columns.left; i < columns.right; ++i)
+                    to[i] = from[i * c.stride.x];
+            }
+            for (std::int64_t i = columns.right; i < width; ++i) to[i] = 0;
+        }
+    }
+
     // Columns [left, right) of a plane are the image's: i is i * stride - skip there.
     struct Columns {
         Columns(const Convolution& c, const Planes& p, std::int64_t rx)

@@ -35,6 +35,8 @@ inline constexpr int tile_rows = 6;
 // written after the end of each run.
 //
 // spread: the reverse, adds a row of a tile to the places of its runs, and to no other.
+//
+// turn: panel[i][r] = from[r][i] for i < n and r < rows, 0 for the other r < width.
 #define CATENA_CONVOLUTION_TILES(attribute, bytes, most)                                           \
     static constexpr int most_vectors = most;                                                      \
     template <class T>                                                                             \
@@ -117,6 +119,40 @@ inline constexpr int tile_rows = 6;
             }                                                                                      \
             while (to < end) *to++ += *from++;                                                     \
         }                                                                                          \
+    }                                                                                              \
+    template <class T>                                                                             \
+    attribute static void turn(const T* from, std::int64_t step, std::int64_t rows,                \
+                               std::int64_t n, T* panel, std::int64_t width) {                     \
+        typedef T Loose __attribute__((vector_size(16), aligned(alignof(T)), may_alias));          \
+        constexpr std::int64_t side = 16 / sizeof(T);                                              \
+        for (std::int64_t j = 0; j < width; j += side, from += side * step) {                      \
+            std::int64_t i = 0;                                                                    \
+            for (; j + side <= rows && i + side <= n; i += side) {                                 \
+                Loose v[side];                                                                     \
+                CATENA_EACH(r, side) v[r] = *reinterpret_cast<const Loose*>(from + r * step + i);  \
+                CATENA_TRANSPOSE(v)                                                                \
+                CATENA_EACH(r, side)                                                               \
+                *reinterpret_cast<Loose*>(panel + (i + r) * width + j) = v[r];                     \
+            }                                                                                      \
+            for (; i < n; ++i) CATENA_EACH(r, side)                                                \
+            panel[i * width + j + r] = j + r < rows ? from[r * step + i] : T(0);                   \
+        }                                                                                          \
+    }
+// A square of numbers in 16-byte vectors.
+#define CATENA_TRANSPOSE(v)                                              \
+    if constexpr (sizeof(T) == 4) {                                      \
+        const Loose a = __builtin_shufflevector(v[0], v[2], 0, 4, 1, 5); \
+        const Loose b = __builtin_shufflevector(v[1], v[3], 0, 4, 1, 5); \
+        const Loose c = __builtin_shufflevector(v[0], v[2], 2, 6, 3, 7); \
+        const Loose d = __builtin_shufflevector(v[1], v[3], 2, 6, 3, 7); \
+        v[0] = __builtin_shufflevector(a, b, 0, 4, 1, 5);                \
+        v[1] = __builtin_shufflevector(a, b, 2, 6, 3, 7);                \
+        v[2] = __builtin_shufflevector(c, d, 0, 4, 1, 5);                \
+        v[3] = __builtin_shufflevector(c, d, 2, 6, 3, 7);                \
+    } else {                                                             \
+        const Loose a = __builtin_shufflevector(v[0], v[1], 0, 2);       \
+        v[1] = __builtin_shufflevector(v[0], v[1], 1, 3);                \
+        v[0] = a;                                                        \
     }
 #if defined(__clang__)
 #define CATENA_EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); ++i)
@@ -139,6 +175,7 @@ struct Tiles<Isa::x86_64_v4> {
 };
 #endif
 #undef CATENA_CONVOLUTION_TILES
+#undef CATENA_TRANSPOSE
 #undef CATENA_EACH
 
 // Calls f with the fewest rows that hold `rows`, and with `vectors`, as constants.

@@ -3,6 +3,10 @@
 
 #include <catena/testing.hpp>
 
+#include <array>
+#include <cmath>
+#include <limits>
+
 using namespace catena::testing;
 
 namespace {
@@ -29,29 +33,58 @@ struct Layer {
     Dims y() const { return {x[0], w[0], side(2), side(3)}; }
 };
 
-// y by the definition, in double.
-Array convolved(const Layer& l, const Array& x, const Array& w, const Array& b) {
+// Calls f(y, x, w) with the indices of all products that make up y, by the definition.
+template <class F>
+void each_product(const Layer& l, const F& f) {
     const Dims size = l.y();
-    Array y(size, catena::plugin::dtype_of<double>());
     std::int64_t i = 0;
     for (std::int64_t n = 0; n < size[0]; ++n)
         for (std::int64_t o = 0; o < size[1]; ++o)
             for (std::int64_t oy = 0; oy < size[2]; ++oy)
-                for (std::int64_t ox = 0; ox < size[3]; ++ox) {
-                    double sum = b ? b.at(o) : 0;
+                for (std::int64_t ox = 0; ox < size[3]; ++ox, ++i)
                     for (std::int64_t c = 0; c < l.x[1]; ++c)
                         for (std::int64_t ky = 0; ky < l.w[2]; ++ky)
                             for (std::int64_t kx = 0; kx < l.w[3]; ++kx) {
                                 const std::int64_t iy = oy * l.stride[0] + ky - l.pad[0];
                                 const std::int64_t ix = ox * l.stride.back() + kx - l.pad.back();
                                 if (iy < 0 || iy >= l.x[2] || ix < 0 || ix >= l.x[3]) continue;
-                                sum += x.at(((n * l.x[1] + c) * l.x[2] + iy) * l.x[3] + ix) *
-                                       w.at(((o * l.x[1] + c) * l.w[2] + ky) * l.w[3] + kx);
+                                f(i, ((n * l.x[1] + c) * l.x[2] + iy) * l.x[3] + ix,
+                                  ((o * l.x[1] + c) * l.w[2] + ky) * l.w[3] + kx);
                             }
-                    y.set(i++, sum);
-                }
-    return y;
 }
+
+// Numbers of an array, in double.
+std::vector<double> numbers(const Array& a) {
+    std::vector<double> result;
+    for (std::int64_t i = 0; i < a.size(); ++i) result.push_back(a.at(i));
+    return result;
+}
+
+// y, and for a gradient gy of y those of x, W and b.
+struct Reference {
+    Reference(const Layer& l, const Array& x, const Array& w, const Array& b, const Array& gy) {
+        const Dims size = l.y();
+        const std::int64_t pixels = size[2] * size[3];
+        const std::vector<double> vx = numbers(x), vw = numbers(w), vgy = numbers(gy);
+        std::vector<double> vy, vgx(vx.size()), vgw(vw.size()), vgb(std::size_t(l.w[0]));
+        for (std::int64_t i = 0; i < gy.size(); ++i) {
+            vy.push_back(b ? b.at(i / pixels % size[1]) : 0);
+            vgb[std::size_t(i / pixels % size[1])] += gy.at(i);
+        }
+        each_product(l, [&](std::int64_t iy, std::int64_t ix, std::int64_t iw) {
+            const auto [y_, x_, w_] = std::array{std::size_t(iy), std::size_t(ix), std::size_t(iw)};
+            vy[y_] += vx[x_] * vw[w_];
+            vgx[x_] += vgy[y_] * vw[w_];
+            vgw[w_] += vgy[y_] * vx[x_];
+        });
+        y = Array::of<double>(size, vy);
+        gx = {Array::of<double>(l.x, vgx), Array::of<double>(l.w, vgw),
+              Array::of<double>({l.w[0]}, vgb)};
+    }
+
+    Array y;
+    std::vector<Array> gx;
+};
 
 const std::vector<Layer> layers = {
     {{2, 3, 5, 4}, {2, 3, 3, 3}, {1}, {1}},
@@ -72,8 +105,9 @@ TEST_CASE("convolution_2d") {
         const Array x = Array::random<double>(l.x, 1);
         const Array w = Array::random<double>(l.w, 2);
         const Array b = Array::random<double>({l.w[0]}, 3);
+        const Array gy = Array::random<double>(l.y(), 4);
         CHECK(compare(world().forward("catena.convolution_2d", {x, w, b}, l.attrs())[0],
-                      convolved(l, x, w, b), {1e-12, 1e-12}) == "");
+                      Reference(l, x, w, b, gy).y, {1e-12, 1e-12}) == "");
         CHECK(check(world(), {"catena.convolution_2d", {x, w, b}, l.attrs()}) == "");
         CHECK(check(world(), {"catena.convolution_2d", {x, w, Array()}, l.attrs()}) == "");
     }
@@ -94,4 +128,133 @@ TEST_CASE("deconvolution_2d, convolution_2d_grad_w") {
         filter.push_back(set("ksize", Ints(l.w).subspan(2)));
         CHECK(check(world(), {"catena.convolution_2d_grad_w", {x, y}, filter}) == "");
     }
+}
+
+// More than one tile, band, group of images and share of channels, with ends that are none of them
+// whole; each instruction set has tiles of its own.
+TEST_CASE("large layers") {
+    const std::vector<Layer> large = {
+        {{3, 17, 13, 11}, {33, 17, 3, 3}, {1}, {1}},
+        {{2, 5, 40, 37}, {7, 5, 5, 4}, {1}, {2, 1}},
+        {{1, 3, 61, 50}, {70, 3, 7, 5}, {3, 2}, {3, 2}},
+        {{37, 20, 4, 4}, {13, 20, 3, 3}},      // images smaller than a tile
+        {{21, 40, 1, 1}, {150, 40, 1, 1}},     // a matrix product
+        {{2, 9, 30, 30}, {11, 9, 1, 1}, {2}},  // most of x is not seen
+        {{1, 4, 300, 2}, {5, 4, 1, 2}, {1}, {0, 1}},
+        {{5, 80, 9, 9}, {105, 80, 3, 3}, {2}, {1}},  // filters in several panels at once
+        {{2, 2, 7, 7}, {3, 2, 2, 2}, {1}, {4}},      // a pad beyond the filter
+    };
+    for (const Layer& l : large) {
+        CAPTURE(catena::plugin::text_of(catena::plugin::Shape(l.x)));
+        CAPTURE(catena::plugin::text_of(catena::plugin::Shape(l.w)));
+        const Array x64 = Array::random<double>(l.x, 1);
+        const Array w64 = Array::random<double>(l.w, 2);
+        const Array b64 = Array::random<double>({l.w[0]}, 3);
+        const Array gy64 = Array::random<double>(l.y(), 4);
+        const Reference expected(l, x64, w64, b64, gy64);
+        for (const catena_dtype dtype :
+             {catena::plugin::dtype_of<float>(), catena::plugin::dtype_of<double>()})
+            for (const char* isa : world().isas("catena.convolution_2d")) {
+                CAPTURE(isa);
+                const Array x = x64.to(dtype);
+                const Array w = w64.to(dtype);
+                const Array b = b64.to(dtype);
+                const Array gy = gy64.to(dtype);
+                const Tolerance tolerance =
+                    dtype.bits == 32 ? Tolerance{1e-4, 1e-4} : Tolerance{1e-11, 1e-11};
+                Options options;
+                options.isa = isa;
+                const auto y =
+                    world().forward("catena.convolution_2d", {x, w, b}, l.attrs(), options);
+                CHECK(compare(y[0], expected.y, tolerance) == "");
+                const auto gx = world().backward("catena.convolution_2d", {x, w, b}, y, {gy},
+                                                 l.attrs(), options);
+                for (std::size_t i = 0; i < 3; ++i)
+                    CHECK(compare(gx[i], expected.gx[i], tolerance) == "");
+                options.threads = 3;
+                CHECK(world().forward("catena.convolution_2d", {x, w, b}, l.attrs(), options) == y);
+                CHECK(world().backward("catena.convolution_2d", {x, w, b}, y, {gy}, l.attrs(),
+                                       options) == gx);
+            }
+    }
+}
+
+TEST_CASE("no channels") {
+    const Array x = Array::random<float>({2, 0, 3, 3}, 1);
+    const Array w = Array::random<float>({2, 0, 2, 2}, 2);
+    const Array b = Array::of<float>({2}, {3, 4});
+    const Array y = world().forward("catena.convolution_2d", {x, w, b})[0];
+    for (std::int64_t i = 0; i < y.size(); ++i) CHECK(y.at(i) == (i / 4 % 2 == 0 ? 3 : 4));
+}
+
+TEST_CASE("numbers beyond the filter's reach do not matter, those within do") {
+    Array x = Array::random<float>({1, 1, 5, 5}, 1);
+    x.set(12, std::numeric_limits<double>::infinity());
+    x.set(24, std::numeric_limits<double>::quiet_NaN());
+    const Array w = Array::of<float>({1, 1, 2, 2}, {1, 1, 1, 1});
+    const Dims stride = {2};
+    const Array y =
+        world().forward("catena.convolution_2d", {x, w}, {set("stride", Ints(stride))})[0];
+    REQUIRE(y.shape() == Dims{1, 1, 2, 2});
+    CHECK(std::isfinite(y.at(0)));
+    CHECK(std::isfinite(y.at(1)));
+    CHECK(std::isfinite(y.at(2)));
+    CHECK(std::isinf(y.at(3)));
+}
+
+TEST_CASE("deconvolution_2d's sizes") {
+    const Array x = Array::random<float>({2, 3, 4, 5}, 1);
+    const Array w = Array::random<float>({3, 2, 3, 2}, 2);
+    const auto shape = [&](const Dims& stride, const Dims& pad, const Dims& outsize) {
+        return world()
+            .forward("catena.deconvolution_2d", {x, w},
+                     {set("stride", Ints(stride)), set("pad", Ints(pad)),
+                      set("outsize", Ints(outsize))})[0]
+            .shape();
+    };
+    CHECK(shape({1}, {0}, {}) == Dims{2, 2, 6, 6});
+    CHECK(shape({2, 3}, {1, 0}, {}) == Dims{2, 2, 7, 14});
+    CHECK(shape({2, 3}, {1, 0}, {8, 16}) == Dims{2, 2, 8, 16});
+    CHECK(shape({2, 2}, {0}, {10}) == Dims{2, 2, 10, 10});
+    CHECK_THROWS_AS(shape({2, 2}, {0}, {11}), Failure);
+}
+
+TEST_CASE("senseless calls") {
+    const auto message = [](const char* function, const Dims& x, const Dims& w, const Dims& b,
+                            const Attrs& attrs = {}) -> std::string {
+        try {
+            std::vector<Array> inputs = {Array::random<float>(x, 1), Array::random<float>(w, 1)};
+            if (!b.empty()) inputs.push_back(Array::random<float>(b, 1));
+            world().forward(std::string("catena.") + function, inputs, attrs);
+        } catch (const Failure& e) {
+            return e.what();
+        }
+        return "";
+    };
+    const char* const forward = "convolution_2d";
+    CHECK(message(forward, {2, 3, 4}, {1, 3, 2, 2}, {}) ==
+          "[catena.convolution_2d] x.ndim: expected 4, got 3");
+    CHECK(message(forward, {2, 3, 4, 4}, {3, 2, 2}, {}) ==
+          "[catena.convolution_2d] W.ndim: expected 4, got 3");
+    CHECK(message(forward, {2, 3, 4, 4}, {1, 2, 2, 2}, {}) ==
+          "[catena.convolution_2d] x.shape[1]: expected 2, got 3");
+    CHECK(message(forward, {2, 3, 4, 4}, {1, 3, 2, 2}, {2}) ==
+          "[catena.convolution_2d] b.shape: expected (1,), got (2,)");
+    CHECK(message(forward, {2, 3, 4, 4}, {1, 3, 5, 2}, {}) ==
+          "[catena.convolution_2d] W.shape[2:]: expected at most the padded image (4, 4), got (5, "
+          "2)");
+    CHECK(message(forward, {2, 3, 4, 4}, {1, 3, 0, 2}, {}) ==
+          "[catena.convolution_2d] W.shape[2:]: expected at least (1, 1), got (0, 2)");
+    const Dims three = {1, 1, 1};
+    CHECK(message(forward, {2, 3, 4, 4}, {1, 3, 2, 2}, {}, {set("pad", Ints(three))}) ==
+          "[catena.convolution_2d] pad: expected 1 or 2 numbers, got 3");
+    const Dims nine = {9};
+    CHECK(
+        message("deconvolution_2d", {2, 3, 4, 4}, {3, 2, 2, 2}, {}, {set("outsize", Ints(nine))}) ==
+        "[catena.deconvolution_2d] outsize: expected a size that convolution_2d takes to (4, 4), "
+        "got (9, 9), taken to (8, 8)");
+    const Dims two = {2};
+    CHECK(message("convolution_2d_grad_w", {2, 3, 4, 4}, {2, 3, 4, 4}, {},
+                  {set("ksize", Ints(two))}) ==
+          "[catena.convolution_2d_grad_w] gy.shape: expected (2, 3, 3, 3), got (2, 3, 4, 4)");
 }

@@ -19,6 +19,7 @@ public:
           shares_(std::clamp(ceil_div(pieces, groups_ * bands_ * 2), std::int64_t{1},
                              ceil_div(c.outputs, 8 * tile_rows))),
           share_(round_up(ceil_div(c.outputs, shares_), tile_rows)),
+          depth_(ceil_div(c.taps(), std::max<std::int64_t>(ceil_div(c.taps(), most_depth), 1))),
           tiles_(c.outputs * c.taps() > near_filters ? 4 : 1),
           planes_(c, c.channels, band_),
           blocks_(scratch) {
@@ -39,14 +40,17 @@ public:
         for (std::int64_t i = 0; i < k; ++i)
             taps_[i] = planes_.tap(c, i / area, i % area / c.kw, i % c.kw);
         auto pack = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-            for (std::int64_t o = begin; o < end; ++o) {
-                T* to = weights_ + o / tile_rows * k * tile_rows + o % tile_rows;
+            for (std::int64_t p = begin; p < end; ++p) {
+                T* to = weights_ + p * k * tile_rows;
+                const std::int64_t rows =
+                    std::min<std::int64_t>(tile_rows, c.outputs - p * tile_rows);
                 for (std::int64_t channel = 0; channel < c.channels; ++channel)
                     for (std::int64_t t = 0; t < area; ++t, to += tile_rows)
-                        *to = o < c.outputs ? filters(o, channel, t) : T(0);
+                        for (std::int64_t r = 0; r < tile_rows; ++r)
+                            to[r] = r < rows ? filters(p * tile_rows + r, channel, t) : T(0);
             }
         };
-        parallel<isa>(ctx_, round_up(c.outputs, tile_rows), k, pack);
+        parallel<isa>(ctx_, ceil_div(c.outputs, tile_rows), k * tile_rows, pack);
         auto work = [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
             Blocks blocks(own_ + own_bytes_ * slot);
             const Own own = take(blocks);
@@ -74,8 +78,9 @@ private:
     static constexpr std::int64_t lanes = Tiles<isa>::template lanes<T>;
     static constexpr std::int64_t columns = lanes * Tiles<isa>::most_vectors;
     // Taps at a time: their panel stays in the first cache.
-    static constexpr std::int64_t depth = (isa == Isa::x86_64_v4 ? 512 : 1024) / sizeof(T);
-    static constexpr std::int64_t cache = 512 << 10;     // bytes of planes at a time
+    static constexpr std::int64_t most_depth = (isa == Isa::x86_64_v4 ? 640 : 1280) / sizeof(T);
+    static constexpr std::int64_t band_cache = 512 << 10;  // bytes of planes at a time
+    static constexpr std::int64_t image_cache = 2 << 20;
     static constexpr std::int64_t near_filters = 65536;  // more: several panels share their loading
     static constexpr std::int64_t pieces = 16;
 
@@ -85,15 +90,16 @@ private:
             Planes(c, c.channels, c.oh).size * static_cast<std::int64_t>(sizeof(T));
         const std::int64_t wanted = ceil_div(4 * columns, c.pixels());
         const std::int64_t fits =
-            std::max<std::int64_t>(cache / std::max<std::int64_t>(bytes, 1), 1);
-        return std::clamp<std::int64_t>(std::min(wanted, fits), 1, c.n);
+            std::max<std::int64_t>(image_cache / std::max<std::int64_t>(bytes, 1), 1);
+        const std::int64_t images = std::clamp<std::int64_t>(std::min(wanted, fits), 1, c.n);
+        return ceil_div(c.n, ceil_div(c.n, images));
     }
     // Rows of large ones: their planes stay in the second cache, there are pieces for all threads,
     // and the last tile is not most of a band.
     static std::int64_t band_of(const Convolution& c) {
         const std::int64_t row = Planes(c, c.channels, 2).size - Planes(c, c.channels, 1).size;
         const std::int64_t fits =
-            cache / std::max<std::int64_t>(row * static_cast<std::int64_t>(sizeof(T)), 1);
+            band_cache / std::max<std::int64_t>(row * static_cast<std::int64_t>(sizeof(T)), 1);
         const std::int64_t shared = ceil_div(c.oh * c.n, pieces);
         const std::int64_t least = ceil_div(4 * columns, c.ow);
         const std::int64_t band =
@@ -111,7 +117,7 @@ private:
     };
     Own take(Blocks& blocks) const {
         return {blocks.take<T>(images_ * planes_.size + lanes),
-                blocks.take<T>(tiles_ * depth * columns + lanes),
+                blocks.take<T>(tiles_ * depth_ * columns + lanes),
                 blocks.take<T>(tiles_ * share_ * columns), blocks.take<Run>(tiles_ * columns),
                 blocks.take<std::int64_t>(tiles_)};
     }
@@ -128,10 +134,10 @@ private:
                             pixels, c_.outputs * c_.pixels(), own.runs + t * columns);
         std::int64_t at = 0;
         do {
-            const std::int64_t part = std::min(depth, k - at);
+            const std::int64_t part = std::min(depth_, k - at);
             for (std::int64_t t = 0; t < n_tiles; ++t)
                 Tiles<isa>::pack(own.planes, taps_ + at, part, own.runs + t * columns,
-                                 own.n_runs[t], own.panels + t * depth * columns, columns);
+                                 own.n_runs[t], own.panels + t * depth_ * columns, columns);
             for (std::int64_t o = o_from; o < o_to; o += tile_rows)
                 for (std::int64_t t = 0; t < n_tiles; ++t) {
                     const std::int64_t q = from + t * columns;
@@ -143,13 +149,14 @@ private:
                     with_tile<Tiles<isa>::most_vectors>(
                         rows, ceil_div(n, lanes), [&](auto r, auto v) CATENA_LAMBDA {
                             Tiles<isa>::template product<T, r(), v()>(
-                                weights_ + o * k + at * tile_rows, own.panels + t * depth * columns,
-                                columns, part, out, direct ? c_.pixels() : columns, rows,
+                                weights_ + o * k + at * tile_rows,
+                                own.panels + t * depth_ * columns, columns, part, out,
+                                direct ? c_.pixels() : columns, rows,
                                 bias != nullptr && at == 0 ? bias + o : nullptr,
                                 at > 0 || (direct && add));
                         });
                 }
-            at += depth;
+            at += depth_;
         } while (at < k);
         for (std::int64_t t = 0; t < n_tiles; ++t) {
             const std::int64_t q = from + t * columns;
@@ -177,6 +184,7 @@ private:
     std::int64_t bands_;
     std::int64_t shares_;  // of the outputs, for as many pieces
     std::int64_t share_;
+    std::int64_t depth_;  // taps done together
     std::int64_t tiles_;  // done together
     Planes planes_;
     Blocks blocks_;

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include <optional>
+#include <algorithm>
 
 namespace catena {
 namespace {
@@ -27,6 +27,11 @@ std::uint32_t variadic_from(const FunctionEntry& f) {
         fmt::format("[{}] backward: expected {} as it was at the call, got one that was "
                     "written in place since",
                     function, port));
+}
+
+bool has_kernel(const catena_plugin& plugin, const catena_kernel& kernel) {
+    return std::find(plugin.kernels, plugin.kernels + plugin.n_kernels, &kernel) !=
+           plugin.kernels + plugin.n_kernels;
 }
 
 catena_var* handle(const Variable& variable) {
@@ -141,6 +146,7 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
             if (!(targets[i / 64] >> (i % 64) & 1)) continue;
             VariableNode& input = *inputs_[i];
             const Array& there = input.gathers() ? input.pending : input.grad;
+            if (req[i] == CATENA_REQ_ADD) gx[i] = Array();  // of a kernel that declined
             bool first = true;
             for (std::size_t j = 0; j < i; ++j) first = first && !(inputs_[j] == inputs_[i]);
             // A gradient that others see may be an input of this call, or part of a graph.
@@ -150,7 +156,7 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
                 gx[i] = there;
                 req[i] = CATENA_REQ_ADD;
             } else {
-                gx[i] = empty_like(*input.data.body());
+                if (!gx[i]) gx[i] = empty_like(*input.data.body());
                 req[i] = CATENA_REQ_WRITE;
             }
             gx_tensors[i] = &gx[i].body()->tensor;
@@ -190,12 +196,23 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
         return true;
     };
 
-    if (paired_ && attempt(*paired_)) return true;
     const bool deterministic = call.flags & CATENA_CALL_DETERMINISTIC;
     const std::uint64_t key =
         (key_ & ~(std::uint64_t{1} << 16)) | static_cast<std::uint64_t>(deterministic) << 16;
-    for (const catena_kernel* kernel : function_.select(key, *device_).backward) {
-        if (attempt(*kernel)) return true;
+    std::size_t tried = 0;
+    if (paired_) {
+        // The wish of now goes before the variant that the call was made with.
+        const Selection* wish = function_.pinned() ? &function_.select(key, *device_) : nullptr;
+        if (wish && wish->n_pinned && !has_kernel(*wish->pin->table, *paired_)) {
+            for (; tried < wish->n_pinned; ++tried) {
+                if (attempt(*wish->backward[tried])) return true;
+            }
+        }
+        if (attempt(*paired_)) return true;
+    }
+    const auto& others = function_.select(key, *device_).backward;
+    for (; tried < others.size(); ++tried) {
+        if (attempt(*others[tried])) return true;
     }
     return false;
 }

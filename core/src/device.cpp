@@ -153,6 +153,15 @@ void Device::synchronize() const { need(*this).synchronize(); }
 MemoryStats Device::memory() const { return need(*this).allocator.stats(); }
 void Device::release_cached() const { need(*this).allocator.release_cached(); }
 
+std::span<const void* const> Device::extensions(const char* id) const {
+    const DeviceState& state = need(*this);
+    load_default_plugins();
+    const void* const* tables = Registry::get().extensions(state, id);
+    std::size_t n = 0;
+    while (tables[n]) ++n;
+    return {tables, n};
+}
+
 int Device::threads() const {
     return need(*this).threads ? need(*this).threads->count(need(*this).dev) : 1;
 }

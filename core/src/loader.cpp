@@ -180,6 +180,7 @@ void load_default_plugins() {
         loader.loading = false;
     }
     loader.default_done = true;
+    Registry::get().report_pins();
     done.store(true, std::memory_order_release);
 }
 

@@ -57,6 +57,12 @@ void FunctionEntry::forget_selections() {
     selections_.clear();
 }
 
+void FunctionEntry::set_pin(std::string_view wish) {
+    pin_ = wish;
+    pinned_.store(!pin_.empty(), std::memory_order_relaxed);
+    forget_selections();
+}
+
 // Collects what fits key, best first: pinned plugin, priority, order of loading, name of plugin.
 const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) {
     const std::lock_guard lock(Registry::get().mutex());
@@ -101,8 +107,12 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
     Selection* selection = &all->emplace_back();
     selection->key = key;
     for (const KernelEntry& entry : eligible) {
+        const bool of_pin = !pin_.empty() && entry.plugin->info.id == pin_;
+        if (of_pin) selection->pin = entry.plugin;
         if (entry.kernel->phase == CATENA_PHASE_BACKWARD) {
-            if (!entry.kernel->variant) selection->backward.push_back(entry.kernel);
+            if (entry.kernel->variant) continue;
+            selection->backward.push_back(entry.kernel);
+            selection->n_pinned += of_pin;
             continue;
         }
         const catena_kernel* paired = nullptr;
@@ -135,6 +145,25 @@ Registry& Registry::get() {
     return *instance;
 }
 
+Registry::Registry() {
+    const char* list = secure_getenv("CATENA_PIN");
+    for (std::string_view rest = list ? list : ""; !rest.empty();) {
+        const std::size_t comma = rest.find(',');
+        const std::string_view item = rest.substr(0, comma);
+        rest = comma == rest.npos ? "" : rest.substr(comma + 1);
+        if (item.empty()) continue;
+        asked_pins_.emplace_back(item);
+        if (const std::size_t equals = item.find('='); equals != item.npos) {
+            pins_[std::string(item.substr(0, equals))] = item.substr(equals + 1);
+        }
+    }
+}
+
+std::string_view Registry::pin_of(std::string_view name) const {
+    const auto found = pins_.find(name);
+    return found == pins_.end() ? std::string_view() : found->second;
+}
+
 const PluginEntry& Registry::add(LoadedPlugin info, const catena_plugin& table) {
     const std::lock_guard lock(mutex_);
     check(info, table);
@@ -150,6 +179,7 @@ const PluginEntry& Registry::add(LoadedPlugin info, const catena_plugin& table) 
         if (const auto found = kernels_.find(table.functions[i]->name); found != kernels_.end()) {
             function->kernels_ = found->second;
         }
+        function->set_pin(pin_of(table.functions[i]->name));
         if (table.functions[i]->flags & CATENA_FUNCTION_ADDITION) addition_ = function.get();
         functions_.emplace(table.functions[i]->name, std::move(function));
     }
@@ -169,25 +199,32 @@ const PluginEntry& Registry::add(LoadedPlugin info, const catena_plugin& table) 
     for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
         const catena_extension& added = *table.extensions[i];
         auto& versions = extensions_[{added.device, added.id}];
-        std::vector<const catena_extension*> offers;
+        std::vector<Offer> offers;
         if (!versions.empty()) offers = versions.back()->sorted;
-        offers.push_back(&added);
-        set_extensions(added, std::move(offers));
+        offers.push_back({&added, &plugin});
+        set_extensions(versions, added.id, std::move(offers));
     }
     epoch_.fetch_add(1, std::memory_order_release);
     return plugin;
 }
 
 // Plugins may hold older tables: they stay.
-void Registry::set_extensions(const catena_extension& like,
-                              std::vector<const catena_extension*> all) {
+void Registry::set_extensions(Versions& versions, std::string_view id, std::vector<Offer> offers) {
+    const std::string_view pin = pin_of(id);
     auto next = std::make_unique<Extensions>();
-    next->sorted = std::move(all);
-    std::stable_sort(next->sorted.begin(), next->sorted.end(),
-                     [](auto* a, auto* b) { return a->priority > b->priority; });
-    for (const catena_extension* e : next->sorted) next->tables.push_back(e->table);
+    next->sorted = std::move(offers);
+    std::stable_sort(next->sorted.begin(), next->sorted.end(), [&](const Offer& a, const Offer& b) {
+        const bool pin_a = !pin.empty() && a.plugin->info.id == pin;
+        const bool pin_b = !pin.empty() && b.plugin->info.id == pin;
+        if (pin_a != pin_b) return pin_a;
+        if (a.extension->priority != b.extension->priority) {
+            return a.extension->priority > b.extension->priority;
+        }
+        return a.plugin->order < b.plugin->order;
+    });
+    for (const Offer& offer : next->sorted) next->tables.push_back(offer.extension->table);
     next->tables.push_back(nullptr);
-    extensions_[{like.device, like.id}].push_back(std::move(next));
+    versions.push_back(std::move(next));
 }
 
 void Registry::remove(const PluginEntry& plugin) {
@@ -209,9 +246,10 @@ void Registry::remove(const PluginEntry& plugin) {
     std::erase_if(backends_, [&](const auto& b) { return b->plugin == &plugin; });
     for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
         const catena_extension& gone = *table.extensions[i];
-        auto rest = extensions_[{gone.device, gone.id}].back()->sorted;
-        std::erase(rest, &gone);
-        set_extensions(gone, std::move(rest));
+        auto& versions = extensions_[{gone.device, gone.id}];
+        auto rest = versions.back()->sorted;
+        std::erase_if(rest, [&](const Offer& offer) { return offer.extension == &gone; });
+        set_extensions(versions, gone.id, std::move(rest));
     }
     std::erase_if(plugins_, [&](const auto& p) { return p.get() == &plugin; });
     epoch_.fetch_add(1, std::memory_order_release);
@@ -267,11 +305,43 @@ std::vector<KernelInfo> Registry::kernels_of(std::string_view name) {
     return list;
 }
 
-void Registry::pin(std::string_view function, std::string_view plugin) {
-    FunctionEntry& entry = require(function);
+void Registry::pin(std::string_view name, std::string_view plugin) {
+    FunctionEntry* const function = find(name);
     const std::lock_guard lock(mutex_);
-    entry.pin_ = plugin;
-    entry.forget_selections();
+    std::vector<Versions*> offers;
+    for (auto& [place, versions] : extensions_) {
+        if (place.second == name) offers.push_back(&versions);
+    }
+    if (!function && offers.empty()) {
+        throw PluginError(missing(fmt::format("no plugin has the function or extension {}", name)));
+    }
+    pins_[std::string(name)] = plugin;
+    if (function) function->set_pin(plugin);
+    for (Versions* versions : offers) set_extensions(*versions, name, versions->back()->sorted);
+    epoch_.fetch_add(1, std::memory_order_release);
+}
+
+void Registry::report_pins() {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& item : std::exchange(asked_pins_, {})) {
+        const std::size_t equals = item.find('=');
+        const std::string name = item.substr(0, equals);
+        std::string_view why;
+        if (equals == item.npos) {
+            why = "expected FUNCTION=PLUGIN or EXTENSION=PLUGIN";
+        } else if (!functions_.contains(name) &&
+                   std::none_of(extensions_.begin(), extensions_.end(),
+                                [&](const auto& e) { return e.first.second == name; })) {
+            why = "no plugin so far has a function or an extension of that name";
+        } else if (std::none_of(plugins_.begin(), plugins_.end(), [&](const auto& p) {
+                       return p->info.id == item.substr(equals + 1);
+                   })) {
+            why = "no plugin of that id is loaded so far";
+        }
+        if (why.empty()) continue;
+        host_table().log(nullptr, CATENA_LOG_WARNING,
+                         fmt::format("CATENA_PIN: {}: {}", item, why).c_str());
+    }
 }
 
 const void* const* Registry::extensions(const DeviceState& device, const char* id) {

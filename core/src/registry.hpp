@@ -46,6 +46,8 @@ struct Selection {
     std::uint64_t key;
     std::vector<Candidate> forward;
     std::vector<const catena_kernel*> backward;  // those without a variant
+    const PluginEntry* pin = nullptr;            // whose kernels come first: the user's wish
+    std::size_t n_pinned = 0;                    // of backward
 };
 
 class FunctionEntry {
@@ -68,6 +70,7 @@ public:
     }
     std::string input_name(std::uint32_t i) const;
     // Hot: finds the kernels for key, or asks the registry to collect them.
+    bool pinned() const noexcept { return pinned_.load(std::memory_order_relaxed); }
     const Selection& select(std::uint64_t key, DeviceState& device) {
         for (const auto& slot : cache_) {
             const Selection* selection = slot.load(std::memory_order_acquire);
@@ -81,12 +84,14 @@ private:
     friend class Registry;
     const Selection& collect(std::uint64_t key, DeviceState& device);
     void forget_selections();
+    void set_pin(std::string_view wish);
 
     static constexpr int cache_size = 16;
     std::atomic<const Selection*> cache_[cache_size] = {};
     std::vector<const Selection*> selections_;  // for the kernels of now; never freed: in use
     std::vector<KernelEntry> kernels_;
     std::string pin_;
+    std::atomic<bool> pinned_{false};
 };
 
 // Key of a selection: device, determinism, and 4 bits of Dtype for each type_var.
@@ -112,7 +117,9 @@ public:
     FunctionEntry& require(std::string_view name);
     std::vector<std::string> function_names();
     std::vector<KernelInfo> kernels_of(std::string_view name);
-    void pin(std::string_view function, std::string_view plugin);
+    void pin(std::string_view name, std::string_view plugin);
+    // Warns once of pins in the environment that fit nothing.
+    void report_pins();
 
     // Throws DeviceError.
     DeviceState& device(std::string_view name);
@@ -125,13 +132,19 @@ public:
     std::recursive_mutex& mutex() { return mutex_; }
 
 private:
+    struct Offer {
+        const catena_extension* extension;
+        const PluginEntry* plugin;
+    };
     struct Extensions {
-        std::vector<const catena_extension*> sorted;
+        std::vector<Offer> sorted;
         std::vector<const void*> tables;  // of sorted, NULL-terminated
     };
-    Registry() = default;
+    Registry();
     void check(const LoadedPlugin& info, const catena_plugin& table);
-    void set_extensions(const catena_extension& like, std::vector<const catena_extension*> all);
+    using Versions = std::vector<std::unique_ptr<Extensions>>;
+    void set_extensions(Versions& versions, std::string_view id, std::vector<Offer> offers);
+    std::string_view pin_of(std::string_view name) const;
     DeviceState& open(BackendEntry& backend, int ordinal);
     int count(const BackendEntry& backend);
     std::string missing(std::string_view what);
@@ -143,8 +156,9 @@ private:
     std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
     std::vector<std::unique_ptr<BackendEntry>> backends_;
     // (device's backend, id) -> tables; replaced as a whole when a plugin adds one, never freed.
-    std::map<std::pair<std::string, std::string>, std::vector<std::unique_ptr<Extensions>>>
-        extensions_;
+    std::map<std::pair<std::string, std::string>, Versions> extensions_;
+    std::map<std::string, std::string, std::less<>> pins_;  // function or extension -> plugin
+    std::vector<std::string> asked_pins_;                   // in the environment, to be reported on
     std::atomic<std::uint32_t> epoch_{1};
     std::vector<DeviceState*> opened_;
     std::atomic<DeviceState*> default_device_{nullptr};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,11 @@ public:
     bool host_accessible() const;  // the host may read and write its memory
     void synchronize() const;      // waits for all work
     MemoryStats memory() const;
-    void release_cached() const;    // gives cached memory back to the backend
+    void release_cached() const;  // gives cached memory back to the backend
+    // Tables that plugins offer for it under an id ("catena.blas/1"), best first; none if there is
+    // nothing. Each is the struct that the id names in the ABI. Valid for ever, but a later plugin
+    // or pin makes a new list: ask again.
+    std::span<const void* const> extensions(const char* id) const;
     int threads() const;            // workers of parallel_for; 1 if the backend has none
     void set_threads(int n) const;  // n < 1: the backend's default
 

@@ -295,21 +295,19 @@ void check_forward(const FunctionEntry& f, std::span<ArrayBody* const> x,
 
 // Volatile variables and others cannot be mixed: one would lose its graph unseen.
 bool all_volatile(const FunctionEntry& f, std::span<const Variable* const> inputs) {
-    std::size_t n_volatile = 0;
-    std::size_t n = 0;
-    std::size_t odd = 0;
+    bool any = false;
+    std::size_t odd = inputs.size();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         if (!inputs[i] || !*inputs[i]) continue;
-        ++n;
-        if (inputs[i]->is_volatile()) ++n_volatile;
-        else odd = i;
+        any = any || inputs[i]->is_volatile();
+        if (inputs[i]->node().opposes_volatile()) odd = i;
     }
-    if (n_volatile != 0 && n_volatile != n) {
+    if (any && odd != inputs.size()) {
         throw GraphError(fmt::format(
             "[{}] {}: expected a volatile variable as the other inputs are, got one that is not",
             f.descriptor.name, f.input_name(static_cast<std::uint32_t>(odd))));
     }
-    return n_volatile != 0;
+    return any;
 }
 
 }  // namespace

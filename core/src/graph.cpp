@@ -68,13 +68,15 @@ bool GraphNode::record(std::span<const Variable* const> inputs, std::span<const 
     std::size_t n = 0;
     std::size_t n_volatile = 0;
     bool wanted = false;
+    bool opposed = false;
     for (const Variable* input : inputs) {
         if (!input || !*input) continue;
         ++n;
         if (input->is_volatile()) ++n_volatile;
+        opposed = opposed || input->node().opposes_volatile();
         wanted = wanted || input->requires_grad();
     }
-    if (n_volatile != 0 && n_volatile != n) {
+    if (n_volatile != 0 && opposed) {
         throw GraphError(
             fmt::format("[{}] inputs: expected volatile variables or others, got both", label()));
     }

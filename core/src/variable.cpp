@@ -22,6 +22,12 @@ Variable::Variable(Ref<VariableNode> node) : node_(std::move(node)) {
     if (node_) node_->add_user();
 }
 
+Variable as_parameter(Array data) {
+    Variable variable(std::move(data));
+    variable.node().is_parameter = true;
+    return variable;
+}
+
 Variable as_variable(Array data) {
     Variable variable(std::move(data));
     variable.set_requires_grad(false);

@@ -13,6 +13,7 @@
 #include <thread>
 
 using namespace catena;
+using toys::floats;
 using toys::seen;
 using toys::Values;
 using toys::values;
@@ -223,4 +224,21 @@ TEST_CASE("parallel_for reaches the device's threads") {
     CHECK(run(nullptr, 100, 16).covered == std::vector<int>(100, 1));
     device.set_threads(0);
     CHECK(device.threads() == 2);
+}
+
+TEST_CASE("parameters and constants follow what they meet, volatile or not") {
+    const PluginFunction mul("toy.mul");
+    const Variable w = as_parameter(toys::floats({2}));
+    const Variable c = as_variable(toys::floats({3}));
+    const Variable x(toys::floats({4}), /*is_volatile=*/true);
+    const Variable y = mul.first({&x, &w});
+    CHECK(y.is_volatile());
+    CHECK_FALSE(y.creator());
+    CHECK(mul.first({&c, &y}).is_volatile());
+    const Variable leaf(toys::floats({5}));
+    CHECK_THROWS_AS((void)mul.first({&x, &leaf}), GraphError);
+    const Variable z = mul.first({&leaf, &w});
+    z.backward();
+    CHECK(w.grad().item<float>() == 5);
+    CHECK_THROWS_AS((void)mul.first({&z, &x}), GraphError);
 }

@@ -125,7 +125,7 @@ void check_first_order(const Case& c, bool composed) {
     weighted(y, gy).backward(false, composed);
     for (const auto& [name, variable] : c.inputs) {
         if (c.differentiable(name)) c.check(variable.grad(), "gx_" + name);
-        else CHECK_FALSE(variable.grad());
+        else if (!is_floating(variable.dtype())) CHECK_FALSE(variable.grad());
     }
 }
 
@@ -153,9 +153,9 @@ void check_second_order(const Case& c) {
 
 // The inputs of an optimizer's update: param and grad, then state that starts at zero.
 struct Update {
-    Update(const json& entry, const Values& values)
-        : name("catena." + entry.at("optimizer").get<std::string>() + "_update"),
-          entry(entry),
+    Update(const json& from, const Values& values)
+        : name("catena." + from.at("optimizer").get<std::string>() + "_update"),
+          entry(from),
           inputs{values("param0"), Array()} {
         while (inputs.size() < function_descriptor(name).n_inputs) {
             inputs.push_back(Array::zeros(inputs[0].shape(), inputs[0].dtype()));

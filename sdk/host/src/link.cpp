@@ -38,6 +38,7 @@ class Unsharer final : public Visitor {
 private:
     void parameter(const std::string&, Variable& value) override {
         Variable copy(value.data().copy(), value.is_volatile());
+        copy.node().is_parameter = value.node().is_parameter;
         copy.set_requires_grad(value.requires_grad());
         if (!value.name().empty()) copy.set_name(value.name());
         value = copy;

@@ -57,6 +57,10 @@ public:
         return creator ||
                references_.load(std::memory_order_acquire) > users_.load(std::memory_order_acquire);
     }
+    // Would lose its graph unseen next to volatile variables.
+    bool opposes_volatile() const noexcept {
+        return requires_grad && !is_volatile && !is_parameter;
+    }
     bool has_users() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
     // One reference in all: who holds it is alone.
     bool unique() const noexcept { return references_.load(std::memory_order_acquire) == 1; }
@@ -76,6 +80,7 @@ public:
     std::int32_t output_index = 0;
     bool requires_grad = false;
     bool is_volatile = false;
+    bool is_parameter = false;  // of a link: follows what it meets, volatile or not
     Route route = Route::plain;
     bool held = false;  // by a backward pass that consumes the graph
 

@@ -54,7 +54,8 @@ public:
     // result does if one of its inputs does.
     bool requires_grad() const { return node().requires_grad; }
     void set_requires_grad(bool value) const { node().requires_grad = value; }
-    // Calls on volatile variables record no graph; they cannot be mixed with others.
+    // Calls on volatile variables record no graph. They cannot be mixed with others that take
+    // gradients, but for parameters of links.
     bool is_volatile() const { return node().is_volatile; }
     void set_volatile(bool value) const { node().is_volatile = value; }
     const std::string& name() const;
@@ -87,6 +88,8 @@ private:
 
 // A leaf that takes no gradient: minibatches, labels, constants.
 Variable as_variable(Array data);
+// A leaf that is learned: takes gradients, and may meet volatile variables. Links make theirs so.
+Variable as_parameter(Array data);
 
 std::string to_string(const Variable& variable);
 

@@ -24,6 +24,7 @@ struct Parameter {
 //         Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
 //     };
 //
+// Links make their parameters by as_parameter(), so that volatile variables may pass through.
 // Parameters are Variables, which are shared handles: a copy of a link is another handle to the same
 // parameters. deep_copy() makes a link with parameters of its own. Not thread-safe.
 class Link : public Visitable {

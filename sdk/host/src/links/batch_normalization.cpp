@@ -47,8 +47,8 @@ BatchNormalization::BatchNormalization(std::int64_t size, double share_kept, dou
             fmt::format("[BatchNormalization] decay: expected 0 to 1, got {}", decay));
     }
     (void)by_minibatch()(eps);
-    gamma = Variable(Array::ones({size}));
-    beta = Variable(Array::zeros({size}));
+    gamma = as_parameter(Array::ones({size}));
+    beta = as_parameter(Array::zeros({size}));
     avg_mean = Array::zeros({size});
     avg_var = Array::ones({size});
 }

@@ -13,7 +13,7 @@ BinaryHierarchicalSoftmax::BinaryHierarchicalSoftmax(std::int64_t in_size, const
         throw ShapeError(fmt::format(
             "[BinaryHierarchicalSoftmax] in_size: expected a positive number, got {}", in_size));
     }
-    W = Variable(initializers::Uniform(1)({tree.inner_nodes(), in_size}));
+    W = as_parameter(initializers::Uniform(1)({tree.inner_nodes(), in_size}));
     // Nothing is computed; a tree with a word that stands twice is refused here.
     const Variable none(Array::zeros({0, in_size}));
     (*this)(none, Variable(Array::zeros({0}, Dtype::int64)));

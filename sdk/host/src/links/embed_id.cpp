@@ -22,7 +22,7 @@ EmbedID::EmbedID(std::int64_t in_size, std::int64_t out_size) {
                                      in_size, out_size));
     }
     (void)function();
-    W = Variable(initializers::Normal(1)({in_size, out_size}));
+    W = as_parameter(initializers::Normal(1)({in_size, out_size}));
 }
 
 Variable EmbedID::operator()(const Variable& x) { return function().first({&x, &W}); }

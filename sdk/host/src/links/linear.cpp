@@ -24,8 +24,8 @@ Linear::Linear(std::int64_t in_size, std::int64_t out_size, double wscale, doubl
                                      in_size, out_size));
     }
     (void)function();
-    W = Variable(initializers::LeCunNormal(wscale)({out_size, in_size}));
-    if (!nobias) b = Variable(initializers::Constant(bias)({out_size}));
+    W = as_parameter(initializers::LeCunNormal(wscale)({out_size, in_size}));
+    if (!nobias) b = as_parameter(initializers::Constant(bias)({out_size}));
 }
 
 Variable Linear::operator()(const Variable& x) { return function().first({&x, &W, &b}); }

@@ -11,7 +11,7 @@ Parameter::Parameter(const Array& array) {
         throw DtypeError(fmt::format("[Parameter] array: expected a floating one, got {}",
                                      array ? name(array.dtype()) : "none"));
     }
-    W = Variable(array);
+    W = as_parameter(array);
 }
 
 }  // namespace catena::links

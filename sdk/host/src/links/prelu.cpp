@@ -15,7 +15,7 @@ const PluginFunction& function() {
 
 PReLU::PReLU(const Shape& shape, double init) {
     (void)function();
-    W = Variable(initializers::Constant(init)(shape));
+    W = as_parameter(initializers::Constant(init)(shape));
 }
 
 Variable PReLU::operator()(const Variable& x) { return function().first({&x, &W}); }

@@ -19,6 +19,13 @@ Variable chain(const Variable& s) {
     return y;
 }
 
+Array labels(const Shape& shape, std::int64_t n) {
+    std::vector<std::int32_t> values(static_cast<std::size_t>(shape.size()));
+    for (std::size_t i = 0; i < values.size(); ++i)
+        values[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * 7919 % n);
+    return Array::from(values, shape);
+}
+
 class Mlp : public Chain {
 public:
     explicit Mlp(int units) : l1_(784, units), l2_(units, units), l3_(units, 10) {}
@@ -31,11 +38,28 @@ private:
     links::Linear l3_;
 };
 
+// 1-32c5-p2-64c5-p2-128-10 on 28x28 images.
+class Cnn : public Chain {
+public:
+    void visit(Visitor& visitor) override {
+        visitor("conv1", conv1_)("conv2", conv2_)("l1", l1_)("l2", l2_);
+    }
+    Variable operator()(const Variable& x) override {
+        const Variable h = F::max_pooling_2d(F::relu(conv1_(x)), 2);
+        return l2_(F::relu(l1_(F::max_pooling_2d(F::relu(conv2_(h)), 2))));
+    }
+
+private:
+    links::Convolution2D conv1_{1, 32, 5};
+    links::Convolution2D conv2_{32, 64, 5};
+    links::Linear l1_{1024, 128};
+    links::Linear l2_{128, 10};
+};
+
+template <class Model>
 struct Training {
-    explicit Training(int units) : model(units), x(normal({100, 784})) {
-        std::vector<std::int32_t> labels(100);
-        for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<int>(i * 7 % 10);
-        t = Array::from(labels, {100});
+    Training(Model net, const Shape& shape)
+        : model(std::move(net)), x(normal(shape)), t(labels({shape[0]}, 10)) {
         optimizer.setup(model);
     }
     void step() {
@@ -44,14 +68,59 @@ struct Training {
         optimizer.update();
     }
 
-    Mlp model;
+    Model model;
     Array x;
     Array t;
     optimizers::SGD optimizer{0.01};
 };
 
-std::function<void()> mlp_step(int units) {
-    return [training = std::make_shared<Training>(units)] { training->step(); };
+template <class Model>
+std::function<void()> training(Model model, const Shape& shape) {
+    return [t = std::make_shared<Training<Model>>(std::move(model), shape)] { t->step(); };
+}
+std::function<void()> mlp_step(int units) { return training(Mlp(units), {100, 784}); }
+std::function<void()> cnn_step() { return training(Cnn(), {100, 1, 28, 28}); }
+
+std::function<void()> convolution() {
+    return [conv = links::Convolution2D(64, 64, 3, 1, 1), x = Variable(normal({32, 64, 56, 56})),
+            gy = normal({32, 64, 56, 56})]() mutable {
+        Variable y = conv(x);
+        y.set_grad(gy);
+        std::move(y).backward();
+    };
+}
+
+// A language model of one layer: 10,000 words, 650 units, 20 texts, 35 words of each.
+struct LanguageModel {
+    LanguageModel() {
+        const Array words = labels({35 * 20}, 10000);
+        const auto values = words.to_vector<std::int32_t>();
+        for (std::size_t i = 0; i < 35; ++i)
+            text.push_back(as_variable(
+                Array::from(std::span(values).subspan(i * 20, 20), {20})));
+    }
+    void step() {
+        Variable h = as_variable(Array::zeros({20, 650}));
+        Variable c = as_variable(Array::zeros({20, 650}));
+        Variable loss;
+        for (std::size_t i = 0; i < 34; ++i) {
+            const auto next = F::lstm(c, from_input(embed(text[i])) + from_state(h));
+            c = next.c;
+            h = next.h;
+            loss += F::softmax_cross_entropy(out(h), text[i + 1]);
+        }
+        std::move(loss).backward();
+    }
+
+    links::EmbedID embed{10000, 650};
+    links::Linear from_input{650, 2600};
+    links::Linear from_state{650, 2600};
+    links::Linear out{650, 10000};
+    std::vector<Variable> text;
+};
+
+std::function<void()> language_model() {
+    return [model = std::make_shared<LanguageModel>()] { model->step(); };
 }
 
 template <class Call>
@@ -63,15 +132,15 @@ Work elementwise(const char* name, Call call) {
             }};
 }
 
-std::function<void()> adam_step() {
+std::function<void()> adam_step(int n) {
     struct State : Chain {
-        State() { p.set_grad(normal({1 << 20})); }
+        explicit State(int size) : p(normal({size})) { p.set_grad(normal({size})); }
         void visit(Visitor& visitor) override { visitor("p", p); }
 
-        Variable p{normal({1 << 20})};
+        Variable p;
         optimizers::Adam optimizer;
     };
-    const auto state = std::make_shared<State>();
+    const auto state = std::make_shared<State>(n);
     state->optimizer.setup(*state);
     return [=] { state->optimizer.update(); };
 }
@@ -98,7 +167,12 @@ std::vector<Work> catena_works(int threads) {
         elementwise("tanh 1M", [](const Variable& a, const Variable&) { return F::tanh(a); }),
         elementwise("sigmoid 1M", [](const Variable& a, const Variable&) { return F::sigmoid(a); }),
         elementwise("relu 1M", [](const Variable& a, const Variable&) { return F::relu(a); }),
-        {"Adam step, 1M parameters", 1, adam_step},
+        {"Adam step, 1M parameters", 1, [] { return adam_step(1 << 20); }},
+        {"Adam step, 10M parameters", 1, [] { return adam_step(10'000'000); }},
+        {"3x3 convolution, both ways", 1, convolution},
+        {"CNN step", 1, cnn_step},
+        {"LSTM language model step", 1, language_model},
+        {"CNN step, peak memory", 1, cnn_step, true},
     };
 }
 

@@ -10,6 +10,8 @@
 #include "table.hpp"
 #include "worker.hpp"
 
+#include <catena/core/plugins.hpp>
+
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
 
@@ -19,6 +21,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <limits>
@@ -43,6 +46,7 @@ struct Options {
     std::string filter;
     std::string json;
     bool torch = true;
+    bool onednn = true;
     bool check = false;
 };
 
@@ -91,9 +95,18 @@ std::vector<Work> open_torch(int threads) {
     return works;
 }
 
+void load_all_but(const char* module) {
+    catena::disable_default_plugins();
+    const auto folder = std::filesystem::path(CATENA_BENCH_CPU).parent_path();
+    for (const auto& file : std::filesystem::directory_iterator(folder)) {
+        if (file.path().filename() != module) catena::load_plugin(file.path());
+    }
+}
+
 std::vector<Planned> make_plan(const Options& options) {
     static const Comparison torch{"libtorch", false};
     static const Comparison openblas{"OpenBLAS", true};
+    static const Comparison torch_memory{"libtorch", false, true};
     std::vector<Planned> plan;
     const auto against_torch = [&](const char* work, std::optional<double> goal) {
         plan.push_back({&torch, "catena", options.torch ? "libtorch" : "", work, goal, 0});
@@ -103,10 +116,15 @@ std::vector<Planned> make_plan(const Options& options) {
     against_torch("add, forward and backward", 0.30);
     against_torch("MLP step, 100 units", 0.60);
     against_torch("MLP step, 1000 units", 0.80);
-    for (const char* work :
-         {"add 1M", "exp 1M", "tanh 1M", "sigmoid 1M", "relu 1M", "Adam step, 1M parameters"}) {
-        against_torch(work, {});
-    }
+    for (const char* work : {"add 1M", "exp 1M", "sigmoid 1M", "relu 1M"}) against_torch(work, 1.0);
+    against_torch("tanh 1M", 0.50);
+    against_torch("Adam step, 1M parameters", {});
+    against_torch("Adam step, 10M parameters", 0.35);
+    against_torch("3x3 convolution, both ways", options.onednn ? 1.0 : 2.0);
+    against_torch("CNN step", options.onednn ? std::optional(0.80) : std::nullopt);
+    against_torch("LSTM language model step", options.onednn ? 0.35 : 0.60);
+    plan.push_back({&torch_memory, "catena, fresh", options.torch ? "libtorch, fresh" : "",
+                    "CNN step, peak memory", 0.90, 0});
     for (const Product& p : products) {
         const bool square = p.m == p.n && p.n == p.k && p.m >= 512;
         plan.push_back({&openblas, "blas", "openblas", p.name,
@@ -135,6 +153,8 @@ struct SideResult {
 };
 
 Result measure(const Planned& planned, std::map<std::string, Worker>& workers, int rounds) {
+    const bool memory = planned.comparison->memory;
+    if (memory) rounds = 1;  // afterwards the process is no longer fresh
     Result result{planned.comparison, planned.work, planned.goal, planned.flops, {}, {}, {}, false};
     std::vector<SideResult> sides{{planned.ours, &result.ours}};
     if (*planned.theirs) sides.push_back({planned.theirs, &result.theirs});
@@ -142,8 +162,9 @@ Result measure(const Planned& planned, std::map<std::string, Worker>& workers, i
         std::erase_if(sides, [&](SideResult& side) {
             try {
                 Worker& worker = workers.at(side.name);
-                if (round == 0) worker.measure(planned.work);  // warms up
-                const Block block = measure_block(worker, planned.work);
+                if (round == 0 && !memory) worker.measure(planned.work);  // warms up
+                const Block block = memory ? worker.measure(planned.work)
+                                           : measure_block(worker, planned.work);
                 side.seconds->push_back(block.seconds);
                 side.disturbed += block.waiting > calm ? 1 : 0;
                 return false;
@@ -163,11 +184,16 @@ Result measure(const Planned& planned, std::map<std::string, Worker>& workers, i
 
 int run(const Options& options) {
     const std::vector<Planned> plan = make_plan(options);
+    const auto prepare_catena = [&] {
+        if (!options.onednn) load_all_but("onednn.catena");
+    };
     const std::map<std::string, Side> known{
-        {"catena", {catena_works, [] {}}},
+        {"catena", {catena_works, prepare_catena}},
+        {"catena, fresh", {catena_works, prepare_catena}},
         {"blas", {extension_works, [] {}}},
         {"openblas", {openblas_works, [&] { prepare_peer(options.threads); }}},
         {"libtorch", {open_torch, [&] { prepare_peer(options.threads); }}},
+        {"libtorch, fresh", {open_torch, [&] { prepare_peer(options.threads); }}},
     };
     std::map<std::string, Worker> workers;
     for (const Planned& planned : plan) {
@@ -220,7 +246,7 @@ int main(int argc, char** argv) {
                                 po::value(&options.threads)->default_value(options.threads),
                                 "threads of every side")("json", po::value(&options.json),
                                                          "write all numbers to this file")(
-        "no-torch", "leave libtorch out")("check", "exit with 1 if a goal is missed");
+        "no-torch", "leave libtorch out")("no-onednn", "leave catena's oneDNN plugin out")("check", "exit with 1 if a goal is missed");
     try {
         po::variables_map given;
         po::store(po::parse_command_line(argc, argv, description), given);
@@ -230,6 +256,7 @@ int main(int argc, char** argv) {
             return 0;
         }
         options.torch = !given.count("no-torch") && *catena_bench::torch_library;
+        options.onednn = !given.count("no-onednn");
         options.check = given.count("check") > 0;
         if (options.rounds < 1 || options.threads < 1 || !(options.block > 0)) {
             throw std::runtime_error("--rounds, --threads, --block: expected positive numbers");

@@ -13,6 +13,7 @@ namespace {
 std::string show(const Result& result, const std::vector<double>& seconds) {
     if (seconds.empty()) return "-";
     const double s = median(seconds);
+    if (result.comparison->memory) return fmt::format("{:.1f} MiB", s / (1 << 20));
     if (result.flops > 0) return fmt::format("{:.0f} GFLOP/s", result.flops / s * 1e-9);
     if (s < 1e-6) return fmt::format("{:.0f} ns", s * 1e9);
     if (s < 1e-4) return fmt::format("{:.2f} µs", s * 1e6);
@@ -93,8 +94,9 @@ std::string to_json(const std::vector<Result>& results, int threads, double bloc
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const Result& r : results) {
         nlohmann::ordered_json row{{"work", r.work}, {"peer", r.comparison->peer}};
-        row["catena_seconds"] = r.ours;
-        row["peer_seconds"] = r.theirs;
+        const std::string unit = r.comparison->memory ? "_bytes" : "_seconds";
+        row["catena" + unit] = r.ours;
+        row["peer" + unit] = r.theirs;
         row["flops"] = r.flops;
         if (const auto ratio = r.ratio()) row["ratio"] = *ratio;
         if (r.goal) {
@@ -102,7 +104,9 @@ std::string to_json(const std::vector<Result>& results, int threads, double bloc
             row["ok"] = r.ok();
         }
         row["disturbed"] = r.disturbed;
-        row["ratio_of"] = r.comparison->rate ? "rates" : "times";
+        row["ratio_of"] = r.comparison->memory ? "bytes"
+                          : r.comparison->rate ? "rates"
+                                               : "times";
         if (!r.failure.empty()) row["failure"] = r.failure;
         rows.push_back(std::move(row));
     }

@@ -12,6 +12,7 @@ namespace catena_bench {
 struct Comparison {
     std::string peer;
     bool rate;
+    bool memory = false;  // bytes, not seconds
 };
 
 struct Result {

@@ -43,9 +43,53 @@ Work elementwise(const char* name, Function function) {
             }};
 }
 
-std::function<void()> adam_step() {
-    torch::Tensor p = torch::randn(1 << 20, torch::requires_grad());
-    p.mutable_grad() = torch::randn(1 << 20);
+// 1-32c5-p2-64c5-p2-128-10 on 28x28 images.
+std::function<void()> cnn_step() {
+    using torch::nn::Conv2dOptions;
+    torch::nn::Sequential model(torch::nn::Conv2d(Conv2dOptions(1, 32, 5)), torch::nn::ReLU(),
+                                torch::nn::MaxPool2d(2),
+                                torch::nn::Conv2d(Conv2dOptions(32, 64, 5)), torch::nn::ReLU(),
+                                torch::nn::MaxPool2d(2), torch::nn::Flatten(),
+                                torch::nn::Linear(1024, 128), torch::nn::ReLU(),
+                                torch::nn::Linear(128, 10));
+    auto optimizer = std::make_shared<torch::optim::SGD>(model->parameters(), 0.01);
+    const torch::Tensor x = torch::randn({100, 1, 28, 28});
+    const torch::Tensor t = torch::randint(0, 10, {100}, torch::kLong);
+    return [=]() mutable {
+        optimizer->zero_grad();
+        F::cross_entropy(model->forward(x), t).backward();
+        optimizer->step();
+    };
+}
+
+std::function<void()> convolution() {
+    torch::nn::Conv2d conv(torch::nn::Conv2dOptions(64, 64, 3).padding(1));
+    const torch::Tensor x = torch::randn({32, 64, 56, 56}, torch::requires_grad());
+    const torch::Tensor gy = torch::randn({32, 64, 56, 56});
+    return [=]() mutable { conv->forward(x).backward(gy); };
+}
+
+// A language model of one layer: 10,000 words, 650 units, 20 texts, 35 words of each.
+std::function<void()> language_model() {
+    torch::nn::Embedding embed(10000, 650);
+    torch::nn::LSTMCell lstm(650, 650);
+    torch::nn::Linear out(650, 10000);
+    const torch::Tensor words = torch::randint(0, 10000, {35, 20}, torch::kLong);
+    return [=]() mutable {
+        torch::Tensor h = torch::zeros({20, 650});
+        torch::Tensor c = torch::zeros({20, 650});
+        torch::Tensor loss = torch::zeros({});
+        for (int i = 0; i < 34; ++i) {
+            std::tie(h, c) = lstm->forward(embed->forward(words[i]), std::tuple(h, c));
+            loss = loss + F::cross_entropy(out->forward(h), words[i + 1]);
+        }
+        loss.backward();
+    };
+}
+
+std::function<void()> adam_step(int n) {
+    torch::Tensor p = torch::randn(n, torch::requires_grad());
+    p.mutable_grad() = torch::randn(n);
     auto optimizer = std::make_shared<torch::optim::Adam>(std::vector<torch::Tensor>{p});
     return [=] { optimizer->step(); };
 }
@@ -79,7 +123,12 @@ std::vector<Work> torch_works(int threads) {
         elementwise("tanh 1M", [](const Tensor& a, const Tensor&) { return a.tanh(); }),
         elementwise("sigmoid 1M", [](const Tensor& a, const Tensor&) { return a.sigmoid(); }),
         elementwise("relu 1M", [](const Tensor& a, const Tensor&) { return a.relu(); }),
-        {"Adam step, 1M parameters", 1, adam_step},
+        {"Adam step, 1M parameters", 1, [] { return adam_step(1 << 20); }},
+        {"Adam step, 10M parameters", 1, [] { return adam_step(10'000'000); }},
+        {"3x3 convolution, both ways", 1, convolution},
+        {"CNN step", 1, cnn_step},
+        {"LSTM language model step", 1, language_model},
+        {"CNN step, peak memory", 1, cnn_step, true},
     };
 }
 

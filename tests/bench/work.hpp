@@ -8,10 +8,13 @@
 namespace catena_bench {
 
 // make() prepares the work and returns one run of it; a run is `calls` times what the name says.
+// With memory, what is measured is not the time of a run but the most memory that the process takes
+// during runs, beyond what it had before make().
 struct Work {
     std::string name;
     double calls;
     std::function<std::function<void()>()> make;
+    bool memory = false;
 };
 
 // A side's works for this many threads. Called once, in the side's own process.

@@ -4,11 +4,13 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <thread>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -47,6 +49,37 @@ public:
     bool ReportContext(const Context&) override { return true; }
     void ReportRuns(const std::vector<Run>&) override {}
 };
+
+// Bytes of memory that is this process's own: resident and not shared with files.
+double own_memory() {
+    std::ifstream file("/proc/self/statm");
+    double size = 0;
+    double resident = 0;
+    double shared = 0;
+    file >> size >> resident >> shared;
+    return (resident - shared) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+// The most memory that the process takes while it runs a work again and again, beyond what it has
+// before the work is made: looked at every 50 microseconds.
+double peak_memory(const Work& work, double seconds) {
+    const double before = own_memory();
+    const auto run = work.make();
+    for (int i = 0; i < 5; ++i) run();
+    std::atomic<bool> done = false;
+    std::atomic<double> peak = own_memory();
+    std::jthread watch([&] {
+        while (!done) {
+            peak = std::max(peak.load(), own_memory());
+            std::this_thread::sleep_for(std::chrono::microseconds(50));
+        }
+    });
+    const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (std::chrono::steady_clock::now() < end) run();
+    done = true;
+    watch.join();
+    return peak - before;
+}
 
 // One work, ready to run. Every run is timed by itself, so that the median ignores those that
 // another process of the machine disturbed.
@@ -109,6 +142,11 @@ void serve(std::FILE* questions, std::FILE* answers, MakeWorks make, int threads
             const auto work = std::find_if(works.begin(), works.end(),
                                            [&](const Work& w) { return w.name == name; });
             if (work == works.end()) throw std::runtime_error("no such work");
+            if (work->memory) {
+                std::fprintf(answers, "%.9g 0\n", peak_memory(*work, std::max(block, 1.0)));
+                std::fflush(answers);
+                continue;
+            }
             if (!current || current->name() != name) {
                 current.reset();
                 current = std::make_unique<Measurement>(*work, block);

@@ -14,7 +14,7 @@
 namespace catena_bench {
 
 struct Block {
-    double seconds = 0;  // of one call: the median over the block's runs
+    double seconds = 0;  // of one call: the median over the block's runs; of memory: bytes
     double waiting =
         0;  // time that threads were ready and had no processor, as a share of the block
 };

@@ -9,11 +9,6 @@
 
 namespace catena::inspect {
 
-// A line for each function that is loaded: its signature and the first line of its text.
-std::string list_functions();
-// All that is known of one function and of its kernels. Throws PluginError if there is none.
-std::string show_function(const std::string& name);
-
 struct HeaderOptions {
     std::string prefix = "catena.";           // of the functions' names; cut off
     std::string space = "catena::functions";  // the namespace

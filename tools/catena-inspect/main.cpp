@@ -21,8 +21,6 @@ constexpr const char* usage =
     "usage: catena-inspect [OPTION...] COMMAND\n\n"
     "commands:\n"
     "  plugins        what was loaded, what was refused and why\n"
-    "  functions      all functions, a signature and a line each\n"
-    "  show NAME      one function: text, ports, attributes, kernels\n"
     "  header         a C++ header with a typed wrapper for each function\n\n";
 
 // Writes a file only if its content changes, so that nothing is built again for nothing.
@@ -49,15 +47,9 @@ int run(const po::variables_map& options) {
     }
     const auto& words = options["command"].as<std::vector<std::string>>();
     const auto& command = words[0];
-    if (words.size() != (command == "show" ? 2u : 1u)) {
-        throw po::error("expected one COMMAND, and a NAME after show");
-    }
+    if (words.size() != 1) throw po::error("expected one COMMAND");
     if (command == "plugins") {
         fmt::print("{}\n", to_string(catena::plugin_report()));
-    } else if (command == "functions") {
-        fmt::print("{}", catena::inspect::list_functions());
-    } else if (command == "show") {
-        fmt::print("{}", catena::inspect::show_function(words[1]));
     } else if (command == "header") {
         // A header that lacks a plugin's functions would surprise later.
         const auto report = catena::plugin_report();

@@ -1,5 +1,5 @@
 // Lists functions and shows single ones, for people.
-#include "inspect.hpp"
+#include "commands.hpp"
 
 #include <catena/abi/kernel.h>
 #include <catena/core/dtype.hpp>
@@ -8,10 +8,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <string_view>
+#include <set>
 
-namespace catena::inspect {
+namespace catena::command {
 namespace {
+
+bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }
 
 std::string text_of(const catena_value& value) {
     switch (value.kind) {
@@ -37,11 +39,11 @@ std::string signature(const catena_function& f) {
     const auto add = [&](const std::string& text) {
         arguments += (arguments.empty() ? "" : ", ") + text;
     };
-    for (const auto* port : inputs(f)) {
+    for (const auto* port : std::span(f.inputs, f.n_inputs)) {
         add(std::string(port->name) + (has(port->flags, CATENA_PORT_OPTIONAL) ? "?" : "") +
             (has(port->flags, CATENA_PORT_VARIADIC) ? "..." : ""));
     }
-    for (const auto* attribute : attributes(f)) {
+    for (const auto* attribute : std::span(f.attrs, f.n_attrs)) {
         const bool required = has(attribute->flags, CATENA_ATTR_REQUIRED);
         add(attribute->name + (required ? "" : "=" + text_of(attribute->def)));
     }
@@ -70,6 +72,29 @@ std::string port_line(const catena_port_spec& port) {
     return fmt::format("    {} ({}{}){}\n", port.name, port.type_var, marks, colon(port.doc));
 }
 
+std::string orders(const catena_function& f) {
+    if (has(f.flags, CATENA_FUNCTION_NOT_DIFFERENTIABLE)) return "not differentiable";
+    if (f.gradient) return "differentiable to any order";
+    if (f.grad_function) return fmt::format("differentiable, by {}", f.grad_function);
+    return "differentiable once";
+}
+
+// Plugins, devices and dtypes of the forward kernels: "org.catena.math on cpu: float32, float64".
+std::string where(const std::string& function) {
+    std::map<std::pair<std::string, std::string>, std::set<std::string>> found;
+    for (const auto& kernel : kernels_of(function)) {
+        if (kernel.phase != CATENA_PHASE_FORWARD) continue;
+        auto& dtypes = found[{kernel.plugin, kernel.device}];
+        for (const auto& row : kernel.dtypes) dtypes.insert(fmt::format("{}", fmt::join(row, "+")));
+    }
+    std::string text;
+    for (const auto& [place, dtypes] : found) {
+        text += fmt::format("{}{} on {}: {}", text.empty() ? "" : "; ", place.first, place.second,
+                            fmt::join(dtypes, ", "));
+    }
+    return text.empty() ? "a view: any device and dtype" : text;
+}
+
 }  // namespace
 
 std::string list_functions() {
@@ -77,20 +102,21 @@ std::string list_functions() {
     for (const auto& name : function_names()) {
         const catena_function& f = function_descriptor(name);
         if (has(f.flags, CATENA_FUNCTION_INTERNAL)) continue;
-        text += fmt::format("{}\n    {}\n", signature(f), first_line(f.doc));
+        text += fmt::format("{}\n    {}\n    {}; {}\n", signature(f), first_line(f.doc),
+                            where(name), orders(f));
     }
     return text;
 }
 
-std::string show_function(const std::string& function) {
+std::string describe(const std::string& function) {
     const catena_function& f = function_descriptor(function);
     std::string text = fmt::format("{}\nversion {}\n\n{}\n\ninputs\n", signature(f), f.version,
                                    f.doc ? f.doc : "");
-    for (const auto* port : inputs(f)) text += port_line(*port);
+    for (const auto* port : std::span(f.inputs, f.n_inputs)) text += port_line(*port);
     text += "outputs\n";
-    for (const auto* port : outputs(f)) text += port_line(*port);
+    for (const auto* port : std::span(f.outputs, f.n_outputs)) text += port_line(*port);
     if (f.n_attrs > 0) text += "attributes\n";
-    for (const auto* attribute : attributes(f)) {
+    for (const auto* attribute : std::span(f.attrs, f.n_attrs)) {
         text += fmt::format("    {} ({}", attribute->name, kind_of(attribute->kind));
         if (has(attribute->flags, CATENA_ATTR_REQUIRED)) text += ", required";
         else text += ", default " + text_of(attribute->def);
@@ -103,12 +129,11 @@ std::string show_function(const std::string& function) {
         }
         text += ")" + colon(attribute->doc) + '\n';
     }
-    text +=
-        fmt::format("gradient\n    {}\nkernels\n",
-                    has(f.flags, CATENA_FUNCTION_NOT_DIFFERENTIABLE) ? "none: not differentiable"
-                    : f.gradient      ? "a composition of functions: any order"
-                    : f.grad_function ? std::string("the function ") + f.grad_function
-                                      : "by kernels: first order");
+    if (f.examples && *f.examples) text += "examples\n";
+    for (auto example = f.examples; example && *example; ++example) {
+        text += fmt::format("    {}\n", *example);
+    }
+    text += fmt::format("gradient\n    {}\nkernels\n", orders(f));
     for (const auto& kernel : kernels_of(function)) {
         std::string rows;
         for (const auto& row : kernel.dtypes) rows += fmt::format(" ({})", fmt::join(row, ", "));
@@ -122,4 +147,4 @@ std::string show_function(const std::string& function) {
     return text;
 }
 
-}  // namespace catena::inspect
+}  // namespace catena::command

@@ -1,0 +1,111 @@
+// Attributes from a command line.
+#include "commands.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace catena::command {
+namespace {
+
+using nlohmann::json;
+
+const catena_attr_spec& spec_of(const catena_function& function, std::string_view name) {
+    std::string names;
+    for (const auto* spec : std::span(function.attrs, function.n_attrs)) {
+        if (spec->name == name) return *spec;
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", spec->name);
+    }
+    throw InvalidError(fmt::format("[{}] attribute: expected {}, got {}", function.name,
+                                   names.empty() ? "none" : "one of " + names, name));
+}
+
+// False if the JSON is not of the kind.
+bool convert(const json& value, std::int32_t kind, AttributeValue& out) {
+    const auto all = [&](auto is) {
+        return value.is_array() && std::all_of(value.begin(), value.end(), is);
+    };
+    switch (kind) {
+        case CATENA_ATTR_INT:
+            if (!value.is_number_integer()) return false;
+            out = value.get<std::int64_t>();
+            return true;
+        case CATENA_ATTR_FLOAT:
+            if (!value.is_number()) return false;
+            out = value.get<double>();
+            return true;
+        case CATENA_ATTR_BOOL:
+            if (!value.is_boolean()) return false;
+            out = value.get<bool>();
+            return true;
+        case CATENA_ATTR_INTS:
+            if (value.is_number_integer()) out = std::vector{value.get<std::int64_t>()};
+            else if (all([](const json& v) { return v.is_number_integer(); }))
+                out = value.get<std::vector<std::int64_t>>();
+            else return false;
+            return true;
+        case CATENA_ATTR_FLOATS:
+            if (value.is_number()) out = std::vector{value.get<double>()};
+            else if (all([](const json& v) { return v.is_number(); }))
+                out = value.get<std::vector<double>>();
+            else return false;
+            return true;
+        case CATENA_ATTR_STRING:
+            if (!value.is_string()) return false;
+            out = value.get<std::string>();
+            return true;
+        case CATENA_ATTR_DTYPE:
+            if (!value.is_string()) return false;
+            out = dtype_from_name(value.get<std::string>());
+            return true;
+        default: return false;
+    }
+}
+
+AttributeValue parse(const catena_function& function, const catena_attr_spec& spec,
+                     const std::string& text) {
+    AttributeValue result;
+    const json value = json::parse(text, nullptr, false);
+    if (!value.is_discarded() && convert(value, spec.kind, result)) return result;
+    if (spec.kind == CATENA_ATTR_STRING) return text;
+    if (spec.kind == CATENA_ATTR_DTYPE && value.is_discarded()) return dtype_from_name(text);
+    constexpr std::string_view kinds[] = {
+        "",         "an integer",      "a number", "true or false",
+        "a \"text\"", "[integers, ...]", "[numbers, ...]", "the name of a dtype"};
+    throw InvalidError(fmt::format("[{}] attribute {}: expected {} as JSON, got {}", function.name,
+                                   spec.name, kinds[spec.kind], text));
+}
+
+}  // namespace
+
+std::string full_name(std::string_view function) {
+    return (function.find('.') == function.npos ? "catena." : "") + std::string(function);
+}
+
+Attributes::Attributes(const catena_function& function, const Settings& settings)
+    : function_(function) {
+    for (const std::string& setting : settings) {
+        const auto equals = setting.find('=');
+        if (equals == setting.npos || equals == 0) {
+            throw InvalidError(fmt::format("[{}] attribute: expected NAME=VALUE, got {}",
+                                           function.name, setting));
+        }
+        const std::string name = setting.substr(0, equals);
+        if (has(name)) {
+            throw InvalidError(
+                fmt::format("[{}] attribute {}: expected once, got twice", function.name, name));
+        }
+        values_[name] = parse(function, spec_of(function, name), setting.substr(equals + 1));
+    }
+}
+
+PluginFunction Attributes::bind() const {
+    std::vector<Attribute> list;
+    for (const auto& [name, value] : values_) {
+        std::visit([&, &key = name](const auto& v) { list.emplace_back(key, v); }, value);
+    }
+    return PluginFunction(function_.name, list);
+}
+
+}  // namespace catena::command

@@ -1,0 +1,58 @@
+// The commands of catena.
+#pragma once
+
+#include <catena/array_file.hpp>
+#include <catena/core.hpp>
+
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena::command {
+
+using Arrays = std::map<std::string, Array>;
+// NAME=VALUE as on the command line; VALUE is JSON.
+using Settings = std::vector<std::string>;
+
+// "relu" is short for "catena.relu".
+std::string full_name(std::string_view function);
+
+// The attributes that the settings stand for, in the kinds that the function declares. VALUE is JSON;
+// what is not JSON, or not of the kind, is taken as it stands where the attribute is a text or a
+// dtype. Throws InvalidError for anything else.
+class Attributes {
+public:
+    Attributes(const catena_function& function, const Settings& settings);
+    bool has(std::string_view name) const { return values_.contains(name); }
+    void set(const std::string& name, AttributeValue value) { values_[name] = std::move(value); }
+    PluginFunction bind() const;
+
+private:
+    const catena_function& function_;
+    std::map<std::string, AttributeValue, std::less<>> values_;
+};
+
+enum class Order { forward, backward, double_backward };
+
+// Calls a function on the arrays "in_INPUT" (of a variadic input: in_INPUT0, in_INPUT1 ...) and gives
+// "out_OUTPUT". backward takes "gy_OUTPUT" (an output without one gets no gradient; the only output,
+// of one element, gets 1) and gives "gx_INPUT" as well; double_backward takes "ggx_INPUT" and gives
+// "gg_INPUT" and "ggy_OUTPUT", the gradients of sum(gx * ggx). Other arrays are ignored, but for
+// unknown names that begin with "in_". Throws InvalidError that says what is missing.
+Arrays call(const std::string& function, const Settings& settings, const Arrays& given,
+            Order order);
+
+// Updates "param0" with "grad1", "grad2" ... by the function catena.OPTIMIZER_update; state starts as
+// "state_NAME" or at zero. Gives "param1", "param2" ... and the state after the last update.
+Arrays update(const std::string& optimizer, const Settings& settings, const Arrays& given);
+
+// A line for each function that is loaded: signature, plugin, devices, dtypes, how often it can be
+// differentiated, and the first line of its text.
+std::string list_functions();
+// All that is known of one function and of its kernels. Throws PluginError if there is none.
+std::string describe(const std::string& function);
+
+}  // namespace catena::command

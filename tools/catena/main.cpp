@@ -1,0 +1,158 @@
+// catena: functions and optimizers of the loaded plugins from a shell.
+#include "commands.hpp"
+
+#include <fmt/format.h>
+#include <boost/program_options.hpp>
+
+#include <cstdio>
+#include <iostream>
+
+namespace po = boost::program_options;
+using namespace catena;
+
+namespace {
+
+constexpr const char* usage =
+    "usage: catena COMMAND [NAME] [OPTION...]\n\n"
+    "commands:\n"
+    "  functions          what is loaded: a function, its plugin, devices and dtypes\n"
+    "  describe FUNCTION  one function: text, ports, attributes, examples, kernels\n"
+    "  call FUNCTION      runs it on in_INPUT of a file; writes out_OUTPUT\n"
+    "      --backward         takes gy_OUTPUT too and writes gx_INPUT\n"
+    "      --double-backward  takes ggx_INPUT too and writes gg_INPUT and ggy_OUTPUT, the gradients\n"
+    "                         of sum(gx * ggx)\n"
+    "  update OPTIMIZER   updates param0 with grad1, grad2 ...; writes param1, param2 ...\n\n"
+    "Files are .npz. relu is short for catena.relu, adam for the function catena.adam_update.\n\n";
+
+struct Options {
+    std::string command;
+    std::string name;
+    std::string npz;
+    std::string out;
+    command::Settings attrs;
+    std::string device;
+    std::vector<std::string> plugins;
+    std::vector<std::string> pins;
+    int threads = 0;
+    std::uint64_t seed = 0;
+    bool test = false;
+    bool deterministic = false;
+    bool debug = false;
+    bool backward = false;
+    bool double_backward = false;
+};
+
+void use_plugins(const Options& o) {
+    if (o.plugins.empty()) return load_default_plugins();
+    disable_default_plugins();
+    for (const auto& folder : o.plugins) load_plugins(folder);
+    // Named by hand: a plugin that is left out would surprise.
+    const auto report = plugin_report();
+    if (!report.refused.empty()) throw PluginError(to_string(report));
+}
+
+void pin(const std::string& text) {
+    const auto equals = text.find('=');
+    if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
+        throw InvalidError(fmt::format("[pin] expected FUNCTION=PLUGIN, got {}", text));
+    }
+    pin_kernels(command::full_name(text.substr(0, equals)), text.substr(equals + 1));
+}
+
+int run(const Options& o) {
+    use_plugins(o);
+    for (const auto& text : o.pins) pin(text);
+    if (o.command == "functions") {
+        fmt::print("{}", command::list_functions());
+        return 0;
+    }
+    if (o.command == "describe") {
+        fmt::print("{}", command::describe(command::full_name(o.name)));
+        return 0;
+    }
+    const Device device = o.device.empty() ? Device::current() : Device::get(o.device);
+    const using_device scope(device);
+    if (o.threads > 0) device.set_threads(o.threads);
+    seed(o.seed);
+    config().train = !o.test;
+    config().deterministic = o.deterministic;
+    config().debug = o.debug;
+    const auto given = load_arrays(o.npz, device);
+    const auto order = o.double_backward ? command::Order::double_backward
+                       : o.backward      ? command::Order::backward
+                                         : command::Order::forward;
+    save_arrays(o.out, o.command == "call" ? command::call(o.name, o.attrs, given, order)
+                                           : command::update(o.name, o.attrs, given));
+    return 0;
+}
+
+void check(const po::variables_map& given, const Options& o) {
+    const bool files = o.command == "call" || o.command == "update";
+    if (!files && o.command != "functions" && o.command != "describe") {
+        throw po::error(fmt::format("expected a COMMAND, got '{}'", o.command));
+    }
+    if (o.name.empty() == (o.command != "functions")) {
+        throw po::error(o.name.empty() ? fmt::format("{}: expected a NAME", o.command)
+                                       : fmt::format("functions: expected no NAME, got '{}'", o.name));
+    }
+    for (const char* option : {"npz", "out"}) {
+        if (files && !given.count(option)) {
+            throw po::error(fmt::format("{}: expected --{}", o.command, option));
+        }
+    }
+    if (given.count("threads") && o.threads < 1) {
+        throw po::error(fmt::format("--threads: expected 1 or more, got {}", o.threads));
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    Options o;
+    po::options_description visible("options");
+    // clang-format off
+    visible.add_options()
+        ("help,h", "this text")
+        ("npz", po::value(&o.npz)->value_name("FILE"), "arrays to work on")
+        ("out", po::value(&o.out)->value_name("FILE"), "where the results go")
+        ("attr", po::value(&o.attrs)->value_name("NAME=VALUE"),
+         "an attribute; VALUE is JSON: 2, [2,1], true, \"text\". May be given several times")
+        ("backward", po::bool_switch(&o.backward), "gradients as well")
+        ("double-backward", po::bool_switch(&o.double_backward), "and gradients of gradients")
+        ("device", po::value(&o.device)->value_name("NAME"), "where to compute")
+        ("threads", po::value(&o.threads)->value_name("N"), "worker threads of the device")
+        ("plugins", po::value(&o.plugins)->value_name("DIR"),
+         "take plugins from DIR alone. May be given several times")
+        ("pin", po::value(&o.pins)->value_name("FUNCTION=PLUGIN"),
+         "prefer the kernels of a plugin. May be given several times")
+        ("seed", po::value(&o.seed)->value_name("N"), "of random functions")
+        ("test", po::bool_switch(&o.test), "as outside training")
+        ("deterministic", po::bool_switch(&o.deterministic),
+         "the same bits for any number of threads")
+        ("debug", po::bool_switch(&o.debug), "NaN is an error");
+    // clang-format on
+    po::options_description all;
+    all.add(visible).add_options()("command", po::value(&o.command))("name", po::value(&o.name));
+    po::positional_options_description positional;
+    positional.add("command", 1).add("name", 1);
+    try {
+        po::variables_map given;
+        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(),
+                  given);
+        po::notify(given);
+        if (given.count("help")) {
+            std::cout << usage << visible;
+            return 0;
+        }
+        check(given, o);
+    } catch (const po::error& error) {
+        std::cerr << "catena: " << error.what() << "\n\n" << usage << visible;
+        return 2;
+    }
+    try {
+        return run(o);
+    } catch (const std::exception& error) {
+        std::cerr << "catena: " << error.what() << '\n';
+        return 1;
+    }
+}

@@ -1,0 +1,192 @@
+"""Tests of catena from outside: usage: catena_test.py PROGRAM [unittest options]"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import npz
+
+PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def run_program(self, *arguments):
+        done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+        return done.returncode, done.stdout, done.stderr
+
+    def work(self, command, name, arrays, *options, fortran_order=False):
+        """The arrays that come out."""
+        npz.write(self.folder / "in.npz", arrays, fortran_order)
+        code, out, err = self.run_program(command, name, "--npz", self.folder / "in.npz", "--out",
+                                          self.folder / "out.npz", *options)
+        self.assertEqual((code, out, err), (0, "", ""))
+        return npz.read(self.folder / "out.npz")
+
+    def refused(self, command, name, arrays, *options):
+        """The text of the error; nothing is written."""
+        npz.write(self.folder / "in.npz", arrays)
+        code, out, err = self.run_program(command, name, "--npz", self.folder / "in.npz", "--out",
+                                          self.folder / "none.npz", *options)
+        self.assertEqual((code, out), (1, ""), err)
+        self.assertFalse((self.folder / "none.npz").exists())
+        return err
+
+
+class Call(Case):
+    def test_forward_and_gradients_of_both_orders(self):
+        x0, x1, gy = ("<f8", (2,), [2, 3]), ("<f8", (2,), [5, 7]), ("<f8", (2,), [1, 10])
+        arrays = {"in_x0": x0, "in_x1": x1, "gy_y": gy}
+        self.assertEqual(self.work("call", "mul", arrays), {"out_y": ("<f8", (2,), [10, 21])})
+        out = self.work("call", "catena.mul", arrays, "--backward")
+        self.assertEqual(out["gx_x0"][2], [5, 70])
+        self.assertEqual(out["gx_x1"][2], [2, 30])
+        arrays |= {"ggx_x0": ("<f8", (2,), [1, 1]), "ggx_x1": ("<f8", (2,), [0, 1])}
+        out = self.work("call", "mul", arrays, "--double-backward")
+        self.assertEqual(out["gg_x0"][2], [0, 10])
+        self.assertEqual(out["gg_x1"][2], [1, 10])
+        self.assertEqual(out["ggy_y"][2], [5, 7 + 3])
+
+    def test_a_gradient_that_is_the_output_gradient_itself(self):
+        one = ("<f4", (1,), [1])
+        out = self.work("call", "add", {"in_x0": one, "in_x1": one, "gy_y": ("<f4", (1,), [4]),
+                                        "ggx_x0": ("<f4", (1,), [2]), "ggx_x1": ("<f4", (1,), [3])},
+                        "--double-backward")
+        self.assertEqual(out["gx_x0"][2] + out["gx_x1"][2], [4, 4])
+        self.assertEqual(out["ggy_y"][2], [5])
+        self.assertEqual(out["gg_x0"][2] + out["gg_x1"][2], [0, 0])
+
+    def test_a_scalar_starts_with_one(self):
+        out = self.work("call", "sum", {"in_x": ("<f4", (2, 2), [1, 2, 3, 4])}, "--backward")
+        self.assertEqual(out["out_y"], ("<f4", (), [10]))
+        self.assertEqual(out["gx_x"][2], [1, 1, 1, 1])
+
+    def test_optional_and_variadic_inputs(self):
+        arrays = {"in_x": ("<f4", (1, 2), [1, 2]), "in_W": ("<f4", (1, 2), [3, 4])}
+        self.assertEqual(self.work("call", "linear", arrays)["out_y"][2], [11])
+        arrays["in_b"] = ("<f4", (1,), [5])
+        self.assertEqual(self.work("call", "linear", arrays)["out_y"][2], [16])
+        arrays = {f"in_x{i}": ("<f4", (1, 1), [i]) for i in range(11)}
+        self.assertEqual(self.work("call", "concat", arrays)["out_y"][2], list(range(11)))
+
+    def test_dtypes(self):
+        for dtype in ("<f2", "<f4", "<f8"):
+            out = self.work("call", "exp", {"in_x": (dtype, (2,), [0, 1])})["out_y"]
+            self.assertEqual(out[:2], (dtype, (2,)))
+            self.assertAlmostEqual(out[2][1], 2.71828, delta=2e-3)
+
+    def test_column_major_arrays(self):
+        x = ("<f4", (2, 3), [0, 3, 1, 4, 2, 5])
+        out = self.work("call", "identity", {"in_x": x}, fortran_order=True)
+        self.assertEqual(out["out_y"], ("<f4", (2, 3), [0, 1, 2, 3, 4, 5]))
+
+    def test_attributes_are_json_of_their_kind(self):
+        x = {"in_x": ("<f4", (2, 3), [1, 2, 3, 4, 5, 6])}
+        self.assertEqual(self.work("call", "sum", x, "--attr", "axis=[0]", "--attr",
+                                   "keepdims=true")["out_y"], ("<f4", (1, 3), [5, 7, 9]))
+        self.assertEqual(self.work("call", "sum", x, "--attr", "axis=1")["out_y"][2], [6, 15])
+        self.assertEqual(self.work("call", "cast", x, "--attr", "dtype=float64")["out_y"][0], "<f8")
+        for attr, text in (("axis=true", "expected [integers, ...] as JSON, got true"),
+                           ("axis=1.5", "expected [integers, ...]"),
+                           ("axis=", "expected [integers, ...]"),
+                           ("axes=1", "expected one of axis, keepdims, got axes"),
+                           ("keepdims", "expected NAME=VALUE, got keepdims")):
+            self.assertIn(text, self.refused("call", "sum", x, "--attr", attr))
+        self.assertIn("expected once", self.refused("call", "sum", x, "--attr", "axis=1",
+                                                    "--attr", "axis=0"))
+
+    def test_what_is_missing_is_named(self):
+        one = ("<f4", (2,), [1, 1])
+        self.assertIn("[catena.add] in_x1: expected in the file, got none",
+                      self.refused("call", "add", {"in_x0": one}))
+        self.assertIn("got in_z", self.refused("call", "exp", {"in_x": one, "in_z": one}))
+        self.assertIn("gy_y: expected", self.refused("call", "exp", {"in_x": one}, "--backward"))
+        self.assertIn("ggx_x: expected", self.refused("call", "exp", {"in_x": one, "gy_y": one},
+                                                      "--double-backward"))
+        self.assertIn("catena.no_such_thing", self.refused("call", "no_such_thing", {}))
+        self.assertIn("abacus; there is: cpu:0",
+                      self.refused("call", "exp", {"in_x": one}, "--device", "abacus"))
+        self.assertIn("expected FUNCTION=PLUGIN", self.refused("call", "exp", {"in_x": one},
+                                                               "--pin", "exp"))
+
+    def test_random_functions_follow_the_seed(self):
+        x = {"in_x": ("<f4", (1000,), [1] * 1000)}
+        first = self.work("call", "dropout", x, "--seed", 5)
+        self.assertEqual(first, self.work("call", "dropout", x, "--seed", 5, "--threads", 2))
+        self.assertNotEqual(first, self.work("call", "dropout", x, "--seed", 6))
+        self.assertEqual(self.work("call", "dropout", x, "--test")["out_y"][2], [1] * 1000)
+
+    def test_nan_is_an_error_when_asked(self):
+        x = {"in_x": ("<f4", (1,), [-1])}
+        self.assertNotEqual(*2 * self.work("call", "log", x)["out_y"][2])
+        self.assertIn("catena.log", self.refused("call", "log", x, "--debug"))
+
+
+class Update(Case):
+    def test_steps_go_on_from_saved_state(self):
+        param, grad = ("<f8", (1,), [1]), ("<f8", (1,), [0.5])
+        setting = ("--attr", "lr=0.1", "--attr", "momentum=0.5")
+        out = self.work("update", "momentum_sgd", {"param0": param, "grad1": grad, "grad2": grad},
+                        *setting)
+        self.assertAlmostEqual(out["param1"][2][0], 0.95)
+        self.assertAlmostEqual(out["param2"][2][0], 0.95 - 0.075)
+        self.assertAlmostEqual(out["state_v"][2][0], -0.075)
+        first = self.work("update", "momentum_sgd", {"param0": param, "grad1": grad}, *setting)
+        again = self.work("update", "momentum_sgd", {
+            "param0": first["param1"], "grad1": grad, "state_v": first["state_v"]}, *setting)
+        self.assertEqual(again["param1"], out["param2"])
+
+    def test_what_is_missing_is_named(self):
+        one = ("<f8", (1,), [1])
+        self.assertIn("grad1: expected", self.refused("update", "sgd", {"param0": one}))
+        self.assertIn("param0: expected", self.refused("update", "sgd", {"grad1": one}))
+        self.assertIn("catena.luck_update", self.refused("update", "luck", {"param0": one}))
+
+
+class Listing(Case):
+    def test_functions_are_listed_with_signatures(self):
+        code, out, err = self.run_program("functions")
+        self.assertEqual((code, err), (0, ""))
+        lines = out.splitlines()
+        self.assertIn("catena.add(x0, x1)", lines)
+        self.assertIn("catena.add_constant(x, value)", lines)
+        place = lines[lines.index("catena.add(x0, x1)") + 2]
+        for text in ("org.catena.math on cpu", "float32", "float64", "to any order"):
+            self.assertIn(text, place)
+        self.assertNotIn("catena.apply_dropout", out)
+
+    def test_one_function_is_described_whole(self):
+        code, out, _ = self.run_program("describe", "linear")
+        self.assertEqual(code, 0)
+        for text in ("catena.linear(x, W, b?)", "b (T, optional)", "forward cpu", "(float32)"):
+            self.assertIn(text, out)
+        code, _, err = self.run_program("describe", "catena.no_such_thing")
+        self.assertEqual(code, 1)
+        self.assertIn("catena.no_such_thing", err)
+
+    def test_other_plugins_alone(self):
+        self.assertEqual(self.run_program("functions", "--plugins", self.folder), (0, "", ""))
+        (self.folder / "broken.catena").write_text("not a library")
+        code, _, err = self.run_program("functions", "--plugins", self.folder)
+        self.assertEqual(code, 1)
+        self.assertIn("broken.catena", err)
+
+    def test_usage(self):
+        code, out, _ = self.run_program("--help")
+        self.assertEqual(code, 0)
+        self.assertIn("usage: catena COMMAND", out)
+        for arguments in ([], ["dance"], ["describe"], ["functions", "more"], ["call", "exp"],
+                          ["call", "exp", "--npz", "x"], ["--what"],
+                          ["call", "exp", "--npz", "x", "--out", "y", "--threads", "0"]):
+            code, out, err = self.run_program(*arguments)
+            self.assertEqual((code, out), (2, ""), arguments)
+            self.assertIn("usage: catena", err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -284,7 +284,7 @@ SmallVector<Variable, 4> CallNode::compose(std::span<const Variable> gy, const W
     for (std::size_t i = 0; i < n_x; ++i) x[i] = retained_input(i, record);
     for (std::size_t i = 0; i < y_.size(); ++i) y[i] = retained_output(i, record);
     if (d.grad_function) {
-        FunctionEntry& gradient = Registry::get().require(d.grad_function);
+        FunctionEntry& gradient = function_.gradient();
         SmallVector<const Variable*, 6> inputs;
         for (std::uint32_t i = 0; i < n_x; ++i) {
             if (retains(d.retain_x, i, variadic_from(function_))) inputs.push_back(&x[i]);

@@ -16,8 +16,20 @@
 
 namespace catena {
 
-FunctionEntry::FunctionEntry(const catena_function& d, const PluginEntry& from)
-    : descriptor(d), plugin(from) {
+namespace {
+
+catena_function whole(const catena_function& given) {
+    catena_function f{};
+    std::memcpy(&f, &given, std::min<std::size_t>(given.struct_size, sizeof(f)));
+    f.struct_size = sizeof(f);
+    return f;
+}
+
+}  // namespace
+
+FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& from)
+    : descriptor(whole(given)), plugin(from) {
+    const catena_function& d = descriptor;
     std::vector<std::string_view> names;
     const auto index_of = [&](std::string_view name) {
         const auto found = std::find(names.begin(), names.end(), name);
@@ -50,6 +62,14 @@ std::string FunctionEntry::input_name(std::uint32_t i) const {
     }
     return fmt::format("{}[{}]", descriptor.inputs[descriptor.n_inputs - 1]->name,
                        i + 1 - descriptor.n_inputs);
+}
+
+FunctionEntry& FunctionEntry::gradient() {
+    if (FunctionEntry* known = gradient_.load(std::memory_order_acquire)) return *known;
+    FunctionEntry& found = Registry::get().require(descriptor.grad_function);
+    check_grad_function(descriptor, found.descriptor);
+    gradient_.store(&found, std::memory_order_release);
+    return found;
 }
 
 void FunctionEntry::forget_selections() {
@@ -242,6 +262,7 @@ void Registry::remove(const PluginEntry& plugin) {
     for (auto& [name, function] : functions_) {
         std::erase_if(function->kernels_, from_plugin);
         function->forget_selections();
+        function->gradient_ = nullptr;
     }
     std::erase_if(backends_, [&](const auto& b) { return b->plugin == &plugin; });
     for (std::uint32_t i = 0; i < table.n_extensions; ++i) {

@@ -54,7 +54,7 @@ class FunctionEntry {
 public:
     FunctionEntry(const catena_function& descriptor, const PluginEntry& plugin);
 
-    const catena_function& descriptor;
+    const catena_function descriptor;  // a copy, zero where an older plugin's struct ends
     const PluginEntry& plugin;
     std::uint32_t min_inputs;  // up to the last port that is not optional
     bool variadic;
@@ -70,6 +70,9 @@ public:
     }
     std::string input_name(std::uint32_t i) const;
     // Hot: finds the kernels for key, or asks the registry to collect them.
+    // The function that descriptor.grad_function names. Throws PluginError if it is not there, or no
+    // gradient of this one.
+    FunctionEntry& gradient();
     bool pinned() const noexcept { return pinned_.load(std::memory_order_relaxed); }
     const Selection& select(std::uint64_t key, DeviceState& device) {
         for (const auto& slot : cache_) {
@@ -92,6 +95,7 @@ private:
     std::vector<KernelEntry> kernels_;
     std::string pin_;
     std::atomic<bool> pinned_{false};
+    std::atomic<FunctionEntry*> gradient_{nullptr};  // found once
 };
 
 // Key of a selection: device, determinism, and 4 bits of Dtype for each type_var.
@@ -100,6 +104,9 @@ constexpr std::uint64_t selection_key(int device, bool deterministic,
     return dtypes | static_cast<std::uint64_t>(deterministic) << 16 |
            static_cast<std::uint64_t>(device) << 17;
 }
+
+// Throws PluginError unless g's ports and attributes are those of a grad_function of f.
+void check_grad_function(const catena_function& f, const catena_function& g);
 
 class Registry {
 public:

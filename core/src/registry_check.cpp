@@ -1,99 +1,13 @@
 // Checks a plugin's table before anything of it is registered.
-#include "abi_sizes.hpp"
+#include "registry_check.hpp"
+
 #include "registry.hpp"
 
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
-
-#include <cctype>
 #include <cstring>
 #include <set>
 
 namespace catena {
 namespace {
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-    throw PluginError(fmt::format(text, std::forward<Args>(args)...));
-}
-
-// Structs of ABI 1.0 are the least that a plugin may hand over.
-template <class T>
-void check_struct(const T* item, const char* what, std::uint32_t index) {
-    if (!item) refuse("{} {} of its table is NULL", what, index);
-    static_assert(size_1_0<T> != 0 && size_1_0<T> <= sizeof(T));
-    if (item->struct_size < size_1_0<T>) {
-        refuse("{} {}: struct_size: expected at least {}, got {}", what, index, size_1_0<T>,
-               item->struct_size);
-    }
-}
-
-void check_name(const char* name, const char* what) {
-    if (!name || !*name) refuse("{} has no name", what);
-    if (std::strlen(name) > 200) refuse("{} has a name of over 200 bytes", what);
-    for (const char* c = name; *c; ++c) {
-        if (!(std::isalnum(static_cast<unsigned char>(*c)) || std::strchr("._-:/", *c))) {
-            refuse("{} '{}': names are letters, digits and . _ - : /", what, name);
-        }
-    }
-}
-
-void check_ports(const catena_function& f, const catena_port_spec* const* ports, std::uint32_t n,
-                 bool inputs) {
-    if (n > CATENA_MAX_PORTS) refuse("function {}: more than {} ports", f.name, +CATENA_MAX_PORTS);
-    if (n && !ports) refuse("function {}: ports are NULL", f.name);
-    for (std::uint32_t i = 0; i < n; ++i) {
-        check_struct(ports[i], inputs ? "input" : "output", i);
-        check_name(ports[i]->name, fmt::format("port {} of {}", i, f.name).c_str());
-        if (!ports[i]->type_var)
-            refuse("function {}: port {} has no type_var", f.name, ports[i]->name);
-        if ((ports[i]->flags & CATENA_PORT_VARIADIC) && (!inputs || i + 1 != n)) {
-            refuse("function {}: only the last input can be variadic, not {}", f.name,
-                   ports[i]->name);
-        }
-    }
-}
-
-void check_function(const catena_function& f) {
-    check_name(f.name, "a function");
-    if (!f.infer) refuse("function {} has no infer()", f.name);
-    if (f.version < 1) refuse("function {}: version: expected at least 1, got 0", f.name);
-    check_ports(f, f.inputs, f.n_inputs, true);
-    check_ports(f, f.outputs, f.n_outputs, false);
-    if (f.gradient && f.grad_function) {
-        refuse("function {} has both gradient() and grad_function", f.name);
-    }
-    if (f.n_attrs > CATENA_MAX_ATTRS) refuse("function {}: too many attributes", f.name);
-    if (f.n_attrs && !f.attrs) refuse("function {}: attributes are NULL", f.name);
-    std::set<std::string_view> names;
-    for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
-        check_struct(f.attrs[i], "attribute", i);
-        const catena_attr_spec& attr = *f.attrs[i];
-        check_name(attr.name, fmt::format("attribute {} of {}", i, f.name).c_str());
-        if (!names.insert(attr.name).second) {
-            refuse("function {}: attribute {} is there twice", f.name, attr.name);
-        }
-        if (attr.kind < CATENA_ATTR_INT || attr.kind > CATENA_ATTR_DTYPE) {
-            refuse("function {}: attribute {}: unknown kind {}", f.name, attr.name, attr.kind);
-        }
-        if (attr.flags & CATENA_ATTR_REQUIRED) continue;
-        if (attr.def.kind != attr.kind) {
-            refuse("function {}: attribute {}: default of kind {}, expected {}", f.name, attr.name,
-                   attr.def.kind, attr.kind);
-        }
-        const bool list = attr.kind == CATENA_ATTR_INTS || attr.kind == CATENA_ATTR_FLOATS;
-        if ((attr.kind == CATENA_ATTR_STRING || (list && attr.def.n)) && !attr.def.v.s) {
-            refuse("function {}: attribute {}: its default is NULL", f.name, attr.name);
-        }
-    }
-    std::set<std::string_view> types;
-    for (std::uint32_t i = 0; i < f.n_inputs; ++i) types.insert(f.inputs[i]->type_var);
-    for (std::uint32_t i = 0; i < f.n_outputs; ++i) types.insert(f.outputs[i]->type_var);
-    if (types.size() > CATENA_MAX_TYPE_VARS) {
-        refuse("function {}: more than {} type variables", f.name, +CATENA_MAX_TYPE_VARS);
-    }
-}
 
 void check_kernel(const catena_kernel& k) {
     check_name(k.function, "a kernel's function");
@@ -110,6 +24,15 @@ void check_kernel(const catena_kernel& k) {
         refuse("kernel of {} saves tensors but names no variant", k.function);
     if (k.n_saved && k.phase == CATENA_PHASE_FORWARD && !k.plan) {
         refuse("kernel of {} saves tensors but has no plan()", k.function);
+    }
+}
+
+void check_kernel_of(const catena_function& f, const catena_kernel& k) {
+    if (f.flags & CATENA_FUNCTION_VIEW) refuse("kernel of {}, which is a view", k.function);
+    if (retains_beyond(k.retain_x, f.n_inputs, is_variadic(f)) ||
+        retains_beyond(k.retain_y, f.n_outputs, false)) {
+        refuse("kernel of {} retains ports that are not there: x {:#x}, y {:#x}", k.function,
+               k.retain_x, k.retain_y);
     }
 }
 
@@ -151,9 +74,25 @@ void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
         sums = table.functions[i]->name;
     }
     names.clear();
+    // Of this plugin or another; what comes later is checked when it is used.
+    const auto known = [&](const char* name) -> const catena_function* {
+        for (std::uint32_t i = 0; i < table.n_functions; ++i) {
+            if (std::strcmp(table.functions[i]->name, name) == 0) return table.functions[i];
+        }
+        const auto found = functions_.find(std::string_view(name));
+        return found == functions_.end() ? nullptr : &found->second->descriptor;
+    };
+    for (std::uint32_t i = 0; i < table.n_functions; ++i) {
+        const catena_function& f = *table.functions[i];
+        const catena_function* gradient = f.grad_function ? known(f.grad_function) : nullptr;
+        if (gradient) check_grad_function(f, *gradient);
+    }
     for (std::uint32_t i = 0; i < table.n_kernels; ++i) {
         check_struct(table.kernels[i], "kernel", i);
         check_kernel(*table.kernels[i]);
+        if (const catena_function* f = known(table.kernels[i]->function)) {
+            check_kernel_of(*f, *table.kernels[i]);
+        }
     }
     for (std::uint32_t i = 0; i < table.n_backends; ++i) {
         check_struct(table.backends[i], "backend", i);

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 using namespace catena;
@@ -17,6 +18,8 @@ using namespace catena;
 namespace {
 
 catena_status run(catena_ctx*, const catena_call*) { return CATENA_OK; }
+
+const char* const choices[] = {"full", "half", nullptr};
 
 // A plugin that would be accepted; a test breaks one thing in it.
 struct Candidate_plugin {
@@ -115,6 +118,134 @@ TEST_CASE("functions that are refused") {
           }) == "function toy.types: more than 4 type variables");
 }
 
+TEST_CASE("views, retained ports and gradients by name that are refused") {
+    const auto view = [](auto spoil) {
+        return refused([&](auto& p) {
+            auto& f = p.plugin.function("toy.seen", {{"x"}}, {{"y"}}, toys::infer_same);
+            f.flags = CATENA_FUNCTION_VIEW;
+            spoil(p, f);
+        });
+    };
+    const auto input = [](auto& f) { return const_cast<catena_port_spec*>(f.inputs[0]); };
+    CHECK(view([](auto&, auto&) {}) == "accepted");
+    const std::string shape =
+        "function toy.seen: a view has one output and a first input that is always there";
+    CHECK(view([](auto&, auto& f) { f.n_outputs = 0; }) == shape);
+    CHECK(view([](auto&, auto& f) { f.n_inputs = 0; }) == shape);
+    CHECK(view([&](auto&, auto& f) { input(f)->flags = CATENA_PORT_OPTIONAL; }) == shape);
+    CHECK(view([&](auto&, auto& f) { input(f)->type_var = "U"; }) ==
+          "function toy.seen: a view has one type_var, got U and T");
+    CHECK(view([](auto& p, auto&) { p.plugin.kernel("toy.seen", run); }) ==
+          "kernel of toy.seen, which is a view");
+
+    CHECK(refused([](auto& p) { p.f->retain_x = 3; }) == "accepted");
+    CHECK(refused([](auto& p) { p.f->retain_x = 5; }) ==
+          "function toy.candidate: retain_x 0x5: it has 2 inputs");
+    CHECK(refused([](auto& p) { p.f->retain_y = 2; }) ==
+          "function toy.candidate: retain_y 0x2: it has 1 outputs");
+    CHECK(refused([](auto& p) { p.f->retain_x = CATENA_RETAIN_REST; }) ==
+          "function toy.candidate: retain_x 0x8000000000000000: it has 2 inputs");
+    CHECK(refused([](auto& p) {
+              p.f->retain_x = CATENA_RETAIN_REST | 1;
+              const_cast<catena_port_spec*>(p.f->inputs[1])->flags = CATENA_PORT_VARIADIC;
+          }) == "accepted");
+    CHECK(refused([](auto& p) {
+              p.k->variant = "v";
+              p.k->retain_y = 2;
+          }) == "kernel of toy.candidate retains ports that are not there: x 0x0, y 0x2");
+
+    // (x, z) -> y retains x: its gradient is (x, gy) -> (gx, gz).
+    const auto by_name = [](std::initializer_list<toys::Port> inputs,
+                            std::initializer_list<toys::Port> outputs, const char* attribute) {
+        return refused([&](auto& p) {
+            p.f->retain_x = 1;
+            p.f->grad_function = "toy.candidate_grad";
+            auto& g = p.plugin.function("toy.candidate_grad", inputs, outputs, toys::infer_same);
+            p.plugin.attribute(g, attribute, CATENA_ATTR_FLOAT);
+        });
+    };
+    CHECK(by_name({{"x"}, {"gy"}}, {{"gx"}, {"gz"}}, "alpha") == "accepted");
+    CHECK(by_name({{"x"}, {"gy"}}, {{"gx"}}, "alpha") ==
+          "function toy.candidate: its grad_function toy.candidate_grad: expected 2 inputs and 2 "
+          "outputs, got 2 and 1");
+    CHECK(by_name({{"gy"}}, {{"gx"}, {"gz"}}, "alpha") ==
+          "function toy.candidate: its grad_function toy.candidate_grad: expected 2 inputs and 2 "
+          "outputs, got 1 and 2");
+    CHECK(by_name({{"x"}, {"gy"}}, {{"gx"}, {"gz"}}, "beta") ==
+          "function toy.candidate: its grad_function toy.candidate_grad has other attributes");
+    CHECK(refused([](auto& p) { p.f->grad_function = "toy.cube_grad"; }) ==
+          "function toy.candidate: its grad_function toy.cube_grad has other attributes");
+    CHECK(refused([](auto& p) {
+              p.f->grad_function = "not a name";
+          }).find("the grad_function of ") == 0);
+    CHECK(refused([](auto& p) { p.f->grad_function = "toy.comes_later"; }) == "accepted");
+}
+
+TEST_CASE("a gradient by name that comes later is looked up and checked once, at its first use") {
+    toys::Plugin early("toys.grad-early"), late("toys.grad-late");
+    auto& f = early.function("toy.early", {{"x"}}, {{"y"}}, toys::infer_same);
+    f.grad_function = "toy.late_grad";
+    const auto copies = [](catena_ctx*, const catena_call* c) -> catena_status {
+        toys::put(*c->y[0], 0, toys::get(*c->x[0], 0));
+        return CATENA_OK;
+    };
+    early.kernel("toy.early", copies);
+    early.add();
+    const Variable x(toys::floats({5}));
+    const Variable y = PluginFunction("toy.early").first({&x});
+    CHECK_THROWS_WITH_AS(
+        y.backward(), doctest::Contains("no plugin has the function toy.late_grad"), PluginError);
+    auto& wrong = late.function("toy.late_grad", {{"gy"}, {"more"}}, {{"gx"}}, toys::infer_same);
+    late.kernel("toy.late_grad", copies);
+    const PluginEntry& entry = late.add();
+    CHECK_THROWS_WITH_AS(y.backward(),
+                         "function toy.early: its grad_function toy.late_grad: expected 1 inputs "
+                         "and 1 outputs, got 2 and 1",
+                         PluginError);
+    Registry::get().remove(entry);
+    wrong.n_inputs = 1;
+    const PluginEntry& right = late.add();
+    y.backward();
+    CHECK(toys::values(x.grad()) == toys::Values{1});
+    Registry::get().remove(right);
+    CHECK_THROWS_AS(y.backward(), PluginError);  // not the one that is gone
+}
+
+TEST_CASE("examples that are refused, and structs that end before them") {
+    const auto with = [](std::initializer_list<const char*> texts) {
+        static std::vector<const char*> list;
+        list = texts;
+        list.push_back(nullptr);
+        return refused([](auto& p) { p.f->examples = list.data(); });
+    };
+    CHECK(with({}) == "accepted");
+    CHECK(with({"x=(2,3)[0.5,2] z=(2,3) alpha=1", "z=() x=()"}) == "accepted");
+    CHECK(with({"x=(2) z"}) ==
+          "function toy.candidate: example 'x=(2) z': expected NAME=VALUE, got 'z'");
+    CHECK(with({"x=(2) z="}) ==
+          "function toy.candidate: example 'x=(2) z=': expected NAME=VALUE, got 'z='");
+    CHECK(with({"x=(2)  z=(2)"}) ==
+          "function toy.candidate: example 'x=(2)  z=(2)': expected NAME=VALUE, got ''");
+    CHECK(with({"x=(2)"}) == "function toy.candidate: example 'x=(2)': z is missing");
+    CHECK(with({"x=() z=() w=()"}) ==
+          "function toy.candidate: example 'x=() z=() w=()': it has no w");
+    CHECK(with({"x=() z=()\n"}) == "function toy.candidate: an example that is no text");
+    static const std::string endless(1001, 'x');
+    CHECK(with({endless.c_str()}) == "function toy.candidate: an example of over 1000 bytes");
+    static const std::vector<const char*> many(65, "x=() z=()");
+    CHECK(refused([](auto& p) { p.f->examples = many.data(); }) ==
+          "function toy.candidate: over 64 examples; is the list's end NULL?");
+    // A plugin of ABI 1.0: what lies behind its struct is not its own.
+    static const char* const trap[] = {"\x01", nullptr};
+    Candidate_plugin old("toys.old");
+    old.f->struct_size = 104;
+    old.f->examples = trap;
+    const PluginEntry& entry = old.plugin.add();
+    CHECK(function_descriptor("toy.candidate").examples == nullptr);
+    CHECK(function_descriptor("toy.candidate").struct_size == sizeof(catena_function));
+    Registry::get().remove(entry);
+}
+
 TEST_CASE("attributes that are refused") {
     CHECK(refused([](auto& p) { p.a->name = "al pha"; }) ==
           "attribute 0 of toy.candidate 'al pha': names are letters, digits and . _ - : /");
@@ -133,6 +264,41 @@ TEST_CASE("attributes that are refused") {
           }) == "function toy.candidate: attribute text: its default is NULL");
     CHECK(refused([](auto& p) { p.plugin.attribute(*p.f, "list", CATENA_ATTR_INTS).def.n = 2; }) ==
           "function toy.candidate: attribute list: its default is NULL");
+    const auto range = [](catena_attr_spec& a, catena_value lo, catena_value hi) {
+        a.flags |= CATENA_ATTR_RANGED;
+        a.lo = lo;
+        a.hi = hi;
+    };
+    CHECK(refused([&](auto& p) { range(*p.a, toys::number(-1), toys::integer(1)); }) == "accepted");
+    CHECK(refused([&](auto& p) { range(*p.a, toys::number(1), toys::number(-1)); }) ==
+          "function toy.candidate: attribute alpha: a range from 1 to -1");
+    CHECK(refused([&](auto& p) { range(*p.a, toys::number(NAN), toys::number(1)); }) ==
+          "function toy.candidate: attribute alpha: a range from nan to 1");
+    CHECK(refused([&](auto& p) { range(*p.a, toys::number(1), toys::number(2)); }) ==
+          "function toy.candidate: attribute alpha: its default 0 is out of its range 1 to 2");
+    CHECK(refused([&](auto& p) { range(*p.a, toys::number(1), toys::integers({2})); }) ==
+          "function toy.candidate: attribute alpha: a range of kinds 2 and 5, expected numbers");
+    CHECK(refused([&](auto& p) {
+              range(p.plugin.attribute(*p.f, "text", CATENA_ATTR_STRING), toys::number(1),
+                    toys::number(2));
+          }) == "function toy.candidate: attribute text: a range, but its kind is 4");
+    CHECK(refused([&](auto& p) {
+              static const std::int64_t list[] = {1, 9};
+              auto& a = p.plugin.attribute(*p.f, "list", CATENA_ATTR_INTS);
+              a.def.n = 2;
+              a.def.v.ints = list;
+              range(a, toys::integer(0), toys::integer(5));
+          }) == "function toy.candidate: attribute list: its default 9 is out of its range 0 to 5");
+    CHECK(refused([](auto& p) {
+              auto& a = p.plugin.attribute(*p.f, "mode", CATENA_ATTR_STRING);
+              a.def.v.s = "half";
+              a.choices = choices;
+          }) == "accepted");
+    CHECK(refused([](auto& p) {
+              p.plugin.attribute(*p.f, "mode", CATENA_ATTR_STRING).choices = choices;
+          }) == "function toy.candidate: attribute mode: its default '' is not among its choices");
+    CHECK(refused([](auto& p) { p.a->choices = choices; }) ==
+          "function toy.candidate: attribute alpha: choices, but its kind is 2");
     CHECK(refused([](auto& p) { p.f->attrs = nullptr; }) ==
           "function toy.candidate: attributes are NULL");
     CHECK(refused([](auto& p) { p.f->n_attrs = 33; }) ==

@@ -1,0 +1,43 @@
+// What the checks of a plugin's table share.
+#pragma once
+
+#include "abi_sizes.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace catena {
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+    throw PluginError(fmt::format(text, std::forward<Args>(args)...));
+}
+
+// Structs of ABI 1.0 are the least that a plugin may hand over.
+template <class T>
+void check_struct(const T* item, const char* what, std::uint32_t index) {
+    if (!item) refuse("{} {} of its table is NULL", what, index);
+    static_assert(size_1_0<T> != 0 && size_1_0<T> <= sizeof(T));
+    if (item->struct_size < size_1_0<T>) {
+        refuse("{} {}: struct_size: expected at least {}, got {}", what, index, size_1_0<T>,
+               item->struct_size);
+    }
+}
+
+void check_name(const char* name, const char* what);
+void check_function(const catena_function& f);
+
+inline bool is_variadic(const catena_function& f) {
+    return f.n_inputs && (f.inputs[f.n_inputs - 1]->flags & CATENA_PORT_VARIADIC);
+}
+
+// Bits of ports that are not there; RETAIN_REST is of a variadic port.
+inline bool retains_beyond(std::uint64_t set, std::uint32_t n, bool variadic) {
+    if (variadic) set &= ~CATENA_RETAIN_REST;
+    return n < 64 && set >> n;
+}
+
+}  // namespace catena

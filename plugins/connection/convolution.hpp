@@ -29,7 +29,7 @@ inline Pair checked_pair(const auto& s, const char* name, Ints numbers) {
     return pair_of(numbers);
 }
 
-// Positions of a filter of `size` along an image side of `side`; below 1 if it does not fit.
+// Positions of a filter of `size` along an image side of `side`; 0 if it does not fit.
 constexpr std::int64_t filter_positions(std::int64_t side, std::int64_t size, std::int64_t stride,
                                         std::int64_t pad) {
     const std::int64_t room = side + 2 * pad - size;

@@ -20,7 +20,6 @@ public:
                              ceil_div(c.outputs, 8 * tile_rows))),
           share_(round_up(ceil_div(c.outputs, shares_), tile_rows)),
           depth_(ceil_div(c.taps(), std::max<std::int64_t>(ceil_div(c.taps(), most_depth), 1))),
-          tiles_(c.outputs * c.taps() > near_filters ? 4 : 1),
           planes_(c, c.channels, band_),
           blocks_(scratch) {
         weights_ = blocks_.take<T>(round_up(c.outputs, tile_rows) * c.taps());
@@ -64,9 +63,9 @@ public:
                     planes_.fill(c, x + (n + m) * c.image(), 0, c.channels, first,
                                  own.planes + m * planes_.size);
                 T* const out = y + n * c.outputs * c.pixels() + first * c.ow;
-                for (std::int64_t q = 0; q < images * pixels; q += tiles_ * columns)
-                    tiles(own, q, std::min(q + tiles_ * columns, images * pixels), pixels, o,
-                          std::min(o + share_, c.outputs), bias, out, add);
+                for (std::int64_t q = 0; q < images * pixels; q += columns)
+                    tile(own, q, std::min(columns, images * pixels - q), pixels, o,
+                         std::min(o + share_, c.outputs), bias, out, add);
             }
         };
         parallel<isa>(ctx_, groups_ * bands_ * shares_,
@@ -81,7 +80,6 @@ private:
     static constexpr std::int64_t most_depth = (isa == Isa::x86_64_v4 ? 640 : 1280) / sizeof(T);
     static constexpr std::int64_t band_cache = 512 << 10;  // bytes of planes at a time
     static constexpr std::int64_t image_cache = 2 << 20;
-    static constexpr std::int64_t near_filters = 65536;  // more: several panels share their loading
     static constexpr std::int64_t pieces = 16;
 
     // Small images are done together.
@@ -110,70 +108,50 @@ private:
     // What a worker has for itself.
     struct Own {
         T* planes;
-        T* panels;
-        T* rest;  // tiles that do not end where rows of y do
+        T* panel;
+        T* rest;  // a tile that does not end where y does
         Run* runs;
-        std::int64_t* n_runs;
     };
     Own take(Blocks& blocks) const {
         return {blocks.take<T>(images_ * planes_.size + lanes),
-                blocks.take<T>(tiles_ * depth_ * columns + lanes),
-                blocks.take<T>(tiles_ * share_ * columns), blocks.take<Run>(tiles_ * columns),
-                blocks.take<std::int64_t>(tiles_)};
+                blocks.take<T>(depth_ * columns + lanes), blocks.take<T>(share_ * columns),
+                blocks.take<Run>(columns)};
     }
 
-    // Columns [from, to) of a piece, at most tiles_ tiles; outputs [o_from, o_to).
-    CATENA_KERNEL void tiles(const Own& own, std::int64_t from, std::int64_t to,
-                             std::int64_t pixels, std::int64_t o_from, std::int64_t o_to,
-                             const T* bias, T* y, bool add) const {
+    // Columns q .. q + n of a piece whose bands have `pixels` places; outputs [from, to).
+    CATENA_KERNEL void tile(const Own& own, std::int64_t q, std::int64_t n, std::int64_t pixels,
+                            std::int64_t from, std::int64_t to, const T* bias, T* y,
+                            bool add) const {
+        const std::int64_t image_step = c_.outputs * c_.pixels();
+        const std::int64_t n_runs = planes_.cut(c_, q, n, pixels, image_step, own.runs);
+        // Whole vectors of one image go straight to y.
+        const bool direct = n % lanes == 0 && q % pixels + n <= pixels;
+        T* const out = direct ? y + own.runs[0].image + from * c_.pixels() : own.rest;
+        const std::int64_t ld = direct ? c_.pixels() : columns;
         const std::int64_t k = c_.taps();
-        const std::int64_t n_tiles = ceil_div(to - from, columns);
-        for (std::int64_t t = 0; t < n_tiles; ++t)
-            own.n_runs[t] =
-                planes_.cut(c_, from + t * columns, std::min(columns, to - from - t * columns),
-                            pixels, c_.outputs * c_.pixels(), own.runs + t * columns);
         std::int64_t at = 0;
         do {
             const std::int64_t part = std::min(depth_, k - at);
-            for (std::int64_t t = 0; t < n_tiles; ++t)
-                Tiles<isa>::pack(own.planes, taps_ + at, part, own.runs + t * columns,
-                                 own.n_runs[t], own.panels + t * depth_ * columns, columns);
-            for (std::int64_t o = o_from; o < o_to; o += tile_rows)
-                for (std::int64_t t = 0; t < n_tiles; ++t) {
-                    const std::int64_t q = from + t * columns;
-                    const std::int64_t n = std::min(columns, to - q);
-                    const std::int64_t rows = std::min<std::int64_t>(tile_rows, o_to - o);
-                    const bool direct = lies_in_y(q, n, pixels);
-                    T* const out = direct ? y + own.runs[t * columns].image + o * c_.pixels()
-                                          : own.rest + (t * share_ + o - o_from) * columns;
-                    with_tile<Tiles<isa>::most_vectors>(
-                        rows, ceil_div(n, lanes), [&](auto r, auto v) CATENA_LAMBDA {
-                            Tiles<isa>::template product<T, r(), v()>(
-                                weights_ + o * k + at * tile_rows,
-                                own.panels + t * depth_ * columns, columns, part, out,
-                                direct ? c_.pixels() : columns, rows,
-                                bias != nullptr && at == 0 ? bias + o : nullptr,
-                                at > 0 || (direct && add));
-                        });
-                }
-            at += depth_;
+            Tiles<isa>::pack(own.planes, taps_ + at, part, own.runs, n_runs, own.panel, columns);
+            for (std::int64_t o = from; o < to; o += tile_rows) {
+                const std::int64_t rows = std::min<std::int64_t>(tile_rows, to - o);
+                const T* const start = bias != nullptr && at == 0 ? bias + o : nullptr;
+                with_tile<Tiles<isa>::most_vectors>(
+                    rows, ceil_div(n, lanes), [&](auto r, auto v) CATENA_LAMBDA {
+                        Tiles<isa>::template product<T, r(), v()>(
+                            weights_ + o * k + at * tile_rows, own.panel, columns, part,
+                            out + (o - from) * ld, ld, rows, start, at > 0 || (direct && add));
+                    });
+            }
+            at += part;
         } while (at < k);
-        for (std::int64_t t = 0; t < n_tiles; ++t) {
-            const std::int64_t q = from + t * columns;
-            if (lies_in_y(q, std::min(columns, to - q), pixels)) continue;
-            for (std::int64_t o = o_from; o < o_to; ++o)
-                for (std::int64_t i = 0; i < own.n_runs[t]; ++i) {
-                    const Run& run = own.runs[t * columns + i];
-                    const T* const row =
-                        own.rest + (t * share_ + o - o_from) * columns + run.column;
-                    T* const target = y + run.image + o * c_.pixels();
-                    for (std::int64_t j = 0; j < run.length; ++j) store(target[j], add, row[j]);
-                }
-        }
-    }
-    // Whether n columns from q on are whole vectors of one image.
-    static bool lies_in_y(std::int64_t q, std::int64_t n, std::int64_t pixels) {
-        return n % lanes == 0 && q % pixels + n <= pixels;
+        if (direct) return;
+        for (std::int64_t o = from; o < to; ++o)
+            for (const Run* run = own.runs; run != own.runs + n_runs; ++run) {
+                const T* const row = own.rest + (o - from) * columns + run->column;
+                T* const target = y + run->image + o * c_.pixels();
+                for (std::int64_t j = 0; j < run->length; ++j) store(target[j], add, row[j]);
+            }
     }
 
     catena_ctx* ctx_;
@@ -185,7 +163,6 @@ private:
     std::int64_t shares_;  // of the outputs, for as many pieces
     std::int64_t share_;
     std::int64_t depth_;  // taps done together
-    std::int64_t tiles_;  // done together
     Planes planes_;
     Blocks blocks_;
     T* weights_;

@@ -99,6 +99,7 @@ Ref<ArrayBody> make(const Shape& shape, Dtype dtype, DeviceState& device) {
         throw MemoryError(
             fmt::format("[array] shape {}: more bytes than any memory has", to_string(shape)));
     }
+    seal(*body);
     return body;
 }
 
@@ -207,6 +208,7 @@ Array Array::reshape(const Shape& target) const {
 
 Array Array::copy() const {
     Array target = empty_like(need(*this));
+    seal(*target.body());
     target.copy_from(*this);
     return target;
 }

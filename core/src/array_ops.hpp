@@ -7,7 +7,7 @@
 
 namespace catena {
 
-// A body without memory; fill in meta's dtype, ndim and shape, then call shape_known().
+// A body without memory, not sealed; fill in meta's dtype, ndim and shape, then call shape_known().
 Ref<ArrayBody> new_body(DeviceState& device);
 // Completes the descriptors from meta. False if no array can have this shape.
 bool shape_known(ArrayBody& body);
@@ -23,6 +23,12 @@ inline std::uint32_t version_of(const ArrayBody& body) noexcept {
     return body.base ? body.base->version : body.version;
 }
 inline void written(ArrayBody& body) noexcept { ++(body.base ? *body.base : body).version; }
+// What kernels may write: what they compute, from its making until they are done, and what they
+// update in place. All else they see is read-only.
+inline void seal(ArrayBody& body) noexcept { body.tensor.flags |= CATENA_TENSOR_READONLY; }
+inline void unseal(ArrayBody& body) noexcept {
+    body.tensor.flags &= ~std::uint32_t{CATENA_TENSOR_READONLY};
+}
 // Nobody else can see its memory.
 inline bool exclusive(const ArrayBody& body) noexcept {
     return body.unique() && (!body.base || body.base->unique());

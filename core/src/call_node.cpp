@@ -146,7 +146,10 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
             if (!(targets[i / 64] >> (i % 64) & 1)) continue;
             VariableNode& input = *inputs_[i];
             const Array& there = input.gathers() ? input.pending : input.grad;
-            if (req[i] == CATENA_REQ_ADD) gx[i] = Array();  // of a kernel that declined
+            if (req[i] == CATENA_REQ_ADD) {  // of a kernel that declined
+                seal(*gx[i].body());
+                gx[i] = Array();
+            }
             bool first = true;
             for (std::size_t j = 0; j < i; ++j) first = first && !(inputs_[j] == inputs_[i]);
             // A gradient that others see may be an input of this call, or part of a graph.
@@ -154,6 +157,7 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
                 there && exclusive(*there.body()) && (input.gathers() || !input.grad_node);
             if (adds && first && own) {
                 gx[i] = there;
+                unseal(*gx[i].body());
                 req[i] = CATENA_REQ_ADD;
             } else {
                 if (!gx[i]) gx[i] = empty_like(*input.data.body());
@@ -186,6 +190,9 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
         call.scratch = scratch.get();
         call.scratch_bytes = plan.scratch_bytes;
         const catena_status status = kernel.run(&ctx, &call);
+        for (const Array& array : gx) {
+            if (array) seal(*array.body());
+        }
         if (status != CATENA_OK) throw_failure(ctx, status, std::string(label()) + " backward");
         for (std::size_t i = 0; i < n_x; ++i) {  // these are done; the node holds them alone again
             if (req[i] == CATENA_REQ_ADD) gx[i] = Array();

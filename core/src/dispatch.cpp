@@ -189,6 +189,7 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
                             to_string(result.y[0].shape())));
         }
         alias(*result.y[0].body(), Ref<ArrayBody>(x[0]));
+        seal(*result.y[0].body());
         return;
     }
     for (std::uint32_t i = 0; i < n_y; ++i) allocate(*result.y[i].body());
@@ -205,11 +206,23 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
     call.y = y_tensors;
     call.req = req;
     call.stream = device.stream;
-    if (f.mutates) {
-        for (std::uint32_t i = 0; i < n_x; ++i) {
-            if (x[i] && (d.inputs[f.port(i)]->flags & CATENA_PORT_MUTATED)) written(*x[i]);
+    const auto for_mutated = [&](auto&& action) {
+        for (std::uint32_t i = 0; f.mutates && i < n_x; ++i) {
+            if (x[i] && (d.inputs[f.port(i)]->flags & CATENA_PORT_MUTATED)) action(*x[i]);
         }
-    }
+    };
+    const auto run = [&](const Candidate& candidate) {
+        for_mutated([](ArrayBody& body) {
+            written(body);
+            unseal(body);
+        });
+        status = candidate.forward->run(&ctx, &call);
+        for_mutated(seal);
+        if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
+        for (const Array& y : result.y) seal(*y.body());
+        for (const Array& saved : result.saved) seal(*saved.body());
+        result.paired = candidate.paired;
+    };
     const Selection& selection = f.select(result.key, device);
     for (const Candidate& candidate : selection.forward) {
         const catena_kernel& kernel = *candidate.forward;
@@ -221,9 +234,7 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
             continue;
         }
         if (!kernel.plan) {
-            status = kernel.run(&ctx, &call);
-            if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
-            result.paired = candidate.paired;
+            run(candidate);
             return;
         }
         SmallVector<catena_meta*, 2> saved_metas;
@@ -251,9 +262,7 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         call.scratch = scratch.get();
         call.scratch_bytes = plan.scratch_bytes;
         call.saved = saved_tensors.data();
-        status = kernel.run(&ctx, &call);
-        if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
-        result.paired = candidate.paired;
+        run(candidate);
         return;
     }
     throw_no_kernel(f, x, device, selection.forward.empty() ? "" : " whose supports() says yes");

@@ -77,6 +77,73 @@ TEST_CASE("priority, then the plugin loaded first, then the pin before both") {
     CHECK_THROWS_AS(pin_kernels("toy.none", "toys.first"), PluginError);
 }
 
+namespace {
+
+bool read_only(const catena_tensor* t) { return t->flags & CATENA_TENSOR_READONLY; }
+catena_status look(catena_ctx* ctx, const catena_call* c) {
+    const bool forward = c->phase == CATENA_PHASE_FORWARD;
+    bool right = true;
+    for (std::uint32_t i = 0; i < c->n_x; ++i) {
+        const bool mutated = forward && (c->function->inputs[i]->flags & CATENA_PORT_MUTATED);
+        right = right && (!c->x[i] || read_only(c->x[i]) != mutated);
+        right = right && (forward || !c->gx[i] || !read_only(c->gx[i]));
+    }
+    for (std::uint32_t i = 0; i < c->n_y; ++i) {
+        right = right && (!c->y[i] || read_only(c->y[i]) != forward);
+        right = right && (forward || !c->gy[i] || read_only(c->gy[i]));
+    }
+    for (std::uint32_t i = 0; i < c->n_saved; ++i) {
+        right = right && read_only(c->saved[i]) != forward;
+    }
+    if (!right) return toys::fail(ctx, CATENA_E_INTERNAL, "a flag is wrong");
+    if (forward) {
+        for (std::uint32_t i = 0; i < c->n_y; ++i) toys::put(*c->y[i], 0, 1);
+    } else {
+        for (std::uint32_t i = 0; i < c->n_x; ++i) {
+            if (c->gx[i]) toys::put(*c->gx[i], 0, 1, c->req[i]);
+        }
+    }
+    return CATENA_OK;
+}
+
+}  // namespace
+
+TEST_CASE("kernels see as read-only what is not theirs to write") {
+    toys::Plugin plugin("toys.flags");
+    auto& f = plugin.function("toy.flags", {{"x"}, {"z"}}, {{"y"}}, toys::infer_same);
+    f.retain_x = 3;
+    f.retain_y = 1;
+    auto& forward = plugin.kernel("toy.flags", look);
+    auto& backward = plugin.kernel("toy.flags", look, CATENA_PHASE_BACKWARD);
+    backward.flags |= CATENA_KERNEL_ADDS;
+    forward.variant = backward.variant = "v";
+    forward.n_saved = backward.n_saved = 1;
+    forward.plan = [](catena_ctx*, const catena_call*, catena_plan* plan) -> catena_status {
+        plan->saved[0]->ndim = 0;
+        plan->saved[0]->dtype = to_abi(Dtype::int32);
+        return CATENA_OK;
+    };
+    auto& update = plugin.function("toy.flags_update", {{"p", CATENA_PORT_MUTATED}, {"g"}}, {},
+                                   toys::infer_same);
+    update.flags = CATENA_FUNCTION_NOT_DIFFERENTIABLE;
+    plugin.kernel("toy.flags_update", look);
+    plugin.add();
+    const PluginFunction flags("toy.flags");
+    const Variable x(floats({1})), z(Array::zeros({1}).copy());
+    const Variable shared(x.data().reshape({1}));
+    const Variable h = flags.first({&x, &z});
+    const Variable y = flags.first({&h, &shared});
+    y.backward();
+    y.backward();  // adds to what is there
+    h.set_grad(x.grad());
+    h.backward();
+    const std::vector<Array> of_update = {x.data(), x.grad()};
+    PluginFunction("toy.flags_update").forward(of_update);
+    PluginFunction("toy.flags_update").forward(of_update);
+    flags.first({&x, &x}).backward();
+    CHECK(x.grad().item<float>() == 5);
+}
+
 TEST_CASE("kernels may come before their function") {
     toys::Plugin kernels("toys.early"), functions("toys.late");
     kernels.kernel("toy.awaited", say<4>);
@@ -370,9 +437,10 @@ TEST_CASE("wrong inputs: function, argument, expected, got") {
     CHECK(what<InvalidError>([&] {
               (void)PluginFunction("toy.mul").forward({{a.data(), Array()}});
           }) == "[toy.mul] b: expected an array, got none");
-    CHECK(what<ShapeError>([&] {
-              (void)PluginFunction("toy.view", {{"shape", std::vector<std::int64_t>{5}}}).first({&a});
-          }) == "[toy.view] y: expected a shape of 2 elements as in x (2,) float32, got (5,)");
+    CHECK(
+        what<ShapeError>([&] {
+            (void)PluginFunction("toy.view", {{"shape", std::vector<std::int64_t>{5}}}).first({&a});
+        }) == "[toy.view] y: expected a shape of 2 elements as in x (2,) float32, got (5,)");
     toys::fail_forward = true;
     CHECK(what<ValueError>(call("toy.fragile", {&a})) ==
           "[toy.fragile] x: it broke (x (2,) float32)");
@@ -442,9 +510,11 @@ TEST_CASE("an inference that gives a type_var two dtypes is told, not obeyed") {
                         return CATENA_OK;
                     });
     plugin.add();
-    CHECK(what<DtypeError>([] { (void)PluginFunction("toy.two_types").forward({{floats({1})}}); }) ==
-          "[toy.two_types] b: expected float32 as a, got int32");
-    CHECK(what<DtypeError>([] { (void)PluginFunction("toy.strange_type").forward({{floats({1})}}); }) ==
+    CHECK(what<DtypeError>([] {
+              (void)PluginFunction("toy.two_types").forward({{floats({1})}});
+          }) == "[toy.two_types] b: expected float32 as a, got int32");
+    CHECK(what<DtypeError>(
+              [] { (void)PluginFunction("toy.strange_type").forward({{floats({1})}}); }) ==
           "[toy.strange_type] a: expected a dtype of catena, got dtype(code 2, 8 bits, 1 lanes)");
 }
 

@@ -22,12 +22,35 @@ constexpr std::int64_t block = 16;  // channels that stand together in blocked l
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-// Images of a step.
-std::int64_t images_of_step(const Geometry& g, std::int64_t at_least) {
+// Winograd's F(4x4, 3x3) multiplies a quarter as much, in tiles of 4 x 4 pixels, after it transformed
+// the filters: that pays for many channels, and enough tiles in a step.
+constexpr std::int64_t winograd_channels = 32;
+constexpr std::int64_t winograd_filters = 2048;  // channels times outputs
+constexpr std::int64_t winograd_tiles = 147;     // of a step; many more leave the cache
+constexpr std::int64_t winograd_fewest = 48;
+
+// How a convolution is done, and for how many images at a time.
+struct Cut {
+    dnnl::algorithm algorithm;
+    std::int64_t images;
+};
+
+std::int64_t even(std::int64_t n, std::int64_t images) { return ceil_div(n, ceil_div(n, images)); }
+
+Cut cut(const Geometry& g, bool winograd, std::int64_t at_least) {
+    if (winograd && g.kh == 3 && g.kw == 3 && g.stride_y == 1 && g.stride_x == 1 &&
+        g.n >= few_pieces / 2 && std::min(g.channels, g.outputs) >= winograd_channels &&
+        g.channels * g.outputs >= winograd_filters) {
+        const std::int64_t tiles = ceil_div(g.oh, 4) * ceil_div(g.ow, 4);
+        const std::int64_t most = g.n >= most_pieces ? g.n / few_pieces : ceil_div(g.n, 4);
+        const std::int64_t images = even(g.n, std::min(ceil_div(winograd_tiles, tiles), most));
+        if (images * tiles >= winograd_fewest)
+            return {dnnl::algorithm::convolution_winograd, images};
+    }
     const std::int64_t bytes = (g.x_image() + g.y_image()) * 4;
-    std::int64_t images = std::min(cache_bytes / bytes, ceil_div(g.n, most_pieces));
-    images = std::clamp<std::int64_t>(std::max(images, at_least), 1, g.n);
-    return ceil_div(g.n, ceil_div(g.n, images));
+    const std::int64_t images = std::min(cache_bytes / bytes, ceil_div(g.n, most_pieces));
+    return {dnnl::algorithm::convolution_direct,
+            even(g.n, std::clamp<std::int64_t>(std::max(images, at_least), 1, g.n))};
 }
 std::int64_t images_for_work(const Geometry& g) { return ceil_div(least_work, g.work()); }
 
@@ -58,19 +81,29 @@ memory::desc filters(const Geometry& g, std::int64_t outputs, std::int64_t chann
     return {{outputs, channels, g.kh, g.kw}, f32, Dims{g.taps(), g.kh * g.kw, g.kw, 1}};
 }
 
+// Not every CPU has code for Winograd's.
+template <class Make>
+auto fastest(const Make& make) {
+    try {
+        return make(true);
+    } catch (const dnnl::error&) {
+        return make(false);
+    }
+}
+
 dnnl::primitive_attr with_scratchpad() {
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     return attr;
 }
 
-dnnl::convolution_forward::primitive_desc forward_desc(const Geometry& g, const memory::desc& x,
-                                                       const memory::desc& w, const memory::desc& b,
+dnnl::convolution_forward::primitive_desc forward_desc(const Geometry& g, dnnl::algorithm algorithm,
+                                                       const memory::desc& x, const memory::desc& w,
+                                                       const memory::desc& b,
                                                        const memory::desc& y) {
     const Dims stride = {g.stride_y, g.stride_x};
     const Dims pad = {g.pad_y, g.pad_x};
-    return {{dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, x, w, b, y,
-             stride, pad, pad},
+    return {{dnnl::prop_kind::forward_training, algorithm, x, w, b, y, stride, pad, pad},
             with_scratchpad(),
             engine()};
 }
@@ -95,14 +128,19 @@ Key Geometry::key(std::int64_t what, bool bias, bool add) const {
 std::shared_ptr<const Mapping> Mapping::get(const Geometry& g, Direction direction, bool bias,
                                             bool add) {
     static auto* const cache = new Cache<Mapping>;
-    return cache->get(g.key(direction, bias, add),
-                      [&] { return std::make_shared<const Mapping>(g, direction, bias, add); });
+    return cache->get(g.key(direction, bias, add), [&] {
+        return fastest([&](bool winograd) {
+            return std::make_shared<const Mapping>(g, direction, bias, add, winograd);
+        });
+    });
 }
 
-Mapping::Mapping(const Geometry& g, Direction direction, bool bias, bool add)
+Mapping::Mapping(const Geometry& g, Direction direction, bool bias, bool add, bool winograd)
     : g_(g), direction_(direction), bias_(bias), add_(add) {
     const std::int64_t channels = direction == forwards ? g.outputs : g.channels;
-    images_ = images_of_step(g, images_for_work(g));
+    const Cut chosen = cut(g, winograd, images_for_work(g));
+    algorithm_ = chosen.algorithm;
+    images_ = chosen.images;
     steps_ = ceil_div(g.n, images_);
     parts_ = parts_of(channels, steps_, block, g.work() * images_);
     part_ = channels / parts_;
@@ -124,7 +162,7 @@ Mapping::Step Mapping::make_step(std::int64_t n, const memory::desc& weights) {
     if (direction_ == forwards) {
         step.from.plain = x_images(g_, n, g_.channels);
         step.to.plain = y_images(g_, n, part_);
-        const auto desc = forward_desc(g_, any(step.from.plain), weights,
+        const auto desc = forward_desc(g_, algorithm_, any(step.from.plain), weights,
                                        bias_ ? bias_desc_ : memory::desc(), any(step.to.plain));
         require_fast(desc.impl_info_str());
         step.product = dnnl::convolution_forward(desc);
@@ -140,9 +178,8 @@ Mapping::Step Mapping::make_step(std::int64_t n, const memory::desc& weights) {
         const memory::desc x = any(step.to.plain);
         const memory::desc y = any(step.from.plain);
         const dnnl::convolution_backward_data::primitive_desc desc(
-            {dnnl::algorithm::convolution_direct, x, weights, y, stride, pad, pad},
-            with_scratchpad(), engine(),
-            forward_desc(g_, x, any(weights_.plain), memory::desc(), y));
+            {algorithm_, x, weights, y, stride, pad, pad}, with_scratchpad(), engine(),
+            forward_desc(g_, algorithm_, x, any(weights_.plain), memory::desc(), y));
         require_fast(desc.impl_info_str());
         step.product = dnnl::convolution_backward_data(desc);
         step.from.inner = desc.diff_dst_desc();
@@ -221,20 +258,26 @@ void Mapping::run(catena_ctx* ctx, const float* from, const float* w, const floa
 
 std::shared_ptr<const Correlation> Correlation::get(const Geometry& g, bool bias, bool add_w) {
     static auto* const cache = new Cache<Correlation>;
-    return cache->get(g.key(0, bias, add_w),
-                      [&] { return std::make_shared<const Correlation>(g, bias, add_w); });
+    return cache->get(g.key(0, bias, add_w), [&] {
+        return fastest([&](bool winograd) {
+            return std::make_shared<const Correlation>(g, bias, add_w, winograd);
+        });
+    });
 }
 
 // A group's sum goes through memory after each step, so a step's images outweigh the filters.
-Correlation::Correlation(const Geometry& g, bool bias, bool add_w) : g_(g), bias_(bias) {
+Correlation::Correlation(const Geometry& g, bool bias, bool add_w, bool winograd)
+    : g_(g), bias_(bias) {
     constexpr std::int64_t least_part = 64;  // each part reads the images again
     parts_ = parts_of(g.outputs, std::min(g.n, std::int64_t{2}), least_part, g.work() * g.n);
     part_ = g.outputs / parts_;
     const std::int64_t filter_floats = part_ * g.taps();
     const std::int64_t outweigh = 2 * filter_floats / (g.x_image() + g.y_image());
     const std::int64_t pieces = ceil_div(most_pieces, parts_);
-    images_ =
-        images_of_step(g, std::max(images_for_work(g), std::min(outweigh, ceil_div(g.n, pieces))));
+    const Cut chosen =
+        cut(g, winograd, std::max(images_for_work(g), std::min(outweigh, ceil_div(g.n, pieces))));
+    algorithm_ = chosen.algorithm;
+    images_ = chosen.images;
     const std::int64_t steps = ceil_div(g.n, images_);
     group_ = ceil_div(steps, std::min(steps, pieces));
     groups_ = ceil_div(steps, group_);
@@ -270,8 +313,8 @@ Correlation::Step Correlation::make_step(std::int64_t n, const memory::desc& wei
     const memory::desc y = any(step.gy.plain);
     const memory::desc b = bias_ ? bias_desc_ : memory::desc();
     const dnnl::convolution_backward_weights::primitive_desc desc(
-        {dnnl::algorithm::convolution_direct, x, weights, b, y, stride, pad, pad},
-        with_scratchpad(), engine(), forward_desc(g_, x, any(weights_.plain), b, y));
+        {algorithm_, x, weights, b, y, stride, pad, pad}, with_scratchpad(), engine(),
+        forward_desc(g_, algorithm_, x, any(weights_.plain), b, y));
     require_fast(desc.impl_info_str());
     step.product = dnnl::convolution_backward_weights(desc);
     step.x.inner = desc.src_desc();

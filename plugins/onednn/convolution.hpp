@@ -31,7 +31,7 @@ public:
     // With bias: for each channel of the result. Adding: to what is there.
     static std::shared_ptr<const Mapping> get(const Geometry& g, Direction direction, bool bias,
                                               bool add);
-    Mapping(const Geometry& g, Direction direction, bool bias, bool add);
+    Mapping(const Geometry& g, Direction direction, bool bias, bool add, bool winograd);
 
     std::size_t scratch_bytes(std::int32_t slots) const {
         return shared_.size() + static_cast<std::size_t>(slots) * own_.size();
@@ -53,6 +53,7 @@ private:
     Direction direction_;
     bool bias_;
     bool add_;
+    dnnl::algorithm algorithm_;
     std::int64_t parts_;   // of the result's channels
     std::int64_t images_;  // of a step
     std::int64_t steps_;   // for all images
@@ -68,7 +69,7 @@ private:
 class Correlation {
 public:
     static std::shared_ptr<const Correlation> get(const Geometry& g, bool bias, bool add_w);
-    Correlation(const Geometry& g, bool bias, bool add_w);
+    Correlation(const Geometry& g, bool bias, bool add_w, bool winograd);
 
     std::size_t scratch_bytes(std::int32_t slots) const {
         return shared_.size() + static_cast<std::size_t>(slots) * own_.size();
@@ -88,6 +89,7 @@ private:
 
     Geometry g_;
     bool bias_;
+    dnnl::algorithm algorithm_;
     std::int64_t parts_;   // of the outputs
     std::int64_t groups_;  // of steps: each has a sum of its own
     std::int64_t group_;   // steps

@@ -114,8 +114,14 @@ Work filters_gradient(const catena_call& call) {
     return work;
 }
 
-// Small ones are over before a primitive is called.
-constexpr double least_work = 1e6;
+// What the portable kernels do not do as fast, measured: README.md has the numbers.
+constexpr double least_work = 1e6;      // smaller ones are over before a primitive is called
+constexpr double least_fullness = 0.7;  // of the channels that oneDNN computes
+constexpr double least_reuse = 64;      // multiply-adds for each number that a 1x1 filter moves
+
+double fullness(std::int64_t channels) {
+    return static_cast<double>(channels) / static_cast<double>((channels + 15) / 16 * 16);
+}
 
 bool worth_it(const Geometry& g) {
     const std::int64_t sizes[] = {g.n,  g.channels, g.height, g.width,    g.outputs, g.oh,
@@ -123,7 +129,14 @@ bool worth_it(const Geometry& g) {
     if (std::ranges::min(sizes) < 1 || std::ranges::max(sizes) > INT_MAX) return false;
     // Padding beyond the filter leaves pixels that see zeros alone: oneDNN's fast code wants none.
     if (g.pad_y >= g.kh || g.pad_x >= g.kw) return false;
-    return static_cast<double>(g.n) * static_cast<double>(g.work()) >= least_work;
+    const auto channels = static_cast<double>(g.channels);
+    const auto outputs = static_cast<double>(g.outputs);
+    if (g.kh == 1 && g.kw == 1 &&
+        (g.stride_y > 1 || g.stride_x > 1 ||
+         channels * outputs < least_reuse * (channels + outputs)))
+        return false;
+    return fullness(g.channels) * fullness(g.outputs) >= least_fullness &&
+           static_cast<double>(g.n) * static_cast<double>(g.work()) >= least_work;
 }
 
 template <Work (*read)(const catena_call&)>

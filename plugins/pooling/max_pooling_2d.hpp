@@ -15,60 +15,82 @@ using CellTypes = Rows<Row<float, std::uint8_t>, Row<double, std::uint8_t>,
 inline catena_dtype cell_type(const Windows& w) {
     return w.cells() <= 255 ? dtype_of<std::uint8_t>() : dtype_of<std::int32_t>();
 }
-// Windows of a row that are compared side by side.
-inline constexpr std::int64_t max_block = 64;
+// Windows of a row that are worked on side by side. Always this many: short loops with a rest, and
+// shorter ones, which GCC unrolls, would not become vectors.
+inline constexpr std::int64_t lanes = 32;
+template <class T>
+using Cell = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
-// One row of windows, [begin, begin + n): the largest value of each and the cell it lies in. The
-// first of equal values wins, a NaN wins over all.
-template <std::int64_t stride, class T, class I>
-CATENA_KERNEL void max_row(const Windows& w, const T* plane, std::int64_t oy, std::int64_t begin,
-                           std::int64_t n, T* best, I* cell) {
+// The largest value of each window so far and the cell it lies in, against cell `here` of each, which
+// is from[k * step]. The first of equal values wins, a NaN wins over all.
+template <std::int64_t step, class T>
+CATENA_KERNEL void compare(const T* from, Cell<T> here, T* best, Cell<T>* cell) {
+    CATENA_LOOP
+    for (std::int64_t k = 0; k < lanes; ++k) {
+        const T v = from[k * step];
+        const T b = best[k];
+        const bool wins = !(v <= b) & (b == b);
+        best[k] = wins ? v : b;
+        cell[k] = wins ? here : cell[k];
+    }
+}
+
+// Row `oy` of the windows from `begin` on, n of them. Where the windows reach beyond the image, or
+// the vectors beyond x (which ends at `end`), the image's row is copied between -inf.
+template <class T>
+CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::int64_t oy,
+                           std::int64_t begin, std::int64_t n, T* best, Cell<T>* cell) {
+    constexpr T least = -std::numeric_limits<T>::infinity();
     const Side& x = w.x;
-    const std::int64_t step = stride != 0 ? stride : x.stride;
     const std::int64_t top = w.y.first(oy);
-    for (std::int64_t k = 0; k < n; ++k) {
-        const std::int64_t left = x.first(begin + k);
-        const bool any = top < w.y.last(oy) && left < x.last(begin + k);
-        best[k] = -std::numeric_limits<T>::infinity();
-        cell[k] = static_cast<I>(any ? top * x.ksize + left : -1);
+    const std::int64_t left = begin * x.stride - x.pad;  // of the first window, in the image
+    const bool within = left >= 0 && left + (n - 1) * x.stride + x.ksize <= x.extent;
+    const bool direct = within && x.stride <= 2;
+    const bool any = top < w.y.last(oy);
+    std::fill_n(best, lanes, least);
+    std::fill_n(cell, lanes, static_cast<Cell<T>>(any && within ? top * x.ksize : -1));
+    for (std::int64_t k = 0; any && !within && k < n; ++k) {
+        const std::int64_t first = x.first(begin + k);
+        if (first < x.last(begin + k)) cell[k] = static_cast<Cell<T>>(top * x.ksize + first);
     }
     for (std::int64_t i = top; i < w.y.last(oy); ++i) {
-        const T* const row = plane + (oy * w.y.stride - w.y.pad + i) * x.extent - x.pad;
+        const T* const row = plane + (oy * w.y.stride - w.y.pad + i) * x.extent;
         for (std::int64_t j = 0; j < x.ksize; ++j) {
-            const std::int64_t from = std::max<std::int64_t>(0, x.from(j) - begin);
-            const std::int64_t to = std::min(n, x.to(j) - begin);
-            const auto here = static_cast<I>(i * x.ksize + j);
-            const T* const first = row + begin * step + j;
-            CATENA_LOOP
-            for (std::int64_t k = from; k < to; ++k) {
-                const T v = first[k * step];
-                const T b = best[k];
-                const bool wins = !(v <= b) && b == b;
-                best[k] = wins ? v : b;
-                cell[k] = wins ? here : cell[k];
+            const auto here = static_cast<Cell<T>>(i * x.ksize + j);
+            const T* const from = row + left + j;
+            if (direct && end - from >= lanes * x.stride) {
+                if (x.stride == 1) compare<1>(from, here, best, cell);
+                else compare<2>(from, here, best, cell);
+                continue;
             }
+            T copy[lanes];
+            for (std::int64_t k = 0; k < lanes; ++k) {
+                const std::int64_t at = left + k * x.stride + j;
+                copy[k] = k < n && at >= 0 && at < x.extent ? row[at] : least;
+            }
+            compare<1>(copy, here, best, cell);
         }
     }
 }
 
 template <class T, class M>
 CATENA_KERNEL void maxima(const auto& call, const Windows& w, const T* x, T* y, M* at, bool add) {
-    using I = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
     call.parallel(w.planes, w.work(), [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-        T best[max_block];
-        I cell[max_block];
+        alignas(64) T best[lanes];
+        alignas(64) Cell<T> cell[lanes];
+        alignas(64) M narrow[lanes];
         for (std::int64_t p = begin; p < end; ++p) {
             const T* const plane = x + p * w.image();
             for (std::int64_t oy = 0; oy < w.y.count; ++oy) {
-                for (std::int64_t ox = 0; ox < w.x.count; ox += max_block) {
-                    const std::int64_t n = std::min(max_block, w.x.count - ox);
-                    if (w.x.stride == 1) max_row<1>(w, plane, oy, ox, n, best, cell);
-                    else if (w.x.stride == 2) max_row<2>(w, plane, oy, ox, n, best, cell);
-                    else max_row<0>(w, plane, oy, ox, n, best, cell);
+                for (std::int64_t ox = 0; ox < w.x.count; ox += lanes) {
+                    const std::int64_t n = std::min(lanes, w.x.count - ox);
+                    max_row(w, plane, x + w.planes * w.image(), oy, ox, n, best, cell);
+                    for (std::int64_t k = 0; k < lanes; ++k) narrow[k] = static_cast<M>(cell[k]);
                     const std::int64_t out = p * w.count() + oy * w.x.count + ox;
-                    for (std::int64_t k = 0; k < n; ++k) store(y[out + k], add, best[k]);
-                    CATENA_LOOP
-                    for (std::int64_t k = 0; k < n; ++k) at[out + k] = static_cast<M>(cell[k]);
+                    if (add)
+                        for (std::int64_t k = 0; k < n; ++k) y[out + k] += best[k];
+                    else std::copy_n(best, n, y + out);
+                    std::copy_n(narrow, n, at + out);
                 }
             }
         }
@@ -93,34 +115,53 @@ CATENA_KERNEL void for_each_maximum(const Windows& w, const M* at, std::int64_t 
     }
 }
 
+// Windows of 2 x 2 that cover the image side by side: each pixel takes its window's gradient or 0.
+template <class T, class M>
+CATENA_KERNEL void scatter_pairs(const Windows& w, const T* gy, const M* at, T* gx, bool add) {
+    alignas(64) T g[lanes] = {};
+    alignas(64) M narrow[lanes] = {};
+    alignas(64) T row[2 * lanes];
+    for (std::int64_t oy = 0; oy < w.y.count; ++oy) {
+        for (std::int64_t ox = 0; ox < w.x.count; ox += lanes) {
+            const std::int64_t n = std::min(lanes, w.x.count - ox);
+            std::copy_n(gy + oy * w.x.count + ox, n, g);
+            std::copy_n(at + oy * w.x.count + ox, n, narrow);
+            for (std::int64_t i = 0; i < 2; ++i) {
+                const auto left = static_cast<Cell<T>>(2 * i);
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < lanes; ++k) {
+                    const auto cell = static_cast<Cell<T>>(narrow[k]);
+                    row[2 * k] = cell == left ? g[k] : T(0);
+                    row[2 * k + 1] = cell == left + 1 ? g[k] : T(0);
+                }
+                T* const out = gx + (2 * oy + i) * w.x.extent + 2 * ox;
+                if (add)
+                    for (std::int64_t k = 0; k < 2 * n; ++k) out[k] += row[k];
+                else std::copy_n(row, 2 * n, out);
+            }
+        }
+    }
+}
+
 // gx = gy at the maxima, 0 elsewhere; or added to gx.
 template <class T, class M>
 CATENA_KERNEL void scatter(const auto& call, const Windows& w, const T* gy, const M* at, T* gx,
                            bool add) {
-    const bool apart = w.y.stride >= w.y.ksize && w.x.stride >= w.x.ksize && w.y.pad == 0 &&
-                       w.x.pad == 0 && w.x.extent >= w.x.count * w.x.stride;
+    const auto tiled = [](const Side& s) {
+        return s.ksize == 2 && s.stride == 2 && s.pad == 0 && s.extent == 2 * s.count;
+    };
+    const bool pairs = tiled(w.y) && tiled(w.x);
     call.parallel(w.planes, w.work(), [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         for (std::int64_t p = begin; p < end; ++p) {
-            if (!add) std::fill_n(gx + p * w.image(), w.image(), T(0));
-            if (!apart) {
-                for_each_maximum(w, at, p,
-                                 [&](std::int64_t pixel, std::int64_t window)
-                                     CATENA_LAMBDA { gx[pixel] += gy[window]; });
+            T* const out = gx + p * w.image();
+            if (pairs) {
+                scatter_pairs(w, gy + p * w.count(), at + p * w.count(), out, add);
                 continue;
             }
-            // Windows that share no pixel: each cell in turn, without a look-up.
-            for (std::int64_t oy = 0; oy < w.y.count; ++oy) {
-                const std::int64_t row = p * w.count() + oy * w.x.count;
-                for (std::int64_t i = 0; i < w.y.last(oy); ++i) {
-                    T* const out = gx + p * w.image() + (oy * w.y.stride + i) * w.x.extent;
-                    for (std::int64_t j = 0; j < w.x.ksize; ++j) {
-                        const auto here = static_cast<M>(i * w.x.ksize + j);
-                        CATENA_LOOP
-                        for (std::int64_t ox = 0; ox < w.x.count; ++ox)
-                            out[ox * w.x.stride + j] += at[row + ox] == here ? gy[row + ox] : T(0);
-                    }
-                }
-            }
+            if (!add) std::fill_n(out, w.image(), T(0));
+            for_each_maximum(w, at, p,
+                             [&](std::int64_t pixel, std::int64_t window)
+                                 CATENA_LAMBDA { gx[pixel] += gy[window]; });
         }
     });
 }

@@ -21,13 +21,13 @@ inline constexpr std::int64_t lanes = 32;
 template <class T>
 using Cell = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
-// The largest value of each window so far and the cell it lies in, against cell `here` of each, which
-// is from[k * step]. The first of equal values wins, a NaN wins over all.
-template <std::int64_t step, class T>
+// The largest value of each window so far and the cell it lies in, against cell `here` of each, whose
+// values are `from`. The first of equal values wins, a NaN wins over all.
+template <class T>
 CATENA_KERNEL void compare(const T* from, Cell<T> here, T* best, Cell<T>* cell) {
     CATENA_LOOP
     for (std::int64_t k = 0; k < lanes; ++k) {
-        const T v = from[k * step];
+        const T v = from[k];
         const T b = best[k];
         const bool wins = !(v <= b) & (b == b);
         best[k] = wins ? v : b;
@@ -45,7 +45,6 @@ CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::
     const std::int64_t top = w.y.first(oy);
     const std::int64_t left = begin * x.stride - x.pad;  // of the first window, in the image
     const bool within = left >= 0 && left + (n - 1) * x.stride + x.ksize <= x.extent;
-    const bool direct = within && x.stride <= 2;
     const bool any = top < w.y.last(oy);
     std::fill_n(best, lanes, least);
     std::fill_n(cell, lanes, static_cast<Cell<T>>(any && within ? top * x.ksize : -1));
@@ -58,17 +57,25 @@ CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::
         for (std::int64_t j = 0; j < x.ksize; ++j) {
             const auto here = static_cast<Cell<T>>(i * x.ksize + j);
             const T* const from = row + left + j;
-            if (direct && end - from >= lanes * x.stride) {
-                if (x.stride == 1) compare<1>(from, here, best, cell);
-                else compare<2>(from, here, best, cell);
-                continue;
+            T even[lanes];
+            T odd[lanes];
+            if (!within || x.stride > 2 || end - from < lanes * x.stride) {
+                for (std::int64_t k = 0; k < lanes; ++k) {
+                    const std::int64_t at = left + k * x.stride + j;
+                    even[k] = k < n && at >= 0 && at < x.extent ? row[at] : least;
+                }
+                compare(even, here, best, cell);
+            } else if (x.stride == 1) {
+                compare(from, here, best, cell);
+            } else {  // two cells at once: loads without gaps
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < lanes; ++k) {
+                    even[k] = from[2 * k];
+                    odd[k] = from[2 * k + 1];
+                }
+                compare(even, here, best, cell);
+                if (++j < x.ksize) compare(odd, here + 1, best, cell);
             }
-            T copy[lanes];
-            for (std::int64_t k = 0; k < lanes; ++k) {
-                const std::int64_t at = left + k * x.stride + j;
-                copy[k] = k < n && at >= 0 && at < x.extent ? row[at] : least;
-            }
-            compare<1>(copy, here, best, cell);
         }
     }
 }

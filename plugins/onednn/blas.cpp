@@ -1,4 +1,4 @@
-// catena.blas/1 by oneDNN: a product is cut along its longer side, each piece one call on one thread.
+// catena.blas/1 by oneDNN: a product is cut along one side, each piece a call on one thread.
 #include <algorithm>
 #include <climits>
 
@@ -8,53 +8,78 @@
 namespace catena_onednn {
 namespace {
 
-constexpr double least_work = 400'000;  // multiply-adds; below, OpenBLAS' small kernels are faster
-constexpr std::int64_t fixed_pieces = 8;  // under DETERMINISTIC, of the shape's own
+// In multiply-adds: below, the CPU backend's products are faster, measured (README.md).
+constexpr double least_work = 400'000;
+constexpr double least_plain_work =
+    3e6;  // of B not transposed: OpenBLAS multiplies without packing
+constexpr std::int64_t fixed_pieces = 8;  // under DETERMINISTIC they are the shape's own
+constexpr std::int64_t unit = 16;         // rows or columns that the code takes at a time
+
+bool can(const catena_gemm& g) {
+    const std::int64_t sizes[] = {g.m, g.n, g.k, g.lda, g.ldb, g.ldc};
+    return same(g.dtype, dtype_of<float>()) && std::ranges::min(sizes) >= 1 &&
+           std::ranges::max(sizes) <= INT_MAX && g.lda >= (g.transpose_a != 0 ? g.m : g.k) &&
+           g.ldb >= (g.transpose_b != 0 ? g.k : g.n) && g.ldc >= g.n;
+}
 
 std::int32_t supports(const catena_gemm* g) {
-    if (!same(g->dtype, dtype_of<float>())) return 0;
-    const std::int64_t sizes[] = {g->m, g->n, g->k, g->lda, g->ldb, g->ldc};
-    if (std::ranges::min(sizes) < 1 || std::ranges::max(sizes) > INT_MAX) return 0;
-    if (g->lda < (g->transpose_a != 0 ? g->m : g->k) ||
-        g->ldb < (g->transpose_b != 0 ? g->k : g->n) || g->ldc < g->n)
-        return 0;
+    if (!can(*g)) return 0;
     const double work =
         static_cast<double>(g->m) * static_cast<double>(g->n) * static_cast<double>(g->k);
+    const bool plain = g->transpose_b == 0;
+    if (plain && (g->m == 1 || work < least_plain_work)) return 0;
+    if (g->n <= unit && g->k > g->m && work < least_plain_work) return 0;
     return work >= least_work ? 1 : 0;
+}
+
+struct Pieces {
+    bool rows;
+    std::int64_t side;   // what is cut
+    std::int64_t width;  // of a piece
+    std::int64_t count() const { return (side + width - 1) / width; }
+};
+
+// Each piece packs the other operand again; the rows of a transposed A lie side by side.
+Pieces cut(const catena_gemm& g, std::int64_t most) {
+    const bool rows = g.m > g.n && (g.transpose_a != 0 || g.n < 2 * unit * most);
+    const std::int64_t side = rows ? g.m : g.n;
+    return {rows, side, (side + most * unit - 1) / (most * unit) * unit};
+}
+
+void multiply(const catena_gemm& g, const Pieces& pieces, std::int64_t piece) {
+    const std::int64_t from = piece * pieces.width;
+    const std::int64_t size = std::min(pieces.width, pieces.side - from);
+    const auto* a = static_cast<const float*>(g.a);
+    const auto* b = static_cast<const float*>(g.b);
+    auto* c = static_cast<float*>(g.c);
+    if (pieces.rows) {
+        a += g.transpose_a != 0 ? from : from * g.lda;
+        c += from * g.ldc;
+    } else {
+        b += g.transpose_b != 0 ? from * g.ldb : from;
+        c += from;
+    }
+    const dnnl::status status = dnnl::sgemm(
+        g.transpose_a != 0 ? 'T' : 'N', g.transpose_b != 0 ? 'T' : 'N', pieces.rows ? size : g.m,
+        pieces.rows ? g.n : size, g.k, static_cast<float>(g.alpha), a, g.lda, b, g.ldb,
+        static_cast<float>(g.beta), c, g.ldc);
+    if (status != dnnl::status::success)
+        throw Error(status == dnnl::status::out_of_memory ? CATENA_E_NOMEM : CATENA_E_DEVICE,
+                    "[gemm] oneDNN: expected success, got status " +
+                        std::to_string(static_cast<int>(status)));
 }
 
 catena_status gemm(catena_ctx* ctx, const catena_gemm* g) {
     return guarded(ctx, "gemm", [&] {
-        const bool by_rows = g->transpose_a != 0 && g->m >= g->n;
-        const std::int64_t side = by_rows ? g->m : g->n;
-        const std::int64_t pieces =
-            (g->flags & CATENA_CALL_DETERMINISTIC) != 0 ? fixed_pieces : host().slots(ctx);
-        const std::int64_t unit = 16;
-        const std::int64_t width = (side + pieces * unit - 1) / (pieces * unit) * unit;
-        parallel(ctx, (side + width - 1) / width,
-                 [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-                     for (std::int64_t i = begin; i < end; ++i) {
-                         const std::int64_t from = i * width;
-                         const std::int64_t size = std::min(width, side - from);
-                         const auto* a = static_cast<const float*>(g->a);
-                         const auto* b = static_cast<const float*>(g->b);
-                         auto* c = static_cast<float*>(g->c);
-                         if (by_rows) {
-                             a += g->transpose_a != 0 ? from : from * g->lda;
-                             c += from * g->ldc;
-                         } else {
-                             b += g->transpose_b != 0 ? from * g->ldb : from;
-                             c += from;
-                         }
-                         const auto status = dnnl::sgemm(
-                             g->transpose_a != 0 ? 'T' : 'N', g->transpose_b != 0 ? 'T' : 'N',
-                             by_rows ? size : g->m, by_rows ? g->n : size, g->k,
-                             static_cast<float>(g->alpha), a, g->lda, b, g->ldb,
-                             static_cast<float>(g->beta), c, g->ldc);
-                         if (status != dnnl::status::success)
-                             throw Error(CATENA_E_DEVICE, "[gemm] oneDNN failed");
-                     }
-                 });
+        if (!can(*g))
+            throw Error(CATENA_E_UNSUPPORTED,
+                        "[gemm] product: expected float32, extents from 1 on and leading "
+                        "dimensions that hold them, got another");
+        const bool fixed = (g->flags & CATENA_CALL_DETERMINISTIC) != 0;
+        const Pieces pieces = cut(*g, fixed ? fixed_pieces : host().slots(ctx));
+        parallel(ctx, pieces.count(), [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+            for (std::int64_t i = begin; i < end; ++i) multiply(*g, pieces, i);
+        });
     });
 }
 

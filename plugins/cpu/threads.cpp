@@ -15,7 +15,7 @@ namespace catena_cpu {
 namespace {
 
 constexpr int32_t max_threads = 1024;
-constexpr int64_t chunks_per_thread = 4;
+constexpr int64_t chunks_per_thread = 8;
 constexpr int32_t spin_ns = 50'000;
 
 // Fields of ThreadPool::state_.
@@ -80,8 +80,9 @@ double cgroup_quota() {
 }  // namespace
 
 struct alignas(64) ThreadPool::Seat {
-    std::atomic<int64_t> next = 0;  // chunk that is taken next
-    int64_t end = 0;                // of the chunks owned; written with job_
+    std::atomic<int64_t> next = 0;  // how many of the chunks owned were taken
+    int64_t begin = 0;              // of the chunks owned; written with job_
+    int64_t end = 0;
     std::atomic<uint32_t> asleep = 0;
     int32_t id = 0;
     ThreadPool* owner = nullptr;
@@ -133,10 +134,11 @@ void ThreadPool::parallel_for(int64_t n, int64_t grain, catena_range_fn fn, void
     const int64_t chunk = std::max<int64_t>(grains / (threads * chunks_per_thread), 1);
     const int64_t chunks = ceil_div(grains, chunk);
     for (int32_t i = 0; i < threads; ++i) {
-        seats_[i].next.store(chunks * i / threads, std::memory_order_relaxed);
+        seats_[i].next.store(0, std::memory_order_relaxed);
+        seats_[i].begin = chunks * i / threads;
         seats_[i].end = chunks * (i + 1) / threads;
     }
-    job_ = {fn, user, n, chunk * grain, threads};
+    job_ = {fn, user, n, chunk * grain, threads, !job_.reversed};
     publish();
     work(0);
     state_.fetch_and(~open_bit, std::memory_order_relaxed);
@@ -163,11 +165,13 @@ void ThreadPool::work(int32_t id) {
     current_slot = id;
     for (int32_t i = 0; i < job.threads; ++i) {
         Seat& seat = seats_[(id + i) % job.threads];
-        if (seat.next.load(std::memory_order_relaxed) >= seat.end) continue;
+        const int64_t chunks = seat.end - seat.begin;
+        if (seat.next.load(std::memory_order_relaxed) >= chunks) continue;
         for (;;) {
-            const int64_t piece = seat.next.fetch_add(1, std::memory_order_relaxed);
-            if (piece >= seat.end) break;
-            const int64_t begin = piece * job.chunk;
+            const int64_t taken = seat.next.fetch_add(1, std::memory_order_relaxed);
+            if (taken >= chunks) break;
+            const int64_t chunk = job.reversed ? seat.end - 1 - taken : seat.begin + taken;
+            const int64_t begin = chunk * job.chunk;
             job.fn(job.user, begin, std::min(begin + job.chunk, job.n), id);
         }
     }

@@ -12,8 +12,10 @@ namespace catena_cpu {
 
 // Runs one parallel_for at a time. The range is cut into chunks; every thread owns a run of them,
 // the same in every call of the same size so that data stays in its cache, and takes over what
-// others have left when it is done. A worker spins for a moment after a job, then sleeps; the
-// caller never waits for one that has not begun.
+// others have left when it is done. Every other call goes through its chunks backwards: it begins
+// with what the call before used last, which is still in a cache that is too small for all. A
+// worker spins for a moment after a job, then sleeps; the caller never waits for one that has not
+// begun.
 class ThreadPool {
 public:
     constexpr ThreadPool() = default;
@@ -43,6 +45,7 @@ private:
         int64_t n;
         int64_t chunk;  // elements
         int32_t threads;
+        bool reversed;  // the last chunks first
     };
 
     static void* run_worker(void* seat);

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -86,6 +87,26 @@ TEST_CASE("all threads take part: pieces that wait for each other finish") {
         while (arrived < 3) std::this_thread::yield();
     });
     CHECK(arrived == 3);
+    set_count(0);
+}
+
+TEST_CASE("every other call begins with what the call before did last") {
+    set_count(2);
+    // The caller owns the lower half, in order; the other thread waits until it has begun.
+    const auto first_of_caller = [] {
+        std::atomic<int64_t> first = -1;
+        parallel_for(64, 1, [&](int64_t begin, int64_t, int32_t slot) {
+            int64_t none = -1;
+            if (slot == 0) first.compare_exchange_strong(none, begin);
+            while (first < 0) std::this_thread::yield();
+        });
+        return first.load();
+    };
+    const int64_t one = first_of_caller();
+    const int64_t other = first_of_caller();
+    CHECK(std::min(one, other) == 0);
+    CHECK(std::max(one, other) == 28);  // eight chunks of four
+    CHECK(first_of_caller() == one);
     set_count(0);
 }
 

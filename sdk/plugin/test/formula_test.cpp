@@ -60,6 +60,10 @@ void check_ends() {
     const T low = sizeof(T) == 4 ? T(-100) : T(-740);  // the result is subnormal
     CHECK(math::exp(low) == doctest::Approx(std::exp(low)).epsilon(0.1));
     CHECK(math::exp(T(0)) == T(1));
+    const T top = sizeof(T) == 4 ? T(0x1.62e42ep6) : T(0x1.62e42fefa39efp9);  // still finite
+    CHECK(math::exp(top) == doctest::Approx(std::exp(top)));
+    CHECK(math::exp(std::nextafter(top, infinity)) == infinity);
+    CHECK(std::isnan(math::exp(-nan)));
     CHECK(math::log(T(0)) == -infinity);
     CHECK(math::log(infinity) == infinity);
     CHECK(std::isnan(math::log(T(-1))));
@@ -72,6 +76,9 @@ void check_ends() {
     CHECK(std::signbit(math::tanh(T(-0.0))));
     CHECK(math::sigmoid(infinity) == T(1));
     CHECK(math::sigmoid(-infinity) == T(0));
+    CHECK(math::sigmoid(T(-1e4)) == T(0));
+    CHECK(math::sigmoid(T(1e4)) == T(1));
+    CHECK(math::sigmoid(T(0)) == T(0.5));
     CHECK(std::isnan(math::sigmoid(nan)));
     CHECK(std::isnan(math::max(nan, T(1))));
     CHECK(std::isnan(math::max(T(1), nan)));

@@ -9,6 +9,7 @@
 #include <execinfo.h>
 #include <sys/auxv.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -114,11 +115,16 @@ std::vector<void*> stack_trace() {
 }
 
 std::string to_string(std::span<void* const> trace) {
+    std::vector<Frame> frames;
+    for (void* address : trace) frames.push_back(describe(address));
+    // Above our own there may be what a sanitizer puts in.
+    const auto ours = std::find_if(frames.begin(), frames.end(), [](auto& f) { return f.ours; });
+    auto first = std::find_if(ours, frames.end(), [](auto& f) { return !f.ours; });
+    if (ours == frames.end()) first = frames.begin();
     std::string text;
     int lines = 0;
-    for (void* address : trace) {
-        const Frame frame = describe(address);
-        if (frame.ours && text.empty()) continue;
+    for (; first != frames.end(); ++first) {
+        const Frame& frame = *first;
         text += fmt::format("\n  {}{}+{:#x}", frame.function.empty() ? "" : frame.function + " in ",
                             frame.file, frame.offset);
         if (frame.function == "main" || ++lines == most_lines) break;

@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint64_t smallest = 64;
 constexpr std::uint64_t slab_bytes = 256 << 10;
 constexpr std::int64_t slack = 64 << 20;
+constexpr std::uint64_t largest_growth = 64 << 20;
 constexpr int most_devices = 8;  // devices whose small blocks a thread caches
 
 // Four classes to each power of two, rounded to whole cache lines, so that slabs stay aligned.
@@ -73,8 +74,12 @@ ThreadLists* open_lists() {
 
 void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     const int index = class_of(bytes);
+    if (index >= small_classes) {
+        capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
+        return take_large(capacity);
+    }
     capacity = size_of_class(index);
-    if (recycle && index < small_classes && device_.index < most_devices) {
+    if (recycle && device_.index < most_devices) {
         ThreadLists* mine = lists ? lists : open_lists();
         if (mine) {
             const int device = device_.index;
@@ -86,12 +91,13 @@ void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
             return mine->block[device][index][--count];
         }
     }
-    return take(index, capacity);
+    return take_small(index, capacity);
 }
 
 void CachingAllocator::free(void* block, std::uint64_t capacity) noexcept {
     const int index = class_of(capacity);
-    if (recycle && index < small_classes && device_.index < most_devices) {
+    if (index >= small_classes) return give_back_large(block, capacity);
+    if (recycle && device_.index < most_devices) {
         ThreadLists* mine = lists ? lists : open_lists();
         if (mine) {
             const int device = device_.index;
@@ -126,7 +132,12 @@ void CachingAllocator::give_back(int index, void* const* blocks, int count) noex
                                                   blocks, blocks + count);
 }
 
-void* CachingAllocator::take(int index, std::uint64_t capacity) {
+void CachingAllocator::used(std::int64_t bytes) noexcept {
+    stats_.in_use += bytes;
+    stats_.peak = std::max(stats_.peak, stats_.in_use);
+}
+
+void* CachingAllocator::take_small(int index, std::uint64_t capacity) {
     const std::lock_guard lock(mutex_);
     auto& blocks = free_[static_cast<std::size_t>(index)];
     const auto bytes = static_cast<std::int64_t>(capacity);
@@ -136,26 +147,64 @@ void* CachingAllocator::take(int index, std::uint64_t capacity) {
         blocks.pop_back();
         stats_.cached -= bytes;
     } else {
-        trim(bytes);
         block = ask_backend(capacity);
     }
-    stats_.in_use += bytes;
-    stats_.peak = std::max(stats_.peak, stats_.in_use);
+    used(bytes);
     return block;
 }
 
-// Sizes that vary would fill the cache without end: past twice the peak, the largest free blocks go
+void* CachingAllocator::take_large(std::uint64_t capacity) {
+    const std::lock_guard lock(mutex_);
+    const auto bytes = static_cast<std::int64_t>(capacity);
+    void* block = nullptr;
+    if (recycle) {
+        block = segments_.take(capacity);
+        if (!block) block = grow(capacity);
+        stats_.cached -= bytes;
+    } else {
+        block = ask_backend(capacity);
+    }
+    used(bytes);
+    return block;
+}
+
+void CachingAllocator::give_back_large(void* block, std::uint64_t capacity) noexcept {
+    const auto bytes = static_cast<std::int64_t>(capacity);
+    const std::lock_guard lock(mutex_);
+    stats_.in_use -= bytes;
+    if (!recycle) return device_.table.free(device_.dev, device_.stream, block, capacity);
+    stats_.cached += bytes;
+    segments_.give_back(block);
+}
+
+// A segment as large as all there are, so that blocks of changing sizes find room in few of them.
+void* CachingAllocator::grow(std::uint64_t capacity) {
+    trim(static_cast<std::int64_t>(capacity));
+    std::uint64_t bytes = std::max(capacity, std::min(segments_.reserved(), largest_growth));
+    void* memory = nullptr;
+    if (bytes > capacity) {
+        catena_ctx ctx;
+        ctx.device = &device_;
+        catena_status status = CATENA_OK;
+        memory = try_backend(bytes, ctx, status);
+    }
+    if (!memory) memory = ask_backend(bytes = capacity);
+    segments_.add(memory, bytes);
+    stats_.cached += static_cast<std::int64_t>(bytes);
+    return segments_.take(capacity);
+}
+
+// Sizes that vary would fill the cache without end: past twice the peak, segments that are free go
 // back. A loop that repeats its sizes never comes here.
 void CachingAllocator::trim(std::int64_t wanted) {
     const std::int64_t most = 2 * std::max(stats_.peak, stats_.in_use + wanted) + slack;
-    for (int index = classes - 1; index >= small_classes; --index) {
-        auto& blocks = free_[static_cast<std::size_t>(index)];
-        while (!blocks.empty() && stats_.in_use + stats_.cached + wanted > most) {
-            device_.table.free(device_.dev, device_.stream, blocks.back(), size_of_class(index));
-            stats_.cached -= static_cast<std::int64_t>(size_of_class(index));
-            blocks.pop_back();
-        }
-    }
+    const auto too_much = [&] { return stats_.in_use + stats_.cached + wanted > most; };
+    if (!too_much()) return;
+    segments_.release([&](void* memory, std::uint64_t bytes) {
+        device_.table.free(device_.dev, device_.stream, memory, bytes);
+        stats_.cached -= static_cast<std::int64_t>(bytes);
+        return too_much();
+    });
 }
 
 // Cuts slabs, so that small arrays do not cost a call of the backend each.
@@ -186,40 +235,40 @@ int CachingAllocator::refill(int index, void** out, int count) {
     return n;
 }
 
-void* CachingAllocator::ask_backend(std::uint64_t capacity) {
+void* CachingAllocator::try_backend(std::uint64_t capacity, catena_ctx& ctx,
+                                    catena_status& status) {
     void* block = nullptr;
+    ++stats_.system_calls;
+    status = device_.table.alloc(&ctx, device_.dev, device_.stream, capacity, &block);
+    return status == CATENA_OK ? block : nullptr;
+}
+
+void* CachingAllocator::ask_backend(std::uint64_t capacity) {
     for (int attempt = 0;; ++attempt) {
         catena_ctx ctx;
         ctx.device = &device_;
-        ++stats_.system_calls;
-        const catena_status status =
-            device_.table.alloc(&ctx, device_.dev, device_.stream, capacity, &block);
-        if (status == CATENA_OK) return block;
+        catena_status status = CATENA_OK;
+        if (void* block = try_backend(capacity, ctx, status)) return block;
         if (status != CATENA_E_NOMEM || attempt > 0) {
             throw_failure(
                 ctx, status, device_.name,
                 fmt::format("{} bytes wanted, {} in use by arrays", capacity, stats_.in_use));
         }
-        for (int index = small_classes; index < classes; ++index) {  // mutex_ is held
-            for (void* cached : free_[static_cast<std::size_t>(index)]) {
-                device_.table.free(device_.dev, device_.stream, cached, size_of_class(index));
-                stats_.cached -= static_cast<std::int64_t>(size_of_class(index));
-            }
-            free_[static_cast<std::size_t>(index)].clear();
-        }
+        release_segments();
     }
+}
+
+void CachingAllocator::release_segments() noexcept {
+    segments_.release([&](void* memory, std::uint64_t bytes) {
+        device_.table.free(device_.dev, device_.stream, memory, bytes);
+        stats_.cached -= static_cast<std::int64_t>(bytes);
+        return true;
+    });
 }
 
 void CachingAllocator::release_cached() noexcept {
     const std::lock_guard lock(mutex_);
-    for (int index = small_classes; index < classes; ++index) {
-        auto& blocks = free_[static_cast<std::size_t>(index)];
-        for (void* block : blocks) {
-            device_.table.free(device_.dev, device_.stream, block, size_of_class(index));
-            stats_.cached -= static_cast<std::int64_t>(size_of_class(index));
-        }
-        std::vector<void*>().swap(blocks);
-    }
+    release_segments();
 }
 
 MemoryStats CachingAllocator::stats() const {

@@ -1,6 +1,8 @@
 // One opened device: its backend, allocator, threads and random stream.
 #pragma once
 
+#include "segments.hpp"
+
 #include <catena/core/device.hpp>
 
 #include <catena/abi/backend.h>
@@ -17,8 +19,9 @@ namespace catena {
 
 struct BackendEntry;
 
-// Caches blocks in size classes, four to each power of two. Small blocks pass through lists of the
-// thread, so that the hot path takes no lock.
+// Caches memory. Small blocks have size classes, four to each power of two, and pass through lists of
+// the thread, so that the hot path takes no lock; large ones are cut from segments, which grow with
+// what is in use.
 class CachingAllocator {
 public:
     explicit CachingAllocator(DeviceState& device) : device_(device) {}
@@ -36,15 +39,21 @@ public:
     static constexpr int thread_depth = 32;   // blocks kept in a thread for each small class
 
 private:
-    void* take(int size_class, std::uint64_t capacity);
+    void* take_small(int size_class, std::uint64_t capacity);
+    void* take_large(std::uint64_t capacity);
+    void give_back_large(void* block, std::uint64_t capacity) noexcept;
+    void* grow(std::uint64_t capacity);
     void trim(std::int64_t wanted);
     void* ask_backend(std::uint64_t capacity);
+    void* try_backend(std::uint64_t capacity, catena_ctx& ctx, catena_status& status);
     int refill(int size_class, void** blocks, int count);
+    void release_segments() noexcept;
+    void used(std::int64_t bytes) noexcept;
 
-    static constexpr int classes = 4 * 57;  // up to 2^62 bytes, which arrays stay below
     DeviceState& device_;
     mutable std::mutex mutex_;
-    std::array<std::vector<void*>, classes> free_;
+    std::array<std::vector<void*>, small_classes> free_;
+    Segments segments_;
     std::vector<void*> slabs_;  // memory that small blocks are cut from: never given back
     char* slab_ = nullptr;      // rest of the newest slab
     std::uint64_t slab_rest_ = 0;

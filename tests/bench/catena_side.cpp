@@ -64,7 +64,8 @@ struct Training {
     }
     void step() {
         optimizer.cleargrads();
-        F::softmax_cross_entropy(model(as_variable(x)), as_variable(t)).backward();
+        Variable loss = F::softmax_cross_entropy(model(as_variable(x)), as_variable(t));
+        std::move(loss).backward();  // nothing else holds the graph: it is freed on the way
         optimizer.update();
     }
 

@@ -5,6 +5,8 @@
 
 #include <catena/plugin/isa.hpp>
 
+#include "image_steps.hpp"
+
 namespace catena_onednn {
 namespace {
 
@@ -91,12 +93,6 @@ auto fastest(const Make& make) {
     }
 }
 
-dnnl::primitive_attr with_scratchpad() {
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    return attr;
-}
-
 dnnl::convolution_forward::primitive_desc forward_desc(const Geometry& g, dnnl::algorithm algorithm,
                                                        const memory::desc& x, const memory::desc& w,
                                                        const memory::desc& b,
@@ -106,11 +102,6 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Geometry& g, dnnl::
     return {{dnnl::prop_kind::forward_training, algorithm, x, w, b, y, stride, pad, pad},
             with_scratchpad(),
             engine()};
-}
-
-template <class T>
-T* at(void* base, std::size_t offset) {
-    return reinterpret_cast<T*>(static_cast<char*>(base) + offset);
 }
 
 void add_to(float* sum, const float* values, std::int64_t n) {

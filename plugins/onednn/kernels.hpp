@@ -9,6 +9,8 @@
 namespace catena_onednn {
 
 extern const std::span<const catena_kernel> convolution_kernels;
+extern const std::span<const catena_kernel> pooling_kernels;
+extern const std::span<const catena_kernel> normalization_kernels;
 extern const catena_blas blas_table;
 
 // A kernel in float32 for version 1 of a function.

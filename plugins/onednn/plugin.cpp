@@ -21,7 +21,7 @@ const catena_extension* const extensions[] = {&blas};
 
 std::vector<const catena_kernel*> all_kernels() {
     std::vector<const catena_kernel*> all;
-    for (const auto& list : {convolution_kernels})
+    for (const auto& list : {convolution_kernels, pooling_kernels, normalization_kernels})
         for (const catena_kernel& k : list) all.push_back(&k);
     return all;
 }

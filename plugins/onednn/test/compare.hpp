@@ -12,7 +12,8 @@ using namespace catena::testing;
 inline constexpr const char* onednn_id = "org.catena.onednn";
 
 inline World& world() {
-    static World world({CONNECTION_PLUGIN, MATH_PLUGIN, ARRAY_PLUGIN, ONEDNN_PLUGIN});
+    static World world({CONNECTION_PLUGIN, POOLING_PLUGIN, NORMALIZATION_PLUGIN, MATH_PLUGIN,
+                        ARRAY_PLUGIN, ONEDNN_PLUGIN});
     return world;
 }
 

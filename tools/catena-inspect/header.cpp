@@ -1,4 +1,4 @@
-// Writes catena/functions.hpp: an inline function with typed parameters for each descriptor.
+// Writes catena/functions.hpp: inline functions with typed parameters for each descriptor.
 #include "inspect.hpp"
 
 #include <catena/core/dtype.hpp>
@@ -121,7 +121,16 @@ std::string pascal_case(std::string_view name) {
     return result;
 }
 
-// One function's wrapper, in pieces.
+// What a wrapper is called on.
+struct Operand {
+    std::string_view one;
+    std::string_view list;
+    std::string_view results;  // of several outputs, after the function's name
+};
+constexpr Operand variables{"Variable", "Variables", "Result"};
+constexpr Operand arrays{"Array", "ArrayList", "Arrays"};
+
+// One function's wrappers, in pieces: its handle, then an overload on variables and one on arrays.
 class Wrapper {
 public:
     Wrapper(const catena_function& f, std::string_view short_name)
@@ -129,27 +138,48 @@ public:
         for (std::uint32_t i = 0; i < f.n_outputs; ++i) {
             if (!has(f.outputs[i]->flags, CATENA_PORT_HIDDEN)) visible_.push_back(i);
         }
+        for (const auto* port : inputs(f)) {
+            needs_input_ |= !has(port->flags, CATENA_PORT_OPTIONAL);
+        }
     }
 
     std::string text() const {
-        return docs() + result_struct() +
-               fmt::format("inline {} {}({}) {{\n{}}}\n\n", result_type(), name_, parameters(),
-                           body());
+        // Without an input to tell the overloads apart there is one.
+        return docs() + overload(variables) + (needs_input_ ? overload(arrays) : "") + '\n';
+    }
+
+    // Found and bound once; both overloads use it.
+    std::string handle() const {
+        std::string types;
+        std::string names;
+        std::string values;
+        std::string parameters;
+        for (const auto* attribute : attributes(f_)) {
+            const char* comma = types.empty() ? "" : ", ";
+            const Type type = type_of(*attribute);
+            const std::string name = identifier(attribute->name);
+            types += comma + std::string(type.name);
+            names += comma + quoted(attribute->name);
+            values += comma + name;
+            parameters += fmt::format("{}{} {}", comma, type.name, name);
+        }
+        const std::string body =
+            types.empty() ? fmt::format(
+                                "    static const PluginFunction function_({});\n"
+                                "    return function_;\n",
+                                quoted(f_.name))
+                          : fmt::format(
+                                "    thread_local BoundFunction<{}> function_({}, {{{}}});\n"
+                                "    return function_({});\n",
+                                types, quoted(f_.name), names, values);
+        return fmt::format("inline const PluginFunction& {}({}) {{\n{}}}\n", name_, parameters,
+                           body);
     }
 
 private:
     bool one_result() const { return visible_.size() == 1; }
-    std::string result_type() const {
-        return one_result() ? "Variable" : pascal_case(name_) + "Result";
-    }
-
-    std::string result_struct() const {
-        if (one_result()) return {};
-        std::string members;
-        for (const auto i : visible_) {
-            members += fmt::format("    Variable {};\n", identifier(f_.outputs[i]->name));
-        }
-        return fmt::format("struct {} {{\n{}}};\n", result_type(), members);
+    std::string result_type(const Operand& on) const {
+        return one_result() ? std::string(on.one) : pascal_case(name_) + std::string(on.results);
     }
 
     std::string docs() const {
@@ -162,15 +192,29 @@ private:
         return text;
     }
 
+    std::string overload(const Operand& on) const {
+        return result_struct(on) + fmt::format("inline {} {}({}) {{\n{}}}\n", result_type(on),
+                                               name_, parameters(on), body(on));
+    }
+
+    std::string result_struct(const Operand& on) const {
+        if (one_result()) return {};
+        std::string members;
+        for (const auto i : visible_) {
+            members += fmt::format("    {} {};\n", on.one, identifier(f_.outputs[i]->name));
+        }
+        return fmt::format("struct {} {{\n{}}};\n", result_type(on), members);
+    }
+
     // What must be given stands first.
-    std::string parameters() const {
+    std::string parameters(const Operand& on) const {
         std::string needed;
         std::string others;
         for (const auto* port : inputs(f_)) {
             const bool variadic = has(port->flags, CATENA_PORT_VARIADIC);
             const bool optional = has(port->flags, CATENA_PORT_OPTIONAL);
             auto& part = optional ? others : needed;
-            part += fmt::format(", const {}& {}{}", variadic ? "Variables" : "Variable",
+            part += fmt::format(", const {}& {}{}", variadic ? on.list : on.one,
                                 identifier(port->name), optional ? " = {}" : "");
         }
         for (const auto* attribute : attributes(f_)) {
@@ -184,37 +228,35 @@ private:
         return all.empty() ? all : all.substr(2);
     }
 
-    std::string body() const {
-        std::string types;
-        std::string names;
+    std::string body(const Operand& on) const {
+        const bool graph = on.one == variables.one;
         std::string values;
         for (const auto* attribute : attributes(f_)) {
-            const char* comma = types.empty() ? "" : ", ";
-            types += comma + std::string(type_of(*attribute).name);
-            names += comma + quoted(attribute->name);
-            values += comma + identifier(attribute->name);
+            values += (values.empty() ? "" : ", ") + identifier(attribute->name);
         }
-        std::string text =
-            types.empty()
-                ? fmt::format("    static const PluginFunction function_({});\n", quoted(f_.name))
-                : fmt::format("    thread_local BoundFunction<{}> function_({}, {{{}}});\n", types,
-                              quoted(f_.name), names);
-        std::string function = types.empty() ? "function_" : fmt::format("function_({})", values);
+        const std::string function = fmt::format("handles::{}({})", name_, values);
         std::string ports;
         std::string variadic;
         for (const auto* port : inputs(f_)) {
             if (has(port->flags, CATENA_PORT_VARIADIC)) variadic = identifier(port->name);
-            else ports += (ports.empty() ? "&" : ", &") + identifier(port->name);
+            else
+                ports += std::string(ports.empty() ? "" : ", ") + (graph ? "&" : "") +
+                         identifier(port->name);
         }
+        std::string text;
         std::string arguments = "{" + ports + "}";
         if (!variadic.empty()) {
             text += fmt::format("    const auto inputs_ = {}.after({});\n", variadic, arguments);
             arguments = "std::span(inputs_.data(), inputs_.size())";
         }
         if (one_result() && visible_[0] == 0) {
-            return text + fmt::format("    return {}.first({});\n", function, arguments);
+            return text +
+                   (graph ? fmt::format("    return {}.first({});\n", function, arguments)
+                          : fmt::format("    return on_arrays({}, {})[0];\n", function, arguments));
         }
-        text += fmt::format("    auto outputs_ = {}({});\n", function, arguments);
+        text += graph
+                    ? fmt::format("    auto outputs_ = {}({});\n", function, arguments)
+                    : fmt::format("    auto outputs_ = on_arrays({}, {});\n", function, arguments);
         std::string results;
         for (const auto i : visible_) {
             results += fmt::format("{}std::move(outputs_[{}])", results.empty() ? "" : ", ", i);
@@ -226,6 +268,7 @@ private:
     const catena_function& f_;
     std::string name_;
     std::vector<std::uint32_t> visible_;
+    bool needs_input_ = false;
 };
 
 bool callable(const catena_function& f) {
@@ -248,7 +291,9 @@ std::string write_header(const HeaderOptions& options) {
     std::string text = fmt::format(
         "// Functions of the loaded plugins as C++ functions. Written by catena-inspect; do not "
         "edit.\n"
-        "// Outputs are new variables; errors are those of catena::PluginFunction.\n"
+        "// Each has two overloads: on variables, which records the graph, and on arrays, which "
+        "does not.\n"
+        "// Results are new; errors are those of catena::PluginFunction.\n"
         "#pragma once\n\n"
         "#include <catena/bound_function.hpp>\n\n"
         "#include <cstdint>\n#include <limits>\n#include <span>\n#include <string_view>\n"
@@ -256,13 +301,19 @@ std::string write_header(const HeaderOptions& options) {
         "namespace {} {{\n\n{}",
         options.space,
         options.space.starts_with("catena::") ? "" : "using namespace ::catena;\n\n");
+    std::string handles;
+    std::string wrappers;
     for (const auto& name : names) {
         const auto& f = function_descriptor(name);
         if (!name.starts_with(options.prefix) || gradients.contains(name) || !callable(f)) continue;
         const auto short_name = std::string_view(name).substr(options.prefix.size());
         if (short_name.find('.') != short_name.npos) continue;
-        text += Wrapper(f, short_name).text();
+        const Wrapper wrapper(f, short_name);
+        handles += wrapper.handle();
+        wrappers += wrapper.text();
     }
+    if (!handles.empty()) text += "namespace handles {\n" + handles + "}  // namespace handles\n\n";
+    text += wrappers;
     return text + fmt::format("}}  // namespace {}\n", options.space);
 }
 

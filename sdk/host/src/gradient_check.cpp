@@ -1,10 +1,13 @@
 // Gradient checks, on the host in float64.
+#include <catena/core/grad.hpp>
 #include <catena/gradient_check.hpp>
 #include <catena/random.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace catena::gradient_check {
@@ -22,13 +25,94 @@ Array to_array(const Values& values, const Array& like) {
     return Array::from(values, like.shape(), like.device()).astype(like.dtype());
 }
 
-// sum_j sum(gy[j] * y[j])
-double weighted(std::span<const Array> ys, std::span<const Array> gys) {
-    double sum = 0;
-    for (std::size_t j = 0; j < ys.size(); ++j) {
-        if (gys[j]) sum += dot(ys[j].to_vector<double>(), gys[j].to_vector<double>());
+std::vector<Values> values_of(std::span<const Array> arrays) {
+    std::vector<Values> result;
+    for (const Array& array : arrays) {
+        result.push_back(array ? array.to_vector<double>() : Values());
     }
-    return sum;
+    return result;
+}
+
+// The outputs at one point of the way through x.
+using Outputs = std::vector<Values>;
+using Way = std::function<std::vector<Array>(double delta)>;
+
+constexpr int points = 5;
+
+// Throws if output k of outputs j has no derivative in the middle of five evenly spaced points.
+void check_smooth(const std::array<Outputs, points>& ys, std::size_t j, std::size_t k,
+                  const NumericalOptions& options) {
+    std::array<double, points> y{};
+    int finite = 0;
+    for (std::size_t p = 0; p < points; ++p) {
+        y[p] = ys[p][j][k];
+        finite += std::isfinite(y[p]);
+    }
+    if (finite == 0) return;
+    const auto fail = [&](const std::string& why) {
+        throw NondifferentiableError(fmt::format(
+            "[numerical_grad] outputs[{}], element {}: expected a differentiable point, got {} at "
+            "-eps, -eps/2, 0, eps/2, eps with eps {:g}: {}",
+            j, k, y, options.eps, why));
+    };
+    if (finite != points) fail("finite at some alone");
+    const auto [least, most] = std::minmax_element(y.begin(), y.end());
+    if (*least == *most) return;
+    // Least squares with polynomials that are orthogonal on -2 ... 2: 1, t, t^2 - 2.
+    const double mean = (y[0] + y[1] + y[2] + y[3] + y[4]) / 5;
+    const double slope = (2 * (y[4] - y[0]) + (y[3] - y[1])) / 10;
+    const double bend = (2 * (y[0] - y[2] + y[4]) - (y[1] + y[3])) / 14;
+    double square = 0;
+    for (int p = 0; p < points; ++p) {
+        const double t = p - 2;
+        const double residual =
+            y[static_cast<std::size_t>(p)] - (mean + slope * t + bend * (t * t - 2));
+        square += residual * residual;
+    }
+    const double residual = std::sqrt(square / points);
+    const double allowed = options.diff_atol + options.diff_rtol * (*most - *least);
+    if (residual > allowed) {
+        fail(fmt::format("{:.3g} off a parabola, allowed {:.3g}", residual, allowed));
+    }
+}
+
+// d sum(gy * way(delta)) / d delta at 0. center: way(0), used to detect only.
+double derivative(const Way& way, const Outputs& gys, const NumericalOptions& options,
+                  const Outputs* center) {
+    const auto at = [&](double delta) {
+        Outputs ys = values_of(way(delta));
+        if (ys.size() != gys.size()) {
+            throw ShapeError(fmt::format("[numerical_grad] grad_outputs: expected {}, got {}",
+                                         ys.size(), gys.size()));
+        }
+        for (std::size_t j = 0; j < ys.size(); ++j) {
+            if (gys[j].size() <= 1 || gys[j].size() == ys[j].size()) continue;
+            throw ShapeError(
+                fmt::format("[numerical_grad] grad_outputs[{}]: expected {} elements, got {}", j,
+                            ys[j].size(), gys[j].size()));
+        }
+        return ys;
+    };
+    const bool detect = options.detect_nondifferentiable;
+    std::array<Outputs, points> ys;
+    ys[0] = at(-options.eps);
+    ys[4] = at(options.eps);
+    if (detect) {
+        ys[1] = at(-options.eps / 2);
+        ys[2] = center ? *center : at(0);
+        ys[3] = at(options.eps / 2);
+    }
+    double sum = 0;
+    for (std::size_t j = 0; j < gys.size(); ++j) {
+        for (std::size_t k = 0; k < ys[0][j].size(); ++k) {
+            if (detect) check_smooth(ys, j, k, options);
+            if (gys[j].empty()) continue;
+            const double gy = gys[j][gys[j].size() == 1 ? 0 : k];
+            const double wide = ys[4][j][k] - ys[0][j][k];
+            sum += gy * (detect ? (8 * (ys[3][j][k] - ys[1][j][k]) - wide) / 3 : wide);
+        }
+    }
+    return sum / (2 * options.eps);
 }
 
 std::vector<Array> data_of(std::span<const Variable> variables) {
@@ -60,17 +144,18 @@ std::vector<Array> complete(std::span<const Variable> ys, std::span<const Array>
 // Backward from all outputs at once, as if from their sum weighted by gys.
 void backward_from(std::span<const Variable> ys, std::span<const Variable> gys,
                    bool differentiable) {
+    std::vector<Variable> heads;
+    std::vector<Variable> grads;
     for (std::size_t j = 0; j < ys.size(); ++j) {
-        if (!ys[j].creator()) {  // an input, handed through
-            if (!ys[j].requires_grad()) continue;
+        if (ys[j].creator()) {
+            heads.push_back(ys[j]);
+            grads.push_back(gys[j]);
+        } else if (ys[j].requires_grad()) {  // an input, handed through
             if (differentiable) accumulate(ys[j].node(), gys[j]);
             else accumulate(ys[j].node(), gys[j].data().copy());
-            continue;
         }
-        ys[j].set_grad(gys[j]);
-        ys[j].backward(false, differentiable);
-        ys[j].cleargrad();
     }
+    backward(heads, grads, {.enable_double_backprop = differentiable});
 }
 
 // The variables along which the derivative is taken, and their values before.
@@ -86,9 +171,6 @@ struct Directions {
             for (std::size_t k = 0; k < shifted.size(); ++k) shifted[k] += delta * direction[i][k];
             variables[i].set_data(to_array(shifted, before[i]));
         }
-    }
-    void restore() const {
-        for (std::size_t i = 0; i < variables.size(); ++i) variables[i].set_data(before[i]);
     }
 };
 
@@ -148,34 +230,37 @@ void assert_allclose(const Array& actual, const Array& expected, double atol, do
 
 std::vector<Array> numerical_grad(const std::function<std::vector<Array>()>& f,
                                   std::span<const Array> inputs,
-                                  std::span<const Array> grad_outputs, double eps) {
-    if (!(eps > 0))
-        throw InvalidError(fmt::format("[numerical_grad] eps: expected > 0, got {}", eps));
+                                  std::span<const Array> grad_outputs,
+                                  const NumericalOptions& options) {
+    if (!(options.eps > 0)) {
+        throw InvalidError(fmt::format("[numerical_grad] eps: expected > 0, got {}", options.eps));
+    }
+    for (const Array& input : inputs) {
+        if (is_floating(input.dtype())) continue;
+        throw DtypeError(fmt::format("[numerical_grad] inputs: expected floating dtypes, got {}",
+                                     name(input.dtype())));
+    }
+    const Outputs gys = values_of(grad_outputs);
+    const Outputs center = options.detect_nondifferentiable ? values_of(f()) : Outputs();
     std::vector<Array> result;
     for (const Array& input : inputs) {
-        if (!is_floating(input.dtype())) {
-            throw DtypeError(fmt::format(
-                "[numerical_grad] inputs: expected floating dtypes, got {}", name(input.dtype())));
-        }
         const Array before = input.copy();
         Values values = input.to_vector<double>();
         Values grad(values.size());
-        for (std::size_t i = 0; i < values.size(); ++i) {
-            const double value = values[i];
-            const auto output = [&](double x) {
-                values[i] = x;
-                input.copy_from(to_array(values, input));
-                const auto ys = f();
-                if (ys.size() != grad_outputs.size()) {
-                    throw ShapeError(
-                        fmt::format("[numerical_grad] grad_outputs: expected {}, got {}", ys.size(),
-                                    grad_outputs.size()));
-                }
-                return weighted(ys, grad_outputs);
-            };
-            const double above = output(value + eps);
-            grad[i] = (above - output(value - eps)) / (2 * eps);
-            values[i] = value;
+        try {
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const double value = values[i];
+                const auto way = [&](double delta) {
+                    values[i] = value + delta;
+                    input.copy_from(to_array(values, input));
+                    return f();
+                };
+                grad[i] = derivative(way, gys, options, &center);
+                values[i] = value;
+            }
+        } catch (...) {
+            input.copy_from(before);
+            throw;
         }
         input.copy_from(before);
         result.push_back(to_array(grad, input));
@@ -183,66 +268,101 @@ std::vector<Array> numerical_grad(const std::function<std::vector<Array>()>& f,
     return result;
 }
 
-void check_backward(const VariableFunction& function, std::span<const Array> inputs,
-                    std::span<const Array> y_grads, const Options& options) {
-    const auto convert = [&](const Array& array) {
-        return array && options.dtype && is_floating(array.dtype()) ? array.astype(*options.dtype)
-                                                                    : array;
-    };
+namespace {
+
+Array convert(const Array& array, const Options& options) {
+    return array && options.dtype && is_floating(array.dtype()) ? array.astype(*options.dtype)
+                                                                : array;
+}
+
+// check_backward() with params that are converted already.
+void check_converted(const VariableFunction& function, std::span<const Array> inputs,
+                     std::span<const Array> y_grads, const Options& options) {
     std::vector<Variable> xs;
     std::vector<Variable> moved;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-        xs.emplace_back(convert(inputs[i]).copy());
+        xs.emplace_back(convert(inputs[i], options).copy());
         if (!skipped(options, i, inputs[i])) moved.push_back(xs.back());
     }
-    std::vector<Array> params_before;
-    for (const auto& param : options.params) {
-        params_before.push_back(param.data());
-        param.cleargrad();
-        param.set_data(convert(param.data()));
-        moved.push_back(param);
-    }
+    moved.insert(moved.end(), options.params.begin(), options.params.end());
     std::vector<Array> gys;
-    for (const Array& gy : y_grads) gys.push_back(convert(gy));
+    for (const Array& gy : y_grads) gys.push_back(convert(gy, options));
 
-    const auto ys = function(xs);
+    std::vector<Variable> ys = function(xs);
     gys = complete(ys, gys);
-    std::vector<Variable> gy_variables(gys.begin(), gys.end());
-    backward_from(ys, gy_variables, false);
+    backward_from(ys, std::vector<Variable>(gys.begin(), gys.end()), false);
+    const Outputs center = values_of(data_of(ys));
+    ys.clear();
 
     for (std::size_t i = 0; i < xs.size(); ++i) {
-        if (skipped(options, i, inputs[i]) && xs[i].grad() && i < options.no_grads.size()) {
+        if (skipped(options, i, inputs[i]) && xs[i].grad()) {
             throw CheckError(
                 fmt::format("[check_backward] inputs[{}]: expected no gradient, got one", i));
         }
     }
     const Directions directions = make_directions(moved, options.seed);
     double computed = 0;
-    std::vector<std::string> grads;
+    std::vector<Array> grads;
     for (std::size_t i = 0; i < moved.size(); ++i) {
-        const Array& grad = moved[i].grad();
-        if (grad) computed += dot(grad.to_vector<double>(), directions.direction[i]);
-        grads.push_back(grad ? to_string(grad) : "none");
+        grads.push_back(moved[i].grad());
+        if (grads[i]) computed += dot(grads[i].to_vector<double>(), directions.direction[i]);
     }
-    const auto output = [&](double delta) {
-        directions.shift(delta);
-        return weighted(data_of(function(xs)), gys);
+    const auto details = [&] {
+        const auto list = [](std::span<const Array> arrays) {
+            std::string text;
+            for (const Array& array : arrays) text += "\n    " + to_string(array);
+            return text;
+        };
+        return fmt::format(
+            "\n  inputs and params:{}\n  y_grads:{}\n  gradients:{}\n  direction: {}",
+            list(directions.before), list(gys), list(grads), directions.direction);
     };
-    const double above = output(options.eps);
-    const double numerical = (above - output(-options.eps)) / (2 * options.eps);
-    directions.restore();
-    for (std::size_t i = 0; i < params_before.size(); ++i) {
-        options.params[i].cleargrad();
-        options.params[i].set_data(params_before[i]);
+    const auto way = [&](double delta) {
+        directions.shift(delta);
+        return data_of(function(xs));
+    };
+    double numerical = 0;
+    try {
+        numerical = derivative(way, values_of(gys),
+                               {.eps = options.eps,
+                                .detect_nondifferentiable = options.detect_nondifferentiable,
+                                .diff_atol = options.diff_atol,
+                                .diff_rtol = options.diff_rtol},
+                               &center);
+    } catch (const NondifferentiableError& error) {
+        throw NondifferentiableError(fmt::format("[check_backward] {}{}", error.what(), details()));
     }
     const double error = std::abs(computed - numerical);
     if (error <= options.atol + options.rtol * std::abs(numerical)) return;
     throw CheckError(fmt::format(
-        "[check_backward] derivative along a random direction: expected {} "
-        "(numerical), "
-        "got {}: error {:.3g}, allowed atol {:g} + rtol {:g}\n  gradients: {}\n  direction: {}",
-        numerical, computed, error, options.atol, options.rtol, fmt::join(grads, "; "),
-        directions.direction));
+        "[check_backward] derivative along a random direction: expected {} (numerical), got {}: "
+        "error {:.3g}, allowed atol {:g} + rtol {:g}{}",
+        numerical, computed, error, options.atol, options.rtol, details()));
+}
+
+}  // namespace
+
+void check_backward(const VariableFunction& function, std::span<const Array> inputs,
+                    std::span<const Array> y_grads, const Options& options) {
+    std::vector<Array> before;
+    for (const Variable& param : options.params) before.push_back(param.data());
+    const auto restore = [&] {
+        for (std::size_t i = 0; i < before.size(); ++i) {
+            options.params[i].cleargrad();
+            options.params[i].set_data(before[i]);
+        }
+    };
+    try {
+        for (const Variable& param : options.params) {
+            param.cleargrad();
+            param.set_data(convert(param.data(), options));
+        }
+        check_converted(function, inputs, y_grads, options);
+    } catch (...) {
+        restore();
+        throw;
+    }
+    restore();
 }
 
 void check_double_backward(const VariableFunction& function, std::span<const Array> inputs,

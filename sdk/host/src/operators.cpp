@@ -5,70 +5,116 @@
 namespace catena {
 namespace {
 
-Variable with_constant(BoundFunction<double>& function, const Variable& x, double c) {
-    return function(c).first({&x});
+Variable call(const PluginFunction& function, const Variable& x) { return function.first({&x}); }
+Variable call(const PluginFunction& function, const Variable& x0, const Variable& x1) {
+    return function.first({&x0, &x1});
+}
+Array call(const PluginFunction& function, const Array& x) { return on_arrays(function, {x})[0]; }
+Array call(const PluginFunction& function, const Array& x0, const Array& x1) {
+    return on_arrays(function, {x0, x1})[0];
+}
+
+// A number beside x.
+Array scalar(double c, const Array& x) { return Array::full({}, c, x.dtype(), x.device()); }
+
+using WithConstant = BoundFunction<double>;
+
+const PluginFunction& add() {
+    static const PluginFunction function("catena.add");
+    return function;
+}
+const PluginFunction& sub() {
+    static const PluginFunction function("catena.sub");
+    return function;
+}
+const PluginFunction& mul() {
+    static const PluginFunction function("catena.mul");
+    return function;
+}
+const PluginFunction& div() {
+    static const PluginFunction function("catena.div");
+    return function;
+}
+const PluginFunction& power() {
+    static const PluginFunction function("catena.pow");
+    return function;
+}
+const PluginFunction& matmul() {
+    static const PluginFunction function("catena.matmul");
+    return function;
+}
+const PluginFunction& neg() {
+    static const PluginFunction function("catena.neg");
+    return function;
+}
+const PluginFunction& greater() {
+    static const PluginFunction function("catena.greater");
+    return function;
+}
+const PluginFunction& greater_equal() {
+    static const PluginFunction function("catena.greater_equal");
+    return function;
+}
+const PluginFunction& add(double c) {
+    thread_local WithConstant function("catena.add_constant", {"value"});
+    return function(c);
+}
+const PluginFunction& mul(double c) {
+    thread_local WithConstant function("catena.mul_constant", {"value"});
+    return function(c);
+}
+const PluginFunction& sub_from(double c) {
+    thread_local WithConstant function("catena.sub_from_constant", {"value"});
+    return function(c);
+}
+const PluginFunction& div_from(double c) {
+    thread_local WithConstant function("catena.div_from_constant", {"value"});
+    return function(c);
+}
+const PluginFunction& power_to(double c) {
+    thread_local WithConstant function("catena.pow_var_const", {"value"});
+    return function(c);
+}
+const PluginFunction& power_of(double c) {
+    thread_local WithConstant function("catena.pow_const_var", {"value"});
+    return function(c);
 }
 
 }  // namespace
 
-Variable operator+(const Variable& x0, const Variable& x1) {
-    static const PluginFunction add("catena.add");
-    return add.first({&x0, &x1});
-}
+Variable operator+(const Variable& x0, const Variable& x1) { return call(add(), x0, x1); }
+Variable operator-(const Variable& x0, const Variable& x1) { return call(sub(), x0, x1); }
+Variable operator*(const Variable& x0, const Variable& x1) { return call(mul(), x0, x1); }
+Variable operator/(const Variable& x0, const Variable& x1) { return call(div(), x0, x1); }
+Variable pow(const Variable& x0, const Variable& x1) { return call(power(), x0, x1); }
+Variable dot(const Variable& a, const Variable& b) { return call(matmul(), a, b); }
+Variable operator-(const Variable& x) { return call(neg(), x); }
+Variable operator+(const Variable& x, double c) { return call(add(c), x); }
+Variable operator*(const Variable& x, double c) { return call(mul(c), x); }
+Variable operator-(double c, const Variable& x) { return call(sub_from(c), x); }
+Variable operator/(double c, const Variable& x) { return call(div_from(c), x); }
+Variable pow(const Variable& x, double c) { return call(power_to(c), x); }
+Variable pow(double c, const Variable& x) { return call(power_of(c), x); }
 
-Variable operator-(const Variable& x0, const Variable& x1) {
-    static const PluginFunction sub("catena.sub");
-    return sub.first({&x0, &x1});
-}
+Array operator+(const Array& x0, const Array& x1) { return call(add(), x0, x1); }
+Array operator-(const Array& x0, const Array& x1) { return call(sub(), x0, x1); }
+Array operator*(const Array& x0, const Array& x1) { return call(mul(), x0, x1); }
+Array operator/(const Array& x0, const Array& x1) { return call(div(), x0, x1); }
+Array pow(const Array& x0, const Array& x1) { return call(power(), x0, x1); }
+Array dot(const Array& a, const Array& b) { return call(matmul(), a, b); }
+Array operator-(const Array& x) { return call(neg(), x); }
+Array operator+(const Array& x, double c) { return call(add(c), x); }
+Array operator*(const Array& x, double c) { return call(mul(c), x); }
+Array operator-(double c, const Array& x) { return call(sub_from(c), x); }
+Array operator/(double c, const Array& x) { return call(div_from(c), x); }
+Array pow(const Array& x, double c) { return call(power_to(c), x); }
+Array pow(double c, const Array& x) { return call(power_of(c), x); }
 
-Variable operator*(const Variable& x0, const Variable& x1) {
-    static const PluginFunction mul("catena.mul");
-    return mul.first({&x0, &x1});
-}
-
-Variable operator/(const Variable& x0, const Variable& x1) {
-    static const PluginFunction div("catena.div");
-    return div.first({&x0, &x1});
-}
-
-Variable pow(const Variable& x0, const Variable& x1) {
-    static const PluginFunction pow("catena.pow");
-    return pow.first({&x0, &x1});
-}
-
-Variable operator-(const Variable& x) {
-    static const PluginFunction neg("catena.neg");
-    return neg.first({&x});
-}
-
-Variable operator+(const Variable& x, double c) {
-    thread_local BoundFunction<double> function("catena.add_constant", {"value"});
-    return with_constant(function, x, c);
-}
-
-Variable operator*(const Variable& x, double c) {
-    thread_local BoundFunction<double> function("catena.mul_constant", {"value"});
-    return with_constant(function, x, c);
-}
-
-Variable operator-(double c, const Variable& x) {
-    thread_local BoundFunction<double> function("catena.sub_from_constant", {"value"});
-    return with_constant(function, x, c);
-}
-
-Variable operator/(double c, const Variable& x) {
-    thread_local BoundFunction<double> function("catena.div_from_constant", {"value"});
-    return with_constant(function, x, c);
-}
-
-Variable pow(const Variable& x, double c) {
-    thread_local BoundFunction<double> function("catena.pow_var_const", {"value"});
-    return with_constant(function, x, c);
-}
-
-Variable pow(double c, const Variable& x) {
-    thread_local BoundFunction<double> function("catena.pow_const_var", {"value"});
-    return with_constant(function, x, c);
-}
+Array operator>(const Array& x0, const Array& x1) { return call(greater(), x0, x1); }
+Array operator>=(const Array& x0, const Array& x1) { return call(greater_equal(), x0, x1); }
+Array operator>(const Array& x, double c) { return x > scalar(c, x); }
+Array operator>=(const Array& x, double c) { return x >= scalar(c, x); }
+Array operator<(const Array& x, double c) { return scalar(c, x) > x; }
+Array operator<=(const Array& x, double c) { return scalar(c, x) >= x; }
 
 }  // namespace catena

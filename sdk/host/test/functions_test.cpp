@@ -72,6 +72,78 @@ TEST_CASE("wrappers have Chainer's signatures") {
     CHECK(F::sum(x).data().item<float>() == 0);
 }
 
+TEST_CASE("operators and wrappers on arrays compute the same, and record nothing") {
+    const Array a = Array::from({1.F, 2.F}, {2});
+    const Array b = Array::from({4.F, 8.F}, {2});
+    const auto floats = [](const Array& x) { return x.to_vector<float>(); };
+    CHECK(floats(a + b) == Floats{5, 10});
+    CHECK(floats(a - b) == Floats{-3, -6});
+    CHECK(floats(a * b) == Floats{4, 16});
+    CHECK(floats(b / a) == Floats{4, 4});
+    CHECK(floats(pow(b, a)) == Floats{4, 64});
+    CHECK(floats(-a) == Floats{-1, -2});
+    CHECK(floats(+a) == Floats{1, 2});
+    CHECK(floats(a + 1) == Floats{2, 3});
+    CHECK(floats(1 + a) == Floats{2, 3});
+    CHECK(floats(a - 1) == Floats{0, 1});
+    CHECK(floats(1 - a) == Floats{0, -1});
+    CHECK(floats(a * 3) == Floats{3, 6});
+    CHECK(floats(3 * a) == Floats{3, 6});
+    CHECK(floats(b / 2) == Floats{2, 4});
+    CHECK(floats(8 / b) == Floats{2, 1});
+    CHECK(floats(pow(b, 2)) == Floats{16, 64});
+    CHECK(floats(pow(2, a)) == Floats{2, 4});
+    CHECK(floats(a) == Floats{1, 2});
+
+    const Array m = Array::from({1.F, 2.F, 3.F, 4.F, 5.F, 6.F}, {2, 3});
+    CHECK(floats(dot(m, F::transpose(m))) == Floats{14, 32, 32, 77});
+    CHECK(values(dot(Variable(m), F::transpose(Variable(m)))) == Floats{14, 32, 32, 77});
+    CHECK(floats(F::matmul(m, m, false, true)) == Floats{14, 32, 32, 77});
+    CHECK(floats(F::sum(m)) == Floats{21});
+    CHECK(floats(F::sum(m, 0)) == Floats{5, 7, 9});
+    CHECK(F::sum(m, {0, 1}, true).shape() == Shape{1, 1});
+    CHECK(floats(F::exp(Array::zeros({2}))) == Floats{1, 1});
+    CHECK(floats(F::concat({a, b}, 0)) == Floats{1, 2, 4, 8});
+    CHECK(floats(F::concat(std::vector<Array>{b, a}, 0)) == Floats{4, 8, 1, 2});
+    CHECK(floats(F::linear(m, Array::ones({1, 3}))) == Floats{6, 15});
+    CHECK(floats(F::linear(m, Array::ones({1, 3}), Array::ones({1}))) == Floats{7, 16});
+    CHECK(F::reshape(m, {-1}).shape() == Shape{6});
+    const Array gates = Array::zeros({1, 4});
+    const auto cell = F::lstm(Array::full({1, 1}, 2), gates);
+    CHECK(floats(cell.c) == Floats{1});
+    CHECK(cell.h.item<float>() == doctest::Approx(std::tanh(1.0) / 2));
+    const Array wide = a.astype(Dtype::float64) / 4;
+    CHECK(wide.to_vector<double>() == std::vector<double>{0.25, 0.5});
+}
+
+TEST_CASE("comparisons of arrays are masks") {
+    const Array x = Array::from({-1.F, 0.F, 2.F, std::nanf("")}, {4});
+    const Array zero = Array::zeros({});
+    const auto floats = [](const Array& mask) { return mask.to_vector<float>(); };
+    CHECK(floats(x > 0) == Floats{0, 0, 1, 0});
+    CHECK(floats(x >= 0) == Floats{0, 1, 1, 0});
+    CHECK(floats(x < 0) == Floats{1, 0, 0, 0});
+    CHECK(floats(x <= 0) == Floats{1, 1, 0, 0});
+    CHECK(floats(0 > x) == floats(x < 0));
+    CHECK(floats(0 >= x) == floats(x <= 0));
+    CHECK(floats(0 < x) == floats(x > 0));
+    CHECK(floats(0 <= x) == floats(x >= 0));
+    CHECK(floats(x > zero) == floats(x > 0));
+    CHECK(floats(x >= zero) == floats(x >= 0));
+    CHECK(floats(x < zero) == floats(x < 0));
+    CHECK(floats(x <= zero) == floats(x <= 0));
+    CHECK(floats(F::equal(x, zero)) == Floats{0, 1, 0, 0});
+    CHECK(floats(F::where(x > 0, x, -1 * Array::ones({4}))) == Floats{-1, -1, 2, -1});
+    CHECK((x.astype(Dtype::float64) > 1.5).dtype() == Dtype::float64);
+}
+
+TEST_CASE("arrays that do not fit are refused as variables are") {
+    CHECK_THROWS_AS((void)(Array::zeros({2}) + Array::zeros({3})), ShapeError);
+    CHECK_THROWS_AS((void)(Array() + Array::zeros({3})), Error);
+    CHECK_THROWS_AS((void)(Array() > 1), Error);
+    CHECK_THROWS_AS((void)dot(Array::zeros({2, 3}), Array::zeros({2, 3})), ShapeError);
+}
+
 TEST_CASE("dropout follows the configuration") {
     const Variable x(Array::ones({1000}));
     const using_config testing(&Config::train, false);

@@ -61,6 +61,32 @@ private:
     std::span<const Variable> view_;
 };
 
+// The same of arrays.
+class ArrayList {
+public:
+    ArrayList(std::initializer_list<Array> values) : view_(values.begin(), values.size()) {}
+    ArrayList(std::span<const Array> values) : view_(values) {}     // NOLINT: is a list
+    ArrayList(const std::vector<Array>& values) : view_(values) {}  // NOLINT: is a list
+
+    auto after(std::initializer_list<Array> first) const {
+        boost::container::small_vector<Array, 8> arrays(first);
+        arrays.insert(arrays.end(), view_.begin(), view_.end());
+        return arrays;
+    }
+
+private:
+    std::span<const Array> view_;
+};
+
+// All outputs of a call on arrays, which records no graph.
+inline std::vector<Array> on_arrays(const PluginFunction& function, std::span<const Array> inputs) {
+    return function.forward(inputs);
+}
+inline std::vector<Array> on_arrays(const PluginFunction& function,
+                                    std::initializer_list<Array> inputs) {
+    return function.forward({inputs.begin(), inputs.size()});
+}
+
 // How an attribute given as A is kept: views become values.
 template <class A>
 auto keep(const A& value) {

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <catena/array_file.hpp>
+#include <catena/copy.hpp>
 #include <catena/core.hpp>
 #include <catena/data_error.hpp>
+#include <catena/function.hpp>
+#include <catena/function_node.hpp>
 #include <catena/function_set.hpp>
 #include <catena/functions.hpp>
 #include <catena/gradient_check.hpp>

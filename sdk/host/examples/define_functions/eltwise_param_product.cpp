@@ -1,0 +1,28 @@
+// A link that multiplies its input with a parameter, element by element.
+#include <catena/catena.hpp>
+
+using namespace catena;
+
+struct EltwiseParamProduct : Link {
+    Variable W;
+
+    explicit EltwiseParamProduct(const Shape& shape) : W(initializers::Normal(1)(shape)) {}
+    void visit(Visitor& v) override { v("W", W); }
+    Variable operator()(const Variable& x) override { return W * x; }
+};
+
+int main() {
+    const auto draw = [](const Shape& shape) { return initializers::Normal(1)(shape); };
+    EltwiseParamProduct product({3, 2});
+    const auto f = [&](const std::vector<Variable>& v) -> std::vector<Variable> {
+        return {product(v[0])};
+    };
+    const gradient_check::Options options{.params = {product.W}, .dtype = Dtype::float64};
+    gradient_check::check_backward(f, {{draw({5, 3, 2})}}, {{draw({5, 3, 2})}}, options);
+    gradient_check::check_double_backward(f, {{draw({5, 3, 2})}}, {{draw({5, 3, 2})}},
+                                          {{draw({5, 3, 2}), draw({3, 2})}}, options);
+
+    // It is a link like any other: part of a set, with a name.
+    const FunctionSet model{{"scale", product}, {"l1", links::Linear(6, 1)}};
+    return model.collect_parameters()[2].name == "scale/W" ? 0 : 1;
+}

@@ -1,0 +1,258 @@
+// UserCall: forward as apply() runs it, backward as the graph does.
+#include "user_call.hpp"
+
+#include <catena/core/config.hpp>
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+namespace catena {
+namespace {
+
+bool has_elements(const ArrayBody& body) { return body.block || body.base; }
+// Of the memory's owner: in-place writes count it up.
+std::uint32_t version_of(const ArrayBody& body) {
+    return body.base ? body.base->version : body.version;
+}
+
+void check_indexes(const std::string& label, const char* what, std::span<const std::size_t> indexes,
+                   std::size_t n) {
+    for (const std::size_t i : indexes) {
+        if (i < n) continue;
+        throw InvalidError(
+            fmt::format("[{}] {}: expected indexes below {}, got {}", label, what, n, i));
+    }
+}
+
+}  // namespace
+
+UserCall::UserCall(std::shared_ptr<FunctionNode> node)
+    : node_(std::move(node)), train_(config().train) {}
+
+UserCall::~UserCall() {
+    if (node_) node_->call_ = nullptr;
+}
+
+const std::string& UserCall::name() const {
+    if (name_.empty() && node_) name_ = node_->label();
+    return name_;
+}
+
+std::string_view UserCall::label() const noexcept {
+    try {
+        return name();
+    } catch (...) {  // from a label() of the user's
+        return "function";
+    }
+}
+
+UserCall::Kept UserCall::keep(std::size_t index, const Variable& variable) {
+    if (!variable) return {index, {}, 0, false};
+    const Array& array = variable.data();
+    return {index, array, version_of(*array.body()), variable.requires_grad()};
+}
+
+std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
+                                    std::span<const Variable> inputs) {
+    const Ref<GraphNode> owner(new UserCall(std::move(node)));
+    auto& call = static_cast<UserCall&>(*owner);
+    FunctionNode& function = *call.node_;
+    std::vector<Array> x;
+    SmallVector<const Variable*, 6> pointers;
+    for (const Variable& input : inputs) {
+        pointers.push_back(&input);
+        x.push_back(input ? input.data() : Array());
+        if (!input) continue;
+        if (!has_elements(*x.back().body())) {
+            throw GraphError(
+                fmt::format("[{}] {}: expected data, got a variable that nobody held, "
+                            "of which the graph kept the shape alone",
+                            call.name(), call.input_name(x.size() - 1)));
+        }
+        if (!call.device_) call.device_ = input.device();
+    }
+    if (!call.device_) call.device_ = Device::current();
+
+    std::vector<Array> y;
+    {
+        struct Scope {
+            explicit Scope(FunctionNode& f) : node(f) {
+                node.stage_ = FunctionNode::Stage::forward;
+            }
+            ~Scope() { node.stage_ = FunctionNode::Stage::applied; }
+            FunctionNode& node;
+        } const in_forward(function);
+        const using_device device(call.device_);
+        y = function.forward(x);
+    }
+    if (y.empty()) {
+        throw InvalidError(
+            fmt::format("[{}] forward: expected at least one output, got none", call.name()));
+    }
+    std::vector<Variable> outputs;
+    for (std::size_t i = 0; i < y.size(); ++i) {
+        if (!y[i]) {
+            throw InvalidError(
+                fmt::format("[{}] forward: {}: expected an array, got an empty handle", call.name(),
+                            call.output_name(i)));
+        }
+        outputs.emplace_back(std::move(y[i]));
+    }
+    check_indexes(call.name(), "retain_inputs", function.retained_inputs_, inputs.size());
+    check_indexes(call.name(), "retain_outputs", function.retained_outputs_, outputs.size());
+    if (!call.record({pointers.data(), pointers.size()}, outputs)) return outputs;
+    call.n_inputs_ = inputs.size();
+    for (const std::size_t i : function.retained_inputs_) call.x_.push_back(keep(i, inputs[i]));
+    for (const std::size_t i : function.retained_outputs_) call.y_.push_back(keep(i, outputs[i]));
+    function.call_ = &call;
+    return outputs;
+}
+
+// Backward needs the graph, and the values that forward saw.
+void UserCall::check_kept() const {
+    if (!node_) {
+        throw GraphError(fmt::format("[{}] backward: the graph was unchained here", name()));
+    }
+    const auto check = [&](const Kept& kept, const std::string& what) {
+        if (!kept.array || version_of(*kept.array.body()) == kept.version) return;
+        throw GraphError(
+            fmt::format("[{}] backward: expected {} as it was at the call, got one "
+                        "that was written in place since",
+                        name(), what));
+    };
+    for (const Kept& kept : x_) check(kept, input_name(kept.index));
+    for (const Kept& kept : y_) check(kept, output_name(kept.index));
+}
+
+std::vector<Variable> UserCall::retained_inputs() {
+    std::vector<Variable> result;
+    for (const Kept& kept : x_) {
+        if (!kept.array) {
+            result.emplace_back();
+            continue;
+        }
+        if (!config().enable_backprop) {
+            result.push_back(as_variable(kept.array));
+            continue;
+        }
+        VariableNode& node = *inputs_[kept.index];
+        if (!has_elements(*node.data.body())) node.data = kept.array;
+        if (node.data.body() != kept.array.body()) {
+            throw GraphError(
+                fmt::format("[{}] backward: the data of {} was replaced after the call", name(),
+                            input_name(kept.index)));
+        }
+        result.emplace_back(inputs_[kept.index]);
+    }
+    return result;
+}
+
+std::vector<Variable> UserCall::retained_outputs() {
+    std::vector<Variable> result;
+    for (const Kept& kept : y_) {
+        if (!config().enable_backprop) {
+            result.push_back(as_variable(kept.array));
+            continue;
+        }
+        if (VariableNode* node = outputs_[kept.index]) {
+            if (!has_elements(*node->data.body())) node->data = kept.array;
+            result.emplace_back(Ref<VariableNode>(node));
+            continue;
+        }
+        // The user let it go: a new node takes its place in the graph.
+        Ref<VariableNode> node(new VariableNode(kept.array));
+        node->requires_grad = kept.requires_grad;
+        node->creator = Ref<GraphNode>(this);
+        node->output_index = static_cast<std::int32_t>(kept.index);
+        outputs_[kept.index] = node.get();
+        result.emplace_back(std::move(node));
+    }
+    return result;
+}
+
+void UserCall::check_gradient(std::size_t i, const Array& gradient) const {
+    const Array& x = inputs_[i]->data;
+    const auto say = [&](const std::string& expected, const std::string& got) {
+        return fmt::format("[{}] backward: gradient of {}: expected {}, got {}", name(),
+                           input_name(i), expected, got);
+    };
+    if (gradient.shape() != x.shape()) {
+        throw ShapeError(
+            say("shape " + to_string(x.shape()), "shape " + to_string(gradient.shape())));
+    }
+    if (gradient.dtype() != x.dtype()) {
+        throw DtypeError(
+            say(std::string(catena::name(x.dtype())), std::string(catena::name(gradient.dtype()))));
+    }
+    if (gradient.device() != x.device()) {
+        throw DeviceError(say(x.device().name(), gradient.device().name()));
+    }
+}
+
+// One for each input.
+std::vector<Variable> UserCall::gradients(std::span<const Variable> gy) {
+    check_kept();
+    std::vector<std::size_t> targets;
+    for (std::size_t i = 0; i < n_inputs_; ++i) {
+        if (wants(i)) targets.push_back(i);
+    }
+    if (targets.empty() && n_inputs_ != 0) return {};
+    const using_config train(&Config::train, train_);  // as the call was made
+    const using_device device(device_);
+    const std::shared_ptr<FunctionNode> keep = node_;
+    std::vector<Variable> gx = keep->backward(targets, gy);
+    if (gx.size() != n_inputs_) {
+        if (gx.size() != targets.size()) {
+            const std::string fewer =
+                targets.size() == n_inputs_
+                    ? ""
+                    : fmt::format(" (one for each input) or {} (for each that wants one)",
+                                  targets.size());
+            throw InvalidError(fmt::format("[{}] backward: expected {} gradients{}, got {}", name(),
+                                           n_inputs_, fewer, gx.size()));
+        }
+        std::vector<Variable> all(n_inputs_);
+        for (std::size_t k = 0; k < targets.size(); ++k) all[targets[k]] = std::move(gx[k]);
+        gx = std::move(all);
+    }
+    for (std::size_t i = 0; i < n_inputs_; ++i) {
+        if (!gx[i]) continue;
+        if (wants(i)) check_gradient(i, gx[i].data());
+        else gx[i] = Variable();
+    }
+    return gx;
+}
+
+void UserCall::backward(std::span<const Array> gy) {
+    const no_backprop_mode scope;
+    std::vector<Variable> variables;
+    for (const Array& array : gy) variables.push_back(array ? as_variable(array) : Variable());
+    std::vector<Variable> gx = gradients(variables);
+    variables.clear();
+    for (std::size_t i = 0; i < gx.size(); ++i) {
+        if (!gx[i]) continue;
+        Array gradient = gx[i].data();
+        gx[i] = Variable();  // who holds a gradient alone may write into it
+        accumulate(*inputs_[i], std::move(gradient));
+    }
+}
+
+void UserCall::backward(std::span<const Variable> gy) {
+    const force_backprop_mode scope;
+    const std::vector<Variable> gx = gradients(gy);
+    for (std::size_t i = 0; i < gx.size(); ++i) {
+        if (gx[i]) accumulate(*inputs_[i], gx[i]);
+    }
+}
+
+void UserCall::unchain() {
+    const Ref<GraphNode> keep(this);
+    name();  // while there is a node to ask
+    GraphNode::unchain();
+    x_.clear();
+    y_.clear();
+    if (node_) node_->call_ = nullptr;
+    node_.reset();
+}
+
+}  // namespace catena

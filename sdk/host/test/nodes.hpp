@@ -1,0 +1,75 @@
+// Nodes that tests of FunctionNode share.
+#pragma once
+
+#include <catena/catena.hpp>
+
+#include <functional>
+
+#include "temporary.hpp"
+
+using namespace catena;
+namespace F = catena::functions;
+using Vars = std::vector<Variable>;
+using Arrs = std::vector<Array>;
+using In = std::span<const Array>;
+using Grads = std::span<const Variable>;
+using Targets = std::span<const std::size_t>;
+
+inline Array draw(const Shape& shape, double scale = 1) {
+    return initializers::Uniform(scale)(shape, Dtype::float64);
+}
+inline Variable var(std::initializer_list<double> values) {
+    return Variable(Array::from(values, {static_cast<std::int64_t>(values.size())}));
+}
+inline std::vector<double> values(const Array& x) { return x.to_vector<double>(); }
+using Doubles = std::vector<double>;
+
+struct MulAdd : FunctionNode {
+    Arrs forward(In inputs) override {
+        const auto [x, y, z] = unpack<3>(inputs);
+        retain_inputs({0, 1});
+        return {x * y + z};
+    }
+    Vars backward(Targets, Grads gw) override {
+        const auto [x, y] = unpack<2>(get_retained_inputs());
+        return {y * gw[0], x * gw[0], gw[0]};
+    }
+};
+inline Variable mul_add(const Variable& x, const Variable& y, const Variable& z) {
+    return apply<MulAdd>({x, y, z})[0];
+}
+
+// e = exp(x) from its output; s = scale * x^2 from its input; either gradient may be missing.
+struct ExpSquare : FunctionNode {
+    explicit ExpSquare(double s) : scale(s) {}
+    Arrs forward(In x) override {
+        retain_inputs({0});
+        retain_outputs({0});
+        return {F::exp(x[0]), scale * x[0] * x[0]};
+    }
+    Vars backward(Targets, Grads gy) override {
+        Variable gx;
+        if (gy[0]) gx += gy[0] * get_retained_outputs()[0];
+        if (gy[1]) gx += gy[1] * (2 * scale) * get_retained_inputs()[0];
+        return {gx};
+    }
+    double scale;
+};
+
+// Anything: f in forward, g in backward, both with the node.
+struct Any : FunctionNode {
+    using Forward = std::function<Arrs(Any&, In)>;
+    using Backward = std::function<Vars(Any&, Targets, Grads)>;
+    Any(Forward f, Backward g) : f_(std::move(f)), g_(std::move(g)) {}
+    Arrs forward(In x) override { return f_(*this, x); }
+    Vars backward(Targets t, Grads gy) override { return g_(*this, t, gy); }
+    using FunctionNode::get_retained_inputs;
+    using FunctionNode::get_retained_outputs;
+    using FunctionNode::retain_inputs;
+    using FunctionNode::retain_outputs;
+    using FunctionNode::unpack;
+    Forward f_;
+    Backward g_;
+};
+inline Arrs pass_on(Any&, In x) { return {x[0].copy()}; }
+inline Vars hand_on(Any&, Targets, Grads gy) { return {gy[0]}; }

@@ -20,9 +20,7 @@ struct Cast {
                         std::uint8_t>::type;
 
     static void infer(const auto& s) { s.y(0, s.x(0), s.template attr<"dtype">()); }
-    static void gradient(const auto& g) {
-        g.gx(0, call<"catena.cast">({g.gy(0)}, {set("dtype", g.x_meta(0).dtype)}));
-    }
+    static void gradient(const auto& g) { g.gx(0, cast(g.gy(0), g.x_meta(0).dtype)); }
 
     template <class T, class U>
     CATENA_KERNEL static void forward(const auto& call) {

@@ -41,7 +41,7 @@ struct Transpose {
             const std::int64_t a = axes[static_cast<std::size_t>(d)];
             inverse[a < 0 ? a + n : a] = d;
         }
-        g.gx(0, call<"catena.transpose">({g.gy(0)}, {set("axes", Ints(inverse, axes.size()))}));
+        g.gx(0, transpose(g.gy(0), Ints(inverse, axes.size())));
     }
 
     template <class T>

@@ -143,3 +143,19 @@ TEST_CASE("descriptions become tables") {
     const catena_value value = value_of(3.5);
     CHECK(attribute<Tanh, "scale">(&value) == 3.5);
 }
+
+TEST_CASE("constants need no host, and no gradient stays none") {
+    const std::int64_t two = 2;
+    const Shape shape(&two, 1);
+    const Var none;
+    for (const Var& v :
+         {none + none, none * Var(3), none / Var(3), -none, sum_to(none, shape), sum(none),
+          reshape(none, shape), broadcast_to(none, shape), transpose(none), matmul(none, none),
+          cast(none, dtype_of<double>()), math::tanh(none), math::abs(none), math::sqrt(none)})
+        CHECK(v.is_constant(0));
+    CHECK(math::sigmoid(none).is_constant(0.5));
+    CHECK(math::exp(none).is_constant(1));
+    CHECK(math::log(Var(1)).is_constant(0));
+    CHECK(math::abs(Var(-2)).is_constant(2));
+    CHECK(math::pow(Var(2), Var(3)).is_constant(8));
+}

@@ -2,4 +2,5 @@
 #pragma once
 
 #include "catena/testing/check.hpp"
+#include "catena/testing/conform.hpp"
 #include "catena/testing/world.hpp"

@@ -9,6 +9,7 @@
 
 #include "catena/plugin/describe.hpp"
 #include "catena/plugin/error.hpp"
+#include "catena/plugin/math.hpp"
 
 namespace catena::plugin {
 
@@ -126,7 +127,9 @@ inline Var where(const Var& condition, const Var& yes, const Var& no) {
     return call<"catena.where">({condition, yes, no});
 }
 inline Var isnan(const Var& x) { return 1.0 - (x == x); }
-inline Var abs(const Var& x) { return call<"catena.abs">({x}); }
+inline Var abs(const Var& x) {
+    return x.is_constant() ? Var(std::abs(x.constant())) : call<"catena.abs">({x});
+}
 inline Var max(const Var& a, const Var& b) { return call<"catena.maximum">({a, b}); }
 inline Var min(const Var& a, const Var& b) { return call<"catena.minimum">({a, b}); }
 inline Var sqrt(const Var& x) {
@@ -138,8 +141,12 @@ inline Var exp(const Var& x) {
 inline Var log(const Var& x) {
     return x.is_constant() ? Var(std::log(x.constant())) : call<"catena.log">({x});
 }
-inline Var tanh(const Var& x) { return call<"catena.tanh">({x}); }
-inline Var sigmoid(const Var& x) { return call<"catena.sigmoid">({x}); }
+inline Var tanh(const Var& x) {
+    return x.is_constant() ? Var(std::tanh(x.constant())) : call<"catena.tanh">({x});
+}
+inline Var sigmoid(const Var& x) {
+    return x.is_constant() ? Var(sigmoid(x.constant())) : call<"catena.sigmoid">({x});
+}
 inline Var pow(const Var& a, const Var& b) {
     if (a.is_constant() && b.is_constant()) return std::pow(a.constant(), b.constant());
     if (b.is_constant(1)) return a;
@@ -149,20 +156,32 @@ inline Var pow(const Var& a, const Var& b) {
 }
 }  // namespace math
 
+// Of the constant 0, which stands for "no gradient", all of these make the constant 0.
+
 // Sums x over what broadcasting to x's shape repeated, so that it has this shape.
 inline Var sum_to(const Var& x, Shape shape) {
-    return call<"catena.sum_to">({x}, {set("shape", shape)});
+    return x.is_constant(0) ? x : call<"catena.sum_to">({x}, {set("shape", shape)});
 }
 inline Var reshape(const Var& x, Shape shape) {
-    return call<"catena.reshape">({x}, {set("shape", shape)});
+    return x.is_constant(0) ? x : call<"catena.reshape">({x}, {set("shape", shape)});
 }
 inline Var broadcast_to(const Var& x, Shape shape) {
-    return call<"catena.broadcast_to">({x}, {set("shape", shape)});
+    return x.is_constant(0) ? x : call<"catena.broadcast_to">({x}, {set("shape", shape)});
 }
-inline Var sum(const Var& x, Ints axis, bool keepdims) {
+// axes: of x, for each axis of the result; empty: reversed.
+inline Var transpose(const Var& x, Ints axes = {}) {
+    return x.is_constant(0) ? x : call<"catena.transpose">({x}, {set("axes", axes)});
+}
+// axis: empty: all.
+inline Var sum(const Var& x, Ints axis = {}, bool keepdims = false) {
+    if (x.is_constant(0)) return x;
     return call<"catena.sum">({x}, {set("axis", axis), set("keepdims", keepdims)});
 }
+inline Var cast(const Var& x, catena_dtype dtype) {
+    return x.is_constant(0) ? x : call<"catena.cast">({x}, {set("dtype", dtype)});
+}
 inline Var matmul(const Var& a, const Var& b, bool transa = false, bool transb = false) {
+    if (a.is_constant(0) || b.is_constant(0)) return 0.0;
     return call<"catena.matmul">({a, b}, {set("transa", transa), set("transb", transb)});
 }
 

@@ -95,11 +95,10 @@ public:
     }
     const std::vector<const catena_kernel*>& kernels() const { return kernels_; }
     // Those of a function's phase that this machine can run.
-    std::vector<const catena_kernel*> kernels(const std::string& name, int phase) const {
-        std::vector<const catena_kernel*> result;
-        for (const catena_kernel* k : kernels_)
-            if (runs(*k) && k->phase == phase && name == k->function) result.push_back(k);
-        return result;
+    const std::vector<const catena_kernel*>& kernels(const std::string& name, int phase) const {
+        static const std::vector<const catena_kernel*> none;
+        const auto found = by_phase_.find({name, phase});
+        return found != by_phase_.end() ? found->second : none;
     }
     // The id of the plugin that brought a kernel.
     const std::string& origin(const catena_kernel& kernel) const { return origins_.at(&kernel); }
@@ -112,7 +111,8 @@ public:
     std::vector<const char*> isas(const std::string& name) const;
 
     // Shapes and dtypes of the outputs, as the function infers them.
-    std::vector<catena_meta> infer(const std::string& name, const std::vector<Array>& inputs,
+    std::vector<catena_meta> infer(const std::string& name,
+                                   const std::vector<std::optional<catena_meta>>& inputs,
                                    const Attrs& attrs = {});
     // Outputs of a call, then the inputs that the function updates; inputs without a value are
     // missing ones. VIEW functions copy.
@@ -156,7 +156,7 @@ private:
     std::vector<catena_value> bind(const catena_function& f, const Attrs& attrs) const;
     static std::vector<catena_meta> infer(const catena_function& f, catena_ctx& ctx,
                                           const std::vector<catena_value>& attrs,
-                                          const std::vector<Array>& x);
+                                          const std::vector<std::optional<catena_meta>>& x);
     // Kernels for these dtypes, best first.
     std::vector<const catena_kernel*> candidates(const catena_function& f, int phase,
                                                  const std::vector<Array>& x,
@@ -183,6 +183,7 @@ private:
 
     std::map<std::string, const catena_function&> functions_;
     std::vector<const catena_kernel*> kernels_;
+    std::map<std::pair<std::string, int>, std::vector<const catena_kernel*>> by_phase_;
     std::map<const catena_kernel*, std::string> origins_;
     std::string ran_;
     std::size_t runs_ = 0;
@@ -224,6 +225,12 @@ inline std::uint32_t input_flags(const catena_function& f, std::size_t i) {
 inline std::string input_name(const catena_function& f, std::size_t i) {
     const std::string name = f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->name;
     return i < f.n_inputs ? name : name + "[" + std::to_string(i - f.n_inputs + 1) + "]";
+}
+inline std::vector<std::optional<catena_meta>> metas_of(const std::vector<Array>& arrays) {
+    std::vector<std::optional<catena_meta>> metas(arrays.size());
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+        if (arrays[i]) metas[i] = arrays[i].meta();
+    return metas;
 }
 // Whether a gradient flows to an input or from an output.
 inline bool takes_gradient(const catena_function& f, std::size_t i, const Array& x) {

@@ -122,7 +122,7 @@ inline std::vector<Array> World::forward(const std::string& name, const std::vec
     if (x.size() < f.n_inputs) x.resize(f.n_inputs);  // optional ones at the end may be left out
     const std::vector<Array> given = x;
     std::vector<Array> y;
-    for (const catena_meta& m : infer(f, run.ctx, values, x)) {
+    for (const catena_meta& m : infer(f, run.ctx, values, metas_of(x))) {
         y.emplace_back(Dims(m.shape, m.shape + m.ndim), m.dtype);
         y.back().fill(options.fill);
     }

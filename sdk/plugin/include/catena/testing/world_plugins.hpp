@@ -23,7 +23,9 @@ inline void World::load(const std::string& path) {
     for (std::uint32_t i = 0; i < table->n_functions; ++i)
         functions_.emplace(table->functions[i]->name, *table->functions[i]);
     for (std::uint32_t i = 0; i < table->n_kernels; ++i) {
-        kernels_.push_back(table->kernels[i]);
+        const catena_kernel& k = *table->kernels[i];
+        kernels_.push_back(&k);
+        if (runs(k)) by_phase_[{k.function, k.phase}].push_back(&k);
         origins_.emplace(table->kernels[i], manifest->id);
     }
 }
@@ -42,23 +44,48 @@ inline std::vector<const char*> World::isas(const std::string& name) const {
     return result;
 }
 
+// Whether a value is of the schema's kind, range and choices: what a host checks before any call.
+inline bool allowed(const catena_attr_spec& spec, const catena_value& v) {
+    if (v.kind != spec.kind) return false;
+    if (v.kind == CATENA_ATTR_STRING && spec.choices != nullptr) {
+        const char* const* choice = spec.choices;
+        while (*choice != nullptr && std::strcmp(*choice, v.v.s) != 0) ++choice;
+        return *choice != nullptr;
+    }
+    if ((spec.flags & CATENA_ATTR_RANGED) == 0) return true;
+    const auto whole = [&](std::int64_t i) { return spec.lo.v.i <= i && i <= spec.hi.v.i; };
+    const auto real = [&](double d) { return spec.lo.v.f <= d && d <= spec.hi.v.f; };
+    if (v.kind == CATENA_ATTR_INT) return whole(v.v.i);
+    if (v.kind == CATENA_ATTR_FLOAT) return real(v.v.f);
+    if (v.kind == CATENA_ATTR_INTS) return std::all_of(v.v.ints, v.v.ints + v.n, whole);
+    if (v.kind == CATENA_ATTR_FLOATS) return std::all_of(v.v.floats, v.v.floats + v.n, real);
+    return true;
+}
+
 inline std::vector<catena_value> World::bind(const catena_function& f, const Attrs& attrs) const {
     std::vector<catena_value> values;
     std::size_t used = 0;
     for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
         std::optional<catena_value> value;
         if ((f.attrs[i]->flags & CATENA_ATTR_REQUIRED) == 0) value = f.attrs[i]->def;
-        for (const catena_named_value& given : attrs)
-            if (std::string(given.name) == f.attrs[i]->name) {
-                value = given.value;
+        bool given = false;
+        for (const catena_named_value& a : attrs)
+            if (std::string(a.name) == f.attrs[i]->name) {
+                value = a.value;
+                given = true;
                 ++used;
             }
-        if (!value || value->kind != f.attrs[i]->kind)
+        if (!value || (given && !allowed(*f.attrs[i], *value)))
             throw Failure(CATENA_E_INVALID,
-                          std::string(f.name) + ": attribute " + f.attrs[i]->name);
+                          std::string("[") + f.name + "] " + f.attrs[i]->name +
+                              ": expected a value of its kind, range and choices, got " +
+                              (value ? "another" : "none"));
         values.push_back(*value);
     }
-    if (used != attrs.size()) throw Failure(CATENA_E_INVALID, std::string(f.name) + ": attributes");
+    if (used != attrs.size())
+        throw Failure(CATENA_E_INVALID, std::string("[") + f.name +
+                                            "] attributes: expected those of the function, got "
+                                            "others");
     return values;
 }
 
@@ -107,11 +134,9 @@ inline std::vector<const catena_kernel*> World::candidates(const catena_function
 
 inline std::vector<catena_meta> World::infer(const catena_function& f, catena_ctx& ctx,
                                              const std::vector<catena_value>& attrs,
-                                             const std::vector<Array>& x) {
-    std::vector<catena_meta> in;
-    for (const Array& a : x) in.push_back(a ? a.meta() : catena_meta{});
+                                             const std::vector<std::optional<catena_meta>>& x) {
     std::vector<const catena_meta*> in_list;
-    for (std::size_t i = 0; i < x.size(); ++i) in_list.push_back(x[i] ? &in[i] : nullptr);
+    for (const auto& meta : x) in_list.push_back(meta ? &*meta : nullptr);
     std::vector<catena_meta> out(f.n_outputs);
     std::vector<catena_meta*> out_list;
     for (catena_meta& m : out) {
@@ -125,14 +150,16 @@ inline std::vector<catena_meta> World::infer(const catena_function& f, catena_ct
     for (const catena_meta& m : out)
         if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM ||
             std::any_of(m.shape, m.shape + m.ndim, [](std::int64_t d) { return d < 0; }))
-            throw Failure(CATENA_E_SHAPE, std::string("[") + f.name + "] output: no shape");
+            throw Failure(CATENA_E_SHAPE,
+                          std::string("[") + f.name + "] output: expected a shape, got none");
     return out;
 }
 inline std::vector<catena_meta> World::infer(const std::string& name,
-                                             const std::vector<Array>& inputs, const Attrs& attrs) {
+                                             const std::vector<std::optional<catena_meta>>& inputs,
+                                             const Attrs& attrs) {
     const catena_function& f = function(name);
     catena_ctx ctx{this, {}, {}};
-    std::vector<Array> x = inputs;
+    auto x = inputs;
     if (x.size() < f.n_inputs) x.resize(f.n_inputs);
     return infer(f, ctx, bind(f, attrs), x);
 }

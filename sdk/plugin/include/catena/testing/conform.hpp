@@ -1,0 +1,162 @@
+// conform(): everything that is expected of any function, checked for the calls that its descriptor
+// gives as examples, or for one that is found by trying.
+//
+//     World world({"my.catena", "math.catena", "array.catena"});  // with what gradients are made of
+//     CHECK(conform(world, "org.example.swish").failures() == "");
+#pragma once
+
+#include "catena/testing/exam_shapes.hpp"
+
+namespace catena::testing {
+
+namespace detail {
+
+// What one sample says, with its numbers as they are.
+inline void examine(World& world, const catena_function& f, const Sample& sample, Report& report,
+                    const Settings& settings) {
+    Exam exam(world, f, sample, report, settings);
+    KernelChecks kernels(exam);
+    const std::vector<Use> forward = exam.uses(CATENA_PHASE_FORWARD);
+    kernels.values(forward, Check::dtypes);
+    for (const Use& u : forward) kernels.behaviour(u);
+    if (!exam.differentiable()) return;
+    GradientChecks gradients(exam);
+    gradients.first_order();
+    if (exam.composed()) {
+        gradients.second_order();
+        gradients.composition();
+    }
+    const std::vector<Use> backward = exam.uses(CATENA_PHASE_BACKWARD);
+    kernels.values(backward, Check::backward);
+    for (const Use& u : backward) {
+        kernels.behaviour(u);
+        gradients.kernel(u);
+    }
+}
+
+// Rows of dtypes that an attribute chooses.
+inline void examine_dtypes(World& world, const catena_function& f, const Example& example,
+                           Report& report, const Settings& settings) {
+    std::vector<catena_dtype> dtypes;
+    for (const Row& row : rows_of(world, f))
+        for (const catena_dtype d : row)
+            if (std::none_of(dtypes.begin(), dtypes.end(),
+                             [&](catena_dtype other) { return plugin::same(d, other); }))
+                dtypes.push_back(d);
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
+        if (f.attrs[i]->kind != CATENA_ATTR_DTYPE) continue;
+        for (const catena_dtype d : dtypes) try {
+                Example other = example;
+                other.attrs.set(f.attrs[i]->name, plugin::value_of(d));
+                Exam exam(world, f, make_sample(world, f, other, settings.seed), report, settings);
+                KernelChecks(exam).values(exam.uses(CATENA_PHASE_FORWARD), Check::dtypes);
+            } catch (const Failure&) {
+                // Not one of its choices.
+            }
+    }
+}
+inline void all_rows_reached(World& world, const catena_function& f, Report& report) {
+    if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return;
+    std::set<std::string> missing;
+    for (const Row& row : rows_of(world, f))
+        if (!report.reached.contains(text_of(row))) missing.insert(text_of(row));
+    for (const std::string& row : missing)
+        report.fail(Check::dtypes, "no example reaches the kernels for " + row);
+}
+
+// What cannot be asked of this function.
+inline void excuse(const World& world, const catena_function& f, bool differentiable,
+                   Report& report) {
+    const auto skip = [&](std::initializer_list<Check> checks, const char* reason) {
+        for (const Check check : checks) report.skip(check, reason);
+    };
+    const std::size_t row = TypeVars(f).size();
+    const auto& forward = world.kernels(f.name, CATENA_PHASE_FORWARD);
+    const auto& backward = world.kernels(f.name, CATENA_PHASE_BACKWARD);
+    if ((f.flags & CATENA_FUNCTION_VIEW) != 0)
+        skip({Check::dtypes, Check::variants, Check::threads, Check::determinism, Check::add,
+              Check::layout, Check::inputs, Check::guard, Check::written, Check::nan},
+             "a view: it has no kernel");
+    std::map<std::string, int> kernels;
+    for (const catena_kernel* k : forward) ++kernels[text_of(Row(k->types, k->types + row))];
+    if (std::all_of(kernels.begin(), kernels.end(), [](auto& k) { return k.second == 1; }))
+        skip({Check::variants}, "it has one kernel for each row of dtypes");
+    if (f.n_inputs == 0)
+        skip({Check::empty, Check::size_one, Check::zero_d, Check::layout, Check::inputs,
+              Check::wrong_rank, Check::wrong_shape, Check::wrong_dtype},
+             "it has no inputs");
+    if (!differentiable) {
+        skip({Check::gradient, Check::backward, Check::second_order, Check::targets,
+              Check::missing_gy, Check::retained},
+             "not differentiable");
+    } else {
+        if (f.gradient == nullptr && f.grad_function == nullptr)
+            skip({Check::gradient, Check::second_order}, "it has a backward kernel alone");
+        if (backward.empty()) skip({Check::backward}, "no backward kernel: the composition serves");
+        skip({Check::missing_gy}, "one output: without its gradient nobody calls");
+    }
+    bool updates = false;
+    for (std::uint32_t i = 0; i < f.n_inputs; ++i)
+        updates = updates || (f.inputs[i]->flags & CATENA_PORT_MUTATED) != 0;
+    if (updates) skip({Check::add}, "it updates its inputs and has nothing to add to");
+    else skip({Check::add}, "no kernel adds: the host does it, or results are integers");
+}
+
+}  // namespace detail
+
+// Plugins that the gradients are composed of have to be in the world. Deterministic.
+inline Report conform(World& world, const std::string& name, const Settings& settings = {}) {
+    const catena_function& f = world.function(name);
+    Report report(name);
+    report.internal = (f.flags & CATENA_FUNCTION_INTERNAL) != 0;
+    std::vector<Example> examples;
+    const bool declares = CATENA_HAS(&f, catena_function, examples) && f.examples != nullptr;
+    for (std::size_t i = 0; declares && f.examples[i] != nullptr; ++i) try {
+            ++report.examples;
+            examples.push_back(parse_example(f, f.examples[i]));
+        } catch (const Failure& e) {
+            report.fail(Check::example, e.what());
+        }
+    if (report.examples == 0) {
+        now_doing(name, "looks for an example");
+        if (auto found = find_example(world, f, settings.seed)) {
+            report.found = text_of(f, *found);
+            examples.push_back(std::move(*found));
+        } else {
+            report.fail(Check::example,
+                        "it has none, and no call was found that it accepts (seed " +
+                            std::to_string(settings.seed) + ")");
+        }
+    }
+    bool differentiable = false;
+    for (const Example& example : examples) {
+        std::optional<Sample> sample;
+        for (const bool train : {true, false}) try {
+                const Sample s = make_sample(world, f, example, settings.seed, train);
+                // Functions that do something else in test mode are examined there, too.
+                if (sample && s.y == sample->y) continue;
+                sample = s;
+                differentiable =
+                    differentiable || detail::Exam(world, f, s, report, settings).differentiable();
+                if (has_nan(s.y)) report.fail(Check::example, s.text + ": it gives NaN");
+                else report.pass(Check::example);
+                detail::examine(world, f, s, report, settings);
+            } catch (const OutOfBounds& e) {
+                report.fail(Check::guard, text_of(f, example) + ": " + e.what());
+            } catch (const InputChanged& e) {
+                report.fail(Check::inputs, text_of(f, example) + ": " + e.what());
+            } catch (const std::exception& e) {
+                report.fail(Check::example, text_of(f, example) + ": " + e.what());
+            }
+        if (!sample) continue;
+        detail::examine_dtypes(world, f, example, report, settings);
+        detail::ShapeChecks(world, f, example, report, settings).run();
+    }
+    if (!examples.empty()) detail::all_rows_reached(world, f, report);
+    detail::excuse(world, f, differentiable, report);
+    report.finish();
+    now_doing("", "");
+    return report;
+}
+
+}  // namespace catena::testing

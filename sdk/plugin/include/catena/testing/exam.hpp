@@ -1,0 +1,251 @@
+// One call of a function under examination: what it gives in every dtype, from every kernel.
+#pragma once
+
+#include "catena/testing/report.hpp"
+#include "catena/testing/sample.hpp"
+
+namespace catena::testing {
+
+struct Settings {
+    Tolerance float64 = {1e-9, 1e-10};
+    Tolerance float32 = {1e-4, 1e-5};
+    Tolerance float16 = {4e-3, 2e-3};
+    Tolerance bfloat16 = {3e-2, 2e-2};
+    Tolerance differences = {1e-5, 1e-6};  // of second order: ten times that
+    double step = 1e-4;                    // of finite differences
+    unsigned seed = 1;                     // of all numbers
+};
+
+namespace detail {
+
+struct Given {
+    std::vector<Array> x;
+    std::vector<Array> y;   // backward
+    std::vector<Array> gy;  // backward
+    template <class Change>
+    Given changed(const Change& change) const {
+        const auto all = [&](std::vector<Array> arrays) {
+            for (Array& a : arrays)
+                if (a) a = change(a);
+            return arrays;
+        };
+        return {all(x), all(y), all(gy)};
+    }
+};
+
+// A kernel in a row of its dtypes, and what it made of the sample.
+struct Use {
+    const catena_kernel* kernel = nullptr;
+    std::string label;
+    std::string row;
+    Tolerance tolerance;
+    Given given;
+    std::vector<Array> result;
+    std::vector<Array> expected;
+};
+
+class Exam {
+public:
+    Exam(World& w, const catena_function& function, Sample s, Report& r, const Settings& how)
+        : world(w), f(function), sample(std::move(s)), report(r), settings(how), vars(f) {}
+
+    // Runs a check; body returns what is wrong, or an empty text. Only a failure counts unless
+    // `decides`.
+    template <class Body>
+    void step(Check check, const std::string& what, const Body& body, bool decides = true) {
+        now_doing(f.name, std::string(info(check).name) + " " + what + " of " + sample.text);
+        const std::string where = what + " of \"" + sample.text + "\": ";
+        try {
+            const std::string problem = body();
+            if (!problem.empty()) report.fail(check, where + problem);
+            else if (decides) report.pass(check);
+        } catch (const OutOfBounds& e) {
+            report.fail(Check::guard, where + e.what());
+        } catch (const InputChanged& e) {
+            report.fail(Check::inputs, where + e.what());
+        } catch (const std::exception& e) {
+            report.fail(check, where + e.what());
+        }
+    }
+
+    std::vector<Array> forward(const std::vector<Array>& x, Options options = {}) {
+        options.train = sample.train;
+        world.drawn = 0;
+        return world.forward(f.name, x, sample.example.attrs.list(), options);
+    }
+    std::vector<Array> gradient(const Given& g, Options options = {}) {
+        options.train = sample.train;
+        return world.gradient(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+    }
+    std::vector<Array> run(const Use& use, const Given& g, Options options) {
+        options.kernel = use.kernel;
+        if (use.kernel->phase == CATENA_PHASE_FORWARD) return forward(g.x, options);
+        options.train = sample.train;
+        world.drawn = 0;
+        return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+    }
+
+    bool view() const { return (f.flags & CATENA_FUNCTION_VIEW) != 0; }
+    bool composed() const { return f.gradient != nullptr || f.grad_function != nullptr; }
+    bool differentiable() const {
+        if ((f.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) != 0) return false;
+        bool in = false;
+        bool out = false;
+        for (std::size_t i = 0; i < sample.x.size(); ++i)
+            in = in || takes_gradient(f, i, sample.x[i]);
+        for (std::size_t i = 0; i < f.n_outputs; ++i)
+            out = out || gives_gradient(f, i, sample.y[i]);
+        return in && out;
+    }
+    bool updates() const {
+        for (std::size_t i = 0; i < f.n_inputs; ++i)
+            if ((f.inputs[i]->flags & CATENA_PORT_MUTATED) != 0) return true;
+        return false;
+    }
+    // Gradients to feed to backward, one for each output that has one.
+    std::vector<Array> draw_gy(const std::vector<Array>& y) const {
+        std::vector<Array> gy;
+        for (std::size_t i = 0; i < f.n_outputs; ++i)
+            gy.push_back(gives_gradient(f, i, y[i])
+                             ? Array::random<double>(y[i].shape(),
+                                                     settings.seed + 77 + static_cast<unsigned>(i))
+                                   .to(y[i].dtype())
+                             : Array());
+        return gy;
+    }
+    // In the sample's dtypes.
+    Given base() const { return {sample.x, sample.y, draw_gy(sample.y)}; }
+    // The gradient to measure kernels by: the composition, which is tested by itself, or the kernel.
+    std::vector<Array> exact_gradient(const Given& g) {
+        if (composed()) return gradient(g);
+        Options options;
+        options.train = sample.train;
+        return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+    }
+
+    // Every kernel of a phase in every row that it serves this call in.
+    std::vector<Use> uses(int phase) {
+        std::vector<Use> result;
+        for (const catena_kernel* k : world.kernels(f.name, phase))
+            for (std::uint32_t r = 0; r < k->n_types; ++r) {
+                const catena_dtype* types = k->types + r * vars.size();
+                use(*k, Row(types, types + vars.size()), result);
+            }
+        return result;
+    }
+
+    World& world;
+    const catena_function& f;
+    const Sample sample;
+    Report& report;
+    const Settings& settings;
+    const TypeVars vars;
+
+private:
+    void use(const catena_kernel& k, const Row& row, std::vector<Use>& result) {
+        Use u;
+        u.kernel = &k;
+        u.row = text_of(row);
+        const bool forward = k.phase == CATENA_PHASE_FORWARD;
+        u.label = std::string(forward ? "forward" : "backward") + " " + u.row + " '" + k.isa +
+                  "' of " + world.origin(k);
+        u.tolerance = tolerance(row);
+        for (std::size_t i = 0; i < sample.x.size(); ++i)
+            u.given.x.push_back(convert(sample.x[i], row[vars.input(i)]));
+        now_doing(f.name, u.label + " of " + sample.text);
+        const Check check = forward ? Check::dtypes : Check::backward;
+        try {
+            if (!fits(u.given.x, row)) return;
+            if (!forward && !prepare_backward(u)) return;
+            expect(u);
+            Options options;
+            if (!forward) {
+                // A kernel that reads what is not retained would crash on null pointers.
+                options.poison = true;
+                if (has_nan(run(u, u.given, options)) && !has_nan(u.expected)) {
+                    report.fail(Check::retained, u.label + " of \"" + sample.text +
+                                                     "\": it reads what is not retained");
+                    return;
+                }
+                options.poison = false;
+            }
+            u.result = run(u, u.given, options);
+            if (forward) report.reached.insert(u.row);
+            result.push_back(std::move(u));
+        } catch (const NoKernel&) {
+            // It does not support this call.
+        } catch (const OutOfBounds& e) {
+            report.fail(Check::guard, u.label + " of \"" + sample.text + "\": " + e.what());
+        } catch (const InputChanged& e) {
+            report.fail(Check::inputs, u.label + " of \"" + sample.text + "\": " + e.what());
+        } catch (const std::exception& e) {
+            report.fail(check, u.label + " of \"" + sample.text + "\": " + e.what());
+        }
+    }
+    // Another row may serve this call: the attributes or the shapes may decide about dtypes.
+    bool fits(const std::vector<Array>& x, const Row& row) {
+        try {
+            return gives_row(world, f, metas_of(x), sample.example.attrs, row);
+        } catch (const Failure& e) {
+            if (e.status() == CATENA_E_DTYPE) return false;
+            throw;
+        }
+    }
+    // Numbers of the row's dtype; floats become a few different integers where it has those.
+    static Array convert(const Array& a, catena_dtype dtype) {
+        if (!a || plugin::same(a.dtype(), dtype)) return a;
+        Array b(a.shape(), dtype);
+        const bool whole = a.floating() && !is_floating(dtype);
+        for (std::int64_t i = 0; i < a.size(); ++i) {
+            const double v = whole ? std::round(4 * a.at(i)) : a.at(i);
+            b.set(i, whole && dtype.code != CATENA_CODE_INT ? std::abs(v) : v);
+        }
+        return b;
+    }
+    bool prepare_backward(Use& u) {
+        bool wanted = false;
+        for (std::size_t i = 0; i < u.given.x.size(); ++i)
+            wanted = wanted || takes_gradient(f, i, u.given.x[i]);
+        if (!wanted) return false;
+        u.given.y = forward(u.given.x);
+        u.given.gy = draw_gy(u.given.y);
+        return true;
+    }
+    // The same numbers in the sample's dtypes, computed there once for each row.
+    void expect(Use& u) {
+        auto& [y, gx] = expected_[u.row];
+        Given wide;
+        for (std::size_t i = 0; i < sample.x.size(); ++i)
+            wide.x.push_back(sample.x[i] ? u.given.x[i].to(sample.x[i].dtype()) : Array());
+        if (y.empty()) y = forward(wide.x);
+        if (u.kernel->phase == CATENA_PHASE_FORWARD) {
+            u.expected = y;
+            return;
+        }
+        if (gx.empty()) {
+            wide.y = y;
+            for (std::size_t i = 0; i < u.given.gy.size(); ++i)
+                wide.gy.push_back(u.given.gy[i] ? u.given.gy[i].to(y[i].dtype()) : Array());
+            gx = exact_gradient(wide);
+        }
+        u.expected = gx;
+    }
+    // By the coarsest float of a row.
+    Tolerance tolerance(const Row& row) const {
+        Tolerance t = settings.float64;
+        const auto raise = [&](const Tolerance& to) {
+            t = {std::max(t.relative, to.relative), std::max(t.absolute, to.absolute)};
+        };
+        for (const catena_dtype d : row) {
+            if (d.code == CATENA_CODE_BFLOAT) raise(settings.bfloat16);
+            else if (d.code == CATENA_CODE_FLOAT && d.bits == 16) raise(settings.float16);
+            else if (d.code == CATENA_CODE_FLOAT && d.bits == 32) raise(settings.float32);
+        }
+        return t;
+    }
+
+    std::map<std::string, std::pair<std::vector<Array>, std::vector<Array>>> expected_;
+};
+
+}  // namespace detail
+}  // namespace catena::testing

@@ -1,0 +1,214 @@
+// Checks of gradients: finite differences, sets of targets, gradients of outputs that did not come.
+#pragma once
+
+#include "catena/testing/exam_kernels.hpp"
+
+namespace catena::testing::detail {
+
+// Sets of ports out of `all`: every one if there are few, else single ones and their complements.
+inline std::vector<std::uint64_t> subsets(std::uint64_t all) {
+    std::vector<std::uint64_t> sets;
+    if (__builtin_popcountll(all) <= 5) {
+        for (std::uint64_t set = all; set != 0; set = (set - 1) & all) sets.push_back(set);
+        return sets;
+    }
+    for (std::uint64_t rest = all; rest != 0; rest &= rest - 1) {
+        const std::uint64_t one = rest & (~rest + 1);
+        sets.push_back(one);
+        sets.push_back(all & ~one);
+    }
+    return sets;
+}
+
+class GradientChecks {
+public:
+    explicit GradientChecks(Exam& exam) : e_(exam), given_(exam.base()) {
+        for (std::size_t i = 0; i < e_.sample.x.size(); ++i)
+            if (takes_gradient(e_.f, i, e_.sample.x[i])) targets_.push_back(i);
+        for (std::size_t i = 0; i < e_.f.n_outputs; ++i)
+            if (given_.gy[i]) sources_.push_back(i);
+        for (const Array& a : e_.sample.x) exact_ = exact_ && (!a || !a.floating() || wide(a));
+        for (const Array& a : e_.sample.y) exact_ = exact_ && (!a || !a.floating() || wide(a));
+    }
+
+    // Of sum(gy * y), of which the composed gradient or else the kernel's must be the derivative.
+    void first_order() {
+        const auto value = [&](const std::vector<Array>& x) {
+            return dot(given_.gy, e_.forward(x));
+        };
+        const auto got = [&] { return e_.exact_gradient(given_); };
+        // `backward` is measured by the composition where there is one.
+        const Check check = e_.composed() ? Check::gradient : Check::backward;
+        if (e_.composed() && reads_unretained()) return;
+        std::vector<Array> gx;
+        e_.step(
+            check, "the gradient",
+            [&] {
+                gx = got();
+                return "";
+            },
+            false);
+        for (const std::size_t i : targets_)
+            if (!gx.empty())
+                compare_to(check, "of input " + std::to_string(i), gx[i], given_.x, i, most_first,
+                           differences(), value);
+    }
+    // Of sum(ggx * gradient(x, gy)), with respect to x and gy.
+    void second_order() {
+        std::vector<Array> args = given_.x;
+        args.insert(args.end(), given_.gy.begin(), given_.gy.end());
+        const std::size_t n = given_.x.size();
+        std::vector<Array> ggx(n);
+        for (const std::size_t i : targets_)
+            ggx[i] = Array::random<double>(given_.x[i].shape(), 33 + static_cast<unsigned>(i))
+                         .to(given_.x[i].dtype());
+        const auto value = [&](const std::vector<Array>& at) {
+            Given g;
+            g.x.assign(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(n));
+            g.gy.assign(at.begin() + static_cast<std::ptrdiff_t>(n), at.end());
+            g.y = e_.forward(g.x);
+            return dot(ggx, e_.gradient(g));
+        };
+        std::vector<Array> got;
+        e_.step(
+            Check::second_order, "the gradient of the gradient",
+            [&] {
+                Options options;
+                options.train = e_.sample.train;
+                got = e_.world.second(e_.f.name, given_.x, given_.y, given_.gy, ggx,
+                                      e_.sample.example.attrs.list(), options);
+                return "";
+            },
+            false);
+        if (got.empty()) return;
+        for (const std::size_t i : targets_)
+            compare_to(Check::second_order, "of input " + std::to_string(i), got[i], args, i,
+                       most_second, differences().times(10), value);
+        for (const std::size_t i : sources_)
+            compare_to(Check::second_order, "of gy " + std::to_string(i), got[n + i], args, n + i,
+                       most_second, differences().times(10), value);
+    }
+    // Through the composition. Those of kernels are below.
+    void composition() {
+        const auto gradient = [&](const Given& g, const Options& options) {
+            return e_.gradient(g, options);
+        };
+        masks("composed gradient", given_, settings().float64.times(10), false, gradient);
+        missing("composed gradient", given_, settings().float64.times(10), gradient);
+        if (sources_.size() > 1)
+            e_.step(Check::missing_gy, "composed gradient without any", [&] {
+                Given none = given_;
+                for (Array& g : none.gy) g = Array();
+                std::vector<Array> zero(none.x.size());
+                for (const std::size_t i : targets_) zero[i] = zeros_like(none.x[i]);
+                return compare(e_.gradient(none), zero, {0, 0});
+            });
+    }
+    void kernel(const Use& u) {
+        const auto run = [&](const Given& g, const Options& options) {
+            return e_.run(u, g, options);
+        };
+        masks(u.label, u.given, u.tolerance, (u.kernel->flags & CATENA_KERNEL_ADDS) != 0, run);
+        missing(u.label, u.given, u.tolerance, run);
+        e_.step(Check::retained, u.label, [&] {
+            Options options;
+            options.poison = true;
+            return compare(e_.run(u, u.given, options), u.result, u.tolerance);
+        });
+    }
+
+private:
+    static constexpr std::int64_t most_first = 400;
+    static constexpr std::int64_t most_second = 60;
+
+    static bool wide(const Array& a) { return a.dtype().bits == 64; }
+    const Settings& settings() const { return e_.settings; }
+    // Where there is nothing in float64.
+    Tolerance differences() const {
+        return exact_ ? settings().differences : Tolerance{2e-2, 2e-2};
+    }
+    double step() const { return exact_ ? settings().step : 1e-2; }
+
+    bool reads_unretained() {
+        bool reads = false;
+        e_.step(Check::retained, "composed gradient", [&] {
+            Options options;
+            options.poison = true;
+            reads = has_nan(e_.gradient(given_, options)) && !has_nan(given_.y);
+            return reads ? "it reads what is not retained" : "";
+        });
+        return reads;
+    }
+    template <class Value>
+    void compare_to(Check check, const std::string& what, const Array& got,
+                    const std::vector<Array>& args, std::size_t which, std::int64_t most,
+                    Tolerance tolerance, const Value& value) {
+        e_.step(
+            check, what,
+            [&] {
+                std::int64_t compared = 0;
+                const Array slopes = testing::differences(args, which, step(), most, value);
+                const std::string text = compare_slopes(got, slopes, tolerance, compared);
+                if (text.empty() && (compared > 0 || slopes.size() == 0)) e_.report.pass(check);
+                return text;
+            },
+            false);
+    }
+    // Asked for some gradients, a function gives what it gives when it is asked for all.
+    template <class Run>
+    void masks(const std::string& who, const Given& g, Tolerance tolerance, bool adds,
+               const Run& run) {
+        std::uint64_t all = 0;
+        for (const std::size_t i : targets_) all |= std::uint64_t{1} << i;
+        std::vector<Array> complete;
+        e_.step(
+            Check::targets, who,
+            [&] {
+                complete = run(g, Options());
+                return "";
+            },
+            false);
+        if (complete.empty()) return;
+        for (const std::uint64_t set : subsets(all))
+            for (const bool add : {false, true}) {
+                if (add && !adds) continue;
+                e_.step(add ? Check::add : Check::targets, who + " for " + std::to_string(set),
+                        [&] {
+                            std::vector<Array> expected = complete;
+                            for (std::size_t i = 0; i < expected.size(); ++i)
+                                if ((set >> i & 1) == 0) expected[i] = Array();
+                            if (add) expected = plus_one(expected, expected.size());
+                            Options options;
+                            options.targets = set;
+                            options.add = add;
+                            return compare(run(g, options), expected, tolerance);
+                        });
+            }
+    }
+    template <class Run>
+    void missing(const std::string& who, const Given& g, Tolerance tolerance, const Run& run) {
+        std::uint64_t all = 0;
+        for (const std::size_t i : sources_) all |= std::uint64_t{1} << i;
+        for (const std::uint64_t set : subsets(all)) {
+            if (set == all) continue;  // a host does not call then
+            e_.step(Check::missing_gy, who + " without " + std::to_string(set), [&] {
+                Given without = g;
+                Given zero = g;
+                for (const std::size_t i : sources_)
+                    if ((set >> i & 1) != 0) {
+                        without.gy[i] = Array();
+                        zero.gy[i] = zeros_like(g.gy[i]);
+                    }
+                return compare(run(without, Options()), run(zero, Options()), tolerance);
+            });
+        }
+    }
+
+    Exam& e_;
+    Given given_;
+    std::vector<std::size_t> targets_;
+    std::vector<std::size_t> sources_;
+    bool exact_ = true;  // all floats are float64
+};
+
+}  // namespace catena::testing::detail

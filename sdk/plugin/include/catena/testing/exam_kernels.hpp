@@ -1,0 +1,140 @@
+// Checks of kernels: the same numbers from each of them, however they are called.
+#pragma once
+
+#include "catena/testing/exam.hpp"
+#include "catena/testing/resize.hpp"
+
+namespace catena::testing::detail {
+
+inline std::string same_bits(const std::vector<Array>& got, const std::vector<Array>& expected) {
+    if (got == expected) return {};
+    const std::string text = compare(got, expected, {0, 0});
+    return text.empty() ? "other bits" : text;
+}
+inline std::vector<Array> plus_one(std::vector<Array> arrays, std::size_t n) {
+    for (std::size_t k = 0; k < n && k < arrays.size(); ++k)
+        for (std::int64_t i = 0; arrays[k] && arrays[k].floating() && i < arrays[k].size(); ++i)
+            arrays[k].set(i, arrays[k].at(i) + 1);
+    return arrays;
+}
+// The same numbers, from a view of the host's memory with gaps and axes in the other order, to an
+// address that is aligned for the dtype alone.
+inline Array from_strides(const Array& a) {
+    const std::size_t bytes = a.dtype().bits / 8;
+    Dims strides(a.shape().size());
+    std::int64_t stride = 2;
+    for (std::size_t d = 0; d < strides.size(); ++d) {
+        strides[d] = stride;
+        stride *= a.shape()[d];
+    }
+    std::vector<std::byte> memory(static_cast<std::size_t>(2 * a.size() + 1) * bytes,
+                                  std::byte{0x77});
+    for (std::int64_t i = 0; i < a.size(); ++i) {
+        std::int64_t at = 0;
+        std::int64_t rest = i;
+        for (std::size_t d = strides.size(); d-- > 0; rest /= a.shape()[d])
+            at += rest % a.shape()[d] * strides[d];
+        std::memcpy(memory.data() + static_cast<std::size_t>(at) * bytes,
+                    a.data<std::byte>() + static_cast<std::size_t>(i) * bytes, bytes);
+    }
+    return Array::packed(memory.data(), a.shape(), strides, a.dtype(), bytes);
+}
+
+class KernelChecks {
+public:
+    explicit KernelChecks(Exam& exam) : e_(exam) {}
+
+    // Every kernel against float64, and against the first of its row.
+    void values(const std::vector<Use>& uses, Check check) {
+        std::map<std::string, const Use*> firsts;
+        for (const Use& u : uses) {
+            e_.step(check, u.label, [&] { return compare(u.result, u.expected, grown(u)); });
+            e_.report.pass(Check::inputs);  // World watches every run
+            const Use* first = firsts.try_emplace(u.row, &u).first->second;
+            if (first == &u) continue;
+            e_.step(Check::variants, u.label + " and " + first->label,
+                    [&] { return compare(u.result, first->result, grown(u)); });
+        }
+    }
+    // How one kernel behaves.
+    void behaviour(const Use& u) {
+        const std::size_t n_y =
+            u.kernel->phase == CATENA_PHASE_FORWARD ? e_.f.n_outputs : u.result.size();
+        const Options plain;
+        e_.step(Check::guard, u.label, [&] {
+            const Given fenced =
+                u.given.changed([](const Array& a) { return a.moved(0, std::uint8_t{0x01}); });
+            const std::string text = alike(u, e_.run(u, fenced, plain));
+            return text.empty() ? text : "it depends on what lies beside an input: " + text;
+        });
+        e_.step(Check::written, u.label, [&] {
+            Options options;
+            options.fill = 0x3c;
+            const std::string text = alike(u, e_.run(u, u.given, options));
+            return text.empty() ? text : "it depends on uninitialised memory: " + text;
+        });
+        e_.step(Check::layout, u.label, [&] {
+            return compare(e_.run(u, u.given.changed(from_strides), plain), u.result, u.tolerance);
+        });
+        if ((u.kernel->flags & CATENA_KERNEL_ADDS) != 0 && !e_.updates())
+            e_.step(Check::add, u.label, [&] {
+                Options options;
+                options.add = true;
+                return compare(e_.run(u, u.given, options), plus_one(u.result, n_y), u.tolerance);
+            });
+        e_.step(Check::nan, u.label, [&] {
+            nan(u);
+            return "";
+        });
+        repeated(u, false);
+    }
+    // The same bits again, from any number of threads. Small calls run on one thread, so they
+    // decide nothing about threads.
+    void repeated(const Use& u, bool large) {
+        e_.step(Check::determinism, u.label, [&] {
+            const std::string text = alike(u, e_.run(u, u.given, Options()));
+            if (!text.empty()) return text;
+            return e_.world.drawn > 0 && (e_.f.flags & CATENA_FUNCTION_STOCHASTIC) == 0
+                       ? std::string("it draws random numbers and is not STOCHASTIC")
+                       : text;
+        });
+        for (const int threads : {2, 3})
+            e_.step(
+                Check::threads, u.label + " on " + std::to_string(threads) + " threads",
+                [&] {
+                    Options options;
+                    options.threads = threads;
+                    return alike(u, e_.run(u, u.given, options));
+                },
+                large);
+    }
+
+private:
+    Tolerance grown(const Use& u) const {
+        return u.tolerance.times(elements(e_.sample.example) > 1000 ? 10 : 1);
+    }
+    std::string alike(const Use& u, const std::vector<Array>& got) const {
+        return (u.kernel->flags & CATENA_KERNEL_DETERMINISTIC) != 0
+                   ? same_bits(got, u.result)
+                   : compare(got, u.result, u.tolerance);
+    }
+    // It comes back: with results or with an error.
+    void nan(const Use& u) {
+        const Given all = u.given.changed([](Array a) {
+            if (a.floating()) a.fill(0xff);
+            return a;
+        });
+        try {
+            e_.run(u, all, Options());
+        } catch (const OutOfBounds&) {
+            throw;
+        } catch (const InputChanged&) {
+            throw;
+        } catch (const Failure&) {
+        }
+    }
+
+    Exam& e_;
+};
+
+}  // namespace catena::testing::detail

@@ -1,0 +1,266 @@
+// Checks of other calls derived from an example: empty, of size 1, without axes, large; and those
+// that a function has to refuse.
+#pragma once
+
+#include "catena/testing/exam_gradients.hpp"
+
+namespace catena::testing::detail {
+
+// "[catena.relu] ...", in so many words.
+inline bool explains(const catena_function& f, const std::string& text) {
+    const std::string start = std::string("[") + f.name + "] ";
+    return text.compare(0, start.size(), start) == 0 && text.size() > start.size() + 4;
+}
+
+class ShapeChecks {
+public:
+    ShapeChecks(World& world, const catena_function& f, Example example, Report& report,
+                const Settings& settings)
+        : world_(world),
+          f_(f),
+          example_(std::move(example)),
+          report_(report),
+          settings_(settings) {}
+
+    void run() {
+        empty();
+        size_one();
+        zero_d();
+        if ((f_.flags & CATENA_FUNCTION_VIEW) == 0) large();
+        refusals(Check::wrong_shape, wrong_shapes(example_), "every shape");
+        refusals(Check::wrong_rank, wrong_ranks(example_), "every rank");
+        dtypes();
+    }
+
+private:
+    std::optional<Sample> accepted(const Example& e) {
+        now_doing(f_.name, "tries " + text_of(f_, e));
+        try {
+            return make_sample(world_, f_, e, settings_.seed);
+        } catch (const OutOfBounds& failure) {
+            report_.fail(Check::guard, text_of(f_, e) + ": " + failure.what());
+        } catch (const InputChanged& failure) {
+            report_.fail(Check::inputs, text_of(f_, e) + ": " + failure.what());
+        } catch (const Failure& failure) {
+            if (!explains(f_, failure.what()))
+                report_.fail(Check::wrong_shape, text_of(f_, e) + ": expected \"[" + f_.name +
+                                                     "] ...\", got \"" + failure.what() + "\"");
+        }
+        return std::nullopt;
+    }
+    // All that can be said about numbers.
+    void numbers(Check check, const Sample& sample) {
+        Report found(report_.function());
+        Exam e(world_, f_, sample, found, settings_);
+        KernelChecks kernels(e);
+        const auto watch = [&](int phase, Check values) {
+            const std::vector<Use> uses = e.uses(phase);
+            kernels.values(uses, values);
+            for (const Use& u : uses) kernels.behaviour(u);
+        };
+        watch(CATENA_PHASE_FORWARD, Check::dtypes);
+        if (e.differentiable()) {
+            GradientChecks(e).first_order();
+            watch(CATENA_PHASE_BACKWARD, Check::backward);
+        }
+        report_.reached.insert(found.reached.begin(), found.reached.end());
+        const std::string failures = found.failures();
+        if (failures.empty()) report_.pass(check);
+        else report_.fail(check, failures.substr(0, failures.find('\n')));
+    }
+
+    void empty() {
+        bool any = false;
+        for (const std::uint64_t set : equal_firsts(example_))
+            for (const bool attributes : {false, true}) {
+                const Resize r = {first_extent(example_, set), 0, false, attributes};
+                if (const auto sample = accepted(resize_first(example_, set, r))) {
+                    numbers(Check::empty, *sample);
+                    any = true;
+                    break;
+                }
+            }
+        if (!any) report_.skip(Check::empty, "an error with text: there is no empty call");
+    }
+    void size_one() {
+        Example e = example_;
+        for (std::size_t i = 0; i < e.inputs.size(); ++i)  // labels of the first class
+            if (e.inputs[i].ranged && e.inputs[i].low >= 0 && integer_port(i))
+                e.inputs[i].high = e.inputs[i].low;
+        std::set<std::int64_t> extents;
+        for (const Example::Input& in : e.inputs) extents.insert(in.shape.begin(), in.shape.end());
+        std::optional<Sample> smallest;
+        for (const std::int64_t extent : extents) {
+            if (extent <= 1) continue;
+            for (const Resize& r : {Resize{extent, 1, false, false}, Resize{extent, 1, true, false},
+                                    Resize{extent, 1, false, true}, Resize{extent, 1, true, true}})
+                if (auto sample = accepted(resize_all(e, r))) {
+                    e = sample->example;
+                    smallest = std::move(sample);
+                    break;
+                }
+        }
+        if (smallest) numbers(Check::size_one, *smallest);
+        else if (elements(example_) == 1) report_.pass(Check::size_one);
+        else report_.skip(Check::size_one, "an error with text: no extent can be 1");
+    }
+    bool integer_port(std::size_t i) const {
+        const auto rows = rows_of(world_, f_);
+        return !rows.empty() && !is_floating(rows[0][TypeVars(f_).input(i)]);
+    }
+    void zero_d() {
+        const std::size_t n = std::min<std::size_t>(example_.inputs.size(), 4);
+        bool any = false;
+        for (const Example::Input& in : example_.inputs)
+            any = any || (in.present && in.shape.empty());  // the example itself
+        if (any) report_.pass(Check::zero_d);
+        for (std::uint64_t set = (std::uint64_t{1} << n) - 1; set != 0; --set) {
+            Example e = example_;
+            bool changed = false;
+            for (std::size_t i = 0; i < n; ++i) {
+                if ((set >> i & 1) == 0) continue;
+                changed = changed || !e.inputs[i].shape.empty();
+                e.inputs[i].shape.clear();
+            }
+            if (!changed) continue;
+            if (const auto sample = accepted(e)) {
+                numbers(Check::zero_d, *sample);
+                any = true;
+            }
+        }
+        if (!any) report_.skip(Check::zero_d, "an error with text: every input has axes");
+    }
+
+    // Long enough for vectors and for threads.
+    void large() {
+        if (const auto sample = longer_last()) values(*sample, false);
+        if (const auto sample = longer_first()) values(*sample, true);
+        else report_.skip(Check::threads, "no larger call is accepted");
+    }
+    std::optional<Sample> longer_last() {
+        for (const Example::Input& in : example_.inputs) {
+            if (!in.present || in.shape.empty() || in.shape.back() == 0) continue;
+            const std::int64_t last = in.shape.back();
+            for (const std::int64_t to : {std::int64_t{131}, last * 45})
+                for (const Resize& r :
+                     {Resize{last, to, true, false}, Resize{last, to, false, false},
+                      Resize{last, to, true, true}})
+                    if (const Example e = resize_all(example_, r); elements(e) < 200000)
+                        if (auto sample = accepted(e)) return sample;
+        }
+        return std::nullopt;
+    }
+    std::optional<Sample> longer_first() {
+        for (const std::uint64_t set : equal_firsts(example_)) {
+            const std::int64_t first = first_extent(example_, set);
+            std::int64_t row = 1;
+            for (std::size_t i = 0; i < example_.inputs.size(); ++i) {
+                if (i >= 64 || (set >> i & 1) == 0) continue;
+                std::int64_t n = 1;
+                for (const std::int64_t d : example_.inputs[i].shape) n *= d;
+                row = std::max(row, n / first);
+            }
+            const std::int64_t to = (40000 / row) | 1;
+            for (const Resize& r : {Resize{first, to, false, false}, Resize{first, to, false, true},
+                                    Resize{first, first * (to / first + 1), false, false}})
+                if (auto sample = accepted(resize_first(example_, set, r))) return sample;
+        }
+        return std::nullopt;
+    }
+    void values(const Sample& sample, bool threads) {
+        Exam e(world_, f_, sample, report_, settings_);
+        KernelChecks kernels(e);
+        for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
+            if (phase == CATENA_PHASE_BACKWARD && !e.differentiable()) continue;
+            const std::vector<Use> uses = e.uses(phase);
+            kernels.values(uses, phase == CATENA_PHASE_FORWARD ? Check::dtypes : Check::backward);
+            for (const Use& u : uses)
+                if (threads) kernels.repeated(u, true);
+                else kernels.behaviour(u);
+        }
+    }
+
+    // Refused by infer(), or a right call after all: then it has to run, and what it gives must not
+    // depend on what lies beside its inputs.
+    void refusals(Check check, const std::vector<Example>& calls, const char* what) {
+        bool refused = false;
+        for (const Example& e : calls) {
+            const std::size_t before = world_.runs();
+            now_doing(f_.name, "tries " + text_of(f_, e));
+            const auto fail = [&](const std::string& text) {
+                report_.fail(check, text_of(f_, e) + ": " + text);
+            };
+            try {
+                const Sample sample = make_sample(world_, f_, e, settings_.seed);
+                Exam exam(world_, f_, sample, report_, settings_);
+                std::vector<Array> x = sample.x;
+                for (Array& a : x)
+                    if (a) a = a.moved(0, 0x01);
+                if (!same_bits(exam.forward(x), sample.y).empty())
+                    fail("it is accepted, and reads beside its inputs");
+            } catch (const OutOfBounds& failure) {
+                fail(std::string("it is accepted: ") + failure.what());
+            } catch (const Failure& failure) {
+                const bool value = failure.status() == CATENA_E_VALUE;  // of the numbers alone
+                if (!explains(f_, failure.what()) || (world_.runs() != before && !value))
+                    fail(std::string("expected \"[") + f_.name +
+                         "] ...\" before any kernel runs, got \"" + failure.what() + "\"");
+                refused = true;
+            }
+        }
+        if (refused) report_.pass(check);
+        else report_.skip(check, std::string("it takes ") + what + ", and keeps within its inputs");
+    }
+
+    // A dtype that no row has, and one that is not that of the other inputs of its type.
+    void dtypes() {
+        const auto rows = rows_of(world_, f_);
+        if ((f_.flags & CATENA_FUNCTION_VIEW) != 0)
+            return report_.skip(Check::wrong_dtype, "a view: it takes every dtype");
+        Sample sample = make_sample(world_, f_, example_, settings_.seed);
+        const TypeVars vars(f_);
+        Exam exam(world_, f_, sample, report_, settings_);
+        for (std::size_t i = 0; i < sample.x.size(); ++i) {
+            if (!sample.x[i]) continue;
+            for (const catena_dtype d :
+                 {dtype_of<std::uint16_t>(), dtype_of<std::int16_t>(), dtype_of<bool>(),
+                  dtype_of<std::int32_t>(), dtype_of<float>()})
+                for (const bool together : {false, true}) {
+                    std::vector<Array> x = sample.x;
+                    for (std::size_t k = 0; k < x.size(); ++k)
+                        if (x[k] && (k == i || (together && vars.input(k) == vars.input(i))))
+                            x[k] = Array::constant(x[k].shape(), d, 1);
+                    if (has_row(rows, vars, x)) continue;
+                    exam.step(Check::wrong_dtype, plugin::text_of(d),
+                              [&] { return refuse(exam, x); });
+                }
+        }
+    }
+    bool has_row(const std::vector<Row>& rows, const TypeVars& vars,
+                 const std::vector<Array>& x) const {
+        return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
+            for (std::size_t i = 0; i < x.size(); ++i)
+                if (x[i] && !plugin::same(row[vars.input(i)], x[i].dtype())) return false;
+            return true;
+        });
+    }
+    std::string refuse(Exam& exam, const std::vector<Array>& x) const {
+        const std::size_t before = world_.runs();
+        try {
+            exam.forward(x);
+        } catch (const Failure& failure) {
+            return explains(f_, failure.what()) && world_.runs() == before
+                       ? std::string()
+                       : std::string("got \"") + failure.what() + "\"";
+        }
+        return "it was accepted";
+    }
+
+    World& world_;
+    const catena_function& f_;
+    const Example example_;
+    Report& report_;
+    const Settings& settings_;
+};
+
+}  // namespace catena::testing::detail

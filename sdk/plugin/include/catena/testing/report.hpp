@@ -1,0 +1,144 @@
+// What conform() found: a verdict for each check of one function.
+#pragma once
+
+#include <array>
+#include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace catena::testing {
+
+// In the order of the coverage page.
+enum class Check {
+    example,
+    dtypes,
+    variants,
+    threads,
+    determinism,
+    gradient,
+    backward,
+    second_order,
+    targets,
+    missing_gy,
+    add,
+    retained,
+    empty,
+    size_one,
+    zero_d,
+    layout,
+    inputs,
+    guard,
+    written,
+    nan,
+    wrong_rank,
+    wrong_shape,
+    wrong_dtype,
+    count
+};
+inline constexpr std::size_t n_checks = static_cast<std::size_t>(Check::count);
+
+struct CheckInfo {
+    const char* name;
+    const char* doc;
+};
+inline constexpr std::array<CheckInfo, n_checks> check_infos = {{
+    {"example", "it has examples, or a call was found by trying; outputs are finite"},
+    {"dtypes", "every row of dtypes that a kernel declares gives what float64 gives"},
+    {"variants",
+     "kernels for every instruction set and of every plugin agree, on long inputs, too"},
+    {"threads", "1, 2 and 3 threads agree (bit for bit if the kernel says DETERMINISTIC)"},
+    {"determinism", "the same call gives the same bits; the same seed the same random numbers"},
+    {"gradient", "the composed gradient is that of finite differences in float64"},
+    {"backward", "backward kernels give the same, in every dtype, on every instruction set"},
+    {"second order", "the gradient of the composed gradient is that of finite differences"},
+    {"targets", "every set of wanted gradients gives the same numbers as all of them"},
+    {"missing gy", "an output's gradient that did not come is zero"},
+    {"add", "REQ_ADD adds to what is there, forward and backward"},
+    {"retained", "backward reads the inputs and outputs alone that are declared as retained"},
+    {"empty", "first extents of 0"},
+    {"size 1", "extents of 1"},
+    {"0-d", "inputs without axes"},
+    {"layout", "inputs that came from strided host memory, and at odd addresses"},
+    {"inputs", "inputs, outputs and gradients that were lent are unmodified"},
+    {"guard", "nothing is written or read beside outputs, saved state, scratch and inputs"},
+    {"written", "every byte of a result is written, none depends on uninitialised memory"},
+    {"NaN", "NaN everywhere neither crashes nor hangs"},
+    {"wrong rank", "refused with \"[function] ...\" before any kernel ran"},
+    {"wrong shape", "refused with \"[function] ...\" before any kernel ran"},
+    {"wrong dtype", "refused with \"[function] ...\" before any kernel ran"},
+}};
+inline const CheckInfo& info(Check check) { return check_infos[static_cast<std::size_t>(check)]; }
+
+enum class Verdict { none, not_applicable, passed, failed };
+
+class Report {
+public:
+    struct Entry {
+        Verdict verdict = Verdict::none;
+        std::string text;  // why not applicable; what failed, a line each
+    };
+    explicit Report(std::string function = {}) : function_(std::move(function)) {}
+
+    const std::string& function() const { return function_; }
+    const Entry& operator[](Check check) const { return entries_[static_cast<std::size_t>(check)]; }
+    void pass(Check check) {
+        Entry& e = at(check);
+        if (e.verdict == Verdict::failed) return;
+        e = {Verdict::passed, {}};
+    }
+    // The reason is the last one of a check that no example could pass.
+    void skip(Check check, const std::string& reason) {
+        Entry& e = at(check);
+        if (e.verdict <= Verdict::not_applicable) e = {Verdict::not_applicable, reason};
+    }
+    void fail(Check check, const std::string& text) {
+        Entry& e = at(check);
+        if (e.verdict != Verdict::failed) e = {Verdict::failed, {}};
+        if (++lines_[static_cast<std::size_t>(check)] <= most_lines) e.text += text + "\n";
+    }
+    // After the last example: what nobody passed and nobody excused has failed.
+    void finish() {
+        for (std::size_t i = 0; i < n_checks; ++i) {
+            if (entries_[i].verdict == Verdict::none)
+                fail(static_cast<Check>(i), "no example reaches it");
+        }
+    }
+    // Empty: nothing failed. Else a line "function: check: text" for each failure.
+    std::string failures() const {
+        std::string result;
+        for (std::size_t i = 0; i < n_checks; ++i) {
+            if (entries_[i].verdict != Verdict::failed) continue;
+            std::size_t begin = 0;
+            for (std::size_t end; (end = entries_[i].text.find('\n', begin)) != std::string::npos;
+                 begin = end + 1)
+                result += function_ + ": " + check_infos[i].name + ": " +
+                          entries_[i].text.substr(begin, end - begin) + "\n";
+            if (lines_[i] > most_lines)
+                result += function_ + ": " + check_infos[i].name + ": " +
+                          std::to_string(lines_[i] - most_lines) + " more\n";
+        }
+        return result;
+    }
+
+    int examples = 0;               // that the function declares
+    std::string found;              // the call that was found for want of one
+    bool internal = false;          // part of other functions' gradients
+    std::set<std::string> reached;  // rows of dtypes that ran
+
+private:
+    static constexpr int most_lines = 6;
+    Entry& at(Check check) { return entries_[static_cast<std::size_t>(check)]; }
+
+    std::string function_;
+    std::array<Entry, n_checks> entries_;
+    std::array<int, n_checks> lines_{};
+};
+
+// What is going on, for handlers of crashes and hangs.
+inline char doing[256] = "";
+inline void now_doing(const std::string& function, const std::string& what) {
+    std::snprintf(doing, sizeof doing, "%s: %s", function.c_str(), what.c_str());
+}
+
+}  // namespace catena::testing

@@ -1,0 +1,111 @@
+// Other calls derived from an example: smaller, empty, larger, malformed.
+#pragma once
+
+#include <set>
+
+#include "catena/testing/sample.hpp"
+
+namespace catena::testing::detail {
+
+struct Resize {
+    std::int64_t from;
+    std::int64_t to;
+    bool multiples = false;   // extents that are multiples of `from` keep their ratio
+    bool attributes = false;  // lists of integers, too
+};
+
+inline std::int64_t resized(std::int64_t extent, const Resize& r) {
+    if (extent == r.from) return r.to;
+    if (r.multiples && extent > r.from && extent % r.from == 0) return extent / r.from * r.to;
+    return extent;
+}
+inline void resize_attributes(Example& e, const Resize& r) {
+    if (!r.attributes) return;
+    const Attrs attrs = e.attrs.list();
+    for (const catena_named_value& a : attrs) {
+        if (a.value.kind == CATENA_ATTR_INTS) {
+            Dims list(a.value.v.ints, a.value.v.ints + a.value.n);
+            for (std::int64_t& d : list) d = resized(d, r);
+            e.attrs.set(a.name, plugin::value_of(plugin::Ints(list)));
+        } else if (a.value.kind == CATENA_ATTR_INT) {
+            e.attrs.set(a.name, plugin::value_of(resized(a.value.v.i, r)));
+        }
+    }
+}
+// Every extent of that size, wherever it stands: equal extents are taken to be the same thing.
+inline Example resize_all(Example e, const Resize& r) {
+    for (Example::Input& in : e.inputs)
+        for (std::int64_t& d : in.shape) d = resized(d, r);
+    resize_attributes(e, r);
+    return e;
+}
+// First extents of the inputs in a set.
+inline Example resize_first(Example e, std::uint64_t inputs, const Resize& r) {
+    for (std::size_t i = 0; i < e.inputs.size(); ++i)
+        if ((inputs >> i & 1) != 0) e.inputs[i].shape[0] = resized(e.inputs[i].shape[0], r);
+    resize_attributes(e, r);
+    return e;
+}
+
+// Sets of inputs whose first extents are equal, larger sets first.
+inline std::vector<std::uint64_t> equal_firsts(const Example& e) {
+    const std::size_t n = std::min<std::size_t>(e.inputs.size(), 5);
+    std::vector<std::uint64_t> sets;
+    for (std::uint64_t set = 1; set < std::uint64_t{1} << n; ++set) {
+        std::set<std::int64_t> extents;
+        for (std::size_t i = 0; i < n; ++i)
+            if ((set >> i & 1) != 0) {
+                const Example::Input& in = e.inputs[i];
+                extents.insert(in.present && !in.shape.empty() ? in.shape[0] : -1);
+            }
+        if (extents.size() == 1 && *extents.begin() > 0) sets.push_back(set);
+    }
+    std::stable_sort(sets.begin(), sets.end(), [](std::uint64_t a, std::uint64_t b) {
+        return __builtin_popcountll(a) > __builtin_popcountll(b);
+    });
+    return sets;
+}
+inline std::int64_t first_extent(const Example& e, std::uint64_t inputs) {
+    return e.inputs[static_cast<std::size_t>(__builtin_ctzll(inputs))].shape[0];
+}
+inline std::int64_t elements(const Example& e) {
+    std::int64_t most = 0;
+    for (const Example::Input& in : e.inputs) {
+        std::int64_t n = in.present ? 1 : 0;
+        for (const std::int64_t d : in.shape) n *= d;
+        most = std::max(most, n);
+    }
+    return most;
+}
+
+// Shapes with one extent changed.
+inline std::vector<Example> wrong_shapes(const Example& e) {
+    std::vector<Example> result;
+    for (std::size_t i = 0; i < e.inputs.size(); ++i)
+        for (std::size_t d = 0; d < e.inputs[i].shape.size(); ++d)
+            for (const std::int64_t extent :
+                 {e.inputs[i].shape[d] + 1, 2 * e.inputs[i].shape[d] + 3}) {
+                result.push_back(e);
+                result.back().inputs[i].shape[d] = extent;
+            }
+    return result;
+}
+// One axis more or less.
+inline std::vector<Example> wrong_ranks(const Example& e) {
+    std::vector<Example> result;
+    for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+        if (!e.inputs[i].present) continue;
+        const auto change = [&](const auto& body) {
+            result.push_back(e);
+            body(result.back().inputs[i].shape);
+        };
+        change([](Dims& s) { s.push_back(2); });
+        change([](Dims& s) { s.insert(s.begin(), 3); });
+        if (e.inputs[i].shape.empty()) continue;
+        change([](Dims& s) { s.pop_back(); });
+        change([](Dims& s) { s.erase(s.begin()); });
+    }
+    return result;
+}
+
+}  // namespace catena::testing::detail

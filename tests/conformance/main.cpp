@@ -1,0 +1,137 @@
+// catena-conformance: every function of the plugins in a folder, checked by the examples that it
+// declares; prints a line for each and writes the page of coverage.
+//
+// usage: catena-conformance FOLDER [--page OUT] [--compare PAGE] [--time] [FUNCTION...]
+#include <catena/testing/conform.hpp>
+#include <catena/testing/coverage.hpp>
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+namespace {
+
+using namespace catena::testing;
+
+// A plugin that crashes or hangs takes this program with it, but is named.
+extern "C" void died(int signal) {
+    const auto say = [](const char* text) {
+        if (write(STDERR_FILENO, text, std::strlen(text)) < 0) return;
+    };
+    say(signal == SIGALRM ? "\nconformance: hangs in " : "\nconformance: crashed in ");
+    say(doing);
+    say("\n");
+    std::signal(signal, SIG_DFL);
+    if (std::raise(signal) != 0) _exit(1);
+}
+
+struct Arguments {
+    std::string folder;
+    std::string page;
+    std::string compare;
+    bool time = false;
+    std::vector<std::string> functions;
+};
+
+Arguments parse(int argc, char** argv) {
+    Arguments a;
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = argv[i];
+        if (word == "--time") a.time = true;
+        else if ((word == "--page" || word == "--compare") && i + 1 < argc)
+            (word == "--page" ? a.page : a.compare) = argv[++i];
+        else if (word.rfind("--", 0) == 0)
+            throw std::invalid_argument("expected --page OUT, --compare PAGE or --time, got " +
+                                        word);
+        else if (a.folder.empty()) a.folder = word;
+        else a.functions.push_back(word);
+    }
+    if (a.folder.empty())
+        throw std::invalid_argument(
+            "usage: catena-conformance FOLDER [--page OUT] [--compare PAGE] [--time] "
+            "[FUNCTION...]");
+    return a;
+}
+
+std::string contents(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+// The first line that is not as expected.
+std::string difference(const std::string& page, const std::string& expected) {
+    std::istringstream a(page);
+    std::istringstream b(expected);
+    std::string got, want;
+    for (int line = 1;; ++line) {
+        const bool more = bool(std::getline(a, got));
+        const bool wanted = bool(std::getline(b, want));
+        if (!more && !wanted) return {};
+        if (more && wanted && got == want) continue;
+        return "line " + std::to_string(line) + ": expected '" + (wanted ? want : "") +
+               "', got '" + (more ? got : "") + "'";
+    }
+}
+
+int run(const Arguments& arguments) {
+    std::vector<std::string> plugins;
+    for (const auto& entry : std::filesystem::directory_iterator(arguments.folder))
+        if (entry.path().extension() == ".catena" &&
+            entry.path().stem().extension() != ".cuda")  // kernels for a GPU alone
+            plugins.push_back(entry.path().string());
+    std::sort(plugins.begin(), plugins.end());
+    World world(plugins);
+    std::vector<Report> reports;
+    bool good = true;
+    const std::vector<std::string> names =
+        arguments.functions.empty() ? world.names() : arguments.functions;
+    for (const std::string& name : names) {
+        using Clock = std::chrono::steady_clock;
+        const auto start = Clock::now();
+        alarm(240);
+        reports.push_back(conform(world, name));
+        alarm(0);
+        const Report& report = reports.back();
+        std::cout << (report.failures().empty() ? "ok     " : "FAILED ") << name;
+        if (report.examples == 0) std::cout << "  found: " << report.found;
+        if (arguments.time)
+            std::cout << "  " << std::chrono::duration<double>(Clock::now() - start).count()
+                      << " s";
+        std::cout << std::endl;
+        std::cerr << report.failures();
+        good = good && report.failures().empty();
+    }
+    const std::string page = coverage_page(reports);
+    if (!arguments.page.empty()) std::ofstream(arguments.page) << page;
+    if (reports.empty()) {
+        std::cerr << "conformance: expected plugins in " << arguments.folder << '\n';
+        good = false;
+    }
+    if (!arguments.compare.empty())
+        if (const std::string text = difference(page, contents(arguments.compare)); !text.empty()) {
+            std::cerr << "conformance: " << arguments.compare << " is not of today ("
+                      << "target coverage-update): " << text << '\n';
+            good = false;
+        }
+    return good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM})
+        std::signal(signal, died);
+    try {
+        return run(parse(argc, argv));
+    } catch (const std::exception& e) {
+        std::cerr << e.what() << '\n';
+        return 2;
+    }
+}

@@ -24,6 +24,17 @@ struct OpenMp {
     void (*set)(int) = nullptr;
 };
 
+// All signals but those that an instruction causes: blocked, they would end the process.
+const sigset_t& deferrable() {
+    static const sigset_t set = [] {
+        sigset_t all;
+        sigfillset(&all);
+        for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);
+        return all;
+    }();
+    return set;
+}
+
 const OpenMp& openmp() {
     static const OpenMp runtime;
     return runtime;
@@ -31,14 +42,16 @@ const OpenMp& openmp() {
 
 }  // namespace
 
-SingleThreaded::SingleThreaded() {
+Undisturbed::Undisturbed() {
+    pthread_sigmask(SIG_BLOCK, &deferrable(), &signals_);
     if (openmp().get == nullptr) return;
     threads_ = openmp().get();
     if (threads_ != 1) openmp().set(1);
 }
 
-SingleThreaded::~SingleThreaded() {
+Undisturbed::~Undisturbed() {
     if (threads_ != 1) openmp().set(threads_);
+    pthread_sigmask(SIG_SETMASK, &signals_, nullptr);
 }
 
 // Neither is ever destroyed: kernels may run until the process ends.

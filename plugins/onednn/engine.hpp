@@ -1,6 +1,8 @@
 // What every kernel here needs: oneDNN's engine, its calls on one thread, and made primitives kept.
 #pragma once
 
+#include <csignal>
+
 #include <array>
 #include <cstdint>
 #include <exception>
@@ -18,17 +20,20 @@ namespace catena_onednn {
 using namespace catena::plugin;
 using dnnl::memory;
 
-// While it lives, oneDNN uses the calling thread alone: its OpenMP threads would spin against the
-// host's pool. The setting is the thread's own, and is given back.
-class SingleThreaded {
+// While it lives, oneDNN uses the calling thread alone, as its OpenMP threads would spin against the
+// host's pool, and signals wait: products point the stack register into the heap, where a handler's
+// frame would overwrite what lies below (oneDNN issue 4845). Both settings are the
+// thread's own, and are given back.
+class Undisturbed {
 public:
-    SingleThreaded();
-    ~SingleThreaded();
-    SingleThreaded(const SingleThreaded&) = delete;
-    SingleThreaded& operator=(const SingleThreaded&) = delete;
+    Undisturbed();
+    ~Undisturbed();
+    Undisturbed(const Undisturbed&) = delete;
+    Undisturbed& operator=(const Undisturbed&) = delete;
 
 private:
     int threads_ = 1;
+    sigset_t signals_;
 };
 
 const dnnl::engine& engine();  // [any]
@@ -45,7 +50,7 @@ void parallel(catena_ctx* ctx, std::int64_t n, Body&& body, std::int64_t grain =
     } job{body, {}, {}};
     const auto piece = [](void* user, std::int64_t begin, std::int64_t end, std::int32_t slot) {
         Job& self = *static_cast<Job*>(user);
-        const SingleThreaded guard;
+        const Undisturbed guard;
         try {
             self.body(begin, end, slot);
         } catch (...) {
@@ -106,7 +111,7 @@ public:
     template <class Make>
     std::shared_ptr<const T> get(const Key& key, const Make& make) {
         if (auto found = find(key)) return found;
-        const SingleThreaded guard;  // it is a property of what is made, too
+        const Undisturbed guard;  // it is a property of what is made, too
         std::shared_ptr<const T> made = make();
         const std::lock_guard lock(mutex_);
         if (entries_.size() == most) {

@@ -1,5 +1,11 @@
 // Products on oneDNN against a plain loop.
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sys/time.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
 
 #include "catena/abi/ext/blas.h"
 #include "compare.hpp"
@@ -105,6 +111,38 @@ TEST_CASE("deterministic products have the same bits for any number of threads")
             const Array first = p.run(blas(), 1);
             for (const int threads : {2, 3, 8}) CHECK(p.run(blas(), threads) == first);
         }
+}
+
+// A handler that runs elsewhere, as it would within oneDNN's products, writes into the heap.
+TEST_CASE("signals are handled on the thread's own stack") {
+    static std::atomic<int> handled;
+    static std::atomic<int> astray;
+    static char* low;
+    static std::size_t bytes;
+    pthread_attr_t attributes;
+    void* stack = nullptr;
+    REQUIRE(pthread_getattr_np(pthread_self(), &attributes) == 0);
+    REQUIRE(pthread_attr_getstack(&attributes, &stack, &bytes) == 0);
+    pthread_attr_destroy(&attributes);
+    low = static_cast<char*>(stack);
+    struct sigaction action = {};
+    action.sa_handler = [](int) {
+        const char here = 0;
+        handled.fetch_add(1);
+        if (&here < low || &here >= low + bytes) astray.fetch_add(1);
+    };
+    struct sigaction before = {};
+    REQUIRE(sigaction(SIGALRM, &action, &before) == 0);
+    const itimerval often = {{0, 500}, {0, 500}};
+    REQUIRE(setitimer(ITIMER_REAL, &often, nullptr) == 0);
+    Product p({100, 100, 784}, false, true, 1, 0);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (handled < 200 && std::chrono::steady_clock::now() < end) p.run(blas());
+    const itimerval never = {};
+    setitimer(ITIMER_REAL, &never, nullptr);
+    sigaction(SIGALRM, &before, nullptr);
+    CHECK(handled >= 200);
+    CHECK(astray == 0);
 }
 
 TEST_CASE("what is better done elsewhere is refused") {

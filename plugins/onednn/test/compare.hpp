@@ -36,6 +36,14 @@ struct Call {
     Tolerance tolerance = {1e-4, 1e-4};
 };
 
+// Where terms cancel, what is off is a share of the terms, not of their sum.
+inline Tolerance scaled(Tolerance t, const Array& expected) {
+    double largest = 0;
+    for (std::int64_t i = 0; i < expected.size(); ++i)
+        largest = std::max(largest, std::abs(expected.at(i)));
+    return {t.relative, std::max(t.absolute, t.relative / 10 * largest)};
+}
+
 // Forward, and backward for every set of targets; written and added; by one thread and by three.
 // Empty if all agree and this plugin did it all.
 inline std::string compare_plugins(const Call& c) {
@@ -69,7 +77,8 @@ inline std::string compare_plugins(const Call& c) {
             const auto got = world().forward(c.function, x, c.attrs, options);
             ran("forward" + how);
             for (std::size_t i = 0; i < y.size(); ++i)
-                note("forward" + how, compare(got[i], add ? plus_one(y[i]) : y[i], c.tolerance));
+                note("forward" + how,
+                     compare(got[i], add ? plus_one(y[i]) : y[i], scaled(c.tolerance, y[i])));
             if (!add && first_y.empty()) first_y = got;
             if (!add) note("forward" + how, got == first_y ? "" : "other bits");
             std::uint64_t all = 0;
@@ -81,7 +90,8 @@ inline std::string compare_plugins(const Call& c) {
                 ran(whose);
                 for (std::size_t i = 0; i < gx.size(); ++i)
                     if (part[i])
-                        note(whose, compare(part[i], add ? plus_one(gx[i]) : gx[i], c.tolerance));
+                        note(whose, compare(part[i], add ? plus_one(gx[i]) : gx[i],
+                                            scaled(c.tolerance, gx[i])));
                 if (targets != all || add) continue;
                 if (first_gx.empty()) first_gx = part;
                 note(whose, part == first_gx ? "" : "other bits");

@@ -49,7 +49,7 @@ struct BinaryHierarchicalSoftmax {
 
     static void infer(const auto& s) {
         check_samples(s);
-        const auto tree = tree_of(s.template attr<"tree">());
+        const auto tree = tree_of(about.name, s.template attr<"tree">());
         const std::int64_t shape[] = {tree->nodes(), s.x(0)[1]};
         s.check(std::ranges::equal(s.x(2), Shape(shape)), "W.shape", Shape(shape), s.x(2));
         s.y(0, {});
@@ -86,7 +86,7 @@ struct BinaryHierarchicalSoftmax {
         const std::int64_t n = call.template x<T>(0).dim(0);
         std::int64_t bytes = n * static_cast<std::int64_t>(sizeof(double) + sizeof(void*));
         if (call.raw().phase == CATENA_PHASE_BACKWARD) {
-            const auto tree = tree_of(call.template attr<"tree">());
+            const auto tree = tree_of(about.name, call.template attr<"tree">());
             bytes +=
                 samples_at_once(*tree, n) * tree->depth() * static_cast<std::int64_t>(sizeof(T));
         }
@@ -98,7 +98,7 @@ struct BinaryHierarchicalSoftmax {
         const auto x = call.template x<T>(0);
         const auto t = call.template x<I>(1);
         const auto w = call.template x<T>(2);
-        const auto tree = tree_of(call.template attr<"tree">());
+        const auto tree = tree_of(about.name, call.template attr<"tree">());
         const std::int64_t n = x.dim(0);
         const std::int64_t size = x.dim(1);
         auto** const leaves = call.template scratch<const LabelTree::Leaf*>();
@@ -126,7 +126,7 @@ struct BinaryHierarchicalSoftmax {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         const auto gw = call.template gx<T>(2);
-        const auto tree = tree_of(call.template attr<"tree">());
+        const auto tree = tree_of(about.name, call.template attr<"tree">());
         const std::int64_t n = x.dim(0);
         const std::int64_t size = x.dim(1);
         const std::int64_t depth = tree->depth();
@@ -213,7 +213,8 @@ struct TreeWays {
 
     static void infer(const auto& s) {
         check_samples(s);
-        const std::int64_t shape[] = {s.x(0)[0], tree_of(s.template attr<"tree">())->depth()};
+        const std::int64_t shape[] = {s.x(0)[0],
+                                      tree_of(about.name, s.template attr<"tree">())->depth()};
         s.y(0, shape, s.dtype(1));
         s.y(1, shape);
     }
@@ -227,7 +228,7 @@ struct TreeWays {
         const auto t = call.template x<I>(1);
         const auto nodes = call.template y<I>(0);
         const auto codes = call.template y<T>(1);
-        const auto tree = tree_of(call.template attr<"tree">());
+        const auto tree = tree_of(about.name, call.template attr<"tree">());
         const std::int64_t depth = tree->depth();
         auto** const leaves = call.template scratch<const LabelTree::Leaf*>();
         find_leaves(call, *tree, t, leaves);

@@ -30,8 +30,8 @@ public:
     };
 
     // "[[0, 1], 2]": a label, or [left, right]. Inner nodes are numbered in pre-order. Throws
-    // CATENA_E_INVALID with the position of what is wrong.
-    static LabelTree parse(std::string_view text);
+    // CATENA_E_INVALID with the position of what is wrong and the function's name.
+    static LabelTree parse(const char* function, std::string_view text);
 
     std::int64_t nodes() const { return static_cast<std::int64_t>(nodes_.size()); }
     std::int64_t depth() const { return depth_; }  // of the deepest leaf
@@ -53,7 +53,7 @@ private:
     std::int64_t depth_ = 0;
 };
 
-inline LabelTree LabelTree::parse(std::string_view text) {
+inline LabelTree LabelTree::parse(const char* function, std::string_view text) {
     struct Open {
         std::int32_t node;
         int children;
@@ -64,8 +64,7 @@ inline LabelTree LabelTree::parse(std::string_view text) {
     const auto wrong = [&](const std::string& expected) {
         const std::string got =
             at < text.size() ? "'" + std::string(1, text[at]) + "'" : std::string("the end");
-        fail(CATENA_E_INVALID, "catena.binary_hierarchical_softmax",
-             ("tree at " + std::to_string(at)).c_str(), expected, got);
+        fail(CATENA_E_INVALID, function, ("tree at " + std::to_string(at)).c_str(), expected, got);
     };
     const auto skip = [&] {
         while (at < text.size() && std::string_view(" \t\r\n").find(text[at]) != text.npos) ++at;
@@ -104,14 +103,14 @@ inline LabelTree LabelTree::parse(std::string_view text) {
     std::ranges::stable_sort(tree.leaves_, {}, &Leaf::label);
     const auto twice = std::ranges::adjacent_find(tree.leaves_, {}, &Leaf::label);
     if (twice != tree.leaves_.end())
-        fail(CATENA_E_INVALID, "catena.binary_hierarchical_softmax",
-             ("tree at " + std::to_string(twice[1].position)).c_str(), "each label once",
-             twice->label);
+        fail(CATENA_E_INVALID, function, ("tree at " + std::to_string(twice[1].position)).c_str(),
+             "each label once", twice->label);
     return tree;
 }
 
-// The tree of a text, read once: the last few are kept, and found by their whole text.
-inline std::shared_ptr<const LabelTree> tree_of(std::string_view text) {
+// The tree of a text, read once: the last few are kept, and found by their whole text. Errors name
+// the function.
+inline std::shared_ptr<const LabelTree> tree_of(const char* function, std::string_view text) {
     struct Entry {
         std::string text;
         std::shared_ptr<const LabelTree> tree;
@@ -127,7 +126,7 @@ inline std::shared_ptr<const LabelTree> tree_of(std::string_view text) {
         for (const Entry& entry : cache.entries)
             if (entry.tree && entry.text == text) return entry.tree;
     }
-    auto tree = std::make_shared<const LabelTree>(LabelTree::parse(text));
+    auto tree = std::make_shared<const LabelTree>(LabelTree::parse(function, text));
     const std::lock_guard lock(cache.mutex);
     cache.entries[cache.next++ % std::size(cache.entries)] = {std::string(text), tree};
     return tree;

@@ -58,32 +58,35 @@ struct BatchNormalization {
         const double eps = call.template attr<"eps">();
         const Channels of(x.shape);
         const double share = 1 / static_cast<double>(std::max<std::int64_t>(of.size(), 1));
-        for_each_group(call, of, [&](std::int64_t first, std::int64_t width) CATENA_LAMBDA {
+        for_each_group(call, of, [&](const Group& group) CATENA_LAMBDA {
             const T* const p = x.data;
-            double sums[1][64];
-            T centre[64];
-            T scale[64];
-            T shift[64];
-            sum_channels<T>(of, first, width, sums, [&](std::int64_t i, std::int64_t) CATENA_LAMBDA {
+            double sums[1][most_columns];
+            T centre[most_columns];
+            T scale[most_columns];
+            T shift[most_columns];
+            group.sum<T>(sums, [&](std::int64_t i, std::int64_t) CATENA_LAMBDA {
                 return std::array<T, 1>{p[i]};
             });
-            for (std::int64_t c = 0; c < width; ++c) {
+            for (std::int64_t c = 0; c < group.width; ++c) {
                 centre[c] = static_cast<T>(sums[0][c] * share);
-                store(mean[first + c], call.adds(1), static_cast<S>(centre[c]));
+                store(mean[group.first + c], call.adds(1), static_cast<S>(centre[c]));
             }
-            sum_channels<T>(of, first, width, sums,
-                            [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
-                                const T d = p[i] - centre[c];
-                                return std::array<T, 1>{d * d};
-                            });
-            for (std::int64_t c = 0; c < width; ++c) {
+            group.spread(centre);
+            group.sum<T>(sums, [&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
+                const T d = p[i] - centre[k];
+                return std::array<T, 1>{d * d};
+            });
+            for (std::int64_t c = 0; c < group.width; ++c) {
+                const std::int64_t at = group.first + c;
                 const double v = sums[0][c] * share;
-                store(var[first + c], call.adds(2), static_cast<S>(v));
-                scale[c] = static_cast<T>(static_cast<double>(gamma[first + c]) / std::sqrt(v + eps));
-                shift[c] = beta[first + c];
+                store(var[at], call.adds(2), static_cast<S>(v));
+                scale[c] = static_cast<T>(static_cast<double>(gamma[at]) / std::sqrt(v + eps));
+                shift[c] = beta[at];
             }
-            map_channels(of, first, width, [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
-                store(y[i], add, (p[i] - centre[c]) * scale[c] + shift[c]);
+            group.spread(scale);
+            group.spread(shift);
+            group.map([&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
+                store(y[i], add, (p[i] - centre[k]) * scale[k] + shift[k]);
             });
         });
     }
@@ -104,45 +107,46 @@ struct BatchNormalization {
         const double eps = call.template attr<"eps">();
         const Channels of(x.shape);
         const double share = 1 / static_cast<double>(std::max<std::int64_t>(of.size(), 1));
-        for_each_group(call, of, [&](std::int64_t first, std::int64_t width) CATENA_LAMBDA {
+        for_each_group(call, of, [&](const Group& group) CATENA_LAMBDA {
             const T* const p = x.data;
-            T centre[64];
-            T inverse[64];
-            double sums[2][64] = {};  // of gy, and of gy times the normal value
-            for (std::int64_t c = 0; c < width; ++c) {
-                centre[c] = mean[first + c];
-                inverse[c] =
-                    static_cast<T>(1 / std::sqrt(static_cast<double>(var[first + c]) + eps));
+            T centre[most_columns];
+            T inverse[most_columns];
+            T scale[most_columns];
+            double sums[2][most_columns] = {};  // of gy, and of gy times the normal value
+            for (std::int64_t c = 0; c < group.width; ++c) {
+                const std::int64_t at = group.first + c;
+                centre[c] = mean[at];
+                inverse[c] = static_cast<T>(1 / std::sqrt(static_cast<double>(var[at]) + eps));
+                scale[c] = gamma[at] * inverse[c];
             }
+            group.spread(centre);
+            group.spread(inverse);
             if (gy != nullptr)
-                sum_channels<T>(of, first, width, sums,
-                                [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
-                                    return std::array<T, 2>{
-                                        gy[i], gy[i] * ((p[i] - centre[c]) * inverse[c])};
-                                });
-            for (std::int64_t c = 0; c < width; ++c) {
-                if (gbeta) store(gbeta[first + c], add_beta, static_cast<T>(sums[0][c]));
-                if (ggamma) store(ggamma[first + c], add_gamma, static_cast<T>(sums[1][c]));
-            }
-            if (!gx) return;
-            T scale[64];
-            T mean_g[64];
-            T mean_gn[64];
-            for (std::int64_t c = 0; c < width; ++c) {
-                scale[c] = gamma[first + c] * inverse[c];
+                group.sum<T>(sums, [&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
+                    return std::array<T, 2>{gy[i], gy[i] * ((p[i] - centre[k]) * inverse[k])};
+                });
+            T mean_g[most_columns];
+            T mean_gn[most_columns];
+            for (std::int64_t c = 0; c < group.width; ++c) {
+                const std::int64_t at = group.first + c;
+                if (gbeta) store(gbeta[at], add_beta, static_cast<T>(sums[0][c]));
+                if (ggamma) store(ggamma[at], add_gamma, static_cast<T>(sums[1][c]));
                 mean_g[c] = static_cast<T>(sums[0][c] * share);
                 mean_gn[c] = static_cast<T>(sums[1][c] * share);
             }
+            T* const out = gx.data;
+            if (!gx) return;
             if (gy == nullptr) {
                 if (!add_x)
-                    map_channels(of, first, width, [&](std::int64_t i, std::int64_t)
-                                                       CATENA_LAMBDA { gx.data[i] = T(0); });
+                    group.map([&](std::int64_t i, std::int64_t) CATENA_LAMBDA { out[i] = T(0); });
                 return;
             }
-            T* const out = gx.data;
-            map_channels(of, first, width, [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
-                const T normal = (p[i] - centre[c]) * inverse[c];
-                store(out[i], add_x, scale[c] * (gy[i] - mean_g[c] - normal * mean_gn[c]));
+            group.spread(scale);
+            group.spread(mean_g);
+            group.spread(mean_gn);
+            group.map([&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
+                const T normal = (p[i] - centre[k]) * inverse[k];
+                store(out[i], add_x, scale[k] * (gy[i] - mean_g[k] - normal * mean_gn[k]));
             });
         });
     }

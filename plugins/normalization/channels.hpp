@@ -1,4 +1,4 @@
-// Channels: arrays (N, C, rest...) walked channel by channel, for sums and maps over all but axis 1.
+// Channels: arrays (N, C, rest...) walked by groups of channels, for sums and maps over all but axis 1.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -10,20 +10,111 @@ using namespace catena::plugin;
 // A value and statistics: halves keep their statistics in float32.
 using StatisticTypes = Rows<Row<float, float>, Row<double, double>>;
 
+// How many values of an image are worked on side by side at most.
+inline constexpr std::int64_t most_columns = 256;
+
+// Channels are worked on in groups: neighbours whose elements of an image are few are its columns
+// together; a channel with many is a group of its own, with one column for all.
 struct Channels {
     explicit Channels(Shape x) : n(x[0]), channels(x[1]) {
         for (const std::int64_t d : x.subspan(2)) rest *= d;
     }
     std::int64_t size() const { return n * rest; }  // of a channel
-    // Channels that are worked on side by side: neighbours where a channel's elements are not.
-    std::int64_t width() const { return rest == 1 ? 64 : 1; }
+    bool alone() const { return rest > most_columns; }
+    std::int64_t width() const {  // channels of a group
+        return alone() ? 1 : most_columns / std::max<std::int64_t>(rest, 1);
+    }
 
     std::int64_t n;
     std::int64_t channels;
     std::int64_t rest = 1;
 };
 
-// Calls body(first channel, number of channels) for all, in parallel.
+// The channels [first, first + width) of x, and what is computed of them.
+struct Group {
+    const Channels& x;
+    std::int64_t first;
+    std::int64_t width;
+
+    // First element of image i.
+    std::int64_t at(std::int64_t i) const { return (i * x.channels + first) * x.rest; }
+    // From a value for each channel to one for each column.
+    template <class T>
+    void spread(T* values) const {
+        if (x.alone() || x.rest == 1) return;
+        for (std::int64_t c = width - 1; c >= 0; --c)
+            std::fill_n(values + c * x.rest, x.rest, T(values[c]));
+    }
+    // f(element, column) for all elements.
+    template <class F>
+    CATENA_KERNEL void map(const F& f) const {
+        const std::int64_t columns = width * x.rest;
+        for (std::int64_t i = 0; i < x.n; ++i) {
+            const std::int64_t from = at(i);
+            if (x.alone()) {
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < columns; ++k) f(from + k, std::int64_t{0});
+            } else {
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < columns; ++k) f(from + k, k);
+            }
+        }
+    }
+    // sums[s][c] = sum of f(element, column)[s] over the elements of the group's channel c.
+    template <class T, std::size_t n_sums, class F>
+    CATENA_KERNEL void sum(double (&sums)[n_sums][most_columns], const F& f) const {
+        for (auto& row : sums) std::fill_n(row, most_columns, 0.0);
+        if (x.alone()) return sum_alone<T>(sums, f);
+        constexpr std::int64_t block = 16;  // images whose sums are kept in T
+        const std::int64_t columns = width * x.rest;
+        for (std::int64_t from = 0; from < x.n; from += block) {
+            T part[n_sums][most_columns] = {};
+            for (std::int64_t i = from; i < std::min(from + block, x.n); ++i) {
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < columns; ++k) {
+                    const std::array<T, n_sums> v = f(at(i) + k, k);
+                    for (std::size_t s = 0; s < n_sums; ++s) part[s][k] += v[s];
+                }
+            }
+            for (std::size_t s = 0; s < n_sums; ++s)
+                for (std::int64_t k = 0; k < columns; ++k)
+                    sums[s][k] += static_cast<double>(part[s][k]);
+        }
+        for (std::size_t s = 0; s < n_sums && x.rest > 1; ++s)
+            for (std::int64_t c = 0; c < width; ++c) {
+                double total = 0;
+                for (std::int64_t r = 0; r < x.rest; ++r) total += sums[s][c * x.rest + r];
+                sums[s][c] = total;
+            }
+    }
+
+private:
+    template <class T, std::size_t n_sums, class F>
+    CATENA_KERNEL void sum_alone(double (&sums)[n_sums][most_columns], const F& f) const {
+        constexpr std::int64_t lanes = 32;
+        for (std::int64_t i = 0; i < x.n; ++i) {
+            for (std::int64_t from = 0; from < x.rest; from += 4096) {
+                const std::int64_t to = std::min(from + 4096, x.rest);
+                T lane[n_sums][lanes] = {};
+                std::int64_t r = from;
+                for (; r + lanes <= to; r += lanes)
+                    for (std::int64_t j = 0; j < lanes; ++j) {
+                        const std::array<T, n_sums> v = f(at(i) + r + j, 0);
+                        for (std::size_t s = 0; s < n_sums; ++s) lane[s][j] += v[s];
+                    }
+                for (; r < to; ++r) {
+                    const std::array<T, n_sums> v = f(at(i) + r, 0);
+                    for (std::size_t s = 0; s < n_sums; ++s) lane[s][r % lanes] += v[s];
+                }
+                for (std::size_t s = 0; s < n_sums; ++s)
+                    for (std::int64_t j = 0; j < lanes; ++j)
+                        sums[s][0] += static_cast<double>(lane[s][j]);
+            }
+        }
+    }
+};
+
+// Calls body(group) for all channels, in parallel.
 template <class Body>
 void for_each_group(const auto& call, const Channels& x, const Body& body) {
     const std::int64_t width = x.width();
@@ -31,63 +122,8 @@ void for_each_group(const auto& call, const Channels& x, const Body& body) {
     call.parallel(groups, 4 * x.size() * std::min(width, x.channels),
                   [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
                       for (std::int64_t g = begin; g < end; ++g)
-                          body(g * width, std::min(width, x.channels - g * width));
+                          body(Group{x, g * width, std::min(width, x.channels - g * width)});
                   });
-}
-
-// sums[k][c] = sum of f(element, c)[k] over the elements of channel first + c.
-template <class T, std::size_t k_sums, class F>
-CATENA_KERNEL void sum_channels(const Channels& x, std::int64_t first, std::int64_t width,
-                                double (&sums)[k_sums][64], const F& f) {
-    for (auto& row : sums) std::fill_n(row, 64, 0.0);
-    if (x.rest == 1) {
-        for (std::int64_t i = 0; i < x.n; ++i) {
-            const std::int64_t at = i * x.channels + first;
-            CATENA_LOOP
-            for (std::int64_t c = 0; c < width; ++c) {
-                const std::array<T, k_sums> v = f(at + c, c);
-                for (std::size_t k = 0; k < k_sums; ++k) sums[k][c] += static_cast<double>(v[k]);
-            }
-        }
-        return;
-    }
-    constexpr std::int64_t lanes = 32;
-    for (std::int64_t i = 0; i < x.n; ++i) {
-        const std::int64_t at = (i * x.channels + first) * x.rest;
-        for (std::int64_t from = 0; from < x.rest; from += 4096) {
-            const std::int64_t to = std::min(from + 4096, x.rest);
-            T lane[k_sums][lanes] = {};
-            std::int64_t r = from;
-            for (; r + lanes <= to; r += lanes)
-                for (std::int64_t j = 0; j < lanes; ++j) {
-                    const std::array<T, k_sums> v = f(at + r + j, 0);
-                    for (std::size_t k = 0; k < k_sums; ++k) lane[k][j] += v[k];
-                }
-            for (; r < to; ++r) {
-                const std::array<T, k_sums> v = f(at + r, 0);
-                for (std::size_t k = 0; k < k_sums; ++k) lane[k][r % lanes] += v[k];
-            }
-            for (std::size_t k = 0; k < k_sums; ++k)
-                for (std::int64_t j = 0; j < lanes; ++j)
-                    sums[k][0] += static_cast<double>(lane[k][j]);
-        }
-    }
-}
-
-// f(element, c) for all elements of channels first + c.
-template <class F>
-CATENA_KERNEL void map_channels(const Channels& x, std::int64_t first, std::int64_t width,
-                                const F& f) {
-    for (std::int64_t i = 0; i < x.n; ++i) {
-        const std::int64_t at = (i * x.channels + first) * x.rest;
-        if (x.rest == 1) {
-            CATENA_LOOP
-            for (std::int64_t c = 0; c < width; ++c) f(at + c, c);
-        } else {
-            CATENA_LOOP
-            for (std::int64_t r = 0; r < x.rest; ++r) f(at + r, std::int64_t{0});
-        }
-    }
 }
 
 // All axes but 1, and a channel vector's shape for broadcasting: (1, C, 1 ...).

@@ -58,19 +58,23 @@ struct FixedBatchNormalization {
         const bool add = call.adds(0);
         const double eps = call.template attr<"eps">();
         const Channels of(x.shape);
-        for_each_group(call, of, [&](std::int64_t first, std::int64_t width) CATENA_LAMBDA {
+        for_each_group(call, of, [&](const Group& group) CATENA_LAMBDA {
             const T* const p = x.data;
-            T scale[64];
-            T centre[64];
-            T shift[64];
-            for (std::int64_t c = 0; c < width; ++c) {
-                const double v = static_cast<double>(var[first + c]) + eps;
-                scale[c] = static_cast<T>(static_cast<double>(gamma[first + c]) / std::sqrt(v));
-                centre[c] = mean[first + c];
-                shift[c] = beta[first + c];
+            T scale[most_columns];
+            T centre[most_columns];
+            T shift[most_columns];
+            for (std::int64_t c = 0; c < group.width; ++c) {
+                const std::int64_t at = group.first + c;
+                const double v = static_cast<double>(var[at]) + eps;
+                scale[c] = static_cast<T>(static_cast<double>(gamma[at]) / std::sqrt(v));
+                centre[c] = mean[at];
+                shift[c] = beta[at];
             }
-            map_channels(of, first, width, [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
-                store(y[i], add, (p[i] - centre[c]) * scale[c] + shift[c]);
+            group.spread(scale);
+            group.spread(centre);
+            group.spread(shift);
+            group.map([&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
+                store(y[i], add, (p[i] - centre[k]) * scale[k] + shift[k]);
             });
         });
     }
@@ -90,38 +94,39 @@ struct FixedBatchNormalization {
         const double eps = call.template attr<"eps">();
         const Channels of(x.shape);
         const bool sums_wanted = ggamma || gbeta || gmean || gvar;
-        for_each_group(call, of, [&](std::int64_t first, std::int64_t width) CATENA_LAMBDA {
+        for_each_group(call, of, [&](const Group& group) CATENA_LAMBDA {
             const T* const p = x.data;
-            T centre[64];
-            T scale[64];
-            double sums[2][64];  // of gy, and of gy times the centred value
-            for (std::int64_t c = 0; c < width; ++c) {
-                const double v = static_cast<double>(var[first + c]) + eps;
-                centre[c] = mean[first + c];
-                scale[c] = static_cast<T>(static_cast<double>(gamma[first + c]) / std::sqrt(v));
+            T centre[most_columns];
+            T scale[most_columns];
+            double sums[2][most_columns];  // of gy, and of gy times the centred value
+            for (std::int64_t c = 0; c < group.width; ++c) {
+                const std::int64_t at = group.first + c;
+                const double v = static_cast<double>(var[at]) + eps;
+                centre[c] = mean[at];
+                scale[c] = static_cast<T>(static_cast<double>(gamma[at]) / std::sqrt(v));
             }
+            group.spread(centre);
+            group.spread(scale);
             if (gx) {
                 T* const out = gx.data;
                 const bool add = call.adds(0);
-                map_channels(of, first, width, [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
-                    store(out[i], add, gy[i] * scale[c]);
+                group.map([&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
+                    store(out[i], add, gy[i] * scale[k]);
                 });
             }
             if (!sums_wanted) return;
-            sum_channels<T>(of, first, width, sums,
-                            [&](std::int64_t i, std::int64_t c) CATENA_LAMBDA {
-                                return std::array<T, 2>{gy[i], gy[i] * (p[i] - centre[c])};
-                            });
-            for (std::int64_t c = 0; c < width; ++c) {
-                const double v = static_cast<double>(var[first + c]) + eps;
+            group.sum<T>(sums, [&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
+                return std::array<T, 2>{gy[i], gy[i] * (p[i] - centre[k])};
+            });
+            for (std::int64_t c = 0; c < group.width; ++c) {
+                const std::int64_t at = group.first + c;
+                const double v = static_cast<double>(var[at]) + eps;
                 const double slope = sums[1][c];
-                const double s = static_cast<double>(gamma[first + c]) / std::sqrt(v);
-                if (ggamma)
-                    store(ggamma[first + c], call.adds(1), static_cast<T>(slope / std::sqrt(v)));
-                if (gbeta) store(gbeta[first + c], call.adds(2), static_cast<T>(sums[0][c]));
-                if (gmean) store(gmean[first + c], call.adds(3), static_cast<S>(-sums[0][c] * s));
-                if (gvar)
-                    store(gvar[first + c], call.adds(4), static_cast<S>(-0.5 * slope * s / v));
+                const double s = static_cast<double>(gamma[at]) / std::sqrt(v);
+                if (ggamma) store(ggamma[at], call.adds(1), static_cast<T>(slope / std::sqrt(v)));
+                if (gbeta) store(gbeta[at], call.adds(2), static_cast<T>(sums[0][c]));
+                if (gmean) store(gmean[at], call.adds(3), static_cast<S>(-sums[0][c] * s));
+                if (gvar) store(gvar[at], call.adds(4), static_cast<S>(-0.5 * slope * s / v));
             }
         });
     }

@@ -124,24 +124,8 @@ struct LocalResponseNormalization {
 
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        const T* const x = call.template x<T>(0).data;
-        T* const y = call.template y<T>(0).data;
-        const bool add = call.adds(0);
-        const Rule<T> rule(call);
-        const Strips strips(call.template x<T>(0).shape, call.template attr<"n">());
-        strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-            T sum[Strips::width];
-            for (std::int64_t c = 0; c < strips.channels; ++c) {
-                strips.window_sum(at, n, c, sum,
-                                  [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; });
-                const std::int64_t row = at + c * strips.rest;
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k)
-                    store(y[row + k], add, x[row + k] * rule.power(rule.k + rule.alpha * sum[k]));
-            }
-        });
+        with_power(call, [&](auto power) CATENA_LAMBDA { forward_with<T>(call, power); });
     }
-
     // The second sum needs x gy unit^(-beta - 1) of all channels: in scratch.
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
@@ -151,36 +135,7 @@ struct LocalResponseNormalization {
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        const T* const x = call.template x<T>(0).data;
-        const T* const gy = call.template gy<T>(0).data;
-        T* const gx = call.template gx<T>(0).data;
-        T* const inner = call.template scratch<T>();
-        const bool add = call.adds(0);
-        const Rule<T> rule(call);
-        const Strips strips(call.template x<T>(0).shape, call.template attr<"n">());
-        strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-            T sum[Strips::width];
-            for (std::int64_t c = 0; c < strips.channels; ++c) {
-                strips.window_sum(at, n, c, sum,
-                                  [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; });
-                const std::int64_t row = at + c * strips.rest;
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k) {
-                    const T unit = rule.k + rule.alpha * sum[k];
-                    const T scaled = gy[row + k] * rule.power(unit);
-                    store(gx[row + k], add, scaled);
-                    inner[row + k] = x[row + k] * scaled / unit;
-                }
-            }
-            for (std::int64_t c = 0; c < strips.channels; ++c) {
-                strips.window_sum(at, n, c, sum,
-                                  [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; });
-                const std::int64_t row = at + c * strips.rest;
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k)
-                    gx[row + k] -= T(2) * rule.alpha * rule.beta * x[row + k] * sum[k];
-            }
-        });
+        with_power(call, [&](auto power) CATENA_LAMBDA { backward_with<T>(call, power); });
     }
 
 private:
@@ -190,13 +145,86 @@ private:
             : k(static_cast<T>(call.template attr<"k">())),
               alpha(static_cast<T>(call.template attr<"alpha">())),
               beta(static_cast<T>(call.template attr<"beta">())) {}
-        // unit^-beta; unit is positive where the function makes sense.
-        CATENA_FN T power(T unit) const { return math::exp(-beta * math::log(unit)); }
 
         T k;
         T alpha;
         T beta;
     };
+    // unit^-beta; unit is positive where the function makes sense.
+    struct AnyPower {
+        template <class T>
+        CATENA_FN T operator()(T unit, T beta) const {
+            return math::exp(-beta * math::log(unit));
+        }
+    };
+    struct ThreeQuarters {
+        template <class T>
+        CATENA_FN T operator()(T unit, T) const {
+            const T root = T(1) / math::sqrt(unit);
+            return root * math::sqrt(root);
+        }
+    };
+    CATENA_KERNEL static void with_power(const auto& call, const auto& body) {
+        if (call.template attr<"beta">() == 0.75) body(ThreeQuarters{});
+        else body(AnyPower{});
+    }
+
+    template <class T, class Power>
+    CATENA_KERNEL static void forward_with(const auto& call, Power power) {
+        const T* const x = call.template x<T>(0).data;
+        T* const y = call.template y<T>(0).data;
+        const bool add = call.adds(0);
+        const Rule<T> shared(call);
+        const Strips strips(call.template x<T>(0).shape, call.template attr<"n">());
+        strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+            const Rule<T> rule = shared;  // no store can change a local one
+            T sum[Strips::width];
+            for (std::int64_t c = 0; c < strips.channels; ++c) {
+                strips.window_sum(at, n, c, sum,
+                                  [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; });
+                const std::int64_t row = at + c * strips.rest;
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < n; ++k) {
+                    const T unit = rule.k + rule.alpha * sum[k];
+                    store(y[row + k], add, x[row + k] * power(unit, rule.beta));
+                }
+            }
+        });
+    }
+    template <class T, class Power>
+    CATENA_KERNEL static void backward_with(const auto& call, Power power) {
+        const T* const x = call.template x<T>(0).data;
+        const T* const gy = call.template gy<T>(0).data;
+        T* const gx = call.template gx<T>(0).data;
+        T* const inner = call.template scratch<T>();
+        const bool add = call.adds(0);
+        const Rule<T> shared(call);
+        const Strips strips(call.template x<T>(0).shape, call.template attr<"n">());
+        strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
+            const Rule<T> rule = shared;
+            const T slope = T(2) * rule.alpha * rule.beta;
+            T sum[Strips::width];
+            for (std::int64_t c = 0; c < strips.channels; ++c) {
+                strips.window_sum(at, n, c, sum,
+                                  [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; });
+                const std::int64_t row = at + c * strips.rest;
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < n; ++k) {
+                    const T unit = rule.k + rule.alpha * sum[k];
+                    const T scaled = gy[row + k] * power(unit, rule.beta);
+                    store(gx[row + k], add, scaled);
+                    inner[row + k] = x[row + k] * scaled / unit;
+                }
+            }
+            for (std::int64_t c = 0; c < strips.channels; ++c) {
+                strips.window_sum(at, n, c, sum,
+                                  [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; });
+                const std::int64_t row = at + c * strips.rest;
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < n; ++k) gx[row + k] -= slope * x[row + k] * sum[k];
+            }
+        });
+    }
 };
 
 }  // namespace catena::plugins

@@ -22,7 +22,7 @@ using dnnl::memory;
 
 // While it lives, oneDNN uses the calling thread alone, as its OpenMP threads would spin against the
 // host's pool, and signals wait: products point the stack register into the heap, where a handler's
-// frame would overwrite what lies below (oneDNN issue 4845). Both settings are the
+// frame would overwrite what lies below (oneDNN up to 3.11). Both settings are the
 // thread's own, and are given back.
 class Undisturbed {
 public:

@@ -148,7 +148,7 @@ TEST_CASE("intermediate results whose handles are gone are still differentiable"
     {
         const Variable c = cube.first({&x});
         const Variable r = PluginFunction("toy.reciprocal").first({&c});  // retains its output
-        y = mul.first({&r, &r});                                    // x^-6
+        y = mul.first({&r, &r});                                          // x^-6
     }
     const Variable first = derivative(y, x);
     CHECK(values(first.data())[0] == doctest::Approx(-6 / 128.0));

@@ -63,7 +63,8 @@ TEST_CASE("only what the call retains stays alive") {
     }
     SUBCASE("views") {
         Variable y =
-            PluginFunction("toy.view", {{"shape", std::vector<std::int64_t>{2, bytes / 8}}}).first({&x});
+            PluginFunction("toy.view", {{"shape", std::vector<std::int64_t>{2, bytes / 8}}})
+                .first({&x});
         CHECK(live() == before + 1);
         const Array data = y.data();
         y = Variable();

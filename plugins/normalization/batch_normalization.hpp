@@ -9,13 +9,14 @@ namespace catena::plugins {
 
 struct BatchNormalization {
     static constexpr auto about =
-        describe("catena.batch_normalization",
-                 "y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and var of each channel\n\n"
-                 "Both are taken over all axes but 1; var is the biased one. (Ioffe and Szegedy, "
-                 "\"Batch Normalization\", ICML 2015.)",
-                 in(Port("x", "(N, C, ...)"), Port("gamma", "(C,)"), Port("beta", "(C,)")),
-                 out("y", Port("mean", "(C,)").of("S").hidden(), Port("var", "(C,)").of("S").hidden()),
-                 eps_attr)
+        describe(
+            "catena.batch_normalization",
+            "y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and var of each channel\n\n"
+            "Both are taken over all axes but 1; var is the biased one. (Ioffe and Szegedy, "
+            "\"Batch Normalization\", ICML 2015.)",
+            in(Port("x", "(N, C, ...)"), Port("gamma", "(C,)"), Port("beta", "(C,)")),
+            out("y", Port("mean", "(C,)").of("S").hidden(), Port("var", "(C,)").of("S").hidden()),
+            eps_attr)
             .example("x=(4,3) gamma=(3) beta=(3)")
             .example("x=(2,2,3,2) gamma=(2)[0.5,1.5] beta=(2) eps=0.001")
             .example("x=(3,1,4) gamma=(1) beta=(1)");
@@ -64,9 +65,8 @@ struct BatchNormalization {
             T centre[most_columns];
             T scale[most_columns];
             T shift[most_columns];
-            group.sum<T>(sums, [&](std::int64_t i, std::int64_t) CATENA_LAMBDA {
-                return std::array<T, 1>{p[i]};
-            });
+            group.sum<T>(sums, [&](std::int64_t i, std::int64_t)
+                                   CATENA_LAMBDA { return std::array<T, 1>{p[i]}; });
             for (std::int64_t c = 0; c < group.width; ++c) {
                 centre[c] = static_cast<T>(sums[0][c] * share);
                 store(mean[group.first + c], call.adds(1), static_cast<S>(centre[c]));

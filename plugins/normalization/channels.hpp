@@ -161,7 +161,6 @@ inline void check_channels(const auto& s, std::size_t to, const char* const* nam
         s.check(std::ranges::equal(s.x(i), x.subspan(1, 1)), names[i], x.subspan(1, 1), s.x(i));
 }
 
-inline constexpr Attribute eps_attr =
-    attr("eps", 1e-5, "added to the variance").range(0, 1e30);
+inline constexpr Attribute eps_attr = attr("eps", 1e-5, "added to the variance").range(0, 1e30);
 
 }  // namespace catena::plugins

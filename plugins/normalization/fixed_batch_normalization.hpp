@@ -110,9 +110,8 @@ struct FixedBatchNormalization {
             if (gx) {
                 T* const out = gx.data;
                 const bool add = call.adds(0);
-                group.map([&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
-                    store(out[i], add, gy[i] * scale[k]);
-                });
+                group.map([&](std::int64_t i, std::int64_t k)
+                              CATENA_LAMBDA { store(out[i], add, gy[i] * scale[k]); });
             }
             if (!sums_wanted) return;
             group.sum<T>(sums, [&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {

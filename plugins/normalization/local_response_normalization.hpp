@@ -93,14 +93,14 @@ private:
 
 struct LocalResponseNormalization {
     static constexpr auto about =
-        describe("catena.local_response_normalization",
-                 "y = x (k + alpha s)^-beta, where s is x^2 summed over the neighbouring channels\n\n"
-                 "The window is cut off at the first and the last channel; alpha is not divided by "
-                 "n. (Krizhevsky, Sutskever and Hinton, \"ImageNet Classification with Deep "
-                 "Convolutional Neural Networks\", 2012.)",
-                 in(Port("x", "(N, C, ...)")), out("y"), window_attr,
-                 attr("k", 2.0, "added to the sum"), attr("alpha", 1e-4, "scale of the sum"),
-                 attr("beta", 0.75, "exponent"))
+        describe(
+            "catena.local_response_normalization",
+            "y = x (k + alpha s)^-beta, where s is x^2 summed over the neighbouring channels\n\n"
+            "The window is cut off at the first and the last channel; alpha is not divided by "
+            "n. (Krizhevsky, Sutskever and Hinton, \"ImageNet Classification with Deep "
+            "Convolutional Neural Networks\", 2012.)",
+            in(Port("x", "(N, C, ...)")), out("y"), window_attr, attr("k", 2.0, "added to the sum"),
+            attr("alpha", 1e-4, "scale of the sum"), attr("beta", 0.75, "exponent"))
             .example("x=(2,6,3) alpha=0.1")
             .example("x=(1,4,2,2) n=3 k=1 alpha=0.5 beta=0.5")
             .example("x=(2,3) n=4 alpha=0.1");

@@ -9,13 +9,14 @@ using namespace catena::plugin;
 
 struct AdaDeltaUpdate {
     static constexpr auto about =
-        describe("catena.ada_delta_update",
-                 "dx = sqrt((msdx + eps) / (msg + eps)) * grad; param -= dx, with running means msg "
-                 "and msdx",
-                 in(Port("param").mutated(), "grad", Port("msg", "mean of grad^2").mutated(),
-                    Port("msdx", "mean of dx^2").mutated()),
-                 out(), attr("rho", 0.95, "decay of the means"),
-                 attr("eps", 1e-6, "keeps the ratio finite"))
+        describe(
+            "catena.ada_delta_update",
+            "dx = sqrt((msdx + eps) / (msg + eps)) * grad; param -= dx, with running means msg "
+            "and msdx",
+            in(Port("param").mutated(), "grad", Port("msg", "mean of grad^2").mutated(),
+               Port("msdx", "mean of dx^2").mutated()),
+            out(), attr("rho", 0.95, "decay of the means"),
+            attr("eps", 1e-6, "keeps the ratio finite"))
             .example("param=(2,3) grad=(2,3) msg=(2,3)[0,1] msdx=(2,3)[0,1]");
 
     template <class T>

@@ -97,8 +97,7 @@ struct LanguageModel {
         const Array words = labels({35 * 20}, 10000);
         const auto values = words.to_vector<std::int32_t>();
         for (std::size_t i = 0; i < 35; ++i)
-            text.push_back(as_variable(
-                Array::from(std::span(values).subspan(i * 20, 20), {20})));
+            text.push_back(as_variable(Array::from(std::span(values).subspan(i * 20, 20), {20})));
     }
     void step() {
         Variable h = as_variable(Array::zeros({20, 650}));

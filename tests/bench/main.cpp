@@ -163,8 +163,8 @@ Result measure(const Planned& planned, std::map<std::string, Worker>& workers, i
             try {
                 Worker& worker = workers.at(side.name);
                 if (round == 0 && !memory) worker.measure(planned.work);  // warms up
-                const Block block = memory ? worker.measure(planned.work)
-                                           : measure_block(worker, planned.work);
+                const Block block =
+                    memory ? worker.measure(planned.work) : measure_block(worker, planned.work);
                 side.seconds->push_back(block.seconds);
                 side.disturbed += block.waiting > calm ? 1 : 0;
                 return false;
@@ -246,7 +246,8 @@ int main(int argc, char** argv) {
                                 po::value(&options.threads)->default_value(options.threads),
                                 "threads of every side")("json", po::value(&options.json),
                                                          "write all numbers to this file")(
-        "no-torch", "leave libtorch out")("no-onednn", "leave catena's oneDNN plugin out")("check", "exit with 1 if a goal is missed");
+        "no-torch", "leave libtorch out")("no-onednn", "leave catena's oneDNN plugin out")(
+        "check", "exit with 1 if a goal is missed");
     try {
         po::variables_map given;
         po::store(po::parse_command_line(argc, argv, description), given);

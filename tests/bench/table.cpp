@@ -104,9 +104,7 @@ std::string to_json(const std::vector<Result>& results, int threads, double bloc
             row["ok"] = r.ok();
         }
         row["disturbed"] = r.disturbed;
-        row["ratio_of"] = r.comparison->memory ? "bytes"
-                          : r.comparison->rate ? "rates"
-                                               : "times";
+        row["ratio_of"] = r.comparison->memory ? "bytes" : r.comparison->rate ? "rates" : "times";
         if (!r.failure.empty()) row["failure"] = r.failure;
         rows.push_back(std::move(row));
     }

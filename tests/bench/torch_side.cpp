@@ -46,12 +46,11 @@ Work elementwise(const char* name, Function function) {
 // 1-32c5-p2-64c5-p2-128-10 on 28x28 images.
 std::function<void()> cnn_step() {
     using torch::nn::Conv2dOptions;
-    torch::nn::Sequential model(torch::nn::Conv2d(Conv2dOptions(1, 32, 5)), torch::nn::ReLU(),
-                                torch::nn::MaxPool2d(2),
-                                torch::nn::Conv2d(Conv2dOptions(32, 64, 5)), torch::nn::ReLU(),
-                                torch::nn::MaxPool2d(2), torch::nn::Flatten(),
-                                torch::nn::Linear(1024, 128), torch::nn::ReLU(),
-                                torch::nn::Linear(128, 10));
+    torch::nn::Sequential model(
+        torch::nn::Conv2d(Conv2dOptions(1, 32, 5)), torch::nn::ReLU(), torch::nn::MaxPool2d(2),
+        torch::nn::Conv2d(Conv2dOptions(32, 64, 5)), torch::nn::ReLU(), torch::nn::MaxPool2d(2),
+        torch::nn::Flatten(), torch::nn::Linear(1024, 128), torch::nn::ReLU(),
+        torch::nn::Linear(128, 10));
     auto optimizer = std::make_shared<torch::optim::SGD>(model->parameters(), 0.01);
     const torch::Tensor x = torch::randn({100, 1, 28, 28});
     const torch::Tensor t = torch::randint(0, 10, {100}, torch::kLong);

@@ -71,7 +71,7 @@ AttributeValue parse(const catena_function& function, const catena_attr_spec& sp
     if (spec.kind == CATENA_ATTR_STRING) return text;
     if (spec.kind == CATENA_ATTR_DTYPE && value.is_discarded()) return dtype_from_name(text);
     constexpr std::string_view kinds[] = {
-        "",         "an integer",      "a number", "true or false",
+        "",           "an integer",      "a number",       "true or false",
         "a \"text\"", "[integers, ...]", "[numbers, ...]", "the name of a dtype"};
     throw InvalidError(fmt::format("[{}] attribute {}: expected {} as JSON, got {}", function.name,
                                    spec.name, kinds[spec.kind], text));
@@ -88,8 +88,8 @@ Attributes::Attributes(const catena_function& function, const Settings& settings
     for (const std::string& setting : settings) {
         const auto equals = setting.find('=');
         if (equals == setting.npos || equals == 0) {
-            throw InvalidError(fmt::format("[{}] attribute: expected NAME=VALUE, got {}",
-                                           function.name, setting));
+            throw InvalidError(
+                fmt::format("[{}] attribute: expected NAME=VALUE, got {}", function.name, setting));
         }
         const std::string name = setting.substr(0, equals);
         if (has(name)) {

@@ -23,8 +23,8 @@ std::vector<Named> inputs_of(const catena_function& f, const Arrays& given) {
     const auto take = [&](const std::string& name, const catena_port_spec& port) {
         const auto found = given.find("in_" + name);
         if (found == given.end()) return false;
-        const bool differentiable = is_floating(found->second.dtype()) &&
-                                    !has(port.flags, CATENA_PORT_NON_DIFFERENTIABLE);
+        const bool differentiable =
+            is_floating(found->second.dtype()) && !has(port.flags, CATENA_PORT_NON_DIFFERENTIABLE);
         inputs.push_back({name, Variable(found->second), differentiable});
         ++used;
         return true;
@@ -34,8 +34,8 @@ std::vector<Named> inputs_of(const catena_function& f, const Arrays& given) {
             for (int i = 0; take(fmt::format("{}{}", port->name, i), *port);) ++i;
         } else if (!take(port->name, *port)) {
             if (!has(port->flags, CATENA_PORT_OPTIONAL)) {
-                throw InvalidError(fmt::format("[{}] in_{}: expected in the file, got none", f.name,
-                                               port->name));
+                throw InvalidError(
+                    fmt::format("[{}] in_{}: expected in the file, got none", f.name, port->name));
             }
             inputs.push_back({port->name, Variable(), false});
         }

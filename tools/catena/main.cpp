@@ -19,8 +19,8 @@ constexpr const char* usage =
     "  describe FUNCTION  one function: text, ports, attributes, examples, kernels\n"
     "  call FUNCTION      runs it on in_INPUT of a file; writes out_OUTPUT\n"
     "      --backward         takes gy_OUTPUT too and writes gx_INPUT\n"
-    "      --double-backward  takes ggx_INPUT too and writes gg_INPUT and ggy_OUTPUT, the gradients\n"
-    "                         of sum(gx * ggx)\n"
+    "      --double-backward  takes ggx_INPUT too and writes gg_INPUT and ggy_OUTPUT,\n"
+    "                         the gradients of sum(gx * ggx)\n"
     "  update OPTIMIZER   updates param0 with grad1, grad2 ...; writes param1, param2 ...\n\n"
     "Files are .npz. relu is short for catena.relu, adam for the function catena.adam_update.\n\n";
 
@@ -92,8 +92,9 @@ void check(const po::variables_map& given, const Options& o) {
         throw po::error(fmt::format("expected a COMMAND, got '{}'", o.command));
     }
     if (o.name.empty() == (o.command != "functions")) {
-        throw po::error(o.name.empty() ? fmt::format("{}: expected a NAME", o.command)
-                                       : fmt::format("functions: expected no NAME, got '{}'", o.name));
+        throw po::error(o.name.empty()
+                            ? fmt::format("{}: expected a NAME", o.command)
+                            : fmt::format("functions: expected no NAME, got '{}'", o.name));
     }
     for (const char* option : {"npz", "out"}) {
         if (files && !given.count(option)) {

@@ -14,9 +14,8 @@ World& world() {
     return world;
 }
 
-const std::vector<Dims> shapes = {{6, 4},       {1, 3},        {3, 2, 5},    {4, 3, 5, 5},
-                                  {2, 70},      {5, 1, 1, 1},  {2, 2, 33, 4}, {9, 130},
-                                  {2, 3, 70, 70}};
+const std::vector<Dims> shapes = {{6, 4},       {1, 3},        {3, 2, 5}, {4, 3, 5, 5},  {2, 70},
+                                  {5, 1, 1, 1}, {2, 2, 33, 4}, {9, 130},  {2, 3, 70, 70}};
 
 Array random(const Dims& shape, unsigned seed) { return Array::random<double>(shape, seed); }
 Array positive(const Dims& shape, unsigned seed) {
@@ -53,8 +52,8 @@ TEST_CASE("batch_normalization: values and statistics by the definition") {
         Array expected(shape, catena::plugin::dtype_of<double>());
         each(shape, [&](auto c, auto i) {
             const auto k = static_cast<std::size_t>(c);
-            expected.set(i, gamma.at(c) * (x.at(i) - mean[k]) / std::sqrt(var[k] + 1e-5) +
-                                beta.at(c));
+            expected.set(i,
+                         gamma.at(c) * (x.at(i) - mean[k]) / std::sqrt(var[k] + 1e-5) + beta.at(c));
         });
         CHECK(compare(y[0], expected, {1e-10, 1e-10}) == "");
         CHECK(compare(y[1], Array::of<double>(channels, mean), {1e-12, 1e-12}) == "");
@@ -114,8 +113,8 @@ TEST_CASE("fixed_batch_normalization") {
         const Array var = positive(channels, 5);
         Array expected(shape, catena::plugin::dtype_of<double>());
         each(shape, [&](auto c, auto i) {
-            expected.set(i, gamma.at(c) * (x.at(i) - mean.at(c)) / std::sqrt(var.at(c) + 0.01) +
-                                beta.at(c));
+            expected.set(
+                i, gamma.at(c) * (x.at(i) - mean.at(c)) / std::sqrt(var.at(c) + 0.01) + beta.at(c));
         });
         const Attrs attrs = {set("eps", 0.01)};
         const std::vector<Array> inputs = {x, gamma, beta, mean, var};

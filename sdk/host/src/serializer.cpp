@@ -1,6 +1,6 @@
 // Serializer: from visited values to .npz members, and back in two passes: check all, then write.
-#include "npz.hpp"
 #include "npy.hpp"
+#include "npz.hpp"
 
 #include <catena/data_error.hpp>
 #include <catena/serializer.hpp>

@@ -29,7 +29,8 @@ PluginFunction function(Pair channels, Pair ksize, Pair stride, Pair pad) {
 Convolution2D::Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize,
                              Pair stride, Pair pad, double wscale, double bias, bool nobias)
     : function_(function({in_channels, out_channels}, ksize, stride, pad)) {
-    W = as_parameter(initializers::LeCunNormal(wscale)({out_channels, in_channels, ksize.y, ksize.x}));
+    W = as_parameter(
+        initializers::LeCunNormal(wscale)({out_channels, in_channels, ksize.y, ksize.x}));
     if (!nobias) b = as_parameter(initializers::Constant(bias)({out_channels}));
 }
 

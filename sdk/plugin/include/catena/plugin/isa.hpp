@@ -51,17 +51,17 @@ constexpr const char* isa_name(Isa isa) {
 // Calls K::run, or a body of parallel(), compiled for an instruction set: whatever is marked as above
 // is inlined there and vectorised for it. range() has the shape that catena_host.parallel_for() takes;
 // a body may take the worker's slot as well: body(begin, end, slot).
-#define CATENA_TARGET_BODY(attribute)                                                             \
-    template <class K, class... A>                                                                \
-    attribute static void call(A... args) {                                                       \
-        K::run(args...);                                                                          \
-    }                                                                                             \
-    template <class Body>                                                                         \
-    attribute static void range(void* body, std::int64_t begin, std::int64_t end,                 \
-                                std::int32_t slot) {                                              \
-        if constexpr (std::is_invocable_v<Body&, std::int64_t, std::int64_t, std::int32_t>)       \
-            (*static_cast<Body*>(body))(begin, end, slot);                                        \
-        else (*static_cast<Body*>(body))(begin, end), static_cast<void>(slot);                    \
+#define CATENA_TARGET_BODY(attribute)                                                       \
+    template <class K, class... A>                                                          \
+    attribute static void call(A... args) {                                                 \
+        K::run(args...);                                                                    \
+    }                                                                                       \
+    template <class Body>                                                                   \
+    attribute static void range(void* body, std::int64_t begin, std::int64_t end,           \
+                                std::int32_t slot) {                                        \
+        if constexpr (std::is_invocable_v<Body&, std::int64_t, std::int64_t, std::int32_t>) \
+            (*static_cast<Body*>(body))(begin, end, slot);                                  \
+        else (*static_cast<Body*>(body))(begin, end), static_cast<void>(slot);              \
     }
 
 template <Isa isa>

@@ -31,7 +31,7 @@ enum {
     CATENA_FUNCTION_NOT_DIFFERENTIABLE = 8u, /* outputs never carry a graph */
     CATENA_FUNCTION_ADDITION =
         16u, /* y = x0 + x1: what the host sums gradients with; one in a host */
-    CATENA_FUNCTION_INTERNAL = 32u /* for other functions' gradients: hosts do not wrap or list it */
+    CATENA_FUNCTION_INTERNAL = 32u /* for other functions' gradients; hosts do not list it */
 };
 
 enum {

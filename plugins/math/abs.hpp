@@ -9,7 +9,10 @@ using namespace catena::plugin;
 
 struct Abs {
     static constexpr auto about =
-        describe("catena.abs", "y = |x|; the gradient at 0 is 0", in("x"), out("y"));
+        describe("catena.abs", "y = |x|; the gradient at 0 is 0", in("x"), out("y"))
+            .example("x=(2,3)[0.5,1.5]")
+            .example("x=(2,3)[-1.5,-0.5]")
+            .example("x=()[-1.5,-0.5]");
 
     template <class T>
     CATENA_FN static T forward(T x) {

@@ -9,7 +9,11 @@ using namespace catena::plugin;
 
 struct Add {
     static constexpr auto about = describe("catena.add", "y = x0 + x1", in("x0", "x1"), out("y"))
-                                      .with(CATENA_FUNCTION_ADDITION);
+                                      .with(CATENA_FUNCTION_ADDITION)
+                                      .example("x0=(2,3) x1=(2,3)")
+                                      .example("x0=(2,3) x1=(3)")
+                                      .example("x0=(2,1) x1=(1,3)")
+                                      .example("x0=() x1=(2,3)");
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

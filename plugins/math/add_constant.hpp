@@ -9,7 +9,9 @@ using namespace catena::plugin;
 
 struct AddConstant {
     static constexpr auto about = describe("catena.add_constant", "y = x + value", in("x"),
-                                           out("y"), required<double>("value", "the number added"));
+                                           out("y"), required<double>("value", "the number added"))
+                                      .example("x=(2,3) value=0.5")
+                                      .example("x=() value=-2");
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {

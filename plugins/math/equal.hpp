@@ -11,7 +11,10 @@ struct Equal {
     static constexpr auto about =
         describe("catena.equal", "y = 1 where x0 equals x1, else 0, in the inputs' dtype",
                  in("x0", "x1"), out("y"))
-            .not_differentiable();
+            .not_differentiable()
+            .example("x0=(2,3) x1=(2,3)")
+            .example("x0=(2,3)[1,1] x1=(3)[1,1]")
+            .example("x0=() x1=()");
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

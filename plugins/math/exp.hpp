@@ -8,7 +8,10 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Exp {
-    static constexpr auto about = describe("catena.exp", "y = e^x", in("x"), out("y"));
+    static constexpr auto about = describe("catena.exp", "y = e^x", in("x"), out("y"))
+                                      .example("x=(2,3)")
+                                      .example("x=(4)[-9,-3]")
+                                      .example("x=()");
 
     template <class T>
     CATENA_FN static T forward(T x) {

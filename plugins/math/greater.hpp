@@ -11,7 +11,10 @@ struct Greater {
     static constexpr auto about =
         describe("catena.greater", "y = 1 where x0 > x1, else 0, in the inputs' dtype",
                  in("x0", "x1"), out("y"))
-            .not_differentiable();
+            .not_differentiable()
+            .example("x0=(2,3) x1=(2,3)")
+            .example("x0=(2,1) x1=(1,3)")
+            .example("x0=(3)[1,1] x1=()[1,1]");
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

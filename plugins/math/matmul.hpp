@@ -9,9 +9,14 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Matmul {
-    static constexpr auto about = describe(
-        "catena.matmul", "y = a b, a product of matrices", in("a", "b"), out("y"),
-        attr("transa", false, "transpose a first"), attr("transb", false, "transpose b first"));
+    static constexpr auto about =
+        describe("catena.matmul", "y = a b, a product of matrices", in("a", "b"), out("y"),
+                 attr("transa", false, "transpose a first"),
+                 attr("transb", false, "transpose b first"))
+            .example("a=(2,3) b=(3,4)")
+            .example("a=(3,2) b=(3,4) transa=true")
+            .example("a=(2,3) b=(4,3) transb=true")
+            .example("a=(3,2) b=(4,3) transa=true transb=true");
     using isas = IsaList<Isa::baseline>;  // catena.blas/1 does the work
     static constexpr auto retain_x = ports(0, 1);
 

@@ -9,7 +9,11 @@ using namespace catena::plugin;
 
 struct Mul {
     static constexpr auto about =
-        describe("catena.mul", "y = x0 * x1, element by element", in("x0", "x1"), out("y"));
+        describe("catena.mul", "y = x0 * x1, element by element", in("x0", "x1"), out("y"))
+            .example("x0=(2,3) x1=(2,3)")
+            .example("x0=(2,3) x1=(3)")
+            .example("x0=(2,1) x1=(1,3)")
+            .example("x0=() x1=(2,3)");
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

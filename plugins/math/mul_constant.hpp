@@ -9,7 +9,9 @@ using namespace catena::plugin;
 
 struct MulConstant {
     static constexpr auto about = describe("catena.mul_constant", "y = value * x", in("x"),
-                                           out("y"), required<double>("value", "the factor"));
+                                           out("y"), required<double>("value", "the factor"))
+                                      .example("x=(2,3) value=2.5")
+                                      .example("x=() value=-0.5");
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {

@@ -8,7 +8,8 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Neg {
-    static constexpr auto about = describe("catena.neg", "y = -x", in("x"), out("y"));
+    static constexpr auto about =
+        describe("catena.neg", "y = -x", in("x"), out("y")).example("x=(2,3)").example("x=()");
 
     template <class T>
     CATENA_FN static T forward(T x) {

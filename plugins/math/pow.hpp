@@ -8,7 +8,10 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Pow {
-    static constexpr auto about = describe("catena.pow", "y = x0 ^ x1", in("x0", "x1"), out("y"));
+    static constexpr auto about = describe("catena.pow", "y = x0 ^ x1", in("x0", "x1"), out("y"))
+                                      .example("x0=(2,3)[0.5,2] x1=(2,3)")
+                                      .example("x0=(2,1)[0.5,2] x1=(1,3)[1,2]")
+                                      .example("x0=()[0.5,2] x1=(3)");
     static constexpr int work = 16;  // the C library's pow
 
     template <class T>

@@ -9,7 +9,9 @@ using namespace catena::plugin;
 
 struct PowConstVar {
     static constexpr auto about = describe("catena.pow_const_var", "y = value ^ x", in("x"),
-                                           out("y"), required<double>("value", "the base"));
+                                           out("y"), required<double>("value", "the base"))
+                                      .example("x=(2,3) value=2.5")
+                                      .example("x=()[1,2] value=0.5");
     static constexpr int work = 16;  // the C library's pow
 
     template <class T>

@@ -9,7 +9,10 @@ using namespace catena::plugin;
 
 struct PowVarConst {
     static constexpr auto about = describe("catena.pow_var_const", "y = x ^ value", in("x"),
-                                           out("y"), required<double>("value", "the exponent"));
+                                           out("y"), required<double>("value", "the exponent"))
+                                      .example("x=(2,3)[0.5,1.5] value=2.5")
+                                      .example("x=(2,3)[-1.5,-0.5] value=3")
+                                      .example("x=()[0.5,1.5] value=-1");
     static constexpr int work = 16;  // the C library's pow
 
     template <class T>

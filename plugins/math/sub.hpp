@@ -8,7 +8,11 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Sub {
-    static constexpr auto about = describe("catena.sub", "y = x0 - x1", in("x0", "x1"), out("y"));
+    static constexpr auto about = describe("catena.sub", "y = x0 - x1", in("x0", "x1"), out("y"))
+                                      .example("x0=(2,3) x1=(2,3)")
+                                      .example("x0=(2,3) x1=(3)")
+                                      .example("x0=(2,1) x1=(1,3)")
+                                      .example("x0=() x1=(2,3)");
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

@@ -10,7 +10,9 @@ using namespace catena::plugin;
 struct SubFromConstant {
     static constexpr auto about =
         describe("catena.sub_from_constant", "y = value - x", in("x"), out("y"),
-                 required<double>("value", "the number subtracted from"));
+                 required<double>("value", "the number subtracted from"))
+            .example("x=(2,3) value=2.5")
+            .example("x=() value=-0.5");
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {

@@ -10,7 +10,11 @@ using namespace catena::plugin;
 struct Where {
     static constexpr auto about =
         describe("catena.where", "y = x0 where condition is not 0, else x1",
-                 in(Port("condition").not_differentiable(), "x0", "x1"), out("y"));
+                 in(Port("condition").not_differentiable(), "x0", "x1"), out("y"))
+            .example("condition=(2,3)[0,0] x0=(2,3) x1=(2,3)")
+            .example("condition=(2,3) x0=(3) x1=(2,1)")
+            .example("condition=() x0=(2,3) x1=(2,3)")
+            .example("condition=(2,3)[0,0] x0=() x1=(3)");
 
     template <class T>
     CATENA_FN static T forward(T condition, T x0, T x1) {

@@ -166,9 +166,9 @@ CATENA_KERNEL void scatter(const auto& call, const Windows& w, const T* gy, cons
                 continue;
             }
             if (!add) std::fill_n(out, w.image(), T(0));
-            for_each_maximum(w, at, p,
-                             [&](std::int64_t pixel, std::int64_t window)
-                                 CATENA_LAMBDA { gx[pixel] += gy[window]; });
+            for_each_maximum(w, at, p, [&](std::int64_t pixel, std::int64_t window) CATENA_LAMBDA {
+                gx[pixel] += gy[window];
+            });
         }
     });
 }
@@ -180,9 +180,9 @@ CATENA_KERNEL void gather(const auto& call, const Windows& w, const T* x, const 
     call.parallel(w.planes, w.work(), [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         for (std::int64_t p = begin; p < end; ++p) {
             if (!add) std::fill_n(y + p * w.count(), w.count(), T(0));
-            for_each_maximum(w, at, p,
-                             [&](std::int64_t pixel, std::int64_t window)
-                                 CATENA_LAMBDA { y[window] += x[pixel]; });
+            for_each_maximum(w, at, p, [&](std::int64_t pixel, std::int64_t window) CATENA_LAMBDA {
+                y[window] += x[pixel];
+            });
         }
     });
 }
@@ -226,16 +226,16 @@ struct MaxPooling2D {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const auto y = call.template y<T>(0);
-        maxima(call, windows_of(call, x.shape, y.shape), x.data, y.data,
-               call.template y<M>(1).data, call.adds(0));
+        maxima(call, windows_of(call, x.shape, y.shape), x.data, y.data, call.template y<M>(1).data,
+               call.adds(0));
     }
     template <class T, class M>
     CATENA_KERNEL static void backward(const auto& call) {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         if (gy)
-            scatter(call, windows_of(call, gx.shape, gy.shape), gy.data,
-                    call.template y<M>(1).data, gx.data, call.adds(0));
+            scatter(call, windows_of(call, gx.shape, gy.shape), gy.data, call.template y<M>(1).data,
+                    gx.data, call.adds(0));
         else if (!call.adds(0)) std::fill_n(gx.data, gx.size(), T(0));
     }
 };
@@ -247,7 +247,8 @@ struct MaxPooling2DGrad {
                  out(Port("gx", "(N, C, H, W)")), ksize_attr, stride_attr, pad_attr, cover_all_attr,
                  size_attr)
             .internal()
-            .example("gy=(2,2,2,3) at=(2,2,2,3)[0,3] ksize=2 size=[4,6]");
+            .example("gy=(2,2,2,3) at=(2,2,2,3)[0,3] ksize=2 size=[4,6]")
+            .example("gy=(1,1,2,2) at=(1,1,2,2)[0,255] ksize=16 stride=1 size=[17,17]");
     using types = CellTypes;
     static constexpr auto retain_x = ports(1);
 
@@ -261,11 +262,10 @@ struct MaxPooling2DGrad {
     }
     static void gradient(const auto& g) {
         g.gx(0, call<"catena.max_pooling_2d_at">(
-                    {g.gy(0), g.x(1)},
-                    {set("ksize", g.template attr<"ksize">()),
-                     set("stride", g.template attr<"stride">()),
-                     set("pad", g.template attr<"pad">()),
-                     set("cover_all", g.template attr<"cover_all">())}));
+                    {g.gy(0), g.x(1)}, {set("ksize", g.template attr<"ksize">()),
+                                        set("stride", g.template attr<"stride">()),
+                                        set("pad", g.template attr<"pad">()),
+                                        set("cover_all", g.template attr<"cover_all">())}));
     }
 
     template <class T, class M>
@@ -291,7 +291,8 @@ struct MaxPooling2DAt {
                  out(Port("y", "(N, C, oh, ow)")), ksize_attr, stride_attr, pad_attr,
                  cover_all_attr)
             .internal()
-            .example("x=(2,2,4,6) at=(2,2,2,3)[0,3] ksize=2");
+            .example("x=(2,2,4,6) at=(2,2,2,3)[0,3] ksize=2")
+            .example("x=(1,1,17,17) at=(1,1,2,2)[0,255] ksize=16 stride=1");
     using types = CellTypes;
     static constexpr auto retain_x = ports(1);
 

@@ -75,8 +75,8 @@ std::string difference(const std::string& page, const std::string& expected) {
         const bool wanted = bool(std::getline(b, want));
         if (!more && !wanted) return {};
         if (more && wanted && got == want) continue;
-        return "line " + std::to_string(line) + ": expected '" + (wanted ? want : "") +
-               "', got '" + (more ? got : "") + "'";
+        return "line " + std::to_string(line) + ": expected '" + (wanted ? want : "") + "', got '" +
+               (more ? got : "") + "'";
     }
 }
 
@@ -98,7 +98,10 @@ int run(const Arguments& arguments) {
         alarm(240);
         reports.push_back(conform(world, name));
         alarm(0);
-        const Report& report = reports.back();
+        Report& report = reports.back();
+        // Third parties are helped with a call that is found; it tries nothing on purpose.
+        if (report.examples == 0 && name.rfind("catena.", 0) == 0)
+            report.fail(Check::example, "expected examples in its description, got none");
         std::cout << (report.failures().empty() ? "ok     " : "FAILED ") << name;
         if (report.examples == 0) std::cout << "  found: " << report.found;
         if (arguments.time)

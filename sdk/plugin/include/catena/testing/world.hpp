@@ -100,8 +100,9 @@ public:
         const auto found = by_phase_.find({name, phase});
         return found != by_phase_.end() ? found->second : none;
     }
-    // The id of the plugin that brought a kernel.
+    // The id of the plugin that brought a kernel, or a function.
     const std::string& origin(const catena_kernel& kernel) const { return origins_.at(&kernel); }
+    const std::string& origin(const catena_function& f) const { return origins_.at(&f); }
     // The plugin whose kernel ran last, and how many ran.
     const std::string& ran() const { return ran_; }
     std::size_t runs() const { return runs_; }
@@ -184,7 +185,7 @@ private:
     std::map<std::string, const catena_function&> functions_;
     std::vector<const catena_kernel*> kernels_;
     std::map<std::pair<std::string, int>, std::vector<const catena_kernel*>> by_phase_;
-    std::map<const catena_kernel*, std::string> origins_;
+    std::map<const void*, std::string> origins_;
     std::string ran_;
     std::size_t runs_ = 0;
     std::uint64_t began_ = 0;  // `drawn` when the last forward() began

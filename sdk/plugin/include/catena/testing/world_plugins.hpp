@@ -20,8 +20,10 @@ inline void World::load(const std::string& path) {
     catena_ctx ctx{this, {}, {}};
     const catena_plugin* table = entry(&host_, &ctx);
     if (table == nullptr) throw Failure(CATENA_E_INVALID, ctx.error);
-    for (std::uint32_t i = 0; i < table->n_functions; ++i)
+    for (std::uint32_t i = 0; i < table->n_functions; ++i) {
         functions_.emplace(table->functions[i]->name, *table->functions[i]);
+        origins_.emplace(table->functions[i], manifest->id);
+    }
     for (std::uint32_t i = 0; i < table->n_kernels; ++i) {
         const catena_kernel& k = *table->kernels[i];
         kernels_.push_back(&k);

@@ -1,58 +1,125 @@
 // Means over windows of images.
 #pragma once
 
-#include "windows.hpp"
+#include "window_sums.hpp"
 
 namespace catena::plugins {
 
-// y = mean of each window of x, or added to y.
+inline std::int64_t averaging_work(const Windows& w) {  // of a plane
+    return w.image() + w.count() * (w.y.ksize / w.y.stride + 4);
+}
+
+// y = mean of each window of x, or added to y: sums down the columns, then along the rows.
 template <class T>
 CATENA_KERNEL void average(const auto& call, const Windows& w, const T* x, T* y, bool add) {
     const T share = T(1) / static_cast<T>(w.cells());
-    call.parallel(w.planes, w.work(), [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-        const std::int64_t stride = w.x.stride;
-        for (std::int64_t p = begin; p < end; ++p) {
-            for (std::int64_t oy = 0; oy < w.y.count; ++oy) {
-                T* const out = y + p * w.count() + oy * w.x.count;
-                if (!add) std::fill_n(out, w.x.count, T(0));
-                for (std::int64_t i = w.y.first(oy); i < w.y.last(oy); ++i) {
-                    const T* const row =
-                        x + p * w.image() + (oy * w.y.stride - w.y.pad + i) * w.x.extent - w.x.pad;
-                    for (std::int64_t j = 0; j < w.x.ksize; ++j) {
-                        const std::int64_t to = w.x.to(j);
-                        CATENA_LOOP
-                        for (std::int64_t ox = w.x.from(j); ox < to; ++ox)
-                            out[ox] += share * row[ox * stride + j];
-                    }
+    const T* const x_end = x + w.planes * w.image();
+    call.parallel(w.planes, averaging_work(w), [&](std::int64_t begin, std::int64_t end)
+                                                   CATENA_LAMBDA {
+        alignas(64) Places<T> columns;
+        alignas(64) Places<T> means;
+        T* const y_end = y + end * w.count();
+        const auto visit = [&](const Stretch& s) CATENA_LAMBDA {
+            const std::int64_t pitch = s.extent();
+            const bool adds = add || s.add;
+            const std::int64_t rows = end * w.y.count;
+            for (std::int64_t q = begin * w.y.count; q < rows; q += most_places / pitch) {
+                const std::int64_t n = std::min(most_places / pitch, rows - q);
+                for (std::int64_t r = 0; r < n; ++r) {
+                    const std::int64_t oy = (q + r) % w.y.count;
+                    const std::int64_t top = w.y.first(oy);
+                    const std::int64_t height = std::max<std::int64_t>(0, w.y.last(oy) - top);
+                    const T* const from = x + (q + r) / w.y.count * w.image() +
+                                          (oy * w.y.stride - w.y.pad + top) * w.x.extent + s.source;
+                    T* const to = columns + r * pitch;
+                    clear(to, s.left);
+                    const std::int64_t last = (height - 1) * w.x.extent;
+                    for_row(s.sources, height > 0 ? x_end - from - last : 0,
+                            [&](std::int64_t width) CATENA_LAMBDA {
+                                add_rows(from, w.x.extent, height, width, false, to + s.left);
+                            });
+                    clear(to + s.left + s.sources, pitch - s.left - s.sources);
+                }
+                add_shifted(columns, n * pitch - s.cells + 1, s.cells, means);
+                for (std::int64_t r = 0; r < n; ++r) {
+                    T* const to = y + (q + r) * w.x.count + s.target;
+                    const bool whole = s.targets == w.x.count && !adds;
+                    for_row(s.targets, whole ? y_end - to : 0,
+                            [&](std::int64_t width) CATENA_LAMBDA {
+                                take(means + r * pitch, width, s.step, share, adds, to);
+                            });
                 }
             }
-        }
+        };
+        for_each_stretch(w.x.extent, 1, w.x.count, w.x.stride, -w.x.pad, w.x.ksize, visit);
     });
 }
 
-// Each window's gradient spread over its cells: the adjoint of average().
+// Adds rows a .. b of the windows' sums to the image's rows that take from them. Those that take from
+// earlier rows as well have had them, those without any become 0.
+template <class T>
+CATENA_KERNEL void spread_down(const Windows& w, const Stretch& s, const T* sums, std::int64_t a,
+                               std::int64_t b, bool add, T* gx, T* gx_end) {
+    const Side& side = w.y;
+    const auto after = [&](std::int64_t o) { return (o - 1) * side.stride + side.ksize - side.pad; };
+    const std::int64_t top = a == 0 ? 0 : std::min(a * side.stride - side.pad, after(a));
+    const std::int64_t bottom = b == side.count ? side.extent : std::min(side.extent, after(b));
+    for (std::int64_t y = std::max<std::int64_t>(0, top); y < bottom; ++y) {
+        const std::int64_t place = y + side.pad;
+        const std::int64_t first =
+            place < side.ksize ? 0 : (place - side.ksize) / side.stride + 1;
+        const std::int64_t begin = std::max(a, first);
+        const std::int64_t rows = std::min(b, place / side.stride + 1) - begin;
+        const bool adds = add || first < a;
+        T* const to = gx + y * w.x.extent;
+        const bool whole = s.targets == w.x.extent && !adds;
+        for_row(s.targets, whole ? gx_end - to : 0, [&](std::int64_t width) CATENA_LAMBDA {
+            add_rows(sums + (begin - a) * s.extent(), s.extent(), std::max<std::int64_t>(0, rows),
+                     width, adds, to);
+        });
+    }
+}
+
+// Each window's gradient spread over its cells, along the rows and then down the columns: the adjoint
+// of average().
 template <class T>
 CATENA_KERNEL void spread(const auto& call, const Windows& w, const T* gy, T* gx, bool add) {
     const T share = T(1) / static_cast<T>(w.cells());
-    call.parallel(w.planes, w.work(), [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-        const std::int64_t stride = w.x.stride;
-        for (std::int64_t p = begin; p < end; ++p) {
-            T* const plane = gx + p * w.image();
-            if (!add) std::fill_n(plane, w.image(), T(0));
-            for (std::int64_t oy = 0; oy < w.y.count; ++oy) {
-                const T* const in = gy + p * w.count() + oy * w.x.count;
-                for (std::int64_t i = w.y.first(oy); i < w.y.last(oy); ++i) {
-                    T* const row =
-                        plane + (oy * w.y.stride - w.y.pad + i) * w.x.extent - w.x.pad;
-                    for (std::int64_t j = 0; j < w.x.ksize; ++j) {
-                        const std::int64_t to = w.x.to(j);
-                        CATENA_LOOP
-                        for (std::int64_t ox = w.x.from(j); ox < to; ++ox)
-                            row[ox * stride + j] += share * in[ox];
-                    }
+    const T* const gy_end = gy + w.planes * w.count();
+    call.parallel(w.planes, averaging_work(w), [&](std::int64_t begin, std::int64_t end)
+                                                   CATENA_LAMBDA {
+        alignas(64) Places<T> shares;
+        alignas(64) Places<T> sums;
+        T* const gx_end = gx + end * w.image();
+        const auto visit = [&](const Stretch& s) CATENA_LAMBDA {
+            const std::int64_t pitch = s.extent();
+            const std::int64_t rows = end * w.y.count;
+            for (std::int64_t q = begin * w.y.count; q < rows; q += most_places / pitch) {
+                const std::int64_t n = std::min(most_places / pitch, rows - q);
+                for (std::int64_t r = 0; r < n; ++r) {
+                    const T* const from = gy + (q + r) * w.x.count + s.source;
+                    T* const to = shares + r * pitch;
+                    const std::int64_t taken =
+                        s.sources == 0 ? 0 : s.left + (s.sources - 1) * s.spread + 1;
+                    clear(to, s.spread > 2 ? pitch : s.left);
+                    for_row(s.sources, s.spread > 2 ? 0 : gy_end - from,
+                            [&](std::int64_t width) CATENA_LAMBDA {
+                                put(from, width, s.spread, share, to + s.left);
+                            });
+                    if (s.spread <= 2) clear(to + taken, pitch - taken);
+                }
+                add_shifted(shares, n * pitch - s.cells + 1, s.cells, sums);
+                for (std::int64_t p = q / w.y.count; p * w.y.count < q + n; ++p) {
+                    // Rows of windows at hand, and the rows of the image that they meet first.
+                    const std::int64_t a = std::max<std::int64_t>(0, q - p * w.y.count);
+                    const std::int64_t b = std::min(w.y.count, q + n - p * w.y.count);
+                    spread_down(w, s, sums + (p * w.y.count + a - q) * pitch, a, b, add || s.add,
+                                gx + p * w.image() + s.target, gx_end);
                 }
             }
-        }
+        };
+        for_each_stretch(w.x.count, w.x.stride, w.x.extent, 1, w.x.pad - w.x.ksize + 1, w.x.ksize,
+                         visit);
     });
 }
 

@@ -128,9 +128,7 @@ private:
         });
         try {
             e_.run(u, all, Options());
-        } catch (const OutOfBounds&) {
-            throw;
-        } catch (const InputChanged&) {
+        } catch (const Violation&) {
             throw;
         } catch (const Failure&) {
         }

@@ -50,6 +50,9 @@ private:
     }
     // All that can be said about numbers.
     void numbers(Check check, const Sample& sample) {
+        // The mean of nothing is NaN, that of one number is not.
+        if (check != Check::empty && has_nan(sample.y))
+            report_.fail(check, sample.text + ": it gives NaN");
         Report found(report_.function());
         Exam e(world_, f_, sample, found, settings_);
         KernelChecks kernels(e);

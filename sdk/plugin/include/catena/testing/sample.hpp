@@ -86,7 +86,7 @@ inline std::optional<catena_meta> meta_of(const Example::Input& in, catena_dtype
 inline Sample make_sample(World& world, const catena_function& f, const Example& example,
                           unsigned seed, bool train = true) {
     const TypeVars vars(f);
-    std::optional<Failure> refused;
+    std::exception_ptr refused;
     for (const detail::Row& row : detail::rows_of(world, f)) {
         std::vector<std::optional<catena_meta>> metas;
         for (std::size_t i = 0; i < example.inputs.size(); ++i)
@@ -103,13 +103,14 @@ inline Sample make_sample(World& world, const catena_function& f, const Example&
             world.drawn = 0;
             std::vector<Array> y = world.forward(f.name, x, example.attrs.list(), options);
             return {text_of(f, example), example, std::move(x), std::move(y), train};
-        } catch (const Failure& e) {
-            if (!refused) refused = e;
+        } catch (const Violation&) {
+            throw;
+        } catch (const Failure&) {
+            if (!refused) refused = std::current_exception();
         }
     }
-    throw refused
-        ? *refused
-        : Failure(CATENA_E_DTYPE, std::string("[") + f.name + "] kernel: expected one for \"" +
+    if (refused) std::rethrow_exception(refused);
+    throw Failure(CATENA_E_DTYPE, std::string("[") + f.name + "] kernel: expected one for \"" +
                                       text_of(f, example) + "\", got none");
 }
 

@@ -56,11 +56,14 @@ private:
 struct NoKernel : Failure {  // for these dtypes, or none that supports() the call
     using Failure::Failure;
 };
-struct OutOfBounds : Failure {  // a kernel wrote beside its memory
+struct Violation : Failure {  // no error of the call
     using Failure::Failure;
 };
-struct InputChanged : Failure {  // a kernel wrote what it may only read
-    using Failure::Failure;
+struct OutOfBounds : Violation {  // a kernel wrote beside its memory
+    using Violation::Violation;
+};
+struct InputChanged : Violation {  // a kernel wrote what it may only read
+    using Violation::Violation;
 };
 
 using plugin::set;

@@ -94,8 +94,11 @@ CATENA_KERNEL void spread(const auto& call, const Windows& w, const T* gy, T* gx
         const auto visit = [&](const Stretch& s) CATENA_LAMBDA {
             const std::int64_t pitch = s.extent();
             const std::int64_t rows = end * w.y.count;
-            for (std::int64_t q = begin * w.y.count; q < rows; q += most_places / pitch) {
-                const std::int64_t n = std::min(most_places / pitch, rows - q);
+            for (std::int64_t q = begin * w.y.count, n = 0; q < rows; q += n) {
+                // Whole planes, or a part that is the same for all: sums are, on any number of threads.
+                n = most_places / pitch;
+                n = n < w.y.count ? std::min(n, w.y.count - q % w.y.count) : n - n % w.y.count;
+                n = std::min(n, rows - q);
                 for (std::int64_t r = 0; r < n; ++r) {
                     const T* const from = gy + (q + r) * w.x.count + s.source;
                     T* const to = shares + r * pitch;

@@ -63,6 +63,32 @@ Array pooled(const Pool& l, const Array& x, double start, const Fold& fold) {
     return y;
 }
 
+// What pooled() with a + share * v gives to each element of x from gradients of y.
+Array unspread(const Pool& l, const Array& gy, double share) {
+    Array gx(l.x, catena::plugin::dtype_of<double>());
+    std::vector<double> sums(static_cast<std::size_t>(gx.size()));
+    std::int64_t i = 0;
+    for (std::int64_t plane = 0; plane < l.x[0] * l.x[1]; ++plane)
+        for (std::int64_t oy = 0; oy < l.count(0); ++oy)
+            for (std::int64_t ox = 0; ox < l.count(1); ++ox, ++i)
+                for (std::int64_t ky = 0; ky < l.k(0); ++ky)
+                    for (std::int64_t kx = 0; kx < l.k(1); ++kx) {
+                        const std::int64_t iy = oy * l.s(0) + ky - l.p(0);
+                        const std::int64_t ix = ox * l.s(1) + kx - l.p(1);
+                        if (iy < 0 || iy >= l.x[2] || ix < 0 || ix >= l.x[3]) continue;
+                        sums[static_cast<std::size_t>((plane * l.x[2] + iy) * l.x[3] + ix)] +=
+                            share * gy.at(i);
+                    }
+    for (std::int64_t k = 0; k < gx.size(); ++k) gx.set(k, sums[static_cast<std::size_t>(k)]);
+    return gx;
+}
+// What outputs that held 1 everywhere hold once it is added to them.
+Array more(const Array& values, bool add) {
+    Array sum(values.shape(), catena::plugin::dtype_of<double>());
+    for (std::int64_t i = 0; i < values.size(); ++i) sum.set(i, values.at(i) + (add ? 1 : 0));
+    return sum;
+}
+
 // Values that no small step brings past each other.
 Array apart(const Dims& shape) {
     Array x(shape, catena::plugin::dtype_of<double>());
@@ -95,6 +121,52 @@ TEST_CASE("average_pooling_2d") {
         CHECK(compare(y, pooled(l, x, 0, [&](double a, double v) { return a + v / cells; }),
                       {1e-12, 1e-12}) == "");
         CHECK(check(world(), {"catena.average_pooling_2d", {x}, l.attrs(false)}) == "");
+    }
+}
+
+// Longer than what is worked on at once, beyond the image, with gaps, in many planes.
+TEST_CASE("average_pooling_2d of any size, on any number of threads") {
+    const std::vector<Pool> wide = {
+        {{1, 2, 3, 4500}, {2, 3}, {1}, {0, 1}},
+        {{2, 1, 2, 6000}, {1, 4500}, {1, 700}},
+        {{1, 1, 2, 30}, {2, 5000}, {1, 3}, {0, 4990}},
+        {{1, 1, 2, 9000}, {1, 2}, {1, 4300}},
+        {{1, 2, 3, 3}, {2}, {1}, {4}},
+        {{1, 2, 7, 40}, {2}, {5}, {3}},
+        {{2, 70, 8, 8}, {7}, {1}},
+        {{3, 50, 7, 7}, {3}, {1}, {1}},
+        {{1, 3, 90, 90}, {40}, {1}, {10}},
+        {{2, 2, 150, 33}, {9, 4}, {2, 1}, {4, 3}},
+        {{2, 300, 7, 7}, {7}},
+    };
+    for (const Pool& l : wide) {
+        CAPTURE(l.x[3]);
+        const double share = 1 / static_cast<double>(l.k(0) * l.k(1));
+        const Array x = Array::random<double>(l.x, 1);
+        const Array expected = pooled(l, x, 0, [&](double a, double v) { return a + share * v; });
+        const Array gy = Array::random<double>(expected.shape(), 2);
+        const Array numbers = unspread(l, gy, share);
+        for (const bool add : {false, true}) {
+            for (const char* isa : world().isas("catena.average_pooling_2d")) {
+                Options options;
+                options.isa = isa;
+                options.add = add;
+                const auto run = [&](int threads) {
+                    options.threads = threads;
+                    Array y = world().forward("catena.average_pooling_2d", {x}, l.attrs(false),
+                                              options)[0];
+                    Array gx = world().backward("catena.average_pooling_2d", {x}, {y}, {gy},
+                                                l.attrs(false), options)[0];
+                    return std::pair(y, gx);
+                };
+                const auto [y, gx] = run(1);
+                CHECK(compare(y, more(expected, add), {1e-12, 1e-12}) == "");
+                CHECK(compare(gx, more(numbers, add), {1e-12, 1e-12}) == "");
+                const auto [y3, gx3] = run(3);
+                CHECK(compare(y3, y, {0, 0}) == "");
+                CHECK(compare(gx3, gx, {0, 0}) == "");
+            }
+        }
     }
 }
 

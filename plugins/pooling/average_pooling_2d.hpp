@@ -25,12 +25,14 @@ CATENA_KERNEL void average(const auto& call, const Windows& w, const T* x, T* y,
             const std::int64_t rows = end * w.y.count;
             for (std::int64_t q = begin * w.y.count; q < rows; q += most_places / pitch) {
                 const std::int64_t n = std::min(most_places / pitch, rows - q);
+                const T* plane = x + q / w.y.count * w.image() + s.source;
+                std::int64_t oy = q % w.y.count;
                 for (std::int64_t r = 0; r < n; ++r) {
-                    const std::int64_t oy = (q + r) % w.y.count;
                     const std::int64_t top = w.y.first(oy);
                     const std::int64_t height = std::max<std::int64_t>(0, w.y.last(oy) - top);
-                    const T* const from = x + (q + r) / w.y.count * w.image() +
-                                          (oy * w.y.stride - w.y.pad + top) * w.x.extent + s.source;
+                    const T* const from =
+                        plane + (oy * w.y.stride - w.y.pad + top) * w.x.extent;
+                    if (++oy == w.y.count) oy = 0, plane += w.image();
                     T* const to = columns + r * pitch;
                     clear(to, s.left);
                     const std::int64_t last = (height - 1) * w.x.extent;
@@ -64,18 +66,17 @@ CATENA_KERNEL void spread_down(const Windows& w, const Stretch& s, const T* sums
     const auto after = [&](std::int64_t o) { return (o - 1) * side.stride + side.ksize - side.pad; };
     const std::int64_t top = a == 0 ? 0 : std::min(a * side.stride - side.pad, after(a));
     const std::int64_t bottom = b == side.count ? side.extent : std::min(side.extent, after(b));
+    std::int64_t begin = a;  // of the rows at hand that row y takes from
+    std::int64_t end = a;
     for (std::int64_t y = std::max<std::int64_t>(0, top); y < bottom; ++y) {
-        const std::int64_t place = y + side.pad;
-        const std::int64_t first =
-            place < side.ksize ? 0 : (place - side.ksize) / side.stride + 1;
-        const std::int64_t begin = std::max(a, first);
-        const std::int64_t rows = std::min(b, place / side.stride + 1) - begin;
-        const bool adds = add || first < a;
+        while (begin < b && after(begin + 1) <= y) ++begin;
+        while (end < b && end * side.stride - side.pad <= y) ++end;
+        const bool adds = add || (a > 0 && y < after(a));
         T* const to = gx + y * w.x.extent;
         const bool whole = s.targets == w.x.extent && !adds;
         for_row(s.targets, whole ? gx_end - to : 0, [&](std::int64_t width) CATENA_LAMBDA {
-            add_rows(sums + (begin - a) * s.extent(), s.extent(), std::max<std::int64_t>(0, rows),
-                     width, adds, to);
+            add_rows(sums + (begin - a) * s.extent(), s.extent(),
+                     std::max<std::int64_t>(0, end - begin), width, adds, to);
         });
     }
 }

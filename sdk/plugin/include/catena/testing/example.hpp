@@ -1,9 +1,12 @@
-// A call of a function in words, as in catena_function.examples: "x=(2,3)[0.5,2] axis=1".
+// A call of a function in words, as in catena_function.examples: "x=(2,3)[0.5,2] axis=1". Needs no
+// World: other hosts' tests may include it.
 #pragma once
 
 #include <charconv>
 
-#include "catena/testing/world.hpp"
+#include "catena/testing/array.hpp"
+#include "catena/testing/attributes.hpp"
+#include "catena/testing/failure.hpp"
 
 namespace catena::testing {
 

@@ -35,6 +35,7 @@ Variable copy(const Variable& x, Device device) {
 }
 
 Array copy(const Array& x, Device device) {
+    if (!x) throw InvalidError("[copy] x: expected an array, got an empty handle");
     if (!device) throw InvalidError("[copy] device: expected a device, got none");
     return x.device() == device ? x.copy() : x.to(device);
 }

@@ -52,6 +52,14 @@ void require_same_number(std::string_view what, std::size_t expected, std::size_
     }
 }
 
+void require_same(std::string_view what, const Parameter& parameter, const Array& got) {
+    const Array& data = parameter.variable.data();
+    if (data.shape() == got.shape() && data.dtype() == got.dtype()) return;
+    throw ShapeError(fmt::format("[{}] {}: expected {} {}, got {} {}", what, parameter.name,
+                                 to_string(data.shape()), name(data.dtype()),
+                                 to_string(got.shape()), name(got.dtype())));
+}
+
 }  // namespace
 
 Variable Link::operator()(const Variable&) {
@@ -92,12 +100,15 @@ void Link::zerograds() const {
 }
 
 void Link::add_gradients(const Link& source) const {
-    const auto targets = parameters();
-    const auto sources = source.parameters();
-    require_same_number("add_gradients", targets.size(), sources.size());
+    const auto targets = collect_parameters();
+    const auto gradients = source.gradients();
+    require_same_number("add_gradients", targets.size(), gradients.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        const Array& grad = sources[i].grad();
-        if (grad) accumulate(targets[i].node(), grad.to(targets[i].device()).copy());
+        if (gradients[i]) require_same("add_gradients", targets[i], gradients[i]);
+    }
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+        const Variable& to = targets[i].variable;
+        if (gradients[i]) accumulate(to.node(), gradients[i].to(to.device()).copy());
     }
 }
 
@@ -110,13 +121,7 @@ void Link::copy_parameters_from(std::span<const Variable> source) const {
     const auto targets = collect_parameters();
     require_same_number("copy_parameters_from", targets.size(), source.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        const Array& to = targets[i].variable.data();
-        const Array& from = source[i].data();
-        if (to.shape() != from.shape() || to.dtype() != from.dtype()) {
-            throw ShapeError(fmt::format("[copy_parameters_from] {}: expected {} {}, got {} {}",
-                                         targets[i].name, to_string(to.shape()), name(to.dtype()),
-                                         to_string(from.shape()), name(from.dtype())));
-        }
+        require_same("copy_parameters_from", targets[i], source[i].data());
     }
     for (std::size_t i = 0; i < targets.size(); ++i) {
         targets[i].variable.data().copy_from(source[i].data());

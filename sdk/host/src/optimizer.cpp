@@ -43,7 +43,16 @@ void Optimizer::setup(std::vector<Parameter> parameters) {
 }
 
 void Optimizer::update() {
-    ++t_;
+    for (const auto& slot : slots_) {
+        if (slot.parameter.variable.grad() && !slot.state.empty()) require_as_at_setup(slot);
+    }
+    struct Count {
+        std::int64_t& t;
+        bool done = false;
+        ~Count() {
+            if (!done) --t;
+        }
+    } count{++t_};
     const PluginFunction function = step();
     boost::container::small_vector<Array, 8> inputs;
     for (const auto& slot : slots_) {
@@ -53,6 +62,23 @@ void Optimizer::update() {
         inputs.insert(inputs.end(), slot.state.begin(), slot.state.end());
         function.forward(std::span<const Array>(inputs.data(), inputs.size()));
     }
+    count.done = true;
+}
+
+// All parameters are asked before the first one is changed.
+void Optimizer::require_as_at_setup(const Slot& slot) {
+    const Array& data = slot.parameter.variable.data();
+    const Array& state = slot.state[0];
+    if (state.shape() == data.shape() && state.dtype() == data.dtype() &&
+        state.device() == data.device()) {
+        return;
+    }
+    const auto text = [](const Array& array) {
+        return fmt::format("{} {} on {}", to_string(array.shape()), name(array.dtype()),
+                           array.device().name());
+    };
+    throw InvalidError(fmt::format("[update] {}: expected {} as at setup(), got {}",
+                                   slot.parameter.name, text(state), text(data)));
 }
 
 void Optimizer::cleargrads() const {
@@ -72,8 +98,12 @@ double Optimizer::compute_grads_norm() const {
 }
 
 void Optimizer::clip_grads(double maxnorm) const {
+    if (!(maxnorm >= 0)) {
+        throw InvalidError(
+            fmt::format("[clip_grads] maxnorm: expected at least 0, got {}", maxnorm));
+    }
     const double norm = compute_grads_norm();
-    if (norm <= maxnorm) return;
+    if (!(norm > maxnorm)) return;
     const PluginFunction scale("catena.mul_constant", {{"value", maxnorm / norm}});
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
@@ -97,10 +127,11 @@ void Optimizer::accumulate_grads(std::span<const Array> gradients) const {
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         const Variable& variable = slots_[i].parameter.variable;
         if (!gradients[i]) continue;
-        if (gradients[i].shape() != variable.shape()) {
-            throw ShapeError(fmt::format("[accumulate_grads] {}: expected {}, got {}",
+        if (gradients[i].shape() != variable.shape() || gradients[i].dtype() != variable.dtype()) {
+            throw ShapeError(fmt::format("[accumulate_grads] {}: expected {} {}, got {} {}",
                                          slots_[i].parameter.name, to_string(variable.shape()),
-                                         to_string(gradients[i].shape())));
+                                         name(variable.dtype()), to_string(gradients[i].shape()),
+                                         name(gradients[i].dtype())));
         }
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) {

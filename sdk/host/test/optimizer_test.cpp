@@ -19,7 +19,7 @@ struct Two : Link {
     void visit(Visitor& v) override { v("p", p)("q", q); }
     std::vector<float> values() const { return p.data().to_vector<float>(); }
     std::vector<float> grads() const { return p.grad().to_vector<float>(); }
-    void set_grad() const { p.set_grad(Array::from({0.5F, -0.25F}, {2})); }
+    void set_grad() const { p.set_grad(Array::from({0.5F, -0.25F}, {2}, p.device())); }
 };
 
 void check_steps(Optimizer& optimizer, float first, float second) {
@@ -133,4 +133,204 @@ TEST_CASE("an optimizer of one's own is a function and the names of its state") 
     falling.update();
     falling.update();
     CHECK(two.values() == std::vector<float>{1 - 0.75F, -2 + 0.375F});
+}
+
+TEST_CASE("compute_grads_norm: of all dtypes and devices, in double") {
+    struct Three : Link {
+        Variable a{Array::zeros({3})};
+        Variable b{Array::zeros({2}, Dtype::float64)};
+        Variable c{Array::zeros({2, 1}, Dtype::float16)};
+        Variable d{Array::zeros({1}, Dtype::float32, Device::get("cpu:1"))};
+        Variable none{Array::ones({4})};
+        void visit(Visitor& v) override { v("a", a)("b", b)("c", c)("d", d)("none", none); }
+    } three;
+    optimizers::SGD sgd;
+    CHECK(sgd.compute_grads_norm() == 0);
+    sgd.setup(three);
+    CHECK(sgd.compute_grads_norm() == 0);
+    three.a.set_grad(Array::from({0.1F, -2.5F, 1e-3F}, {3}));
+    three.b.set_grad(Array::from({1e-9, 3.25}, {2}));
+    three.c.set_grad(Array::from({0.5, -1.5}, {2, 1}).astype(Dtype::float16));
+    three.d.set_grad(Array::from({4.F}, {1}).to(Device::get("cpu:1")));
+    double sum = 0;
+    for (const double g : {double{0.1F}, -2.5, double{1e-3F}, 1e-9, 3.25, 0.5, -1.5, 4.0}) {
+        sum += g * g;
+    }
+    CHECK(sgd.compute_grads_norm() == doctest::Approx(std::sqrt(sum)).epsilon(1e-15));
+    // Squares that float32 has no room for, and many small ones that it would lose.
+    three.cleargrads();
+    three.a.set_grad(Array::from({3e30F, 4e30F, 0.F}, {3}));
+    CHECK(sgd.compute_grads_norm() == doctest::Approx(5e30).epsilon(1e-6));
+    three.a.set_grad(Array::from({3e-30F, 4e-30F, 0.F}, {3}));
+    CHECK(sgd.compute_grads_norm() == doctest::Approx(5e-30).epsilon(1e-6));
+    const links::Parameter wide(Array::ones({1 << 20}));
+    sgd.setup(wide);
+    std::vector<float> small(1 << 20, 1e-4F);
+    small[0] = 1;
+    wide.W.set_grad(Array::from(small, {1 << 20}));
+    const double tiny = double{1e-4F} * double{1e-4F};
+    CHECK(sgd.compute_grads_norm() ==
+          doctest::Approx(std::sqrt(1 + tiny * ((1 << 20) - 1))).epsilon(1e-10));
+}
+
+TEST_CASE("clip_grads: not below the limit, to the limit above it") {
+    const Two two;
+    optimizers::SGD sgd;
+    sgd.setup(two);
+    two.p.set_grad(Array::from({3.F, 0.F}, {2}));
+    two.q.set_grad(Array::from({-4.F}, {1}));
+    const auto before = two.p.grad().body();
+    for (const double limit : {5.0, 5.0000001, 1e9, HUGE_VAL}) {
+        sgd.clip_grads(limit);
+        CHECK(two.p.grad().body() == before);
+        CHECK(two.grads() == std::vector<float>{3, 0});
+        CHECK(two.q.grad().item<float>() == -4);
+    }
+    sgd.clip_grads(2.5);
+    CHECK(two.grads() == std::vector<float>{1.5F, 0});
+    CHECK(two.q.grad().item<float>() == -2);
+    sgd.clip_grads(0.25);
+    CHECK(two.grads()[0] == doctest::Approx(0.15).epsilon(1e-7));
+    CHECK(two.q.grad().item<float>() == doctest::Approx(-0.2).epsilon(1e-7));
+    CHECK(sgd.compute_grads_norm() == doctest::Approx(0.25).epsilon(1e-7));
+    two.q.cleargrad();
+    sgd.clip_grads(0.1);
+    CHECK_FALSE(two.q.grad());
+    CHECK(two.grads()[0] == doctest::Approx(0.1).epsilon(1e-7));
+    // A norm that is no number is above no limit; a limit that is none is refused.
+    two.p.set_grad(Array::from({1.F, std::nanf("")}, {2}));
+    sgd.clip_grads(0.5);
+    CHECK(two.grads()[0] == 1);
+    two.set_grad();
+    CHECK_THROWS_AS(sgd.clip_grads(-1), InvalidError);
+    CHECK_THROWS_AS(sgd.clip_grads(std::nan("")), InvalidError);
+    CHECK(two.grads() == std::vector<float>{0.5F, -0.25F});
+    sgd.clip_grads(0);
+    CHECK(two.grads() == std::vector<float>{0, 0});
+}
+
+TEST_CASE("weight_decay adds decay * parameter, also where there is no gradient") {
+    const Two two;
+    optimizers::SGD sgd(1);
+    sgd.setup(two);
+    two.set_grad();
+    sgd.weight_decay(0.25);
+    CHECK(two.grads() == std::vector<float>{0.5F + 0.25F, -0.25F - 0.5F});
+    CHECK(two.q.grad().to_vector<float>() == std::vector<float>{1.25F});
+    CHECK(two.values() == std::vector<float>{1, -2});
+    CHECK(two.q.grad().body() != two.q.data().body());
+    two.q.cleargrad();
+    two.p.cleargrad();
+    sgd.weight_decay(1);
+    sgd.update();  // p -= p
+    CHECK(two.values() == std::vector<float>{0, 0});
+    CHECK(two.q.data().item<float>() == 0);
+}
+
+TEST_CASE("accumulate_grads from a model on another device") {
+    const Device second = Device::get("cpu:1");
+    const Two here;
+    Two there = deep_copy(here);
+    there.to(second);
+    optimizers::SGD sgd;
+    sgd.setup(here);
+    sgd.accumulate_grads(there.gradients());  // missing on both sides
+    CHECK_FALSE(here.p.grad());
+    there.set_grad();
+    sgd.accumulate_grads(there.gradients());  // missing here
+    CHECK(here.p.device() == Device::get("cpu:0"));
+    CHECK(here.p.grad().device() == Device::get("cpu:0"));
+    CHECK(here.grads() == std::vector<float>{0.5F, -0.25F});
+    CHECK_FALSE(here.q.grad());
+    here.q.set_grad(Array::from({3.F}, {1}));
+    sgd.accumulate_grads(there.gradients());  // q: missing there
+    CHECK(here.grads() == std::vector<float>{1, -0.5F});
+    CHECK(here.q.grad().item<float>() == 3);
+    CHECK(there.p.grad().device() == second);
+    CHECK(there.grads() == std::vector<float>{0.5F, -0.25F});
+    there.p.grad().fill(9);  // no memory is shared
+    CHECK(here.grads() == std::vector<float>{1, -0.5F});
+}
+
+TEST_CASE("gradients that do not fit are refused as a whole") {
+    const Array good = Array::ones({2});
+    const std::vector<Array> bad{Array::ones({2}), Array::ones({1}, Dtype::float64),
+                                 Array::ones({1}, Dtype::int32)};
+    for (const bool present : {false, true}) {
+        const Two two;
+        optimizers::SGD sgd;
+        sgd.setup(two);
+        if (present) two.zerograds();
+        for (const Array& wrong : bad) {
+            const std::vector<Array> gradients{good, wrong};
+            contains(error_of<Error>([&] { sgd.accumulate_grads(gradients); }), "q: expected");
+            CHECK(static_cast<bool>(two.p.grad()) == present);
+            CHECK(static_cast<bool>(two.q.grad()) == present);
+            if (present) CHECK(two.grads() == std::vector<float>{0, 0});
+            // The same through a link.
+            if (!is_floating(wrong.dtype())) continue;
+            Two source;
+            source.q = Variable(wrong.copy());
+            source.p.set_grad(good.copy());
+            source.q.set_grad(wrong.copy());
+            contains(error_of<Error>([&] { two.add_gradients(source); }), "q: expected");
+            CHECK(static_cast<bool>(two.p.grad()) == present);
+            CHECK(static_cast<bool>(two.q.grad()) == present);
+            if (present) CHECK(two.grads() == std::vector<float>{0, 0});
+        }
+    }
+}
+
+TEST_CASE("no gradients, zeros: what update() does with them") {
+    const Two two;
+    optimizers::MomentumSGD momentum(1, 0.5);
+    CHECK(momentum.t() == 0);
+    momentum.update();  // before setup(): nothing to learn
+    momentum.setup(two);
+    CHECK(momentum.t() == 0);
+    two.set_grad();
+    momentum.update();
+    CHECK(two.values() == std::vector<float>{0.5F, -1.75F});
+    momentum.cleargrads();
+    CHECK_FALSE(two.p.grad());
+    CHECK_FALSE(two.q.grad());
+    momentum.update();  // without a gradient nothing moves, t goes on
+    CHECK(momentum.t() == 2);
+    CHECK(two.values() == std::vector<float>{0.5F, -1.75F});
+    momentum.zero_grads();
+    CHECK(two.grads() == std::vector<float>{0, 0});
+    CHECK(two.q.grad().to_vector<float>() == std::vector<float>{0});
+    momentum.update();  // the momentum of the first step goes on
+    CHECK(momentum.t() == 3);
+    CHECK(two.values() == std::vector<float>{0.25F, -1.625F});
+    CHECK(two.q.data().item<float>() == 5);
+    const Array held = two.p.grad();
+    held.fill(3);
+    momentum.zero_grads();  // not in memory that someone else holds
+    CHECK(held.to_vector<float>() == std::vector<float>{3, 3});
+    CHECK(two.grads() == std::vector<float>{0, 0});
+}
+
+TEST_CASE("a step that fails does not count") {
+    struct Failing : Optimizer {
+        PluginFunction step() override { throw InvalidError("mine"); }
+    } failing;
+    failing.setup(Two());
+    CHECK_THROWS_AS(failing.update(), InvalidError);
+    CHECK(failing.t() == 0);
+    for (const bool other_device : {true, false}) {
+        Two two;
+        optimizers::Adam adam;
+        adam.setup(two);
+        two.set_grad();
+        adam.update();
+        const auto before = two.values();
+        if (other_device) two.to(Device::get("cpu:1"));
+        else two.p.set_data(two.p.data().astype(Dtype::float64));
+        two.p.set_grad(Array::ones({2}, two.p.dtype(), two.p.device()));
+        contains(error_of<InvalidError>([&] { adam.update(); }),
+                 "[update] p: expected (2,) float32 on cpu:0 as at setup(), got (2,) float");
+        CHECK(adam.t() == 1);
+        CHECK(two.values() == before);
+    }
 }

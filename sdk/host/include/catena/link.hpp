@@ -43,7 +43,8 @@ public:
 
     void cleargrads() const;  // none
     void zerograds() const;   // zeros
-    // Adds the gradients of another link of the same shape, which may be on another device.
+    // Adds the gradients of another link of the same shape, which may be on another device. Throws
+    // ShapeError, and changes nothing, if numbers, shapes or dtypes differ.
     void add_gradients(const Link& source) const;
 
     // Writes the other's values into these parameters; devices may differ. Throws ShapeError, and

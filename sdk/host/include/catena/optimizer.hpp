@@ -31,7 +31,9 @@ public:
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<Parameter> parameters);
 
-    // One step: t + 1, then every parameter that has a gradient. Gradients stay as they are.
+    // One step: t + 1, then every parameter that has a gradient. Gradients stay as they are. Throws
+    // InvalidError, and changes nothing, if a parameter with state was moved or converted since
+    // setup().
     void update();
     std::int64_t t() const noexcept { return t_; }
 
@@ -39,10 +41,12 @@ public:
     void zero_grads() const;  // gradients: zeros
 
     // On all gradients together; those that are none count as zero.
-    double compute_grads_norm() const;      // sqrt of the sum of squares
-    void clip_grads(double maxnorm) const;  // scales them down to this norm, if theirs is larger
+    double compute_grads_norm() const;  // sqrt of the sum of squares
+    // Scales them down to this norm, if theirs is larger. InvalidError unless maxnorm >= 0.
+    void clip_grads(double maxnorm) const;
     void weight_decay(double decay) const;  // gradient += decay * parameter
-    // Adds gradients from elsewhere, in the order of the parameters; none adds nothing.
+    // Adds gradients from elsewhere, in the order of the parameters; none adds nothing. Throws
+    // ShapeError, and changes nothing, if numbers, shapes or dtypes differ.
     void accumulate_grads(std::span<const Array> gradients) const;
 
     // t, and the state by parameter: "l1/W/m".
@@ -59,6 +63,8 @@ private:
         Parameter parameter;
         std::vector<Array> state;
     };
+
+    static void require_as_at_setup(const Slot& slot);
 
     std::vector<std::string> state_names_;
     std::vector<Slot> slots_;

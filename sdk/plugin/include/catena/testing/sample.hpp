@@ -3,6 +3,7 @@
 
 #include "catena/testing/compare.hpp"
 #include "catena/testing/example.hpp"
+#include "catena/testing/world.hpp"
 
 namespace catena::testing {
 

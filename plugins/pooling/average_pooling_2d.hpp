@@ -14,8 +14,8 @@ template <class T>
 CATENA_KERNEL void average(const auto& call, const Windows& w, const T* x, T* y, bool add) {
     const T share = T(1) / static_cast<T>(w.cells());
     const T* const x_end = x + w.planes * w.image();
-    call.parallel(w.planes, averaging_work(w), [&](std::int64_t begin, std::int64_t end)
-                                                   CATENA_LAMBDA {
+    const std::int64_t work = averaging_work(w);
+    call.parallel(w.planes, work, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         alignas(64) Places<T> columns;
         alignas(64) Places<T> means;
         T* const y_end = y + end * w.count();
@@ -25,22 +25,21 @@ CATENA_KERNEL void average(const auto& call, const Windows& w, const T* x, T* y,
             const std::int64_t rows = end * w.y.count;
             for (std::int64_t q = begin * w.y.count; q < rows; q += most_places / pitch) {
                 const std::int64_t n = std::min(most_places / pitch, rows - q);
+                clear(columns, s.left);
                 const T* plane = x + q / w.y.count * w.image() + s.source;
                 std::int64_t oy = q % w.y.count;
                 for (std::int64_t r = 0; r < n; ++r) {
                     const std::int64_t top = w.y.first(oy);
                     const std::int64_t height = std::max<std::int64_t>(0, w.y.last(oy) - top);
-                    const T* const from =
-                        plane + (oy * w.y.stride - w.y.pad + top) * w.x.extent;
+                    const T* const from = plane + (oy * w.y.stride - w.y.pad + top) * w.x.extent;
                     if (++oy == w.y.count) oy = 0, plane += w.image();
-                    T* const to = columns + r * pitch;
-                    clear(to, s.left);
+                    T* const to = columns + r * pitch + s.left;
                     const std::int64_t last = (height - 1) * w.x.extent;
                     for_row(s.sources, height > 0 ? x_end - from - last : 0,
                             [&](std::int64_t width) CATENA_LAMBDA {
-                                add_rows(from, w.x.extent, height, width, false, to + s.left);
+                                add_rows(from, w.x.extent, height, width, false, to);
                             });
-                    clear(to + s.left + s.sources, pitch - s.left - s.sources);
+                    clear(to + s.sources, pitch - s.sources - (r + 1 < n ? 0 : s.left));
                 }
                 add_shifted(columns, n * pitch - s.cells + 1, s.cells, means);
                 for (std::int64_t r = 0; r < n; ++r) {
@@ -63,7 +62,9 @@ template <class T>
 CATENA_KERNEL void spread_down(const Windows& w, const Stretch& s, const T* sums, std::int64_t a,
                                std::int64_t b, bool add, T* gx, T* gx_end) {
     const Side& side = w.y;
-    const auto after = [&](std::int64_t o) { return (o - 1) * side.stride + side.ksize - side.pad; };
+    const auto after = [&](std::int64_t o) {
+        return (o - 1) * side.stride + side.ksize - side.pad;
+    };
     const std::int64_t top = a == 0 ? 0 : std::min(a * side.stride - side.pad, after(a));
     const std::int64_t bottom = b == side.count ? side.extent : std::min(side.extent, after(b));
     std::int64_t begin = a;  // of the rows at hand that row y takes from
@@ -74,7 +75,7 @@ CATENA_KERNEL void spread_down(const Windows& w, const Stretch& s, const T* sums
         const bool adds = add || (a > 0 && y < after(a));
         T* const to = gx + y * w.x.extent;
         const bool whole = s.targets == w.x.extent && !adds;
-        for_row(s.targets, whole ? gx_end - to : 0, [&](std::int64_t width) CATENA_LAMBDA {
+        for_row<16>(s.targets, whole ? gx_end - to : 0, [&](std::int64_t width) CATENA_LAMBDA {
             add_rows(sums + (begin - a) * s.extent(), s.extent(),
                      std::max<std::int64_t>(0, end - begin), width, adds, to);
         });
@@ -87,30 +88,28 @@ template <class T>
 CATENA_KERNEL void spread(const auto& call, const Windows& w, const T* gy, T* gx, bool add) {
     const T share = T(1) / static_cast<T>(w.cells());
     const T* const gy_end = gy + w.planes * w.count();
-    call.parallel(w.planes, averaging_work(w), [&](std::int64_t begin, std::int64_t end)
-                                                   CATENA_LAMBDA {
+    const std::int64_t work = averaging_work(w);
+    call.parallel(w.planes, work, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         alignas(64) Places<T> shares;
         alignas(64) Places<T> sums;
         T* const gx_end = gx + end * w.image();
         const auto visit = [&](const Stretch& s) CATENA_LAMBDA {
             const std::int64_t pitch = s.extent();
+            const std::int64_t taken = s.sources == 0 ? 0 : (s.sources - 1) * s.spread + 1;
             const std::int64_t rows = end * w.y.count;
             for (std::int64_t q = begin * w.y.count, n = 0; q < rows; q += n) {
                 // Whole planes, or a part that is the same for all: sums are, on any number of threads.
                 n = most_places / pitch;
                 n = n < w.y.count ? std::min(n, w.y.count - q % w.y.count) : n - n % w.y.count;
                 n = std::min(n, rows - q);
+                clear(shares, s.spread > 2 ? n * pitch : s.left);
                 for (std::int64_t r = 0; r < n; ++r) {
                     const T* const from = gy + (q + r) * w.x.count + s.source;
-                    T* const to = shares + r * pitch;
-                    const std::int64_t taken =
-                        s.sources == 0 ? 0 : s.left + (s.sources - 1) * s.spread + 1;
-                    clear(to, s.spread > 2 ? pitch : s.left);
+                    T* const to = shares + r * pitch + s.left;
                     for_row(s.sources, s.spread > 2 ? 0 : gy_end - from,
-                            [&](std::int64_t width) CATENA_LAMBDA {
-                                put(from, width, s.spread, share, to + s.left);
-                            });
-                    if (s.spread <= 2) clear(to + taken, pitch - taken);
+                            [&](std::int64_t width)
+                                CATENA_LAMBDA { put(from, width, s.spread, share, to); });
+                    if (s.spread <= 2) clear(to + taken, pitch - taken - (r + 1 < n ? 0 : s.left));
                 }
                 add_shifted(shares, n * pitch - s.cells + 1, s.cells, sums);
                 for (std::int64_t p = q / w.y.count; p * w.y.count < q + n; ++p) {
@@ -142,10 +141,10 @@ struct AveragePooling2D {
     static void infer(const auto& s) { infer_pooling(s, false); }
     static void gradient(const auto& g) {
         g.gx(0, call<"catena.average_pooling_2d_grad">(
-                    {g.gy(0)}, {set("ksize", g.template attr<"ksize">()),
-                                set("stride", g.template attr<"stride">()),
-                                set("pad", g.template attr<"pad">()),
-                                set("size", g.x_shape(0).subspan(2))}));
+                    {g.gy(0)},
+                    {set("ksize", g.template attr<"ksize">()),
+                     set("stride", g.template attr<"stride">()),
+                     set("pad", g.template attr<"pad">()), set("size", g.x_shape(0).subspan(2))}));
     }
 
     template <class T>
@@ -173,10 +172,10 @@ struct AveragePooling2DGrad {
 
     static void infer(const auto& s) { infer_images(s, false); }
     static void gradient(const auto& g) {
-        g.gx(0, call<"catena.average_pooling_2d">(
-                    {g.gy(0)}, {set("ksize", g.template attr<"ksize">()),
-                                set("stride", g.template attr<"stride">()),
-                                set("pad", g.template attr<"pad">())}));
+        g.gx(0, call<"catena.average_pooling_2d">({g.gy(0)},
+                                                  {set("ksize", g.template attr<"ksize">()),
+                                                   set("stride", g.template attr<"stride">()),
+                                                   set("pad", g.template attr<"pad">())}));
     }
 
     template <class T>

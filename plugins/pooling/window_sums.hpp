@@ -27,8 +27,8 @@ struct Stretch {
     std::int64_t cells = 0;
     std::int64_t source = 0;  // the first within
     std::int64_t sources = 0;
-    std::int64_t left = 0;     // places before it
-    bool add = false;          // to what other cells gave
+    std::int64_t left = 0;  // places before it
+    bool add = false;       // to what other cells gave
 };
 
 // Calls visit(stretch) for stretches of a row that together are all of it, those with the same targets
@@ -60,16 +60,18 @@ CATENA_KERNEL void for_each_stretch(std::int64_t sources, std::int64_t spread, s
     }
 }
 
-// Calls row(n) for a loop over n numbers, or over least_row of them if `room` is enough for that.
+// Calls row(n) for a loop over n numbers, or over least_row or `half` of them if `room` is enough.
+template <std::int64_t half = 0>
 CATENA_KERNEL void for_row(std::int64_t n, std::int64_t room, const auto& row) {
-    if (n <= least_row && room >= least_row) row(least_row);
+    if (n <= half && room >= half) row(half);
+    else if (n <= least_row && room >= least_row) row(least_row);
     else row(n);
 }
 
 template <class T>
 CATENA_KERNEL void clear(T* to, std::int64_t n) {
     if (n <= 0) return;
-    for_row(n, least_row, [&](std::int64_t all) CATENA_LAMBDA { std::fill_n(to, all, T(0)); });
+    for_row<16>(n, least_row, [&](std::int64_t all) CATENA_LAMBDA { std::fill_n(to, all, T(0)); });
 }
 
 // to[i * spread] = share * from[i]; what lies between has to be 0 already unless spread is 2.

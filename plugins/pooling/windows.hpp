@@ -34,17 +34,7 @@ struct Side {
     }
     // Cells of window o that lie within the image: [first, last).
     std::int64_t first(std::int64_t o) const { return std::max<std::int64_t>(0, pad - o * stride); }
-    std::int64_t last(std::int64_t o) const {
-        return std::min(ksize, extent + pad - o * stride);
-    }
-    // Windows of which cell k lies within the image: [from, to).
-    std::int64_t from(std::int64_t k) const {
-        return k >= pad ? 0 : std::min(count, (pad - k + stride - 1) / stride);
-    }
-    std::int64_t to(std::int64_t k) const {
-        const std::int64_t room = extent - 1 + pad - k;
-        return room < 0 ? 0 : std::min(count, room / stride + 1);
-    }
+    std::int64_t last(std::int64_t o) const { return std::min(ksize, extent + pad - o * stride); }
 
     std::int64_t extent;
     std::int64_t ksize;

@@ -131,6 +131,7 @@ TEST_CASE("average_pooling_2d of any size, on any number of threads") {
         {{2, 1, 2, 6000}, {1, 4500}, {1, 700}},
         {{1, 1, 2, 30}, {2, 5000}, {1, 3}, {0, 4990}},
         {{1, 1, 2, 9000}, {1, 2}, {1, 4300}},
+        {{1, 1, 20, 2000}, {1, 2}, {3, 2}, {1, 0}},
         {{1, 2, 3, 3}, {2}, {1}, {4}},
         {{1, 2, 7, 40}, {2}, {5}, {3}},
         {{2, 70, 8, 8}, {7}, {1}},
@@ -185,9 +186,8 @@ TEST_CASE("max_pooling_2d") {
 
 TEST_CASE("the first of equal maxima takes the gradient, a NaN wins") {
     const Pool l{{1, 1, 2, 6}, {2}};
-    const Array x = Array::of<double>(
-        l.x, {3, 3, -inf, -inf, 1, quiet,  //
-              3, 3, -inf, -inf, quiet, 2});
+    const Array x = Array::of<double>(l.x, {3, 3, -inf, -inf, 1, quiet,  //
+                                            3, 3, -inf, -inf, quiet, 2});
     for (const char* isa : world().isas("catena.max_pooling_2d")) {
         Options options;
         options.isa = isa;

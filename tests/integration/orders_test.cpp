@@ -34,8 +34,9 @@ Array any(const Shape& shape) { return draw({true, {shape.begin(), shape.end()}}
 
 std::vector<Attribute> attributes_of(const Example& example) {
     std::vector<Attribute> list;
-    for (const auto& [name, value] : example.attrs.list()) {
-        const auto add = [&](auto v) { list.emplace_back(name, v); };
+    for (const catena_named_value& a : example.attrs.list()) {
+        const catena_value& value = a.value;
+        const auto add = [&](auto v) { list.emplace_back(a.name, v); };
         if (value.kind == CATENA_ATTR_INT) add(value.v.i);
         else if (value.kind == CATENA_ATTR_FLOAT) add(value.v.f);
         else if (value.kind == CATENA_ATTR_BOOL) add(value.v.i != 0);

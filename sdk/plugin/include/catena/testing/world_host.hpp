@@ -53,20 +53,20 @@ inline catena_host World::make_host() {
     h.parallel_for = [](catena_ctx* ctx, std::int64_t n, std::int64_t grain, catena_range_fn fn,
                         void* user) {
         const std::int64_t pieces = (n + grain - 1) / grain;
-        const std::int64_t threads = std::min<std::int64_t>(of(ctx).threads, pieces);
-        if (threads <= 1) return fn(user, 0, n, 0);
+        const std::int64_t team_size = std::min<std::int64_t>(of(ctx).threads, pieces);
+        if (team_size <= 1) return fn(user, 0, n, 0);
         std::vector<std::thread> team;
-        for (std::int64_t t = 0; t < threads; ++t)
+        for (std::int64_t t = 0; t < team_size; ++t)
             team.emplace_back([=] {
-                const std::int64_t begin = pieces * t / threads * grain;
-                const std::int64_t end = std::min(pieces * (t + 1) / threads * grain, n);
+                const std::int64_t begin = pieces * t / team_size * grain;
+                const std::int64_t end = std::min(pieces * (t + 1) / team_size * grain, n);
                 fn(user, begin, end, static_cast<std::int32_t>(t));
             });
         for (std::thread& thread : team) thread.join();
     };
     h.slots = [](catena_ctx* ctx) -> std::int32_t { return of(ctx).threads; };
-    h.philox = [](catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed, std::uint64_t* offset) {
-        *seed = of(ctx).seed;
+    h.philox = [](catena_ctx* ctx, std::uint64_t n, std::uint64_t* key, std::uint64_t* offset) {
+        *key = of(ctx).seed;
         *offset = of(ctx).drawn;
         of(ctx).drawn += n;
         return catena_status{CATENA_OK};

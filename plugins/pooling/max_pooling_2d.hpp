@@ -36,7 +36,8 @@ CATENA_KERNEL void compare(const T* from, Cell<T> here, T* best, Cell<T>* cell) 
 }
 
 // Row `oy` of the windows from `begin` on, n of them. Where the windows reach beyond the image, or
-// the vectors beyond x (which ends at `end`), the image's row is copied between -inf.
+// the vectors beyond x (which ends at `end`), the image's row is copied between -inf: as a whole, or
+// cell by cell for windows that are large or far apart.
 template <class T>
 CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::int64_t oy,
                            std::int64_t begin, std::int64_t n, T* best, Cell<T>* cell) {
@@ -52,14 +53,26 @@ CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::
         const std::int64_t first = x.first(begin + k);
         if (first < x.last(begin + k)) cell[k] = static_cast<Cell<T>>(top * x.ksize + first);
     }
+    alignas(64) T line[4 * lanes];
+    const std::int64_t reach = (n - 1) * x.stride + x.ksize;
     for (std::int64_t i = top; i < w.y.last(oy); ++i) {
         const T* const row = plane + (oy * w.y.stride - w.y.pad + i) * x.extent;
+        const T* cells = row + left;
+        bool gapless = within && x.stride <= 2 && end - cells >= x.ksize + lanes * x.stride;
+        if (!gapless && x.stride <= 2 && x.ksize <= lanes) {
+            std::fill_n(line, 4 * lanes, least);
+            const std::int64_t first = std::max<std::int64_t>(0, left);
+            const std::int64_t last = std::min(x.extent, left + reach);
+            if (first < last) std::copy_n(row + first, last - first, line + first - left);
+            cells = line;
+            gapless = true;
+        }
         for (std::int64_t j = 0; j < x.ksize; ++j) {
             const auto here = static_cast<Cell<T>>(i * x.ksize + j);
-            const T* const from = row + left + j;
+            const T* const from = cells + j;
             T even[lanes];
             T odd[lanes];
-            if (!within || x.stride > 2 || end - from < lanes * x.stride) {
+            if (!gapless) {
                 for (std::int64_t k = 0; k < lanes; ++k) {
                     const std::int64_t at = left + k * x.stride + j;
                     even[k] = k < n && at >= 0 && at < x.extent ? row[at] : least;

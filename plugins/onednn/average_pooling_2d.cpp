@@ -1,6 +1,4 @@
 // average_pooling_2d and its gradient. (Not max_pooling_2d: oneDNN's passes over NaN, and is slower.)
-#include <climits>
-
 #include "image_steps.hpp"
 #include "kernels.hpp"
 
@@ -61,30 +59,25 @@ public:
             padding_ = backward.scratchpad_desc();
         }
         require_fast(implementation);
-        sum_at_ = own_.add(add ? static_cast<std::size_t>(images_ * to_image_) * 4 : 0);
-        padding_at_ = own_.add(padding_.get_size());
+        sum_at_ = place_.add(add ? static_cast<std::size_t>(images_ * to_image_) * 4 : 0);
+        padding_at_ = place_.add(padding_.get_size());
     }
-    std::size_t scratch_bytes(std::int32_t slots) const {
-        return static_cast<std::size_t>(slots) * own_.size();
-    }
+    std::size_t scratch_bytes(catena_ctx* ctx) const { return place_.scratch_bytes(ctx); }
     void run(catena_ctx* ctx, const float* from, float* to, void* scratch) const {
-        parallel(ctx, steps_, [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
-            char* const own = at<char>(scratch, static_cast<std::size_t>(slot) * own_.size());
-            for (std::int64_t i = begin; i < end; ++i) {
-                float* const target = to + i * images_ * to_image_;
-                float* const made = add_ ? at<float>(own, sum_at_) : target;
-                const float* const source = from + i * images_ * from_image_;
-                const memory padding = view(padding_, own + padding_at_);
-                if (direction_ == forwards)
-                    pooling_.execute(stream(), {{DNNL_ARG_SRC, view(x_, source)},
-                                                {DNNL_ARG_DST, view(y_, made)},
-                                                {DNNL_ARG_SCRATCHPAD, padding}});
-                else
-                    pooling_.execute(stream(), {{DNNL_ARG_DIFF_DST, view(y_, source)},
-                                                {DNNL_ARG_DIFF_SRC, view(x_, made)},
-                                                {DNNL_ARG_SCRATCHPAD, padding}});
-                for (std::int64_t k = 0; add_ && k < images_ * to_image_; ++k) target[k] += made[k];
-            }
+        place_.for_each(ctx, steps_, scratch, [&](std::int64_t i, const auto& mine) {
+            float* const target = to + i * images_ * to_image_;
+            float* const made = add_ ? mine(sum_at_) : target;
+            const float* const source = from + i * images_ * from_image_;
+            const memory padding = view(padding_, mine(padding_at_));
+            if (direction_ == forwards)
+                pooling_.execute(stream(), {{DNNL_ARG_SRC, view(x_, source)},
+                                            {DNNL_ARG_DST, view(y_, made)},
+                                            {DNNL_ARG_SCRATCHPAD, padding}});
+            else
+                pooling_.execute(stream(), {{DNNL_ARG_DIFF_DST, view(y_, source)},
+                                            {DNNL_ARG_DIFF_SRC, view(x_, made)},
+                                            {DNNL_ARG_SCRATCHPAD, padding}});
+            for (std::int64_t k = 0; add_ && k < images_ * to_image_; ++k) target[k] += made[k];
         });
     }
 
@@ -96,7 +89,7 @@ private:
     std::int64_t steps_;
     memory::desc x_, y_, padding_;
     dnnl::primitive pooling_;
-    Layout own_;
+    Place place_;
     std::size_t sum_at_, padding_at_;
 };
 
@@ -143,26 +136,29 @@ Work read(const catena_call& call) {
     return work;
 }
 
-// Pixels of an image for which calling a primitive does not count.
-constexpr std::int64_t least_image = 4096;
-
 template <Averaging::Direction forward>
 std::int32_t supports(catena_ctx*, const catena_call* call) {
     const bool backward = call->phase == CATENA_PHASE_BACKWARD;
     if (backward && (call->gy[0] == nullptr || call->gx[0] == nullptr)) return 0;
     const Windows w = read<forward>(*call).windows;
-    const std::int64_t sizes[] = {w.n, w.channels, w.height, w.width, w.oh, w.ow};
-    if (std::ranges::min(sizes) < 1 || std::ranges::max(sizes) > INT_MAX) return 0;
-    return w.x_image() >= least_image && w.pad_y < w.ky && w.pad_x < w.kx ? 1 : 0;
+    const bool fits = fit({w.n, w.channels, w.height, w.width, w.oh, w.ow});
+    return fits && w.pad_y < w.ky && w.pad_x < w.kx ? 1 : 0;
+}
+
+// Many small images, measured (README.md): the portable kernels' rows are too short there.
+template <Averaging::Direction forward>
+std::int32_t faster(catena_ctx* ctx, const catena_call* call) {
+    if (supports<forward>(ctx, call) == 0) return 0;
+    constexpr std::int64_t least_planes = 2048;
+    const auto [w, direction, from, to, add] = read<forward>(*call);
+    const bool narrow = direction == Averaging::forwards ? w.width <= 12 && w.ow > 1 : w.width <= 8;
+    return narrow && w.n * w.channels >= least_planes ? 1 : 0;
 }
 
 template <Averaging::Direction forward>
-catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
-    return planned(ctx, call, [&] {
-        const Work work = read<forward>(*call);
-        plan->scratch_bytes = Averaging::get(work.windows, work.direction, work.add)
-                                  ->scratch_bytes(host().slots(ctx));
-    });
+std::shared_ptr<const Averaging> make(const catena_call& call) {
+    const Work work = read<forward>(call);
+    return Averaging::get(work.windows, work.direction, work.add);
 }
 
 template <Averaging::Direction forward>
@@ -175,15 +171,26 @@ catena_status run(catena_ctx* ctx, const catena_call* call) {
 }
 
 template <Averaging::Direction forward>
-constexpr catena_kernel of(const char* function, int phase) {
-    return kernel(function, phase, supports<forward>, plan<forward>, run<forward>);
+constexpr catena_kernel first(const char* function, int phase) {
+    return kernel(function, phase, faster<forward>, plan_place<make<forward>>, run<forward>);
+}
+template <Averaging::Direction forward>
+constexpr catena_kernel last(const char* function, int phase) {
+    return kernel(function, phase, supports<forward>, plan_place<make<forward>>, run<forward>,
+                  below_portable);
 }
 
+constexpr auto& pool = "catena.average_pooling_2d";
+constexpr auto& spread = "catena.average_pooling_2d_grad";
 constexpr catena_kernel kernels[] = {
-    of<Averaging::forwards>("catena.average_pooling_2d", CATENA_PHASE_FORWARD),
-    of<Averaging::forwards>("catena.average_pooling_2d", CATENA_PHASE_BACKWARD),
-    of<Averaging::backwards>("catena.average_pooling_2d_grad", CATENA_PHASE_FORWARD),
-    of<Averaging::backwards>("catena.average_pooling_2d_grad", CATENA_PHASE_BACKWARD),
+    first<Averaging::forwards>(pool, CATENA_PHASE_FORWARD),
+    first<Averaging::forwards>(pool, CATENA_PHASE_BACKWARD),
+    first<Averaging::backwards>(spread, CATENA_PHASE_FORWARD),
+    first<Averaging::backwards>(spread, CATENA_PHASE_BACKWARD),
+    last<Averaging::forwards>(pool, CATENA_PHASE_FORWARD),
+    last<Averaging::forwards>(pool, CATENA_PHASE_BACKWARD),
+    last<Averaging::backwards>(spread, CATENA_PHASE_FORWARD),
+    last<Averaging::backwards>(spread, CATENA_PHASE_BACKWARD),
 };
 
 }  // namespace

@@ -1,11 +1,31 @@
-// Kernels that go image by image, and move more than they compute: steps of a few images.
+// Kernels that move more than they compute: images or channels in steps, each in a thread's own place.
 #pragma once
 
 #include <algorithm>
+#include <climits>
+#include <initializer_list>
 
 #include "engine.hpp"
 
 namespace catena_onednn {
+
+// An array (N, C, ...): what follows the channels is two axes.
+struct Images {
+    explicit Images(const catena_tensor& x) : Images(shape_of(x)) {}
+    explicit Images(Shape x) : n(x[0]), channels(x[1]), height(x.size() > 2 ? x[2] : 1) {
+        for (std::size_t i = 3; i < x.size(); ++i) width *= x[i];
+    }
+    std::int64_t plane() const { return height * width; }
+    std::int64_t image() const { return channels * plane(); }
+
+    std::int64_t n, channels, height, width = 1;
+};
+
+// Whether oneDNN takes these sizes.
+inline bool fit(std::initializer_list<std::int64_t> sizes) {
+    return std::ranges::min(sizes) >= 1 && std::ranges::max(sizes) <= INT_MAX;
+}
+inline bool fit(const Images& x) { return fit({x.n, x.channels, x.height, x.width}); }
 
 // A divisor of n, so that all steps are alike: images of `bytes` each that stay in the cache, in
 // pieces for all threads.
@@ -27,6 +47,29 @@ inline dnnl::primitive_attr with_scratchpad() {
 template <class T>
 T* at(void* base, std::size_t offset) {
     return reinterpret_cast<T*>(static_cast<char*>(base) + offset);
+}
+
+// One step's scratch memory, laid out once; every thread has its own.
+class Place : public Layout {
+public:
+    std::size_t scratch_bytes(catena_ctx* ctx) const {
+        return static_cast<std::size_t>(host().slots(ctx)) * size();
+    }
+    // body(step, mine) for steps 0 .. n on the host's threads; mine(offset) is where a piece begins.
+    template <class Body>
+    void for_each(catena_ctx* ctx, std::int64_t n, void* scratch, const Body& body) const {
+        parallel(ctx, n, [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
+            char* const own = at<char>(scratch, static_cast<std::size_t>(slot) * size());
+            const auto mine = [own](std::size_t offset) { return at<float>(own, offset); };
+            for (std::int64_t i = begin; i < end; ++i) body(i, mine);
+        });
+    }
+};
+
+// The plan() of a kernel whose primitives make(call) finds or makes.
+template <auto make>
+catena_status plan_place(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
+    return planned(ctx, call, [&] { plan->scratch_bytes = make(*call)->scratch_bytes(ctx); });
 }
 
 }  // namespace catena_onednn

@@ -10,25 +10,31 @@ namespace catena_onednn {
 
 extern const std::span<const catena_kernel> convolution_kernels;
 extern const std::span<const catena_kernel> pooling_kernels;
-extern const std::span<const catena_kernel> normalization_kernels;
+extern const std::span<const catena_kernel> batch_normalization_kernels;
+extern const std::span<const catena_kernel> local_response_normalization_kernels;
 extern const catena_blas blas_table;
+
+// Where the portable kernels are faster, measured (README.md): these run for whoever pins them, and
+// for tests that compare two implementations.
+constexpr int below_portable = CATENA_PRIORITY_PORTABLE - 10;
 
 // A kernel in float32 for version 1 of a function.
 constexpr catena_kernel kernel(const char* function, int phase,
                                decltype(catena_kernel::supports) supports,
-                               decltype(catena_kernel::plan) plan,
-                               decltype(catena_kernel::run) run) {
+                               decltype(catena_kernel::plan) plan, decltype(catena_kernel::run) run,
+                               int priority = CATENA_PRIORITY_VENDOR,
+                               const catena_dtype* types = Row<float>::dtypes) {
     return {
         .struct_size = sizeof(catena_kernel),
         .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,
         .phase = phase,
-        .priority = CATENA_PRIORITY_VENDOR,
+        .priority = priority,
         .function = function,
         .version_min = 1,
         .version_max = 1,
         .device = "cpu",
         .isa = "",
-        .types = Row<float>::dtypes,
+        .types = types,
         .n_types = 1,
         .n_saved = 0,
         .variant = nullptr,

@@ -21,7 +21,8 @@ const catena_extension* const extensions[] = {&blas};
 
 std::vector<const catena_kernel*> all_kernels() {
     std::vector<const catena_kernel*> all;
-    for (const auto& list : {convolution_kernels, pooling_kernels, normalization_kernels})
+    for (const auto& list : {convolution_kernels, pooling_kernels, batch_normalization_kernels,
+                             local_response_normalization_kernels})
         for (const catena_kernel& k : list) all.push_back(&k);
     return all;
 }

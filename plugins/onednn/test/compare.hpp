@@ -33,6 +33,7 @@ struct Call {
     std::vector<Array> inputs;  // float64
     Attrs attrs = {};
     const char* portable = "org.catena.connection";
+    const char* plugin = nullptr;  // this one's id: pinned, for the portable kernels come first
     Tolerance tolerance = {1e-4, 1e-4};
 };
 
@@ -71,6 +72,7 @@ inline std::string compare_plugins(const Call& c) {
     for (const int threads : {1, 3})
         for (const bool add : {false, true}) {
             Options options;
+            options.plugin = c.plugin;
             options.threads = threads;
             options.add = add;
             const std::string how = std::string(add ? " add, " : " ") + std::to_string(threads);

@@ -145,14 +145,14 @@ std::int32_t supports(catena_ctx*, const catena_call* call) {
     return fits && w.pad_y < w.ky && w.pad_x < w.kx ? 1 : 0;
 }
 
-// Many small images, measured (README.md): the portable kernels' rows are too short there.
+// Many narrow images to windows, measured (README.md): the portable kernels' rows are too short.
 template <Averaging::Direction forward>
 std::int32_t faster(catena_ctx* ctx, const catena_call* call) {
     if (supports<forward>(ctx, call) == 0) return 0;
+    constexpr std::int64_t most_width = 12;
     constexpr std::int64_t least_planes = 2048;
-    const auto [w, direction, from, to, add] = read<forward>(*call);
-    const bool narrow = direction == Averaging::forwards ? w.width <= 12 && w.ow > 1 : w.width <= 8;
-    return narrow && w.n * w.channels >= least_planes ? 1 : 0;
+    const Windows w = read<forward>(*call).windows;
+    return w.width <= most_width && w.ow > 1 && w.n * w.channels >= least_planes ? 1 : 0;
 }
 
 template <Averaging::Direction forward>
@@ -184,8 +184,6 @@ constexpr auto& pool = "catena.average_pooling_2d";
 constexpr auto& spread = "catena.average_pooling_2d_grad";
 constexpr catena_kernel kernels[] = {
     first<Averaging::forwards>(pool, CATENA_PHASE_FORWARD),
-    first<Averaging::forwards>(pool, CATENA_PHASE_BACKWARD),
-    first<Averaging::backwards>(spread, CATENA_PHASE_FORWARD),
     first<Averaging::backwards>(spread, CATENA_PHASE_BACKWARD),
     last<Averaging::forwards>(pool, CATENA_PHASE_FORWARD),
     last<Averaging::forwards>(pool, CATENA_PHASE_BACKWARD),

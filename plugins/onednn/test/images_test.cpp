@@ -121,6 +121,7 @@ TEST_CASE(
 TEST_CASE("who computes what, without a pin and with one") {
     const Ints two = {2};
     const Ints five = {5};
+    const Ints eight = {8, 8};
     const auto done_by = [](const char* name, const std::vector<Array>& x, const Attrs& attrs = {},
                             const Options& options = {}) {
         const auto y = world().forward(name, x, attrs, options);
@@ -133,9 +134,13 @@ TEST_CASE("who computes what, without a pin and with one") {
         return std::vector<Array>{Array::random<float>(shape, 1)};
     };
     const Attrs ksize = {set("ksize", catena::plugin::Ints(two))};
-    CHECK(done_by(pool, image({40, 64, 8, 8}), ksize) == onednn_id);
+    const std::string onednn = onednn_id;
+    CHECK(done_by(pool, image({40, 64, 11, 12}), ksize) == onednn + ", " + pooling);
+    CHECK(done_by(pool, image({40, 64, 2, 2}), ksize) == pooling);  // one window
     CHECK(done_by(pool, image({4, 64, 8, 8}), ksize) == pooling);
-    CHECK(done_by(pool, image({40, 64, 11, 12}), ksize) == std::string(onednn_id) + ", " + pooling);
+    CHECK(done_by(pool, image({40, 64, 8, 13}), ksize) == pooling);
+    const Attrs grown = {ksize[0], set("size", catena::plugin::Ints(eight))};
+    CHECK(done_by(spread, image({40, 64, 4, 4}), grown) == pooling + (", " + onednn));
     CHECK(done_by(pool, image({2, 8, 30, 30}), ksize) == pooling);
     CHECK(done_by(pool, image({2, 8, 30, 30}), ksize, pinned()) == onednn_id);
     CHECK_THROWS(done_by(pool, image({0, 8, 30, 30}), ksize, pinned()));

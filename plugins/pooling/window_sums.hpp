@@ -146,7 +146,9 @@ template <class T>
 CATENA_KERNEL void add_shifted(const T* from, std::int64_t n, std::int64_t k, T* to) {
     const T* sums = from;  // of m
     if (k == 1) std::copy_n(from, n, to);
-    for (std::int64_t m = 1, bit = std::bit_width(static_cast<std::uint64_t>(k)) - 1; bit-- > 0;) {
+    std::int64_t m = 1;
+    for (int bit = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k))) - 1;
+         bit-- > 0;) {
         const bool odd = (k >> bit & 1) != 0;
         const T* const second = sums + m;
         const T* const third = from + 2 * m;

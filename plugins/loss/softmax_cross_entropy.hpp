@@ -1,4 +1,6 @@
-// Cross entropy of a softmax against labels, by log-sum-exp.
+// Cross entropy of a softmax against labels, by log-sum-exp. The largest score and the sum of
+// e^(score - largest) are kept apart: their log-sum-exp, rounded, would lose the small differences of
+// large scores that the gradient is made of.
 #pragma once
 
 #include "labels.hpp"
@@ -12,7 +14,10 @@ struct SoftmaxCrossEntropy {
                  "The mean goes over the labels that are not ignored; it is 0 if all are.",
                  in(Port("x", "scores (N, classes, ...)"),
                     Port("t", "labels (N, ...)").of("I").not_differentiable()),
-                 out(Port("loss", "()"), Port("lse", "log of the sum of e^x").of("S").hidden()),
+                 out(Port("loss", "()"),
+                     Port("sums", "max x, and sum of e^(x - max x), for each label: (2, N, ...)")
+                         .of("S")
+                         .hidden()),
                  ignore_label)
             .example("x=(3,4) t=(3)[0,3]")
             .example("x=(2,3,2) t=(2,2)[0,2]")
@@ -25,7 +30,10 @@ struct SoftmaxCrossEntropy {
     static void infer(const auto& s) {
         check_labels(s, "x");
         s.y(0, {});
-        s.y(1, s.x(1), s.wide(0));
+        const Shape t = s.x(1);
+        std::int64_t shape[CATENA_MAX_NDIM] = {2};
+        std::ranges::copy(t, shape + 1);
+        s.y(1, Shape(shape, t.size() + 1), s.wide(0));
     }
     // (softmax(x) - one_hot(t)) * weight * gy, all of it differentiable.
     static void gradient(const auto& g) {
@@ -46,7 +54,8 @@ struct SoftmaxCrossEntropy {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const auto t = call.template x<I>(1);
-        T* const lse = call.template y<T>(1).data;
+        T* const largest = call.template y<T>(1).data;
+        T* const sums = largest + t.size();
         double* const losses = call.template scratch<double>();
         const bool add = call.adds(1);
         const std::int64_t ignored = call.template attr<"ignore_label">();
@@ -63,12 +72,13 @@ struct SoftmaxCrossEntropy {
                     most[0] = max_of(row, classes);
                     sum[0] = sum_exp(row, classes, most[0]);
                 } else {
-                    sums(row, classes, step, width, most, sum);
+                    sum_strip(row, classes, step, width, most, sum);
                 }
                 for (std::int64_t j = 0; j < width; ++j) {
                     const std::int64_t label = t[first + j];
                     const T log = math::log(sum[j]);
-                    store(lse[first + j], add, most[j] + log);
+                    store(largest[first + j], add, most[j]);
+                    store(sums[first + j], add, sum[j]);
                     losses[first + j] =
                         label == ignored
                             ? 0.0
@@ -86,7 +96,8 @@ struct SoftmaxCrossEntropy {
         const auto t = call.template x<I>(1);
         const auto gx = call.template gx<T>(0);
         const auto gy = call.template gy<T>(0);
-        const T* const lse = call.template y<T>(1).data;
+        const T* const largest = call.template y<T>(1).data;
+        const T* const sums = largest + t.size();
         const bool add = call.adds(0);
         const std::int64_t ignored = call.template attr<"ignore_label">();
         if (!gx) return;
@@ -104,22 +115,23 @@ struct SoftmaxCrossEntropy {
                         if (!add) std::fill_n(out, classes, T(0));
                         return;
                     }
-                    scaled_exp(row, classes, lse[first], scale, out, add);
+                    scaled_exp(row, classes, largest[first], scale / sums[first], out, add);
                     out[t[first]] -= scale;
                     return;
                 }
                 T weight[64] = {};
                 for (std::int64_t j = 0; j < width; ++j)
-                    if (t[first + j] != ignored) weight[j] = scale;
+                    if (t[first + j] != ignored && scale != T(0))
+                        weight[j] = scale / sums[first + j];
                 for (std::int64_t i = 0; i < classes; ++i) {
                     CATENA_LOOP
                     for (std::int64_t j = 0; j < width; ++j)
                         out[i * step + j] =
                             (add ? out[i * step + j] : T(0)) +
-                            probability(row[i * step + j] - lse[first + j], weight[j]);
+                            probability(row[i * step + j] - largest[first + j], weight[j]);
                 }
                 for (std::int64_t j = 0; j < width; ++j)
-                    if (weight[j] != T(0)) out[t[first + j] * step + j] -= weight[j];
+                    if (t[first + j] != ignored) out[t[first + j] * step + j] -= scale;
             });
     }
 
@@ -131,8 +143,8 @@ private:
         return weight == T(0) ? T(0) : p;
     }
     template <class T>
-    CATENA_KERNEL static void sums(const T* x, std::int64_t classes, std::int64_t step,
-                                   std::int64_t width, T* most, T* sum) {
+    CATENA_KERNEL static void sum_strip(const T* x, std::int64_t classes, std::int64_t step,
+                                        std::int64_t width, T* most, T* sum) {
         for (std::int64_t j = 0; j < width; ++j) {
             most[j] = x[j];
             sum[j] = T(0);

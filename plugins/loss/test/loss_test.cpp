@@ -67,6 +67,47 @@ TEST_CASE("softmax_cross_entropy: values") {
     CHECK(gx[0].values<float>() == std::vector<float>{0, 0});
 }
 
+TEST_CASE("softmax_cross_entropy: gradients of large scores") {
+    // Large scores one apart (or as near as a half has them): the gradient depends on the distance.
+    using catena::plugin::BFloat16;
+    using catena::plugin::Float16;
+    const std::string name = "catena.softmax_cross_entropy";
+    for (const catena_dtype dtype :
+         {dtype_of<float>(), dtype_of<double>(), dtype_of<Float16>(), dtype_of<BFloat16>()})
+        for (const double m : {0.0, 1e3, -1e3, 1e4, 1e5, 1e6, -1e6, 1e7})
+            for (const Dims& shape : {Dims{1, 2}, Dims{1, 2, 1, 1}, Dims{1, 2, 3, 5}}) {
+                if (std::abs(m) > 3e4 && catena::plugin::same(dtype, dtype_of<Float16>())) continue;
+                CAPTURE(m);
+                CAPTURE(shape.size());
+                const std::int64_t n = shape.size() == 2 ? 1 : shape[2] * shape[3];
+                Array x(shape, dtype);
+                for (std::int64_t i = 0; i < 2 * n; ++i) x.set(i, i < n ? m : m + 1);
+                const double p = 1 / (1 + std::exp(x.at(n) - x.at(0)));
+                const bool half = dtype.bits == 16;
+                if (!half) CHECK(p == doctest::Approx(0.2689414213699951).epsilon(1e-14));
+                const Dims rest(shape.begin() + 2, shape.end());
+                Dims of_t = {1};
+                of_t.insert(of_t.end(), rest.begin(), rest.end());
+                Array t(of_t, dtype_of<std::int32_t>());
+                for (std::int64_t i = 0; i < n; ++i) t.set(i, 0);
+                Array gy({}, dtype);
+                gy.set(0, 1);
+                const auto y = world().forward(name, {x, t});
+                const double tolerance = half ? 1e-2 : dtype.bits == 32 ? 1e-6 : 1e-14;
+                CHECK(y[0].at(0) == doctest::Approx(-std::log(p)).epsilon(tolerance));
+                const Array fused = world().backward(name, {x, t}, y, {gy})[0];
+                const Array composed = world().gradient(name, {x, t}, y, {gy, Array()})[0];
+                double worst[2] = {};
+                for (std::int64_t i = 0; i < 2 * n; ++i) {
+                    const double right = (i < n ? p - 1 : 1 - p) / static_cast<double>(n);
+                    worst[0] = std::max(worst[0], std::abs(fused.at(i) - right));
+                    worst[1] = std::max(worst[1], std::abs(composed.at(i) - right));
+                }
+                CHECK(worst[0] < tolerance);
+                CHECK(worst[1] < tolerance);
+            }
+}
+
 TEST_CASE("softmax_cross_entropy: many rows") {
     const Array x = Array::random<float>({5000, 11}, 1, -4, 4);
     Array t({5000}, dtype_of<std::int32_t>());

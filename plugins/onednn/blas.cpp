@@ -12,6 +12,8 @@ namespace {
 constexpr double least_work = 400'000;
 constexpr double least_plain_work =
     3e6;  // of B not transposed: OpenBLAS multiplies without packing
+constexpr std::int64_t least_plain_b =
+    16'384;                               // numbers in B, where A has more rows than it columns
 constexpr std::int64_t fixed_pieces = 8;  // under DETERMINISTIC they are the shape's own
 constexpr std::int64_t unit = 16;         // rows or columns that the code takes at a time
 
@@ -28,6 +30,7 @@ std::int32_t supports(const catena_gemm* g) {
         static_cast<double>(g->m) * static_cast<double>(g->n) * static_cast<double>(g->k);
     const bool plain = g->transpose_b == 0;
     if (plain && (g->m == 1 || work < least_plain_work)) return 0;
+    if (plain && g->m > g->n && g->n * g->k < least_plain_b) return 0;
     if (g->n <= unit && g->k > g->m && work < least_plain_work) return 0;
     return work >= least_work ? 1 : 0;
 }

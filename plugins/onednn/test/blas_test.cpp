@@ -159,5 +159,15 @@ TEST_CASE("what is better done elsewhere is refused") {
     CHECK(refused([](catena_gemm& g) { g.k = 0; }));
     CHECK(refused([](catena_gemm& g) { g.lda = 10; }));
     CHECK(refused([](catena_gemm& g) { g.m = g.n = g.k = 20; }));
+    const auto tall = [](std::int64_t k) {
+        return [k](catena_gemm& g) {
+            g.m = 784;
+            g.n = g.ldb = 100;
+            g.k = g.lda = k;
+            g.transpose_b = 0;
+        };
+    };
+    CHECK(refused(tall(100)));
+    CHECK(!refused(tall(200)));
     CHECK(refused([](catena_gemm& g) { g.ldb = std::int64_t{1} << 31; }));
 }

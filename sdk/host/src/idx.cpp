@@ -97,7 +97,7 @@ std::uint32_t big_endian(const std::uint8_t* bytes) {
 
 }  // namespace
 
-Idx read_idx(const std::filesystem::path& file, int ndim) {
+IdxFile read_idx(const std::filesystem::path& file, int ndim) {
     Reader reader(file);
     std::array<std::uint8_t, 4> magic{};
     reader.read(magic, "a magic number");
@@ -109,7 +109,7 @@ Idx read_idx(const std::filesystem::path& file, int ndim) {
     std::vector<std::uint8_t> sizes(4 * static_cast<std::size_t>(ndim));
     reader.read(sizes, "the sizes");
 
-    Idx result;
+    IdxFile result;
     std::uint64_t total = 1;
     for (int i = 0; i < ndim; ++i) {
         const std::uint32_t size = big_endian(sizes.data() + 4 * i);

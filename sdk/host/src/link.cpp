@@ -5,17 +5,34 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <utility>
+
 namespace catena {
 namespace {
 
 class Collector final : public Visitor {
 public:
-    std::vector<Parameter> found;
+    std::vector<NamedParameter> found;
 
 private:
     void parameter(const std::string& path, Variable& value) override {
         found.push_back({path, value});
     }
+};
+
+// Arrays by what they become: those that were one stay one.
+class Replaced {
+public:
+    template <class Make>
+    const Array& operator()(const Array& original, const Make& make) {
+        const auto [place, is_new] = known_.try_emplace(original.body(), original, Array());
+        if (is_new) place->second.second = make();
+        return place->second.second;
+    }
+
+private:
+    std::map<const ArrayBody*, std::pair<Array, Array>> known_;  // the first keeps the key's life
 };
 
 class Mover final : public Visitor {
@@ -25,25 +42,37 @@ public:
 private:
     void parameter(const std::string&, Variable& value) override {
         const Array grad = value.grad();
-        value.cleargrad();
         value.set_data(value.data().to(device_));
-        if (grad) value.set_grad(grad.to(device_));
+        if (grad && !value.grad()) value.set_grad(grad.to(device_));
     }
-    void array(const std::string&, Array& value) override { value = value.to(device_); }
+    void array(const std::string&, Array& value) override {
+        value = replaced_(value, [&] { return value.to(device_); });
+    }
 
     Device device_;
+    Replaced replaced_;
 };
 
 class Unsharer final : public Visitor {
 private:
     void parameter(const std::string&, Variable& value) override {
+        Variable& copy = copies_[&value.node()];  // tied parameters stay tied
+        if (!copy) copy = copy_of(value);
+        value = copy;
+    }
+    void array(const std::string&, Array& value) override {
+        value = replaced_(value, [&] { return value.copy(); });
+    }
+    static Variable copy_of(const Variable& value) {
         Variable copy(value.data().copy(), value.is_volatile());
         copy.node().is_parameter = value.node().is_parameter;
         copy.set_requires_grad(value.requires_grad());
         if (!value.name().empty()) copy.set_name(value.name());
-        value = copy;
+        return copy;
     }
-    void array(const std::string&, Array& value) override { value = value.copy(); }
+
+    std::map<const VariableNode*, Variable> copies_;
+    Replaced replaced_;
 };
 
 void require_same_number(std::string_view what, std::size_t expected, std::size_t got) {
@@ -52,7 +81,7 @@ void require_same_number(std::string_view what, std::size_t expected, std::size_
     }
 }
 
-void require_same(std::string_view what, const Parameter& parameter, const Array& got) {
+void require_same(std::string_view what, const NamedParameter& parameter, const Array& got) {
     const Array& data = parameter.variable.data();
     if (data.shape() == got.shape() && data.dtype() == got.dtype()) return;
     throw ShapeError(fmt::format("[{}] {}: expected {} {}, got {} {}", what, parameter.name,
@@ -66,7 +95,7 @@ Variable Link::operator()(const Variable&) {
     throw UnsupportedError("[Link] call: expected a link that takes one variable, got another");
 }
 
-std::vector<Parameter> Link::collect_parameters() const {
+std::vector<NamedParameter> Link::collect_parameters() const {
     Collector collector;
     // Sound: the collector copies handles and writes nothing.
     const_cast<Link*>(this)->visit(collector);
@@ -129,6 +158,11 @@ void Link::copy_parameters_from(std::span<const Variable> source) const {
 }
 
 void Link::to(Device device) {
+    for (const auto& [path, variable] : collect_parameters()) {
+        if (variable.device() == device || !variable.node().in_graph()) continue;
+        throw GraphError(fmt::format(
+            "[to] {}: expected a parameter that no graph refers to, got one in use", path));
+    }
     Mover mover(device);
     visit(mover);
 }

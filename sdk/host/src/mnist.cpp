@@ -48,8 +48,8 @@ Device host_device() {
 Dataset load_part(const fs::path& folder, const std::string& prefix) {
     const fs::path images_file = require(folder, prefix + images_name);
     const fs::path labels_file = require(folder, prefix + labels_name);
-    const Idx images = read_idx(images_file, 3);
-    const Idx labels = read_idx(labels_file, 1);
+    const IdxFile images = read_idx(images_file, 3);
+    const IdxFile labels = read_idx(labels_file, 1);
     if (images.shape[0] != labels.shape[0]) {
         throw DataError(
             fmt::format("[load_mnist] {}: expected {} labels, one for each image, got {}",

@@ -28,7 +28,7 @@ double sum_of_squares(const Array& array) {
 
 }  // namespace
 
-void Optimizer::setup(std::vector<Parameter> parameters) {
+void Optimizer::setup(std::vector<NamedParameter> parameters) {
     t_ = 0;
     slots_.clear();
     for (auto& parameter : parameters) {

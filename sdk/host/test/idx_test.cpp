@@ -37,7 +37,7 @@ TEST_CASE("plain and compressed files read alike") {
     write_file(folder.path / "a", content);
     write_gz(folder.path / "a.gz", content);
     for (const char* name : {"a", "a.gz"}) {
-        const Idx read = read_idx(folder.path / name, 2);
+        const IdxFile read = read_idx(folder.path / name, 2);
         CHECK(read.shape == std::vector<std::int64_t>{2, 3});
         CHECK(read.values == std::vector<std::uint8_t>{0, 1, 2, 3, 254, 255});
     }

@@ -8,7 +8,7 @@
 namespace catena {
 
 // An array of bytes, row-major.
-struct Idx {
+struct IdxFile {
     std::vector<std::int64_t> shape;
     std::vector<std::uint8_t> values;
 };
@@ -19,6 +19,6 @@ struct Idx {
 // that the file can hold.
 // Format: two zero bytes, the type (8: unsigned bytes), ndim, the sizes as big-endian 32-bit
 // numbers, the values (http://yann.lecun.com/exdb/mnist).
-Idx read_idx(const std::filesystem::path& file, int ndim);
+IdxFile read_idx(const std::filesystem::path& file, int ndim);
 
 }  // namespace catena

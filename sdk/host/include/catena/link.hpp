@@ -11,7 +11,7 @@
 namespace catena {
 
 // A parameter and its path in the link it was listed from.
-struct Parameter {
+struct NamedParameter {
     std::string name;
     Variable variable;
 };
@@ -34,7 +34,7 @@ public:
     virtual Variable operator()(const Variable& x);
 
     // Parameters with their paths, in the order of visit().
-    std::vector<Parameter> collect_parameters() const;
+    std::vector<NamedParameter> collect_parameters() const;
     std::vector<Variable> parameters() const;
     // Their gradients; none where backward() has not reached.
     std::vector<Array> gradients() const;
@@ -53,7 +53,8 @@ public:
     void copy_parameters_from(std::span<const Variable> source) const;
 
     // Moves parameters, their gradients and persistent values. The parameters stay the same
-    // variables; arrays taken from them before stay where they were.
+    // variables; arrays taken from them before stay where they were. Throws GraphError, and moves
+    // nothing, while a graph refers to one of them.
     void to(Device device);
 
 protected:
@@ -70,7 +71,8 @@ private:
 // A link made of links. Nothing more is needed: the name tells the reader.
 using Chain = Link;
 
-// A link of the same kind and values that shares nothing with it; gradients are not copied.
+// A link of the same kind and values that shares nothing with it; gradients are not copied. What is
+// one parameter under two names is one in the copy.
 template <std::derived_from<Link> L>
 L deep_copy(const L& link) {
     L copy(link);

@@ -29,7 +29,7 @@ class Optimizer : public Visitable {
 public:
     // Starts afresh with these parameters: t is 0, all state zeros.
     void setup(const Link& link) { setup(link.collect_parameters()); }
-    void setup(std::vector<Parameter> parameters);
+    void setup(std::vector<NamedParameter> parameters);
 
     // One step: t + 1, then every parameter that has a gradient. Gradients stay as they are. Throws
     // InvalidError, and changes nothing, if a parameter with state was moved or converted since
@@ -60,7 +60,7 @@ protected:
 
 private:
     struct Slot {
-        Parameter parameter;
+        NamedParameter parameter;
         std::vector<Array> state;
     };
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <exception>
 
 namespace catena::gradient_check {
 namespace {
@@ -346,11 +347,18 @@ void check_backward(const VariableFunction& function, std::span<const Array> inp
                     std::span<const Array> y_grads, const Options& options) {
     std::vector<Array> before;
     for (const Variable& param : options.params) before.push_back(param.data());
+    // All that can be: a graph that outlived the function may hold a converted one.
     const auto restore = [&] {
+        std::exception_ptr failure;
         for (std::size_t i = 0; i < before.size(); ++i) {
-            options.params[i].cleargrad();
-            options.params[i].set_data(before[i]);
+            try {
+                options.params[i].cleargrad();
+                options.params[i].set_data(before[i]);
+            } catch (const GraphError&) {
+                failure = std::current_exception();
+            }
         }
+        return failure;
     };
     try {
         for (const Variable& param : options.params) {
@@ -362,7 +370,7 @@ void check_backward(const VariableFunction& function, std::span<const Array> inp
         restore();
         throw;
     }
-    restore();
+    if (const std::exception_ptr failure = restore()) std::rethrow_exception(failure);
 }
 
 void check_double_backward(const VariableFunction& function, std::span<const Array> inputs,

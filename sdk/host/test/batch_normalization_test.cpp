@@ -55,8 +55,8 @@ TEST_CASE("training normalises by the minibatch and keeps running statistics") {
             mean[c] = 0.9 * mean[c] + 0.1 * s.mean[c];
             var[c] = 0.9 * var[c] + 0.1 * s.unbiased[c];
         }
-        const double expected = (x.to_vector<double>()[3] - s.mean[1]) /
-                                std::sqrt(s.unbiased[1] * 4 / 5 + 1e-5);
+        const double expected =
+            (x.to_vector<double>()[3] - s.mean[1]) / std::sqrt(s.unbiased[1] * 4 / 5 + 1e-5);
         CHECK(y.data().to_vector<double>()[3] == doctest::Approx(expected).epsilon(1e-4));
     }
     check_close(link.avg_mean, mean);
@@ -113,6 +113,60 @@ TEST_CASE("fine-tuning averages over all batches since it was started") {
     }
 }
 
+TEST_CASE("after fine-tuning, test mode normalises by the averages; it counts no batch") {
+    links::BatchNormalization link(2);
+    link.start_finetuning();
+    (void)link(as_variable(batch(1)), false, true);
+    (void)link(as_variable(batch(4)), false, true);
+    const Statistics a = statistics_of(batch(1));
+    const Statistics b = statistics_of(batch(4));
+    const auto y = link(as_variable(batch(2)), true).data().to_vector<double>();
+    for (std::size_t i = 0; i < 10; ++i) {
+        const std::size_t c = i % 2;
+        const double x = batch(2).to_vector<double>()[i];
+        CHECK(y[i] == doctest::Approx((x - (a.mean[c] + b.mean[c]) / 2) /
+                                      std::sqrt((a.unbiased[c] + b.unbiased[c]) / 2 + 1e-5))
+                          .epsilon(1e-4));
+    }
+    // test wins over finetune, and fine-tuning over config().train.
+    const auto mean = link.avg_mean.to_vector<double>();
+    (void)link(as_variable(batch(3)), true, true);
+    CHECK(link.N == 2);
+    check_close(link.avg_mean, mean);
+    const using_config scope(&Config::train, false);
+    (void)link(as_variable(batch(3)), false, true);
+    CHECK(link.N == 3);
+    CHECK(link.avg_mean.to_vector<double>() != mean);
+}
+
+TEST_CASE("what records no graph keeps the running statistics up to date all the same") {
+    links::BatchNormalization expected(2);
+    (void)expected(as_variable(batch(1)));
+    links::BatchNormalization link(2);
+    const Variable y = link(Variable(batch(1), true));
+    CHECK(y.is_volatile());
+    CHECK(y.creator() == nullptr);
+    CHECK(link.avg_var.to_vector<float>() == expected.avg_var.to_vector<float>());
+    links::BatchNormalization other(2);
+    const no_backprop_mode scope;
+    CHECK(other(Variable(batch(1))).creator() == nullptr);
+    CHECK(other.avg_mean.to_vector<float>() == expected.avg_mean.to_vector<float>());
+}
+
+TEST_CASE("batches of one and of none") {
+    links::BatchNormalization link(2, 0.5);
+    link.beta.data().fill(3);
+    const Array one = Array::from({4.F, -8.F}, {1, 2});
+    CHECK(link(as_variable(one)).data().to_vector<float>() == std::vector<float>{3, 3});
+    check_close(link.avg_mean, {2, -4});
+    check_close(link.avg_var, {0.5, 0.5});  // variance 0, and no division by 0
+    CHECK(link(as_variable(Array::zeros({0, 2}))).shape() == Shape{0, 2});
+    check_close(link.avg_mean, {2, -4});
+    link.start_finetuning();
+    (void)link(as_variable(Array::zeros({0, 2})), false, true);
+    CHECK(link.N == 0);
+}
+
 TEST_CASE("statistics are saved, moved and copied with the link") {
     const TemporaryFolder folder;
     links::BatchNormalization link(2);
@@ -147,8 +201,8 @@ TEST_CASE("gradients of both orders, and other dtypes") {
         const auto call = [&](const std::vector<Variable>& v) {
             return std::vector{link(v[0], test)};
         };
-        CHECK_NOTHROW(gradient_check::check_backward(call, std::vector{x}, std::vector{gy},
-                                                     options));
+        CHECK_NOTHROW(
+            gradient_check::check_backward(call, std::vector{x}, std::vector{gy}, options));
         const std::vector<Array> ggx{batch(5).astype(Dtype::float64), Array::from({1.0, 2.0}, {2}),
                                      Array::from({3.0, -1.0}, {2})};
         CHECK_NOTHROW(gradient_check::check_double_backward(call, std::vector{x}, std::vector{gy},

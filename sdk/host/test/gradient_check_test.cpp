@@ -1,11 +1,12 @@
 // Gradient checks: right gradients pass, wrong ones do not.
-#include <catena/functions.hpp>
-#include <catena/gradient_check.hpp>
-#include <catena/operators.hpp>
+#include <catena/catena.hpp>
 
 #include "temporary.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <stdexcept>
 
 using namespace catena;
 using namespace catena::gradient_check;
@@ -101,4 +102,162 @@ TEST_CASE("check_double_backward checks the second order") {
     const auto detached = [](const Vars& v) -> Vars { return {v[0] * Variable(v[0].data())}; };
     CHECK_THROWS_AS(check_double_backward(detached, Arrays{x0}, Arrays{gy}, Arrays{x1}),
                     CheckError);
+}
+
+TEST_CASE("params of a float32 link are checked in float64 and come back as they were") {
+    const links::Linear linear(2, 3);
+    const auto params = linear.parameters();
+    const auto w = params[0].data().to_vector<float>();
+    const Options options{
+        .eps = 1e-5, .atol = 1e-9, .rtol = 1e-7, .params = params, .dtype = Dtype::float64};
+    const Array x = x0.astype(Dtype::float32);
+    const Array g = Array::from({1.F, -0.5F, 2.F, 0.25F, 1.F, 3.F}, {2, 3});
+    const std::vector<Array> ggx{x, Array::full({3, 2}, 0.5), Array::ones({3})};
+    const auto body = params[0].data().body();
+    const auto check_restored = [&] {
+        for (const Variable& p : params) {
+            CHECK(p.dtype() == Dtype::float32);
+            CHECK_FALSE(p.grad());
+        }
+        CHECK(params[0].data().body() == body);
+        CHECK(params[0].data().to_vector<float>() == w);
+    };
+    std::vector<Dtype> seen;
+    const auto right = [&](const Vars& v) -> Vars {
+        seen.push_back(params[0].dtype());
+        const Variable y = F::linear(v[0], linear.W, linear.b);
+        return {y * y};
+    };
+    linear.W.set_grad(Array::ones({3, 2}));  // of before; gone afterwards
+    check_backward(right, Arrays{x}, Arrays{g}, options);
+    check_restored();
+    check_double_backward(right, Arrays{x}, Arrays{g}, ggx, options);
+    check_restored();
+    CHECK(std::count(seen.begin(), seen.end(), Dtype::float64) ==
+          static_cast<std::ptrdiff_t>(seen.size()));
+
+    // The right value, the gradient of W left out.
+    const auto forgets = [&](const Vars& v) -> Vars {
+        return {F::linear(v[0], as_variable(linear.W.data()), linear.b)};
+    };
+    CHECK_THROWS_AS(check_backward(forgets, Arrays{x}, Arrays{g}, options), CheckError);
+    check_restored();
+    const auto detached = [&](const Vars& v) -> Vars {
+        return {F::linear(v[0], linear.W, linear.b) *
+                as_variable(F::linear(v[0], linear.W, linear.b).data())};
+    };
+    CHECK_THROWS_AS(check_double_backward(detached, Arrays{x}, Arrays{g}, ggx, options),
+                    CheckError);
+    check_restored();
+    // Wherever it throws: at the call, at either shifted point.
+    for (int fatal = 1; fatal <= 3; ++fatal) {
+        int calls = 0;
+        const auto throws = [&](const Vars& v) -> Vars {
+            if (++calls == fatal) throw std::runtime_error("call");
+            return {F::linear(v[0], linear.W, linear.b)};
+        };
+        CHECK_THROWS_AS(check_backward(throws, Arrays{x}, Arrays{g}, options), std::runtime_error);
+        CHECK(calls == fatal);
+        check_restored();
+        calls = 0;
+        CHECK_THROWS_AS(check_double_backward(throws, Arrays{x}, Arrays{g}, ggx, options),
+                        std::runtime_error);
+        check_restored();
+    }
+    CHECK_THROWS_AS(check_backward(right, Arrays{x}, Arrays{x}, options), ShapeError);
+    check_restored();
+}
+
+TEST_CASE("a graph that outlives the function keeps its parameter, the others come back") {
+    const links::Linear linear(2, 3);
+    Variable kept;
+    const auto hoards = [&](const Vars& v) -> Vars {
+        kept = linear.W * 2;
+        return {F::linear(v[0], linear.W, linear.b)};
+    };
+    const Options options{.params = linear.parameters(), .dtype = Dtype::float64};
+    const Array g = Array::ones({2, 3}, Dtype::float64);
+    CHECK_THROWS_AS(check_backward(hoards, Arrays{x0}, Arrays{g}, options), GraphError);
+    CHECK(linear.b.dtype() == Dtype::float32);
+    CHECK_FALSE(linear.W.grad());
+    // What went wrong in the check itself is what is told.
+    kept = Variable();
+    const auto both = [&](const Vars& v) -> Vars {
+        kept = linear.W * 2;
+        if (v[0]) throw std::runtime_error("mine");
+        return {};
+    };
+    linear.W.set_data(linear.W.data().astype(Dtype::float32));
+    CHECK_THROWS_AS(check_backward(both, Arrays{x0}, Arrays{g}, options), std::runtime_error);
+}
+
+TEST_CASE("a gradient that is wrong in one element of many, or a little, is found") {
+    struct Off : FunctionNode {
+        explicit Off(std::size_t i, double f) : at(i), factor(f) {}
+        Arrays forward(std::span<const Array> x) override { return {x[0] * 3}; }
+        Vars backward(std::span<const std::size_t>, std::span<const Variable> g) override {
+            auto scale = std::vector<double>(64, 3);
+            scale[at] *= factor;
+            return {g[0] * as_variable(Array::from(scale, {64}))};
+        }
+        std::size_t at;
+        double factor;
+    };
+    const Array x = Array::full({64}, 0.5, Dtype::float64);
+    const Array g = Array::ones({64}, Dtype::float64);
+    for (const std::size_t at : {0U, 31U, 63U}) {
+        for (const double factor : {0.0, -1.0, 1.02}) {
+            const auto off = [&](const Vars& v) { return apply<Off>({v[0]}, at, factor); };
+            contains(error_of<CheckError>([&] { check_backward(off, Arrays{x}, Arrays{g}); }),
+                     "[check_backward] derivative along a random direction");
+        }
+        const auto fine = [&](const Vars& v) { return apply<Off>({v[0]}, at, 1.0); };
+        CHECK_NOTHROW(check_backward(fine, Arrays{x}, Arrays{g}));
+    }
+    const auto nan = [](const Vars& v) { return apply<Off>({v[0]}, 5U, std::nan("")); };
+    CHECK_THROWS_AS(check_backward(nan, Arrays{x}, Arrays{g}), CheckError);
+}
+
+TEST_CASE("points without a derivative are found if asked for") {
+    const auto relu = [](const Vars& v) -> Vars { return {F::relu(v[0])}; };
+    const Options detect{.detect_nondifferentiable = true};
+    const auto at = [](double x) { return Arrays{Array::from({2.0, x, -3.0}, {3})}; };
+    const Arrays g = at(0.5);
+    for (const double kink : {0.0, 2e-5, -3e-5}) {  // within eps of it
+        const Arrays x = at(kink);
+        contains(error_of<NondifferentiableError>([&] { check_backward(relu, x, g, detect); }),
+                 "[check_backward] [numerical_grad] outputs[0], element 1: expected a "
+                 "differentiable point");
+        CHECK(x[0].to_vector<double>()[1] == kink);
+    }
+    CHECK_NOTHROW(check_backward(relu, at(0.25), g, detect));
+    CHECK_NOTHROW(check_backward(relu, at(-0.25), g, detect));
+    // Half of a kink's slope is what differences say, and no check of relu's gradient.
+    CHECK_THROWS_AS(check_backward(relu, at(0), g), CheckError);
+    // A step, a pole, a function that ends; smooth ones pass.
+    const auto step = [](const Vars& v) -> Vars {
+        return {as_variable(v[0].data() > 0) + v[0] * 0};
+    };
+    CHECK_THROWS_AS(check_backward(step, at(0), g, detect), NondifferentiableError);
+    const auto root = [](const Vars& v) -> Vars { return {F::sqrt(v[0])}; };
+    CHECK_THROWS_AS(check_backward(root, Arrays{Array::from({1.0, 1e-5}, {2})},
+                                   Arrays{Array::from({1.0, 1.0}, {2})}, detect),
+                    NondifferentiableError);
+    const auto smooth = [](const Vars& v) -> Vars { return {F::exp(v[0]) * v[0], F::tanh(v[0])}; };
+    CHECK_NOTHROW(check_backward(smooth, at(0), Arrays{g[0], g[0]}, detect));
+    // In a parameter, which comes back.
+    const Variable p(Array::from({1.0, 0.0, -1.0}, {3}));
+    const auto through = [&](const Vars& v) -> Vars { return {F::relu(p) * v[0]}; };
+    Options with = detect;
+    with.params = {p};
+    CHECK_THROWS_AS(check_backward(through, at(1), g, with), NondifferentiableError);
+    CHECK(p.data().to_vector<double>() == std::vector<double>{1, 0, -1});
+    CHECK_FALSE(p.grad());
+    // numerical_grad alone.
+    const Array x = Array::from({0.0, 1.0}, {2});
+    const auto f = [&]() -> Arrays { return {F::abs(x)}; };
+    CHECK_THROWS_AS(numerical_grad(f, Arrays{x}, Arrays{x},
+                                   NumericalOptions{.eps = 1e-3, .detect_nondifferentiable = true}),
+                    NondifferentiableError);
+    CHECK(x.to_vector<double>() == std::vector<double>{0, 1});
 }

@@ -1,0 +1,237 @@
+// Volatile variables, scopes of the configuration and their threads, debug mode of whole programs.
+#include "nodes.hpp"
+
+#include <catena/links.hpp>
+
+#include <cmath>
+#include <stdexcept>
+#include <thread>
+
+namespace {
+
+template <class Body>
+void in_a_thread(const Body& body) {
+    std::thread(body).join();
+}
+Variable ones(bool is_volatile) { return Variable(Array::ones({2, 3}), is_volatile); }
+
+const double nan64 = std::nan("");
+
+struct BadForward : FunctionNode {
+    Arrs forward(In x) override { return {x[0] * nan64}; }
+    Vars backward(Targets, Grads gy) override { return {gy[0]}; }
+};
+struct BadBackward : FunctionNode {
+    Arrs forward(In x) override { return {x[0].copy()}; }
+    Vars backward(Targets, Grads gy) override { return {gy[0] * nan64}; }
+};
+struct OldBad : Function<OldBad> {
+    Arrs forward(In x) override { return {x[0].copy()}; }
+    Arrs backward(In, In gy) override { return {gy[0] * nan64}; }
+};
+
+}  // namespace
+
+// Places with names that a trace shows.
+__attribute__((noinline)) Variable where_a_node_is_made(bool good_forward, const Variable& x) {
+    Variable y = good_forward ? apply<BadBackward>({x})[0] : apply<BadForward>({x})[0];
+    asm volatile("" ::: "memory");  // no tail call
+    return y;
+}
+__attribute__((noinline)) Variable where_an_old_function_is_called(const Variable& x) {
+    Variable y = OldBad()(x);
+    asm volatile("" ::: "memory");
+    return y;
+}
+__attribute__((noinline)) Variable where_a_plugin_is_called(bool root, const Variable& x) {
+    Variable y = root ? F::sqrt(x) : F::log(x);
+    asm volatile("" ::: "memory");
+    return y;
+}
+
+TEST_CASE("a volatile variable passes links and leaves no graph") {
+    links::Linear l1(3, 4);
+    links::Linear l2(4, 2);
+    const Variable h = F::relu(l1(ones(true)));
+    const Variable y = l2(h);
+    for (const Variable& v : {h, y}) {
+        CHECK(v.is_volatile());
+        CHECK(v.creator() == nullptr);
+        CHECK_FALSE(v.requires_grad());
+    }
+    const Variable same = l2(F::relu(l1(ones(false))));
+    CHECK(same.creator() != nullptr);
+    CHECK(y.data().to_vector<float>() == same.data().to_vector<float>());
+    F::sum(y).backward();  // nothing happens
+    CHECK_FALSE(l1.W.grad());
+    CHECK_FALSE(l2.W.grad());
+    CHECK_FALSE(l1.W.is_volatile());
+}
+
+TEST_CASE("volatile and other variables do not mix") {
+    const Variable a = ones(true);
+    const Variable b = ones(false);
+    CHECK_THROWS_AS((void)(a + b), GraphError);
+    CHECK_THROWS_AS((void)(b * a), GraphError);
+    CHECK_THROWS_AS((void)F::concat({b, a}, 0), GraphError);
+    CHECK((a + a).is_volatile());
+    CHECK((a + as_variable(Array::ones({2, 3}))).is_volatile());  // takes no gradient
+    CHECK((a * 2 - 1).is_volatile());
+    a.set_volatile(false);
+    CHECK((a + b).creator() != nullptr);
+}
+
+TEST_CASE("no_backprop_mode: results only, for as long as the scope lasts") {
+    links::Linear linear(3, 4);
+    {
+        const no_backprop_mode scope;
+        const Variable y = linear(ones(false));
+        CHECK(y.creator() == nullptr);
+        CHECK_FALSE(y.requires_grad());
+        CHECK_FALSE(y.is_volatile());
+        {
+            const force_backprop_mode inner;
+            CHECK(linear(ones(false)).creator() != nullptr);
+        }
+        CHECK(linear(ones(false)).creator() == nullptr);
+        const no_backprop_mode again;
+        CHECK(linear(ones(false)).creator() == nullptr);
+        (void)(y + linear(ones(true)));  // with no graph nothing is mixed
+    }
+    const Variable y = linear(ones(false));
+    CHECK(y.creator() != nullptr);
+    // Backward in the scope walks the graph that was made before it.
+    const no_backprop_mode scope;
+    F::sum(y).backward();
+    CHECK_FALSE(linear.W.grad());  // the sum itself was not recorded
+    y.set_grad(Array::ones({2, 4}));
+    y.backward();
+    CHECK(linear.W.grad().to_vector<float>() == std::vector<float>(12, 2));
+}
+
+TEST_CASE("a scope ends with an exception, too") {
+    try {
+        const no_backprop_mode off;
+        const using_config test(&Config::train, false);
+        const using_config debug(&Config::debug, true);
+        throw std::runtime_error("out");
+    } catch (const std::runtime_error&) {
+    }
+    CHECK(config().enable_backprop);
+    CHECK(config().train);
+    CHECK_FALSE(config().debug);
+    // And with one thrown from within a call.
+    CHECK_THROWS_AS(F::sum(apply<Any>({var({1})}, pass_on,
+                                      [](Any&, Targets, Grads) -> Vars {
+                                          throw std::runtime_error("backward");
+                                      })[0])
+                        .backward(),
+                    std::runtime_error);
+    CHECK(config().enable_backprop);
+}
+
+TEST_CASE("scopes are the thread's own: another thread sees the defaults") {
+    const no_backprop_mode off;
+    const using_config test(&Config::train, false);
+    const using_config debug(&Config::debug, true);
+    const using_config exact(&Config::deterministic, true);
+    const using_device device("cpu:1");
+    links::BatchNormalization norm(3);
+    norm.to(Device::get("cpu:0"));
+    bool as_by_default = false;
+    bool recorded = false;
+    bool trained = false;
+    bool quiet = false;
+    in_a_thread([&] {
+        const Config& c = config();
+        as_by_default = c.train && c.enable_backprop && !c.debug && !c.deterministic &&
+                        Device::current() == Device::get("cpu:0");
+        const Variable x(Array::from({1.F, 2.F, 3.F, 5.F, 6.F, 7.F}, {2, 3}));
+        recorded = norm(x).creator() != nullptr;
+        trained = norm.avg_mean.to_vector<float>() != std::vector<float>(3, 0);
+        quiet = std::isnan(apply<BadForward>({var({1})})[0].data().item<double>());
+    });
+    CHECK(as_by_default);
+    CHECK(recorded);
+    CHECK(trained);
+    CHECK(quiet);
+    CHECK(Device::current() == Device::get("cpu:1"));
+}
+
+TEST_CASE("scopes of another thread are not seen here") {
+    bool there = true;
+    in_a_thread([&] {
+        const no_backprop_mode off;
+        const using_config test(&Config::train, false);
+        there = (var({1}) * 2).creator() != nullptr;
+        in_a_thread([&] { CHECK((var({1}) * 2).creator() != nullptr); });
+        config().debug = true;  // to the end of this thread
+    });
+    CHECK_FALSE(there);
+    CHECK(config().train);
+    CHECK_FALSE(config().debug);
+    CHECK((var({1}) * 2).creator() != nullptr);
+    // Several at once, each in a mode of its own.
+    std::vector<std::thread> threads;
+    std::vector<int> wrong(6);
+    for (std::size_t i = 0; i < wrong.size(); ++i) {
+        threads.emplace_back([&wrong, i] {
+            for (int round = 0; round < 200; ++round) {
+                const using_config scope(&Config::enable_backprop, i % 2 == 0);
+                const using_config train(&Config::train, i % 3 == 0);
+                wrong[i] += ((var({1}) * 2).creator() != nullptr) != (i % 2 == 0);
+                const auto y = F::dropout(Variable(Array::ones({64})), 0.5).data();
+                wrong[i] += (y.to_vector<float>() != std::vector<float>(64, 1)) != (i % 3 == 0);
+            }
+        });
+    }
+    for (auto& thread : threads) thread.join();
+    CHECK(wrong == std::vector<int>(6));
+}
+
+TEST_CASE("debug mode: NaN from a node of one's own, by name and place") {
+    const Variable x = var({1, 2});
+    CHECK_NOTHROW(where_a_node_is_made(false, x));
+    CHECK_NOTHROW(F::sum(where_a_node_is_made(true, x)).backward());
+    x.cleargrad();
+    const using_config debug(&Config::debug, true);
+    const auto forward = error_of<ValueError>([&] { where_a_node_is_made(false, x); });
+    // The product within it is what made the NaN; that is called from the node.
+    contains(forward, "expected numbers, got NaN in 2 of 2 elements");
+    contains(forward, "BadForward::forward(");
+    contains(forward, "where_a_node_is_made(");
+    const Variable y = F::sum(where_a_node_is_made(true, x));
+    const auto backward = error_of<ValueError>([&] { y.backward(); });
+    contains(backward, "BadBackward");
+    contains(backward, "the call was made at");
+    contains(backward, "where_a_node_is_made(");
+    CHECK_FALSE(x.grad());
+    const Variable z = F::sum(where_an_old_function_is_called(x));
+    const auto old = error_of<ValueError>([&] { z.backward(); });
+    contains(old, "OldBad");
+    contains(old, "where_an_old_function_is_called(");
+    CHECK_FALSE(x.grad());
+}
+
+TEST_CASE("debug mode: NaN from a plugin's function, by name and place") {
+    const using_config debug(&Config::debug, true);
+    const auto forward = error_of<ValueError>([&] {
+        where_a_plugin_is_called(false, var({1, -1, 0}));
+    });
+    CHECK(
+        forward.starts_with("[catena.log] forward: y: expected numbers, got NaN in 1 of 3 "
+                            "elements; the call was made at\n  "));
+    contains(forward, "where_a_plugin_is_called(");
+    for (const bool composed : {false, true}) {
+        const Variable x = var({0, 4});
+        const Variable y = where_a_plugin_is_called(true, x);
+        y.set_grad(Array::from({0.0, 1.0}, {2}));  // 0 / sqrt(0)
+        const auto backward = error_of<ValueError>([&] { y.backward(false, composed); });
+        contains(backward, "catena.sqrt");
+        contains(backward, "where_a_plugin_is_called(");
+        x.cleargrad();  // a kernel writes its gradient before anyone can look at it
+        y.set_grad(Array::from({1.0, 1.0}, {2}));  // infinite is not NaN
+        CHECK_NOTHROW(y.backward(false, false));
+        CHECK(values(x.grad()) == Doubles{HUGE_VAL, 0.25});
+    }
+}

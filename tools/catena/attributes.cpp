@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 
 namespace catena::command {
 namespace {
@@ -21,6 +22,13 @@ const catena_attr_spec& spec_of(const catena_function& function, std::string_vie
                                    names.empty() ? "none" : "one of " + names, name));
 }
 
+// Integers are those of 64 bits with a sign: what the JSON holds beyond them would wrap.
+bool is_integer(const json& value) {
+    return value.is_number_integer() &&
+           (!value.is_number_unsigned() ||
+            value.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max());
+}
+
 // False if the JSON is not of the kind.
 bool convert(const json& value, std::int32_t kind, AttributeValue& out) {
     const auto all = [&](auto is) {
@@ -28,7 +36,7 @@ bool convert(const json& value, std::int32_t kind, AttributeValue& out) {
     };
     switch (kind) {
         case CATENA_ATTR_INT:
-            if (!value.is_number_integer()) return false;
+            if (!is_integer(value)) return false;
             out = value.get<std::int64_t>();
             return true;
         case CATENA_ATTR_FLOAT:
@@ -40,9 +48,8 @@ bool convert(const json& value, std::int32_t kind, AttributeValue& out) {
             out = value.get<bool>();
             return true;
         case CATENA_ATTR_INTS:
-            if (value.is_number_integer()) out = std::vector{value.get<std::int64_t>()};
-            else if (all([](const json& v) { return v.is_number_integer(); }))
-                out = value.get<std::vector<std::int64_t>>();
+            if (is_integer(value)) out = std::vector{value.get<std::int64_t>()};
+            else if (all(is_integer)) out = value.get<std::vector<std::int64_t>>();
             else return false;
             return true;
         case CATENA_ATTR_FLOATS:
@@ -71,17 +78,13 @@ AttributeValue parse(const catena_function& function, const catena_attr_spec& sp
     if (spec.kind == CATENA_ATTR_STRING) return text;
     if (spec.kind == CATENA_ATTR_DTYPE && value.is_discarded()) return dtype_from_name(text);
     constexpr std::string_view kinds[] = {
-        "",           "an integer",      "a number",       "true or false",
-        "a \"text\"", "[integers, ...]", "[numbers, ...]", "the name of a dtype"};
+        "",           "an integer of 64 bits",      "a number",       "true or false",
+        "a \"text\"", "[integers of 64 bits, ...]", "[numbers, ...]", "the name of a dtype"};
     throw InvalidError(fmt::format("[{}] attribute {}: expected {} as JSON, got {}", function.name,
                                    spec.name, kinds[spec.kind], text));
 }
 
 }  // namespace
-
-std::string full_name(std::string_view function) {
-    return (function.find('.') == function.npos ? "catena." : "") + std::string(function);
-}
 
 Attributes::Attributes(const catena_function& function, const Settings& settings)
     : function_(function) {

@@ -17,37 +17,38 @@ struct Named {
     bool differentiable;
 };
 
+std::vector<std::string> names(const char* prefix, const std::vector<Named>& of) {
+    std::vector<std::string> result;
+    for (const Named& named : of) {
+        if (named.variable) result.push_back(prefix + named.name);
+    }
+    return result;
+}
+
 std::vector<Named> inputs_of(const catena_function& f, const Arrays& given) {
     std::vector<Named> inputs;
-    std::size_t used = 0;
-    const auto take = [&](const std::string& name, const catena_port_spec& port) {
-        const auto found = given.find("in_" + name);
-        if (found == given.end()) return false;
+    const auto add = [&](const std::string& name, const Array& array, const auto& port) {
         const bool differentiable =
-            is_floating(found->second.dtype()) && !has(port.flags, CATENA_PORT_NON_DIFFERENTIABLE);
-        inputs.push_back({name, Variable(found->second), differentiable});
-        ++used;
-        return true;
+            is_floating(array.dtype()) && !has(port.flags, CATENA_PORT_NON_DIFFERENTIABLE);
+        inputs.push_back({name, Variable(array), differentiable});
     };
     for (const auto* port : std::span(f.inputs, f.n_inputs)) {
+        const std::string name = port->name;
+        const bool optional = has(port->flags, CATENA_PORT_OPTIONAL);
         if (has(port->flags, CATENA_PORT_VARIADIC)) {
-            for (int i = 0; take(fmt::format("{}{}", port->name, i), *port);) ++i;
-        } else if (!take(port->name, *port)) {
-            if (!has(port->flags, CATENA_PORT_OPTIONAL)) {
-                throw InvalidError(
-                    fmt::format("[{}] in_{}: expected in the file, got none", f.name, port->name));
+            const auto last = last_number(given, "in_" + name);
+            for (std::int64_t i = 0; i <= last || (i == 0 && !optional); ++i) {
+                const std::string numbered = fmt::format("{}{}", name, i);
+                const std::string why = last > i ? fmt::format("in_{}{}", name, last) : "";
+                add(numbered, need(f, given, "in_" + numbered, why), *port);
             }
-            inputs.push_back({port->name, Variable(), false});
+        } else if (optional && !given.contains("in_" + name)) {
+            inputs.push_back({name, Variable(), false});
+        } else {
+            add(name, need(f, given, "in_" + name), *port);
         }
     }
-    for (const auto& [name, array] : given) {
-        if (!name.starts_with("in_")) continue;
-        const auto known = [&](const Named& input) { return input.name == name.substr(3); };
-        if (std::none_of(inputs.begin(), inputs.end(), known)) {
-            throw InvalidError(
-                fmt::format("[{}] inputs: expected those of the function, got {}", f.name, name));
-        }
-    }
+    refuse_unknown(f, given, "in_", names("in_", inputs));
     return inputs;
 }
 
@@ -60,14 +61,18 @@ std::vector<Named> outputs_of(const catena_function& f, std::vector<Variable> va
     return outputs;
 }
 
-// The arrays PREFIX_NAME for the differentiable ones, as leaves, or empty where there is none.
+std::vector<Named> differentiable(std::vector<Named> list) {
+    std::erase_if(list, [](const Named& named) { return !named.differentiable; });
+    return list;
+}
+
+// The arrays PREFIX_NAME as leaves, or empty where there is none.
 std::vector<Variable> weights(const char* prefix, const std::vector<Named>& of,
                               const Arrays& given) {
     std::vector<Variable> result;
     for (const Named& named : of) {
         const auto found = given.find(prefix + named.name);
-        result.push_back(named.differentiable && found != given.end() ? Variable(found->second)
-                                                                      : Variable());
+        result.push_back(found == given.end() ? Variable() : Variable(found->second));
     }
     return result;
 }
@@ -98,7 +103,7 @@ Array gradient_or_zeros(const Variable& gradient, const Variable& of) {
 
 Arrays call(const std::string& function, const Settings& settings, const Arrays& given,
             Order order) {
-    const catena_function& f = function_descriptor(full_name(function));
+    const catena_function& f = find_function(function);
     const PluginFunction bound = Attributes(f, settings).bind();
     const auto inputs = inputs_of(f, given);
     std::vector<const Variable*> pointers;
@@ -109,25 +114,22 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
     for (std::size_t i = 0; i < inputs.size(); ++i) {  // what an update changed in place
         if (f.n_outputs == 0) result["out_" + inputs[i].name] = inputs[i].variable.data();
     }
+    const auto targets = differentiable(inputs), sources = differentiable(outputs);
+    refuse_unknown(f, given, "gy_", names("gy_", sources));
+    refuse_unknown(f, given, "ggx_", names("ggx_", targets));
     if (order == Order::forward) return result;
 
-    std::vector<Variable> gy = weights("gy_", outputs, given);
-    if (outputs.size() == 1 && !gy[0] && outputs[0].differentiable &&
-        outputs[0].variable.size() == 1) {
+    if (sources.empty()) {
+        throw InvalidError(
+            fmt::format("[{}] gradient: expected an output that has one, got none", f.name));
+    }
+    std::vector<Variable> gy = weights("gy_", sources, given);
+    if (outputs.size() == 1 && !gy[0] && outputs[0].variable.size() == 1) {
         const Array& y = outputs[0].variable.data();
         gy[0] = Variable(Array::ones(y.shape(), y.dtype(), y.device()));
     }
-    const auto [heads, head_gradients] = present(variables(outputs), gy);
-    if (heads.empty()) {
-        if (std::none_of(outputs.begin(), outputs.end(), [](auto& y) { return y.differentiable; }))
-            return result;  // nothing to differentiate
-        throw InvalidError(
-            fmt::format("[{}] gy_{}: expected in the file, got none", f.name, outputs[0].name));
-    }
-    std::vector<Named> targets;
-    for (const Named& input : inputs) {
-        if (input.differentiable) targets.push_back(input);
-    }
+    const auto [heads, head_gradients] = present(variables(sources), gy);
+    if (heads.empty()) need(f, given, "gy_" + sources[0].name);
     const auto x = variables(targets);
     const bool twice = order == Order::double_backward;
     const auto gx = grad(heads, x, head_gradients, {}, {.enable_double_backprop = twice});
@@ -137,10 +139,7 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
     if (!twice) return result;
 
     const auto [slopes, slope_gradients] = present(gx, weights("ggx_", targets, given));
-    if (slopes.empty()) {
-        throw InvalidError(fmt::format("[{}] ggx_{}: expected in the file, got none", f.name,
-                                       targets.empty() ? "x" : targets[0].name));
-    }
+    if (slopes.empty()) need(f, given, "ggx_" + targets[0].name);
     std::vector<Variable> leaves = x;
     for (const Variable& g : gy) {
         if (g) leaves.push_back(g);
@@ -151,9 +150,9 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
         result["gg_" + target.name] = gradient_or_zeros(gg[next], leaves[next]);
         ++next;
     }
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
+    for (std::size_t i = 0; i < sources.size(); ++i) {
         if (!gy[i]) continue;
-        result["ggy_" + outputs[i].name] = gradient_or_zeros(gg[next], leaves[next]);
+        result["ggy_" + sources[i].name] = gradient_or_zeros(gg[next], leaves[next]);
         ++next;
     }
     return result;

@@ -4,7 +4,7 @@
 #include <catena/array_file.hpp>
 #include <catena/core.hpp>
 
-#include <filesystem>
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -19,6 +19,17 @@ using Settings = std::vector<std::string>;
 
 // "relu" is short for "catena.relu".
 std::string full_name(std::string_view function);
+// By full or short name. Throws PluginError that guesses what was meant.
+const catena_function& find_function(std::string_view name);
+
+// The largest N of the names PREFIXN; none: -1.
+std::int64_t last_number(const Arrays& given, std::string_view prefix);
+// Throws InvalidError unless NAME is given; `why` says what asks for it.
+const Array& need(const catena_function& function, const Arrays& given, const std::string& name,
+                  std::string_view why = "");
+// Throws InvalidError if a name begins with the prefix and is none of the known ones.
+void refuse_unknown(const catena_function& function, const Arrays& given, std::string_view prefix,
+                    const std::vector<std::string>& known);
 
 // The attributes that the settings stand for, in the kinds that the function declares. VALUE is JSON;
 // what is not JSON, or not of the kind, is taken as it stands where the attribute is a text or a
@@ -40,13 +51,15 @@ enum class Order { forward, backward, double_backward };
 // Calls a function on the arrays "in_INPUT" (of a variadic input: in_INPUT0, in_INPUT1 ...) and gives
 // "out_OUTPUT". backward takes "gy_OUTPUT" (an output without one gets no gradient; the only output,
 // of one element, gets 1) and gives "gx_INPUT" as well; double_backward takes "ggx_INPUT" and gives
-// "gg_INPUT" and "ggy_OUTPUT", the gradients of sum(gx * ggx). Other arrays are ignored, but for
-// unknown names that begin with "in_". Throws InvalidError that says what is missing.
+// "gg_INPUT" and "ggy_OUTPUT", the gradients of sum(gx * ggx). Throws InvalidError that says what is
+// missing, and for names that begin with "in_", "gy_" or "ggx_" and mean nothing to the function;
+// other arrays are ignored.
 Arrays call(const std::string& function, const Settings& settings, const Arrays& given,
             Order order);
 
 // Updates "param0" with "grad1", "grad2" ... by the function catena.OPTIMIZER_update; state starts as
-// "state_NAME" or at zero. Gives "param1", "param2" ... and the state after the last update.
+// "state_NAME" or at zero. Gives "param1", "param2" ... and the state after the last update. Throws
+// InvalidError that says what is missing, and for other names that begin with "grad" or "state_".
 Arrays update(const std::string& optimizer, const Settings& settings, const Arrays& given);
 
 // A line for each function that is loaded: signature, plugin, devices, dtypes, how often it can be

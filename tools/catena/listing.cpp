@@ -109,7 +109,7 @@ std::string list_functions() {
 }
 
 std::string describe(const std::string& function) {
-    const catena_function& f = function_descriptor(function);
+    const catena_function& f = find_function(function);
     std::string text = fmt::format("{}\nversion {}\n\n{}\n\ninputs\n", signature(f), f.version,
                                    f.doc ? f.doc : "");
     for (const auto* port : std::span(f.inputs, f.n_inputs)) text += port_line(*port);
@@ -134,7 +134,7 @@ std::string describe(const std::string& function) {
         text += fmt::format("    {}\n", *example);
     }
     text += fmt::format("gradient\n    {}\nkernels\n", orders(f));
-    for (const auto& kernel : kernels_of(function)) {
+    for (const auto& kernel : kernels_of(f.name)) {
         std::string rows;
         for (const auto& row : kernel.dtypes) rows += fmt::format(" ({})", fmt::join(row, ", "));
         text +=

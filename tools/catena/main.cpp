@@ -67,7 +67,7 @@ int run(const Options& o) {
         return 0;
     }
     if (o.command == "describe") {
-        fmt::print("{}", command::describe(command::full_name(o.name)));
+        fmt::print("{}", command::describe(o.name));
         return 0;
     }
     const Device device = o.device.empty() ? Device::current() : Device::get(o.device);

@@ -3,23 +3,28 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace catena::command {
 
 Arrays update(const std::string& optimizer, const Settings& settings, const Arrays& given) {
-    const std::string name = full_name(optimizer + "_update");
-    const catena_function& f = function_descriptor(name);
-    const auto need = [&](const std::string& key) -> const Array& {
-        const auto found = given.find(key);
-        if (found != given.end()) return found->second;
-        throw InvalidError(fmt::format("[{}] {}: expected in the file, got none", name, key));
-    };
-    std::vector<Array> inputs{need("param0").copy(), need("grad1")};
+    const catena_function& f = find_function(optimizer + "_update");
+    const std::int64_t last = std::max<std::int64_t>(last_number(given, "grad"), 1);
+    std::vector<std::string> grads, states;
+    for (std::int64_t t = 1; t <= last; ++t) {
+        grads.push_back(fmt::format("grad{}", t));
+        need(f, given, grads.back(), t < last ? fmt::format("grad{}", last) : "");
+    }
+    refuse_unknown(f, given, "grad", grads);
+    std::vector<Array> inputs{need(f, given, "param0").copy(), Array()};
     for (std::uint32_t i = 2; i < f.n_inputs; ++i) {
-        const auto found = given.find(fmt::format("state_{}", f.inputs[i]->name));
+        states.push_back(fmt::format("state_{}", f.inputs[i]->name));
+        const auto found = given.find(states.back());
         inputs.push_back(found != given.end() ? found->second.copy()
                                               : Array::zeros(inputs[0].shape(), inputs[0].dtype(),
                                                              inputs[0].device()));
     }
+    refuse_unknown(f, given, "state_", states);
     // Updates that depend on their number have it as the attribute t, unless told otherwise.
     bool counts = false;
     for (const auto* spec : std::span(f.attrs, f.n_attrs)) {
@@ -28,15 +33,13 @@ Arrays update(const std::string& optimizer, const Settings& settings, const Arra
     Attributes attributes(f, settings);
     counts = counts && !attributes.has("t");
     Arrays result;
-    for (std::int64_t t = 1; t == 1 || given.contains(fmt::format("grad{}", t)); ++t) {
-        inputs[1] = need(fmt::format("grad{}", t));
+    for (std::int64_t t = 1; t <= last; ++t) {
+        inputs[1] = need(f, given, grads[static_cast<std::size_t>(t - 1)]);
         if (counts) attributes.set("t", t);
         attributes.bind().forward(inputs);
         result[fmt::format("param{}", t)] = inputs[0].copy();
     }
-    for (std::uint32_t i = 2; i < f.n_inputs; ++i) {
-        result[fmt::format("state_{}", f.inputs[i]->name)] = inputs[i];
-    }
+    for (std::size_t i = 0; i < states.size(); ++i) result[states[i]] = inputs[i + 2];
     return result;
 }
 

@@ -91,9 +91,12 @@ class Call(Case):
                                    "keepdims=true")["out_y"], ("<f4", (1, 3), [5, 7, 9]))
         self.assertEqual(self.work("call", "sum", x, "--attr", "axis=1")["out_y"][2], [6, 15])
         self.assertEqual(self.work("call", "cast", x, "--attr", "dtype=float64")["out_y"][0], "<f8")
-        for attr, text in (("axis=true", "expected [integers, ...] as JSON, got true"),
-                           ("axis=1.5", "expected [integers, ...]"),
-                           ("axis=", "expected [integers, ...]"),
+        for attr, text in (("axis=true", "expected [integers of 64 bits, ...] as JSON, got true"),
+                           ("axis=1.5", "expected [integers"), ("axis=", "expected [integers"),
+                           # -1 if it wrapped
+                           ("axis=18446744073709551615", "expected [integers of 64 bits"),
+                           ("axis=[18446744073709551615]", "expected [integers of 64 bits"),
+                           ("axis=9223372036854775808", "expected [integers of 64 bits"),
                            ("axes=1", "expected one of axis, keepdims, got axes"),
                            ("keepdims", "expected NAME=VALUE, got keepdims")):
             self.assertIn(text, self.refused("call", "sum", x, "--attr", attr))
@@ -104,7 +107,13 @@ class Call(Case):
         one = ("<f4", (2,), [1, 1])
         self.assertIn("[catena.add] in_x1: expected in the file, got none",
                       self.refused("call", "add", {"in_x0": one}))
-        self.assertIn("got in_z", self.refused("call", "exp", {"in_x": one, "in_z": one}))
+        self.assertIn("[catena.concat] in_x0: expected in the file, got none",
+                      self.refused("call", "concat", {}))
+        self.assertIn("[catena.concat] in_x1: expected in the file, for there is in_x3, got none",
+                      self.refused("call", "concat", {"in_x0": one, "in_x3": one}))
+        self.assertIn("gradient: expected an output that has one",
+                      self.refused("call", "accuracy", {"in_y": ("<f4", (1, 2), [1, 2]),
+                                                        "in_t": ("<i4", (1,), [0])}, "--backward"))
         self.assertIn("gy_y: expected", self.refused("call", "exp", {"in_x": one}, "--backward"))
         self.assertIn("ggx_x: expected", self.refused("call", "exp", {"in_x": one, "gy_y": one},
                                                       "--double-backward"))
@@ -113,6 +122,23 @@ class Call(Case):
                       self.refused("call", "exp", {"in_x": one}, "--device", "abacus"))
         self.assertIn("expected FUNCTION=PLUGIN", self.refused("call", "exp", {"in_x": one},
                                                                "--pin", "exp"))
+
+    def test_names_that_mean_nothing_are_refused(self):
+        one, four = ("<f4", (1, 1, 1), [1]), ("<f4", (1, 4, 1), [1, 2, 3, 4])
+        for name, arrays, text in (
+                ("exp", {"in_x": one, "in_z": one}, "[catena.exp] arrays in_*: expected in_x, "
+                                                    "got in_z"),
+                ("concat", {"in_x0": one, "in_x01": one}, "expected in_x0, got in_x01"),
+                ("concat", {"in_x0": one, "in_x99999999999999999999": one}, "expected in_x0, got"),
+                ("lstm", {"in_c_prev": one, "in_x": four, "gy_c": one, "gy_hh": one},
+                 "[catena.lstm] arrays gy_*: expected gy_c, gy_h, got gy_hh"),
+                ("exp", {"in_x": one, "gy_y": one, "ggx_y": one}, "expected ggx_x, got ggx_y"),
+                ("embed_id", {"in_x": ("<i4", (1,), [0]), "in_W": ("<f4", (1, 1), [0]),
+                              "ggx_x": ("<f4", (1,), [0])}, "expected ggx_W, got ggx_x")):
+            for mode in ((), ("--backward",), ("--double-backward",)):
+                self.assertIn(text, self.refused("call", name, arrays, *mode))
+        # What another run gave may stay in the file.
+        self.work("call", "exp", {"in_x": one, "out_y": one, "gx_x": one, "other": one})
 
     def test_random_functions_follow_the_seed(self):
         x = {"in_x": ("<f4", (1000,), [1] * 1000)}
@@ -145,6 +171,12 @@ class Update(Case):
         one = ("<f8", (1,), [1])
         self.assertIn("grad1: expected", self.refused("update", "sgd", {"param0": one}))
         self.assertIn("param0: expected", self.refused("update", "sgd", {"grad1": one}))
+        self.assertIn("grad2: expected in the file, for there is grad3, got none",
+                      self.refused("update", "adam",
+                                   {"param0": one, "grad1": one, "grad3": one}))
+        for name in "grad0", "grad", "grad02", "grads", "state_x":
+            self.assertIn(f", got {name}\n", self.refused(
+                "update", "adam", {"param0": one, "grad1": one, "grad2": one, name: one}))
         self.assertIn("catena.luck_update", self.refused("update", "luck", {"param0": one}))
 
 

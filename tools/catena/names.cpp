@@ -1,0 +1,98 @@
+// Names on the command line and in files: found, guessed, refused.
+#include "commands.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+namespace catena::command {
+namespace {
+
+// "catena.Adam_Update" -> "adamupdate": what people mix up.
+std::string folded(std::string_view name) {
+    if (name.starts_with("catena.")) name.remove_prefix(7);
+    std::string text;
+    for (const char c : name) {
+        if (c != '_') text += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return text;
+}
+
+// Levenshtein's distance: insertions, deletions and replacements of letters.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+        }
+    }
+    return row.back();
+}
+
+}  // namespace
+
+std::string full_name(std::string_view function) {
+    return (function.find('.') == function.npos ? "catena." : "") + std::string(function);
+}
+
+const catena_function& find_function(std::string_view name) {
+    const std::string wanted = full_name(name);
+    const auto names = function_names();
+    // Without any function the reason is with the plugins, which the core reports.
+    if (names.empty() || std::find(names.begin(), names.end(), wanted) != names.end()) {
+        return function_descriptor(wanted);
+    }
+    const std::string folded_name = folded(wanted);
+    std::size_t nearest = folded_name.size() / 3 + 1;
+    std::string guess;
+    for (const auto& candidate : names) {
+        if (function_descriptor(candidate).flags & CATENA_FUNCTION_INTERNAL) continue;
+        const std::size_t d = distance(folded_name, folded(candidate));
+        if (d < nearest) guess = candidate;
+        nearest = std::min(nearest, d);
+    }
+    throw PluginError(
+        fmt::format("no plugin has the function {}; {}", wanted,
+                    guess.empty() ? "see catena functions" : "did you mean " + guess + "?"));
+}
+
+std::int64_t last_number(const Arrays& given, std::string_view prefix) {
+    std::int64_t last = -1;
+    for (const auto& [name, array] : given) {
+        if (!name.starts_with(prefix)) continue;
+        std::int64_t number = -1;
+        const char* const end = name.data() + name.size();
+        const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, number);
+        if (error != std::errc() || fmt::format("{}{}", prefix, number) != name) continue;
+        last = std::max(last, number);
+    }
+    return last;
+}
+
+const Array& need(const catena_function& f, const Arrays& given, const std::string& name,
+                  std::string_view why) {
+    const auto found = given.find(name);
+    if (found != given.end()) return found->second;
+    throw InvalidError(fmt::format("[{}] {}: expected in the file{}{}, got none", f.name, name,
+                                   why.empty() ? "" : ", for there is ", why));
+}
+
+void refuse_unknown(const catena_function& f, const Arrays& given, std::string_view prefix,
+                    const std::vector<std::string>& known) {
+    for (const auto& [name, array] : given) {
+        if (!name.starts_with(prefix)) continue;
+        if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+        throw InvalidError(
+            fmt::format("[{}] arrays {}*: expected {}, got {}", f.name, prefix,
+                        known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")), name));
+    }
+}
+
+}  // namespace catena::command

@@ -124,11 +124,11 @@ struct SoftmaxCrossEntropy {
                     if (t[first + j] != ignored && scale != T(0))
                         weight[j] = scale / sums[first + j];
                 for (std::int64_t i = 0; i < classes; ++i) {
+                    T* const to = out + i * step;
+                    if (!add) std::fill_n(to, width, T(0));
                     CATENA_LOOP
                     for (std::int64_t j = 0; j < width; ++j)
-                        out[i * step + j] =
-                            (add ? out[i * step + j] : T(0)) +
-                            probability(row[i * step + j] - largest[first + j], weight[j]);
+                        to[j] += probability(row[i * step + j] - largest[first + j], weight[j]);
                 }
                 for (std::int64_t j = 0; j < width; ++j)
                     if (t[first + j] != ignored) out[t[first + j] * step + j] -= scale;

@@ -81,9 +81,7 @@ struct Softmax {
 
 private:
     static Axis axis_of(const auto& call, Shape shape) {
-        const std::int64_t axis = call.template attr<"axis">();
-        return {shape, static_cast<std::size_t>(
-                           axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis)};
+        return {shape, axis_index(call.template attr<"axis">(), shape.size())};
     }
     // One line of contiguous elements.
     template <class T>
@@ -114,11 +112,13 @@ private:
             CATENA_LOOP
             for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
         }
+        for (std::int64_t j = 0; j < width; ++j) sum[j] = T(1) / sum[j];
         for (std::int64_t i = 0; i < length; ++i) {
+            T* const to = y + i * step;
+            if (!add) std::fill_n(to, width, T(0));  // a choice in the loop would stay a branch
             CATENA_LOOP
             for (std::int64_t j = 0; j < width; ++j)
-                y[i * step + j] =
-                    (add ? y[i * step + j] : T(0)) + math::exp(x[i * step + j] - most[j]) / sum[j];
+                to[j] += math::exp(x[i * step + j] - most[j]) * sum[j];
         }
     }
 };

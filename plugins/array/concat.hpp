@@ -99,8 +99,7 @@ struct Concat {
 
 private:
     static std::size_t axis_of(const auto& call, std::size_t ndim) {
-        const std::int64_t axis = call.template attr<"axis">();
-        return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(ndim) : axis);
+        return axis_index(call.template attr<"axis">(), ndim);
     }
 };
 

@@ -36,11 +36,8 @@ struct Transpose {
     static void gradient(const auto& g) {
         const Ints axes = g.template attr<"axes">();
         std::int64_t inverse[CATENA_MAX_NDIM];
-        const auto n = static_cast<std::int64_t>(axes.size());
-        for (std::int64_t d = 0; d < n; ++d) {
-            const std::int64_t a = axes[static_cast<std::size_t>(d)];
-            inverse[a < 0 ? a + n : a] = d;
-        }
+        for (std::size_t d = 0; d < axes.size(); ++d)
+            inverse[axis_index(axes[d], axes.size())] = static_cast<std::int64_t>(d);
         g.gx(0, transpose(g.gy(0), Ints(inverse, axes.size())));
     }
 
@@ -61,9 +58,7 @@ private:
         const Ints axes = call.template attr<"axes">();
         std::int64_t strides[CATENA_MAX_NDIM];  // x's, in the order of y's axes
         for (std::size_t d = 0; d < n; ++d) {
-            auto a = axes.empty() ? static_cast<std::int64_t>(n - 1 - d) : axes[d];
-            if (a < 0) a += static_cast<std::int64_t>(n);
-            const auto from = static_cast<std::size_t>(a);
+            const std::size_t from = axes.empty() ? n - 1 - d : axis_index(axes[d], n);
             if (inverted) strides[from] = x.count(d + 1, n);
             else strides[d] = x.count(from + 1, n);
         }

@@ -40,12 +40,8 @@ public:
 private:
     [[noreturn]] static void refuse(const auto& call, Tensor<const I> x, std::int64_t i,
                                     std::int64_t rows) {
-        std::string place;
-        for (std::size_t d = x.ndim(); d-- > 0;)
-            place = std::to_string(i / x.count(d + 1, x.ndim()) % x.dim(d)) +
-                    (place.empty() ? "" : ", ") + place;
         call.fail(
-            CATENA_E_VALUE, x.ndim() == 0 ? "x" : ("x[" + place + "]").c_str(),
+            CATENA_E_VALUE, text_of_element("x", i, x.shape).c_str(),
             rows == 0 ? "no id, for W has no rows" : "an id from 0 to " + std::to_string(rows - 1),
             x[i]);
     }

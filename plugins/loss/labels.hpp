@@ -46,11 +46,7 @@ std::int64_t count_labels(const auto& call, Tensor<const I> t, std::int64_t clas
         return count;
     std::int64_t i = 0;
     while (t[i] == ignored || (t[i] >= 0 && t[i] < classes)) ++i;
-    std::string place;
-    for (std::size_t d = t.ndim(); d-- > 0;)
-        place = std::to_string(i / t.count(d + 1, t.ndim()) % t.dim(d)) +
-                (place.empty() ? "" : ", ") + place;
-    call.fail(CATENA_E_VALUE, ("t[" + place + "]").c_str(),
+    call.fail(CATENA_E_VALUE, text_of_element("t", i, t.shape).c_str(),
               "a label from 0 to " + std::to_string(classes - 1) + ", or " +
                   std::to_string(ignored) + " to ignore",
               t[i]);

@@ -63,8 +63,7 @@ private:
     public:
         Kept(Shape x, Ints axes) : ndim_(x.size()) {
             std::copy(x.begin(), x.end(), shape_);
-            for (const std::int64_t a : axes)
-                summed_ |= 1u << (a < 0 ? a + static_cast<std::int64_t>(ndim_) : a);
+            for (const std::int64_t a : axes) summed_ |= 1u << axis_index(a, ndim_);
             if (axes.empty()) summed_ = ~0u;
             for (std::size_t d = 0; d < ndim_; ++d)
                 if (summed(d)) shape_[d] = 1;

@@ -50,6 +50,13 @@ inline std::string text_of(Shape shape) {
         text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
     return text + (shape.size() == 1 ? ",)" : ")");
 }
+// "x[1, 2]": element i of a dense array called `name`; of a 0-d one the name.
+inline std::string text_of_element(const char* name, std::int64_t i, Shape shape) {
+    std::string place;
+    for (std::size_t d = shape.size(); d-- > 0; i /= shape[d])
+        place = std::to_string(i % shape[d]) + (place.empty() ? "" : ", " + place);
+    return place.empty() ? name : name + ("[" + place + "]");
+}
 inline std::string text_of(catena_dtype dtype) {
     const char* const names[] = {"int", "uint", "float", "?", "bfloat", "?", "bool"};
     const std::string name = names[dtype.code < 7 ? dtype.code : 3];

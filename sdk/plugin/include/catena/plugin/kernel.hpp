@@ -144,6 +144,11 @@ private:
     const catena_call& call_;
 };
 
+// An axis that infer has checked, as an index: a negative one counts from the last.
+constexpr std::size_t axis_index(std::int64_t axis, std::size_t ndim) {
+    return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(ndim) : axis);
+}
+
 // What F::infer(s) works on: shapes and dtypes of the inputs, checks, and those of the outputs.
 template <class F>
 class Inference {
@@ -184,7 +189,7 @@ public:
                          n == 0 ? "none of a 0-d array"
                                 : "from " + std::to_string(-n) + " to " + std::to_string(n - 1),
                          axis);
-        return static_cast<std::size_t>(axis < 0 ? axis + n : axis);
+        return axis_index(axis, ndim);
     }
     void y(std::size_t i, Shape shape, catena_dtype dtype) const {
         check(shape.size() <= CATENA_MAX_NDIM, "y.ndim", "at most 16", shape.size());

@@ -1,4 +1,6 @@
 // FunctionSet: the map of links.
+#include "class_name.hpp"
+
 #include <catena/core/error.hpp>
 #include <catena/function_set.hpp>
 
@@ -28,23 +30,34 @@ Link& FunctionSet::operator[](std::string_view path) const {
     if (child == children_.end()) {
         std::string names;
         for (const auto& [name, unused] : children_) names += (names.empty() ? "" : ", ") + name;
-        throw InvalidError(
-            fmt::format("[FunctionSet] link: expected one of {}, got '{}'", names, path));
+        throw InvalidError(fmt::format("[FunctionSet] link: expected {}, got '{}'",
+                                       names.empty() ? "the name of a link, of which there are none"
+                                                     : "one of " + names,
+                                       path));
     }
     Link& link = child->second.link();
     if (slash == path.npos) return link;
     const auto* set = dynamic_cast<const FunctionSet*>(&link);
-    if (!set) throw_wrong_kind(child->first);
+    if (!set) throw_wrong_kind(child->first, typeid(FunctionSet), link);
     return (*set)[path.substr(slash + 1)];
+}
+
+bool FunctionSet::contains(std::string_view path) const {
+    const auto slash = path.find('/');
+    const auto child = children_.find(path.substr(0, slash));
+    if (child == children_.end() || slash == path.npos) return child != children_.end();
+    const auto* set = dynamic_cast<const FunctionSet*>(&child->second.link());
+    return set && set->contains(path.substr(slash + 1));
 }
 
 void FunctionSet::visit(Visitor& visitor) {
     for (auto& [name, child] : children_) visitor(name, child.link());
 }
 
-void FunctionSet::throw_wrong_kind(std::string_view path) {
-    throw InvalidError(
-        fmt::format("[FunctionSet] {}: expected a link of the kind asked for, got another", path));
+void FunctionSet::throw_wrong_kind(std::string_view path, const std::type_info& expected,
+                                   const Link& got) {
+    throw InvalidError(fmt::format("[FunctionSet] {}: expected {}, got {}", path,
+                                   class_name(expected), class_name(typeid(got))));
 }
 
 }  // namespace catena

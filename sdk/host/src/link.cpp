@@ -1,4 +1,6 @@
 // Link: everything that follows from a link's visit().
+#include "class_name.hpp"
+
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/link.hpp>
@@ -6,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <utility>
 
 namespace catena {
@@ -35,21 +38,49 @@ private:
     std::map<const ArrayBody*, std::pair<Array, Array>> known_;  // the first keeps the key's life
 };
 
-class Mover final : public Visitor {
+// First plans all, then changes all: what can fail is part of the plan.
+class Changer final : public Visitor {
 public:
-    explicit Mover(Device device) : device_(device) {}
+    explicit Changer(Device device) : device_(device) {}
+    explicit Changer(Dtype dtype) : dtype_(dtype) {}
+
+    void change(Link& link) {
+        link.visit(*this);
+        planning_ = false;
+        link.visit(*this);
+    }
 
 private:
-    void parameter(const std::string&, Variable& value) override {
-        const Array grad = value.grad();
-        value.set_data(value.data().to(device_));
-        if (grad && !value.grad()) value.set_grad(grad.to(device_));
+    Array changed(const Array& array, bool running = false) {
+        return replaced_(array, [&] {
+            if (device_) return array.to(device_);
+            if (!is_floating(array.dtype())) return array;
+            const bool narrow = item_size(dtype_) < item_size(Dtype::float32);
+            return array.astype(running && narrow ? Dtype::float32 : dtype_);
+        });
     }
-    void array(const std::string&, Array& value) override {
-        value = replaced_(value, [&] { return value.to(device_); });
+    void parameter(const std::string& path, Variable& value) override {
+        const Array data = changed(value.data());
+        const Array grad = value.grad() ? changed(value.grad()) : Array();
+        if (data.body() == value.data().body()) return;
+        if (!planning_) {
+            value.set_data(data);
+            if (grad) value.set_grad(grad);
+        } else if (value.node().in_graph()) {
+            throw GraphError(fmt::format(
+                "[to] {}: expected a parameter that no graph refers to, got one in use", path));
+        }
     }
+    void assign(Array& value, bool running) {
+        const Array array = changed(value, running);
+        if (!planning_) value = array;
+    }
+    void array(const std::string&, Array& value) override { assign(value, false); }
+    void running_array(const std::string&, Array& value) override { assign(value, true); }
 
     Device device_;
+    Dtype dtype_ = Dtype::float32;
+    bool planning_ = true;
     Replaced replaced_;
 };
 
@@ -91,15 +122,34 @@ void require_same(std::string_view what, const NamedParameter& parameter, const 
 
 }  // namespace
 
+std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters) {
+    std::map<std::string, const VariableNode*> names;
+    std::set<const VariableNode*> seen;
+    std::vector<NamedParameter> result;
+    for (auto& parameter : parameters) {
+        const VariableNode* node = &parameter.variable.node();
+        if (names.emplace(parameter.name, node).first->second != node) {
+            throw InvalidError(
+                fmt::format("[parameters] names: expected one for each parameter, got {} for two",
+                            parameter.name));
+        }
+        if (seen.insert(node).second) result.push_back(std::move(parameter));
+    }
+    return result;
+}
+
 Variable Link::operator()(const Variable&) {
-    throw UnsupportedError("[Link] call: expected a link that takes one variable, got another");
+    throw UnsupportedError(
+        fmt::format("[{0}] call: expected a link that takes one variable, got {0}, which is called "
+                    "in its own way",
+                    class_name(typeid(*this))));
 }
 
 std::vector<NamedParameter> Link::collect_parameters() const {
     Collector collector;
     // Sound: the collector copies handles and writes nothing.
     const_cast<Link*>(this)->visit(collector);
-    return std::move(collector.found);
+    return each_once(std::move(collector.found));
 }
 
 std::vector<Variable> Link::parameters() const {
@@ -157,14 +207,18 @@ void Link::copy_parameters_from(std::span<const Variable> source) const {
     }
 }
 
-void Link::to(Device device) {
-    for (const auto& [path, variable] : collect_parameters()) {
-        if (variable.device() == device || !variable.node().in_graph()) continue;
-        throw GraphError(fmt::format(
-            "[to] {}: expected a parameter that no graph refers to, got one in use", path));
+Link& Link::to(Device device) {
+    if (!device) throw InvalidError("[to] device: expected a device, got none");
+    Changer(device).change(*this);
+    return *this;
+}
+
+Link& Link::to(Dtype dtype) {
+    if (!is_floating(dtype)) {
+        throw DtypeError(fmt::format("[to] dtype: expected a floating one, got {}", name(dtype)));
     }
-    Mover mover(device);
-    visit(mover);
+    Changer(dtype).change(*this);
+    return *this;
 }
 
 void Link::unshare() {

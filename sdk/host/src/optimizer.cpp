@@ -29,20 +29,23 @@ double sum_of_squares(const Array& array) {
 }  // namespace
 
 void Optimizer::setup(std::vector<NamedParameter> parameters) {
-    t_ = 0;
-    slots_.clear();
-    for (auto& parameter : parameters) {
+    std::vector<Slot> slots;
+    for (auto& parameter : each_once(std::move(parameters))) {
         Slot slot;
         const Array& data = parameter.variable.data();
         for (std::size_t i = 0; i < state_names_.size(); ++i) {
             slot.state.push_back(Array::zeros(data.shape(), data.dtype(), data.device()));
         }
         slot.parameter = std::move(parameter);
-        slots_.push_back(std::move(slot));
+        slots.push_back(std::move(slot));
     }
+    slots_ = std::move(slots);
+    t_ = 0;
+    is_set_up_ = true;
 }
 
 void Optimizer::update() {
+    if (!is_set_up_) throw InvalidError("[update] parameters: expected setup() first, got none");
     for (const auto& slot : slots_) {
         if (slot.parameter.variable.grad() && !slot.state.empty()) require_as_at_setup(slot);
     }

@@ -63,6 +63,7 @@ public:
 
     std::string problems() const {
         std::string text = problems_;
+        for (const std::string& path : missing()) text += fmt::format("\n  {}: missing", path);
         for (const auto& [path, npy] : file_) {
             if (!seen_.contains(path)) text += fmt::format("\n  {}: not expected", path);
         }
@@ -98,11 +99,33 @@ private:
         if (got != value) problems_ += fmt::format("\n  {}: expected {}, got {}", path, value, got);
     }
 
+    // Values with several names are saved under each; one of them is enough, more must agree.
+    struct Shared {
+        std::string path;  // in the file, else the first of the names
+        bool found = false;
+        const NpyArray* npy = nullptr;
+    };
+
     void check(const std::string& path, const Array& value) {
-        const Shape shape = value.shape();
-        if (const NpyArray* npy = find(path, descr_of(value.dtype()), shape)) {
-            staged[path] = to_array(*npy, value.dtype(), value.device());
+        Shared& shared = shared_.try_emplace(value.body(), Shared{path}).first->second;
+        if (!file_.contains(path)) return;
+        const NpyArray* npy = find(path, descr_of(value.dtype()), value.shape());
+        if (npy && shared.npy && npy->bytes != shared.npy->bytes) {
+            problems_ += fmt::format("\n  {}: expected the same values as {}, got others", path,
+                                     shared.path);
         }
+        if (npy && !shared.npy) {
+            staged[path] = to_array(*npy, value.dtype(), value.device());
+            shared = {path, true, npy};
+        }
+        shared.found = true;
+    }
+    std::set<std::string> missing() const {
+        std::set<std::string> paths;
+        for (const auto& [body, shared] : shared_) {
+            if (!shared.found) paths.insert(shared.path);
+        }
+        return paths;
     }
 
     const NpyArray* find(const std::string& path) {
@@ -123,6 +146,7 @@ private:
 
     const Npz& file_;
     std::set<std::string> seen_;
+    std::map<const ArrayBody*, Shared> shared_;
     std::string problems_;
 };
 
@@ -134,15 +158,17 @@ public:
 
 private:
     void parameter(const std::string& path, Variable& value) override {
-        value.data().copy_from(staged_.at(path));
+        write(path, value.data());
     }
-    void array(const std::string& path, Array& value) override {
-        value.copy_from(staged_.at(path));
-    }
+    void array(const std::string& path, Array& value) override { write(path, value); }
     void integer(const std::string& path, std::int64_t& value) override { assign(path, value); }
     void integer(const std::string& path, std::uint64_t& value) override { assign(path, value); }
     void real(const std::string& path, double& value) override { assign(path, value); }
 
+    void write(const std::string& path, const Array& value) {
+        const auto found = staged_.find(path);
+        if (found != staged_.end()) value.copy_from(found->second);  // else by another name
+    }
     template <class T>
     void assign(const std::string& path, T& value) {
         std::memcpy(&value, file_.at(path).bytes.data(), sizeof value);

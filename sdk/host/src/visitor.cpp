@@ -35,6 +35,14 @@ Visitor& Visitor::operator()(std::string_view name, Array& value) {
     return *this;
 }
 
+Visitor& Visitor::running(std::string_view name, Array& value) {
+    if (value) {
+        Step step(path_, name);
+        running_array(path_, value);
+    }
+    return *this;
+}
+
 Visitor& Visitor::operator()(std::string_view name, std::int64_t& value) {
     Step step(path_, name);
     integer(path_, value);

@@ -50,14 +50,15 @@ TEST_CASE("Inception is its four ways side by side, with one relu over all") {
 }
 
 TEST_CASE("Inception: gradients of both orders, copies") {
-    seed(4);
+    seed(0);
     const links::Inception original(2, 1, 2, 2, 1, 1, 2);
     links::Inception net = deep_copy(original);
     gradient_check::Options options{.eps = 1e-6, .atol = 1e-6, .rtol = 1e-5};
     options.params = net.parameters();
     std::vector<Array> ggx{drawn({1, 2, 3, 4})};
     for (const Variable& p : options.params) {
-        p.set_data(p.data().astype(Dtype::float64));
+        // Biases of 0 would put channels that see nothing on relu's kink.
+        p.set_data(p.ndim() == 1 ? drawn(p.shape()) : p.data().astype(Dtype::float64));
         ggx.push_back(drawn(p.shape()));
     }
     const auto call = [&](const std::vector<Variable>& x) { return std::vector{net(x[0])}; };

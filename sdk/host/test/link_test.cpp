@@ -122,6 +122,30 @@ TEST_CASE("a set is ordered by name, nests, and has value semantics of links") {
     CHECK_THROWS_AS(outer["b"](Variable(Array::zeros({1}))), UnsupportedError);
 }
 
+TEST_CASE("errors name the link's class, the kind that is expected, and agree with contains()") {
+    FunctionSet set{{"in", FunctionSet{{"l", links::Linear(2, 2)}}},
+                    {"p", links::Parameter(Array::zeros({1}))}};
+    const Variable x(Array::zeros({1, 2}));
+    contains(error_of<UnsupportedError>([&] { (void)set(x); }), "[FunctionSet] call: expected");
+    contains(error_of<UnsupportedError>([&] { (void)set["p"](x); }),
+             "[Parameter] call: expected a link that takes one variable, got Parameter");
+    contains(error_of<InvalidError>([&] { (void)set.get<links::PReLU>("in/l"); }),
+             "[FunctionSet] in/l: expected PReLU, got Linear");
+    contains(error_of<InvalidError>([&] { (void)set["p/x"]; }),
+             "[FunctionSet] p: expected FunctionSet, got Parameter");
+    contains(error_of<InvalidError>([&] { (void)FunctionSet()["x"]; }),
+             "expected the name of a link, of which there are none, got 'x'");
+    for (const char* there : {"in", "in/l", "p"}) {
+        CHECK(set.contains(there));
+        CHECK_NOTHROW((void)set[there]);
+    }
+    for (const char* none : {"", "/", "in/", "in/l/", "in/l/W", "p/x", "l", "/in", "in//l"}) {
+        CAPTURE(none);
+        CHECK_FALSE(set.contains(none));
+        CHECK_THROWS_AS((void)set[none], InvalidError);
+    }
+}
+
 TEST_CASE("links of a set are called by name") {
     FunctionSet set{{"l", links::Linear(2, 1)}};
     auto& linear = set.get<links::Linear>("l");

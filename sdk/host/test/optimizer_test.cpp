@@ -285,7 +285,9 @@ TEST_CASE("no gradients, zeros: what update() does with them") {
     const Two two;
     optimizers::MomentumSGD momentum(1, 0.5);
     CHECK(momentum.t() == 0);
-    momentum.update();  // before setup(): nothing to learn
+    contains(error_of<InvalidError>([&] { momentum.update(); }),
+             "[update] parameters: expected setup() first, got none");
+    CHECK(momentum.t() == 0);
     momentum.setup(two);
     CHECK(momentum.t() == 0);
     two.set_grad();

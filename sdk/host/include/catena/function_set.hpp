@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <typeinfo>
 #include <utility>
 
 namespace catena {
@@ -53,19 +54,23 @@ public:
     // The link of this name; "gpu0/l1" is a link of a nested set. Throws InvalidError if there is
     // none.
     Link& operator[](std::string_view path) const;
-    // The same as its real type: for links that are called in their own way.
+    // The same as its real type: for links that are called in their own way. Throws InvalidError if
+    // it is of another type.
     template <std::derived_from<Link> L>
     L& get(std::string_view path) const {
-        if (auto* link = dynamic_cast<L*>(&(*this)[path])) return *link;
-        throw_wrong_kind(path);
+        Link& found = (*this)[path];
+        if (auto* link = dynamic_cast<L*>(&found)) return *link;
+        throw_wrong_kind(path, typeid(L), found);
     }
-    bool contains(std::string_view name) const { return children_.contains(name); }
+    // Whether [path] is a link.
+    bool contains(std::string_view path) const;
     std::size_t size() const noexcept { return children_.size(); }
 
     void visit(Visitor& visitor) override;
 
 private:
-    [[noreturn]] static void throw_wrong_kind(std::string_view path);
+    [[noreturn]] static void throw_wrong_kind(std::string_view path,
+                                              const std::type_info& expected, const Link& got);
 
     std::map<std::string, Child, std::less<>> children_;
 };

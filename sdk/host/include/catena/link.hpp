@@ -16,6 +16,10 @@ struct NamedParameter {
     Variable variable;
 };
 
+// The list with each variable once, under the first of its names: parameters may be shared. Throws
+// InvalidError if different variables have the same name.
+std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters);
+
 // Names its parameters and children in visit(); all else follows from that:
 //
 //     struct Mlp : Chain {
@@ -26,14 +30,16 @@ struct NamedParameter {
 //
 // Links make their parameters by as_parameter(), so that volatile variables may pass through.
 // Parameters are Variables, which are shared handles: a copy of a link is another handle to the same
-// parameters. deep_copy() makes a link with parameters of its own. Not thread-safe.
+// parameters, and a network may contain both (tied weights). deep_copy() makes a link with parameters
+// of its own. Not thread-safe.
 class Link : public Visitable {
 public:
     // Calls the link. Throws UnsupportedError where a link takes anything but one variable; such
     // links are called by an operator of their own.
     virtual Variable operator()(const Variable& x);
 
-    // Parameters with their paths, in the order of visit().
+    // Parameters with their paths, in the order of visit(); shared ones once, under the first path.
+    // Throws InvalidError if a path stands for different parameters.
     std::vector<NamedParameter> collect_parameters() const;
     std::vector<Variable> parameters() const;
     // Their gradients; none where backward() has not reached.
@@ -52,10 +58,13 @@ public:
     void copy_parameters_from(const Link& source) const;
     void copy_parameters_from(std::span<const Variable> source) const;
 
-    // Moves parameters, their gradients and persistent values. The parameters stay the same
-    // variables; arrays taken from them before stay where they were. Throws GraphError, and moves
-    // nothing, while a graph refers to one of them.
-    void to(Device device);
+    // Moves parameters, their gradients and persistent values, or converts those that are floating,
+    // and returns this link. The parameters stay the same variables, what was shared stays shared;
+    // arrays taken from them before stay what they were. Set optimizers up afterwards. Throws, and
+    // changes nothing: DtypeError unless dtype is floating, GraphError while a graph refers to a
+    // parameter that would change.
+    Link& to(Device device);
+    Link& to(Dtype dtype);
 
 protected:
     Link() = default;

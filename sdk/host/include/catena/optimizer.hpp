@@ -27,13 +27,15 @@ namespace catena {
 // calls from several threads, are the caller's own affair.
 class Optimizer : public Visitable {
 public:
-    // Starts afresh with these parameters: t is 0, all state zeros.
+    // Starts afresh with these parameters: t is 0, all state zeros. Parameters that are listed twice
+    // are learned once, under their first name. Throws InvalidError, and changes nothing, if
+    // different parameters have the same name.
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<NamedParameter> parameters);
 
     // One step: t + 1, then every parameter that has a gradient. Gradients stay as they are. Throws
-    // InvalidError, and changes nothing, if a parameter with state was moved or converted since
-    // setup().
+    // InvalidError, and changes nothing, before setup() and if a parameter with state was moved or
+    // converted since.
     void update();
     std::int64_t t() const noexcept { return t_; }
 
@@ -69,6 +71,7 @@ private:
     std::vector<std::string> state_names_;
     std::vector<Slot> slots_;
     std::int64_t t_ = 0;
+    bool is_set_up_ = false;
 };
 
 }  // namespace catena

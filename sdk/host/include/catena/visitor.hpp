@@ -34,6 +34,8 @@ public:
     // Persistent values: saved and moved with the parameters, but not learned. An empty Array is
     // skipped.
     Visitor& operator()(std::string_view name, Array& value);
+    // The same of what is averaged over many steps: Link::to(Dtype) leaves it at least float32.
+    Visitor& running(std::string_view name, Array& value);
     Visitor& operator()(std::string_view name, std::int64_t& value);
     Visitor& operator()(std::string_view name, std::uint64_t& value);
     Visitor& operator()(std::string_view name, double& value);
@@ -46,6 +48,7 @@ public:
 protected:
     virtual void parameter(const std::string& /*path*/, Variable& /*value*/) {}
     virtual void array(const std::string& /*path*/, Array& /*value*/) {}
+    virtual void running_array(const std::string& path, Array& value) { array(path, value); }
     virtual void integer(const std::string& /*path*/, std::int64_t& /*value*/) {}
     virtual void integer(const std::string& /*path*/, std::uint64_t& /*value*/) {}
     virtual void real(const std::string& /*path*/, double& /*value*/) {}

@@ -25,7 +25,8 @@ public:
     void start_finetuning() { N = 0; }
 
     void visit(Visitor& visitor) override {
-        visitor("gamma", gamma)("beta", beta)("avg_mean", avg_mean)("avg_var", avg_var)("N", N);
+        visitor("gamma", gamma)("beta", beta);
+        visitor.running("avg_mean", avg_mean).running("avg_var", avg_var)("N", N);
     }
 
     Variable gamma;

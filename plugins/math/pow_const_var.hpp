@@ -20,7 +20,10 @@ struct PowConstVar {
     }
     template <class T>
     CATENA_FN static T backward(T gy, T, T y, T value) {
-        return gy * y * math::log(value);
+        // 0^x is 0, 1 or, for negative x, infinite. A finite log keeps gradients of gradients so.
+        const auto zero = value == T(0);
+        const T factor = math::log(math::where(zero, T(1e-30), value));
+        return math::where(zero & (y <= T(1)), T(0), gy * y * factor);
     }
 };
 

@@ -21,7 +21,8 @@ struct PowVarConst {
     }
     template <class T>
     CATENA_FN static T backward(T gy, T x, T value) {
-        return gy * value * math::pow(x, value - T(1));
+        const auto none = value == T(0);  // 0 times x^-1 is NaN at 0
+        return gy * value * math::pow(x, value - math::where(none, T(0), T(1)));
     }
 };
 

@@ -110,6 +110,90 @@ TEST_CASE("functions of one array") {
         "catena.pow_const_var", [](double x) { return std::pow(2.5, x); }, -2, 2, value);
 }
 
+namespace {
+
+bool alike(double a, double b) {
+    return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) < 1e-6 * std::abs(b);
+}
+Array row(const std::vector<double>& values) {
+    return Array::of<double>({static_cast<std::int64_t>(values.size())}, values);
+}
+// The gradient of input i by both routes, in float64 and float32.
+void check_gradient(const std::string& name, const std::vector<Array>& x, const Attrs& attrs,
+                    std::size_t i, const std::vector<double>& expected) {
+    for (const catena_dtype dtype : {dtype_of<double>(), dtype_of<float>()}) {
+        std::vector<Array> given;
+        for (const Array& a : x) given.push_back(a.to(dtype));
+        const auto y = world().forward(name, given, attrs);
+        const Array gy = Array::constant(y[0].shape(), dtype, 1);
+        const Array kernel = world().backward(name, given, y, {gy}, attrs)[i];
+        const Array composed = world().gradient(name, given, y, {gy}, attrs)[i];
+        for (std::size_t k = 0; k < expected.size(); ++k) {
+            CAPTURE(k);
+            const auto at = static_cast<std::int64_t>(k);
+            CHECK(alike(kernel.at(at), expected[k]));
+            // What is flat everywhere has no gradient.
+            CHECK(alike(composed ? composed.at(at) : 0.0, expected[k]));
+        }
+    }
+}
+// The gradient of input `of`'s gradient, by input `by`.
+void check_second(const std::string& name, const std::vector<Array>& x, const Attrs& attrs,
+                  std::size_t of, std::size_t by, const std::vector<double>& expected) {
+    const auto y = world().forward(name, x, attrs);
+    const Array gy = Array::constant(y[0].shape(), y[0].dtype(), 1);
+    std::vector<Array> ggx(x.size());
+    ggx[of] = gy;
+    const Array got = world().second(name, x, y, {gy}, ggx, attrs)[by];
+    for (std::size_t k = 0; k < expected.size(); ++k) {
+        CAPTURE(k);
+        CHECK(alike(got.at(static_cast<std::int64_t>(k)), expected[k]));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("powers: gradients at 0 and of negative numbers") {
+    const double inf = std::numeric_limits<double>::infinity();
+    const double nan = std::nan("");
+    const std::vector<Array> x = {row({0, 0, 0, 0, 0, -0.0, -2, -2, -2, 4, 4}),
+                                  row({0, 1, 2, 0.5, -1, 0, 0, 3, -1, 0, 0.5})};
+    const double log_4 = 1.3862943611198906;
+    check_gradient("catena.pow", x, {}, 0, {0, 1, 0, inf, -inf, 0, 0, 12, -0.25, 0, 0.25});
+    check_gradient("catena.pow", x, {}, 1, {0, 0, 0, 0, -inf, 0, nan, nan, nan, log_4, 2 * log_4});
+    const std::vector<Array> flat = {row({0, 0, 0, 0, 4}), row({0, 1, 2, 3, 0})};
+    check_second("catena.pow", flat, {}, 0, 0, {0, 0, 2, 0, 0});
+    check_second("catena.pow", flat, {}, 0, 1, {0, 1, 0, 0, 0.25});
+    check_second("catena.pow", flat, {}, 1, 0, {0, 0, 0, 0, 0.25});
+    check_second("catena.pow", flat, {}, 1, 1, {0, 0, 0, 0, log_4 * log_4});
+}
+
+TEST_CASE("powers with a number: gradients at 0 and of negative numbers") {
+    const double inf = std::numeric_limits<double>::infinity();
+    const double nan = std::nan("");
+    const Array base = row({0, -0.0, -2, 4});
+    struct Exponent {
+        double value;
+        std::vector<double> first, second;
+    };
+    for (const Exponent& e :
+         {Exponent{0, {0, 0, 0, 0}, {0, 0, 0, 0}}, Exponent{1, {1, 1, 1, 1}, {0, 0, 0, 0}},
+          Exponent{2, {0, 0, -4, 8}, {2, 2, 2, 2}}, Exponent{3, {0, 0, 12, 48}, {0, 0, -12, 24}},
+          Exponent{-1, {-inf, -inf, -0.25, -0.0625}, {inf, -inf, -0.25, 0.03125}},
+          Exponent{0.5, {inf, inf, nan, 0.25}, {-inf, -inf, nan, -0.03125}}}) {
+        CAPTURE(e.value);
+        check_gradient("catena.pow_var_const", {base}, {set("value", e.value)}, 0, e.first);
+        check_second("catena.pow_var_const", {base}, {set("value", e.value)}, 0, 0, e.second);
+    }
+    const Array x = row({2, 0.5, 0, -1});
+    const double log_4 = 1.3862943611198906;
+    check_gradient("catena.pow_const_var", {x}, {set("value", 0.0)}, 0, {0, 0, 0, -inf});
+    check_second("catena.pow_const_var", {x}, {set("value", 0.0)}, 0, 0, {0, 0, 0, inf});
+    check_gradient("catena.pow_const_var", {x}, {set("value", -2.0)}, 0, {nan, nan, nan, nan});
+    check_gradient("catena.pow_const_var", {x}, {set("value", 4.0)}, 0,
+                   {16 * log_4, 2 * log_4, log_4, log_4 / 4});
+}
+
 TEST_CASE("large arrays: pieces, threads, broadcast sums") {
     const Array x = Array::random<float>({300, 1000}, 1);
     const Array row = Array::random<float>({1000}, 2);

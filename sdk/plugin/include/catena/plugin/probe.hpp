@@ -32,6 +32,7 @@ struct Probe {
     friend constexpr Probe operator<=(Probe a, Probe b) { return join(a, b); }
     friend constexpr Probe operator>=(Probe a, Probe b) { return join(a, b); }
     friend constexpr Probe operator==(Probe a, Probe b) { return join(a, b); }
+    friend constexpr Probe operator&(Probe a, Probe b) { return join(a, b); }
 };
 
 namespace math {

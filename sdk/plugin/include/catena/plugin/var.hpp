@@ -115,14 +115,26 @@ inline Var operator/(const Var& a, const Var& b) {
 }
 
 // Comparisons give 1 and 0 in the operands' dtype, without a gradient.
-inline Var operator>(const Var& a, const Var& b) { return call<"catena.greater">({a, b}); }
-inline Var operator>=(const Var& a, const Var& b) { return call<"catena.greater_equal">({a, b}); }
+inline Var operator>(const Var& a, const Var& b) {
+    if (a.is_constant() && b.is_constant()) return a.constant() > b.constant() ? 1.0 : 0.0;
+    return call<"catena.greater">({a, b});
+}
+inline Var operator>=(const Var& a, const Var& b) {
+    if (a.is_constant() && b.is_constant()) return a.constant() >= b.constant() ? 1.0 : 0.0;
+    return call<"catena.greater_equal">({a, b});
+}
 inline Var operator<(const Var& a, const Var& b) { return b > a; }
 inline Var operator<=(const Var& a, const Var& b) { return b >= a; }
-inline Var operator==(const Var& a, const Var& b) { return call<"catena.equal">({a, b}); }
+inline Var operator==(const Var& a, const Var& b) {
+    if (a.is_constant() && b.is_constant()) return a.constant() == b.constant() ? 1.0 : 0.0;
+    return call<"catena.equal">({a, b});
+}
+// Both of two comparisons.
+inline Var operator&(const Var& a, const Var& b) { return a * b; }
 
 namespace math {
 inline Var where(const Var& condition, const Var& yes, const Var& no) {
+    if (condition.is_constant()) return condition.constant() != 0 ? yes : no;
     if (yes.is_constant() && no.is_constant() && yes.constant() == no.constant()) return yes;
     return call<"catena.where">({condition, yes, no});
 }

@@ -14,6 +14,7 @@ struct GetItem {
             .example("x=(4,3) begin=[1] end=[3]")
             .example("x=(4,5) begin=[-1,0] end=[-4,5] step=[-2,3]")
             .example("x=(2,3,2) begin=[0,1] end=[2,2]")
+            .example("x=(4,3) begin=[1,-2]")
             .example("x=(3) begin=[2] end=[1]");
     using isas = IsaList<Isa::baseline>;
     using types = MovedTypes;

@@ -8,11 +8,12 @@
 namespace catena::plugins {
 
 inline constexpr Attribute begin_attribute =
-    attr("begin", Ints{}, "first index for each leading axis; negative: from the end");
-inline constexpr Attribute end_attribute =
-    attr("end", Ints{},
-         "index behind the last one, as many as begin has; negative: from the end; one that is out "
-         "of range stands for the array's end");
+    attr("begin", Ints{},
+         "first index for each leading axis; negative: from the end; none: the array's start");
+inline constexpr Attribute end_attribute = attr(
+    "end", Ints{},
+    "index behind the last one, for each leading axis; negative: from the end; none: the array's "
+    "end, which one that is out of range stands for too");
 inline constexpr Attribute step_attribute =
     attr("step", Ints{}, "distance of indices, negative for backwards; empty: all 1");
 
@@ -20,12 +21,18 @@ inline constexpr Attribute step_attribute =
 class Slices {
 public:
     Slices(Shape x, Ints begin, Ints end, Ints step) : ndim_(x.size()) {
-        constexpr auto far = std::numeric_limits<std::int64_t>::max();
+        using Limits = std::numeric_limits<std::int64_t>;
         std::int64_t stride = 1;
         for (std::size_t d = ndim_; d-- > 0;) {
-            const bool given = d < begin.size();
-            add(d, x[d], stride, given ? begin[d] : 0, given ? end[d] : far,
-                d < step.size() ? step[d] : 1);
+            const std::int64_t by = d < step.size() ? step[d] : 1;
+            add(d, x[d], stride,
+                d < begin.size() ? begin[d]
+                : by > 0         ? 0
+                                 : Limits::max(),
+                d < end.size() ? end[d]
+                : by > 0       ? Limits::max()
+                               : Limits::min(),
+                by);
             stride *= x[d];
         }
         last_ = n_ > 0 ? axes_[0] : Run{1, 1};
@@ -93,11 +100,16 @@ inline void check_slices(const auto& s, Shape x) {
     const auto wrong = [&](const char* what, const std::string& expected, Ints got) {
         s.check(false, what, expected, got, CATENA_E_INVALID);
     };
-    if (begin.size() > x.size()) wrong("begin", "at most " + text_of(x.size()) + " indices", begin);
-    if (end.size() != begin.size())
-        wrong("end", text_of(begin.size()) + " indices, as begin has", end);
-    if (!step.empty() && step.size() != begin.size())
-        wrong("step", text_of(begin.size()) + " distances, as begin has indices", step);
+    const std::string most = "at most " + text_of(x.size()) + " indices, one for each axis";
+    if (begin.size() > x.size()) wrong("begin", most, begin);
+    if (end.size() > x.size()) wrong("end", most, end);
+    if (step.size() > x.size()) wrong("step", most, step);
+    const auto unlike = [](Ints a, Ints b) {
+        return !a.empty() && !b.empty() && a.size() != b.size();
+    };
+    if (unlike(begin, end)) wrong("end", text_of(begin.size()) + " indices, as begin has", end);
+    if (unlike(begin, step) || unlike(end, step))
+        wrong("step", "as many distances as begin and end have indices", step);
     if (std::ranges::find(step, 0) != step.end()) wrong("step", "no 0", step);
 }
 

@@ -269,6 +269,17 @@ TEST_CASE("get_item follows NumPy's slices") {
     CHECK(slice(x, far, near, huge).values<double>() == std::vector<double>{9});
     CHECK(slice(iota({}), {}, {}) == iota({}));
 
+    // Lists that are left out: from the start, to the end, each one.
+    CHECK(slice(x, {7}, {}).values<double>() == std::vector<double>{7, 8, 9});
+    CHECK(slice(x, {-2}, {}).values<double>() == std::vector<double>{8, 9});
+    CHECK(slice(x, {}, {2}).values<double>() == std::vector<double>{0, 1});
+    CHECK(slice(x, {}, {-8}).values<double>() == std::vector<double>{0, 1});
+    CHECK(slice(x, {2}, {}, {-1}).values<double>() == std::vector<double>{2, 1, 0});
+    CHECK(slice(x, {}, {7}, {-1}).values<double>() == std::vector<double>{9, 8});
+    CHECK(slice(x, {}, {}, {-4}).values<double>() == std::vector<double>{9, 5, 1});
+    CHECK(slice(x, {}, {}) == x);
+    CHECK(slice(iota({2, 3}), {-1, 1}, {}) == Array::of<double>({1, 2}, {4, 5}));
+
     const Array cube = iota({4, 5, 6});
     const Array y = slice(cube, {3, 1, 0}, {0, 5, 6}, {-2, 3, 4});
     CHECK(y.shape() == Dims{2, 2, 2});
@@ -287,7 +298,8 @@ TEST_CASE("get_item and put_item: gradients") {
          {Sample{{5}, {1}, {4}, {}}, Sample{{4, 3}, {-1}, {-4}, {-2}},
           Sample{{3, 4}, {0, 1}, {3, 3}, {}}, Sample{{2, 3, 4}, {0, 2, 3}, {2, 0, 0}, {1, -1, -2}},
           Sample{{2, 4, 2}, {0, 0}, {2, 4}, {1, 2}}, Sample{{3, 2}, {2}, {1}, {}},
-          Sample{{0, 2}, {0}, {5}, {}}, Sample{{}, {}, {}, {}}}) {
+          Sample{{0, 2}, {0}, {5}, {}}, Sample{{}, {}, {}, {}}, Sample{{4, 3}, {1, -1}, {}, {}},
+          Sample{{4, 3}, {}, {}, {-2}}}) {
         const Attrs attrs = {set("begin", Ints(s.begin)), set("end", Ints(s.end)),
                              set("step", Ints(s.step))};
         const Array x = Array::random<double>(s.shape, 1);
@@ -324,11 +336,19 @@ TEST_CASE("get_item refuses") {
         return "";
     };
     CHECK(text({0, 0, 0}, {1, 1, 1}, {}) ==
-          "[catena.get_item] begin: expected at most 2 indices, got (0, 0, 0)");
+          "[catena.get_item] begin: expected at most 2 indices, one for each axis, got (0, 0, 0)");
+    CHECK(text({}, {1, 1, 1}, {}) ==
+          "[catena.get_item] end: expected at most 2 indices, one for each axis, got (1, 1, 1)");
+    CHECK(text({}, {}, {1, 1, 1}) ==
+          "[catena.get_item] step: expected at most 2 indices, one for each axis, got (1, 1, 1)");
     CHECK(text({0}, {1, 1}, {}) ==
           "[catena.get_item] end: expected 1 indices, as begin has, got (1, 1)");
     CHECK(text({0}, {1}, {1, 1}) ==
-          "[catena.get_item] step: expected 1 distances, as begin has indices, got (1, 1)");
+          "[catena.get_item] step: expected as many distances as begin and end have indices, got "
+          "(1, 1)");
+    CHECK(text({}, {1}, {1, 1}) ==
+          "[catena.get_item] step: expected as many distances as begin and end have indices, got "
+          "(1, 1)");
     CHECK(text({0}, {1}, {0}) == "[catena.get_item] step: expected no 0, got (0,)");
     const Dims shape = {4}, wrong = {-4}, begin = {1}, end = {4};
     CHECK_THROWS_WITH(world().forward("catena.put_item", {iota({2})},

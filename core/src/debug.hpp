@@ -10,11 +10,6 @@
 
 namespace catena {
 
-class NanError : public ValueError {
-public:
-    using ValueError::ValueError;
-};
-
 // NaNs among the elements; 0 if they are not floating. Copies them if the host cannot read them.
 std::int64_t count_nan(const Array& array);
 

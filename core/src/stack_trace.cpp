@@ -77,6 +77,20 @@ struct Frame {
     bool ours = false;
 };
 
+// What stands before the parameters, without template arguments; a template's begins with what it
+// returns.
+std::string head_of(const std::string& function) {
+    std::string head;
+    int depth = 0;
+    for (const char c : function) {
+        if (c == '(' && depth == 0) break;
+        if (c == '<') ++depth;
+        else if (c == '>') depth = std::max(depth - 1, 0);
+        else if (depth == 0) head += c;
+    }
+    return head;
+}
+
 Frame describe(void* return_address) {
     const auto address = reinterpret_cast<std::uintptr_t>(return_address) - 1;  // within the call
     static void* const core = base_of(reinterpret_cast<const void*>(&stack_trace));
@@ -97,10 +111,7 @@ Frame describe(void* return_address) {
             symbol_in(info.dli_fbase == program ? "/proc/self/exe" : info.dli_fname, base, address);
     }
     frame.function = demangle(symbol);
-    // A template's name begins with what it returns.
-    const std::string_view head =
-        std::string_view(frame.function)
-            .substr(0, std::min(frame.function.find('('), frame.function.size()));
+    const std::string head = head_of(frame.function);
     frame.ours = info.dli_fbase == core || frame.file.starts_with("libcatena-") ||
                  head.starts_with("catena::") || head.find(" catena::") != head.npos;
     return frame;
@@ -119,12 +130,11 @@ std::string to_string(std::span<void* const> trace) {
     for (void* address : trace) frames.push_back(describe(address));
     // Above our own there may be what a sanitizer puts in.
     const auto ours = std::find_if(frames.begin(), frames.end(), [](auto& f) { return f.ours; });
-    auto first = std::find_if(ours, frames.end(), [](auto& f) { return !f.ours; });
-    if (ours == frames.end()) first = frames.begin();
     std::string text;
     int lines = 0;
-    for (; first != frames.end(); ++first) {
-        const Frame& frame = *first;
+    for (auto next = ours == frames.end() ? frames.begin() : ours; next != frames.end(); ++next) {
+        const Frame& frame = *next;
+        if (frame.ours) continue;
         text += fmt::format("\n  {}{}+{:#x}", frame.function.empty() ? "" : frame.function + " in ",
                             frame.file, frame.offset);
         if (frame.function == "main" || ++lines == most_lines) break;

@@ -9,7 +9,7 @@ namespace catena {
 
 std::vector<void*> stack_trace();
 
-// A line for each frame, "\n  NAME in FILE+0xOFFSET", from the first outside of catena up to main.
+// A line for each frame outside of catena up to main, "\n  NAME in FILE+0xOFFSET".
 // Names come from the symbol tables of the files; a stripped one gives its offsets alone.
 std::string to_string(std::span<void* const> trace);
 

@@ -51,7 +51,7 @@ private:
             std::iota(function_->inputs_->begin(), function_->inputs_->end(), 0);
         }
         retain_inputs(*function_->inputs_);
-        retain_outputs(function_->outputs_);
+        if (function_->outputs_) retain_outputs(*function_->outputs_);
         return outputs;
     }
 
@@ -71,7 +71,9 @@ private:
             if (g) seen.push_back(g);
         }
         std::vector<Array>& outputs = function_->kept_outputs_;
-        for (const Variable& y : get_retained_outputs()) outputs.push_back(y.data());
+        if (function_->outputs_) {
+            for (const Variable& y : get_retained_outputs()) outputs.push_back(y.data());
+        }
         struct Clear {
             explicit Clear(std::vector<Array>& v) : values(v) {}
             ~Clear() { values.clear(); }
@@ -106,6 +108,15 @@ private:
 
 std::vector<Array> ArrayFunction::backward(std::span<const Array> inputs, std::span<const Array>) {
     return std::vector<Array>(inputs.size());
+}
+
+const std::vector<Array>& ArrayFunction::get_retained_outputs() const {
+    if (!outputs_) {
+        throw GraphError(fmt::format(
+            "[{}] get_retained_outputs: expected retain_outputs() in forward(), got none",
+            label()));
+    }
+    return kept_outputs_;
 }
 
 std::vector<Variable> ArrayFunction::apply(std::shared_ptr<ArrayFunction> function,

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 namespace catena {
+
 std::vector<Variable> FunctionNode::apply(std::span<const Variable> inputs) {
     std::shared_ptr<FunctionNode> self = weak_from_this().lock();
     if (!self) {
@@ -32,27 +33,35 @@ void FunctionNode::retain_inputs(std::span<const std::size_t> indexes) {
     if (stage_ != Stage::forward) {
         throw InvalidError(fmt::format("[{}] retain_inputs: only within forward()", label()));
     }
-    retained_inputs_.assign(indexes.begin(), indexes.end());
+    retained_inputs_.emplace(indexes.begin(), indexes.end());
 }
 
 void FunctionNode::retain_outputs(std::span<const std::size_t> indexes) {
     if (stage_ != Stage::forward) {
         throw InvalidError(fmt::format("[{}] retain_outputs: only within forward()", label()));
     }
-    retained_outputs_.assign(indexes.begin(), indexes.end());
+    retained_outputs_.emplace(indexes.begin(), indexes.end());
+}
+
+void FunctionNode::check_retained(const char* what, bool said) const {
+    if (!call_) {
+        throw GraphError(
+            fmt::format("[{}] get_retained_{}: only within backward()", label(), what));
+    }
+    if (!said) {
+        throw GraphError(
+            fmt::format("[{}] get_retained_{}: expected retain_{}() in forward(), got none",
+                        label(), what, what));
+    }
 }
 
 std::vector<Variable> FunctionNode::get_retained_inputs() const {
-    if (!call_) {
-        throw GraphError(fmt::format("[{}] get_retained_inputs: only within backward()", label()));
-    }
+    check_retained("inputs", retained_inputs_.has_value());
     return call_->retained_inputs();
 }
 
 std::vector<Variable> FunctionNode::get_retained_outputs() const {
-    if (!call_) {
-        throw GraphError(fmt::format("[{}] get_retained_outputs: only within backward()", label()));
-    }
+    check_retained("outputs", retained_outputs_.has_value());
     return call_->retained_outputs();
 }
 

@@ -74,7 +74,7 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
     if (!call.device_) call.device_ = Device::current();
 
     std::vector<Array> y;
-    {
+    try {
         struct Scope {
             explicit Scope(FunctionNode& f) : node(f) {
                 node.stage_ = FunctionNode::Stage::forward;
@@ -84,6 +84,8 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
         } const in_forward(function);
         const using_device device(call.device_);
         y = function.forward(x);
+    } catch (const NanError& error) {  // in a function that forward calls
+        throw NanError(fmt::format("{}\nin the forward of {}", error.what(), call.name()));
     }
     if (y.empty()) {
         throw InvalidError(
@@ -98,12 +100,18 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
         }
         outputs.emplace_back(std::move(y[i]));
     }
-    check_indexes(call.name(), "retain_inputs", function.retained_inputs_, inputs.size());
-    check_indexes(call.name(), "retain_outputs", function.retained_outputs_, outputs.size());
+    const auto& keep_x = function.retained_inputs_;
+    const auto& keep_y = function.retained_outputs_;
+    if (keep_x) check_indexes(call.name(), "retain_inputs", *keep_x, inputs.size());
+    if (keep_y) check_indexes(call.name(), "retain_outputs", *keep_y, outputs.size());
     if (!call.record({pointers.data(), pointers.size()}, outputs)) return outputs;
     call.n_inputs_ = inputs.size();
-    for (const std::size_t i : function.retained_inputs_) call.x_.push_back(keep(i, inputs[i]));
-    for (const std::size_t i : function.retained_outputs_) call.y_.push_back(keep(i, outputs[i]));
+    if (keep_x) {
+        for (const std::size_t i : *keep_x) call.x_.push_back(keep(i, inputs[i]));
+    }
+    if (keep_y) {
+        for (const std::size_t i : *keep_y) call.y_.push_back(keep(i, outputs[i]));
+    }
     function.call_ = &call;
     return outputs;
 }

@@ -271,3 +271,46 @@ TEST_CASE("debug mode names the node that made a NaN") {
     })[0];
     contains(error_of<ValueError>([&] { y.backward(); }), "[Any] backward: gradient of input 0");
 }
+
+TEST_CASE("what forward did not say to keep cannot be asked for") {
+    const auto call = [](const Variable& x, const Any::Forward& f, const auto& kept) {
+        apply<Any>({x}, f,
+                   [&](Any& n, Targets, Grads gy) -> Vars {
+                       const Vars k = kept(n);
+                       CHECK(k.empty());
+                       return {gy[0]};
+                   })[0]
+            .backward();
+    };
+    const auto inputs = [](Any& n) { return n.get_retained_inputs(); };
+    const auto outputs = [](Any& n) { return n.get_retained_outputs(); };
+    const Any::Forward keeps_input = [](Any& n, In x) -> Arrs {
+        n.retain_inputs({0});
+        return {x[0] * 2};
+    };
+    const Any::Forward keeps_output = [](Any& n, In x) -> Arrs {
+        n.retain_outputs({0});
+        return {x[0] * 2};
+    };
+    const Any::Forward keeps_nothing = [](Any& n, In x) -> Arrs {
+        n.retain_inputs({});
+        n.retain_outputs({});
+        return {x[0] * 2};
+    };
+    const Variable x = var({1});
+    CHECK(error_of<GraphError>([&] { call(x, keeps_output, inputs); }) ==
+          "[Any] get_retained_inputs: expected retain_inputs() in forward(), got none");
+    CHECK(error_of<GraphError>([&] { call(x, keeps_input, outputs); }) ==
+          "[Any] get_retained_outputs: expected retain_outputs() in forward(), got none");
+    CHECK_FALSE(x.grad());
+    call(x, keeps_nothing, inputs);
+    call(x, keeps_nothing, outputs);
+    CHECK(values(x.grad()) == Doubles{2});
+
+    struct Forgot : Function<Forgot> {
+        Arrs forward(In v) override { return {v[0] * 2}; }
+        Arrs backward(In, In) override { return {get_retained_outputs()[0]}; }
+    };
+    CHECK(error_of<GraphError>([&] { Forgot()(x).backward(); }) ==
+          "[Forgot] get_retained_outputs: expected retain_outputs() in forward(), got none");
+}

@@ -36,6 +36,12 @@ using InternalError = ErrorOf<CATENA_E_INTERNAL>;
 using NotDifferentiableError = ErrorOf<CATENA_E_NOT_DIFFERENTIABLE>;
 using ValueError = ErrorOf<CATENA_E_VALUE>;
 
+// Debug mode found NaN.
+class NanError : public ValueError {
+public:
+    using ValueError::ValueError;
+};
+
 // A plugin, function or device that is asked for is not there, or was refused.
 class PluginError : public Error {
 public:

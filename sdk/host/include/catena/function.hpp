@@ -29,8 +29,9 @@ protected:
     // are empty there), and no outputs unless this does.
     void retain_inputs(std::initializer_list<std::size_t> indexes) { inputs_ = indexes; }
     void retain_outputs(std::initializer_list<std::size_t> indexes) { outputs_ = indexes; }
-    // In backward: the outputs kept, in the order of the indexes.
-    const std::vector<Array>& get_retained_outputs() const { return kept_outputs_; }
+    // In backward: the outputs kept, in the order of the indexes. Throws GraphError if forward
+    // never said which.
+    const std::vector<Array>& get_retained_outputs() const;
 
     static std::vector<Variable> apply(std::shared_ptr<ArrayFunction> function,
                                        std::span<const Variable> inputs);
@@ -39,7 +40,7 @@ protected:
 private:
     friend class ArrayFunctionNode;
     std::optional<std::vector<std::size_t>> inputs_;
-    std::vector<std::size_t> outputs_;
+    std::optional<std::vector<std::size_t>> outputs_;
     std::vector<Array> kept_outputs_;
 };
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -87,16 +88,18 @@ protected:
         retain_outputs(std::span(indexes.begin(), indexes.size()));
     }
     // In backward: what was kept, in the order of the indexes, as variables of the graph. A missing
-    // input is empty.
+    // input is empty. Throws GraphError if forward never called retain_..().
     std::vector<Variable> get_retained_inputs() const;
     std::vector<Variable> get_retained_outputs() const;
 
 private:
     friend class UserCall;
+    void check_retained(const char* what, bool said) const;
+
     enum class Stage : std::uint8_t { fresh, forward, applied };
     Stage stage_ = Stage::fresh;
-    std::vector<std::size_t> retained_inputs_;
-    std::vector<std::size_t> retained_outputs_;
+    std::optional<std::vector<std::size_t>> retained_inputs_;
+    std::optional<std::vector<std::size_t>> retained_outputs_;
     class UserCall* call_ = nullptr;  // while the graph has it
 };
 

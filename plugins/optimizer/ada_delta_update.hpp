@@ -1,11 +1,9 @@
 // AdaDelta (Zeiler, 2012): steps in the parameter's own unit.
 #pragma once
 
-#include <catena/plugin.hpp>
+#include "update_types.hpp"
 
 namespace catena::plugins {
-
-using namespace catena::plugin;
 
 struct AdaDeltaUpdate {
     static constexpr auto about =
@@ -13,11 +11,12 @@ struct AdaDeltaUpdate {
             "catena.ada_delta_update",
             "dx = sqrt((msdx + eps) / (msg + eps)) * grad; param -= dx, with running means msg "
             "and msdx",
-            in(Port("param").mutated(), "grad", Port("msg", "mean of grad^2").mutated(),
-               Port("msdx", "mean of dx^2").mutated()),
-            out(), attr("rho", 0.95, "decay of the means"),
-            attr("eps", 1e-6, "keeps the ratio finite"))
+            in(Port("param").mutated(), "grad", state("msg", "mean of grad^2"),
+               state("msdx", "mean of dx^2")),
+            out(), below_one(attr("rho", 0.95, "decay of the means")),
+            not_negative(attr("eps", 1e-6, "keeps the ratio finite")))
             .example("param=(2,3) grad=(2,3) msg=(2,3)[0,1] msdx=(2,3)[0,1]");
+    using types = UpdateTypes;
 
     template <class T>
     CATENA_FN static void update(T& param, T grad, T& msg, T& msdx, T rho, T eps) {

@@ -1,16 +1,14 @@
 // Stochastic gradient descent.
 #pragma once
 
-#include <catena/plugin.hpp>
+#include "update_types.hpp"
 
 namespace catena::plugins {
-
-using namespace catena::plugin;
 
 struct SgdUpdate {
     static constexpr auto about =
         describe("catena.sgd_update", "param -= lr * grad", in(Port("param").mutated(), "grad"),
-                 out(), attr("lr", 0.01, "the learning rate"))
+                 out(), not_negative(attr("lr", 0.01, "the learning rate")))
             .example("param=(2,3) grad=(2,3)")
             .example("param=() grad=() lr=0.5");
 

@@ -82,3 +82,49 @@ TEST_CASE("adam_update") {
         CHECK(compare(adam({large, none, none}, grad, 4, isa, 2)[0],
                       Array::of<double>({70001}, expected), {1e-12, 1e-12}) == "");
 }
+
+TEST_CASE("sum_of_squares: in double, the same bits with any number of threads") {
+    for (const std::int64_t n : {0, 1, 31, 33, 16384, 16385, 100003}) {
+        CAPTURE(n);
+        const Array x = Array::random<float>({n}, 1);
+        double expected = 0;
+        for (std::int64_t i = 0; i < n; ++i) expected += x.at(i) * x.at(i);
+        for (const char* isa : world().isas("catena.sum_of_squares")) {
+            Options options;
+            options.isa = isa;
+            options.threads = 1;
+            const double one = world().forward("catena.sum_of_squares", {x}, {}, options)[0].at(0);
+            CHECK(one == doctest::Approx(expected).epsilon(1e-13));
+            for (const int threads : {2, 3, 8}) {
+                options.threads = threads;
+                CHECK(world().forward("catena.sum_of_squares", {x}, {}, options)[0].at(0) == one);
+            }
+        }
+    }
+    const auto of = [](const Array& x) {
+        return world().forward("catena.sum_of_squares", {x})[0].at(0);
+    };
+    CHECK(of(Array::of<float>({2}, {3e30f, 4e30f})) == doctest::Approx(25e60).epsilon(1e-6));
+    CHECK(of(Array::of<float>({}, {-2})) == 4);
+    CHECK(std::isnan(of(Array::of<double>({2}, {1, std::nan("")}))));
+}
+
+TEST_CASE("scale_update and decay_update work in place") {
+    const Array x = Array::random<double>({3, 30001}, 1);
+    const Array p = Array::random<double>({3, 30001}, 2);
+    Options options;
+    options.threads = 3;
+    const Array scaled =
+        world().forward("catena.scale_update", {x}, {set("value", -0.5)}, options)[0];
+    const Array decayed =
+        world().forward("catena.decay_update", {x, p}, {set("rate", 0.25)}, options)[0];
+    bool right = true;
+    for (std::int64_t i = 0; i < x.size(); ++i) {
+        right = right && scaled.at(i) == -0.5 * x.at(i) &&
+                std::abs(decayed.at(i) - (x.at(i) + 0.25 * p.at(i))) < 1e-15;
+    }
+    CHECK(right);
+    CHECK_THROWS_WITH(
+        world().forward("catena.decay_update", {x, Array::of<double>({}, {1})}, {set("rate", 1.0)}),
+        "[catena.decay_update] param.shape: expected (3, 30001), got ()");
+}

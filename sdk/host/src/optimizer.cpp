@@ -11,19 +11,23 @@
 namespace catena {
 namespace {
 
-template <class T>
-double sum_of_squares(std::span<const T> values) {
-    double sum = 0;
-    for (const T value : values) sum += static_cast<double>(value) * static_cast<double>(value);
-    return sum;
+double sum_of_squares(const Array& array) {
+    static const PluginFunction function("catena.sum_of_squares");
+    return function.forward(std::span(&array, 1))[0].item<double>();
 }
 
-double sum_of_squares(const Array& array) {
-    if (array.device().host_accessible()) {
-        if (array.dtype() == Dtype::float32) return sum_of_squares<float>(array.host<float>());
-        if (array.dtype() == Dtype::float64) return sum_of_squares<double>(array.host<double>());
+// The gradient, in memory that nobody else sees.
+const Array& own_gradient(const Variable& variable) {
+    const ArrayBody& body = *variable.grad().body();
+    if (!body.unique() || (body.base && !body.base->unique())) {
+        variable.set_grad(variable.grad().copy());
     }
-    return sum_of_squares<double>(array.to_vector<double>());
+    return variable.grad();
+}
+
+// State of halves is float32, else it has the parameter's dtype.
+Dtype state_dtype(const Array& data) {
+    return item_size(data.dtype()) < item_size(Dtype::float32) ? Dtype::float32 : data.dtype();
 }
 
 }  // namespace
@@ -34,7 +38,7 @@ void Optimizer::setup(std::vector<NamedParameter> parameters) {
         Slot slot;
         const Array& data = parameter.variable.data();
         for (std::size_t i = 0; i < state_names_.size(); ++i) {
-            slot.state.push_back(Array::zeros(data.shape(), data.dtype(), data.device()));
+            slot.state.push_back(Array::zeros(data.shape(), state_dtype(data), data.device()));
         }
         slot.parameter = std::move(parameter);
         slots.push_back(std::move(slot));
@@ -72,12 +76,12 @@ void Optimizer::update() {
 void Optimizer::require_as_at_setup(const Slot& slot) {
     const Array& data = slot.parameter.variable.data();
     const Array& state = slot.state[0];
-    if (state.shape() == data.shape() && state.dtype() == data.dtype() &&
+    if (state.shape() == data.shape() && state.dtype() == state_dtype(data) &&
         state.device() == data.device()) {
         return;
     }
     const auto text = [](const Array& array) {
-        return fmt::format("{} {} on {}", to_string(array.shape()), name(array.dtype()),
+        return fmt::format("{} {} on {}", to_string(array.shape()), name(state_dtype(array)),
                            array.device().name());
     };
     throw InvalidError(fmt::format("[update] {}: expected {} as at setup(), got {}",
@@ -107,18 +111,21 @@ void Optimizer::clip_grads(double maxnorm) const {
     }
     const double norm = compute_grads_norm();
     if (!(norm > maxnorm)) return;
-    const PluginFunction scale("catena.mul_constant", {{"value", maxnorm / norm}});
+    const PluginFunction scale("catena.scale_update", {{"value", maxnorm / norm}});
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
-        if (variable.grad()) variable.set_grad(scale.forward(std::span(&variable.grad(), 1))[0]);
+        if (variable.grad()) scale.forward(std::span(&own_gradient(variable), 1));
     }
 }
 
 void Optimizer::weight_decay(double decay) const {
-    const PluginFunction scale("catena.mul_constant", {{"value", decay}});
+    const PluginFunction add("catena.decay_update", {{"rate", decay}});
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
-        accumulate(variable.node(), scale.forward(std::span(&variable.data(), 1))[0]);
+        if (!variable.grad()) variable.zerograd();
+        (void)own_gradient(variable);
+        const Array inputs[] = {variable.grad(), variable.data()};
+        add.forward(inputs);
     }
 }
 

@@ -336,3 +336,99 @@ TEST_CASE("a step that fails does not count") {
         CHECK(two.values() == before);
     }
 }
+
+TEST_CASE("arguments that cannot learn are refused by name, at once and when they are changed") {
+    using namespace optimizers;
+    const double nan = std::nan("");
+    const auto refused = [](const char* name, const auto& make) {
+        contains(error_of<InvalidError>(make), std::string("attribute '") + name + "': expected 0");
+    };
+    for (const double bad : {nan, HUGE_VAL, -1e-3}) {
+        refused("lr", [&] { SGD{bad}; });
+        refused("lr", [&] { MomentumSGD{bad}; });
+        refused("lr", [&] { AdaGrad{bad}; });
+        refused("eps", [&] { AdaGrad(0.1, bad); });
+        refused("eps", [&] { AdaDelta(0.9, bad); });
+        refused("lr", [&] { RMSprop{bad}; });
+        refused("eps", [&] { RMSprop(0.1, 0.9, bad); });
+        refused("alpha", [&] { Adam{bad}; });
+        refused("eps", [&] { Adam(0.1, 0.9, 0.9, 1, bad); });
+    }
+    for (const double bad : {nan, 1.0, 2.0, -1e-9}) {
+        refused("momentum", [&] { MomentumSGD(0.1, bad); });
+        refused("rho", [&] { AdaDelta{bad}; });
+        refused("alpha", [&] { RMSprop(0.1, bad); });
+        refused("beta1", [&] { Adam(0.1, bad); });
+        refused("beta2", [&] { Adam(0.1, 0.9, bad); });
+    }
+    refused("lam", [] { Adam(0.1, 0.9, 0.9, 1.5); });
+    CHECK_NOTHROW(Adam(0, 0, 0, 1, 0));
+    CHECK_NOTHROW(SGD(1e300));
+
+    const Two two;
+    SGD sgd;
+    sgd.setup(two);
+    two.set_grad();
+    sgd.lr = nan;
+    refused("lr", [&] { sgd.update(); });
+    CHECK(sgd.t() == 0);
+    CHECK(two.values() == std::vector<float>{1, -2});
+    refused("rate", [&] { sgd.weight_decay(nan); });
+    refused("rate", [&] { sgd.weight_decay(-0.5); });
+    CHECK(two.grads() == std::vector<float>{0.5F, -0.25F});
+}
+
+TEST_CASE("Adam::lr is the step size of the last update") {
+    optimizers::Adam adam(0.5, 0.75, 0.5);
+    const double first = 0.5 * std::sqrt(0.5) / 0.25;
+    CHECK(adam.lr() == doctest::Approx(first));
+    Two two;
+    adam.setup(two);
+    adam.update();
+    CHECK(adam.lr() == doctest::Approx(first));
+    adam.update();
+    CHECK(adam.lr() == doctest::Approx(0.5 * std::sqrt(0.75) / (1 - 0.5625)));
+    // As a step shows it, once the moments have come to rest: m / sqrt(v) is 1.
+    optimizers::Adam plain(0.01, 0, 0, 1, 0);
+    plain.setup(two);
+    two.p.set_grad(Array::ones({2}));
+    const float before = two.values()[0];
+    plain.update();
+    CHECK(plain.lr() == 0.01);
+    CHECK(two.values()[0] == doctest::Approx(before - 0.01));
+}
+
+TEST_CASE("hooks change gradients in place, but never memory that someone else holds") {
+    const Two two;
+    optimizers::SGD sgd;
+    sgd.setup(two);
+    two.p.set_grad(Array::from({3.F, 4.F}, {2}));
+    const auto* body = two.p.grad().body();
+    sgd.clip_grads(2.5);
+    CHECK(two.grads() == std::vector<float>{1.5F, 2});
+    CHECK(two.p.grad().body() == body);
+    sgd.weight_decay(0.5);
+    CHECK(two.grads() == std::vector<float>{2, 1});
+    CHECK(two.p.grad().body() == body);
+
+    const Array held = two.p.grad();
+    sgd.clip_grads(1);
+    CHECK(held.to_vector<float>() == std::vector<float>{2, 1});
+    CHECK(two.grads() != std::vector<float>{2, 1});
+    // A view, and one array that is the gradient of two.
+    const Array both = Array::from({3.F, 4.F}, {2, 1});
+    two.p.set_grad(both.reshape({2}));
+    sgd.weight_decay(1);
+    CHECK(two.grads() == std::vector<float>{4, 2});
+    CHECK(both.to_vector<float>() == std::vector<float>{3, 4});
+    links::Linear a(2, 1, 1, 0, true);
+    links::Linear b(2, 1, 1, 0, true);
+    Array one = Array::from({3.F, 4.F}, {1, 2});
+    a.W.set_grad(one);
+    b.W.set_grad(one);
+    one = {};
+    sgd.setup({{"a", a.W}, {"b", b.W}});
+    sgd.clip_grads(std::sqrt(50.0) / 2);
+    CHECK(a.W.grad().to_vector<float>()[0] == doctest::Approx(1.5));
+    CHECK(b.W.grad().to_vector<float>()[1] == doctest::Approx(2));
+}

@@ -23,8 +23,9 @@ namespace catena {
 //     };
 //
 // The function's inputs are the parameter (updated in place), its gradient and the state arrays in
-// the order of their names (updated in place). Parameters that are views of each other's memory, and
-// calls from several threads, are the caller's own affair.
+// the order of their names (updated in place). State is like the parameter, but float32 for one in
+// float16 or bfloat16. Parameters that are views of each other's memory, and calls from several
+// threads, are the caller's own affair.
 class Optimizer : public Visitable {
 public:
     // Starts afresh with these parameters: t is 0, all state zeros. Parameters that are listed twice
@@ -46,7 +47,8 @@ public:
     double compute_grads_norm() const;  // sqrt of the sum of squares
     // Scales them down to this norm, if theirs is larger. InvalidError unless maxnorm >= 0.
     void clip_grads(double maxnorm) const;
-    void weight_decay(double decay) const;  // gradient += decay * parameter
+    // gradient += decay * parameter. InvalidError unless decay is finite and not negative.
+    void weight_decay(double decay) const;
     // Adds gradients from elsewhere, in the order of the parameters; none adds nothing. Throws
     // ShapeError, and changes nothing, if numbers, shapes or dtypes differ.
     void accumulate_grads(std::span<const Array> gradients) const;

@@ -7,10 +7,11 @@
 namespace catena::optimizers {
 
 // h += g^2; p -= lr * g / (sqrt(h) + eps)  (Duchi, Hazan and Singer, JMLR 2011.)
+// Throws InvalidError unless lr and eps are finite and not negative; PluginError if no plugin has
+// catena.ada_grad_update.
 class AdaGrad : public Optimizer {
 public:
-    explicit AdaGrad(double learning_rate = 0.001, double epsilon = 1e-8)
-        : Optimizer({"h"}), lr(learning_rate), eps(epsilon) {}
+    explicit AdaGrad(double lr = 0.001, double eps = 1e-8);
 
     double lr;
     double eps;

@@ -9,16 +9,16 @@ namespace catena::optimizers {
 // b = beta1 * lam^(t-1); m += (1 - b)(g - m); v += (1 - beta2)(g^2 - v);
 // p -= alpha * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + eps)
 // (Kingma and Ba, "Adam: A Method for Stochastic Optimization", 2014, first version.)
+// Throws InvalidError unless beta1 and beta2 are in [0, 1), lam in [0, 1], alpha and eps finite and
+// not negative; PluginError if no plugin has catena.adam_update.
 class Adam : public Optimizer {
 public:
-    explicit Adam(double step_size = 0.001, double decay1 = 0.9, double decay2 = 0.999,
-                  double decay_of_beta1 = 1 - 1e-8, double epsilon = 1e-8)
-        : Optimizer({"m", "v"}),
-          alpha(step_size),
-          beta1(decay1),
-          beta2(decay2),
-          lam(decay_of_beta1),
-          eps(epsilon) {}
+    explicit Adam(double alpha = 0.001, double beta1 = 0.9, double beta2 = 0.999,
+                  double lam = 1 - 1e-8, double eps = 1e-8);
+
+    // The step size of the last update, bias corrected: the factor of m / (sqrt(v) + eps) above.
+    // Before the first update it is that of the first.
+    double lr() const;
 
     double alpha;
     double beta1;

@@ -6,11 +6,11 @@
 
 namespace catena::optimizers {
 
-// v = momentum * v - lr * g; p += v
+// v = momentum * v - lr * g; p += v. Throws InvalidError unless lr is finite and not negative and
+// momentum in [0, 1); PluginError if no plugin has catena.momentum_sgd_update.
 class MomentumSGD : public Optimizer {
 public:
-    explicit MomentumSGD(double learning_rate = 0.01, double decay = 0.9)
-        : Optimizer({"v"}), lr(learning_rate), momentum(decay) {}
+    explicit MomentumSGD(double lr = 0.01, double momentum = 0.9);
 
     double lr;
     double momentum;

@@ -7,10 +7,11 @@
 namespace catena::optimizers {
 
 // ms = alpha * ms + (1 - alpha) * g^2; p -= lr * g / (sqrt(ms) + eps)  (Tieleman and Hinton, 2012.)
+// Throws InvalidError unless alpha is in [0, 1), lr and eps finite and not negative; PluginError if no
+// plugin has catena.rmsprop_update.
 class RMSprop : public Optimizer {
 public:
-    explicit RMSprop(double learning_rate = 0.01, double decay = 0.99, double epsilon = 1e-8)
-        : Optimizer({"ms"}), lr(learning_rate), alpha(decay), eps(epsilon) {}
+    explicit RMSprop(double lr = 0.01, double alpha = 0.99, double eps = 1e-8);
 
     double lr;
     double alpha;

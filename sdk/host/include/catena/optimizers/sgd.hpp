@@ -6,10 +6,11 @@
 
 namespace catena::optimizers {
 
-// p -= lr * g
+// p -= lr * g. Throws InvalidError unless lr is finite and not negative; PluginError if no plugin has
+// catena.sgd_update.
 class SGD : public Optimizer {
 public:
-    explicit SGD(double learning_rate = 0.01) : lr(learning_rate) {}
+    explicit SGD(double lr = 0.01);
 
     double lr;
 

@@ -1,0 +1,11 @@
+// AdaDelta: its arguments, checked by the function that takes them.
+#include <catena/optimizers/ada_delta.hpp>
+
+namespace catena::optimizers {
+
+AdaDelta::AdaDelta(double decay, double epsilon)
+    : Optimizer({"msg", "msdx"}), rho(decay), eps(epsilon) {
+    (void)update_(rho, eps);
+}
+
+}  // namespace catena::optimizers

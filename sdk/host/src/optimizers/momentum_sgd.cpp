@@ -1,0 +1,11 @@
+// MomentumSGD: its arguments, checked by the function that takes them.
+#include <catena/optimizers/momentum_sgd.hpp>
+
+namespace catena::optimizers {
+
+MomentumSGD::MomentumSGD(double learning_rate, double decay)
+    : Optimizer({"v"}), lr(learning_rate), momentum(decay) {
+    (void)update_(lr, momentum);
+}
+
+}  // namespace catena::optimizers

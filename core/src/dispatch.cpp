@@ -5,28 +5,17 @@
 #include "call_node.hpp"
 #include "context.hpp"
 #include "debug.hpp"
+#include "dispatch_errors.hpp"
 #include "stack_trace.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 namespace catena {
-
-std::string describe_inputs(const FunctionEntry& f, std::span<ArrayBody* const> x) {
-    std::string text;
-    for (std::uint32_t i = 0; i < x.size(); ++i) {
-        if (!x[i]) continue;
-        text +=
-            fmt::format("{}{} {} {}", text.empty() ? "" : ", ", f.input_name(i),
-                        shape_to_string(x[i]->meta.shape, x[i]->meta.ndim), name(x[i]->meta.dtype));
-    }
-    return text.empty() ? "no inputs" : text;
-}
 
 std::uint32_t call_flags(const Config& now) noexcept {
     std::uint32_t flags = 0;
@@ -36,13 +25,6 @@ std::uint32_t call_flags(const Config& now) noexcept {
 }
 
 namespace {
-
-[[noreturn]] void throw_arity(const FunctionEntry& f, std::size_t got) {
-    const std::string most = f.variadic ? "or more" : fmt::format("to {}", f.descriptor.n_inputs);
-    throw InvalidError(
-        fmt::format("[{}] inputs: expected {}{}, got {}", f.descriptor.name, f.min_inputs,
-                    !f.variadic && f.min_inputs == f.descriptor.n_inputs ? "" : " " + most, got));
-}
 
 void check_present(const FunctionEntry& f, std::span<ArrayBody* const> x) {
     for (std::uint32_t i = 0; i < x.size(); ++i) {
@@ -113,33 +95,6 @@ private:
     unsigned seen_ = 0;
     std::uint64_t bits_ = 0;
 };
-
-[[noreturn]] void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& meta,
-                              std::span<ArrayBody* const> x) {
-    const bool countable = meta.ndim >= 0 && meta.ndim <= CATENA_MAX_NDIM;
-    throw ShapeError(fmt::format(
-        "[{}] {}: expected a shape that an array can have, got {} ({})", f.descriptor.name, what,
-        countable ? shape_to_string(meta.shape, meta.ndim) : fmt::format("{} axes", meta.ndim),
-        describe_inputs(f, x)));
-}
-
-[[noreturn]] void throw_no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
-                                  const DeviceState& device, std::string_view why) {
-    std::string have;
-    for (const KernelInfo& k : kernels_of(f.descriptor.name)) {
-        if (k.phase != CATENA_PHASE_FORWARD) continue;
-        std::string rows;
-        for (const auto& row : k.dtypes) {
-            rows += fmt::format("{}{}", rows.empty() ? "" : " | ", fmt::join(row, ","));
-        }
-        const std::string line =
-            fmt::format("{}{} {}: {}", k.device, k.isa.empty() ? "" : "/" + k.isa, k.plugin, rows);
-        have += "\n  " + line;
-    }
-    throw UnsupportedError(fmt::format(
-        "[{}] kernel: expected one for {} on {}, got none{}; there is:{}", f.descriptor.name,
-        describe_inputs(f, x), device.name, why, have.empty() ? " nothing" : have));
-}
 
 }  // namespace
 
@@ -265,12 +220,9 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         run(candidate);
         return;
     }
-    throw_no_kernel(f, x, device, selection.forward.empty() ? "" : " whose supports() says yes");
+    throw_no_kernel(f, x, device, key.bits(), !selection.forward.empty());
 }
 
-namespace {
-
-// What a call computed: results that callers see, and inputs that it wrote.
 void check_forward(const FunctionEntry& f, std::span<ArrayBody* const> x,
                    std::span<const Array> y) {
     const catena_function& d = f.descriptor;
@@ -294,6 +246,8 @@ void check_forward(const FunctionEntry& f, std::span<ArrayBody* const> x,
         }
     }
 }
+
+namespace {
 
 [[noreturn]] void throw_released(const FunctionEntry& f, std::uint32_t i) {
     throw GraphError(
@@ -324,9 +278,7 @@ bool all_volatile(const FunctionEntry& f, std::span<const Variable* const> input
 void call_function(FunctionEntry& f, const BoundAttributes& attributes,
                    std::span<const Variable* const> given, CallResult& result) {
     const catena_function& d = f.descriptor;
-    if (given.size() < f.min_inputs || (!f.variadic && given.size() > d.n_inputs)) {
-        throw_arity(f, given.size());
-    }
+    check_arity(f, given.size());
     const std::size_t n_x = std::max<std::size_t>(given.size(), d.n_inputs);
     SmallVector<ArrayBody*, 6> x;
     bool wanted = false;
@@ -360,64 +312,6 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
         result.y.push_back(Variable(std::move(node)));
     }
     if (graph) CallNode::record(f, attributes, given, std::move(forward), now.debug, result);
-}
-
-PluginFunction::PluginFunction(std::string_view name, std::span<const Attribute> attributes)
-    : PluginFunction(Registry::get().require(name), attributes) {}
-PluginFunction::PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes)
-    : entry_(&entry) {
-    if (attributes.empty() && entry_->defaults) attributes_ = entry_->defaults;
-    else attributes_ = BoundAttributes::make(entry_->descriptor, attributes);
-}
-PluginFunction::PluginFunction(const PluginFunction& other) noexcept
-    : entry_(other.entry_), attributes_(other.attributes_) {
-    attributes_->retain();
-}
-PluginFunction& PluginFunction::operator=(const PluginFunction& other) noexcept {
-    other.attributes_->retain();
-    attributes_->release();
-    entry_ = other.entry_;
-    attributes_ = other.attributes_;
-    return *this;
-}
-PluginFunction::~PluginFunction() { attributes_->release(); }
-
-PluginFunction PluginFunction::with(std::initializer_list<Attribute> attributes) const {
-    return {*entry_, std::span(attributes.begin(), attributes.size())};
-}
-
-std::string_view PluginFunction::name() const noexcept { return entry_->descriptor.name; }
-const catena_function& PluginFunction::descriptor() const noexcept { return entry_->descriptor; }
-
-std::vector<Variable> PluginFunction::operator()(std::span<const Variable* const> inputs) const {
-    CallResult result;
-    call_function(*entry_, *attributes_, inputs, result);
-    return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
-}
-
-Variable PluginFunction::first(std::span<const Variable* const> inputs) const {
-    CallResult result;
-    call_function(*entry_, *attributes_, inputs, result);
-    if (result.y.empty()) {
-        throw InvalidError(fmt::format("[{}] first(): expected an output, it has none", name()));
-    }
-    return std::move(result.y[0]);
-}
-
-std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const {
-    const catena_function& d = entry_->descriptor;
-    if (inputs.size() < entry_->min_inputs || (!entry_->variadic && inputs.size() > d.n_inputs)) {
-        throw_arity(*entry_, inputs.size());
-    }
-    SmallVector<ArrayBody*, 6> x;
-    for (const Array& input : inputs) x.push_back(input.body());
-    while (x.size() < d.n_inputs) x.push_back(nullptr);
-    ForwardResult result;
-    run_forward(*entry_, *attributes_, std::span(x.data(), x.size()), config(), false, result);
-    if (config().debug) {
-        check_forward(*entry_, {x.data(), x.size()}, {result.y.data(), result.y.size()});
-    }
-    return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
 }
 
 }  // namespace catena

@@ -34,6 +34,10 @@ void run_forward(FunctionEntry& function, const BoundAttributes& attributes,
 void call_function(FunctionEntry& function, const BoundAttributes& attributes,
                    std::span<const Variable* const> inputs, CallResult& result);
 
+// Throws if a result that callers see, or an input that the call wrote, has a NaN.
+void check_forward(const FunctionEntry& function, std::span<ArrayBody* const> x,
+                   std::span<const Array> y);
+
 // "x (2, 3) float32, W (4, 3) float32": for messages.
 std::string describe_inputs(const FunctionEntry& function, std::span<ArrayBody* const> x);
 

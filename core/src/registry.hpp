@@ -174,6 +174,9 @@ private:
     friend void seed(std::uint64_t);
 };
 
+// Names of dtypes in the order of Dtype.
+void sort_dtypes(std::vector<std::string>& names);
+
 // Index of a dtype in keys, or -1.
 inline int dtype_index(catena_dtype abi) noexcept {
     Dtype dtype;

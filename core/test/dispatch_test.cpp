@@ -162,12 +162,56 @@ TEST_CASE("dtypes choose the kernel") {
     CHECK(ran("toy.typed") == 32);
     CHECK(ran("toy.typed", doubles({1})) == 64);
     CHECK(ran("toy.typed", Array::zeros({1}, Dtype::int64)) == 64);
-    CHECK(what<UnsupportedError>([] {
+    CHECK(what<DtypeError>([] {
               ran("toy.typed", Array::zeros({2, 3}, Dtype::int32));
-          }) ==
-          "[toy.typed] kernel: expected one for x (2, 3) int32 on toy:0, got none; there is:\n"
-          "  toy toys.dtypes: float32\n"
-          "  toy toys.dtypes: float64 | int64");
+          }) == "[toy.typed] x: expected float32, float64 or int64, got int32");
+}
+
+TEST_CASE("a call without a kernel names the dtype that is wrong, or what goes together") {
+    toys::Plugin plugin("toys.pairs");
+    const auto declare_pair = [&](const char* name) {
+        plugin.function(name, {{"x"}, {"i", 0, "S"}}, {{"y"}}, toys::infer_same);
+    };
+    const auto kernel = [&](const char* name, const toys::Types& rows, const char* isa = nullptr) {
+        auto& k = plugin.kernel(name, say<1>);
+        plugin.types(k, rows);
+        k.isa = isa;
+    };
+    const Dtype f4 = Dtype::float32, f8 = Dtype::float64, i4 = Dtype::int32, i8 = Dtype::int64;
+    declare_pair("toy.indexed");  // a product of dtypes, with an instruction set as well
+    kernel("toy.indexed", {{f4, i4}, {f4, i8}, {f8, i4}, {f8, i8}});
+    kernel("toy.indexed", {{f4, i4}, {f4, i8}, {f8, i4}, {f8, i8}}, "toy-v2");
+    declare_pair("toy.diagonal");
+    kernel("toy.diagonal", {{f4, i4}, {f8, i8}, {f8, i4}, {i4, i4}});
+    declare_pair("toy.far");
+    kernel("toy.far", {{f4, i4}}, "toy-v3");
+    plugin.add();
+    const auto run = [](const char* name, Dtype x, Dtype i) {
+        return [=] {
+            (void)PluginFunction(name).forward({{Array::zeros({1}, x), Array::zeros({1}, i)}});
+        };
+    };
+    run("toy.indexed", f4, i8)();
+    CHECK(what<DtypeError>(run("toy.indexed", f4, f4)) ==
+          "[toy.indexed] i: expected int32 or int64, got float32");
+    CHECK(what<DtypeError>(run("toy.indexed", Dtype::float16, f4)) ==
+          "[toy.indexed] x: expected float32 or float64, got float16");
+    // Of x and i, those that go with the other one.
+    CHECK(what<DtypeError>(run("toy.diagonal", f8, Dtype::uint8)) ==
+          "[toy.diagonal] i: expected int32 or int64, got uint8");
+    CHECK(what<DtypeError>(run("toy.diagonal", Dtype::uint8, i8)) ==
+          "[toy.diagonal] x: expected float64, got uint8");
+    CHECK(
+        what<UnsupportedError>(run("toy.diagonal", f4, i8)) ==
+        "[toy.diagonal] kernel: expected one for x (1,) float32, i (1,) int64 on toy:0, got none; "
+        "there is:\n  toy toys.pairs: T=float32|float64|int32, S=int32 or T=float64, S=int64");
+    CHECK(what<UnsupportedError>(run("toy.far", f4, i4)) ==
+          "[toy.far] kernel: expected one for x (1,) float32, i (1,) int32 on toy:0, got none; "
+          "there is:\n  toy toys.pairs: T=float32, S=int32 (needs toy-v3)");
+    const auto text = [](const char* name) {
+        return dtypes_to_string(function_descriptor(name), kernels_of(name));
+    };
+    CHECK(text("toy.indexed") == "T=float32|float64, S=int32|int64");
 }
 
 TEST_CASE("many dtypes and settings: more than the cache of a function holds") {
@@ -325,7 +369,7 @@ TEST_CASE("when all decline, the call says what there was") {
     plugin.add();
     CHECK(what<UnsupportedError>([] { ran("toy.unwilling"); }) ==
           "[toy.unwilling] kernel: expected one for x (2,) float32 on toy:0, got none whose "
-          "supports() says yes; there is:\n  toy toys.none: float32 | float64");
+          "supports() says yes; there is:\n  toy toys.none: float32, float64");
     CHECK(what<UnsupportedError>([] { ran("toy.bodiless"); }) ==
           "[toy.bodiless] kernel: expected one for x (2,) float32 on toy:0, got none; there is: "
           "nothing");
@@ -429,8 +473,7 @@ TEST_CASE("wrong inputs: function, argument, expected, got") {
           "[toy.mul] b: expected toy:0 as a, got toy:1");
     CHECK(what<ShapeError>(call("toy.mul", {&a, &b})) ==
           "[toy.mul] input 1: expected shape (2,), got (1,) (a (2,) float32, b (1,) float32)");
-    CHECK(what<UnsupportedError>(call("toy.mul", {&half, &half}))
-              .find("[toy.mul] kernel: expected one for a (2,) float16, b (2,) float16 on toy:0") ==
+    CHECK(what<DtypeError>(call("toy.mul", {&half, &half})).find("[toy.mul] a: expected float32") ==
           0);
     CHECK(what<InvalidError>([&] { (void)PluginFunction("toy.mul").forward({{a.data()}}); }) ==
           "[toy.mul] inputs: expected 2, got 1");

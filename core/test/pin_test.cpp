@@ -151,13 +151,20 @@ TEST_CASE("pins of the environment" * doctest::skip()) {
     CHECK(tables("toy.wish/1") == std::vector<int>{2, 1});
     pin_kernels("toy.wish", "");
     CHECK(values(PluginFunction("toy.wish").first({&x}).data()) == Values{1});
+    toys::Plugin other("toys.other"), pinned("toys.pinned");
+    other.function("catena.wish", {{"x"}}, {{"y"}}, toys::infer_same);
+    other.kernel("catena.wish", say<1>).priority = 300;
+    other.add();
+    pinned.kernel("catena.wish", say<2>);
+    pinned.add();
+    CHECK(values(PluginFunction("catena.wish").first({&x}).data()) == Values{2});
 }
 
 TEST_CASE("CATENA_PIN: in any order, what fits nothing is said once") {
     std::string output;
     CHECK(toys::run_alone("pins of the environment", "CATENA_PIN",
                           "toy.wish/1=toys.late,,toy.wish=toys.late,nonsense,toy.add=toys.nobody,"
-                          "toy.mul=toys.functions",
+                          "toy.mul=toys.functions,toy.mul=toys.devices,wish=toys.pinned",
                           &output) == 0);
     INFO(output);
     const auto times = [&](const std::string& text) {
@@ -170,5 +177,6 @@ TEST_CASE("CATENA_PIN: in any order, what fits nothing is said once") {
     CHECK(times("CATENA_PIN: toy.add=toys.nobody: no plugin of that id is loaded so far") == 1);
     CHECK(times("CATENA_PIN: toy.wish=toys.late: no plugin so far has a function or an extension "
                 "of that name") == 1);
-    CHECK(times("CATENA_PIN: ") == 4);
+    CHECK(times("CATENA_PIN: toy.mul=toys.devices: that plugin has nothing for it so far") == 1);
+    CHECK(times("CATENA_PIN: ") == 6);
 }

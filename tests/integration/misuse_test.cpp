@@ -85,9 +85,8 @@ TEST_CASE("the six kinds of mistakes") {
     CHECK(what<DtypeError>([&] { (void)F::add(x, d); }) ==
           "[catena.add] x1: expected float32 as x0, got float64");
     const Variable i(Array::ones({5, 3}, Dtype::int32));
-    CHECK(what<UnsupportedError>([&] {
-              (void)F::relu(i);
-          }).find("[catena.relu] kernel: expected one for x (5, 3) int32 on cpu:0, got none") == 0);
+    CHECK(what<DtypeError>([&] { (void)F::relu(i); }) ==
+          "[catena.relu] x: expected float16, bfloat16, float32 or float64, got int32");
     const auto devices = Device::list();
     if (std::find(devices.begin(), devices.end(), "cpu:1") != devices.end()) {
         const Variable far(x.data().to(Device::get("cpu:1")));

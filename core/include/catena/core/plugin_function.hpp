@@ -99,13 +99,17 @@ struct KernelInfo {
     std::vector<std::vector<std::string>> dtypes;  // rows
 };
 std::vector<KernelInfo> kernels_of(std::string_view function);
+// The dtypes of some kernels of a function, for people: "float32, float64", or by the function's type
+// variables where they differ: "T=float32|float64, S=int32 or T=int32, S=int64".
+std::string dtypes_to_string(const catena_function& function, std::span<const KernelInfo> kernels);
 // Prefers what a plugin (manifest id; empty: no preference) offers, from now on and in calls that
 // were made before too: its kernels for a function, forward and backward, or its table for an
 // extension by id ("catena.blas/1"). A wish, not a command: where the plugin has nothing, or its
 // supports() says no, the order stays as it is. Throws PluginError if no plugin has a function or an
 // extension of that name.
 // $CATENA_PIN="FUNCTION=PLUGIN,EXTENSION=PLUGIN" does the same for plugins that are yet to load, in
-// any order; what fits nothing once the usual places have been searched is logged as a warning.
+// any order and with short names (relu for catena.relu); what fits nothing once the usual places have
+// been searched is logged as a warning.
 void pin_kernels(std::string_view function, std::string_view plugin);
 
 }  // namespace catena

@@ -1,0 +1,68 @@
+// Handles of functions: found by name, bound to attributes, called.
+#include <catena/core/plugin_function.hpp>
+
+#include "dispatch.hpp"
+#include "dispatch_errors.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+namespace catena {
+
+PluginFunction::PluginFunction(std::string_view name, std::span<const Attribute> attributes)
+    : PluginFunction(Registry::get().require(name), attributes) {}
+PluginFunction::PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes)
+    : entry_(&entry) {
+    if (attributes.empty() && entry_->defaults) attributes_ = entry_->defaults;
+    else attributes_ = BoundAttributes::make(entry_->descriptor, attributes);
+}
+PluginFunction::PluginFunction(const PluginFunction& other) noexcept
+    : entry_(other.entry_), attributes_(other.attributes_) {
+    attributes_->retain();
+}
+PluginFunction& PluginFunction::operator=(const PluginFunction& other) noexcept {
+    other.attributes_->retain();
+    attributes_->release();
+    entry_ = other.entry_;
+    attributes_ = other.attributes_;
+    return *this;
+}
+PluginFunction::~PluginFunction() { attributes_->release(); }
+
+PluginFunction PluginFunction::with(std::initializer_list<Attribute> attributes) const {
+    return {*entry_, std::span(attributes.begin(), attributes.size())};
+}
+
+std::string_view PluginFunction::name() const noexcept { return entry_->descriptor.name; }
+const catena_function& PluginFunction::descriptor() const noexcept { return entry_->descriptor; }
+
+std::vector<Variable> PluginFunction::operator()(std::span<const Variable* const> inputs) const {
+    CallResult result;
+    call_function(*entry_, *attributes_, inputs, result);
+    return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
+}
+
+Variable PluginFunction::first(std::span<const Variable* const> inputs) const {
+    CallResult result;
+    call_function(*entry_, *attributes_, inputs, result);
+    if (result.y.empty()) {
+        throw InvalidError(fmt::format("[{}] first(): expected an output, it has none", name()));
+    }
+    return std::move(result.y[0]);
+}
+
+std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const {
+    check_arity(*entry_, inputs.size());
+    SmallVector<ArrayBody*, 6> x;
+    for (const Array& input : inputs) x.push_back(input.body());
+    while (x.size() < entry_->descriptor.n_inputs) x.push_back(nullptr);
+    ForwardResult result;
+    run_forward(*entry_, *attributes_, std::span(x.data(), x.size()), config(), false, result);
+    if (config().debug) {
+        check_forward(*entry_, {x.data(), x.size()}, {result.y.data(), result.y.size()});
+    }
+    return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
+}
+
+}  // namespace catena

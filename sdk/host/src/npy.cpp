@@ -63,8 +63,11 @@ std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Devi
     for (const auto& [name, npy] : read_npz(file)) {
         Dtype dtype{};
         if (!dtype_of_descr(npy.descr, dtype)) {
-            throw DataError(fmt::format("[load_arrays] {}: {}: expected a dtype of catena, got {}",
-                                        file.string(), name, npy.descr));
+            throw DataError(
+                fmt::format("[load_arrays] {}: {}: expected dtypes float16, bfloat16 (as |V2), "
+                            "float32, float64, "
+                            "int32, int64, uint8 or bool, got '{}'",
+                            file.string(), name, npy.descr));
         }
         arrays[name] = to_array(npy, dtype, device);
     }

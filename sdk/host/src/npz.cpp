@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string_view>
 
@@ -95,7 +96,8 @@ std::int64_t element_size(std::string_view descr) {
     const auto digits = descr.substr(std::min<std::size_t>(2, descr.size()));
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     const bool ok = error == std::errc() && end == digits.data() + digits.size() &&
-                    (descr[0] == '<' || descr[0] == '|') && size > 0 && size <= 65536;
+                    std::string_view("<|>=").find(descr[0]) != std::string_view::npos && size > 0 &&
+                    size <= 65536;
     return ok ? size : 0;
 }
 
@@ -210,10 +212,19 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
             fail(file, "an archive that can be written", zip_strerror(archive.get()));
         }
     }
-    if (zip_close(archive.get()) != 0) {
-        fail(file, "a file that can be written", zip_strerror(archive.get()));
+    if (arrays.empty()) {  // libzip would remove the file instead
+        archive.reset();
+        constexpr char end_of_directory[22] = {'P', 'K', 5, 6};
+        std::ofstream out(temporary.path, std::ios::binary);
+        if (!out.write(end_of_directory, sizeof end_of_directory).flush()) {
+            fail(file, "a file that can be written", std::strerror(errno));
+        }
+    } else {
+        if (zip_close(archive.get()) != 0) {
+            fail(file, "a file that can be written", zip_strerror(archive.get()));
+        }
+        archive.release();
     }
-    archive.release();
     std::error_code error;
     if (flush(temporary.path, O_RDONLY)) std::filesystem::rename(temporary.path, file, error);
     else error.assign(errno, std::generic_category());

@@ -21,8 +21,8 @@ using Npz = std::map<std::string, NpyArray>;  // names without .npy
 // old or the new content is there. The same content gives the same bytes. Throws DataError.
 void write_npz(const std::filesystem::path& file, const Npz& arrays);
 
-// Throws DataError if the file is missing, damaged, or has members that are not little-endian .npy
-// data.
+// Throws DataError if the file is missing, damaged, or has members that are not .npy data. Which
+// dtypes and byte orders it takes is for the caller to say.
 Npz read_npz(const std::filesystem::path& file);
 
 }  // namespace catena

@@ -17,7 +17,7 @@ struct GetItem {
             .example("x=(4,3) begin=[1,-2]")
             .example("x=(3) begin=[2] end=[1]");
     using isas = IsaList<Isa::baseline>;
-    using types = MovedTypes;
+    using types = Numbers;
 
     static void infer(const auto& s) {
         check_slices(s, s.x(0));
@@ -53,7 +53,7 @@ struct PutItem {
             .example("x=(2,3) shape=[4,3] begin=[1] end=[3]")
             .example("x=(2,2) shape=[4,5] begin=[-1,0] end=[-4,5] step=[-2,3]");
     using isas = IsaList<Isa::baseline>;
-    using types = MovedTypes;
+    using types = Numbers;
 
     static void infer(const auto& s) {
         const Ints shape = s.template attr<"shape">();

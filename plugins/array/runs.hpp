@@ -9,9 +9,6 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// What only moves elements takes these.
-using MovedTypes = Rows<Row<float>, Row<double>, Row<std::int32_t>, Row<std::int64_t>>;
-
 // to[i * to_step] = from[i * from_step] for i < n, or added to it.
 template <class T>
 CATENA_KERNEL void move_run(const T* from, std::int64_t from_step, T* to, std::int64_t to_step,

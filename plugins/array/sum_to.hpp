@@ -16,6 +16,7 @@ struct SumTo {
             .example("x=(2,3) shape=[3]")
             .example("x=(2,3,2) shape=[3,1]")
             .example("x=(2,3) shape=[]");
+    using types = Numbers;
 
     static void infer(const auto& s) {
         const Ints shape = s.template attr<"shape">();

@@ -15,7 +15,7 @@ struct Transpose {
             .example("x=(2,3,4) axes=[2,0,1]")
             .example("x=(2,3) axes=[-1,0]");
     using isas = IsaList<Isa::baseline>;
-    using types = Rows<Row<float>, Row<double>, Row<std::int32_t>, Row<std::int64_t>>;
+    using types = Numbers;
 
     static void infer(const auto& s) {
         const Ints axes = s.template attr<"axes">();

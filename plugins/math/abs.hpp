@@ -13,6 +13,7 @@ struct Abs {
             .example("x=(2,3)[0.5,1.5]")
             .example("x=(2,3)[-1.5,-0.5]")
             .example("x=()[-1.5,-0.5]");
+    using types = Numbers;
 
     template <class T>
     CATENA_FN static T forward(T x) {

@@ -12,6 +12,7 @@ struct AddConstant {
                                            out("y"), required<double>("value", "the number added"))
                                       .example("x=(2,3) value=0.5")
                                       .example("x=() value=-2");
+    using types = Numbers;
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {

@@ -15,6 +15,7 @@ struct Equal {
             .example("x0=(2,3) x1=(2,3)")
             .example("x0=(2,3)[1,1] x1=(3)[1,1]")
             .example("x0=() x1=()");
+    using types = Numbers;
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

@@ -15,6 +15,7 @@ struct GreaterEqual {
             .example("x0=(2,3) x1=(2,3)")
             .example("x0=(2,1) x1=(1,3)")
             .example("x0=(3)[1,1] x1=()[1,1]");
+    using types = Numbers;
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

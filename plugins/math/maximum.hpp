@@ -17,6 +17,7 @@ struct Maximum {
             .example("x0=(3)[-1.5,-0.5] x1=(2,3)[0.5,1.5]")
             .example("x0=(2,1)[-1.5,-0.5] x1=(1,3)[0.5,1.5]")
             .example("x0=()[0.5,1.5] x1=(2)[-1.5,-0.5]");
+    using types = Numbers;
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

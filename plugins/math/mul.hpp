@@ -14,6 +14,7 @@ struct Mul {
             .example("x0=(2,3) x1=(3)")
             .example("x0=(2,1) x1=(1,3)")
             .example("x0=() x1=(2,3)");
+    using types = Numbers;
 
     template <class T>
     CATENA_FN static T forward(T x0, T x1) {

@@ -10,6 +10,7 @@ using namespace catena::plugin;
 struct Neg {
     static constexpr auto about =
         describe("catena.neg", "y = -x", in("x"), out("y")).example("x=(2,3)").example("x=()");
+    using types = Numbers;
 
     template <class T>
     CATENA_FN static T forward(T x) {

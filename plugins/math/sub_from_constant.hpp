@@ -12,7 +12,9 @@ struct SubFromConstant {
         describe("catena.sub_from_constant", "y = value - x", in("x"), out("y"),
                  required<double>("value", "the number subtracted from"))
             .example("x=(2,3) value=2.5")
-            .example("x=() value=-0.5");
+            .example("x=() value=-0.5")
+            .example("x=(3) value=3");
+    using types = Numbers;
 
     template <class T>
     CATENA_FN static T forward(T x, T value) {

@@ -18,6 +18,7 @@ struct Sum {
             .example("x=(2,3,4) axis=1")
             .example("x=(2,3,4) axis=[0,-1] keepdims=true")
             .example("x=()");
+    using types = Numbers;
 
     static void infer(const auto& s) {
         const Shape x = s.x(0);

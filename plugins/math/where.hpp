@@ -15,6 +15,7 @@ struct Where {
             .example("condition=(2,3) x0=(3) x1=(2,1)")
             .example("condition=() x0=(2,3) x1=(2,3)")
             .example("condition=(2,3)[0,0] x0=() x1=(3)");
+    using types = Numbers;
 
     template <class T>
     CATENA_FN static T forward(T condition, T x0, T x1) {

@@ -358,3 +358,24 @@ TEST_CASE("get_item refuses") {
     CHECK_THROWS_AS(world().forward("catena.put_item", {iota({2})}, {set("shape", Ints(wrong))}),
                     Failure);
 }
+
+TEST_CASE_TEMPLATE("integers are moved and summed", I, std::int32_t, std::int64_t) {
+    using V = std::vector<I>;
+    const auto y = [](const std::string& name, const std::vector<Array>& x,
+                      const Attrs& attrs = {}) {
+        const Array result = world().forward("catena." + name, x, attrs)[0];
+        REQUIRE(catena::plugin::same(result.dtype(), dtype_of<I>()));
+        return result.values<I>();
+    };
+    const I most = std::numeric_limits<I>::max();
+    const Array a = Array::of<I>({2, 2}, {1, most, -3, 4});
+    const Dims shape = {2, 2, 2}, row = {2}, begin = {-1}, put = {4};
+    CHECK(y("broadcast_to", {a}, {set("shape", Ints(shape))}) == V{1, most, -3, 4, 1, most, -3, 4});
+    CHECK(y("sum_to", {a}, {set("shape", Ints(row))}) ==
+          V{-2, std::numeric_limits<I>::min() + 3});  // wraps
+    CHECK(y("transpose", {a}) == V{1, -3, most, 4});
+    CHECK(y("concat", {a, a}, {set("axis", std::int64_t{0})}) == V{1, most, -3, 4, 1, most, -3, 4});
+    CHECK(y("get_item", {a}, {set("begin", Ints(begin))}) == V{-3, 4});
+    CHECK(y("put_item", {Array::of<I>({1}, {most})},
+            {set("shape", Ints(put)), set("begin", Ints(begin))}) == V{0, 0, 0, most});
+}

@@ -306,3 +306,78 @@ TEST_CASE("matmul") {
     CHECK_THROWS_WITH(world().forward("catena.matmul", {none, none}),
                       "[catena.matmul] b.shape[0]: expected 3, got 0");
 }
+
+TEST_CASE_TEMPLATE("integers: labels and masks", I, std::int32_t, std::int64_t) {
+    using catena::plugin::Ints;
+    using V = std::vector<I>;
+    const auto y = [](const std::string& name, const std::vector<Array>& x,
+                      const Attrs& attrs = {}) {
+        const Array result = world().forward("catena." + name, x, attrs)[0];
+        REQUIRE(catena::plugin::same(result.dtype(), dtype_of<I>()));
+        return result.values<I>();
+    };
+    const I least = std::numeric_limits<I>::min();
+    const I most = std::numeric_limits<I>::max();
+    const Array a = Array::of<I>({2, 3}, {-2, 0, 7, most, least, 3});
+    const Array b = Array::of<I>({3}, {3, 0, -7});
+    CHECK(y("add", {a, b}) == V{1, 0, 0, I(least + 2), least, -4});  // wraps, as in NumPy
+    CHECK(y("sub", {a, b}) == V{-5, 0, 14, I(most - 3), least, 10});
+    CHECK(y("mul", {a, b}) == V{-6, 0, -49, I(most - 2), 0, -21});
+    CHECK(y("neg", {a}) == V{2, 0, -7, I(least + 1), least, -3});
+    CHECK(y("abs", {a}) == V{2, 0, 7, most, least, 3});
+    CHECK(y("maximum", {a, b}) == V{3, 0, 7, most, 0, 3});
+    CHECK(y("minimum", {a, b}) == V{-2, 0, -7, 3, least, -7});
+    CHECK(y("equal", {a, b}) == V{0, 1, 0, 0, 0, 0});
+    CHECK(y("greater", {a, b}) == V{0, 0, 1, 1, 0, 1});
+    CHECK(y("greater_equal", {a, b}) == V{0, 1, 1, 1, 0, 1});
+    CHECK(y("where", {Array::of<I>({3}, {0, -1, 2}), a, b}) == V{3, 0, 7, 3, least, 3});
+    // Differences that a double does not see.
+    const Array large = Array::of<I>({2}, {most, I(most - 1)});
+    CHECK(y("equal", {large, Array::of<I>({}, {most})}) == V{1, 0});
+    CHECK(y("greater", {Array::of<I>({}, {most}), large}) == V{0, 1});
+
+    CHECK(y("add_constant", {b}, {set("value", -1.0)}) == V{2, -1, -8});
+    CHECK(y("mul_constant", {b}, {set("value", 3.0)}) == V{9, 0, -21});
+    CHECK(y("sub_from_constant", {b}, {set("value", 1.0)}) == V{-2, 1, 8});
+    const std::string dtype = sizeof(I) == 4 ? "int32" : "int64";
+    CHECK_THROWS_WITH(y("add_constant", {b}, {set("value", 0.5)}),
+                      ("[catena.add_constant] value: expected an " + dtype + ", got 0.5").c_str());
+    for (const double value : {0x1p63, -0x1p64, double(INFINITY), double(NAN)})
+        CHECK_THROWS_AS(y("mul_constant", {b}, {set("value", value)}), Failure);
+
+    CHECK(y("sum", {a}, {set("axis", Ints(Dims{0}))}) == V{I(most - 2), least, 10});
+    CHECK(y("sum", {a}, {set("axis", Ints(Dims{-1}))}) == V{5, 2});
+    CHECK(y("sum", {a}) == V{7});
+    CHECK(y("sum", {Array::of<I>({0}, {})}) == V{0});
+    // 2^24 + 1 and what follows, exact whatever the number of threads.
+    Array many({3, 70001}, dtype_of<I>());
+    std::vector<I> rows(3);
+    std::vector<I> columns(70001);
+    for (std::int64_t i = 0; i < many.size(); ++i) {
+        const auto v = static_cast<I>(i % 2 == 0 ? i * 13 % 30011 : -(i % 9));
+        many.template data<I>()[i] = v;
+        rows[static_cast<std::size_t>(i / 70001)] += v;
+        columns[static_cast<std::size_t>(i % 70001)] += v;
+    }
+    for (const int threads : {1, 3}) {
+        Options options;
+        options.threads = threads;
+        const auto sum = [&](const Dims& axis) {
+            return world()
+                .forward("catena.sum", {many}, {set("axis", Ints(axis))}, options)[0]
+                .template values<I>();
+        };
+        CHECK(sum({1}) == rows);
+        CHECK(sum({0}) == columns);
+        CHECK(sum({}) == V{I(rows[0] + rows[1] + rows[2])});
+        const auto twice = world().forward("catena.add", {many, many}, {}, options)[0];
+        CHECK(twice.template data<I>()[210000] == 2 * many.template data<I>()[210000]);
+    }
+}
+
+TEST_CASE("other functions have no kernels for integers") {
+    const Array i = Array::of<std::int32_t>({2}, {1, 2});
+    for (const char* name : {"catena.exp", "catena.log", "catena.sqrt"})
+        CHECK_THROWS_AS(world().forward(name, {i}), Failure);
+    CHECK_THROWS_AS(world().forward("catena.div", {i, i}), Failure);
+}

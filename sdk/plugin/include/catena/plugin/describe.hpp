@@ -246,6 +246,8 @@ struct Row {
 template <class... R>
 struct Rows {};
 using Floating = Rows<Row<float>, Row<double>>;
+// Integers as well, which have no gradients: labels, indices, masks.
+using Numbers = Rows<Row<float>, Row<double>, Row<std::int32_t>, Row<std::int64_t>>;
 template <class... A, class... B>
 constexpr Rows<A..., B...> operator+(Rows<A...>, Rows<B...>) {
     return {};

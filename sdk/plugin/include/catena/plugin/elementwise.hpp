@@ -119,6 +119,31 @@ std::array<T, n_attributes<F> + 1> formula_attributes(const catena_value* attrs)
     return values;
 }
 
+// The dtypes that F has kernels for, with those of its halves: Floating if it names none.
+template <class F>
+struct TypesOf {
+    using type = Floating;
+};
+template <class F>
+requires requires { typename F::types; }
+struct TypesOf<F> {
+    using type = typename F::types;
+};
+
+// Integers take attributes that are such integers.
+template <class F>
+void check_whole(const catena_value* attrs, catena_dtype dtype) {
+    for (std::size_t i = 0; i < n_attributes<F>; ++i) {
+        if (F::about.attrs[i].kind != CATENA_ATTR_FLOAT) continue;
+        const double value = attrs[i].v.f;
+        const double limit = dtype.bits == 32 ? 0x1p31 : 0x1p63;
+        if (!(value >= -limit && value < limit) ||
+            value != static_cast<double>(static_cast<std::int64_t>(value)))
+            fail(CATENA_E_DTYPE, F::about.name, F::about.attrs[i].name, "an " + text_of(dtype),
+                 value);
+    }
+}
+
 // NumPy's rule: aligned at the last axis, extents are equal or 1.
 template <class F>
 void infer_broadcast(const catena_meta* const* x, catena_meta& y) {
@@ -148,7 +173,7 @@ void infer_broadcast(const catena_meta* const* x, catena_meta& y) {
 }
 
 template <Elementwise F>
-catena_status CATENA_CALL infer_elementwise(catena_ctx* ctx, const catena_value*,
+catena_status CATENA_CALL infer_elementwise(catena_ctx* ctx, const catena_value* attrs,
                                             const catena_meta* const* x, std::uint32_t,
                                             catena_meta* const* y, std::uint32_t) noexcept {
     catena_meta& out = *y[0];
@@ -162,9 +187,14 @@ catena_status CATENA_CALL infer_elementwise(catena_ctx* ctx, const catena_value*
         equal = equal && x[i]->ndim == first.ndim &&
                 std::equal(first.shape, first.shape + first.ndim, x[i]->shape);
     }
-    if (equal) [[likely]]
+    const bool whole = n_attributes<F> > 0 && std::is_same_v<typename TypesOf<F>::type, Numbers> &&
+                       first.dtype.code == CATENA_CODE_INT;
+    if (equal && !whole) [[likely]]
         return CATENA_OK;
-    return guarded(ctx, F::about.name, [&] { infer_broadcast<F>(x, out); });
+    return guarded(ctx, F::about.name, [&] {
+        if (whole) check_whole<F>(attrs, first.dtype);
+        infer_broadcast<F>(x, out);
+    });
 }
 
 }  // namespace catena::plugin

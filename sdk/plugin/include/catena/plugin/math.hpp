@@ -95,11 +95,14 @@ CATENA_FN T exp_of_rest(T r) {
 
 }  // namespace detail
 
-template <std::floating_point T>
+template <class T>
+concept Number = std::floating_point<T> || std::signed_integral<T>;
+
+template <Number T>
 CATENA_FN T where(bool condition, T yes, T no) {
     return condition ? yes : no;
 }
-template <std::floating_point T>
+template <Number T>
 CATENA_FN T where(T condition, T yes, T no) {
     return condition != T(0) ? yes : no;
 }
@@ -112,12 +115,16 @@ CATENA_FN T abs(T x) {
     return std::bit_cast<T>(std::bit_cast<typename detail::Format<T>::Bits>(x) &
                             (~typename detail::Format<T>::Bits{0} >> 1));
 }
+template <std::signed_integral T>
+CATENA_FN T abs(T x) {
+    return x < 0 ? -x : x;
+}
 // As in NumPy, a NaN on either side comes out.
-template <std::floating_point T>
+template <Number T>
 CATENA_FN T max(T a, T b) {
     return a > b || a != a ? a : b;
 }
-template <std::floating_point T>
+template <Number T>
 CATENA_FN T min(T a, T b) {
     return a < b || a != a ? a : b;
 }

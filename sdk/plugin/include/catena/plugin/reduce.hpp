@@ -8,23 +8,29 @@
 
 namespace catena::plugin {
 
-// The sum of n contiguous elements: 64 lanes over pieces of 4096, those added up in double.
+// What sums of T are added up in: floats in double, integers modulo 2^64. Lane: a few of them.
 template <class T>
-CATENA_KERNEL double sum_of(const T* p, std::int64_t n) {
+using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
+template <class T>
+using Lane = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
+
+// The sum of n contiguous elements: 64 lanes over pieces of 4096, those added up in Total<T>.
+template <class T>
+CATENA_KERNEL Total<T> sum_of(const T* p, std::int64_t n) {
     constexpr std::int64_t lanes = 64;
-    double total = 0;
+    Total<T> total = 0;
     while (n >= lanes) {
         const std::int64_t piece = std::min<std::int64_t>(n, 4096) / lanes * lanes;
-        T lane[lanes] = {};
+        Lane<T> lane[lanes] = {};
         for (std::int64_t i = 0; i < piece; i += lanes)
-            for (std::int64_t j = 0; j < lanes; ++j) lane[j] += p[i + j];
+            for (std::int64_t j = 0; j < lanes; ++j) lane[j] += static_cast<Lane<T>>(p[i + j]);
         for (std::int64_t width = lanes / 2; width >= 8; width /= 2)
             for (std::int64_t j = 0; j < width; ++j) lane[j] += lane[j + width];
-        for (std::int64_t j = 0; j < 8; ++j) total += static_cast<double>(lane[j]);
+        for (std::int64_t j = 0; j < 8; ++j) total += static_cast<Total<T>>(lane[j]);
         p += piece;
         n -= piece;
     }
-    for (std::int64_t i = 0; i < n; ++i) total += static_cast<double>(p[i]);
+    for (std::int64_t i = 0; i < n; ++i) total += static_cast<Total<T>>(p[i]);
     return total;
 }
 
@@ -90,7 +96,7 @@ inline constexpr std::int64_t strip = 256;  // kept elements that are summed sid
 // acc[0 .. width) += the kept elements [kept, kept + width), summed over [from, to).
 template <class T>
 CATENA_KERNEL void sum_block(const Reduction& r, const T* x, std::int64_t kept, std::int64_t width,
-                             std::int64_t from, std::int64_t to, double* acc) {
+                             std::int64_t from, std::int64_t to, Total<T>* acc) {
     if (r.inner_reduced()) {
         for (std::int64_t k = 0; k < width; ++k) {
             const T* base = x + r.offset(kept + k, false);
@@ -103,16 +109,16 @@ CATENA_KERNEL void sum_block(const Reduction& r, const T* x, std::int64_t kept, 
     } else {
         const T* base = x + r.offset(kept, false);
         for (std::int64_t i = from; i < to; i += 8) {  // eight rows in T, then into double
-            T rows[strip];
-            std::fill_n(rows, width, T(0));
+            Lane<T> rows[strip];
+            std::fill_n(rows, width, Lane<T>(0));
             const std::int64_t end = std::min(i + 8, to);
             for (std::int64_t j = i; j < end; ++j) {
                 const T* row = base + r.offset(j, true);
                 CATENA_LOOP
-                for (std::int64_t k = 0; k < width; ++k) rows[k] += row[k];
+                for (std::int64_t k = 0; k < width; ++k) rows[k] += static_cast<Lane<T>>(row[k]);
             }
             CATENA_LOOP
-            for (std::int64_t k = 0; k < width; ++k) acc[k] += static_cast<double>(rows[k]);
+            for (std::int64_t k = 0; k < width; ++k) acc[k] += static_cast<Total<T>>(rows[k]);
         }
     }
 }
@@ -123,7 +129,7 @@ CATENA_KERNEL void sum_block(const Reduction& r, const T* x, std::int64_t kept, 
 template <class Call, class T>
 void sum_axes(const Call& call, const Reduction& r, const T* x, T* y, bool add) {
     constexpr std::int64_t strip = detail::strip;
-    constexpr std::int64_t most = 4096;  // doubles on the stack
+    constexpr std::int64_t most = 4096;  // sums on the stack
     const std::int64_t kept = r.n_kept();
     const std::int64_t reduced = r.n_reduced();
     if (kept == 0) return;
@@ -135,16 +141,16 @@ void sum_axes(const Call& call, const Reduction& r, const T* x, T* y, bool add) 
     std::int64_t pieces = 1;
     if (strips < 4)
         pieces = std::clamp<std::int64_t>(kept * reduced / serial_work, 1, most / (strips * strip));
-    double part[most];
+    Total<T> part[most];
     auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t piece = i / strips;
             const std::int64_t s = i % strips;
             const std::int64_t first = s / per_row * row + s % per_row * strip;
             const std::int64_t width = std::min(strip, row - s % per_row * strip);
-            double own[strip];
-            double* const acc = pieces == 1 ? own : part + piece * kept + first;
-            std::fill_n(acc, width, 0.0);
+            Total<T> own[strip];
+            Total<T>* const acc = pieces == 1 ? own : part + piece * kept + first;
+            std::fill_n(acc, width, Total<T>(0));
             detail::sum_block(r, x, first, width, reduced * piece / pieces,
                               reduced * (piece + 1) / pieces, acc);
             if (pieces > 1) continue;
@@ -157,7 +163,7 @@ void sum_axes(const Call& call, const Reduction& r, const T* x, T* y, bool add) 
                         body);
     if (pieces == 1) return;
     for (std::int64_t k = 0; k < kept; ++k) {
-        double total = 0;
+        Total<T> total = 0;
         for (std::int64_t piece = 0; piece < pieces; ++piece) total += part[piece * kept + k];
         store(y[k], add, static_cast<T>(total));
     }

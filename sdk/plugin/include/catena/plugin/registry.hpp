@@ -192,11 +192,17 @@ concept HasBackward = requires(const Call<F, Isa::baseline>& call) {
     F::template backward<T...>(call);
 };
 
-// The kernel of a phase that has_kernel() says is there.
+template <class... T>
+constexpr bool has_floats(Row<T...>) {
+    return ((!std::is_integral_v<T>) || ...);
+}
+
+// The kernel of a phase that has_kernel() says is there. Integers have no gradients.
 template <class F, int phase, class First, class... T>
-constexpr bool has_kernel(Row<First, T...>) {
+constexpr bool has_kernel(Row<First, T...> row) {
     if constexpr (phase == CATENA_PHASE_FORWARD)
         return Elementwise<F> || Update<F> || HasForward<F, First, T...>;
+    else if constexpr (!has_floats(row)) return false;
     else return ElementwiseGradient<F> || HasBackward<F, First, T...>;
 }
 template <class F, Isa isa, int phase, class First, class... T>
@@ -263,16 +269,6 @@ constexpr catena_kernel widened_kernel_of(IsaList<own...>) {
     return kernel;
 }
 
-template <class F>
-struct TypesOf {
-    using type = Floating;
-};
-template <class F>
-requires requires { typename F::types; }
-struct TypesOf<F> {
-    using type = typename F::types;
-};
-
 // A function compiles for fewer instruction sets by naming them: `using isas = IsaList<...>`.
 template <class F>
 struct IsasOf {
@@ -304,7 +300,9 @@ constexpr auto widened_kernels_of_phase(IsaList<isa...>) {
 }
 template <class F, class R>
 constexpr auto kernels_of_row() {
-    using isas = typename IsasOf<F>::type;
+    // Integers are few and simple: not worth the bytes of other instruction sets.
+    using isas =
+        std::conditional_t<has_floats(R()), typename IsasOf<F>::type, IsaList<Isa::baseline>>;
     constexpr auto own =
         joined<catena_kernel>(kernels_of_phase<F, R, CATENA_PHASE_FORWARD>(isas()),
                               kernels_of_phase<F, R, CATENA_PHASE_BACKWARD>(isas()));

@@ -30,10 +30,10 @@ Link& FunctionSet::operator[](std::string_view path) const {
     if (child == children_.end()) {
         std::string names;
         for (const auto& [name, unused] : children_) names += (names.empty() ? "" : ", ") + name;
-        throw InvalidError(fmt::format("[FunctionSet] link: expected {}, got '{}'",
-                                       names.empty() ? "the name of a link, of which there are none"
-                                                     : "one of " + names,
-                                       path));
+        throw InvalidError(fmt::format(
+            "[FunctionSet] link: expected {}, got '{}'",
+            names.empty() ? "the name of a link, of which there are none" : "one of " + names,
+            path));
     }
     Link& link = child->second.link();
     if (slash == path.npos) return link;

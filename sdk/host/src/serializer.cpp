@@ -157,9 +157,7 @@ public:
         : file_(file), staged_(staged) {}
 
 private:
-    void parameter(const std::string& path, Variable& value) override {
-        write(path, value.data());
-    }
+    void parameter(const std::string& path, Variable& value) override { write(path, value.data()); }
     void array(const std::string& path, Array& value) override { write(path, value); }
     void integer(const std::string& path, std::int64_t& value) override { assign(path, value); }
     void integer(const std::string& path, std::uint64_t& value) override { assign(path, value); }

@@ -69,8 +69,8 @@ public:
     void visit(Visitor& visitor) override;
 
 private:
-    [[noreturn]] static void throw_wrong_kind(std::string_view path,
-                                              const std::type_info& expected, const Link& got);
+    [[noreturn]] static void throw_wrong_kind(std::string_view path, const std::type_info& expected,
+                                              const Link& got);
 
     std::map<std::string, Child, std::less<>> children_;
 };

@@ -223,3 +223,45 @@ TEST_CASE("what is refused") {
     links::BatchNormalization link(3);
     CHECK_THROWS_AS((void)link(as_variable(batch(1))), ShapeError);
 }
+
+TEST_CASE("a size that is a shape: each of its elements is a channel") {
+    const auto values = [](const Variable& v) { return v.data().to_vector<float>(); };
+    for (const Shape& rest : {Shape{}, Shape{2, 2}}) {
+        links::BatchNormalization tensor(Shape{2, 3});
+        links::BatchNormalization flat(6);
+        CHECK(tensor.gamma.shape() == Shape{6});
+        std::vector<std::int64_t> shape{4, 2, 3};
+        shape.insert(shape.end(), rest.begin(), rest.end());
+        seed(1);
+        const Variable x(initializers::Normal(1)(Shape(shape)));
+        shape.erase(shape.begin() + 1);
+        shape[1] = 6;
+        const Variable z(x.data().reshape(Shape(shape)));
+        for (const bool test : {false, true}) {
+            x.cleargrad();
+            z.cleargrad();
+            const Variable y = tensor(x, test);
+            CHECK(y.shape() == x.shape());
+            const Variable u = flat(z, test);
+            CHECK(values(y) == values(u));
+            y.set_grad(x.data());
+            u.set_grad(z.data());
+            y.backward();
+            u.backward();
+            CHECK(x.grad().to_vector<float>() == z.grad().to_vector<float>());
+        }
+        CHECK(tensor.avg_var.to_vector<float>() == flat.avg_var.to_vector<float>());
+    }
+    links::BatchNormalization link(Shape{2, 3});
+    CHECK(link(Variable(Array::zeros({0, 2, 3}))).shape() == Shape{0, 2, 3});
+    contains(error_of<ShapeError>([&] {
+                 (void)link(Variable(Array::zeros({4, 3, 2})));
+             }),
+             "[BatchNormalization] x: expected (N, 2, 3, ...), got (4, 3, 2)");
+    CHECK_THROWS_AS((void)link(Variable(Array::zeros({4, 2}))), ShapeError);
+    contains(error_of<ShapeError>([&] {
+                 links::BatchNormalization(Shape{2, 0});
+             }),
+             "[BatchNormalization] size: expected a positive number, got (2, 0)");
+    contains(error_of<ShapeError>([&] { links::BatchNormalization(-1); }), "got -1");
+}

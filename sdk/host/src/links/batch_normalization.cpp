@@ -34,14 +34,26 @@ void blend(const Array& average, const Array& value, double share) {
     average.copy_from(add.forward(terms)[0]);
 }
 
+template <class Got>
+void require_positive(std::int64_t size, const Got& got) {
+    if (size >= 1) return;
+    throw ShapeError(
+        fmt::format("[BatchNormalization] size: expected a positive number, got {}", got));
+}
+Shape shape_of(std::int64_t size) {
+    require_positive(size, size);
+    return {size};
+}
+
 }  // namespace
 
 BatchNormalization::BatchNormalization(std::int64_t size, double share_kept, double epsilon)
-    : decay(share_kept), eps(epsilon) {
-    if (size < 1) {
-        throw ShapeError(
-            fmt::format("[BatchNormalization] size: expected a positive number, got {}", size));
-    }
+    : BatchNormalization(shape_of(size), share_kept, epsilon) {}
+
+BatchNormalization::BatchNormalization(const Shape& shape, double share_kept, double epsilon)
+    : decay(share_kept), eps(epsilon), size_(shape) {
+    const std::int64_t size = shape.size();
+    require_positive(size, to_string(shape));
     if (!(decay >= 0 && decay <= 1)) {
         throw InvalidError(
             fmt::format("[BatchNormalization] decay: expected 0 to 1, got {}", decay));
@@ -58,6 +70,22 @@ Variable BatchNormalization::operator()(const Variable& x) {
 }
 
 Variable BatchNormalization::operator()(const Variable& x, bool test, bool finetune) {
+    if (size_.ndim() == 1) return normalize(x, test, finetune);
+    thread_local BoundFunction<Ints> reshape("catena.reshape", {"shape"});
+    const Shape shape = x.shape();
+    const int rest = 1 + size_.ndim();
+    if (shape.ndim() < rest || !std::equal(size_.begin(), size_.end(), shape.begin() + 1)) {
+        throw ShapeError(fmt::format("[BatchNormalization] x: expected (N, {}, ...), got {}",
+                                     fmt::join(size_.begin(), size_.end(), ", "),
+                                     to_string(shape)));
+    }
+    Shape channels{shape[0], gamma.size(), 1};
+    for (int i = rest; i < shape.ndim(); ++i) channels[2] *= shape[i];
+    const Variable y = normalize(reshape(channels).first({&x}), test, finetune);
+    return reshape(shape).first({&y});
+}
+
+Variable BatchNormalization::normalize(const Variable& x, bool test, bool finetune) {
     if (test) {
         const Dtype dtype = x.dtype() == Dtype::float64 ? Dtype::float64 : Dtype::float32;
         const Variable mean(avg_mean.astype(dtype), x.is_volatile());

@@ -7,7 +7,8 @@
 
 namespace catena::links {
 
-// y = gamma (x - mean) / sqrt(var + eps) + beta for each channel (axis 1) of x (N, size, ...).
+// y = gamma (x - mean) / sqrt(var + eps) + beta for each channel (axis 1) of x (N, size, ...). A size
+// that is a shape, Shape{a, b}, means x (N, a, b, ...) with a * b channels, which is `size` below.
 // Parameters: gamma (size,), 1; beta (size,), 0. Persistent values: avg_mean (size,), 0; avg_var
 // (size,), 1; N, the number of fine-tuning batches. New links live on the current device, in float32.
 // (Ioffe and Szegedy, ICML 2015; running statistics as in Chainer 7: of a minibatch with m values in
@@ -15,9 +16,11 @@ namespace catena::links {
 class BatchNormalization : public Link {
 public:
     explicit BatchNormalization(std::int64_t size, double decay = 0.9, double eps = 1e-5);
+    explicit BatchNormalization(const Shape& size, double decay = 0.9, double eps = 1e-5);
 
     // As the configuration says: training takes the minibatch's own statistics and brings the
     // running ones up to date; config().train = false uses the running ones and changes nothing.
+    // Throws ShapeError if x does not fit.
     Variable operator()(const Variable& x) override;
     // test: use the running statistics. finetune: in place of decaying, the running statistics
     // become the mean over all batches since start_finetuning().
@@ -36,6 +39,11 @@ public:
     std::int64_t N = 0;
     double decay;
     double eps;
+
+private:
+    Variable normalize(const Variable& x, bool test, bool finetune);
+
+    Shape size_;
 };
 
 }  // namespace catena::links

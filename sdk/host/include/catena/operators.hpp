@@ -1,8 +1,10 @@
-// Operators on variables and on arrays, as in NumPy: with their like (broadcasting) and with numbers
-// on either side. Each is one registered function; on arrays it records no graph.
+// Operators on variables and on arrays, as in NumPy: with each other (broadcasting) and with numbers
+// on either side. Each is one registered function; on arrays alone it records no graph.
 #pragma once
 
 #include <catena/core/variable.hpp>
+
+#include <concepts>
 
 namespace catena {
 
@@ -11,7 +13,8 @@ Variable operator-(const Variable& x0, const Variable& x1);
 Variable operator*(const Variable& x0, const Variable& x1);
 Variable operator/(const Variable& x0, const Variable& x1);
 Variable pow(const Variable& x0, const Variable& x1);
-// The product of two matrices.
+// The product of two matrices. NumPy's x.dot(W.T) is dot(x, F::transpose(W)) here, or without the
+// copy F::matmul(x, W, false, true).
 Variable dot(const Variable& a, const Variable& b);
 
 Variable operator-(const Variable& x);
@@ -28,10 +31,6 @@ inline Variable operator+(double c, const Variable& x) { return x + c; }
 inline Variable operator*(double c, const Variable& x) { return x * c; }
 inline Variable operator-(const Variable& x, double c) { return x + -c; }
 inline Variable operator/(const Variable& x, double c) { return x * (1 / c); }
-
-// x becomes the result: a new variable; other handles to the old one keep it. An empty x counts as
-// zero, so that a loss can be summed from Variable().
-inline Variable& operator+=(Variable& x, const Variable& y) { return x = x ? x + y : y; }
 
 Array operator+(const Array& x0, const Array& x1);
 Array operator-(const Array& x0, const Array& x1);
@@ -70,5 +69,93 @@ inline Array operator>(double c, const Array& x) { return x < c; }
 inline Array operator>=(double c, const Array& x) { return x <= c; }
 inline Array operator<(double c, const Array& x) { return x > c; }
 inline Array operator<=(double c, const Array& x) { return x >= c; }
+
+// A variable or an array.
+template <class X>
+concept Operand = std::same_as<X, Variable> || std::same_as<X, Array>;
+// A variable and an array, which enters as a constant.
+template <class X0, class X1>
+concept Mixed = Operand<X0> && Operand<X1> && !std::same_as<X0, X1>;
+
+namespace detail {
+inline const Variable& operand(const Variable& x) { return x; }
+inline Variable operand(const Array& x) { return as_variable(x); }
+inline const Array& elements(const Variable& x) { return x.data(); }
+inline const Array& elements(const Array& x) { return x; }
+inline double elements(double c) { return c; }
+}  // namespace detail
+
+template <class X0, class X1>
+requires Mixed<X0, X1> Variable operator+(const X0& x0, const X1& x1) {
+    return detail::operand(x0) + detail::operand(x1);
+}
+template <class X0, class X1>
+requires Mixed<X0, X1> Variable operator-(const X0& x0, const X1& x1) {
+    return detail::operand(x0) - detail::operand(x1);
+}
+template <class X0, class X1>
+requires Mixed<X0, X1> Variable operator*(const X0& x0, const X1& x1) {
+    return detail::operand(x0) * detail::operand(x1);
+}
+template <class X0, class X1>
+requires Mixed<X0, X1> Variable operator/(const X0& x0, const X1& x1) {
+    return detail::operand(x0) / detail::operand(x1);
+}
+template <class X0, class X1>
+requires Mixed<X0, X1> Variable pow(const X0& x0, const X1& x1) {
+    return pow(detail::operand(x0), detail::operand(x1));
+}
+template <class X0, class X1>
+requires Mixed<X0, X1> Variable dot(const X0& x0, const X1& x1) {
+    return dot(detail::operand(x0), detail::operand(x1));
+}
+
+// Masks of variables' data are constants: no gradient goes through them.
+template <class X0, class X1>
+concept Compared = (std::same_as<X0, Variable> ||
+                    std::same_as<X1, Variable>)&&requires(const X0& x0, const X1& x1) {
+    detail::elements(x0);
+    detail::elements(x1);
+};
+
+template <class X0, class X1>
+requires Compared<X0, X1> Variable operator>(const X0& x0, const X1& x1) {
+    return as_variable(detail::elements(x0) > detail::elements(x1));
+}
+template <class X0, class X1>
+requires Compared<X0, X1> Variable operator>=(const X0& x0, const X1& x1) {
+    return as_variable(detail::elements(x0) >= detail::elements(x1));
+}
+template <class X0, class X1>
+requires Compared<X0, X1> Variable operator<(const X0& x0, const X1& x1) {
+    return as_variable(detail::elements(x0) < detail::elements(x1));
+}
+template <class X0, class X1>
+requires Compared<X0, X1> Variable operator<=(const X0& x0, const X1& x1) {
+    return as_variable(detail::elements(x0) <= detail::elements(x1));
+}
+
+// x becomes the result, in new memory: other handles keep the old variable or array as it is, so a
+// parameter of a link is not updated by these. y: anything with which the result is of x's kind. An
+// empty x += its like counts as zero, so that a loss can be summed from Variable().
+template <Operand X, class Y>
+auto operator+=(X& x, const Y& y) -> decltype(x = x + y) {
+    if constexpr (std::same_as<X, Y>) {
+        if (!x) return x = y;
+    }
+    return x = x + y;
+}
+template <Operand X, class Y>
+auto operator-=(X& x, const Y& y) -> decltype(x = x - y) {
+    return x = x - y;
+}
+template <Operand X, class Y>
+auto operator*=(X& x, const Y& y) -> decltype(x = x * y) {
+    return x = x * y;
+}
+template <Operand X, class Y>
+auto operator/=(X& x, const Y& y) -> decltype(x = x / y) {
+    return x = x / y;
+}
 
 }  // namespace catena

@@ -26,4 +26,5 @@
 #include <catena/progress.hpp>
 #include <catena/random.hpp>
 #include <catena/serializer.hpp>
+#include <catena/split_axis.hpp>
 #include <catena/word_tree.hpp>

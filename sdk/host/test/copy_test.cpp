@@ -56,6 +56,18 @@ TEST_CASE("the second order, across and back") {
     }
 }
 
+TEST_CASE("devices by name") {
+    const Variable x = leaf(first);
+    const Variable y = F::copy(x, "cpu:1");
+    CHECK(y.device() == second);
+    F::sum(y).backward();
+    CHECK(values(x.grad()) == Doubles{1, 1, 1});
+    CHECK(F::copy(x.data(), std::string("cpu:1")).device() == second);
+    CHECK(F::copy(y, "cpu").device() == first);
+    CHECK_THROWS_AS((void)F::copy(x, "cpu:99"), DeviceError);
+    CHECK_THROWS_AS((void)F::copy(x, "nowhere"), DeviceError);
+}
+
 TEST_CASE("to its own device it is new memory") {
     const Variable x = leaf(first);
     const Variable y = F::copy(x, first);

@@ -3,10 +3,17 @@
 
 #include <catena/core/variable.hpp>
 
+#include <string_view>
+
 namespace catena::functions {
 
 // x in new memory on a device, which may be its own; the gradient is copied back to x's.
 Variable copy(const Variable& x, Device device);
 Array copy(const Array& x, Device device);
+// The device by name, as Device::get() knows it: F::copy(x, "cpu:1").
+inline Variable copy(const Variable& x, std::string_view device) {
+    return copy(x, Device::get(device));
+}
+inline Array copy(const Array& x, std::string_view device) { return copy(x, Device::get(device)); }
 
 }  // namespace catena::functions

@@ -1,6 +1,11 @@
 // Operators: each is one registered function.
 #include <catena/bound_function.hpp>
+#include <catena/core/error.hpp>
 #include <catena/operators.hpp>
+
+#include <fmt/format.h>
+
+#include <cmath>
 
 namespace catena {
 namespace {
@@ -14,8 +19,15 @@ Array call(const PluginFunction& function, const Array& x0, const Array& x1) {
     return on_arrays(function, {x0, x1})[0];
 }
 
-// A number beside x.
-Array scalar(double c, const Array& x) { return Array::full({}, c, x.dtype(), x.device()); }
+// A number beside x; integers are compared with integers.
+Array scalar(double c, const Array& x) {
+    const double limit = x.dtype() == Dtype::int32 ? 0x1p31 : 0x1p63;
+    if (!is_floating(x.dtype()) && !(c == std::trunc(c) && c >= -limit && c < limit)) {
+        throw DtypeError(
+            fmt::format("[comparison] number: expected an {}, got {}", name(x.dtype()), c));
+    }
+    return Array::full({}, c, x.dtype(), x.device());
+}
 
 using WithConstant = BoundFunction<double>;
 

@@ -137,6 +137,36 @@ TEST_CASE("comparisons of arrays are masks") {
     CHECK((x.astype(Dtype::float64) > 1.5).dtype() == Dtype::float64);
 }
 
+TEST_CASE("arrays of integers: labels and masks, without gradients") {
+    const auto ints = [](const Array& a) {
+        CHECK(a.dtype() == Dtype::int32);
+        return a.to_vector<int>();
+    };
+    using Values = std::vector<int>;
+    const Array i = Array::from<int>({1, 2, 3}, {3});
+    CHECK(ints(i + i * i - 1) == Values{1, 5, 11});
+    CHECK(ints(2 - i) == Values{1, 0, -1});
+    CHECK(ints(-i) == Values{-1, -2, -3});
+    CHECK(ints(i > 1) == Values{0, 1, 1});
+    CHECK(ints(F::equal(i, F::get_item(i, {1}, {2}))) == Values{0, 1, 0});
+    CHECK(ints(F::where(i > 1, i, i * 10)) == Values{10, 2, 3});
+    CHECK(ints(F::sum(F::broadcast_to(i, {2, 3}))) == Values{12});
+    CHECK_THROWS_AS(i * 0.5, DtypeError);
+    CHECK_THROWS_WITH_AS(i >= 1.5, "[comparison] number: expected an int32, got 1.5", DtypeError);
+    CHECK_THROWS_AS(i < 1e10, DtypeError);
+    CHECK_THROWS_AS(i < std::nan(""), DtypeError);
+
+    const Variable v(i);
+    const Variable y = v * v + v;
+    CHECK_FALSE(y.requires_grad());
+    CHECK(y.creator() == nullptr);
+    F::sum(y).backward();  // nothing to do
+    Variable w(Array::from({1.F, 2.F, 3.F}, {3}));
+    F::sum(F::cast(v * 2, Dtype::float32) * w).backward();
+    CHECK(w.grad().to_vector<float>() == Floats{2, 4, 6});
+    CHECK_FALSE(v.grad());
+}
+
 TEST_CASE("arrays that do not fit are refused as variables are") {
     CHECK_THROWS_AS((void)(Array::zeros({2}) + Array::zeros({3})), ShapeError);
     CHECK_THROWS_AS((void)(Array() + Array::zeros({3})), Error);

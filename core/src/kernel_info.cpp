@@ -68,8 +68,9 @@ std::string dtypes_to_string(const catena_function& f, std::span<const KernelInf
     std::vector<Block> blocks;
     for (const KernelInfo& kernel : kernels) {
         for (const auto& row : kernel.dtypes) {
-            Block& block = blocks.emplace_back();
+            Block block;
             for (const auto& dtype : row) block.push_back({dtype});
+            if (std::ranges::count(blocks, block) == 0) blocks.push_back(std::move(block));
         }
     }
     for (std::size_t i = 0; i < blocks.size();) {

@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 struct Loader {
     PluginReport report;
     std::vector<const PluginEntry*> started;
+    std::vector<std::string> unwanted;  // ids
     // Never unloaded: arrays, kernels and type information may point into them.
     std::vector<boost::dll::shared_library> mapped;
     bool default_done = false;
@@ -83,6 +84,10 @@ boost::dll::shared_library& map(const fs::path& path) {
 // Throws PluginError with the bare reason.
 void load(const fs::path& path) {
     LoadedPlugin info = check_manifest(read_raw_manifest(path), path);
+    if (std::ranges::count(Loader::get().unwanted, info.id) > 0) {
+        Loader::get().report.left_out.push_back(std::move(info));
+        return;
+    }
     boost::dll::shared_library& library = map(path);
     if (!library.has("catena_plugin_entry_v1")) {
         throw PluginError("it exports no catena_plugin_entry_v1");
@@ -189,6 +194,11 @@ void disable_default_plugins() {
     Loader::get().default_done = true;
 }
 
+void leave_out_plugin(std::string_view id) {
+    const std::lock_guard lock(Registry::get().mutex());
+    Loader::get().unwanted.emplace_back(id);
+}
+
 PluginReport plugin_report() {
     const std::lock_guard lock(Registry::get().mutex());
     return Loader::get().report;
@@ -207,6 +217,9 @@ std::string to_string(const PluginReport& report) {
     }
     for (const RefusedPlugin& p : report.refused) {
         text += fmt::format("refused {}: {}\n", p.path.string(), p.reason);
+    }
+    for (const LoadedPlugin& p : report.left_out) {
+        text += fmt::format("left out {}: {}\n", p.id, p.path.string());
     }
     if (report.loaded.empty()) text += "no plugin is loaded\n";
     if (!text.empty()) text.pop_back();

@@ -179,8 +179,10 @@ TEST_CASE("a call without a kernel names the dtype that is wrong, or what goes t
     };
     const Dtype f4 = Dtype::float32, f8 = Dtype::float64, i4 = Dtype::int32, i8 = Dtype::int64;
     declare_pair("toy.indexed");  // a product of dtypes, with an instruction set as well
-    kernel("toy.indexed", {{f4, i4}, {f4, i8}, {f8, i4}, {f8, i8}});
-    kernel("toy.indexed", {{f4, i4}, {f4, i8}, {f8, i4}, {f8, i8}}, "toy-v2");
+    for (const char* isa : {"", "toy-v2"}) {
+        kernel("toy.indexed", {{f4, i4}, {f8, i8}}, isa);
+        kernel("toy.indexed", {{f4, i8}, {f8, i4}}, isa);
+    }
     declare_pair("toy.diagonal");
     kernel("toy.diagonal", {{f4, i4}, {f8, i8}, {f8, i4}, {i4, i4}});
     declare_pair("toy.far");

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace catena::command {
 namespace {
@@ -79,18 +81,56 @@ std::string orders(const catena_function& f) {
     return "differentiable once";
 }
 
+// Kernels alike but for dtypes, priority and instruction set.
+struct Group {
+    std::vector<KernelInfo> kernels;
+    const KernelInfo& any() const { return kernels[0]; }
+};
+
+std::vector<Group> groups_of(const catena_function& f) {
+    std::vector<Group> groups;
+    const auto key = [](const KernelInfo& k) {
+        return std::tie(k.phase, k.plugin, k.device, k.variant);
+    };
+    for (auto& kernel : kernels_of(f.name)) {
+        const auto same = [&](const Group& group) { return key(group.any()) == key(kernel); };
+        const auto group = std::ranges::find_if(groups, same);
+        if (group == groups.end()) groups.push_back({{std::move(kernel)}});
+        else group->kernels.push_back(std::move(kernel));
+    }
+    return groups;
+}
+
+// "forward cpu org.catena.math: float32, float64 (priority 100 to 102; baseline, x86-64-v4)".
+std::string group_line(const catena_function& f, const Group& group) {
+    const KernelInfo& k = group.any();
+    std::set<int> priorities;
+    std::vector<std::string> sets;
+    for (const KernelInfo& kernel : group.kernels) {
+        priorities.insert(kernel.priority);
+        const std::string isa = kernel.isa.empty() ? "baseline" : kernel.isa;
+        if (std::ranges::count(sets, isa) == 0) sets.push_back(isa);
+    }
+    const int low = *priorities.begin(), high = *priorities.rbegin();
+    return fmt::format("    {} {} {}{}: {} (priority {}{}; {})\n",
+                       k.phase == CATENA_PHASE_FORWARD ? "forward" : "backward", k.device, k.plugin,
+                       k.variant.empty() ? "" : " variant " + k.variant,
+                       dtypes_to_string(f, group.kernels), low,
+                       high > low ? fmt::format(" to {}", high) : "", fmt::join(sets, ", "));
+}
+
 // Plugins, devices and dtypes of the forward kernels: "org.catena.math on cpu: float32, float64".
-std::string where(const std::string& function) {
-    std::map<std::pair<std::string, std::string>, std::set<std::string>> found;
-    for (const auto& kernel : kernels_of(function)) {
-        if (kernel.phase != CATENA_PHASE_FORWARD) continue;
-        auto& dtypes = found[{kernel.plugin, kernel.device}];
-        for (const auto& row : kernel.dtypes) dtypes.insert(fmt::format("{}", fmt::join(row, "+")));
+std::string where(const catena_function& f) {
+    std::map<std::pair<std::string, std::string>, std::vector<KernelInfo>> places;
+    for (const auto& kernel : kernels_of(f.name)) {
+        if (kernel.phase == CATENA_PHASE_FORWARD) {
+            places[{kernel.plugin, kernel.device}].push_back(kernel);
+        }
     }
     std::string text;
-    for (const auto& [place, dtypes] : found) {
+    for (const auto& [place, kernels] : places) {
         text += fmt::format("{}{} on {}: {}", text.empty() ? "" : "; ", place.first, place.second,
-                            fmt::join(dtypes, ", "));
+                            dtypes_to_string(f, kernels));
     }
     return text.empty() ? "a view: any device and dtype" : text;
 }
@@ -102,8 +142,8 @@ std::string list_functions() {
     for (const auto& name : function_names()) {
         const catena_function& f = function_descriptor(name);
         if (has(f.flags, CATENA_FUNCTION_INTERNAL)) continue;
-        text += fmt::format("{}\n    {}\n    {}; {}\n", signature(f), first_line(f.doc),
-                            where(name), orders(f));
+        text += fmt::format("{}\n    {}\n    {}; {}\n", signature(f), first_line(f.doc), where(f),
+                            orders(f));
     }
     return text;
 }
@@ -134,16 +174,7 @@ std::string describe(const std::string& function) {
         text += fmt::format("    {}\n", *example);
     }
     text += fmt::format("gradient\n    {}\nkernels\n", orders(f));
-    for (const auto& kernel : kernels_of(f.name)) {
-        std::string rows;
-        for (const auto& row : kernel.dtypes) rows += fmt::format(" ({})", fmt::join(row, ", "));
-        text +=
-            fmt::format("    {} {}{}{}{} priority {} from {}:{}\n",
-                        kernel.phase == CATENA_PHASE_FORWARD ? "forward" : "backward",
-                        kernel.device, kernel.isa.empty() ? "" : " ", kernel.isa,
-                        kernel.variant.empty() ? "" : fmt::format(" variant {}", kernel.variant),
-                        kernel.priority, kernel.plugin, rows);
-    }
+    for (const Group& group : groups_of(f)) text += group_line(f, group);
     return text;
 }
 

@@ -2,10 +2,15 @@
 #include "commands.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <boost/program_options.hpp>
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
+#include <set>
 
 namespace po = boost::program_options;
 using namespace catena;
@@ -32,9 +37,10 @@ struct Options {
     command::Settings attrs;
     std::string device;
     std::vector<std::string> plugins;
+    std::vector<std::string> without;
     std::vector<std::string> pins;
     int threads = 0;
-    std::uint64_t seed = 0;
+    std::string seed = "0";
     bool test = false;
     bool deterministic = false;
     bool debug = false;
@@ -42,13 +48,30 @@ struct Options {
     bool double_backward = false;
 };
 
+std::string loaded_plugins() {
+    std::vector<std::string> ids;
+    for (const LoadedPlugin& plugin : plugin_report().loaded) ids.push_back(plugin.id);
+    return fmt::format("{}", fmt::join(ids, ", "));
+}
+
 void use_plugins(const Options& o) {
-    if (o.plugins.empty()) return load_default_plugins();
-    disable_default_plugins();
-    for (const auto& folder : o.plugins) load_plugins(folder);
-    // Named by hand: a plugin that is left out would surprise.
+    for (const auto& id : o.without) leave_out_plugin(id);
+    if (o.plugins.empty()) load_default_plugins();
+    else disable_default_plugins();
+    for (const auto& folder : o.plugins) {
+        if (!std::filesystem::is_directory(folder)) {
+            throw InvalidError(fmt::format("[plugins] expected a folder, got '{}'", folder));
+        }
+        load_plugins(folder);
+    }
     const auto report = plugin_report();
-    if (!report.refused.empty()) throw PluginError(to_string(report));
+    // Named by hand: a plugin that is left out would surprise.
+    if (!o.plugins.empty() && !report.refused.empty()) throw PluginError(to_string(report));
+    for (const auto& id : o.without) {
+        if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) > 0) continue;
+        throw InvalidError(fmt::format("[without] expected a plugin that is there ({}), got {}",
+                                       loaded_plugins(), id));
+    }
 }
 
 void pin(const std::string& text) {
@@ -56,7 +79,34 @@ void pin(const std::string& text) {
     if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
         throw InvalidError(fmt::format("[pin] expected FUNCTION=PLUGIN, got {}", text));
     }
-    pin_kernels(command::full_name(text.substr(0, equals)), text.substr(equals + 1));
+    const std::string name = text.substr(0, equals), plugin = text.substr(equals + 1);
+    if (name.find('/') != name.npos) {  // an extension; whose it is only the core knows
+        const auto report = plugin_report();
+        if (std::ranges::count(report.loaded, plugin, &LoadedPlugin::id) == 0) {
+            throw InvalidError(
+                fmt::format("[pin] {}: expected a plugin that is loaded ({}), got {}", name,
+                            loaded_plugins(), plugin));
+        }
+        return pin_kernels(name, plugin);
+    }
+    const catena_function& f = command::find_function(name);
+    std::set<std::string> able;
+    for (const KernelInfo& kernel : kernels_of(f.name)) able.insert(kernel.plugin);
+    if (!able.contains(plugin)) {
+        throw InvalidError(
+            fmt::format("[pin] {}: expected a plugin with kernels for it ({}), got {}", f.name,
+                        fmt::join(able, ", "), plugin));
+    }
+    pin_kernels(f.name, plugin);
+}
+
+// By hand: the library takes -1 for 2^64 - 1.
+std::uint64_t seed_of(const Options& o) {
+    std::uint64_t seed = 0;
+    const char* const end = o.seed.data() + o.seed.size();
+    const auto [stop, error] = std::from_chars(o.seed.data(), end, seed);
+    if (error == std::errc() && stop == end) return seed;
+    throw po::error(fmt::format("--seed: expected 0 to 2^64 - 1, got {}", o.seed));
 }
 
 int run(const Options& o) {
@@ -73,7 +123,7 @@ int run(const Options& o) {
     const Device device = o.device.empty() ? Device::current() : Device::get(o.device);
     const using_device scope(device);
     if (o.threads > 0) device.set_threads(o.threads);
-    seed(o.seed);
+    seed(seed_of(o));
     config().train = !o.test;
     config().deterministic = o.deterministic;
     config().debug = o.debug;
@@ -87,8 +137,17 @@ int run(const Options& o) {
 }
 
 void check(const po::variables_map& given, const Options& o) {
-    const bool files = o.command == "call" || o.command == "update";
-    if (!files && o.command != "functions" && o.command != "describe") {
+    // What each command takes, besides --help, --plugins and --without.
+    static const std::map<std::string, std::set<std::string>> takes = {
+        {"functions", {}},
+        {"describe", {}},
+        {"call",
+         {"npz", "out", "attr", "backward", "double-backward", "device", "threads", "pin", "seed",
+          "test", "deterministic", "debug"}},
+        {"update",
+         {"npz", "out", "attr", "device", "threads", "pin", "seed", "deterministic", "debug"}}};
+    const auto command = takes.find(o.command);
+    if (command == takes.end()) {
         throw po::error(fmt::format("expected a COMMAND, got '{}'", o.command));
     }
     if (o.name.empty() == (o.command != "functions")) {
@@ -96,14 +155,25 @@ void check(const po::variables_map& given, const Options& o) {
                             ? fmt::format("{}: expected a NAME", o.command)
                             : fmt::format("functions: expected no NAME, got '{}'", o.name));
     }
-    for (const char* option : {"npz", "out"}) {
-        if (files && !given.count(option)) {
-            throw po::error(fmt::format("{}: expected --{}", o.command, option));
+    static const std::set<std::string> always = {"command", "name", "plugins", "without"};
+    for (const auto& [option, value] : given) {
+        if (value.defaulted() || always.contains(option)) continue;
+        if (!command->second.contains(option)) {
+            throw po::error(fmt::format("{}: expected no --{}", o.command, option));
         }
     }
-    if (given.count("threads") && o.threads < 1) {
-        throw po::error(fmt::format("--threads: expected 1 or more, got {}", o.threads));
+    for (const char* option : {"npz", "out", "device"}) {
+        const bool needed =
+            option != std::string_view("device") && command->second.contains(option);
+        if (given.count(option) ? given[option].as<std::string>().empty() : needed) {
+            throw po::error(fmt::format("{}: expected a value of --{}", o.command, option));
+        }
     }
+    constexpr int most = 1024;
+    if (given.count("threads") && (o.threads < 1 || o.threads > most)) {
+        throw po::error(fmt::format("--threads: expected 1 to {}, got {}", most, o.threads));
+    }
+    (void)seed_of(o);
 }
 
 }  // namespace
@@ -124,6 +194,8 @@ int main(int argc, char** argv) {
         ("threads", po::value(&o.threads)->value_name("N"), "worker threads of the device")
         ("plugins", po::value(&o.plugins)->value_name("DIR"),
          "take plugins from DIR alone. May be given several times")
+        ("without", po::value(&o.without)->value_name("PLUGIN"),
+         "leave a plugin out, by its id. May be given several times")
         ("pin", po::value(&o.pins)->value_name("FUNCTION=PLUGIN"),
          "prefer the kernels of a plugin. May be given several times")
         ("seed", po::value(&o.seed)->value_name("N"), "of random functions")
@@ -147,7 +219,7 @@ int main(int argc, char** argv) {
         }
         check(given, o);
     } catch (const po::error& error) {
-        std::cerr << "catena: " << error.what() << "\n\n" << usage << visible;
+        std::cerr << "catena: " << error.what() << "; see catena --help\n";
         return 2;
     }
     try {

@@ -6,6 +6,20 @@
 #include <algorithm>
 
 namespace catena::command {
+namespace {
+
+// Of the state, by the kernels that take parameters of a dtype.
+Dtype dtype_of(const catena_function& f, const catena_port_spec& state, Dtype param) {
+    if (state.type_var == std::string_view(f.inputs[0]->type_var)) return param;
+    for (const KernelInfo& kernel : kernels_of(f.name)) {
+        for (const auto& row : kernel.dtypes) {
+            if (row[0] == name(param) && row.size() == 2) return dtype_from_name(row[1]);
+        }
+    }
+    return param;
+}
+
+}  // namespace
 
 Arrays update(const std::string& optimizer, const Settings& settings, const Arrays& given) {
     const catena_function& f = find_function(optimizer + "_update");
@@ -20,9 +34,11 @@ Arrays update(const std::string& optimizer, const Settings& settings, const Arra
     for (std::uint32_t i = 2; i < f.n_inputs; ++i) {
         states.push_back(fmt::format("state_{}", f.inputs[i]->name));
         const auto found = given.find(states.back());
-        inputs.push_back(found != given.end() ? found->second.copy()
-                                              : Array::zeros(inputs[0].shape(), inputs[0].dtype(),
-                                                             inputs[0].device()));
+        inputs.push_back(found != given.end()
+                             ? found->second.copy()
+                             : Array::zeros(inputs[0].shape(),
+                                            dtype_of(f, *f.inputs[i], inputs[0].dtype()),
+                                            inputs[0].device()));
     }
     refuse_unknown(f, given, "state_", states);
     // Updates that depend on their number have it as the attribute t, unless told otherwise.

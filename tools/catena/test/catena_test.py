@@ -1,4 +1,6 @@
-"""Tests of catena from outside: usage: catena_test.py PROGRAM [unittest options]"""
+"""Tests of catena from outside: usage:
+catena_test.py PROGRAM PLUGINS WISHED [unittest options], two folders of plugins"""
+import os
 import pathlib
 import subprocess
 import sys
@@ -7,7 +9,7 @@ import unittest
 
 import npz
 
-PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+PROGRAM, PLUGINS, WISHED = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(3))
 
 
 class Case(unittest.TestCase):
@@ -16,15 +18,16 @@ class Case(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def run_program(self, *arguments):
-        done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+    def run_program(self, *arguments, **environment):
+        done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
+                              env=os.environ | environment)
         return done.returncode, done.stdout, done.stderr
 
-    def work(self, command, name, arrays, *options, fortran_order=False):
+    def work(self, command, name, arrays, *options, fortran_order=False, **environment):
         """The arrays that come out."""
         npz.write(self.folder / "in.npz", arrays, fortran_order)
         code, out, err = self.run_program(command, name, "--npz", self.folder / "in.npz", "--out",
-                                          self.folder / "out.npz", *options)
+                                          self.folder / "out.npz", *options, **environment)
         self.assertEqual((code, out, err), (0, "", ""))
         return npz.read(self.folder / "out.npz")
 
@@ -120,8 +123,14 @@ class Call(Case):
         self.assertIn("catena.no_such_thing", self.refused("call", "no_such_thing", {}))
         self.assertIn("abacus; there is: cpu:0",
                       self.refused("call", "exp", {"in_x": one}, "--device", "abacus"))
-        self.assertIn("expected FUNCTION=PLUGIN", self.refused("call", "exp", {"in_x": one},
-                                                               "--pin", "exp"))
+        self.assertIn("did you mean catena.relu?", self.refused("call", "ReLU_", {"in_x": one}))
+        self.assertIn("did you mean catena.adam_update?",
+                      self.refused("update", "Adam", {"param0": one, "grad1": one}))
+        far = self.refused("call", "xylophone", {})
+        self.assertNotIn("did you mean", far)
+        self.assertEqual(len(far.splitlines()), 1)
+        self.assertIn("[catena.embed_id] x: expected int32 or int64, got float32",
+                      self.refused("call", "embed_id", {"in_x": one, "in_W": ("<f4", (1, 1), [0])}))
 
     def test_names_that_mean_nothing_are_refused(self):
         one, four = ("<f4", (1, 1, 1), [1]), ("<f4", (1, 4, 1), [1, 2, 3, 4])
@@ -153,6 +162,49 @@ class Call(Case):
         self.assertIn("catena.log", self.refused("call", "log", x, "--debug"))
 
 
+class Plugins(Case):
+    x = {"in_x": ("<f4", (2,), [1, -1])}
+
+    def value(self, *options, **environment):
+        out = self.work("call", "relu", self.x, "--plugins", PLUGINS, "--plugins", WISHED, *options,
+                        **environment)
+        return out["out_y"][2]
+
+    def test_a_pin_takes_effect(self):
+        self.assertEqual(self.value(), [1, 0])
+        self.assertEqual(self.value("--pin", "relu=org.example.wished"), [42, 42])
+        self.assertEqual(self.value("--pin", "catena.relu=org.example.wished"), [42, 42])
+        self.assertEqual(self.value("--pin", "relu=org.catena.activation"), [1, 0])
+        for name in "relu", "catena.relu":
+            self.assertEqual(self.value(CATENA_PIN=f"{name}=org.example.wished"), [42, 42])
+
+    def test_a_pin_that_fits_nothing_is_refused(self):
+        for pin, text in (
+                ("exp", "expected FUNCTION=PLUGIN, got exp"),
+                ("relu=", "expected FUNCTION=PLUGIN"),
+                ("relu=org.catena.activatoin", "[pin] catena.relu: expected a plugin with kernels "
+                 "for it (org.catena.activation), got org.catena.activatoin"),
+                ("relu=org.catena.math", "got org.catena.math"),
+                ("rellu=org.catena.activation", "did you mean catena.relu?"),
+                ("catena.blas/1=nobody", "expected a plugin that is loaded (org.catena."),
+                ("no.such/1=org.catena.cpu", "no plugin has the function or extension no.such/1")):
+            self.assertIn(text, self.refused("call", "relu", self.x, "--pin", pin))
+        self.work("call", "relu", self.x, "--pin", "catena.blas/1=org.catena.cpu")
+
+    def test_plugins_are_left_out(self):
+        code, out, err = self.run_program("functions", "--without", "org.catena.math",
+                                          "--without", "org.catena.optimizer")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("catena.relu(x)", out)
+        self.assertNotIn("catena.add(", out)
+        self.assertNotIn("catena.sgd_update(", out)
+        self.assertIn("expected a plugin with kernels", self.refused(
+            "call", "relu", self.x, "--plugins", PLUGINS, "--plugins", WISHED,
+            "--without", "org.example.wished", "--pin", "relu=org.example.wished"))
+        self.assertIn("got org.catena.maths", self.refused("call", "relu", self.x,
+                                                           "--without", "org.catena.maths"))
+
+
 class Update(Case):
     def test_steps_go_on_from_saved_state(self):
         param, grad = ("<f8", (1,), [1]), ("<f8", (1,), [0.5])
@@ -166,6 +218,12 @@ class Update(Case):
         again = self.work("update", "momentum_sgd", {
             "param0": first["param1"], "grad1": grad, "state_v": first["state_v"]}, *setting)
         self.assertEqual(again["param1"], out["param2"])
+
+    def test_state_of_halves_is_wider(self):
+        half = ("<f2", (2,), [1, 2])
+        out = self.work("update", "adam", {"param0": half, "grad1": half, "grad2": half})
+        self.assertEqual((out["param2"][0], out["state_m"][0]), ("<f2", "<f4"))
+        self.work("update", "adam", {"param0": half, "grad1": half, "state_m": out["state_m"]})
 
     def test_what_is_missing_is_named(self):
         one = ("<f8", (1,), [1])
@@ -191,18 +249,26 @@ class Listing(Case):
         for text in ("org.catena.math on cpu", "float32", "float64", "to any order"):
             self.assertIn(text, place)
         self.assertNotIn("catena.apply_dropout", out)
+        place = lines[lines.index("catena.accuracy(y, t, ignore_label=-1)") + 2]
+        self.assertIn("=float16|bfloat16|float32|float64, ", place)
+        self.assertIn("=int32|int64;", place)
 
     def test_one_function_is_described_whole(self):
         code, out, _ = self.run_program("describe", "linear")
         self.assertEqual(code, 0)
-        for text in ("catena.linear(x, W, b?)", "b (T, optional)", "forward cpu", "(float32)"):
+        for text in ("catena.linear(x, W, b?)", "b (T, optional)", "forward cpu org.catena.connection: float16, bfloat16, "
+                     "float32, float64 (priority "):
             self.assertIn(text, out)
+        self.assertEqual(out.count("forward cpu org.catena.connection"), 1)
         code, _, err = self.run_program("describe", "catena.no_such_thing")
         self.assertEqual(code, 1)
         self.assertIn("catena.no_such_thing", err)
 
     def test_other_plugins_alone(self):
         self.assertEqual(self.run_program("functions", "--plugins", self.folder), (0, "", ""))
+        code, _, err = self.run_program("functions", "--plugins", self.folder / "none")
+        self.assertEqual(code, 1)
+        self.assertIn("expected a folder, got", err)
         (self.folder / "broken.catena").write_text("not a library")
         code, _, err = self.run_program("functions", "--plugins", self.folder)
         self.assertEqual(code, 1)
@@ -212,12 +278,23 @@ class Listing(Case):
         code, out, _ = self.run_program("--help")
         self.assertEqual(code, 0)
         self.assertIn("usage: catena COMMAND", out)
+        files = ["--npz", "x", "--out", "y"]
         for arguments in ([], ["dance"], ["describe"], ["functions", "more"], ["call", "exp"],
                           ["call", "exp", "--npz", "x"], ["--what"],
-                          ["call", "exp", "--npz", "x", "--out", "y", "--threads", "0"]):
+                          ["call", "exp", *files, "--threads", "0"],
+                          ["call", "exp", *files, "--threads", "1025"],
+                          ["call", "exp", *files, "--seed", "-1"],
+                          ["call", "exp", *files, "--seed", "18446744073709551616"],
+                          ["call", "exp", *files, "--device", ""],
+                          ["call", "exp", *files[2:], "--npz", ""],
+                          ["update", "sgd", *files, "--backward"],
+                          ["update", "sgd", *files, "--test"],
+                          ["describe", "exp", "--attr", "a=1"], ["functions", "--pin", "a=b"],
+                          ["functions", *files], ["describe", "exp", "--debug"]):
             code, out, err = self.run_program(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
-            self.assertIn("usage: catena", err)
+            self.assertEqual(len(err.splitlines()), 1, arguments)
+            self.assertIn("; see catena --help", err)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace catena {
@@ -25,6 +26,7 @@ struct PluginReport {
     std::vector<std::filesystem::path> searched;  // folders and files, in order
     std::vector<LoadedPlugin> loaded;
     std::vector<RefusedPlugin> refused;
+    std::vector<LoadedPlugin> left_out;  // as asked for
 };
 
 // Loads one file. Throws PluginError with the reason if it is refused; loading a file twice is
@@ -38,6 +40,9 @@ void load_plugins(const std::filesystem::path& folder);
 void load_default_plugins();
 // Says that the usual places shall not be searched: the program names its own.
 void disable_default_plugins();
+// Passes over the plugin of that id (of its manifest) from now on, wherever it is found; what is
+// loaded stays.
+void leave_out_plugin(std::string_view id);
 
 PluginReport plugin_report();
 // The report as text for people: a line each.

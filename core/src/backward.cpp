@@ -118,7 +118,7 @@ void BackwardPass::run(VariableNode* consumed) {
         if (mode_.on_variables) step_variables(node);
         else step_arrays(node);
     } catch (const NanError& error) {  // in a function that the gradient is composed of
-        throw ValueError(
+        throw NanError(
             fmt::format("{}\nin the backward of {}{}", error.what(), node.label(), place(trace)));
     }
     check("backward: gradient of {}");

@@ -116,6 +116,9 @@ const std::vector<Array>& ArrayFunction::get_retained_outputs() const {
             "[{}] get_retained_outputs: expected retain_outputs() in forward(), got none",
             label()));
     }
+    if (kept_outputs_.size() != outputs_->size()) {
+        throw GraphError(fmt::format("[{}] get_retained_outputs: only within backward()", label()));
+    }
     return kept_outputs_;
 }
 

@@ -15,9 +15,10 @@ std::uint32_t version_of(const ArrayBody& body) {
     return body.base ? body.base->version : body.version;
 }
 
-void check_indexes(const std::string& label, const char* what, std::span<const std::size_t> indexes,
-                   std::size_t n) {
-    for (const std::size_t i : indexes) {
+void check_indexes(const std::string& label, const char* what,
+                   const std::optional<std::vector<std::size_t>>& indexes, std::size_t n) {
+    if (!indexes) return;
+    for (const std::size_t i : *indexes) {
         if (i < n) continue;
         throw InvalidError(
             fmt::format("[{}] {}: expected indexes below {}, got {}", label, what, n, i));
@@ -46,10 +47,16 @@ std::string_view UserCall::label() const noexcept {
     }
 }
 
-UserCall::Kept UserCall::keep(std::size_t index, const Variable& variable) {
-    if (!variable) return {index, {}, 0, false};
-    const Array& array = variable.data();
-    return {index, array, version_of(*array.body()), variable.requires_grad()};
+std::vector<UserCall::Kept> UserCall::keep(const std::optional<std::vector<std::size_t>>& indexes,
+                                           std::span<const Variable> from) {
+    std::vector<Kept> kept;
+    if (!indexes) return kept;
+    for (const std::size_t i : *indexes) {
+        const Variable& v = from[i];
+        if (!v) kept.push_back({i, {}, 0, false});
+        else kept.push_back({i, v.data(), version_of(*v.data().body()), v.requires_grad()});
+    }
+    return kept;
 }
 
 std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
@@ -100,18 +107,12 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
         }
         outputs.emplace_back(std::move(y[i]));
     }
-    const auto& keep_x = function.retained_inputs_;
-    const auto& keep_y = function.retained_outputs_;
-    if (keep_x) check_indexes(call.name(), "retain_inputs", *keep_x, inputs.size());
-    if (keep_y) check_indexes(call.name(), "retain_outputs", *keep_y, outputs.size());
+    check_indexes(call.name(), "retain_inputs", function.retained_inputs_, inputs.size());
+    check_indexes(call.name(), "retain_outputs", function.retained_outputs_, outputs.size());
     if (!call.record({pointers.data(), pointers.size()}, outputs)) return outputs;
     call.n_inputs_ = inputs.size();
-    if (keep_x) {
-        for (const std::size_t i : *keep_x) call.x_.push_back(keep(i, inputs[i]));
-    }
-    if (keep_y) {
-        for (const std::size_t i : *keep_y) call.y_.push_back(keep(i, outputs[i]));
-    }
+    call.x_ = keep(function.retained_inputs_, inputs);
+    call.y_ = keep(function.retained_outputs_, outputs);
     function.call_ = &call;
     return outputs;
 }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,7 +41,8 @@ private:
 
     explicit UserCall(std::shared_ptr<FunctionNode> node);
     const std::string& name() const;
-    static Kept keep(std::size_t index, const Variable& variable);
+    static std::vector<Kept> keep(const std::optional<std::vector<std::size_t>>& indexes,
+                                  std::span<const Variable> from);
     void check_kept() const;
     std::vector<Variable> gradients(std::span<const Variable> gy);
     void check_gradient(std::size_t i, const Array& gradient) const;

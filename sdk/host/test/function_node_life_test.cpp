@@ -313,4 +313,12 @@ TEST_CASE("what forward did not say to keep cannot be asked for") {
     };
     CHECK(error_of<GraphError>([&] { Forgot()(x).backward(); }) ==
           "[Forgot] get_retained_outputs: expected retain_outputs() in forward(), got none");
+    struct Early : Function<Early> {
+        Arrs forward(In v) override {
+            retain_outputs({0});
+            return {get_retained_outputs()[0] * v[0]};
+        }
+    };
+    CHECK(error_of<GraphError>([&] { Early()(x); }) ==
+          "[Early] get_retained_outputs: only within backward()");
 }

@@ -31,6 +31,10 @@ Array Random::operator()(const Shape& shape, Dtype dtype) const {
         throw DtypeError(
             fmt::format("[initializers] dtype: expected a floating one, got {}", name(dtype)));
     }
+    if (!std::isfinite(scale_)) {
+        throw InvalidError(
+            fmt::format("[initializers] scale: expected a finite number, got {}", scale_));
+    }
     std::vector<double> values(static_cast<std::size_t>(shape.size()));
     const double scale = scale_ * width(shape);
     if (kind_ == Kind::normal) fill_normal(values, 0, scale);

@@ -112,6 +112,14 @@ TEST_CASE("widths depend on the shape as they should") {
     CHECK_THROWS_AS(initializers::Normal()({3}, Dtype::int32), DtypeError);
 }
 
+TEST_CASE("a scale that is no number is refused") {
+    for (const double scale : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+        CHECK_THROWS_AS((void)initializers::Normal{scale}(Shape{2}), InvalidError);
+        CHECK_THROWS_AS((void)initializers::LeCunNormal{scale}(Shape{2, 2}), InvalidError);
+        CHECK_THROWS_AS((void)initializers::Uniform{scale}(Shape{0}), InvalidError);
+    }
+}
+
 TEST_CASE("threads never draw the same numbers") {
     seed(8);
     constexpr std::size_t rounds = 20000;

@@ -40,7 +40,8 @@ struct One : Constant {
     One() : Constant(1) {}
 };
 
-// A distribution of mean 0 whose width may depend on the shape.
+// A distribution of mean 0 whose width may depend on the shape. Calls throw InvalidError unless the
+// scale is finite.
 class Random : public Initializer {
 public:
     Array operator()(const Shape& shape, Dtype dtype = Dtype::float32) const final;

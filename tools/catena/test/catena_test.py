@@ -256,7 +256,8 @@ class Listing(Case):
     def test_one_function_is_described_whole(self):
         code, out, _ = self.run_program("describe", "linear")
         self.assertEqual(code, 0)
-        for text in ("catena.linear(x, W, b?)", "b (T, optional)", "forward cpu org.catena.connection: float16, bfloat16, "
+        for text in ("catena.linear(x, W, b?)", "b (T, optional)",
+                     "forward cpu org.catena.connection: float16, bfloat16, "
                      "float32, float64 (priority "):
             self.assertIn(text, out)
         self.assertEqual(out.count("forward cpu org.catena.connection"), 1)

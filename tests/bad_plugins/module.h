@@ -57,7 +57,7 @@ static inline catena_status CATENA_CALL run(catena_ctx *ctx, const catena_call *
 #define FUNCTION(name)                                                                        \
     {                                                                                         \
         sizeof(catena_function), 0, name, "", 1, 0, 1, 1, NULL, inputs, outputs, 0, 0, infer, \
-            NULL, NULL                                                                        \
+            NULL, NULL, NULL                                                                  \
     }
 #define KERNEL(function, run, n_saved, variant)                                                    \
     {                                                                                              \

@@ -26,15 +26,7 @@ const PluginFunction twice("toy.twice");
 const float nan32 = std::nanf("");
 const double infinite = HUGE_VAL;
 
-template <class Body>
-std::string error_of(const Body& body) {
-    try {
-        body();
-    } catch (const ValueError& error) {
-        return error.what();
-    }
-    return "no error";
-}
+std::string error_of(const auto& body) { return toys::what<ValueError>(body); }
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 

@@ -10,24 +10,13 @@
 using namespace catena;
 using toys::doubles;
 using toys::floats;
+using toys::say;
+using toys::say_back;
 using toys::Values;
 using toys::values;
+using toys::what;
 
 namespace {
-
-// y = N everywhere: shows which kernel ran.
-template <int N>
-catena_status say(catena_ctx*, const catena_call* c) {
-    for (std::int64_t i = 0; i < toys::count(*c->y[0]); ++i) toys::put(*c->y[0], i, N);
-    return CATENA_OK;
-}
-template <int N>
-catena_status say_back(catena_ctx*, const catena_call* c) {
-    for (std::int64_t i = 0; i < toys::count(*c->gx[0]); ++i) {
-        toys::put(*c->gx[0], i, N, c->req[0]);
-    }
-    return CATENA_OK;
-}
 
 void declare(toys::Plugin& plugin, const char* function) {
     plugin.function(function, {{"x"}}, {{"y"}}, toys::infer_same);
@@ -39,16 +28,6 @@ double ran_back(const char* function) {
     const Variable x(floats({1}));
     PluginFunction(function).first({&x}).backward();
     return values(x.grad())[0];
-}
-
-template <class Error>
-std::string what(const auto& body) {
-    try {
-        body();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "nothing";
 }
 
 }  // namespace

@@ -10,24 +10,12 @@
 
 using namespace catena;
 using toys::floats;
+using toys::say;
+using toys::say_back;
 using toys::Values;
 using toys::values;
 
 namespace {
-
-// y = N; and its gradient N.
-template <int N>
-catena_status say(catena_ctx*, const catena_call* c) {
-    for (std::int64_t i = 0; i < toys::count(*c->y[0]); ++i) toys::put(*c->y[0], i, N);
-    return CATENA_OK;
-}
-template <int N>
-catena_status say_back(catena_ctx*, const catena_call* c) {
-    for (std::int64_t i = 0; i < toys::count(*c->gx[0]); ++i) {
-        toys::put(*c->gx[0], i, N, c->req[0]);
-    }
-    return CATENA_OK;
-}
 
 double gradient(const Variable& y, const Variable& x) {
     x.cleargrad();

@@ -68,6 +68,20 @@ catena_value integer(std::int64_t value);
 catena_value number(double value);
 catena_value integers(const std::vector<std::int64_t>& values);
 
+// Kernels that give N everywhere, forward and as a gradient: they show which of several ran.
+template <int N>
+catena_status say(catena_ctx*, const catena_call* c) {
+    for (std::int64_t i = 0; i < count(*c->y[0]); ++i) put(*c->y[0], i, N);
+    return CATENA_OK;
+}
+template <int N>
+catena_status say_back(catena_ctx*, const catena_call* c) {
+    for (std::int64_t i = 0; i < count(*c->gx[0]); ++i) {
+        put(*c->gx[0], i, N, c->req[0]);
+    }
+    return CATENA_OK;
+}
+
 // y like x[0]; all x must have its shape.
 catena_status infer_same(catena_ctx* ctx, const catena_value* attrs, const catena_meta* const* x,
                          std::uint32_t n_x, catena_meta* const* y, std::uint32_t n_y);
@@ -113,5 +127,16 @@ inline catena::Array doubles(std::initializer_list<double> values) {
 }
 using Values = std::vector<double>;
 inline Values values(const catena::Array& array) { return array.to_vector<double>(); }
+
+// The text of the Error that body throws; any other passes.
+template <class Error>
+std::string what(const auto& body) {
+    try {
+        body();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "nothing";
+}
 
 }  // namespace toys

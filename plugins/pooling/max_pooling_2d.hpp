@@ -209,6 +209,11 @@ Var call_scatter(const G& g, const Var& gy, const Var& at, Shape size) {
                    set("cover_all", g.template attr<"cover_all">()), set("size", size)});
 }
 
+inline void check_cells(const auto& s, const Windows& w) {
+    s.check(same(s.dtype(1), cell_type(w)), "at.dtype", text_of(cell_type(w)), text_of(s.dtype(1)),
+            CATENA_E_DTYPE);
+}
+
 struct MaxPooling2D {
     static constexpr auto about =
         describe("catena.max_pooling_2d",
@@ -269,9 +274,7 @@ struct MaxPooling2DGrad {
         infer_images(s, s.template attr<"cover_all">());
         s.check(std::ranges::equal(s.x(1), s.x(0)), "at.shape", s.x(0), s.x(1));
         const Ints size = s.template attr<"size">();
-        const catena_dtype expected = cell_type(windows_of(s, size[0], size[1]));
-        s.check(same(s.dtype(1), expected), "at.dtype", expected.bits == 8 ? "uint8" : "int32",
-                "another", CATENA_E_DTYPE);
+        check_cells(s, windows_of(s, size[0], size[1]));
     }
     static void gradient(const auto& g) {
         g.gx(0, call<"catena.max_pooling_2d_at">(
@@ -313,8 +316,7 @@ struct MaxPooling2DAt {
         const Windows w = infer_pooling(s, s.template attr<"cover_all">());
         const std::int64_t shape[] = {s.x(0)[0], s.x(0)[1], w.y.count, w.x.count};
         s.check(std::ranges::equal(s.x(1), shape), "at.shape", Shape(shape), s.x(1));
-        s.check(same(s.dtype(1), cell_type(w)), "at.dtype",
-                cell_type(w).bits == 8 ? "uint8" : "int32", "another", CATENA_E_DTYPE);
+        check_cells(s, w);
     }
     static void gradient(const auto& g) {
         g.gx(0, call_scatter(g, g.gy(0), g.x(1), g.x_shape(0).subspan(2)));

@@ -11,6 +11,7 @@ import binaries
 import sources
 
 HEAD = "// A file.\n"
+TRACKER = "issue"
 RELU = HEAD + '#pragma once\nconst char *name = "catena.relu";\n'
 
 # rule, file, text, how many findings; every tree also has a plugin with catena.relu
@@ -60,8 +61,8 @@ SOURCES = [
     ("quotes", "README.md", f"<!-- plugins/other/relu.hpp -->\n```cpp\n{RELU}```\n", 0),
     ("words", "README.md", "see /home/ann/catena\n", 1),
     ("words", "core/src/a.cpp", "// TODO later\n", 1),
-    ("words", "core/src/a.cpp", "// as issue 12 says\n", 1),
-    ("words", "tools/a", 'to=$HOME/work/x; cd "$root/root/x"\n', 0),
+    ("words", "core/src/a.cpp", f"// as {TRACKER} 12 says\n", 1),
+    ("words", "tools/a", 'to=$HOME{0}work{0}x; cd "$root{0}root{0}x"\n'.format("/"), 0),
 ]
 
 GOOD = """

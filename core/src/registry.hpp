@@ -7,6 +7,7 @@
 #include <catena/abi/plugin.h>
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
+#include <catena/core/tables.hpp>
 
 #include <atomic>
 #include <map>
@@ -124,6 +125,7 @@ public:
     FunctionEntry& require(std::string_view name);
     std::vector<std::string> function_names();
     std::vector<KernelInfo> kernels_of(std::string_view name);
+    std::vector<PluginTable> tables();
     void pin(std::string_view name, std::string_view plugin);
     // Warns once of pins in the environment that fit nothing.
     void report_pins();

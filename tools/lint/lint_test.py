@@ -13,6 +13,7 @@ import sources
 HEAD = "// A file.\n"
 TRACKER = "issue"
 RELU = HEAD + '#pragma once\nconst char *name = "catena.relu";\n'
+PARTS = HEAD + "struct A {\n    // [body]\n    int x;\n    // [/body]\n};\n"
 
 # rule, file, text, how many findings; every tree also has a plugin with catena.relu
 SOURCES = [
@@ -59,6 +60,11 @@ SOURCES = [
     ("quotes", "README.md", "<!-- plugins/other/relu.hpp -->\n```cpp\nold\n```\n", 1),
     ("quotes", "README.md", "<!-- plugins/gone.hpp -->\n```cpp\n```\n", 1),
     ("quotes", "README.md", f"<!-- plugins/other/relu.hpp -->\n```cpp\n{RELU}```\n", 0),
+    ("quotes", "README.md", "<!-- plugins/other/parts.cpp#body -->\n```cpp\nint x;\n```\n", 0),
+    ("quotes", "README.md", "<!-- plugins/other/parts.cpp#body -->\n```cpp\nint y;\n```\n", 1),
+    ("quotes", "README.md", "<!-- plugins/other/parts.cpp#gone -->\n```cpp\nint x;\n```\n", 1),
+    ("quotes", "README.md", "<!-- plugins/other/parts.cpp -->\n```cpp\n" + HEAD +
+     "struct A {\n    int x;\n};\n```\n", 0),
     ("words", "README.md", "see /home/ann/catena\n", 1),
     ("words", "core/src/a.cpp", "// TODO later\n", 1),
     ("words", "core/src/a.cpp", f"// as {TRACKER} 12 says\n", 1),
@@ -124,9 +130,12 @@ def fixes():
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder, "README.md")
         pathlib.Path(folder, "a.hpp").write_text(RELU)
-        page.write_text("Text\n\n<!-- a.hpp -->\n```cpp\nold\n```\nmore\n")
+        pathlib.Path(folder, "b.hpp").write_text(PARTS)
+        page.write_text("Text\n\n<!-- a.hpp -->\n```cpp\nold\n```\nmore\n"
+                        "<!-- b.hpp#body -->\n```cpp\n```\n")
         sources.fix_quotes(sources.Tree(folder))
-        good = page.read_text() == f"Text\n\n<!-- a.hpp -->\n```cpp\n{RELU}```\nmore\n"
+        good = page.read_text() == (f"Text\n\n<!-- a.hpp -->\n```cpp\n{RELU}```\nmore\n"
+                                    "<!-- b.hpp#body -->\n```cpp\nint x;\n```\n")
         return not good or check("fix", 0, list(sources.quotes(sources.Tree(folder))))
 
 
@@ -134,7 +143,8 @@ def main():
     failures, used = int(fixes()), set()
     for rule, path, text, expected in SOURCES:
         with tempfile.TemporaryDirectory() as folder:
-            for name, content in (("plugins/other/relu.hpp", RELU), (path, text)):
+            for name, content in (("plugins/other/relu.hpp", RELU), ("plugins/other/parts.cpp", PARTS),
+                                  (path, text)):
                 file = pathlib.Path(folder, name)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(content)

@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import textwrap
 
 CODE = {".c", ".h", ".cpp", ".hpp", ".cu", ".cuh"}
 SKIPPED = {".git", ".cache", "build", "__pycache__"}
@@ -191,26 +192,42 @@ def words(tree):
                 yield at(path, text, match.start(), f"'{match.group()}': {why}")
 
 
-QUOTE = re.compile(r"(<!-- ([\w./-]+) -->\n```\w*\n)(.*?)(^```)", re.S | re.M)
+QUOTE = re.compile(r"(<!-- ([\w./-]+)(?:#([\w-]+))? -->\n```\w*\n)(.*?)(^```)", re.S | re.M)
+MARK = re.compile(r"^[ \t]*(?://|#) \[/?[\w-]+\]\n", re.M)  # of sections; no part of a quote
+
+
+def quotable(tree, path, section):
+    """A file's text, or that of its section: the lines from "// [NAME]" to "// [/NAME]"."""
+    text = tree.texts.get(path)
+    if text is not None and section:
+        found = re.search(rf"^[ \t]*(//|#) \[{section}\]\n(.*?)^[ \t]*\1 \[/{section}\]$",
+                          text, re.S | re.M)
+        text = textwrap.dedent(found.group(2)) if found else None
+    return text if text is None else MARK.sub("", text)
 
 
 def quotes(tree):
     """Code in a page, below a comment with its file's name, is that file as it is now."""
     for path, text in tree.texts.items():
         for match in QUOTE.finditer(text) if path.endswith(".md") else ():
-            source = tree.texts.get(match.group(2))
+            name = match.group(2) + (f"#{match.group(3)}" if match.group(3) else "")
+            source = quotable(tree, match.group(2), match.group(3))
             if source is None:
-                yield at(path, text, match.start(), f"there is no {match.group(2)} to quote")
-            elif source != match.group(3):
-                yield at(path, text, match.start(), f"expected the text of {match.group(2)}: "
+                yield at(path, text, match.start(), f"there is no {name} to quote")
+            elif source != match.group(4):
+                yield at(path, text, match.start(), f"expected the text of {name}: "
                                                     "run tools/lint/run --fix")
 
 
 def fix_quotes(tree):
     """Writes the quoted files anew into the pages that quote them."""
+    def quoted(match):
+        source = quotable(tree, match[2], match[3])
+        return match[1] + (match[4] if source is None else source) + match[5]
+
     for path, text in tree.texts.items():
         if path.endswith(".md"):
-            new = QUOTE.sub(lambda m: m[1] + tree.texts.get(m[2], m[3]) + m[4], text)
+            new = QUOTE.sub(quoted, text)
             if new != text:
                 (tree.root / path).write_text(new)
                 tree.texts[path] = new

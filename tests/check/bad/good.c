@@ -1,0 +1,3 @@
+// expect: nothing
+#include "module.h"
+SPOIL {}

@@ -1,0 +1,27 @@
+// The process's malloc, which can be made to fail while a plugin runs; operator new comes to it, too.
+#pragma once
+
+namespace catena::check {
+
+// Whether this program's malloc is its own; a sanitizer brings another.
+bool allocations_fail();
+
+// The n-th allocation from now on fails in plugin code of this thread, and with `lasting` all that
+// follow. 0: none.
+void fail_allocation(long n, bool lasting = false);
+// Whether it came to that.
+bool allocation_failed();
+
+// While one lives, this thread runs the plugin's code, or the host's again.
+class Inside {
+public:
+    explicit Inside(bool plugin);
+    ~Inside();
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+private:
+    bool before_;
+};
+
+}  // namespace catena::check

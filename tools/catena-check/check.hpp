@@ -1,0 +1,67 @@
+// What a check is: a name in a group, and a function that tells what it found in a plugin. Every check
+// runs in a process of its own, so it may load the plugin, crash and hang.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace catena::check {
+
+// The plugin under examination, and how.
+struct Subject {
+    std::filesystem::path file;
+    std::vector<std::filesystem::path> with;  // plugins that bring functions it may need
+    std::uint64_t seed = 1;                   // of all numbers
+    bool reproduce = false;                   // the seed is that of one failure: run its case alone
+    std::string function;                     // the one to examine, in checks for each function
+    std::string id;                           // of the plugin; empty where it cannot be loaded
+};
+
+// Neither fail() nor skip() called: the check passed.
+class Findings {
+public:
+    explicit Findings(std::string check) : check_(std::move(check)) {}
+
+    void fail(const std::string& text);
+    void skip(const std::string& why);
+    // From now on, this seed reproduces what goes wrong, a crash as well.
+    void seed(std::uint64_t seed);
+    // Those of another check ("group/name") that has the same run().
+    Findings of(const std::string& check) const { return Findings(check); }
+
+private:
+    std::string check_;
+};
+
+// What is going on, for the report of a crash or of a time-out. Cheap.
+void doing(const std::string& what);
+
+enum class Each {
+    plugin,    // one process
+    function,  // one for each function that the plugin brings or has kernels for
+};
+
+struct Check {
+    const char* group;
+    const char* name;
+    const char* doc;
+    // Checks with the same run() are run together, once; they are told apart by Findings::of(). A
+    // crash is blamed on the first of them.
+    void (*run)(const Subject&, Findings&);
+    Each each = Each::plugin;
+    bool loads = true;  // false: runs even where the plugin cannot be loaded
+};
+inline std::string name_of(const Check& check) {
+    return std::string(check.group) + "/" + check.name;
+}
+
+// A static object of it in checks/NAME.cpp takes a check into the program.
+struct Registered {
+    explicit Registered(const Check& check);
+};
+// All of them, by group.
+std::vector<const Check*> all_checks();
+
+}  // namespace catena::check

@@ -1,0 +1,144 @@
+// The child's side of a job: runs a check, and tells the parent line by line, so that a crash takes
+// nothing with it.
+#include "job.hpp"
+#include "plugin.hpp"
+
+#include <fmt/format.h>
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <set>
+
+namespace catena::check {
+namespace {
+
+using nlohmann::json;
+
+constexpr int result_fd = 3;  // as the parent has it
+int to_parent = result_fd;
+
+void tell(const json& line) {
+    const std::string text = line.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+    for (std::size_t at = 0; at < text.size();) {
+        const ssize_t n = write(to_parent, text.data() + at, text.size() - at);
+        if (n <= 0 && errno != EINTR) _exit(3);
+        at += n > 0 ? static_cast<std::size_t>(n) : 0;
+    }
+}
+
+// Nothing here allocates: the heap may be what is broken.
+extern "C" void last_words(int number) {
+    char text[600] = "{\"doing\":\"";
+    std::size_t n = std::strlen(text);
+    for (const char* c = testing::doing; *c != 0 && n < 590; ++c) {
+        if (*c == '"' || *c == '\\') text[n++] = '\\';
+        if (static_cast<unsigned char>(*c) >= 0x20) text[n++] = *c;
+    }
+    std::memcpy(text + n, "\"}\n", 3);
+    if (write(to_parent, text, n + 3) < 0) _exit(3);
+    std::signal(number, SIG_DFL);
+    if (raise(number) != 0) _exit(3);
+}
+
+void watch_signals() {
+    // Of its own, for a stack that overflows.
+    static constexpr std::size_t bytes = 1 << 16;
+    stack_t stack = {};
+    stack.ss_sp = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    stack.ss_size = bytes;
+    if (stack.ss_sp != MAP_FAILED) sigaltstack(&stack, nullptr);
+    struct sigaction action = {};
+    action.sa_handler = last_words;
+    action.sa_flags = SA_ONSTACK | SA_NODEFER;
+    for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGTRAP, SIGSYS})
+        sigaction(number, &action, nullptr);
+}
+
+json describe(const Subject& subject) {
+    json answer;
+    testing::World world{std::vector<std::string>()};
+    std::set<std::string> functions;
+    try {
+        doing("loads the plugin");
+        const Module module(subject.file);
+        const std::size_t n = sizeof module.manifest->id;
+        answer["id"] = std::string(module.manifest->id, strnlen(module.manifest->id, n));
+        answer["version"] =
+            std::string(module.manifest->version,
+                        strnlen(module.manifest->version, sizeof module.manifest->version));
+        const catena_plugin& table = module.table(world);
+        for (std::uint32_t i = 0; i < table.n_functions; ++i)
+            functions.insert(table.functions[i]->name);
+        for (std::uint32_t i = 0; i < table.n_kernels; ++i)
+            functions.insert(table.kernels[i]->function);
+        answer["functions"] = functions;
+    } catch (const std::exception& e) {
+        answer["problem"] = e.what();
+        return answer;
+    }
+    answer["with"] = json::array();
+    for (const auto& path : subject.with) {
+        doing(fmt::format("loads {}", path.string()));
+        const Module module(path);
+        if (std::strncmp(module.manifest->id, answer["id"].get<std::string>().c_str(),
+                         sizeof module.manifest->id) == 0)
+            continue;
+        // Kernels alone are no help: what they compute is their own plugin's matter.
+        if (module.table(world).n_functions > 0) answer["with"].push_back(path.string());
+    }
+    return answer;
+}
+
+void run(const json& spec, const Subject& subject) {
+    const std::string name = spec["check"];
+    for (const Check* check : all_checks()) {
+        if (name_of(*check) != name) continue;
+        Findings findings(name);
+        try {
+            check->run(subject, findings);
+        } catch (const std::exception& e) {
+            findings.fail(e.what());
+        }
+        return;
+    }
+    throw std::logic_error("no check " + name);
+}
+
+}  // namespace
+
+void Findings::fail(const std::string& text) { tell({{"check", check_}, {"fail", text}}); }
+void Findings::skip(const std::string& why) { tell({{"check", check_}, {"skip", why}}); }
+void Findings::seed(std::uint64_t seed) { tell({{"seed", seed}}); }
+
+void doing(const std::string& what) {
+    std::snprintf(testing::doing, sizeof testing::doing, "%s", what.c_str());
+}
+
+void serve(const std::string& text) {
+    const json spec = json::parse(text);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != spec["parent"].get<pid_t>()) _exit(3);
+    watch_signals();
+    Subject subject;
+    subject.file = spec["file"].get<std::string>();
+    for (const auto& path : spec["with"]) subject.with.emplace_back(path.get<std::string>());
+    subject.seed = spec["seed"];
+    subject.reproduce = spec["reproduce"];
+    subject.id = spec["id"];
+    subject.function = spec.value("function", "");
+    if (spec.contains("check")) run(spec, subject);
+    else try {
+            tell({{"answer", describe(subject)}});
+        } catch (const std::exception& e) {
+            tell({{"answer", {{"problem", e.what()}}}});
+        }
+    std::fflush(nullptr);
+    tell({{"done", true}});
+    _exit(0);  // nothing that a plugin does at the end belongs to this check
+}
+
+}  // namespace catena::check

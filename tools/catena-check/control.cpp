@@ -1,0 +1,173 @@
+#include "control.hpp"
+
+#include <numeric>
+#include <random>
+#include <thread>
+
+namespace catena::check {
+
+Control control;
+
+namespace {
+
+constinit thread_local bool in_piece = false;
+
+const catena_host& world() { return testing::World::host(); }
+
+void in_pool(const char* service) {
+    if (in_piece)
+        control.blame(std::string("it calls ") + service +
+                      "() on a worker of parallel_for(), where fail() alone is allowed");
+}
+
+// A service that fails when it is its turn.
+template <class Body>
+catena_status service(catena_ctx* ctx, const char* name, const Body& body) {
+    const Inside host(false);
+    in_pool(name);
+    if (!control.fails()) return body();
+    return world().fail(ctx, CATENA_E_DEVICE, injected);
+}
+
+struct Piece {
+    std::int64_t begin;
+    std::int64_t end;
+};
+
+void run_piece(catena_range_fn fn, void* user, Piece piece, std::int32_t slot) {
+    const Inside plugin(true);
+    const bool before = in_piece;
+    in_piece = true;
+    fn(user, piece.begin, piece.end, slot);
+    in_piece = before;
+}
+
+void run_pieces(catena_range_fn fn, void* user, std::vector<Piece> pieces) {
+    const std::int32_t slots = control.slots;
+    std::minstd_rand engine(7);
+    if (control.pieces == Pieces::descending) std::reverse(pieces.begin(), pieces.end());
+    if (control.pieces == Pieces::shuffled) std::shuffle(pieces.begin(), pieces.end(), engine);
+    if (control.pieces != Pieces::threads) {
+        std::int32_t slot = control.pieces == Pieces::ascending ? 0 : slots - 1;
+        for (const Piece& piece : pieces) {
+            run_piece(fn, user, piece, slot);
+            if (control.pieces == Pieces::shuffled)
+                slot = static_cast<std::int32_t>(engine() % static_cast<unsigned>(slots));
+        }
+        return;
+    }
+    std::atomic<std::size_t> next{0};
+    std::vector<std::thread> team;
+    for (std::int32_t slot = slots; slot-- > 0;)  // more workers than pieces, too
+        team.emplace_back([&, slot] {
+            for (std::size_t i; (i = next++) < pieces.size();) run_piece(fn, user, pieces[i], slot);
+        });
+    for (std::thread& thread : team) thread.join();
+}
+
+void parallel_for(catena_ctx*, std::int64_t n, std::int64_t grain, catena_range_fn fn, void* user) {
+    const Inside host(false);
+    if (fn == nullptr) return control.blame("it calls parallel_for() without a function");
+    if (grain < 1) {
+        control.blame("it calls parallel_for() with a grain of " + std::to_string(grain));
+        grain = 1;
+    }
+    if (n <= 0) return;
+    if (in_piece || control.pieces == Pieces::whole || control.pieces == Pieces::nested) {
+        const std::int32_t slot = control.pieces == Pieces::nested ? control.slots - 1 : 0;
+        return run_piece(fn, user, {0, n}, slot);
+    }
+    grain *= std::max<std::int64_t>(1, n / grain / 4096);  // so that calls stay short
+    std::vector<Piece> pieces;
+    for (std::int64_t begin = 0; begin < n; begin += std::min(grain, n - begin))
+        pieces.push_back({begin, begin + std::min(grain, n - begin)});
+    run_pieces(fn, user, std::move(pieces));
+}
+
+catena_host make_host() {
+    catena_host h = world();
+    h.name = "catena-check";
+    h.log = [](catena_ctx*, std::int32_t, const char* text) {
+        const Inside host(false);
+        in_pool("log");
+        if (text == nullptr) control.blame("it calls log() without a text");
+    };
+    h.fail = [](catena_ctx* ctx, catena_status status, const char* text) -> catena_status {
+        const Inside host(false);
+        const std::lock_guard lock(control.mutex);
+        ++control.failures;
+        if (control.failures == 1) control.status = status;
+        if (text == nullptr) control.misuse = "it calls fail() without a text";
+        else if (control.text.empty()) control.text = text;
+        if (status == CATENA_OK) control.misuse = "it calls fail() with CATENA_OK";
+        return world().fail(ctx, status, text == nullptr ? "" : text);
+    };
+    h.parallel_for = parallel_for;
+    h.slots = [](catena_ctx*) { return control.slots; };
+    h.philox = [](catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed, std::uint64_t* offset) {
+        return service(ctx, "philox", [&] { return world().philox(ctx, n, seed, offset); });
+    };
+    h.config = [](catena_ctx* ctx, const char* key, std::int64_t otherwise) {
+        const Inside host(false);
+        in_pool("config");
+        return world().config(ctx, key, otherwise);
+    };
+    h.extensions = [](catena_ctx* ctx, const char* id) -> const void* const* {
+        static const void* const none[] = {nullptr};
+        const Inside host(false);
+        in_pool("extensions");
+        if (control.empty_handed || control.fails()) return none;
+        return world().extensions(ctx, id);
+    };
+    h.find = [](catena_ctx* ctx, const char* function, const catena_callable** out) {
+        return service(ctx, "find", [&] { return world().find(ctx, function, out); });
+    };
+    h.call = [](catena_ctx* ctx, const catena_callable* function, const catena_named_value* attrs,
+                std::uint32_t n_attrs, catena_var* const* x, std::uint32_t n_x, catena_var** y,
+                std::uint32_t n_y) {
+        return service(ctx, "call",
+                       [&] { return world().call(ctx, function, attrs, n_attrs, x, n_x, y, n_y); });
+    };
+    h.meta = [](catena_ctx* ctx, const catena_var* var, catena_meta* out) {
+        return service(ctx, "meta", [&] {
+            // The shape alone is the host's to fill, in a struct that may be smaller than its own.
+            const catena_meta& from = var->array.meta();
+            out->ndim = from.ndim;
+            out->dtype = from.dtype;
+            out->device_type = from.device_type;
+            std::copy_n(from.shape, from.ndim, out->shape);
+            return catena_status{CATENA_OK};
+        });
+    };
+    h.get_extension = [](const catena_host*, const char*) -> const void* { return nullptr; };
+    return h;
+}
+
+}  // namespace
+
+void Control::forget() {
+    const std::lock_guard lock(mutex);
+    failures = 0;
+    status = CATENA_OK;
+    text.clear();
+    misuse.clear();
+    calls = 0;
+    fired = false;
+}
+bool Control::fails() {
+    if (failing_call == 0) return false;
+    const bool now = ++calls == failing_call;
+    fired = fired || now;
+    return now;
+}
+void Control::blame(const std::string& what) {
+    const std::lock_guard lock(mutex);
+    if (misuse.empty()) misuse = what;
+}
+
+const catena_host& controlled_host() {
+    static const catena_host table = make_host();
+    return table;
+}
+
+}  // namespace catena::check

@@ -1,0 +1,118 @@
+// Where the things lie that a callback is lent: on the heap, at the very end of what may be read, or
+// in structs that are larger than those which the plugin knows.
+#pragma once
+
+#include <catena/abi.h>
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace catena::check {
+
+// The sizes that structs had in each released minor; the last line is these headers'.
+struct Release {
+    std::uint16_t minor;
+    std::size_t host, call, gradient_call, plan, tensor, meta;
+};
+#define CATENA_END(type, field) (offsetof(type, field) + sizeof(type::field))
+inline constexpr Release releases[] = {
+    {0, CATENA_END(catena_host, get_extension), CATENA_END(catena_call, scratch_bytes),
+     CATENA_END(catena_gradient_call, x_meta), CATENA_END(catena_plan, saved),
+     CATENA_END(catena_tensor, host_ref), CATENA_END(catena_meta, shape)},
+};
+#undef CATENA_END
+static_assert(releases[std::size(releases) - 1].minor == CATENA_ABI_MINOR,
+              "a line for the sizes of each minor");
+
+inline std::size_t size_in(const Release& r, const catena_host*) { return r.host; }
+inline std::size_t size_in(const Release& r, const catena_call*) { return r.call; }
+inline std::size_t size_in(const Release& r, const catena_gradient_call*) {
+    return r.gradient_call;
+}
+inline std::size_t size_in(const Release& r, const catena_plan*) { return r.plan; }
+inline std::size_t size_in(const Release& r, const catena_tensor*) { return r.tensor; }
+inline std::size_t size_in(const Release& r, const catena_meta*) { return r.meta; }
+
+struct Placement {
+    enum class Kind { heap, exact, larger } kind = Kind::heap;
+    Release release = releases[std::size(releases) - 1];
+};
+
+// Memory between pages that nobody may touch: it ends with the last byte that is asked for, but for
+// the alignment.
+class Fenced {
+public:
+    Fenced(std::size_t bytes, std::size_t alignment);
+    ~Fenced();
+    Fenced(const Fenced&) = delete;
+    Fenced& operator=(const Fenced&) = delete;
+
+    std::byte* data() const { return data_; }
+    std::byte* page() const { return pages_; }  // where it may be read from
+    void make_read_only();
+
+private:
+    std::byte* pages_ = nullptr;
+    std::size_t size_ = 0;  // without the page behind
+    std::byte* data_ = nullptr;
+};
+
+// All that one callback is lent. What is const for it lies on pages that it cannot write.
+class Ground {
+public:
+    explicit Ground(const Placement& placement) : placement_(placement) {}
+
+    const Placement& placement() const { return placement_; }
+    bool exact() const { return placement_.kind == Placement::Kind::exact; }
+
+    // A growable struct, as a host of the placement's release has it.
+    template <class T>
+    const T* lend(T value) {
+        return place(value, true);
+    }
+    template <class T>
+    T* lend_writable(T value) {
+        return place(value, false);
+    }
+    template <class T>
+    const T* list(const std::vector<T>& items) {
+        return reinterpret_cast<const T*>(
+            bytes(items.data(), items.size() * sizeof(T), alignof(T), true));
+    }
+    template <class T>
+    const T* list(const T* items, std::size_t n) {
+        return reinterpret_cast<const T*>(bytes(items, n * sizeof(T), alignof(T), true));
+    }
+    template <class T>
+    T* writable_list(const std::vector<T>& items) {
+        return reinterpret_cast<T*>(
+            bytes(items.data(), items.size() * sizeof(T), alignof(T), false));
+    }
+    // A copy of n bytes.
+    std::byte* bytes(const void* from, std::size_t n, std::size_t alignment, bool read_only);
+    // Where the page begins of the last bytes().
+    std::byte* last_page() const { return last_page_; }
+
+private:
+    static constexpr std::size_t growth = 64;
+
+    template <class T>
+    T* place(T value, bool read_only) {
+        std::size_t size = size_in(placement_.release, &value);
+        std::byte image[sizeof(T) + growth];
+        std::memset(image, 0xa7, sizeof image);
+        if (placement_.kind == Placement::Kind::larger) size = sizeof image;
+        value.struct_size = static_cast<std::uint32_t>(size);
+        std::memcpy(image, &value, sizeof(T));
+        return reinterpret_cast<T*>(bytes(image, size, alignof(T), read_only));
+    }
+
+    Placement placement_;
+    std::vector<std::unique_ptr<Fenced>> fenced_;
+    std::vector<std::unique_ptr<std::max_align_t[]>> heap_;
+    std::byte* last_page_ = nullptr;
+};
+
+}  // namespace catena::check

@@ -1,0 +1,49 @@
+// One process: a run() with the checks that share it, for one function or the whole plugin; and what
+// comes back from it.
+#pragma once
+
+#include "check.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+
+namespace catena::check {
+
+struct Job {
+    std::vector<const Check*> checks;
+    std::string function;
+};
+
+struct Finding {
+    std::string check;
+    std::string text;
+    std::uint64_t seed = 1;
+};
+
+struct Outcome {
+    std::vector<Finding> failures;
+    std::vector<Finding> skipped;
+    bool finished = false;  // the process said so at its end
+    nlohmann::json answer;  // of the survey
+    std::string output;     // what the plugin printed
+    std::chrono::duration<double> time{0};
+};
+
+// What the survey, a process before all others, tells of the plugins.
+struct Survey {
+    std::string problem;  // why the subject cannot be loaded
+    std::string id;
+    std::string version;
+    std::vector<std::string> functions;  // that it brings or has kernels for
+    std::vector<std::filesystem::path> with;
+};
+
+// In the parent. A crash, a time-out and a silent exit are failures of the job's first check.
+Outcome run_job(const Job& job, const Subject& subject, double timeout);
+Survey survey(const Subject& subject, double timeout);
+
+// In the child: `spec` is the parent's. Does not return.
+[[noreturn]] void serve(const std::string& spec);
+
+}  // namespace catena::check

@@ -1,0 +1,230 @@
+// catena-check: whether plugins keep what the ABI asks of them.
+#include "report.hpp"
+
+#include <fmt/format.h>
+#include <boost/program_options.hpp>
+
+#include <charconv>
+#include <cmath>
+#include <iostream>
+#include <random>
+#include <string_view>
+#include <thread>
+
+namespace po = boost::program_options;
+using namespace catena::check;
+
+namespace {
+
+constexpr const char* usage =
+    "usage: catena-check [OPTION...] PLUGIN.catena...\n\n"
+    "Examines plugins: each check in a process of its own, with a time limit. Exit code: 0 if all "
+    "is\n"
+    "well, 1 if a check failed, 2 if it was called wrongly.\n\n";
+
+struct Options {
+    std::vector<std::string> plugins;
+    std::vector<std::string> only;
+    std::vector<std::string> skip;
+    std::vector<std::string> with;
+    std::string function;
+    std::string format;
+    std::string seed;
+    std::string reproduce;
+    double timeout = 60;
+    int jobs = 1;
+    bool quiet = false;
+};
+
+bool matches(const Check& check, const std::string& pattern) {
+    return pattern == check.group || pattern == name_of(check);
+}
+
+// GROUP or GROUP/NAME, of checks that there are.
+void need_known(const std::vector<std::string>& patterns, const char* option) {
+    for (const std::string& pattern : patterns) {
+        bool known = false;
+        for (const Check* check : all_checks()) known = known || matches(*check, pattern);
+        if (!known) {
+            throw po::error(
+                fmt::format("--{}: expected GROUP or GROUP/NAME as --list shows them, "
+                            "got '{}'",
+                            option, pattern));
+        }
+    }
+}
+
+std::vector<const Check*> chosen(const Options& o) {
+    need_known(o.only, "only");
+    need_known(o.skip, "skip");
+    std::vector<const Check*> result;
+    for (const Check* check : all_checks()) {
+        const auto in = [&](const std::vector<std::string>& patterns) {
+            for (const std::string& pattern : patterns)
+                if (matches(*check, pattern)) return true;
+            return false;
+        };
+        if ((o.only.empty() || in(o.only)) && !in(o.skip)) result.push_back(check);
+    }
+    if (result.empty()) throw po::error("--skip: expected to leave a check, got none");
+    return result;
+}
+
+void list() {
+    std::string_view group;
+    for (const Check* check : all_checks()) {
+        if (group != check->group) fmt::print("{}{}\n", group.empty() ? "" : "\n", check->group);
+        group = check->group;
+        fmt::print("  {:<22}{}\n", check->name, check->doc);
+    }
+}
+
+// By hand: the library takes -1 for 2^64 - 1.
+std::uint64_t number(const std::string& text, const char* option) {
+    std::uint64_t seed = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, seed);
+    if (error == std::errc() && stop == end) return seed;
+    throw po::error(fmt::format("--{}: expected 0 to 2^64 - 1, got '{}'", option, text));
+}
+
+// Catena's own, of the build tree or the installation that this program is in.
+std::vector<std::filesystem::path> own_plugins() {
+    std::vector<std::filesystem::path> result;
+    std::error_code error;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+    for (const char* const lib : {"lib", CATENA_CHECK_LIBDIR}) {
+        const auto folder = program.parent_path().parent_path() / lib / "catena/plugins";
+        for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+            if (entry.path().extension() == ".catena" && entry.path().stem().extension() != ".cuda")
+                result.push_back(entry.path());
+        if (!result.empty()) break;
+    }
+    std::sort(result.begin(), result.end());
+    return result;
+}
+
+// No path of a plugin is looked for in the folders of the dynamic loader.
+std::filesystem::path existing(const std::string& path, const char* what) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error))
+        throw po::error(fmt::format("{}: expected a file, got '{}'", what, path));
+    return std::filesystem::absolute(path);
+}
+
+Settings settings_of(const Options& o, const po::variables_map& given) {
+    Settings s;
+    s.checks = chosen(o);
+    s.function = o.function;
+    if (o.plugins.empty()) throw po::error("expected a PLUGIN");
+    if (o.format != "text" && o.format != "json")
+        throw po::error(fmt::format("--format: expected text or json, got '{}'", o.format));
+    if (!(o.timeout > 0 && o.timeout <= 86400))
+        throw po::error(fmt::format("--timeout: expected 0 to 86400 seconds, got {}", o.timeout));
+    if (o.jobs < 1 || o.jobs > 256)
+        throw po::error(fmt::format("--jobs: expected 1 to 256, got {}", o.jobs));
+    s.timeout = o.timeout;
+    s.jobs = o.jobs;
+    s.reproduce = given.count("reproduce") > 0;
+    if (s.reproduce && !given["seed"].defaulted())
+        throw po::error("expected one of --seed and --reproduce, got both");
+    if (s.reproduce) s.seed = number(o.reproduce, "reproduce");
+    else if (o.seed == "random") s.seed = std::random_device()();
+    else s.seed = number(o.seed, "seed");
+    if (given.count("with") == 0) s.with = own_plugins();
+    for (const std::string& path : o.with)
+        if (!path.empty()) s.with.push_back(existing(path, "--with"));
+    return s;
+}
+
+int run(const Options& o, const Settings& settings) {
+    bool good = true;
+    nlohmann::json all = nlohmann::json::array();
+    const bool text = o.format == "text";
+    std::vector<std::filesystem::path> files;
+    for (const std::string& plugin : o.plugins) files.push_back(existing(plugin, "PLUGIN"));
+    for (const auto& file : files) {
+        bool first = true;
+        const auto tell = [&](const PluginReport& report, const Result& result) {
+            if (!text) return;
+            if (first) std::cout << head_of(report);
+            first = false;
+            if (!o.quiet || result.verdict == Verdict::failed) std::cout << text_of(report, result);
+            std::cout.flush();
+        };
+        const PluginReport report = examine(file, settings, tell);
+        const auto& functions = report.survey.functions;
+        if (!settings.function.empty() &&
+            std::find(functions.begin(), functions.end(), settings.function) == functions.end()) {
+            throw po::error(
+                fmt::format("--function: expected one of the plugin, got '{}'", settings.function));
+        }
+        if (text) std::cout << summary_of(report);
+        else all.push_back(json_of(report));
+        good = good && report.count(Verdict::failed) == 0;
+    }
+    if (!text) {
+        std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    }
+    std::cout.flush();
+    if (!std::cout) throw std::runtime_error("the report could not be written");
+    return good ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc == 3 && std::string_view(argv[1]) == "--job") serve(argv[2]);
+    Options o;
+    po::options_description visible("options");
+    // clang-format off
+    visible.add_options()
+        ("help,h", "this text")
+        ("list", "all checks, and what each says")
+        ("only", po::value(&o.only)->value_name("GROUP[/NAME]"),
+         "these checks. May be given several times")
+        ("skip", po::value(&o.skip)->value_name("GROUP[/NAME]"),
+         "not these checks. May be given several times")
+        ("function", po::value(&o.function)->value_name("NAME"),
+         "of the checks of each function, those of this one")
+        ("with", po::value(&o.with)->value_name("PLUGIN"),
+         "load this one, too, instead of catena's own: it brings functions that gradients are made "
+         "of, or that there are kernels for. Empty: none. May be given several times")
+        ("format", po::value(&o.format)->value_name("text|json")->default_value("text"),
+         "how to print the results")
+        ("quiet,q", po::bool_switch(&o.quiet), "text: failures and the summary alone")
+        ("timeout", po::value(&o.timeout)->value_name("SECONDS")->default_value(60),
+         "time for one process")
+        ("seed", po::value(&o.seed)->value_name("N|random")->default_value("1"), "of all numbers")
+        ("reproduce", po::value(&o.reproduce)->value_name("SEED"),
+         "the case that failed with this seed, and no other")
+        ("jobs,j", po::value(&o.jobs)->value_name("N")->default_value(
+            static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
+         "processes at a time");
+    // clang-format on
+    po::options_description all;
+    all.add(visible).add_options()("plugin", po::value(&o.plugins));
+    po::positional_options_description positional;
+    positional.add("plugin", -1);
+    try {
+        po::variables_map given;
+        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(),
+                  given);
+        po::notify(given);
+        if (given.count("help")) {
+            std::cout << usage << visible;
+            return 0;
+        }
+        if (given.count("list")) {
+            list();
+            return 0;
+        }
+        return run(o, settings_of(o, given));
+    } catch (const po::error& error) {
+        std::cerr << "catena-check: " << error.what() << "; see catena-check --help\n";
+        return 2;
+    } catch (const std::exception& error) {
+        std::cerr << "catena-check: " << error.what() << '\n';
+        return 2;
+    }
+}

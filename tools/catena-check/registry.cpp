@@ -1,0 +1,41 @@
+// The checks of the program.
+#include "check.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <iterator>
+#include <string_view>
+
+namespace catena::check {
+namespace {
+
+std::deque<Check>& registered() {
+    static std::deque<Check> all;
+    return all;
+}
+
+// From what needs least of the plugin to what needs most.
+std::size_t rank(std::string_view group) {
+    static constexpr std::string_view order[] = {"static", "load",      "schema",      "inference",
+                                                 "values", "gradients", "determinism", "faults",
+                                                 "skew",   "fuzz"};
+    return static_cast<std::size_t>(std::find(std::begin(order), std::end(order), group) -
+                                    std::begin(order));
+}
+
+}  // namespace
+
+Registered::Registered(const Check& check) { registered().push_back(check); }
+
+std::vector<const Check*> all_checks() {
+    std::vector<const Check*> result;
+    for (const Check& check : registered()) result.push_back(&check);
+    std::stable_sort(result.begin(), result.end(), [](const Check* a, const Check* b) {
+        const std::size_t first = rank(a->group), second = rank(b->group);
+        return first != second ? first < second
+                               : std::string_view(a->group) < std::string_view(b->group);
+    });
+    return result;
+}
+
+}  // namespace catena::check

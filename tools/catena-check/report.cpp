@@ -1,0 +1,108 @@
+// Text and JSON of results.
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+namespace catena::check {
+namespace {
+
+constexpr std::size_t most_problems = 12;  // of one check, in text
+
+const char* word(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::passed: return "ok";
+        case Verdict::failed: return "FAILED";
+        default: return "skipped";
+    }
+}
+
+std::string indented(const std::string& text, const char* by) {
+    std::string result;
+    for (std::size_t begin = 0; begin < text.size();) {
+        const std::size_t end = std::min(text.find('\n', begin), text.size());
+        result += by + text.substr(begin, end - begin) + "\n";
+        begin = end + 1;
+    }
+    return result;
+}
+
+// Safe to paste into a shell.
+std::string quoted(const std::string& word) {
+    const bool plain = word.find_first_not_of(
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                           "0123456789_-./+=:,@") == word.npos;
+    if (plain && !word.empty()) return word;
+    std::string result = "'";
+    for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return result + "'";
+}
+
+}  // namespace
+
+std::string again(const PluginReport& report, const Result& result,
+                  const Result::Problem& problem) {
+    std::string text = fmt::format("catena-check --only {}", name_of(*result.check));
+    if (!problem.function.empty()) text += " --function " + quoted(problem.function);
+    return text + fmt::format(" --reproduce {} {}", problem.seed, quoted(report.file.string()));
+}
+
+std::string head_of(const PluginReport& report) {
+    const Survey& s = report.survey;
+    return fmt::format("{}: {}{}{}, seed {}\n", report.file.string(),
+                       s.id.empty() ? "cannot be loaded" : s.id, s.version.empty() ? "" : " ",
+                       s.version, report.seed);
+}
+
+std::string text_of(const PluginReport& report, const Result& result) {
+    std::string text = fmt::format("{:<8}{}", word(result.verdict), name_of(*result.check));
+    if (result.verdict == Verdict::skipped) return text + ": " + result.why + "\n";
+    text += "\n";
+    if (result.verdict == Verdict::passed) return text;
+    std::size_t shown = 0;
+    for (const Result::Problem& p : result.problems) {
+        if (++shown > most_problems) continue;
+        text += indented(p.function.empty() ? p.text : p.function + ": " + p.text, "    ");
+        text += "      again: " + again(report, result, p) + "\n";
+    }
+    if (shown > most_problems) text += fmt::format("    {} more\n", shown - most_problems);
+    if (!result.output.empty()) text += "    it printed:\n" + indented(result.output, "    | ");
+    return text;
+}
+
+std::string summary_of(const PluginReport& report) {
+    return fmt::format("{} checks: {} ok, {} failed, {} skipped, in {:.1f} s\n",
+                       report.results.size(), report.count(Verdict::passed),
+                       report.count(Verdict::failed), report.count(Verdict::skipped),
+                       report.seconds);
+}
+
+nlohmann::json json_of(const PluginReport& report) {
+    using nlohmann::json;
+    json checks = json::array();
+    for (const Result& result : report.results) {
+        json entry = {
+            {"check", name_of(*result.check)},
+            {"verdict", result.verdict == Verdict::failed ? "failed" : word(result.verdict)},
+            {"seconds", result.seconds}};
+        if (result.verdict == Verdict::skipped) entry["why"] = result.why;
+        for (const Result::Problem& p : result.problems) {
+            json problem = {
+                {"text", p.text}, {"seed", p.seed}, {"again", again(report, result, p)}};
+            if (!p.function.empty()) problem["function"] = p.function;
+            entry["problems"].push_back(problem);
+        }
+        if (!result.output.empty()) entry["output"] = result.output;
+        checks.push_back(entry);
+    }
+    return {{"plugin", report.file.string()},
+            {"id", report.survey.id},
+            {"version", report.survey.version},
+            {"seed", report.seed},
+            {"seconds", report.seconds},
+            {"ok", report.count(Verdict::passed)},
+            {"failed", report.count(Verdict::failed)},
+            {"skipped", report.count(Verdict::skipped)},
+            {"checks", checks}};
+}
+
+}  // namespace catena::check

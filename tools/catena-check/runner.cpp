@@ -1,0 +1,162 @@
+// Which processes there are, in which order, and what their outcomes mean.
+#include "runner.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace catena::check {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Checks with the same run() share a job: one, or one for each function. A check that is not wanted
+// is left out of the results, not out of its job.
+std::vector<Job> jobs_of(const Settings& settings, const Survey& survey) {
+    std::vector<Job> jobs;
+    std::vector<void (*)(const Subject&, Findings&)> seen;
+    for (const Check* wanted : settings.checks) {
+        if (wanted->loads && !survey.problem.empty()) continue;
+        if (std::find(seen.begin(), seen.end(), wanted->run) != seen.end()) continue;
+        seen.push_back(wanted->run);
+        Job job;
+        for (const Check* check : all_checks())
+            if (check->run == wanted->run) job.checks.push_back(check);
+        if (wanted->each == Each::plugin) {
+            jobs.push_back(job);
+            continue;
+        }
+        for (const std::string& function : survey.functions) {
+            if (!settings.function.empty() && settings.function != function) continue;
+            job.function = function;
+            jobs.push_back(job);
+        }
+    }
+    return jobs;
+}
+
+Result put_together(const Check& check, const std::vector<Job>& jobs,
+                    const std::vector<Outcome>& outcomes, const Survey& survey) {
+    Result result;
+    result.check = &check;
+    const std::string name = name_of(check);
+    bool any = false;
+    bool passed = false;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        const Job& job = jobs[i];
+        if (job.checks.front()->run != check.run) continue;
+        any = true;
+        const Outcome& outcome = outcomes[i];
+        if (job.checks.front() == &check) result.seconds += outcome.time.count();
+        bool good = true;
+        for (const Finding& f : outcome.failures) {
+            if (f.check != name) continue;
+            result.problems.push_back({job.function, f.text, f.seed});
+            good = false;
+        }
+        // Of one that did not come to its end the others know nothing.
+        const bool cut = !outcome.finished && job.checks.front() != &check;
+        if (!good && result.output.empty()) result.output = outcome.output;
+        if (cut && good) {
+            result.why = "it did not come to it: see " + name_of(*job.checks.front());
+            continue;
+        }
+        for (const Finding& f : outcome.skipped) {
+            if (f.check != name) continue;
+            result.why = f.text;
+            good = false;
+        }
+        passed = passed || good;
+    }
+    if (!any) {
+        result.why = check.loads && !survey.problem.empty()
+                         ? "the plugin cannot be loaded: " + survey.problem
+                         : "the plugin has no functions and no kernels";
+    }
+    result.verdict = !result.problems.empty() ? Verdict::failed
+                     : passed                 ? Verdict::passed
+                                              : Verdict::skipped;
+    return result;
+}
+
+}  // namespace
+
+std::size_t PluginReport::count(Verdict verdict) const {
+    return static_cast<std::size_t>(
+        std::count_if(results.begin(), results.end(),
+                      [&](const Result& result) { return result.verdict == verdict; }));
+}
+
+PluginReport examine(const std::filesystem::path& file, const Settings& settings,
+                     const std::function<void(const PluginReport&, const Result&)>& tell) {
+    const auto start = Clock::now();
+    Subject subject;
+    subject.file = file;
+    subject.with = settings.with;
+    subject.seed = settings.seed;
+    subject.reproduce = settings.reproduce;
+    PluginReport report;
+    report.file = file;
+    report.seed = settings.seed;
+    report.survey = survey(subject, settings.timeout);
+    subject.with = report.survey.with;
+    subject.id = report.survey.id;
+
+    const std::vector<Job> jobs = jobs_of(settings, report.survey);
+    std::vector<Outcome> outcomes(jobs.size());
+    std::vector<bool> done(jobs.size());
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr error;
+    std::mutex mutex;
+    std::condition_variable changed;
+    const auto work = [&] {
+        for (std::size_t i; (i = next++) < jobs.size();) {
+            Outcome outcome;
+            std::exception_ptr failed;
+            try {
+                Subject mine = subject;
+                mine.function = jobs[i].function;
+                outcome = run_job(jobs[i], mine, settings.timeout);
+            } catch (...) {
+                failed = std::current_exception();
+            }
+            const std::lock_guard lock(mutex);
+            outcomes[i] = std::move(outcome);
+            done[i] = true;
+            if (failed && !error) error = failed;
+            changed.notify_all();
+        }
+    };
+    std::vector<std::jthread> team;
+    for (int i = 0; i < settings.jobs; ++i) team.emplace_back(work);
+
+    for (const Check* check : settings.checks) {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] {
+            for (std::size_t i = 0; i < jobs.size(); ++i)
+                if (jobs[i].checks.front()->run == check->run && !done[i]) return false;
+            return true;
+        });
+        if (error) {
+            next = jobs.size();
+            lock.unlock();
+            team.clear();
+            std::rethrow_exception(error);
+        }
+        Result result = put_together(*check, jobs, outcomes, report.survey);
+        lock.unlock();
+        report.results.push_back(std::move(result));
+        tell(report, report.results.back());
+    }
+    report.seconds = since(start);
+    return report;
+}
+
+}  // namespace catena::check

@@ -1,0 +1,49 @@
+// Runs checks of one plugin, some at a time, and puts together what their processes tell.
+#pragma once
+
+#include "job.hpp"
+
+#include <functional>
+
+namespace catena::check {
+
+enum class Verdict { passed, failed, skipped };
+
+struct Result {
+    const Check* check = nullptr;
+    Verdict verdict = Verdict::passed;
+    struct Problem {
+        std::string function;  // empty: of the whole plugin
+        std::string text;
+        std::uint64_t seed = 1;
+    };
+    std::vector<Problem> problems;
+    std::string why;     // skipped
+    std::string output;  // what the plugin printed meanwhile, if it failed
+    double seconds = 0;  // of processes; of the first of those checks that run together
+};
+
+struct PluginReport {
+    std::filesystem::path file;
+    Survey survey;
+    std::uint64_t seed = 1;
+    std::vector<Result> results;
+    double seconds = 0;
+    std::size_t count(Verdict verdict) const;
+};
+
+struct Settings {
+    std::vector<const Check*> checks;
+    std::string function;  // empty: all
+    std::vector<std::filesystem::path> with;
+    std::uint64_t seed = 1;
+    bool reproduce = false;
+    double timeout = 60;
+    int jobs = 1;
+};
+
+// `tell` gets each result as soon as it and all before it are there.
+PluginReport examine(const std::filesystem::path& file, const Settings& settings,
+                     const std::function<void(const PluginReport&, const Result&)>& tell);
+
+}  // namespace catena::check

@@ -66,7 +66,7 @@ void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         if (retain_y >> i & 1) node.y_[i] = forward.y[i];
     }
-    node.versions_.resize(n_x + d.n_outputs, boost::container::default_init);
+    node.versions_.resize_for_overwrite(n_x + d.n_outputs);
     std::uint32_t* version = node.versions_.data();
     for (const Array& x : node.x_) *version++ = x ? version_of(*x.body()) : 0;
     for (const Array& y : node.y_) *version++ = y ? version_of(*y.body()) : 0;

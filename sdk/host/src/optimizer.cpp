@@ -1,10 +1,10 @@
 // Optimizer: state, the step over all parameters, and hooks on gradients.
 #include <catena/core/error.hpp>
+#include <catena/core/small_vector.hpp>
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 
 #include <fmt/format.h>
-#include <boost/container/small_vector.hpp>
 
 #include <cmath>
 
@@ -61,12 +61,12 @@ void Optimizer::update() {
         }
     } count{++t_};
     const PluginFunction function = step();
-    boost::container::small_vector<Array, 8> inputs;
+    SmallVector<Array, 8> inputs;
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
         if (!variable.grad()) continue;
         inputs.assign({variable.data(), variable.grad()});
-        inputs.insert(inputs.end(), slot.state.begin(), slot.state.end());
+        inputs.append(slot.state.begin(), slot.state.end());
         function.forward(std::span<const Array>(inputs.data(), inputs.size()));
     }
     count.done = true;

@@ -4,8 +4,7 @@
 #include <catena/core/array.hpp>
 #include <catena/core/pool.hpp>
 #include <catena/core/ref.hpp>
-
-#include <boost/container/small_vector.hpp>
+#include <catena/core/small_vector.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -19,9 +18,6 @@ namespace catena {
 
 class GraphNode;
 class Variable;
-
-template <class T, std::size_t N>
-using SmallVector = boost::container::small_vector<T, N, PoolAllocator<T>>;
 
 // What a pass of grad() makes of a variable.
 enum class Route : std::uint8_t {

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <catena/core/plugin_function.hpp>
-
-#include <boost/container/small_vector.hpp>
+#include <catena/core/small_vector.hpp>
 
 #include <algorithm>
 #include <array>
@@ -52,7 +51,7 @@ public:
 
     // What a function takes: the variables of its first ports, then these.
     auto after(std::initializer_list<const Variable*> first) const {
-        boost::container::small_vector<const Variable*, 16> pointers(first);
+        SmallVector<const Variable*, 16> pointers(first);
         for (const Variable& variable : view_) pointers.push_back(&variable);
         return pointers;
     }
@@ -69,8 +68,8 @@ public:
     ArrayList(const std::vector<Array>& values) : view_(values) {}  // NOLINT: is a list
 
     auto after(std::initializer_list<Array> first) const {
-        boost::container::small_vector<Array, 8> arrays(first);
-        arrays.insert(arrays.end(), view_.begin(), view_.end());
+        SmallVector<Array, 8> arrays(first);
+        arrays.append(view_.begin(), view_.end());
         return arrays;
     }
 

@@ -1,0 +1,21 @@
+# The product's version is project()'s, the ABI's is the header's: nothing else writes either down.
+#
+# catena-core keeps its name as long as plugins keep running: SOVERSION = ABI major. catena-host is
+# C++ for programs, which the next release may change: SOVERSION = the release, before 1.0 its minor
+# too.
+set(abi_header "${PROJECT_SOURCE_DIR}/sdk/abi/include/catena/abi/base.h")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${abi_header}")
+foreach(part IN ITEMS MAJOR MINOR)
+    file(STRINGS "${abi_header}" line REGEX "^#define CATENA_ABI_${part} [0-9]+u")
+    if(NOT line MATCHES "CATENA_ABI_${part} ([0-9]+)u")
+        message(FATAL_ERROR "${abi_header}: expected '#define CATENA_ABI_${part} <number>u', "
+                            "got '${line}'")
+    endif()
+    set(CATENA_ABI_${part} "${CMAKE_MATCH_1}")
+endforeach()
+set(CATENA_HOST_SOVERSION "${PROJECT_VERSION_MAJOR}")
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    string(APPEND CATENA_HOST_SOVERSION ".${PROJECT_VERSION_MINOR}")
+endif()
+unset(abi_header)
+unset(line)

@@ -36,8 +36,8 @@ inline bool exclusive(const ArrayBody& body) noexcept {
 inline void* memory_of(const ArrayBody& body) noexcept {
     return static_cast<char*>(body.tensor.dl.data) + body.tensor.dl.byte_offset;
 }
-inline Array empty_like(const ArrayBody& like) {
-    Ref<ArrayBody> body = new_body(*like.device);
+inline Array empty_like(const ArrayBody& like, DeviceState& device) {
+    Ref<ArrayBody> body = new_body(device);
     body->meta.dtype = like.meta.dtype;
     body->meta.ndim = like.meta.ndim;
     for (int i = 0; i < like.meta.ndim; ++i) body->meta.shape[i] = like.meta.shape[i];
@@ -45,5 +45,6 @@ inline Array empty_like(const ArrayBody& like) {
     allocate(*body);
     return Array(std::move(body));
 }
+inline Array empty_like(const ArrayBody& like) { return empty_like(like, *like.device); }
 
 }  // namespace catena

@@ -104,20 +104,27 @@ CallNode::Words CallNode::targets() const {
     return words;
 }
 
-// False if there is no kernel for it.
-bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
+// False if there is no kernel for it. Arrays of other devices are copied to this one, and gradients
+// back.
+bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span<const Array> gy,
+                          const Words& targets) {
     const std::size_t n_x = inputs_.size();
     const std::size_t n_y = y_.size();
     SmallVector<const catena_tensor*, 6> x(n_x, nullptr);
     SmallVector<catena_tensor*, 3> y(n_y, nullptr);
     SmallVector<const catena_tensor*, 3> gy_tensors(n_y, nullptr);
     SmallVector<catena_tensor*, 3> saved;
+    SmallVector<Array, 2> copies;
+    const auto tensor_of = [&](const Array& array) {
+        if (array.body()->device == &device) return &array.body()->tensor;
+        return &copies.emplace_back(array.to(Device(&device))).body()->tensor;
+    };
     for (std::size_t i = 0; i < n_x; ++i) {
-        if (x_[i]) x[i] = &x_[i].body()->tensor;
+        if (x_[i]) x[i] = tensor_of(x_[i]);
     }
     for (std::size_t i = 0; i < n_y; ++i) {
-        if (y_[i]) y[i] = &y_[i].body()->tensor;
-        if (gy[i]) gy_tensors[i] = &gy[i].body()->tensor;
+        if (y_[i]) y[i] = tensor_of(y_[i]);
+        if (gy[i]) gy_tensors[i] = tensor_of(gy[i]);
     }
     for (const Array& array : saved_) saved.push_back(&array.body()->tensor);
 
@@ -135,7 +142,7 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
     call.gy = gy_tensors.data();
     call.saved = saved.data();
     call.targets = targets.data();
-    call.stream = device_->stream;
+    call.stream = device.stream;
 
     // Where each gradient goes: straight into what is there, or into new memory.
     SmallVector<Array, 4> gx(n_x);
@@ -153,14 +160,14 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
             bool first = true;
             for (std::size_t j = 0; j < i; ++j) first = first && !(inputs_[j] == inputs_[i]);
             // A gradient that others see may be an input of this call, or part of a graph.
-            const bool own =
-                there && exclusive(*there.body()) && (input.gathers() || !input.grad_node);
+            const bool own = there && there.body()->device == &device && exclusive(*there.body()) &&
+                             (input.gathers() || !input.grad_node);
             if (adds && first && own) {
                 gx[i] = there;
                 unseal(*gx[i].body());
                 req[i] = CATENA_REQ_ADD;
             } else {
-                if (!gx[i]) gx[i] = empty_like(*input.data.body());
+                if (!gx[i]) gx[i] = empty_like(*input.data.body(), device);
                 req[i] = CATENA_REQ_WRITE;
             }
             gx_tensors[i] = &gx[i].body()->tensor;
@@ -170,7 +177,7 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
     };
 
     catena_ctx ctx;
-    ctx.device = device_;
+    ctx.device = &device;
     const auto attempt = [&](const catena_kernel& kernel) {
         place(kernel.flags & CATENA_KERNEL_ADDS);
         if (kernel.supports && !kernel.supports(&ctx, &call)) {
@@ -186,7 +193,7 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
             }
             if (status != CATENA_OK) throw_failure(ctx, status, std::string(label()) + " backward");
         }
-        const Scratch scratch(*device_, plan.scratch_bytes);
+        const Scratch scratch(device, plan.scratch_bytes);
         call.scratch = scratch.get();
         call.scratch_bytes = plan.scratch_bytes;
         const catena_status status = kernel.run(&ctx, &call);
@@ -198,18 +205,20 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
             if (req[i] == CATENA_REQ_ADD) gx[i] = Array();
         }
         for (std::size_t i = 0; i < n_x; ++i) {
-            if (req[i] == CATENA_REQ_WRITE) accumulate(*inputs_[i], std::move(gx[i]));
+            if (req[i] != CATENA_REQ_WRITE) continue;
+            DeviceState* home = inputs_[i]->data.body()->device;
+            accumulate(*inputs_[i], home == &device ? std::move(gx[i]) : gx[i].to(Device(home)));
         }
         return true;
     };
 
     const bool deterministic = call.flags & CATENA_CALL_DETERMINISTIC;
     const std::uint64_t key =
-        (key_ & ~(std::uint64_t{1} << 16)) | static_cast<std::uint64_t>(deterministic) << 16;
+        (call_key & ~(std::uint64_t{1} << 16)) | static_cast<std::uint64_t>(deterministic) << 16;
     std::size_t tried = 0;
-    if (paired_) {
+    if (paired_ && &device == device_) {
         // The wish of now goes before the variant that the call was made with.
-        const Selection* wish = function_.pinned() ? &function_.select(key, *device_) : nullptr;
+        const Selection* wish = function_.pinned() ? &function_.select(key, device) : nullptr;
         if (wish && wish->n_pinned && !has_kernel(*wish->pin->table, *paired_)) {
             for (; tried < wish->n_pinned; ++tried) {
                 if (attempt(*wish->backward[tried])) return true;
@@ -217,7 +226,7 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
         }
         if (attempt(*paired_)) return true;
     }
-    const auto& others = function_.select(key, *device_).backward;
+    const auto& others = function_.select(key, device).backward;
     for (; tried < others.size(); ++tried) {
         if (attempt(*others[tried])) return true;
     }
@@ -227,7 +236,13 @@ bool CallNode::run_kernel(std::span<const Array> gy, const Words& targets) {
 void CallNode::backward(std::span<const Array> gy) {
     check_retained();
     const Words wanted = targets();
-    if (run_kernel(gy, wanted)) return;
+    if (run_kernel(*device_, key_, gy, wanted)) return;
+    const catena_function& d = function_.descriptor;
+    DeviceState* other = d.gradient || d.grad_function ? nullptr : Device::fallback().state();
+    const std::uint64_t dtypes = key_ & 0xffff;
+    if (other && other != device_ &&
+        run_kernel(*other, selection_key(other->index, false, dtypes), gy, wanted))
+        return;
     const no_backprop_mode scope;
     SmallVector<Variable, 2> variables;
     for (const Array& array : gy) variables.push_back(array ? as_variable(array) : Variable());

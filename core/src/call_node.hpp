@@ -30,7 +30,8 @@ private:
 
     using Words = SmallVector<std::uint64_t, 1>;
     Words targets() const;
-    bool run_kernel(std::span<const Array> gy, const Words& targets);
+    bool run_kernel(DeviceState& device, std::uint64_t key, std::span<const Array> gy,
+                    const Words& targets);
     SmallVector<Variable, 4> compose(std::span<const Variable> gy, const Words& targets,
                                      bool record);
     Variable retained_input(std::size_t i, bool record);
@@ -39,7 +40,7 @@ private:
 
     FunctionEntry& function_;
     Ref<const BoundAttributes> attributes_;
-    DeviceState* device_ = nullptr;
+    DeviceState* device_ = nullptr;  // where forward ran
     const catena_kernel* paired_ = nullptr;
     std::uint64_t key_ = 0;
     std::uint32_t flags_ = 0;

@@ -8,11 +8,13 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <cstdlib>
 
 namespace catena {
 namespace {
 
 thread_local DeviceState* current = nullptr;
+thread_local const Device* fallback = nullptr;  // of the innermost scope
 
 // Every ordinal draws its own numbers; ordinal 0 draws the same on every backend.
 std::uint64_t mix(std::uint64_t seed, int ordinal) {
@@ -174,6 +176,20 @@ using_device::using_device(Device device) : before_(catena::current) {
     catena::current = device.state();
 }
 using_device::~using_device() { catena::current = before_.state(); }
+
+Device Device::fallback() {
+    if (catena::fallback) return *catena::fallback;
+    static const Device wish = [] {
+        const char* name = std::getenv("CATENA_FALLBACK");
+        return name && *name ? get(name) : Device();
+    }();
+    return wish;
+}
+
+using_fallback::using_fallback(Device device) : device_(device), before_(catena::fallback) {
+    catena::fallback = &device_;
+}
+using_fallback::~using_fallback() { catena::fallback = before_; }
 
 void seed(std::uint64_t value) {
     Registry& registry = Registry::get();

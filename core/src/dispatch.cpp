@@ -96,6 +96,42 @@ private:
     std::uint64_t bits_ = 0;
 };
 
+// Where this call runs instead, or null.
+DeviceState* fallback_for(const DeviceState& device) {
+    DeviceState* other = Device::fallback().state();
+    return other == &device ? nullptr : other;
+}
+
+// On the device `other`; result.y is there already, to be filled.
+void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
+                   std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
+                   DeviceState& other, ForwardResult& result) {
+    const catena_function& d = f.descriptor;
+    host_table().log(nullptr, CATENA_LOG_DEBUG,
+                     fmt::format("[{}] no kernel for {} on {}: runs on {}", d.name,
+                                 describe_inputs(f, x), result.device->name, other.name)
+                         .c_str());
+    SmallVector<Array, 6> copies;
+    SmallVector<ArrayBody*, 6> bodies;
+    for (ArrayBody* body : x) {
+        copies.push_back(body ? Array(Ref(body)).to(Device(&other)) : Array());
+        bodies.push_back(body ? copies.back().body() : nullptr);
+    }
+    ForwardResult there;
+    run_forward(f, attributes, {bodies.data(), bodies.size()}, now, needs_backward, there);
+    const auto bring = [](const Array& to, const Array& from) {
+        to.copy_from(from);
+        seal(*to.body());
+    };
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i) bring(result.y[i], there.y[i]);
+    for (std::uint32_t i = 0; f.mutates && i < x.size(); ++i) {
+        if (x[i] && (d.inputs[f.port(i)]->flags & CATENA_PORT_MUTATED))
+            bring(Array(Ref(x[i])), copies[i]);
+    }
+    there.y = std::move(result.y);
+    result = std::move(there);
+}
+
 }  // namespace
 
 void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<ArrayBody* const> x,
@@ -219,6 +255,9 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         call.saved = saved_tensors.data();
         run(candidate);
         return;
+    }
+    if (DeviceState* other = fallback_for(device)) {
+        return run_elsewhere(f, attributes, x, now, needs_backward, *other, result);
     }
     throw_no_kernel(f, x, device, key.bits(), !selection.forward.empty());
 }

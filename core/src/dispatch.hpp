@@ -16,7 +16,7 @@ struct ForwardResult {
     SmallVector<Array, 2> y;
     SmallVector<Array, 2> saved;
     const catena_kernel* paired = nullptr;  // the backward bound to the kernel that ran
-    DeviceState* device = nullptr;
+    DeviceState* device = nullptr;          // where it ran; y is on the inputs' device
     std::uint64_t key = 0;
     std::uint32_t flags = 0;  // CATENA_CALL_*
 };

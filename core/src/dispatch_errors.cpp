@@ -115,6 +115,10 @@ void throw_no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
                             dtypes_to_string(f.descriptor, place),
                             anywhere ? "" : fmt::format(" (needs {})", any_of(needs)));
     }
+    if (rows.empty() && !places.empty()) {
+        have += fmt::format("\n  CATENA_FALLBACK={} or using_fallback runs such calls there",
+                            places[0][0].device);
+    }
     throw UnsupportedError(fmt::format(
         "[{}] kernel: expected one for {} on {}, got none{}; there is:{}", f.descriptor.name,
         describe_inputs(f, x), device.name, declined ? " whose supports() says yes" : "",

@@ -30,6 +30,9 @@ public:
     // The thread's device, where new arrays go: the first that the host can write to directly, unless
     // a using_device scope says otherwise.
     static Device current();
+    // Where calls run for which their own device has no kernel: as a using_fallback scope says, else
+    // as the environment's CATENA_FALLBACK=NAME, else none, and such calls are refused.
+    static Device fallback();
     // Every device that the loaded backends report, opened or not: "NAME:ORDINAL".
     static std::vector<std::string> list();
 
@@ -66,6 +69,21 @@ public:
 
 private:
     Device before_;
+};
+
+// In the scope, calls of this thread for which their device has no kernel run on another: inputs are
+// copied there and results back, forward and backward. An empty device: such calls are refused.
+class [[nodiscard]] using_fallback {
+public:
+    explicit using_fallback(Device device);
+    explicit using_fallback(std::string_view name) : using_fallback(Device::get(name)) {}
+    using_fallback(const using_fallback&) = delete;
+    using_fallback& operator=(const using_fallback&) = delete;
+    ~using_fallback();
+
+private:
+    Device device_;
+    const Device* before_;
 };
 
 // Random numbers: one counter-based Philox stream for each device. seed() restarts all of them.

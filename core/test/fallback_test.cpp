@@ -1,0 +1,170 @@
+// Calls that run on another device than their arrays': only on request, and nobody sees where.
+#include "toys.hpp"
+
+#include <catena/core/error.hpp>
+#include <catena/core/plugin_function.hpp>
+
+#include <doctest/doctest.h>
+
+using namespace catena;
+using toys::floats;
+using toys::get;
+using toys::put;
+using toys::Values;
+using toys::values;
+using toys::what;
+
+namespace {
+
+catena_status twice(catena_ctx*, const catena_call* c) {
+    for (std::int64_t i = 0; i < toys::count(*c->y[0]); ++i)
+        put(*c->y[0], i, 2 * get(*c->x[0], i), c->req[0]);
+    return CATENA_OK;
+}
+catena_status twice_back(catena_ctx*, const catena_call* c) {
+    for (std::int64_t i = 0; i < toys::count(*c->gx[0]); ++i)
+        put(*c->gx[0], i, 2 * get(*c->gy[0], i), c->req[0]);
+    return CATENA_OK;
+}
+// y = x^2, and keeps x for the gradient.
+catena_status square_saving(catena_ctx*, const catena_call* c) {
+    for (std::int64_t i = 0; i < toys::count(*c->y[0]); ++i) {
+        const double x = get(*c->x[0], i);
+        put(*c->y[0], i, x * x);
+        put(*c->saved[0], i, x);
+    }
+    return CATENA_OK;
+}
+catena_status square_back(catena_ctx*, const catena_call* c) {
+    for (std::int64_t i = 0; i < toys::count(*c->gx[0]); ++i)
+        put(*c->gx[0], i, 2 * get(*c->saved[0], i) * get(*c->gy[0], i));
+    return CATENA_OK;
+}
+catena_status refuse(catena_ctx* ctx, const catena_call*) {
+    return toys::fail(ctx, CATENA_E_VALUE, "[toy.refusing] x: expected another");
+}
+catena_status count_up(catena_ctx*, const catena_call* c) {
+    for (std::int64_t i = 0; i < toys::count(*c->x[0]); ++i) {
+        auto& x = *const_cast<catena_tensor*>(c->x[0]);
+        put(x, i, get(x, i) + 1);
+        put(*c->y[0], i, 0);
+    }
+    return CATENA_OK;
+}
+
+Device vault() { return Device::get("vault:0"); }
+
+// "toy.away": kernels on "toy" alone. "toy.half": forward on both, backward on "toy" alone.
+void add_functions() {
+    static const bool done = [] {
+        toys::Plugin plugin("toys.fallback");
+        for (const char* name : {"toy.away", "toy.half", "toy.saving", "toy.refusing"})
+            plugin.function(name, {{"x"}}, {{"y"}}, toys::infer_same);
+        plugin.function("toy.counter", {{"x", CATENA_PORT_MUTATED}}, {{"y"}}, toys::infer_same)
+            .flags |= CATENA_FUNCTION_NOT_DIFFERENTIABLE;
+        for (const char* name : {"toy.away", "toy.half"}) {
+            plugin.kernel(name, twice).flags |= CATENA_KERNEL_ADDS;
+            plugin.kernel(name, twice_back, CATENA_PHASE_BACKWARD).flags |= CATENA_KERNEL_ADDS;
+        }
+        plugin.kernel("toy.half", twice, CATENA_PHASE_FORWARD, "vault");
+        catena_kernel& forward = plugin.kernel("toy.saving", square_saving);
+        catena_kernel& backward = plugin.kernel("toy.saving", square_back, CATENA_PHASE_BACKWARD);
+        forward.n_saved = backward.n_saved = 1;
+        forward.variant = backward.variant = "v";
+        forward.plan = [](catena_ctx*, const catena_call* call, catena_plan* plan) {
+            catena_meta& m = *plan->saved[0];
+            m.ndim = call->x[0]->dl.ndim;
+            m.dtype = call->x[0]->dl.dtype;
+            for (int d = 0; d < m.ndim; ++d) m.shape[d] = call->x[0]->dl.shape[d];
+            return catena_status{CATENA_OK};
+        };
+        plugin.kernel("toy.refusing", refuse);
+        plugin.kernel("toy.counter", count_up);
+        plugin.add();
+        return true;
+    }();
+    (void)done;
+}
+
+Variable on_vault(std::initializer_list<float> numbers) {
+    add_functions();
+    return Variable(floats(numbers).to(vault()));
+}
+void backward(const Variable& y, float gy) {
+    y.set_grad(Array::full(y.shape(), gy, Dtype::float32, vault()));
+    y.backward();
+}
+
+}  // namespace
+
+TEST_CASE("a call without a kernel is refused, or runs on the device of the scope") {
+    const Variable x = on_vault({1, 2});
+    const PluginFunction away("toy.away");
+    CHECK(what<UnsupportedError>([&] { away.first({&x}); }) ==
+          "[toy.away] kernel: expected one for x (2,) float32 on vault:0, got none; there is:\n"
+          "  toy toys.fallback: float32, float64\n"
+          "  CATENA_FALLBACK=toy or using_fallback runs such calls there");
+    const using_fallback scope("toy:1");
+    const Variable y = away.first({&x});
+    CHECK(y.data().device() == vault());
+    CHECK(values(y.data()) == Values{2, 4});
+    backward(y, 3);
+    CHECK(x.grad().device() == vault());
+    CHECK(values(x.grad()) == Values{6, 6});
+}
+
+TEST_CASE("gradients add to what is there, on the device of the variable") {
+    const Variable x = on_vault({1, 2});
+    const using_fallback scope("toy:0");
+    const PluginFunction away("toy.away");
+    backward(away.first({&x}), 1);
+    backward(away.first({&x}), 10);
+    CHECK(values(x.grad()) == Values{22, 22});
+    const Variable y = away.first({&x});
+    x.cleargrad();
+    backward(away.first({&y}), 1);
+    CHECK(values(x.grad()) == Values{4, 4});
+}
+
+TEST_CASE("a backward alone without a kernel runs elsewhere, too") {
+    const Variable x = on_vault({1, 2});
+    const Variable y = PluginFunction("toy.half").first({&x});  // a kernel of the vault's own
+    CHECK(what<NotDifferentiableError>([&] {
+              backward(y, 1);
+          }).find("[toy.half] backward: no kernel for it on vault:0") == 0);
+    const using_fallback scope("toy:0");
+    backward(y, 5);
+    CHECK(x.grad().device() == vault());
+    CHECK(values(x.grad()) == Values{10, 10});
+}
+
+TEST_CASE("saved state stays where it was made") {
+    const Variable x = on_vault({1, 2, 3});
+    Variable y;
+    {
+        const using_fallback scope("toy:1");
+        y = PluginFunction("toy.saving").first({&x});
+        CHECK(values(y.data()) == Values{1, 4, 9});
+    }
+    backward(y, 1);  // decided by the call, not by what is wished now
+    CHECK(values(x.grad()) == Values{2, 4, 6});
+}
+
+TEST_CASE("what a call writes in place comes back") {
+    const Variable x = on_vault({1, 2});
+    const using_fallback scope("toy:0");
+    PluginFunction("toy.counter").first({&x});
+    CHECK(values(x.data()) == Values{2, 3});
+}
+
+TEST_CASE("a kernel's refusal is the call's, also from elsewhere") {
+    const Variable x = on_vault({1, 2});
+    const using_fallback scope("toy:0");
+    CHECK(what<ValueError>([&] {
+              PluginFunction("toy.refusing").first({&x});
+          }).find("[toy.refusing] x: expected another") == 0);
+    const using_fallback nowhere("vault:1");  // no kernel there, either
+    CHECK(what<UnsupportedError>([&] {
+              PluginFunction("toy.away").first({&x});
+          }).find("[toy.away] kernel: expected one for x (2,) float32 on vault:") == 0);
+}

@@ -1,13 +1,34 @@
-# find_package(catena): the targets of the export set catena-targets, and catena_add_plugin().
+# What belongs to no single folder: the packages for CMake and pkg-config, documents, examples.
 include(CMakePackageConfigHelpers)
 set(catena_package "${CMAKE_INSTALL_LIBDIR}/cmake/catena")
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/catenaConfig.cmake.in"
-    "${PROJECT_BINARY_DIR}/catenaConfig.cmake" INSTALL_DESTINATION "${catena_package}")
+    "${PROJECT_BINARY_DIR}/catenaConfig.cmake" INSTALL_DESTINATION "${catena_package}"
+    PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_BINDIR)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/catenaConfigVersion.cmake"
     COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/catenaConfig.cmake"
               "${PROJECT_BINARY_DIR}/catenaConfigVersion.cmake"
         DESTINATION "${catena_package}")
 install(EXPORT catena-targets NAMESPACE catena:: DESTINATION "${catena_package}")
-install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-unset(catena_package)
+
+# From the folder of the .pc files back to the prefix, so that the tree may be moved.
+set(catena_pc "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+string(REGEX REPLACE "[^/]+" ".." catena_pc_prefix "${catena_pc}")
+foreach(name IN ITEMS catena-plugin catena-host)
+    configure_file("${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${catena_pc}")
+endforeach()
+
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME copyright)
+install(FILES README.md CHANGELOG.md sdk/abi/RULES.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+if(EXISTS "${PROJECT_SOURCE_DIR}/sdk/doc")
+    install(DIRECTORY sdk/doc/ DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING PATTERN "*.md")
+endif()
+foreach(kind IN ITEMS plugin host)
+    install(DIRECTORY sdk/${kind}/examples/
+            DESTINATION "${CMAKE_INSTALL_DATADIR}/catena/examples/${kind}"
+            PATTERN CMakeLists.txt EXCLUDE)
+endforeach()
+foreach(variable IN ITEMS catena_package catena_pc catena_pc_prefix)
+    unset(${variable})
+endforeach()

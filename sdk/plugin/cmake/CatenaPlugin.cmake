@@ -6,6 +6,12 @@
 # the language CUDA is enabled. Targets are name.catena and name.cuda.catena; the plugin's own
 # folder is in their include path. OUTPUT_DIRECTORY: in place of <build>/lib/catena/plugins, and
 # nothing is installed.
+#
+# catena_add_plugin_test(NAME SOURCES file... [LIBS target...])
+#
+# Tests of the plugin NAME, of catena_add_plugin(): a program from catena::testing, which finds the
+# plugin's file in the macro PLUGIN; and, where it is installed, what catena-check says. For ctest
+# they are NAME-test and NAME-check.
 
 function(catena_add_plugin)
     cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;VENDOR;LICENSE;OUTPUT_DIRECTORY"
@@ -54,4 +60,24 @@ function(_catena_plugin_module target output sources)
         LINK_DEPENDS "${exports}" POSITION_INDEPENDENT_CODE ON
         C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
         VISIBILITY_INLINES_HIDDEN ON)
+    # Hosts refuse what others may write to, and an umask may have allowed that.
+    add_custom_command(TARGET ${target} POST_BUILD VERBATIM
+        COMMAND chmod go-w "$<TARGET_FILE:${target}>" "$<TARGET_FILE_DIR:${target}>")
+endfunction()
+
+function(catena_add_plugin_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS")
+    if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS OR NOT TARGET ${name}.catena)
+        message(FATAL_ERROR "catena_add_plugin_test: expected the NAME of a plugin, SOURCES and "
+                            "LIBS, got '${ARGV}'")
+    endif()
+    add_executable(${name}-test ${arg_SOURCES})
+    target_link_libraries(${name}-test PRIVATE catena::testing ${arg_LIBS})
+    target_compile_definitions(${name}-test PRIVATE "PLUGIN=\"$<TARGET_FILE:${name}.catena>\"")
+    add_dependencies(${name}-test ${name}.catena)
+    add_test(NAME ${name}-test COMMAND ${name}-test)
+    if(CATENA_CHECK_EXECUTABLE)
+        add_test(NAME ${name}-check
+            COMMAND "${CATENA_CHECK_EXECUTABLE}" "$<TARGET_FILE:${name}.catena>")
+    endif()
 endfunction()

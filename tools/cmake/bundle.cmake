@@ -1,0 +1,99 @@
+# Makes the archive run on other machines: copies the libraries that its files need, but those of
+# the C and C++ systems, to lib/catena/private, with their licences; says what is still needed.
+# A script of cpack, run when the files are in place.
+#
+# libstdc++ and libgcc stay out: plugins of a newer compiler need the newer ones of their system.
+if(NOT CPACK_GENERATOR STREQUAL "TGZ")
+    return()
+endif()
+set(root "${CPACK_TEMPORARY_INSTALL_DIRECTORY}")
+set(lib "${root}/${CPACK_CATENA_LIBDIR}")
+set(private "${lib}/catena/private")
+set(licenses "${root}/${CPACK_CATENA_DOCDIR}/licenses")
+set(system "^(ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libstdc\\+\\+|libgcc_s)\\.so")
+set(cuda "^lib(cuda|cudart|cublas|cublasLt|cudnn.*|curand|nvrtc.*|nvJitLink)\\.so")
+
+function(run output)
+    execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE text ERROR_VARIABLE error RESULT_VARIABLE status
+                    OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(NOT status EQUAL 0)
+        message(FATAL_ERROR "bundle: ${ARGN}: ${status} ${error}")
+    endif()
+    set(${output} "${text}" PARENT_SCOPE)
+endfunction()
+# The package of a library, by whichever of its names the package manager knows.
+function(find_license file output)
+    get_filename_component(real "${file}" REALPATH)
+    foreach(name IN ITEMS "${file}" "${real}" "/usr${file}" "/usr${real}")
+        execute_process(COMMAND dpkg-query -S "${name}" OUTPUT_VARIABLE text ERROR_QUIET
+                        RESULT_VARIABLE status)
+        if(status EQUAL 0 AND text MATCHES "^([^:,]+)")
+            set(${output} "/usr/share/doc/${CMAKE_MATCH_1}/copyright" PARENT_SCOPE)
+            set(package "${CMAKE_MATCH_1}" PARENT_SCOPE)
+            return()
+        endif()
+    endforeach()
+    message(FATAL_ERROR "bundle: ${file}: expected a library of a Debian package, whose licence can "
+                        "go along; dpkg-query knows none")
+endfunction()
+
+find_program(PATCHELF patchelf)
+if(NOT PATCHELF)
+    message(FATAL_ERROR "bundle: expected patchelf (Debian: patchelf), got none")
+endif()
+if(NOT CPACK_CATENA_OPENBLAS)
+    message(FATAL_ERROR "bundle: expected OpenBLAS (Debian: libopenblas-openmp-dev), got none")
+endif()
+
+file(GLOB programs "${root}/bin/*")
+file(GLOB libraries "${lib}/libcatena-*.so")
+file(GLOB plugins "${lib}/catena/plugins/*.catena")
+file(GET_RUNTIME_DEPENDENCIES
+    EXECUTABLES ${programs} LIBRARIES ${libraries} "${CPACK_CATENA_OPENBLAS}" MODULES ${plugins}
+    RESOLVED_DEPENDENCIES_VAR needed
+    PRE_EXCLUDE_REGEXES "${system}" "${cuda}" "^libcatena-")
+
+file(MAKE_DIRECTORY "${private}" "${licenses}")
+set(carried "")
+foreach(library IN LISTS needed ITEMS "${CPACK_CATENA_OPENBLAS}")
+    get_filename_component(real "${library}" REALPATH)
+    run(name "${PATCHELF}" --print-soname "${real}")
+    configure_file("${real}" "${private}/${name}" COPYONLY)
+    run(ignored "${PATCHELF}" --set-rpath [[$ORIGIN]] "${private}/${name}")
+    file(CHMOD "${private}/${name}"
+         PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+    find_license("${library}" license)
+    configure_file("${license}" "${licenses}/${package}" COPYONLY)
+    string(APPEND carried "    ${name} (${package})\n")
+endforeach()
+
+# Ours look there next to where they look anyway.
+foreach(file IN LISTS programs libraries plugins)
+    get_filename_component(real "${file}" REALPATH)
+    get_filename_component(folder "${real}" DIRECTORY)
+    file(RELATIVE_PATH way "${folder}" "${private}")
+    run(path "${PATCHELF}" --print-rpath "${real}")
+    if(path)
+        string(APPEND path ":")
+    endif()
+    run(ignored "${PATCHELF}" --set-rpath "${path}\$ORIGIN/${way}" "${real}")
+endforeach()
+
+# The newest versions of the system's symbols that anything here asks for.
+set(glibc 0)
+set(glibcxx 0)
+file(GLOB copies "${private}/*")
+foreach(file IN LISTS programs libraries plugins copies)
+    run(text objdump -p "${file}")
+    foreach(kind IN ITEMS glibc glibcxx)
+        string(TOUPPER "${kind}" prefix)
+        string(REGEX MATCHALL "${prefix}_[0-9.]+" versions "${text}")
+        foreach(version IN LISTS versions)
+            string(REPLACE "${prefix}_" "" version "${version}")
+            if(version VERSION_GREATER ${kind})
+                set(${kind} "${version}")
+            endif()
+        endforeach()
+    endforeach()
+endforeach()
+configure_file("${CPACK_CATENA_README}" "${root}/README.txt" @ONLY)

@@ -19,7 +19,7 @@ inline constexpr std::uint32_t size_1_0<catena_extension> = 32;
 template <>
 inline constexpr std::uint32_t size_1_0<catena_function> = 104;
 template <>
-inline constexpr std::uint32_t size_1_0<catena_kernel> = 112;
+inline constexpr std::uint32_t size_1_0<catena_kernel> = 120;
 template <>
 inline constexpr std::uint32_t size_1_0<catena_backend> = 168;
 template <>

@@ -143,6 +143,8 @@ bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span
     call.saved = saved.data();
     call.targets = targets.data();
     call.stream = device.stream;
+    call.dev = device.dev;
+    call.device_id = device.ordinal;
 
     // Where each gradient goes: straight into what is there, or into new memory.
     SmallVector<Array, 4> gx(n_x);

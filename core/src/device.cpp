@@ -158,7 +158,7 @@ void Device::release_cached() const { need(*this).allocator.release_cached(); }
 std::span<const void* const> Device::extensions(const char* id) const {
     const DeviceState& state = need(*this);
     load_default_plugins();
-    const void* const* tables = Registry::get().extensions(state, id);
+    const void* const* tables = Registry::get().extensions(&state.backend, id);
     std::size_t n = 0;
     while (tables[n]) ++n;
     return {tables, n};

@@ -197,6 +197,8 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
     call.y = y_tensors;
     call.req = req;
     call.stream = device.stream;
+    call.dev = device.dev;
+    call.device_id = device.ordinal;
     const auto for_mutated = [&](auto&& action) {
         for (std::uint32_t i = 0; f.mutates && i < n_x; ++i) {
             if (x[i] && (d.inputs[f.port(i)]->flags & CATENA_PORT_MUTATED)) action(*x[i]);

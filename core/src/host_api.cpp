@@ -73,8 +73,7 @@ std::int64_t host_config(catena_ctx*, const char* key, std::int64_t otherwise) {
 }
 
 const void* const* host_extensions(catena_ctx* ctx, const char* id) {
-    static const void* const none[1] = {nullptr};
-    return ctx && ctx->device ? Registry::get().extensions(*ctx->device, id) : none;
+    return Registry::get().extensions(ctx && ctx->device ? &ctx->device->backend : nullptr, id);
 }
 
 // Runs a service that may throw; what it throws becomes the context's failure.

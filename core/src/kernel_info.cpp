@@ -47,6 +47,7 @@ std::vector<KernelInfo> Registry::kernels_of(std::string_view name) {
                         k.kernel->device,
                         k.kernel->isa ? k.kernel->isa : "",
                         k.kernel->variant ? k.kernel->variant : "",
+                        k.kernel->name ? k.kernel->name : "",
                         k.kernel->phase,
                         k.kernel->priority,
                         {}};

@@ -136,7 +136,7 @@ std::vector<std::string> Registry::function_names() {
     return names;
 }
 
-const void* const* Registry::extensions(const DeviceState& device, const char* id) {
+const void* const* Registry::extensions(const BackendEntry* backend, const char* id) {
     // The last answers of this thread; an id too long for it goes to the map each time.
     struct Answer {
         char id[48];
@@ -148,19 +148,19 @@ const void* const* Registry::extensions(const DeviceState& device, const char* i
     static thread_local unsigned next = 0;
     const std::uint32_t epoch = epoch_.load(std::memory_order_acquire);
     for (const Answer& a : last) {
-        if (a.backend == &device.backend && a.epoch == epoch && std::strcmp(a.id, id) == 0) {
+        if (a.backend == backend && a.epoch == epoch && std::strcmp(a.id, id) == 0) {
             return a.tables;
         }
     }
     static const void* const none[1] = {nullptr};
     const std::lock_guard lock(mutex_);
-    const auto found = extensions_.find({device.backend.table->name, id});
+    const auto found = extensions_.find({backend ? backend->table->name : "", id});
     const void* const* tables =
         found == extensions_.end() ? none : found->second.back()->tables.data();
     if (const std::size_t length = std::strlen(id); length < sizeof(Answer::id)) {
         Answer& answer = last[next++ % 4];
         std::memcpy(answer.id, id, length + 1);
-        answer.backend = &device.backend;
+        answer.backend = backend;
         answer.epoch = epoch;
         answer.tables = tables;
     }

@@ -136,7 +136,8 @@ public:
     std::vector<std::string> devices();
     std::vector<DeviceState*> opened();
 
-    const void* const* extensions(const DeviceState& device, const char* id);
+    // backend null: those that belong to no device.
+    const void* const* extensions(const BackendEntry* backend, const char* id);
 
     std::recursive_mutex& mutex() { return mutex_; }
 

@@ -110,7 +110,8 @@ void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
     for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
         check_struct(table.extensions[i], "extension", i);
         check_name(table.extensions[i]->id, "an extension");
-        check_name(table.extensions[i]->device, "an extension's device");
+        const char* device = table.extensions[i]->device;
+        if (!device || *device) check_name(device, "an extension's device");
         if (!table.extensions[i]->table)
             refuse("extension {} has no table", table.extensions[i]->id);
     }

@@ -399,6 +399,13 @@ TEST_CASE("extensions: best priority first, and a plugin taken out leaves the ot
     CHECK(found(std::string("toy.thing/1").c_str()) == std::vector<int>{1, 3});
     CHECK(found("toy.thing/2").empty());
     CHECK(*host_table().extensions(nullptr, id) == nullptr);
+
+    toys::Plugin free("toys.extension-free");
+    free.extension("toy.free/1", "", 100, &three);
+    free.add();
+    CHECK(found("toy.free/1").empty());
+    CHECK(*static_cast<const int*>(*host_table().extensions(nullptr, "toy.free/1")) == 3);
+    CHECK(*host_table().extensions(nullptr, id) == nullptr);
 }
 
 TEST_CASE("a plugin taken out takes its kernels, not those of others") {

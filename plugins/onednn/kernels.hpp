@@ -43,6 +43,7 @@ constexpr catena_kernel kernel(const char* function, int phase,
         .supports = supports,
         .plan = plan,
         .run = run,
+        .name = "oneDNN",
     };
 }
 

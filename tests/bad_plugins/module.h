@@ -62,7 +62,7 @@ static inline catena_status CATENA_CALL run(catena_ctx *ctx, const catena_call *
 #define KERNEL(function, run, n_saved, variant)                                                    \
     {                                                                                              \
         sizeof(catena_kernel), 0, CATENA_PHASE_FORWARD, 0, function, 1, 1, "nowhere", "", NULL, 0, \
-            n_saved, variant, 0, 0, NULL, NULL, run                                                \
+            n_saved, variant, 0, 0, NULL, NULL, run, NULL                                          \
     }
 
 #define ENTRY                                                                        \

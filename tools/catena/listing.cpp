@@ -90,7 +90,7 @@ struct Group {
 std::vector<Group> groups_of(const catena_function& f) {
     std::vector<Group> groups;
     const auto key = [](const KernelInfo& k) {
-        return std::tie(k.phase, k.plugin, k.device, k.variant);
+        return std::tie(k.phase, k.plugin, k.device, k.variant, k.name);
     };
     for (auto& kernel : kernels_of(f.name)) {
         const auto same = [&](const Group& group) { return key(group.any()) == key(kernel); };
@@ -112,9 +112,10 @@ std::string group_line(const catena_function& f, const Group& group) {
         if (std::ranges::count(sets, isa) == 0) sets.push_back(isa);
     }
     const int low = *priorities.begin(), high = *priorities.rbegin();
-    return fmt::format("    {} {} {}{}: {} (priority {}{}; {})\n",
+    return fmt::format("    {} {} {}{}{}: {} (priority {}{}; {})\n",
                        k.phase == CATENA_PHASE_FORWARD ? "forward" : "backward", k.device, k.plugin,
-                       k.variant.empty() ? "" : " variant " + k.variant,
+                       k.name.empty() ? "" : ", " + k.name,
+                       k.variant.empty() ? "" : ", variant " + k.variant,
                        dtypes_to_string(f, group.kernels), low,
                        high > low ? fmt::format(" to {}", high) : "", fmt::join(sets, ", "));
 }

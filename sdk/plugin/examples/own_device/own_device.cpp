@@ -153,7 +153,8 @@ constexpr catena_kernel kernel(const char* function, std::int32_t phase, Run run
             .retain_y = 0,
             .supports = nullptr,
             .plan = nullptr,
-            .run = run};
+            .run = run,
+            .name = nullptr};
 }
 template <class T>
 constexpr catena_kernel kernels_for[] = {

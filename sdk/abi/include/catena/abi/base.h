@@ -39,14 +39,16 @@
  * Nothing may unwind or throw out of a callback. Strings are UTF-8, zero-terminated, and stay the
  * owner's: tables and names live as long as the library is mapped (for ever: hosts never unload). */
 
-/* Status of a call. 0 is success; text goes to the host through catena_host.fail(). */
+/* Status of a call. 0 is success, all else a failure, also one that the host does not know; text goes
+ * to the host through catena_host.fail(). */
 typedef int32_t catena_status;
 enum {
     CATENA_OK = 0,
     CATENA_E_INVALID = 1,     /* an argument or attribute is wrong */
     CATENA_E_DTYPE = 2,       /* a dtype is wrong */
     CATENA_E_SHAPE = 3,       /* a rank or an extent is wrong */
-    CATENA_E_UNSUPPORTED = 4, /* legal, but this kernel cannot do it: the host tries the next one */
+    CATENA_E_UNSUPPORTED = 4, /* legal, but this kernel cannot do it: of plan(), the host tries the
+                                 next one; of run(), the call has failed */
     CATENA_E_NOMEM = 5,
     CATENA_E_DEVICE = 6, /* the device or a vendor library failed */
     CATENA_E_INTERNAL = 7,

@@ -9,6 +9,7 @@ enum { CATENA_LOG_DEBUG = 0, CATENA_LOG_INFO = 1, CATENA_LOG_WARNING = 2, CATENA
 /* [pool] One piece of a parallel_for: elements begin .. end. slot < slots() names the worker. */
 typedef void(CATENA_CALL *catena_range_fn)(void *user, int64_t begin, int64_t end, int32_t slot);
 
+/* Valid for ever. Within the struct_size of the host no service is NULL. */
 struct catena_host {
     uint32_t struct_size;
     uint16_t abi_major;
@@ -25,7 +26,7 @@ struct catena_host {
 
     /* [compute] Runs fn over 0 .. n on the call's device's threads and returns when all is done.
      * Pieces begin at multiples of grain, so that results kept for each grain do not depend on the
-     * number of threads. Nested calls run on the calling thread. */
+     * number of threads; a grain below 1 counts as 1. Nested calls run on the calling thread. */
     void(CATENA_CALL *parallel_for)(catena_ctx *ctx, int64_t n, int64_t grain, catena_range_fn fn,
                                     void *user);
     int32_t(CATENA_CALL *slots)(catena_ctx *ctx); /* [any] workers that parallel_for may use */
@@ -40,8 +41,8 @@ struct catena_host {
     int64_t(CATENA_CALL *config)(catena_ctx *ctx, const char *key, int64_t otherwise);
 
     /* [any] Tables that plugins offer for the call's device under this id ("catena.blas/1"), best
-     * priority first, NULL-terminated; empty if there is none, or ctx is NULL. Owned by the host,
-     * valid for ever. */
+     * priority first, NULL-terminated; empty if there is none. Of a NULL ctx, or one without a device:
+     * those that belong to no device. Owned by the host, valid for ever. */
     const void *const *(CATENA_CALL *extensions)(catena_ctx *ctx, const char *id);
 
     /* [any] Resolves a function by its full name. *out is the host's and valid for ever: keep it, for
@@ -56,7 +57,8 @@ struct catena_host {
                                      const catena_named_value *attrs, uint32_t n_attrs,
                                      catena_var *const *x, uint32_t n_x, catena_var **y,
                                      uint32_t n_y);
-    /* [any] Shape and dtype of a variable; fills shape[0 .. ndim). */
+    /* [any] Shape and dtype of a variable; fills shape[0 .. ndim). struct_size is the caller's, and
+     * nothing beyond it is written. */
     catena_status(CATENA_CALL *meta)(catena_ctx *ctx, const catena_var *var, catena_meta *out);
 
     /* [any] A power beyond this table, by id, or NULL. */

@@ -39,6 +39,9 @@ typedef struct catena_call {
     catena_stream *stream;          /* NULL on a synchronous device */
     void *scratch;                  /* the bytes that plan() asked for, aligned to 64, else NULL */
     uint64_t scratch_bytes;
+    void *dev;         /* of the device that the call runs on: what its backend's open() returned */
+    int32_t device_id; /* and its ordinal */
+    uint32_t reserved;
 } catena_call;
 
 /* What run() will need; the host allocates it. Zeroed before plan(). */
@@ -93,6 +96,7 @@ typedef struct catena_kernel {
     catena_status(CATENA_CALL *plan)(catena_ctx *ctx, const catena_call *call, catena_plan *plan);
     /* [compute] Enqueues or does the work. Allocates nothing. On failure outputs are unspecified. */
     catena_status(CATENA_CALL *run)(catena_ctx *ctx, const catena_call *call);
+    const char *name; /* of this implementation, for tables and messages: "winograd"; or NULL */
 } catena_kernel;
 
 #endif

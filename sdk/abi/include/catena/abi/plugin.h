@@ -8,7 +8,8 @@
 #define CATENA_MANIFEST_MAGIC "CATENAPL" /* 8 bytes, no terminator */
 #define CATENA_MANIFEST_SECTION ".catena"
 
-/* Lies in section .catena. No pointers: hosts read it from the file and run nothing. */
+/* Lies in section .catena. No pointers: hosts read it from the file and run nothing. Texts end in a
+ * zero; flags and reserved are 0. */
 typedef struct catena_manifest {
     char magic[8];
     uint32_t struct_size;
@@ -29,7 +30,7 @@ typedef struct catena_extension {
     uint32_t struct_size;
     int32_t priority;
     const char *id;     /* "catena.blas/1"; third parties "org.example.thing/1" */
-    const char *device; /* name of a backend */
+    const char *device; /* name of a backend, or "": it belongs to no device */
     const void *table;
 } catena_extension;
 
@@ -59,7 +60,8 @@ extern "C" {
 extern CATENA_EXPORT const catena_manifest catena_manifest_v1;
 
 /* [load] Returns a table that lives for ever, or NULL after host->fail(ctx, ...). No static
- * constructor may do the work of this function. */
+ * constructor may do the work of this function. A process with several hosts calls it for each; the
+ * last one's services are used. */
 CATENA_EXPORT const catena_plugin *CATENA_CALL catena_plugin_entry_v1(const catena_host *host,
                                                                       catena_ctx *ctx);
 

@@ -250,6 +250,7 @@ constexpr catena_kernel kernel_of() {
         .supports = nullptr,
         .plan = plan_of<F>(phase, R()),
         .run = run_of<F, isa, phase>(R()),
+        .name = Elementwise<F> ? "formula" : nullptr,
     };
     return kernel;
 }
@@ -266,6 +267,7 @@ constexpr catena_kernel widened_kernel_of(IsaList<own...>) {
     kernel.n_types = 2;
     kernel.plan = &plan_widened<plan_of<F>(phase, R())>;
     kernel.run = &run_widened<run_of<F, inner, phase>(R()), isa>;
+    kernel.name = "on float32 copies";
     return kernel;
 }
 

@@ -60,6 +60,7 @@ constexpr catena_kernel kernel = {
     .supports = supports,
     .plan = nullptr,
     .run = run,
+    .name = "small",
 };
 const catena_kernel* const kernels[] = {&kernel};
 constexpr catena_plugin plugin = {

@@ -23,11 +23,22 @@ TEST_CASE("mul_add in C++: every kernel, gradient and request") {
     }
 }
 
-TEST_CASE("a gradient needs the functions that it is composed of") {
-    World world({MUL_ADD});
+TEST_CASE("what a gradient is composed of is loaded where it is needed, or missed by name") {
+    World world(MUL_ADD);
     const Array x = Array::random<double>({3}, 1);
-    CHECK_THROWS_WITH(world.gradient("org.example.mul_add", {x, x, x}, {x}, {x}),
-                      "no function catena.mul");
+    const auto gradient = [&] {
+        return world.gradient("org.example.mul_add", {x, x, x}, {x}, {x});
+    };
+    setenv("CATENA_TESTING_PLUGINS", "", 1);
+    CHECK_THROWS_WITH(gradient(),
+                      "[world] catena.mul: expected a function of the loaded plugins, got none");
+    setenv("CATENA_TESTING_PLUGINS", "/nowhere", 1);
+    CHECK_THROWS_WITH(gradient(),
+                      "[world] catena.mul: expected a function of the loaded plugins or of those "
+                      "in /nowhere, got none");
+    unsetenv("CATENA_TESTING_PLUGINS");
+    CHECK(gradient().size() == 3);
+    CHECK(world.names() == std::vector<std::string>{"org.example.mul_add"});
 }
 
 TEST_CASE("swish: an attribute in the formula") {
@@ -72,4 +83,40 @@ TEST_CASE("mul_add in C") {
     CHECK_THROWS_WITH(world.forward("org.example.c.mul_add",
                                     {inputs[0], inputs[1], Array::random<float>({3}, 1)}),
                       "[org.example.c.mul_add] x, y, z: expected equal shapes, got different ones");
+}
+
+TEST_CASE("a case: inputs, how to call, what is expected, or the error") {
+    World world(SWISH);
+    const Array x = Array::of<double>({2, 2}, {-1, 0, 1, 2});
+    const auto say = [&](const Case& c) { return check(world, c); };
+    CHECK(say({.function = "org.example.swish",
+               .inputs = {x},
+               .attrs = {{"beta", value_of(2.0)}},
+               .expected = {Array::of<double>(
+                   {2, 2}, {-0.119202922022, 0, 0.880797077978, 1.96402758008})}}) == "");
+    CHECK(say({.function = "org.example.swish",
+               .inputs = {x},
+               .attrs = {set("gamma", 2.0)},
+               .error = "[org.example.swish] attribute 'gamma': expected one of beta"}) == "");
+    CHECK(say({.function = "org.example.swish",
+               .inputs = {x},
+               .expected = {Array::of<double>({2, 2}, {0, 0, 0.5, 0})}}) ==
+          "org.example.swish: example: x=(2,2): y: element 0: expected 0, got -0.268941421\n");
+    CHECK(say({.function = "org.example.swish",
+               .inputs = {x},
+               .expected = {Array::of<double>({4}, {0, 0, 0, 0})}}) ==
+          "org.example.swish: example: x=(2,2): y: shape: expected (4,), got (2, 2)\n");
+    CHECK(say({.function = "org.example.swish", .inputs = {x}, .expected = {Array(), x}}) ==
+          "org.example.swish: example: x=(2,2): expected 2 outputs, got 1\n");
+    CHECK(say({.function = "org.example.swish",
+               .inputs = {x},
+               .attrs = {set("beta", "two")},
+               .error = "[org.example.swish] attribute 'beta': expected a dtype"}) ==
+          "org.example.swish: example: expected the error \"[org.example.swish] attribute 'beta': "
+          "expected a dtype\", got \"[org.example.swish] attribute 'beta': expected a number, got "
+          "'two'\"\n");
+    CHECK(say({.function = "org.example.swish", .inputs = {x}, .error = "too much"}) ==
+          "org.example.swish: example: expected the error \"too much\", got none\n");
+    CHECK(say({.function = "org.example.swich", .inputs = {x}})
+              .find("(did you mean org.example.swish?)") != std::string::npos);
 }

@@ -1,6 +1,8 @@
 // Attributes for a call, with their own copies of lists and strings.
 #pragma once
 
+#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -54,5 +56,71 @@ private:
     Attrs list_;
     std::vector<std::shared_ptr<const void>> kept_;
 };
+
+namespace detail {
+
+inline std::string shown(double number) {
+    char text[32];
+    return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+inline std::string shown(const catena_value& v) {
+    const auto list = [&](const auto* numbers) {
+        std::string text = "[";
+        for (std::uint32_t i = 0; i < v.n; ++i)
+            text += (i == 0 ? "" : ", ") + shown(static_cast<double>(numbers[i]));
+        return text + "]";
+    };
+    switch (v.kind) {
+        case CATENA_ATTR_INT: return std::to_string(v.v.i);
+        case CATENA_ATTR_FLOAT: return shown(v.v.f);
+        case CATENA_ATTR_BOOL: return v.v.i != 0 ? "true" : "false";
+        case CATENA_ATTR_STRING: return std::string("'") + v.v.s + "'";
+        case CATENA_ATTR_INTS: return list(v.v.ints);
+        case CATENA_ATTR_FLOATS: return list(v.v.floats);
+        default: return plugin::text_of(v.v.dtype);
+    }
+}
+
+// As hosts do where nothing is lost: 2 to 2.0 and 2.0 to 2.
+inline catena_value converted(const catena_attr_spec& spec, catena_value v) {
+    if (spec.kind == CATENA_ATTR_FLOAT && v.kind == CATENA_ATTR_INT)
+        v = plugin::value_of(static_cast<double>(v.v.i));
+    else if (spec.kind == CATENA_ATTR_INT && v.kind == CATENA_ATTR_FLOAT &&
+             std::trunc(v.v.f) == v.v.f && std::abs(v.v.f) < 0x1p53)
+        v = plugin::value_of(static_cast<std::int64_t>(v.v.f));
+    return v;
+}
+
+// Why a value is not of the schema's kind, range and choices, in a host's words; empty: it is.
+inline std::string refused(const catena_attr_spec& spec, const catena_value& v) {
+    static constexpr const char* kinds[] = {
+        "",         "an integer",         "a number",          "a bool",
+        "a string", "a list of integers", "a list of numbers", "a dtype"};
+    if (v.kind != spec.kind)
+        return std::string("expected ") + kinds[spec.kind & 7] + ", got " + shown(v);
+    if (v.kind == CATENA_ATTR_STRING && spec.choices != nullptr) {
+        std::string known;
+        for (const char* const* c = spec.choices; *c != nullptr; ++c) {
+            if (std::strcmp(*c, v.v.s) == 0) return {};
+            known += (known.empty() ? "" : ", ") + std::string(*c);
+        }
+        return "expected one of " + known + ", got " + shown(v);
+    }
+    if ((spec.flags & CATENA_ATTR_RANGED) == 0) return {};
+    const auto number = [](const catena_value& w, std::uint32_t i) {
+        switch (w.kind) {
+            case CATENA_ATTR_FLOAT: return w.v.f;
+            case CATENA_ATTR_FLOATS: return w.v.floats[i];
+            case CATENA_ATTR_INTS: return static_cast<double>(w.v.ints[i]);
+            default: return static_cast<double>(w.v.i);
+        }
+    };
+    for (std::uint32_t i = 0; i < v.n; ++i)
+        if (!(number(spec.lo, 0) <= number(v, i) && number(v, i) <= number(spec.hi, 0)))
+            return "expected " + shown(spec.lo) + " to " + shown(spec.hi) + ", got " + shown(v);
+    return {};
+}
+
+}  // namespace detail
 
 }  // namespace catena::testing

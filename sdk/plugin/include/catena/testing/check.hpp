@@ -1,4 +1,10 @@
-// check(): what is expected of any function, for one call with numbers of the caller's choice.
+// check(): one call in three things: its inputs, how it is called, what is expected of it.
+//
+//     World world(MY_PLUGIN);
+//     CHECK(check(world, {.function = "org.example.swish",
+//                         .inputs = {Array::of<double>({2}, {0, 1})},
+//                         .attrs = {set("beta", 2.0)},
+//                         .expected = {Array::of<double>({2}, {0, 0.880797})}}) == "");
 #pragma once
 
 #include "catena/testing/conform.hpp"
@@ -6,46 +12,120 @@
 namespace catena::testing {
 
 struct Case {
-    std::string function;
-    std::vector<Array> inputs;  // float64 where floating
+    std::string function = {};
+    std::vector<Array> inputs = {};  // float64 where floating; Array() for a missing one
     Attrs attrs = {};
-    double step = 1e-4;  // of finite differences
+    // Outputs, then inputs that are updated; Array() for what is not compared. Without any, kernels
+    // and gradients are still measured by each other and by finite differences.
+    std::vector<Array> expected = {};
+    std::string error = {};  // or the call has to be refused, with a text that holds this
+    Tolerance digits = {};   // as many as expected numbers are written with
+    double step = 1e-4;      // of finite differences
     Tolerance float32 = {1e-4, 1e-5};
     Tolerance float64 = {1e-9, 1e-10};
     Tolerance differences = {1e-5, 1e-6};
     bool train = true;
 };
 
-// Empty if all is well, else one line for each problem.
-inline std::string check(World& world, const Case& example) {
-    Report report(example.function);
+namespace detail {
+
+// The inputs in the widest dtypes that the function takes, if it does not take them as they are.
+inline std::vector<Array> fitted(World& world, const catena_function& f, std::vector<Array> x,
+                                 const OwnedAttrs& attrs) {
+    const TypeVars vars(f);
+    x.resize(std::max<std::size_t>(x.size(), f.n_inputs));
+    std::optional<std::vector<Array>> widest;
+    for (const Row& row : rows_of(world, f)) {
+        std::vector<Array> other = x;
+        bool as_given = true;
+        bool alike = true;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const catena_dtype dtype = row[vars.input(i)];
+            if (!x[i] || plugin::same(x[i].dtype(), dtype)) continue;
+            as_given = false;
+            alike = alike && x[i].floating() == is_floating(dtype);
+            other[i] = x[i].to(dtype);
+        }
+        if (as_given) return x;
+        try {
+            if (alike && !widest && gives_row(world, f, metas_of(other), attrs, row))
+                widest = std::move(other);
+        } catch (const Failure&) {
+            // The call itself will say it.
+        }
+    }
+    return widest.value_or(x);
+}
+
+// Those that are expected; the text names the first that is not as it should be.
+inline std::string compare_outputs(const catena_function& f, const std::vector<Array>& y,
+                                   const std::vector<Array>& expected, Tolerance tolerance) {
+    if (expected.size() > y.size())
+        return "expected " + std::to_string(expected.size()) + " outputs, got " +
+               std::to_string(y.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+        const std::string text = expected[i] ? compare(y[i], expected[i], tolerance) : "";
+        if (!text.empty()) return (i < f.n_outputs ? f.outputs[i]->name : "update") + (": " + text);
+    }
+    return {};
+}
+
+// Empty, or how the call was not refused as expected.
+inline std::string refused(World& world, const Case& c) {
+    Options options;
+    options.train = c.train;
     try {
-        const catena_function& f = world.function(example.function);
+        world.forward(c.function, c.inputs, c.attrs, options);
+    } catch (const Failure& failure) {
+        if (std::string(failure.what()).find(c.error) != std::string::npos) return {};
+        return "expected the error \"" + c.error + "\", got \"" + failure.what() + "\"";
+    }
+    return "expected the error \"" + c.error + "\", got none";
+}
+
+}  // namespace detail
+
+// All that was found out about one call.
+inline Report examine(World& world, const Case& c) {
+    Report report(c.function);
+    try {
+        const catena_function& f = world.function(c.function);
+        if (!c.error.empty()) {
+            if (const std::string text = detail::refused(world, c); !text.empty())
+                report.fail(Check::example, text);
+            else report.pass(Check::example);
+            return report;
+        }
         Settings settings;
-        settings.step = example.step;
-        settings.float32 = example.float32;
-        settings.float64 = example.float64;
-        settings.differences = example.differences;
+        settings.step = c.step;
+        settings.float32 = c.float32;
+        settings.float64 = c.float64;
+        settings.differences = c.differences;
         Sample sample;
-        sample.x = example.inputs;
-        if (sample.x.size() < f.n_inputs) sample.x.resize(f.n_inputs);
+        sample.example.attrs = OwnedAttrs(c.attrs);
+        sample.x = detail::fitted(world, f, c.inputs, sample.example.attrs);
         for (const Array& a : sample.x) {
             sample.example.inputs.emplace_back();
             sample.example.inputs.back().present = bool(a);
             sample.example.inputs.back().shape = a.shape();
         }
-        sample.example.attrs = OwnedAttrs(example.attrs);
         sample.text = text_of(f, sample.example);
-        sample.train = example.train;
+        sample.train = c.train;
         Options options;
-        options.train = example.train;
+        options.train = c.train;
         world.drawn = 0;
-        sample.y = world.forward(f.name, sample.x, example.attrs, options);
+        sample.y = world.forward(f.name, sample.x, c.attrs, options);
+        // Every kernel, of every dtype, is measured by these numbers below.
+        const std::string wrong = detail::compare_outputs(f, sample.y, c.expected, c.digits);
+        if (!wrong.empty()) report.fail(Check::example, sample.text + ": " + wrong);
         detail::examine(world, f, sample, report, settings);
     } catch (const std::exception& e) {
         report.fail(Check::example, e.what());
     }
-    return report.failures();
+    return report;
 }
+
+// Empty if all is well, else one line for each problem.
+inline std::string check(World& world, const Case& c) { return examine(world, c).failures(); }
 
 }  // namespace catena::testing

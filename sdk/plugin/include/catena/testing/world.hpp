@@ -14,6 +14,7 @@
 #include "catena/testing/array.hpp"
 #include "catena/testing/attributes.hpp"
 #include "catena/testing/failure.hpp"
+#include "catena/testing/library.hpp"
 
 namespace catena::testing {
 class World;
@@ -45,6 +46,7 @@ struct catena_callable {
 namespace catena::testing {
 
 using plugin::set;
+using plugin::value_of;
 
 struct Options {
     const char* isa = nullptr;     // nullptr: the best that this machine has
@@ -60,26 +62,24 @@ struct Options {
 
 class World {
 public:
+    // The plugins to test. catena's own are loaded where a function of theirs is asked for.
+    explicit World(const std::string& path) { load(path, true); }
+    explicit World(std::initializer_list<const char*> paths)
+        : World(std::vector<std::string>(paths.begin(), paths.end())) {}
     explicit World(const std::vector<std::string>& paths) {
-        for (const std::string& path : paths) load(path);
+        for (const std::string& path : paths) load(path, true);
     }
+    World(const World&) = delete;
+    World& operator=(const World&) = delete;
 
-    const catena_function& function(const std::string& name) const {
-        const auto found = functions_.find(name);
-        if (found == functions_.end()) throw Failure(CATENA_E_INVALID, "no function " + name);
-        return found->second;
-    }
-    std::vector<std::string> names() const {
-        std::vector<std::string> result;
-        for (const auto& entry : functions_) result.push_back(entry.first);
-        return result;
-    }
+    const catena_function& function(const std::string& name);
+    // Functions that the plugins to test describe, or have kernels for.
+    std::vector<std::string> names() const { return {names_.begin(), names_.end()}; }
     const std::vector<const catena_kernel*>& kernels() const { return kernels_; }
     // Those of a function's phase that this machine can run.
-    const std::vector<const catena_kernel*>& kernels(const std::string& name, int phase) const {
-        static const std::vector<const catena_kernel*> none;
+    std::vector<const catena_kernel*> kernels(const std::string& name, int phase) const {
         const auto found = by_phase_.find({name, phase});
-        return found != by_phase_.end() ? found->second : none;
+        return found != by_phase_.end() ? found->second : std::vector<const catena_kernel*>();
     }
     // The id of the plugin that brought a kernel, or a function.
     const std::string& origin(const catena_kernel& kernel) const { return origins_.at(&kernel); }
@@ -90,7 +90,7 @@ public:
 
     // Instruction sets of this machine for which a function has a forward kernel; those that serve
     // halves on copies do not count.
-    std::vector<const char*> isas(const std::string& name) const;
+    std::vector<const char*> isas(const std::string& name);
 
     // Shapes and dtypes of the outputs, as the function infers them.
     std::vector<catena_meta> infer(const std::string& name,
@@ -134,7 +134,8 @@ private:
 #endif
         return isa.empty();
     }
-    void load(const std::string& path);
+    void load(const std::string& path, bool given);
+    void add(const detail::Library& library, bool given);
     std::vector<catena_value> bind(const catena_function& f, const Attrs& attrs) const;
     static std::vector<catena_meta> infer(const catena_function& f, catena_ctx& ctx,
                                           const std::vector<catena_value>& attrs,
@@ -164,6 +165,8 @@ private:
     }
 
     std::map<std::string, const catena_function&> functions_;
+    std::set<std::string> names_;
+    std::map<std::string, std::string> paths_;  // by id
     std::vector<const catena_kernel*> kernels_;
     std::map<std::pair<std::string, int>, std::vector<const catena_kernel*>> by_phase_;
     std::map<const void*, std::string> origins_;

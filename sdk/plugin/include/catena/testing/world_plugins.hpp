@@ -1,38 +1,59 @@
 // World's plugins: loading, attributes, and which kernels serve a call.
 #pragma once
 
-#include <dlfcn.h>
-
 #include "catena/testing/world.hpp"
 
 namespace catena::testing {
 
-inline void World::load(const std::string& path) {
-    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed, as in a host
-    if (library == nullptr) throw Failure(CATENA_E_INVALID, dlerror());
-    const auto* manifest =
-        static_cast<const catena_manifest*>(dlsym(library, "catena_manifest_v1"));
-    const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
-        dlsym(library, "catena_plugin_entry_v1"));
-    if (manifest == nullptr || entry == nullptr ||
-        std::memcmp(manifest->magic, CATENA_MANIFEST_MAGIC, 8) != 0)
-        throw Failure(CATENA_E_INVALID, path + ": no plugin");
-    catena_ctx ctx{this, {}, {}};
-    const catena_plugin* table = entry(&host_, &ctx);
-    if (table == nullptr) throw Failure(CATENA_E_INVALID, ctx.error);
-    for (std::uint32_t i = 0; i < table->n_functions; ++i) {
-        functions_.emplace(table->functions[i]->name, *table->functions[i]);
-        origins_.emplace(table->functions[i], manifest->id);
+inline void World::load(const std::string& path, bool given) {
+    const auto context = [this] { return catena_ctx{this, {}, {}}; };
+    const detail::Library& library = detail::Libraries::get().open(path, host_, context);
+    const auto [known, added] = paths_.try_emplace(library.manifest->id, library.path);
+    if (!added && given && known->second != library.path)
+        throw Failure(CATENA_E_INVALID, "[plugin] " + path + ": id " + known->first +
+                                            " is already loaded from " + known->second);
+    // catena's own kernels for the functions of others stay out.
+    if (added && (given || library.table->n_functions > 0)) add(library, given);
+}
+
+inline void World::add(const detail::Library& library, bool given) {
+    const catena_plugin& table = *library.table;
+    for (std::uint32_t i = 0; i < table.n_functions; ++i) {
+        const catena_function& f = *table.functions[i];
+        if (functions_.emplace(f.name, f).second) {
+            origins_.emplace(&f, library.manifest->id);
+            if (given) names_.insert(f.name);
+        } else if (given) {
+            throw Failure(CATENA_E_INVALID, "[plugin] " + library.path + ": function " + f.name +
+                                                " is already there, from " +
+                                                origin(functions_.at(f.name)));
+        }
     }
-    for (std::uint32_t i = 0; i < table->n_kernels; ++i) {
-        const catena_kernel& k = *table->kernels[i];
+    for (std::uint32_t i = 0; i < table.n_kernels; ++i) {
+        const catena_kernel& k = *table.kernels[i];
         kernels_.push_back(&k);
+        if (given) names_.insert(k.function);
         if (runs(k)) by_phase_[{k.function, k.phase}].push_back(&k);
-        origins_.emplace(table->kernels[i], manifest->id);
+        origins_.emplace(&k, library.manifest->id);
     }
 }
 
-inline std::vector<const char*> World::isas(const std::string& name) const {
+inline const catena_function& World::function(const std::string& name) {
+    auto found = functions_.find(name);
+    if (found != functions_.end()) return found->second;
+    for (const std::string& file : detail::own_plugins_with(name)) {
+        load(file, false);
+        if ((found = functions_.find(name)) != functions_.end()) return found->second;
+    }
+    const std::string folder = detail::own_folder();
+    const std::string near = detail::nearest(name, functions_);
+    throw Failure(CATENA_E_INVALID,
+                  "[world] " + name + ": expected a function of the loaded plugins" +
+                      (folder.empty() ? "" : " or of those in " + folder) + ", got none" +
+                      (near.empty() ? "" : " (did you mean " + near + "?)"));
+}
+
+inline std::vector<const char*> World::isas(const std::string& name) {
     std::vector<const char*> result;
     const std::size_t row = TypeVars(function(name)).size();
     for (const char* isa : {"", "x86-64-v3", "x86-64-v4"})
@@ -46,48 +67,32 @@ inline std::vector<const char*> World::isas(const std::string& name) const {
     return result;
 }
 
-// Whether a value is of the schema's kind, range and choices: what a host checks before any call.
-inline bool allowed(const catena_attr_spec& spec, const catena_value& v) {
-    if (v.kind != spec.kind) return false;
-    if (v.kind == CATENA_ATTR_STRING && spec.choices != nullptr) {
-        const char* const* choice = spec.choices;
-        while (*choice != nullptr && std::strcmp(*choice, v.v.s) != 0) ++choice;
-        return *choice != nullptr;
-    }
-    if ((spec.flags & CATENA_ATTR_RANGED) == 0) return true;
-    const auto whole = [&](std::int64_t i) { return spec.lo.v.i <= i && i <= spec.hi.v.i; };
-    const auto real = [&](double d) { return spec.lo.v.f <= d && d <= spec.hi.v.f; };
-    if (v.kind == CATENA_ATTR_INT) return whole(v.v.i);
-    if (v.kind == CATENA_ATTR_FLOAT) return real(v.v.f);
-    if (v.kind == CATENA_ATTR_INTS) return std::all_of(v.v.ints, v.v.ints + v.n, whole);
-    if (v.kind == CATENA_ATTR_FLOATS) return std::all_of(v.v.floats, v.v.floats + v.n, real);
-    return true;
-}
-
 inline std::vector<catena_value> World::bind(const catena_function& f, const Attrs& attrs) const {
+    const auto fail = [&](const std::string& attribute, const std::string& text) {
+        throw Failure(CATENA_E_INVALID,
+                      std::string("[") + f.name + "] attribute '" + attribute + "': " + text);
+    };
     std::vector<catena_value> values;
-    std::size_t used = 0;
     for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
-        std::optional<catena_value> value;
-        if ((f.attrs[i]->flags & CATENA_ATTR_REQUIRED) == 0) value = f.attrs[i]->def;
-        bool given = false;
+        const catena_attr_spec& spec = *f.attrs[i];
+        const catena_named_value* given = nullptr;
         for (const catena_named_value& a : attrs)
-            if (std::string(a.name) == f.attrs[i]->name) {
-                value = a.value;
-                given = true;
-                ++used;
-            }
-        if (!value || (given && !allowed(*f.attrs[i], *value)))
-            throw Failure(CATENA_E_INVALID,
-                          std::string("[") + f.name + "] " + f.attrs[i]->name +
-                              ": expected a value of its kind, range and choices, got " +
-                              (value ? "another" : "none"));
-        values.push_back(*value);
+            if (std::strcmp(a.name, spec.name) == 0) given = &a;
+        if (given == nullptr && (spec.flags & CATENA_ATTR_REQUIRED) != 0)
+            fail(spec.name, "expected a value, got none");
+        values.push_back(given == nullptr ? spec.def : detail::converted(spec, given->value));
+        if (given == nullptr) continue;
+        if (const std::string text = detail::refused(spec, values.back()); !text.empty())
+            fail(spec.name, text);
     }
-    if (used != attrs.size())
-        throw Failure(CATENA_E_INVALID, std::string("[") + f.name +
-                                            "] attributes: expected those of the function, got "
-                                            "others");
+    for (const catena_named_value& a : attrs) {
+        std::string names;
+        for (std::uint32_t i = 0; i < f.n_attrs && !names.ends_with("\n"); ++i)
+            if (std::strcmp(f.attrs[i]->name, a.name) == 0) names = "\n";
+            else names += std::string(i == 0 ? "" : ", ") + f.attrs[i]->name;
+        if (names.ends_with("\n")) continue;
+        fail(a.name, names.empty() ? "it has none" : "expected one of " + names);
+    }
     return values;
 }
 

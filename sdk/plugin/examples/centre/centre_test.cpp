@@ -1,0 +1,23 @@
+// centre: updated inputs are expected behind the outputs; what training changes is tried both ways.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+using namespace catena::testing;
+
+TEST_CASE("centre") {
+    World world(PLUGIN);
+    const std::string name = "org.example.centre";
+    const std::vector<Array> inputs = {Array::of<double>({2, 2}, {1, 2, 3, 6}),
+                                       Array::of<double>({2}, {0, 8})};
+    CHECK(check(world, {.function = name,
+                        .inputs = inputs,
+                        .attrs = {set("decay", 0.75)},
+                        .expected = {Array::of<double>({2, 2}, {-1, -2, 1, 2}),
+                                     Array::of<double>({2}, {0.5, 7})}}) == "");
+    CHECK(check(world, {.function = name,
+                        .inputs = inputs,
+                        .expected = {Array::of<double>({2, 2}, {1, -6, 3, -2}), inputs[1]},
+                        .train = false}) == "");
+    CHECK(conform(world, name).failures() == "");
+}

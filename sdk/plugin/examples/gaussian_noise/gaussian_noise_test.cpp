@@ -1,0 +1,31 @@
+// gaussian_noise: its moments, and the same numbers for any number of threads.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+using namespace catena::testing;
+
+TEST_CASE("gaussian_noise") {
+    World world(PLUGIN);
+    const std::string name = "org.example.gaussian_noise";
+    const Array zeros = Array::constant({100000}, dtype_of<double>(), 0);
+    const Attrs sigma = {set("sigma", 2.0)};
+
+    const Array noise = world.forward(name, {zeros}, sigma)[0];
+    double mean = 0;
+    double square = 0;
+    for (std::int64_t i = 0; i < noise.size(); ++i) {
+        mean += noise.at(i) / 1e5;
+        square += noise.at(i) * noise.at(i) / 1e5;
+    }
+    CHECK(std::abs(mean) < 0.03);  // five standard errors
+    CHECK(square == doctest::Approx(4).epsilon(0.025));
+
+    CHECK_FALSE(world.forward(name, {zeros}, sigma)[0] == noise);  // the stream went on
+    world.drawn = 0;
+    CHECK(world.forward(name, {zeros}, sigma, {.threads = 3})[0] == noise);
+
+    const Array x = Array::of<double>({3}, {1, 2, 3});
+    CHECK(check(world, {.function = name, .inputs = {x}, .expected = {x}, .train = false}) == "");
+    CHECK(conform(world, name).failures() == "");
+}

@@ -1,0 +1,14 @@
+// gram: the test's host brings a plain catena.blas/1 of its own.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+using namespace catena::testing;
+
+TEST_CASE("gram") {
+    World world(PLUGIN);
+    CHECK(check(world, {.function = "org.example.gram",
+                        .inputs = {Array::of<double>({3, 2}, {1, 2, 3, 4, 5, 6})},
+                        .expected = {Array::of<double>({2, 2}, {35, 44, 44, 56})}}) == "");
+    CHECK(conform(world, "org.example.gram").failures() == "");
+}

@@ -1,0 +1,18 @@
+// lion_update: an update has no outputs; what is expected are the arrays that it changes.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+using namespace catena::testing;
+
+TEST_CASE("lion_update") {
+    World world(PLUGIN);
+    CHECK(check(world,
+                {.function = "org.example.lion_update",
+                 .inputs = {Array::of<double>({2}, {1, -2}), Array::of<double>({2}, {0.5, -0.25}),
+                            Array::of<double>({2}, {-0.1, 0.2})},
+                 .attrs = {set("lr", 0.1), set("decay", 0.5)},
+                 .expected = {Array::of<double>({2}, {1.05, -2}),
+                              Array::of<double>({2}, {-0.094, 0.1955})}}) == "");
+    CHECK(conform(world, "org.example.lion_update").failures() == "");
+}

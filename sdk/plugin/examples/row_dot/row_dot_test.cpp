@@ -1,0 +1,15 @@
+// row_dot: the gradient is taken from the composition, in every order.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+using namespace catena::testing;
+
+TEST_CASE("row_dot") {
+    World world(PLUGIN);
+    CHECK(check(world, {.function = "org.example.row_dot",
+                        .inputs = {Array::of<double>({2, 3}, {1, 2, 3, 4, 5, 6}),
+                                   Array::of<double>({2, 3}, {1, 0, -1, 2, 2, 2})},
+                        .expected = {Array::of<double>({2}, {-2, 30})}}) == "");
+    CHECK(conform(world, "org.example.row_dot").failures() == "");
+}

@@ -1,0 +1,26 @@
+// small_matmul: all kernels of a function are held against each other, whoever brings them; and who
+// ran can be asked.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+using namespace catena::testing;
+
+TEST_CASE("small_matmul") {
+    World world(PLUGIN);
+    for (const bool transa : {false, true})
+        for (const bool transb : {false, true})
+            CHECK(check(world, {.function = "catena.matmul",
+                                .inputs = {Array::random<double>({3, 3}, 1),
+                                           Array::random<double>({3, 3}, 2)},
+                                .attrs = {set("transa", transa), set("transb", transb)}}) == "");
+    CHECK(conform(world, "catena.matmul").failures() == "");
+
+    const auto who = [&](std::int64_t n) {
+        const Array square = Array::random<float>({n, n}, 1);
+        world.forward("catena.matmul", {square, square});
+        return world.ran();
+    };
+    CHECK(who(8) == "org.example.small_matmul");
+    CHECK(who(9) == "org.catena.math");
+}

@@ -1,0 +1,18 @@
+// softplus: three things make a case (inputs, how it is called, what is expected); the SDK tries the
+// rest: gradients of both orders, every dtype, instruction set, edge of shapes, and writes out of bounds.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+using namespace catena::testing;
+
+TEST_CASE("softplus") {
+    World world(PLUGIN);
+    CHECK(check(world,
+                {.function = "org.example.softplus",
+                 .inputs = {Array::of<double>({4}, {-2, 0, 1, 800})},
+                 .attrs = {set("beta", 4.0)},
+                 .expected = {Array::of<double>({4}, {8.385159322394221e-05, 0.17328679513998632,
+                                                      1.0045374819794524, 800})}}) == "");
+    CHECK(conform(world, "org.example.softplus").failures() == "");
+}

@@ -1,0 +1,25 @@
+// weighted_sum: a call that has to be refused is a case as well.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+using namespace catena::testing;
+using catena::plugin::Floats;
+
+TEST_CASE("weighted_sum") {
+    World world(PLUGIN);
+    const double factors[] = {0.5, -2};
+    const Floats weights = factors;
+    const Array a = Array::of<double>({3}, {1, 2, 3});
+    const Array b = Array::of<double>({3}, {4, 0, -1});
+    const std::string name = "org.example.weighted_sum";
+    CHECK(check(world, {.function = name,
+                        .inputs = {a, b},
+                        .attrs = {set("weights", weights)},
+                        .expected = {Array::of<double>({3}, {-7.5, 1, 3.5})}}) == "");
+    CHECK(check(world, {.function = name,
+                        .inputs = {a, b, a},
+                        .attrs = {set("weights", weights)},
+                        .error = "weights: expected 3 numbers, got 2"}) == "");
+    CHECK(conform(world, name).failures() == "");
+}

@@ -1,16 +1,16 @@
-// Finds and loads plugins: the only file that opens libraries.
+// Finds, checks, maps and registers plugins, a step after the other.
 #include "loader.hpp"
 
 #include "context.hpp"
+#include "plugin_audit.hpp"
+#include "plugin_image.hpp"
+#include "plugin_lock.hpp"
+#include "plugin_search.hpp"
 #include "registry.hpp"
 
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
-#include <boost/dll/runtime_symbol_info.hpp>
-#include <boost/dll/shared_library.hpp>
-
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,10 +22,9 @@ namespace fs = std::filesystem;
 
 struct Loader {
     PluginReport report;
+    PluginLocks locks;
     std::vector<const PluginEntry*> started;
     std::vector<std::string> unwanted;  // ids
-    // Never unloaded: arrays, kernels and type information may point into them.
-    std::vector<boost::dll::shared_library> mapped;
     bool default_done = false;
     bool loading = false;
 
@@ -46,9 +45,11 @@ struct AtExit {
     }
 };
 
-bool switched_off() {
+// Any word but "on" switches off: a slip of the pen must not load what shall not be loaded.
+std::optional<std::string> switched_off() {
     const char* wish = std::getenv("CATENA_PLUGINS");
-    return wish && std::string_view(wish) == "off";
+    if (!wish || !*wish || std::string_view(wish) == "on") return std::nullopt;
+    return wish;
 }
 
 const char* words(const catena_ctx& ctx) {
@@ -67,28 +68,7 @@ auto guarded(const char* what, const Body& body) {
     }
 }
 
-boost::dll::shared_library& map(const fs::path& path) {
-    namespace dll = boost::dll;
-    boost::system::error_code error;
-    dll::shared_library library;
-    library.load(boost::filesystem::path(path.string()), error,
-                 dll::load_mode::rtld_now | dll::load_mode::rtld_local);
-    if (error) {
-        const char* text = dlerror();  // names the symbol or library that is missing
-        throw PluginError(
-            fmt::format("the system's loader refuses it: {}", text ? text : error.message()));
-    }
-    return Loader::get().mapped.emplace_back(std::move(library));
-}
-
-// Throws PluginError with the bare reason.
-void load(const fs::path& path) {
-    LoadedPlugin info = check_manifest(read_raw_manifest(path), path);
-    if (std::ranges::count(Loader::get().unwanted, info.id) > 0) {
-        Loader::get().report.left_out.push_back(std::move(info));
-        return;
-    }
-    boost::dll::shared_library& library = map(path);
+void start(LoadedPlugin& info, boost::dll::shared_library& library) {
     if (!library.has("catena_plugin_entry_v1")) {
         throw PluginError("it exports no catena_plugin_entry_v1");
     }
@@ -115,8 +95,61 @@ void load(const fs::path& path) {
     static const AtExit at_exit;
     (void)at_exit;
     Loader::get().started.push_back(&plugin);
-    Loader::get().report.loaded.push_back(std::move(info));
-    host_table().log(nullptr, CATENA_LOG_INFO, fmt::format("loaded {}", path.string()).c_str());
+}
+
+enum class Asked { by_name, by_folder };
+
+// False if it is passed over: left out, or overridden by an earlier folder's.
+bool is_wanted(const LoadedPlugin& info, Asked asked) {
+    Loader& loader = Loader::get();
+    if (std::ranges::count(loader.unwanted, info.id) > 0) {
+        loader.report.left_out.push_back(info);
+        return false;
+    }
+    const auto first = std::ranges::find(loader.report.loaded, info.id, &LoadedPlugin::id);
+    if (first == loader.report.loaded.end()) return true;
+    if (asked == Asked::by_name || first->path.parent_path() == info.path.parent_path()) {
+        throw PluginError(
+            fmt::format("id {} is already loaded from {}", info.id, first->path.string()));
+    }
+    loader.report.overridden.push_back({info, first->path});
+    return false;
+}
+
+// Throws PluginError with the bare reason; the attempt knows then how far it came.
+void load(Attempt& attempt, Asked asked) {
+    Loader& loader = Loader::get();
+    const fs::path path = attempt.info.path;
+    const TrustedFile file(path, Writers::owner);
+    attempt.owner = file.owner();
+    attempt.mode = file.mode();
+    const bool locked = loader.locks.mode(path.parent_path()) != PluginLockMode::off;
+    using Bytes = PluginImage::Bytes;
+    const PluginImage image(file, locked ? Bytes::sealed : Bytes::of_the_file);
+    attempt.info = check_manifest(read_raw_manifest(image.elf()), path);
+    if (!is_wanted(attempt.info, asked)) return;
+    if (locked || audit_has_file()) attempt.info.sha256 = image.sha256();
+    const std::string warning = loader.locks.check(attempt.info, path.parent_path());
+    if (!warning.empty()) {
+        const std::string text = fmt::format("[plugin] {}: {}", path.string(), warning);
+        host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
+    }
+    start(attempt.info, image.map());
+    loader.report.loaded.push_back(attempt.info);
+    audit_loaded(attempt);
+}
+
+// One file; a refusal goes to the report and the audit before it is thrown on, with its bare reason.
+void load_file(const fs::path& file, Asked asked) {
+    Attempt attempt;
+    attempt.info.path = fs::absolute(file);
+    try {
+        load(attempt, asked);
+    } catch (const std::exception& refusal) {
+        Loader::get().report.refused.push_back({file, refusal.what()});
+        audit_refused(attempt, refusal.what());
+        throw;
+    }
 }
 
 bool already_loaded(const fs::path& path) {
@@ -127,37 +160,39 @@ bool already_loaded(const fs::path& path) {
     });
 }
 
+void load_folder(const SearchedFolder& folder) {
+    PluginReport& report = Loader::get().report;
+    report.searched.push_back(folder);
+    for (const fs::path& file : plugin_files(folder, report.refused)) {
+        if (already_loaded(file)) continue;
+        try {
+            load_file(file, Asked::by_folder);
+        } catch (const std::exception&) {  // one odd file must not stop the others
+        }
+    }
+}
+
 }  // namespace
 
 void load_plugin(const fs::path& file) {
     const std::lock_guard lock(Registry::get().mutex());
+    const auto refuse = [&](std::string_view reason) {
+        throw PluginError(fmt::format("[plugin] {}: refused: {}", file.string(), reason));
+    };
+    if (const auto off = switched_off()) {
+        refuse(fmt::format("plugins are switched off: CATENA_PLUGINS={}", *off));
+    }
     if (already_loaded(file)) return;
     try {
-        load(fs::absolute(file));
+        load_file(file, Asked::by_name);
     } catch (const PluginError& error) {
-        Loader::get().report.refused.push_back({file, error.what()});
-        throw PluginError(fmt::format("[plugin] {}: refused: {}", file.string(), error.what()));
+        refuse(error.what());
     }
 }
 
 void load_plugins(const fs::path& folder) {
     const std::lock_guard lock(Registry::get().mutex());
-    PluginReport& report = Loader::get().report;
-    report.searched.push_back(folder);
-    std::error_code error;
-    std::vector<fs::path> files;
-    for (const auto& item : fs::directory_iterator(folder, error)) {
-        if (item.path().extension() == ".catena") files.push_back(item.path());
-    }
-    std::sort(files.begin(), files.end());
-    for (const fs::path& file : files) {
-        if (already_loaded(file)) continue;
-        try {
-            load(fs::absolute(file));
-        } catch (const std::exception& refusal) {  // one odd file must not stop the others
-            report.refused.push_back({file, refusal.what()});
-        }
-    }
+    if (!switched_off()) load_folder({fs::absolute(folder), "program"});
 }
 
 void load_default_plugins() {
@@ -168,20 +203,7 @@ void load_default_plugins() {
     if (loader.loading) return;  // a plugin that asks while it is loaded
     if (!loader.default_done && !switched_off()) {
         loader.loading = true;
-        if (const char* list = secure_getenv("CATENA_PLUGIN_PATH")) {
-            for (std::string_view rest = list; !rest.empty();) {
-                const std::size_t colon = rest.find(':');
-                const std::string_view folder = rest.substr(0, colon);
-                if (!folder.empty() && folder.front() == '/') load_plugins(fs::path(folder));
-                else if (!folder.empty()) {
-                    loader.report.refused.push_back(
-                        {fs::path(folder), "CATENA_PLUGIN_PATH: expected absolute folders"});
-                }
-                rest = colon == std::string_view::npos ? "" : rest.substr(colon + 1);
-            }
-        }
-        const fs::path here = fs::weakly_canonical(boost::dll::this_line_location().string());
-        load_plugins(here.parent_path() / "catena" / "plugins");
+        for (const auto& folder : usual_folders(loader.report.refused)) load_folder(folder);
         loader.loading = false;
     }
     loader.default_done = true;
@@ -199,31 +221,21 @@ void leave_out_plugin(std::string_view id) {
     Loader::get().unwanted.emplace_back(id);
 }
 
-PluginReport plugin_report() {
+void set_plugin_lock(PluginLockMode mode, const fs::path& file) {
     const std::lock_guard lock(Registry::get().mutex());
-    return Loader::get().report;
+    Loader::get().locks.set(mode, file);
 }
 
-std::string to_string(const PluginReport& report) {
-    std::string text;
-    if (switched_off()) text += "plugins are switched off: CATENA_PLUGINS=off\n";
-    for (const fs::path& place : report.searched) {
-        std::error_code error;
-        const bool there = fs::is_directory(place, error);
-        text += fmt::format("looked in {}{}\n", place.string(), there ? "" : " (no such folder)");
-    }
-    for (const LoadedPlugin& p : report.loaded) {
-        text += fmt::format("loaded {} {} from {}\n", p.id, p.version, p.path.string());
-    }
-    for (const RefusedPlugin& p : report.refused) {
-        text += fmt::format("refused {}: {}\n", p.path.string(), p.reason);
-    }
-    for (const LoadedPlugin& p : report.left_out) {
-        text += fmt::format("left out {}: {}\n", p.id, p.path.string());
-    }
-    if (report.loaded.empty()) text += "no plugin is loaded\n";
-    if (!text.empty()) text.pop_back();
-    return text;
+PluginReport plugin_report() {
+    const std::lock_guard lock(Registry::get().mutex());
+    PluginReport report = Loader::get().report;
+    report.switched_off = switched_off();
+    return report;
+}
+
+std::vector<SearchedFolder> default_plugin_folders() {
+    std::vector<RefusedPlugin> odd;
+    return usual_folders(odd);
 }
 
 }  // namespace catena

@@ -1,13 +1,15 @@
 // From a file to a registered plugin.
 #pragma once
 
+#include "elf_file.hpp"
+
 #include <catena/abi/plugin.h>
 #include <catena/core/plugins.hpp>
 
 namespace catena {
 
 // Both throw PluginError with the bare reason.
-catena_manifest read_raw_manifest(const std::filesystem::path& file);
+catena_manifest read_raw_manifest(const ElfFile& file);
 LoadedPlugin check_manifest(const catena_manifest& manifest, const std::filesystem::path& file);
 
 }  // namespace catena

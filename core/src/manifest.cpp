@@ -1,56 +1,22 @@
 // Reads a plugin's manifest from the file: no code of the plugin runs.
 #include "abi_sizes.hpp"
+#include "elf_file.hpp"
 #include "loader.hpp"
+#include "trusted_file.hpp"
 
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
 
-#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <fstream>
 
 namespace catena {
 namespace {
-
-class ElfFile {
-public:
-    explicit ElfFile(const std::filesystem::path& path) {
-        std::error_code error;
-        const auto kind = std::filesystem::status(path, error).type();
-        if (kind == std::filesystem::file_type::not_found)
-            throw PluginError("there is no such file");
-        if (kind != std::filesystem::file_type::regular) throw PluginError("it is no regular file");
-        file_.open(path, std::ios::binary);
-        if (!file_) throw PluginError("the file cannot be opened");
-        file_.seekg(0, std::ios::end);
-        size_ = static_cast<std::uint64_t>(file_.tellg());
-    }
-
-    // Throws if the file ends before.
-    template <class T>
-    T read(std::uint64_t offset) {
-        T value;
-        read(offset, &value, sizeof(T));
-        return value;
-    }
-    void read(std::uint64_t offset, void* target, std::uint64_t bytes) {
-        if (offset > size_ || bytes > size_ - offset) {
-            throw PluginError(fmt::format("the file is truncated: {} bytes at {} wanted, it has {}",
-                                          bytes, offset, size_));
-        }
-        file_.seekg(static_cast<std::streamoff>(offset));
-        file_.read(static_cast<char*>(target), static_cast<std::streamsize>(bytes));
-        if (!file_) throw PluginError("the file cannot be read");
-    }
-    std::uint64_t size() const { return size_; }
-
-private:
-    std::ifstream file_;
-    std::uint64_t size_ = 0;
-};
 
 template <std::size_t N>
 std::string field(const char (&text)[N]) {
@@ -59,52 +25,21 @@ std::string field(const char (&text)[N]) {
 
 }  // namespace
 
-catena_manifest read_raw_manifest(const std::filesystem::path& path) {
-    ElfFile file(path);
-    if (file.size() < sizeof(Elf64_Ehdr))
-        throw PluginError("not a shared library: it is too short");
-    const auto header = file.read<Elf64_Ehdr>(0);
-    if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
-        throw PluginError("not a shared library: it does not begin as an ELF file");
+catena_manifest read_raw_manifest(const ElfFile& file) {
+    const auto section = file.section(CATENA_MANIFEST_SECTION);
+    if (!section) throw PluginError("no catena plugin: it has no manifest (section .catena)");
+    if (section->sh_size < size_1_0<catena_manifest>) {
+        throw PluginError(fmt::format("its manifest: expected at least {} bytes, got {}",
+                                      size_1_0<catena_manifest>, section->sh_size));
     }
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
-        header.e_type != ET_DYN) {
-        throw PluginError("not a 64-bit little-endian shared library");
+    catena_manifest manifest{};  // an older plugin's may be shorter than this host's
+    file.read(section->sh_offset, &manifest,
+              std::min<std::uint64_t>(section->sh_size, sizeof(manifest)));
+    if (std::memcmp(manifest.magic, CATENA_MANIFEST_MAGIC, sizeof(manifest.magic)) != 0) {
+        throw PluginError("its manifest does not begin with CATENAPL");
     }
-    if (header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shstrndx >= header.e_shnum) {
-        throw PluginError("its section table is damaged");
-    }
-    const auto section = [&](unsigned i) {
-        return file.read<Elf64_Shdr>(header.e_shoff + std::uint64_t{i} * sizeof(Elf64_Shdr));
-    };
-    const Elf64_Shdr names = section(header.e_shstrndx);
-    for (unsigned i = 0; i < header.e_shnum; ++i) {
-        const Elf64_Shdr s = section(i);
-        char name[sizeof(CATENA_MANIFEST_SECTION)] = {};
-        if (s.sh_name >= names.sh_size || names.sh_size - s.sh_name < sizeof(name)) continue;
-        file.read(names.sh_offset + s.sh_name, name, sizeof(name));
-        if (std::memcmp(name, CATENA_MANIFEST_SECTION, sizeof(name)) != 0) continue;
-        if (s.sh_size < size_1_0<catena_manifest>) {
-            throw PluginError(fmt::format("its manifest: expected at least {} bytes, got {}",
-                                          size_1_0<catena_manifest>, s.sh_size));
-        }
-        catena_manifest manifest{};  // an older plugin's may be shorter than this host's
-        file.read(s.sh_offset, &manifest, std::min<std::uint64_t>(s.sh_size, sizeof(manifest)));
-        if (std::memcmp(manifest.magic, CATENA_MANIFEST_MAGIC, sizeof(manifest.magic)) != 0) {
-            throw PluginError("its manifest does not begin with CATENAPL");
-        }
-        // A file cut behind the manifest would bring down the dynamic loader: check the segments.
-        for (unsigned p = 0; p < header.e_phnum; ++p) {
-            const auto segment =
-                file.read<Elf64_Phdr>(header.e_phoff + std::uint64_t{p} * sizeof(Elf64_Phdr));
-            if (segment.p_type == PT_LOAD && (segment.p_offset > file.size() ||
-                                              segment.p_filesz > file.size() - segment.p_offset)) {
-                throw PluginError("the file is truncated: a segment ends behind it");
-            }
-        }
-        return manifest;
-    }
-    throw PluginError("no catena plugin: it has no manifest (section .catena)");
+    file.check_segments();
+    return manifest;
 }
 
 LoadedPlugin check_manifest(const catena_manifest& m, const std::filesystem::path& path) {
@@ -128,7 +63,14 @@ LoadedPlugin check_manifest(const catena_manifest& m, const std::filesystem::pat
 
 LoadedPlugin read_manifest(const std::filesystem::path& file) {
     try {
-        return check_manifest(read_raw_manifest(file), file);
+        struct stat status {};
+        const Descriptor fd(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+        if (!fd && errno == ENOENT) throw PluginError("there is no such file");
+        if (!fd) throw PluginError(fmt::format("the file cannot be opened: {}", system_error()));
+        if (fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+            throw PluginError("it is no regular file");
+        }
+        return check_manifest(read_raw_manifest(ElfFile(fd.get())), file);
     } catch (const PluginError& error) {
         throw PluginError(fmt::format("{}: {}", file.string(), error.what()));
     }

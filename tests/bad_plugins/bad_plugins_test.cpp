@@ -116,7 +116,8 @@ TEST_CASE("good plugins load between bad ones; each bad one has its reason") {
     catena::load_plugins(folder.path());
     const catena::PluginReport report = catena::plugin_report();
     REQUIRE(report.searched.size() == 1);
-    CHECK(report.searched[0] == folder.path());
+    CHECK(report.searched[0].path == folder.path());
+    CHECK(report.searched[0].from == "program");
     REQUIRE(report.loaded.size() == 2);
     CHECK(report.loaded[0].id == "org.example.a");
     CHECK(report.loaded[0].version == "1.2");

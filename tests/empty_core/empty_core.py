@@ -25,6 +25,8 @@ class EmptyCore(unittest.TestCase):
         shutil.copy(CORE, self.lib / "libcatena-core.so.1")
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("CATENA_")}
         self.env["LD_LIBRARY_PATH"] = str(self.lib)
+        self.env["XDG_DATA_HOME"] = str(self.lib / "data")
+        self.user = f"looked in {self.lib}/data/catena/plugins (no such folder)"
 
     def run_host(self, what, **env):
         return subprocess.run([HOST, what], env={**self.env, **env}, text=True,
@@ -41,17 +43,17 @@ class EmptyCore(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "test.a\n", ""))
 
     def test_an_empty_folder(self):
-        self.fails(["no plugin has the function test.a", f"looked in {self.plugins}",
+        self.fails(["no plugin has the function test.a", self.user, f"looked in {self.plugins}",
                     "no plugin is loaded"])
 
     def test_no_folder(self):
         self.plugins.rmdir()
-        self.fails(["no plugin has the function test.a",
+        self.fails(["no plugin has the function test.a", self.user,
                     f"looked in {self.plugins} (no such folder)", "no plugin is loaded"])
 
     def test_no_device(self):
-        self.fails(["no plugin has a backend with a device", f"looked in {self.plugins}",
-                    "no plugin is loaded"], what="device")
+        self.fails(["no plugin has a backend with a device", self.user,
+                    f"looked in {self.plugins}", "no plugin is loaded"], what="device")
 
     def test_what_was_refused(self):
         (self.plugins / "b.catena").write_text("a text that is long enough to be read as a header")
@@ -59,17 +61,17 @@ class EmptyCore(unittest.TestCase):
         (self.plugins / "README").write_text("not looked at")
         done = self.run_host("test.a")
         lines = done.stderr.splitlines()
-        self.assertEqual(lines[:2], ["no plugin has the function test.a",
+        self.assertEqual(lines[:3], ["no plugin has the function test.a", self.user,
                                      f"looked in {self.plugins}"])
-        self.assertRegex(lines[2], "^refused .*/a.catena: the file is truncated: ")
-        self.assertEqual(lines[3:], [f"refused {self.plugins}/b.catena: not a shared library: it is "
+        self.assertRegex(lines[3], "^refused .*/a.catena: the file is truncated: ")
+        self.assertEqual(lines[4:], [f"refused {self.plugins}/b.catena: not a shared library: it is "
                                      "too short", "no plugin is loaded"])
         self.assertEqual(done.returncode, 1)
 
     def test_another_function(self):
         shutil.copy(GOOD, self.plugins)
-        self.fails(["no plugin has the function test.b", f"looked in {self.plugins}",
-                    f"loaded org.example.a 1.2 from {self.plugins}/{GOOD.name}"], what="test.b")
+        self.fails(["no plugin has the function test.b", self.user,
+                    f"looked in {self.plugins}", f"loaded org.example.a 1.2 from {self.plugins}/{GOOD.name}"], what="test.b")
 
     def test_the_folder_beside_the_core(self):
         shutil.copy(GOOD, self.plugins)
@@ -78,7 +80,7 @@ class EmptyCore(unittest.TestCase):
     def test_the_search_path(self):
         self.works(CATENA_PLUGIN_PATH=f"/nowhere:{GOOD.parent}")
         self.fails(["no plugin has the function test.a", "looked in /nowhere (no such folder)",
-                    f"looked in {self.plugins}",
+                    self.user, f"looked in {self.plugins}",
                     "refused here: CATENA_PLUGIN_PATH: expected absolute folders",
                     "no plugin is loaded"], CATENA_PLUGIN_PATH="/nowhere::here")
 

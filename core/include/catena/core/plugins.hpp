@@ -1,7 +1,9 @@
-// The plugin host: where plugins are looked for, what was loaded, what was refused and why.
+// The plugin host: where plugins are looked for, what may be loaded, what was refused and why.
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,35 +16,65 @@ struct LoadedPlugin {
     std::string vendor;
     std::string devices;
     std::filesystem::path path;
-    int n_functions;
-    int n_kernels;
-    int n_backends;
+    int n_functions = 0;
+    int n_kernels = 0;
+    int n_backends = 0;
+    std::string sha256 = {};  // of the bytes that were loaded, if a lock or an audit asked for it
 };
 struct RefusedPlugin {
     std::filesystem::path path;
     std::string reason;
 };
+struct OverriddenPlugin {
+    LoadedPlugin plugin;
+    std::filesystem::path by;  // the file of the same id that came first
+};
+struct SearchedFolder {
+    std::filesystem::path path;
+    std::string from;  // who named it: "program", "CATENA_PLUGIN_PATH", "user" or "system"
+};
 struct PluginReport {
-    std::vector<std::filesystem::path> searched;  // folders and files, in order
+    std::vector<SearchedFolder> searched;  // in order
     std::vector<LoadedPlugin> loaded;
     std::vector<RefusedPlugin> refused;
     std::vector<LoadedPlugin> left_out;  // as asked for
+    std::vector<OverriddenPlugin> overridden;
+    std::optional<std::string> switched_off;  // the word in CATENA_PLUGINS that does
 };
 
+// What is loaded has the full rights of the process, so a file is refused if anybody but root and
+// the user can change it or a folder above it, if it is another one by the time it is mapped, and
+// if a lock says so. core/doc/adr/0010-what-is-loaded.md has the rules and their reasons. Of two
+// plugins of one id the first is taken; the other is reported as overridden.
+
 // Loads one file. Throws PluginError with the reason if it is refused; loading a file twice is
-// nothing. Plugins stay loaded until the process ends.
+// nothing. Plugins stay loaded until the process ends. CATENA_PLUGINS=off refuses every file.
 void load_plugin(const std::filesystem::path& file);
 // Loads every *.catena of a folder, by name; refused files go to the report.
 void load_plugins(const std::filesystem::path& folder);
-// Loads from the usual places, once: the folders of $CATENA_PLUGIN_PATH, then catena/plugins beside
-// the core's library. Called by the first search for a function or device. CATENA_PLUGINS=off stops
-// all of it.
+// Loads from the usual places, once: the folders of $CATENA_PLUGIN_PATH, then catena/plugins in
+// $XDG_DATA_HOME (~/.local/share), then catena/plugins beside the core's library; never the current
+// directory. Called by the first search for a function or device. CATENA_PLUGINS=off stops it.
 void load_default_plugins();
+// Those places, in order; nothing is loaded.
+std::vector<SearchedFolder> default_plugin_folders();
 // Says that the usual places shall not be searched: the program names its own.
 void disable_default_plugins();
 // Passes over the plugin of that id (of its manifest) from now on, wherever it is found; what is
 // loaded stays.
 void leave_out_plugin(std::string_view id);
+
+// What a lock that does not fit means: nothing, a line in the log, or a refusal.
+enum class PluginLockMode { off, warn, strict };
+// Says which lock holds for what is loaded from now on; without a file each folder's own
+// catena.plugins.lock. Goes before $CATENA_PLUGIN_LOCK ("strict", "warn", "off", or one with
+// ":/FILE"). Where neither says anything, a lock beside the plugins is strict, and none is off.
+void set_plugin_lock(PluginLockMode mode, const std::filesystem::path& file = {});
+// Writes a lock of these plugins; none of their code runs. Throws PluginError.
+void write_plugin_lock(const std::filesystem::path& file,
+                       std::span<const std::filesystem::path> plugins);
+// 64 hexadecimal digits. Throws PluginError if the file would be refused for its owner or mode.
+std::string plugin_sha256(const std::filesystem::path& file);
 
 PluginReport plugin_report();
 // The report as text for people: a line each.

@@ -1,0 +1,70 @@
+// Writes what was loaded and refused: log and audit file.
+#include "plugin_audit.hpp"
+
+#include "context.hpp"
+#include "plugin_lock.hpp"
+#include "trusted_file.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <string>
+
+namespace catena {
+namespace {
+
+const char* audit_file() {
+    const char* file = secure_getenv("CATENA_PLUGIN_AUDIT");
+    return file && *file ? file : nullptr;
+}
+
+std::string now() {
+    const std::time_t time = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&time, &parts);
+    char text[32];
+    return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+// One write(): lines of several processes do not mix.
+void append(const char* file, const std::string& line) {
+    const Descriptor fd(
+        open(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600));
+    if (fd && write(fd.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()))
+        return;
+    static bool said = false;
+    if (std::exchange(said, true)) return;
+    const std::string text = fmt::format("[plugin] CATENA_PLUGIN_AUDIT: {}: cannot be written: {}",
+                                         file, system_error());
+    host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
+}
+
+void audit(const char* verdict, const Attempt& a, std::string_view reason) {
+    std::string line = fmt::format("{} id={} version={} sha256={}", verdict, as_word(a.info.id),
+                                   as_word(a.info.version), as_word(a.info.sha256));
+    if (a.owner) line += fmt::format(" owner={} mode={:04o}", *a.owner, a.mode);
+    else line += " owner=- mode=-";
+    line += fmt::format(" path={}", as_word(a.info.path.string()));
+    if (!reason.empty()) line += " reason=";
+    for (const char c : reason) line += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
+    host_table().log(nullptr, CATENA_LOG_INFO, line.c_str());
+    if (const char* file = audit_file()) {
+        append(file, fmt::format("{} pid={} {}\n", now(), getpid(), line));
+    }
+}
+
+}  // namespace
+
+bool audit_has_file() { return audit_file() != nullptr; }
+
+void audit_loaded(const Attempt& attempt) { audit("loaded", attempt, ""); }
+
+void audit_refused(const Attempt& attempt, std::string_view reason) {
+    audit("refused", attempt, reason);
+}
+
+}  // namespace catena

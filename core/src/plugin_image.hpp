@@ -1,0 +1,37 @@
+// One plugin on its way into the process, a step at a time: open and check, snapshot, map.
+#pragma once
+
+#include "elf_file.hpp"
+#include "trusted_file.hpp"
+
+#include <boost/dll/shared_library.hpp>
+
+#include <string>
+#include <vector>
+
+namespace catena {
+
+class PluginImage {
+public:
+    enum class Bytes { of_the_file, sealed };
+
+    // From here on the bytes are fixed (sealed), or watched (of the file: debuggers and profilers
+    // see its name). Throws PluginError with the bare reason, as all here do.
+    PluginImage(const TrustedFile& file, Bytes bytes);
+
+    const ElfFile& elf() const { return elf_; }
+    std::string sha256() const;
+    // Maps the bytes that elf() reads and sha256() counts; refuses a file that is another by now.
+    // What is mapped stays until the process ends.
+    boost::dll::shared_library& map() const;
+
+private:
+    int fd() const { return copy_ ? copy_.get() : file_.fd(); }
+    std::vector<TrustedFile> brought_libraries() const;
+
+    const TrustedFile& file_;
+    Descriptor copy_;
+    ElfFile elf_;
+};
+
+}  // namespace catena

@@ -1,0 +1,181 @@
+// Reads, checks and writes lock files.
+#include "plugin_lock.hpp"
+
+#include "plugin_image.hpp"
+#include "sha256.hpp"
+#include "trusted_file.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+namespace catena {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* default_name = "catena.plugins.lock";
+
+bool is_hash(std::string_view text) {
+    return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+std::string read_all(int fd) {
+    std::string text;
+    char part[4096];
+    for (;;) {
+        const ssize_t n = ::read(fd, part, sizeof(part));
+        if (n < 0) throw PluginError(fmt::format("it cannot be read: {}", system_error()));
+        if (n == 0) return text;
+        text.append(part, static_cast<std::size_t>(n));
+    }
+}
+
+}  // namespace
+
+std::string as_word(std::string_view text) {
+    std::string word;
+    for (const char c : text) {
+        const auto code = static_cast<unsigned char>(c);
+        if (code <= ' ' || code == 0x7f || c == '%' || c == '#')
+            word += fmt::format("%{:02X}", code);
+        else word += c;
+    }
+    return word.empty() ? "-" : word;
+}
+
+PluginLock PluginLock::read(const fs::path& file) {
+    PluginLock lock;
+    lock.file_ = file;
+    std::string text;
+    try {
+        text = read_all(TrustedFile(file, Writers::private_group).fd());
+    } catch (const PluginError& error) {
+        throw PluginError(fmt::format("lock {}: {}", file.string(), error.what()));
+    }
+    std::istringstream lines(text);
+    int number = 0;
+    for (std::string line; std::getline(lines, line);) {
+        ++number;
+        std::istringstream words(line.substr(0, line.find('#')));
+        std::vector<std::string> found;
+        for (std::string word; words >> word;) found.push_back(word);
+        if (found.empty()) continue;
+        if (found.size() != 3 || !is_hash(found[2])) {
+            throw PluginError(
+                fmt::format("lock {}, line {}: expected ID VERSION SHA256 (64 digits "
+                            "0-9a-f), got '{}'",
+                            file.string(), number, line));
+        }
+        lock.lines_.push_back({number, found[0], found[1], found[2]});
+    }
+    return lock;
+}
+
+void PluginLock::check(const LoadedPlugin& plugin) const {
+    const std::string id = as_word(plugin.id), version = as_word(plugin.version);
+    const Line* nearest = nullptr;
+    for (const Line& line : lines_) {
+        if (line.id != id) continue;
+        if (line.version == version && line.sha256 == plugin.sha256) return;
+        if (!nearest || line.version == version) nearest = &line;
+    }
+    if (!nearest) {
+        throw PluginError(
+            fmt::format("lock {}: expected a line for {}, got none", file_.string(), id));
+    }
+    throw PluginError(fmt::format(
+        "lock {}, line {}: expected {} {} with SHA-256 {}, got {} with {}", file_.string(),
+        nearest->number, id, nearest->version, nearest->sha256, version, plugin.sha256));
+}
+
+void PluginLocks::set(PluginLockMode mode, const fs::path& file) {
+    program_ = Wish{mode, file.empty() ? file : fs::absolute(file)};
+    read_.clear();
+}
+
+std::optional<PluginLocks::Wish> PluginLocks::wish() const {
+    if (program_) return program_;
+    const char* words = secure_getenv("CATENA_PLUGIN_LOCK");
+    if (!words || !*words) return std::nullopt;
+    const std::string_view text = words;
+    const std::string_view mode = text.substr(0, text.find(':'));
+    const fs::path file = mode.size() < text.size() ? text.substr(mode.size() + 1) : "";
+    constexpr std::pair<std::string_view, PluginLockMode> modes[] = {
+        {"strict", PluginLockMode::strict},
+        {"warn", PluginLockMode::warn},
+        {"off", PluginLockMode::off}};
+    const auto found = std::ranges::find(modes, mode, [](const auto& m) { return m.first; });
+    const bool has_file = mode.size() < text.size();
+    if (found == std::end(modes) || (has_file && !file.is_absolute())) {
+        throw PluginError(fmt::format(
+            "CATENA_PLUGIN_LOCK: expected strict, warn or off, or one with :/ABSOLUTE/FILE, got "
+            "'{}'",
+            text));
+    }
+    return Wish{found->second, file};
+}
+
+PluginLockMode PluginLocks::mode(const fs::path& folder) const {
+    if (const auto said = wish()) return said->mode;
+    return is_there(folder / default_name) ? PluginLockMode::strict : PluginLockMode::off;
+}
+
+fs::path PluginLocks::file_for(const fs::path& folder) const {
+    const auto said = wish();
+    return said && !said->file.empty() ? said->file : folder / default_name;
+}
+
+std::string PluginLocks::check(const LoadedPlugin& plugin, const fs::path& folder) {
+    const PluginLockMode how = mode(folder);
+    if (how == PluginLockMode::off) return "";
+    const fs::path file = file_for(folder);
+    try {
+        auto found = read_.find(file);
+        if (found == read_.end()) found = read_.emplace(file, PluginLock::read(file)).first;
+        found->second.check(plugin);
+        return "";
+    } catch (const PluginError& error) {
+        if (how == PluginLockMode::strict) throw;
+        return warned_.insert(error.what()).second ? error.what() : "";
+    }
+}
+
+std::string plugin_sha256(const fs::path& file) {
+    try {
+        return sha256_of(TrustedFile(file, Writers::owner).fd());
+    } catch (const PluginError& error) {
+        throw PluginError(fmt::format("{}: {}", file.string(), error.what()));
+    }
+}
+
+void write_plugin_lock(const fs::path& file, std::span<const fs::path> plugins) {
+    std::vector<std::string> lines;
+    for (const fs::path& plugin : plugins) {
+        const LoadedPlugin info = read_manifest(plugin);
+        lines.push_back(fmt::format("{} {} {}\n", as_word(info.id), as_word(info.version),
+                                    plugin_sha256(plugin)));
+    }
+    std::ranges::sort(lines);
+    std::string text = "# The plugins that may be loaded: id, version, SHA-256.\n";
+    for (const std::string& line : lines) text += line;
+    std::string temporary = file.string() + ".XXXXXX";
+    const Descriptor fd(mkostemp(temporary.data(), O_CLOEXEC));
+    const bool written =
+        fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
+        fchmod(fd.get(), 0644) == 0 && fsync(fd.get()) == 0 &&
+        rename(temporary.c_str(), file.c_str()) == 0;
+    if (written) return;
+    const std::string why = system_error();
+    if (fd) unlink(temporary.c_str());
+    throw PluginError(fmt::format("[lock] {}: cannot be written: {}", file.string(), why));
+}
+
+}  // namespace catena

@@ -26,6 +26,8 @@ public:
 
     void fail(const std::string& text);
     void skip(const std::string& why);
+    // Worth knowing, and no fault.
+    void note(const std::string& text);
     // From now on, this seed reproduces what goes wrong, a crash as well.
     void seed(std::uint64_t seed);
     // Those of another check ("group/name") that has the same run().
@@ -34,6 +36,9 @@ public:
 private:
     std::string check_;
 };
+
+// The process ends as others do, with everything that runs at exit, and not at once.
+void end_normally();
 
 // What is going on, for the report of a crash or of a time-out. Cheap.
 void doing(const std::string& what);

@@ -24,6 +24,7 @@ struct Finding {
 struct Outcome {
     std::vector<Finding> failures;
     std::vector<Finding> skipped;
+    std::vector<Finding> notes;
     bool finished = false;  // the process said so at its end
     nlohmann::json answer;  // of the survey
     std::string output;     // what the plugin printed

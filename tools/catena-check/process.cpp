@@ -154,6 +154,8 @@ Told read(const std::string& results, std::uint64_t seed, Outcome& outcome) {
             outcome.failures.push_back({line["check"], line["fail"], told.seed});
         if (line.contains("skip"))
             outcome.skipped.push_back({line["check"], line["skip"], told.seed});
+        if (line.contains("note"))
+            outcome.notes.push_back({line["check"], line["note"], told.seed});
         if (line.contains("done")) told.done = true;
     }
     return told;

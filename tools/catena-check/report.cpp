@@ -57,6 +57,7 @@ std::string text_of(const PluginReport& report, const Result& result) {
     std::string text = fmt::format("{:<8}{}", word(result.verdict), name_of(*result.check));
     if (result.verdict == Verdict::skipped) return text + ": " + result.why + "\n";
     text += "\n";
+    for (const std::string& note : result.notes) text += indented(note, "    ");
     if (result.verdict == Verdict::passed) return text;
     std::size_t shown = 0;
     for (const Result::Problem& p : result.problems) {
@@ -91,6 +92,7 @@ nlohmann::json json_of(const PluginReport& report) {
             if (!p.function.empty()) problem["function"] = p.function;
             entry["problems"].push_back(problem);
         }
+        if (!result.notes.empty()) entry["notes"] = result.notes;
         if (!result.output.empty()) entry["output"] = result.output;
         checks.push_back(entry);
     }

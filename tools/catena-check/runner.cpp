@@ -61,6 +61,10 @@ Result put_together(const Check& check, const std::vector<Job>& jobs,
             result.problems.push_back({job.function, f.text, f.seed});
             good = false;
         }
+        for (const Finding& f : outcome.notes)
+            if (f.check == name)
+                result.notes.push_back(job.function.empty() ? f.text
+                                                            : job.function + ": " + f.text);
         // Of one that did not come to its end the others know nothing.
         const bool cut = !outcome.finished && job.checks.front() != &check;
         if (!good && result.output.empty()) result.output = outcome.output;

@@ -18,9 +18,10 @@ struct Result {
         std::uint64_t seed = 1;
     };
     std::vector<Problem> problems;
-    std::string why;     // skipped
-    std::string output;  // what the plugin printed meanwhile, if it failed
-    double seconds = 0;  // of processes; of the first of those checks that run together
+    std::string why;                 // skipped
+    std::vector<std::string> notes;  // no faults
+    std::string output;              // what the plugin printed meanwhile, if it failed
+    double seconds = 0;              // of processes; of the first of those checks that run together
 };
 
 struct PluginReport {

@@ -1,18 +1,105 @@
-// Loading: what a plugin may not do to the process that loads it.
+// Loading: that it works, and what a plugin may not do to the process that loads it.
 #include "plugin.hpp"
+#include "state.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
 
 namespace catena::check {
 namespace {
 
-void entry(const Subject& subject, Findings&) {
-    testing::World world{std::vector<std::string>()};
-    doing("dlopen()");
-    const Module module(subject.file);
-    doing("catena_plugin_entry_v1()");
-    module.table(world);
+using testing::World;
+
+// Far above what a plugin needs, for machines that are busy.
+constexpr double most_cpu = 1;
+constexpr double most_wall = 10;
+
+double cpu_seconds() {
+    timespec t = {};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
-const Registered r1{{"load", "entry", "it can be loaded, and its entry returns a table", entry,
+
+// As in a host. An empty text: all well.
+std::string load(const Subject& subject, World& world, const catena_plugin*& table) {
+    try {
+        doing("dlopen()");
+        const Module module(subject.file);
+        doing("catena_plugin_entry_v1()");
+        table = &module.table(world);
+    } catch (const testing::Failure& e) {
+        return e.what();
+    }
+    if (table->init == nullptr) return {};
+    doing("init()");
+    catena_ctx ctx{&world, {}, {}};
+    const catena_status status = table->init(&World::host(), &ctx);
+    if (status == CATENA_OK) return {};
+    return fmt::format("init(): status {}: {}", status, ctx.error.empty() ? "no text" : ctx.error);
+}
+
+void loading(const Subject& subject, Findings& findings) {
+    World world{std::vector<std::string>()};
+    const catena_plugin* table = nullptr;
+    Capture capture;
+    const ProcessState before = ProcessState::now();
+    capture.begin();
+    const double cpu = cpu_seconds();
+    const auto start = std::chrono::steady_clock::now();
+    const std::string problem = load(subject, world, table);
+    const double used = cpu_seconds() - cpu;
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const std::string printed = capture.end();
+    const ProcessState after = ProcessState::now();
+
+    if (!problem.empty()) findings.fail(problem);
+    const auto report = [&](const char* check, const std::vector<std::string>& lines) {
+        for (const std::string& line : lines) findings.of(check).fail(line);
+    };
+    report("load/float-mode", before.float_mode(after));
+    report("load/signals", before.signals(after));
+    report("load/environment", before.environment(after));
+    report("load/files", before.files(after));
+    report("load/threads", before.threads(after));
+    if (!printed.empty())
+        findings.of("load/silent").fail("expected nothing on stdout and stderr, got: " + printed);
+    Findings time = findings.of("load/time");
+    if (used > most_cpu || took.count() > most_wall)
+        time.fail(
+            fmt::format("expected at most {} s of CPU time and {} s in all, got {:.2f} s and "
+                        "{:.2f} s",
+                        most_cpu, most_wall, used, took.count()));
+    else time.note(fmt::format("{:.0f} ms", 1000 * took.count()));
+}
+
+const Registered r1{{"load", "entry", "dlopen(), entry and init() succeed, with a table", loading,
                      Each::plugin, false}};
+const Registered r2{{"load", "float-mode",
+                     "rounding, flush-to-zero and traps are as before (-ffast-math at link time)",
+                     loading}};
+const Registered r3{{"load", "signals", "no handler of a signal is set", loading}};
+const Registered r4{{"load", "environment",
+                     "environment, locale, working directory, umask, std::terminate are as before",
+                     loading}};
+const Registered r5{{"load", "files", "no file is left open, none is closed", loading}};
+const Registered r6{{"load", "threads", "no thread is started", loading}};
+const Registered r7{{"load", "silent", "nothing is printed", loading}};
+const Registered r8{{"load", "time", "at most a second of CPU time", loading}};
+
+void end(const Subject& subject, Findings& findings) {
+    World world{std::vector<std::string>()};
+    const catena_plugin* table = nullptr;
+    if (!load(subject, world, table).empty()) return findings.skip("see load/entry");
+    doing("deinit()");
+    const ProcessState before = ProcessState::now();
+    if (table->deinit != nullptr) table->deinit();
+    for (const std::string& line : before.signals(ProcessState::now())) findings.fail(line);
+    doing("exit");
+    end_normally();
+}
+const Registered r9{{"load", "end", "deinit() returns, and the process ends without a crash", end}};
 
 }  // namespace
 }  // namespace catena::check

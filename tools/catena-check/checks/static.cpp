@@ -1,0 +1,355 @@
+// What the file says, with nothing of it loaded.
+#include "check.hpp"
+#include "elf.hpp"
+
+#include <catena/abi.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace catena::check {
+namespace {
+
+// The manifest of the ABI's first minor; later ones are longer.
+constexpr std::size_t least_manifest = 312;
+
+std::optional<ElfFile> opened(const Subject& subject, Findings& findings) {
+    try {
+        return ElfFile(subject.file);
+    } catch (const ElfError&) {
+        findings.skip("it is no whole shared library: see static/file");
+        return std::nullopt;
+    }
+}
+
+void file(const Subject& subject, Findings&) {
+    const ElfFile elf(subject.file);
+    elf.symbols(SHT_DYNSYM);
+    elf.symbols(SHT_SYMTAB);
+    elf.relocations();
+    elf.strings(DT_NEEDED);
+}
+const Registered r1{{"static", "file", "a whole 64-bit shared library: no table is cut or damaged",
+                     file, Each::plugin, false}};
+
+bool utf8(const std::string& text) {
+    for (std::size_t i = 0; i < text.size();) {
+        const auto lead = static_cast<unsigned char>(text[i++]);
+        if (lead < 0x20 || lead == 0x7f) return false;  // no control characters either
+        if (lead < 0x80) continue;
+        const int more = lead >= 0xc2 && lead < 0xe0   ? 1
+                         : lead >= 0xe0 && lead < 0xf0 ? 2
+                         : lead >= 0xf0 && lead < 0xf5 ? 3
+                                                       : -1;
+        if (more < 0) return false;
+        for (int k = 0; k < more; ++k, ++i)
+            if (i >= text.size() || (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80)
+                return false;
+    }
+    return true;
+}
+bool reverse_dns(const std::string& id) {
+    std::size_t parts = 1;
+    std::size_t length = 0;
+    for (const char c : id) {
+        const bool letter =
+            (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+        if (c != '.' && !letter) return false;
+        if (c == '.' && length == 0) return false;
+        length = c == '.' ? 0 : length + 1;
+        parts += c == '.';
+    }
+    return parts >= 2 && length > 0;
+}
+bool version(const std::string& text) {
+    const std::size_t digits = text.find_first_not_of("0123456789.");
+    const std::string numbers = text.substr(0, digits);
+    return !numbers.empty() && numbers.front() != '.' && numbers.back() != '.' &&
+           numbers.find("..") == numbers.npos &&
+           (digits == text.npos || text[digits] == '-' || text[digits] == '+' ||
+            text[digits] == '~');
+}
+
+template <std::size_t N>
+std::string field(const char (&text)[N], const char* name, Findings& findings) {
+    const std::string result(text, strnlen(text, N));
+    if (result.size() == N)
+        findings.fail(fmt::format("{}: expected a zero within its {} bytes, got none", name, N));
+    if (!utf8(result)) findings.fail(fmt::format("{}: expected UTF-8 text, got other bytes", name));
+    return result;
+}
+
+void check_manifest(const catena_manifest& m, Findings& findings) {
+    if (m.abi_major != CATENA_ABI_MAJOR)
+        findings.fail(fmt::format("abi_major: expected {}, got {}", CATENA_ABI_MAJOR, m.abi_major));
+    if (m.abi_minor_needed > m.abi_minor_built)
+        findings.fail(
+            fmt::format("abi_minor_needed: expected at most the minor that it was built "
+                        "with ({}), got {}",
+                        m.abi_minor_built, m.abi_minor_needed));
+    if (m.flags != 0 || m.reserved != 0)
+        findings.fail(
+            fmt::format("flags and reserved: expected 0, got {} and {}", m.flags, m.reserved));
+    const std::string id = field(m.id, "id", findings);
+    if (!reverse_dns(id))
+        findings.fail(
+            fmt::format("id: expected reverse DNS as in org.example.thing, got '{}'", id));
+    const std::string text = field(m.version, "version", findings);
+    if (!version(text))
+        findings.fail(fmt::format("version: expected numbers as in 1.2.3, got '{}'", text));
+    field(m.vendor, "vendor", findings);
+    field(m.license, "license", findings);
+    const std::string devices = field(m.devices, "devices", findings);
+    if (devices.find(' ') != devices.npos)
+        findings.fail(
+            fmt::format("devices: expected names with commas and no spaces, got '{}'", devices));
+}
+
+void manifest(const Subject& subject, Findings& findings) {
+    const auto elf = opened(subject, findings);
+    if (!elf) return;
+    const ElfFile::Section* const section = elf->section(CATENA_MANIFEST_SECTION);
+    if (section == nullptr)
+        return findings.fail("expected a section " CATENA_MANIFEST_SECTION ", got none");
+    const auto bytes = elf->contents(*section);
+    if (bytes.size() < least_manifest)
+        return findings.fail(fmt::format("section " CATENA_MANIFEST_SECTION
+                                         ": expected at least {} bytes, got {}",
+                                         least_manifest, bytes.size()));
+    catena_manifest m = {};
+    std::memcpy(&m, bytes.data(), std::min(bytes.size(), sizeof m));
+    if (std::memcmp(m.magic, CATENA_MANIFEST_MAGIC, sizeof m.magic) != 0)
+        return findings.fail("magic: expected " CATENA_MANIFEST_MAGIC ", got other bytes");
+    if (m.struct_size < least_manifest || m.struct_size > bytes.size())
+        return findings.fail(
+            fmt::format("struct_size: expected {} to the {} bytes of its section, "
+                        "got {}",
+                        least_manifest, bytes.size(), m.struct_size));
+    check_manifest(m, findings);
+    const std::uint64_t begin = section->header.sh_addr;
+    for (const ElfFile::Relocation& r : elf->relocations())
+        if (r.at >= begin && r.at < begin + section->header.sh_size) {
+            findings.fail(
+                fmt::format("expected flat bytes, got a pointer at byte {} that the "
+                            "dynamic loader fills in",
+                            r.at - begin));
+            break;
+        }
+    for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM))
+        if (s.defined && s.name == "catena_manifest_v1" && s.value != begin)
+            findings.fail(
+                "catena_manifest_v1: expected it at the beginning of its section, got it "
+                "elsewhere");
+}
+const Registered r2{
+    {"static", "manifest",
+     "flat bytes in section .catena: magic, sizes, UTF-8, id in reverse DNS, version", manifest,
+     Each::plugin, false}};
+
+void exports(const Subject& subject, Findings& findings) {
+    const auto elf = opened(subject, findings);
+    if (!elf) return;
+    std::set<std::string> missing = {"catena_manifest_v1", "catena_plugin_entry_v1"};
+    std::vector<std::string> others;
+    for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM)) {
+        if (!s.defined || s.binding == STB_LOCAL || s.type == STT_SECTION) continue;
+        if (s.visibility == STV_HIDDEN || s.visibility == STV_INTERNAL) continue;
+        if (s.binding == STB_GNU_UNIQUE) continue;  // static/unique names them
+        if (missing.erase(s.name) > 0) {
+            const bool data = s.name == "catena_manifest_v1";
+            if (s.type != (data ? STT_OBJECT : STT_FUNC))
+                findings.fail(fmt::format("{}: expected {}, got another type", s.name,
+                                          data ? "an object" : "a function"));
+            if (data && s.size < least_manifest)
+                findings.fail(fmt::format("{}: expected at least {} bytes, got {}", s.name,
+                                          least_manifest, s.size));
+        } else others.push_back(s.name);
+    }
+    for (const std::string& name : missing)
+        findings.fail(fmt::format("expected the symbol {}, got none", name));
+    if (others.empty()) return;
+    const std::size_t n = others.size();
+    others.resize(std::min<std::size_t>(n, 8));
+    findings.fail(fmt::format("expected the two symbols of the ABI alone, got {} more: {}{}", n,
+                              fmt::join(others, ", "), n > others.size() ? " ..." : ""));
+}
+const Registered r3{{"static", "exports", "the two symbols of the ABI, and no other", exports,
+                     Each::plugin, false}};
+
+void needed(const Subject& subject, Findings& findings) {
+    const auto elf = opened(subject, findings);
+    if (!elf) return;
+    std::vector<std::string> rest;
+    for (const std::string& name : elf->strings(DT_NEEDED)) {
+        const auto is = [&](const char* start) { return name.rfind(start, 0) == 0; };
+        if (is("libcatena"))
+            findings.fail(
+                fmt::format("expected no library of catena's, got {}: the host comes as a "
+                            "table of functions",
+                            name));
+        else if (is("libgomp") || is("libomp") || is("libiomp") || is("libtbb"))
+            findings.fail(
+                fmt::format("expected no threads of its own, got {}: parallel_for() is "
+                            "the host's",
+                            name));
+        else if (name.find('/') != name.npos)
+            findings.fail(fmt::format("expected names, got the path {}", name));
+        else rest.push_back(name);
+    }
+    findings.note(fmt::format("needs {}", fmt::join(rest, " ")));
+}
+const Registered r4{{"static", "needed",
+                     "no library of catena's and no OpenMP or TBB among the needed libraries",
+                     needed, Each::plugin, false}};
+
+void imports(const Subject& subject, Findings& findings) {
+    const auto elf = opened(subject, findings);
+    if (!elf) return;
+    // What ends, forks or changes the whole process, or unwinds past a callback.
+    static const std::set<std::string> process = {
+        "exit",       "_exit",      "_Exit",    "quick_exit",    "fork",      "vfork",
+        "daemon",     "system",     "popen",    "signal",        "sigaction", "setlocale",
+        "uselocale",  "chdir",      "fchdir",   "umask",         "longjmp",   "_longjmp",
+        "siglongjmp", "fesetround", "fesetenv", "feenableexcept"};
+    for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM)) {
+        if (s.defined || s.binding == STB_WEAK) continue;
+        const auto is = [&](const char* start) { return s.name.rfind(start, 0) == 0; };
+        if (is("catena"))
+            findings.fail(
+                fmt::format("expected nothing of the host, got {}: it comes as a table of "
+                            "functions",
+                            s.name));
+        else if (is("GOMP_") || is("omp_") || is("__kmpc_"))
+            findings.fail(
+                fmt::format("expected no threads of its own, got {}: parallel_for() is "
+                            "the host's",
+                            s.name));
+        else if (process.contains(s.name))
+            findings.fail(
+                fmt::format("expected nothing that changes or ends the host's process, "
+                            "got {}",
+                            s.name));
+    }
+}
+const Registered r5{{"static", "imports",
+                     "no symbol of the host, of OpenMP, or that changes or ends the process",
+                     imports, Each::plugin, false}};
+
+void unique(const Subject& subject, Findings& findings) {
+    const auto elf = opened(subject, findings);
+    if (!elf) return;
+    for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM))
+        if (s.defined && s.binding == STB_GNU_UNIQUE)
+            findings.fail(
+                fmt::format("expected no unique symbol, got {}: plugins would share it "
+                            "(-fno-gnu-unique, -fvisibility=hidden)",
+                            s.name));
+}
+const Registered r6{{"static", "unique",
+                     "no STB_GNU_UNIQUE symbols, which plugins share and which pin the library",
+                     unique, Each::plugin, false}};
+
+void writable_code(const Subject& subject, Findings& findings) {
+    const auto elf = opened(subject, findings);
+    if (!elf) return;
+    bool stack = false;
+    for (const Elf64_Phdr& s : elf->segments()) {
+        if (s.p_type == PT_GNU_STACK) {
+            stack = true;
+            if ((s.p_flags & PF_X) != 0)
+                findings.fail(
+                    "expected a stack that is not executable (-z noexecstack), got one "
+                    "that is");
+        }
+        if (s.p_type == PT_LOAD && (s.p_flags & PF_W) != 0 && (s.p_flags & PF_X) != 0)
+            findings.fail(
+                fmt::format("expected code or data in a segment, got one at {:#x} that is "
+                            "writable and executable",
+                            s.p_vaddr));
+    }
+    if (!stack)
+        findings.fail("expected to say that its stack is not executable, got no PT_GNU_STACK");
+    bool text = !elf->values(DT_TEXTREL).empty();
+    for (const std::uint64_t flags : elf->values(DT_FLAGS))
+        text = text || (flags & DF_TEXTREL) != 0;
+    if (text)
+        findings.fail(
+            "expected position-independent code (-fPIC), got relocations in the code "
+            "(TEXTREL)");
+}
+const Registered r7{{"static", "writable-code",
+                     "no executable stack, no writable code, no relocations in the code",
+                     writable_code, Each::plugin, false}};
+
+void run_path(const Subject& subject, Findings& findings) {
+    const auto elf = opened(subject, findings);
+    if (!elf) return;
+    for (const std::int64_t tag : {DT_RPATH, DT_RUNPATH})
+        for (const std::string& path : elf->strings(tag)) {
+            std::size_t begin = 0;
+            while (begin <= path.size()) {
+                const std::size_t end = std::min(path.find(':', begin), path.size());
+                const std::string part = path.substr(begin, end - begin);
+                begin = end + 1;
+                if (part == "$ORIGIN" || part.rfind("$ORIGIN/", 0) == 0 ||
+                    part.rfind("${ORIGIN}", 0) == 0)
+                    continue;
+                findings.fail(fmt::format("expected paths from $ORIGIN, got '{}'", part));
+            }
+        }
+}
+const Registered r8{{"static", "run-path",
+                     "libraries are looked for beside the plugin alone: $ORIGIN or nothing",
+                     run_path, Each::plugin, false}};
+
+// What compilers and sanitizers put there by themselves.
+bool of_toolchain(const std::string& name) {
+    static const std::set<std::string> known = {"frame_dummy",      "__cpu_indicator_init",
+                                                "asan.module_ctor", "tsan.module_ctor",
+                                                "_sub_I_00099_0",   "_sub_I_00099_1"};
+    return known.contains(name) || name.find("ARGV_INIT_ARRAY") != name.npos ||
+           name.find("really_init") != name.npos;  // Rust: the program's arguments
+}
+
+void constructors(const Subject& subject, Findings& findings) {
+    const auto elf = opened(subject, findings);
+    if (!elf) return;
+    const auto addresses = elf->values(DT_INIT_ARRAY);
+    const auto sizes = elf->values(DT_INIT_ARRAYSZ);
+    if (addresses.empty() || sizes.empty()) return;
+    // In the file, or filled in by the dynamic loader.
+    std::map<std::uint64_t, std::uint64_t> functions;
+    if (const ElfFile::Section* const section = elf->section(".init_array")) {
+        const auto bytes = elf->contents(*section);
+        for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8)
+            std::memcpy(&functions[section->header.sh_addr + i], bytes.data() + i, 8);
+    }
+    for (const ElfFile::Relocation& r : elf->relocations())
+        if (r.at >= addresses[0] && r.at < addresses[0] + sizes[0])
+            functions[r.at] = static_cast<std::uint64_t>(r.addend);
+    const std::vector<ElfFile::Symbol> symbols = elf->symbols(SHT_SYMTAB);
+    std::vector<std::string> named;
+    std::size_t nameless = 0;
+    for (const auto& [at, address] : functions) {
+        const std::uint64_t target = address;
+        const auto found = std::find_if(symbols.begin(), symbols.end(), [&](const auto& s) {
+            return s.type == STT_FUNC && s.value == target;
+        });
+        if (found == symbols.end()) ++nameless;
+        else if (!of_toolchain(found->name)) named.push_back(found->name);
+    }
+    if (nameless > 1)  // one is the toolchain's
+        findings.fail(fmt::format("expected none, got {}", nameless - 1));
+    for (const std::string& name : named)
+        findings.fail(fmt::format("expected none, got {}: entry() and init() are for that", name));
+}
+const Registered r9{{"static", "constructors", "nothing runs when the library is mapped",
+                     constructors, Each::plugin, false}};
+
+}  // namespace
+}  // namespace catena::check

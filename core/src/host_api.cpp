@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,11 +21,12 @@ namespace catena {
 namespace {
 
 void host_log(catena_ctx*, std::int32_t level, const char* text) {
+    static const char* const names[] = {"debug", "info", "warning", "error"};
     static const int least = [] {
         const char* wish = std::getenv("CATENA_LOG");
-        return wish && std::strcmp(wish, "debug") == 0 ? CATENA_LOG_DEBUG : CATENA_LOG_WARNING;
+        const auto found = std::ranges::find(names, std::string_view(wish ? wish : "warning"));
+        return found == std::end(names) ? CATENA_LOG_WARNING : static_cast<int>(found - names);
     }();
-    static const char* const names[] = {"debug", "info", "warning", "error"};
     if (level < least) return;
     std::fprintf(stderr, "catena %s: %s\n", names[std::min(std::max(level, 0), 3)], text);
 }

@@ -160,8 +160,9 @@ bool already_loaded(const fs::path& path) {
     });
 }
 
-void load_folder(const SearchedFolder& folder) {
+void load_folder(SearchedFolder folder) {
     PluginReport& report = Loader::get().report;
+    if (!folder.path.has_filename()) folder.path = folder.path.parent_path();  // "/plugins/"
     report.searched.push_back(folder);
     for (const fs::path& file : plugin_files(folder, report.refused)) {
         if (already_loaded(file)) continue;

@@ -20,6 +20,11 @@ namespace {
 constexpr const char* usage =
     "usage: catena COMMAND [NAME] [OPTION...]\n\n"
     "commands:\n"
+    "  plugins            where was looked, what was loaded, refused or passed over, and why\n"
+    "      --hash             and the SHA-256 of each file\n"
+    "      --json             the same for programs\n"
+    "  plugins lock       writes catena.plugins.lock beside the plugins, or --out FILE: from then\n"
+    "                     on only these files are loaded; none of their code is run\n"
     "  functions          what is loaded: a function, its plugin, devices and dtypes\n"
     "  describe FUNCTION  one function: text, ports, attributes, examples, kernels\n"
     "  call FUNCTION      runs it on in_INPUT of a file; writes out_OUTPUT\n"
@@ -44,6 +49,8 @@ struct Options {
     bool test = false;
     bool deterministic = false;
     bool debug = false;
+    bool hash = false;
+    bool json = false;
     bool backward = false;
     bool double_backward = false;
 };
@@ -66,7 +73,8 @@ void use_plugins(const Options& o) {
     }
     const auto report = plugin_report();
     // Named by hand: a plugin that is left out would surprise.
-    if (!o.plugins.empty() && !report.refused.empty()) throw PluginError(to_string(report));
+    if (o.command != "plugins" && !o.plugins.empty() && !report.refused.empty())
+        throw PluginError(to_string(report));
     for (const auto& id : o.without) {
         if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) > 0) continue;
         throw InvalidError(fmt::format("[without] expected a plugin that is there ({}), got {}",
@@ -110,7 +118,16 @@ std::uint64_t seed_of(const Options& o) {
 }
 
 int run(const Options& o) {
+    if (o.command == "plugins" && o.name == "lock") {
+        fmt::print("{}", command::lock_plugins(o.plugins, o.out));
+        return 0;
+    }
     use_plugins(o);
+    if (o.command == "plugins") {
+        fmt::print("{}", (o.json ? command::list_plugins_as_json : command::list_plugins)(
+                             plugin_report(), o.hash));
+        return 0;
+    }
     for (const auto& text : o.pins) pin(text);
     if (o.command == "functions") {
         fmt::print("{}", command::list_functions());
@@ -138,7 +155,9 @@ int run(const Options& o) {
 
 void check(const po::variables_map& given, const Options& o) {
     // What each command takes, besides --help, --plugins and --without.
-    static const std::map<std::string, std::set<std::string>> takes = {
+    const std::map<std::string, std::set<std::string>> takes = {
+        {"plugins",
+         o.name.empty() ? std::set<std::string>{"hash", "json"} : std::set<std::string>{"out"}},
         {"functions", {}},
         {"describe", {}},
         {"call",
@@ -150,7 +169,11 @@ void check(const po::variables_map& given, const Options& o) {
     if (command == takes.end()) {
         throw po::error(fmt::format("expected a COMMAND, got '{}'", o.command));
     }
-    if (o.name.empty() == (o.command != "functions")) {
+    if (o.command == "plugins") {
+        if (!o.name.empty() && o.name != "lock") {
+            throw po::error(fmt::format("plugins: expected lock or nothing, got '{}'", o.name));
+        }
+    } else if (o.name.empty() == (o.command != "functions")) {
         throw po::error(o.name.empty()
                             ? fmt::format("{}: expected a NAME", o.command)
                             : fmt::format("functions: expected no NAME, got '{}'", o.name));
@@ -163,8 +186,8 @@ void check(const po::variables_map& given, const Options& o) {
         }
     }
     for (const char* option : {"npz", "out", "device"}) {
-        const bool needed =
-            option != std::string_view("device") && command->second.contains(option);
+        const bool needed = option != std::string_view("device") && o.command != "plugins" &&
+                            command->second.contains(option);
         if (given.count(option) ? given[option].as<std::string>().empty() : needed) {
             throw po::error(fmt::format("{}: expected a value of --{}", o.command, option));
         }
@@ -202,7 +225,9 @@ int main(int argc, char** argv) {
         ("test", po::bool_switch(&o.test), "as outside training")
         ("deterministic", po::bool_switch(&o.deterministic),
          "the same bits for any number of threads")
-        ("debug", po::bool_switch(&o.debug), "NaN is an error");
+        ("debug", po::bool_switch(&o.debug), "NaN is an error")
+        ("hash", po::bool_switch(&o.hash), "the SHA-256 of each file")
+        ("json", po::bool_switch(&o.json), "for programs");
     // clang-format on
     po::options_description all;
     all.add(visible).add_options()("command", po::value(&o.command))("name", po::value(&o.name));

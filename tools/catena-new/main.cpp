@@ -1,0 +1,114 @@
+// catena-new: a plugin or a program to start from.
+#include "scaffold.hpp"
+
+#include <fmt/format.h>
+#include <boost/program_options.hpp>
+
+#include <iostream>
+
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+using namespace catena;
+
+namespace {
+
+constexpr const char* usage =
+    "usage: catena-new plugin NAME [OPTION...]\n"
+    "       catena-new host NAME [OPTION...]\n\n"
+    "Writes a folder that builds and tests at once: a plugin with a function, or a program that\n"
+    "loads plugins, calls them and trains a net.\n\n";
+
+struct Options {
+    std::string kind;
+    std::string name;
+    std::string lang = "cpp";
+    bool cuda = false;
+    std::string id;
+    std::string output;
+};
+
+// Beside the programs: bin and share lie in one folder, which may be moved.
+fs::path templates_folder() {
+    return fs::read_symlink("/proc/self/exe").parent_path().parent_path() /
+           "share/catena/templates";
+}
+
+// How the folder is built, from where the user is.
+std::string next_steps(const fs::path& folder) {
+    const fs::path prefix = templates_folder().parent_path().parent_path().parent_path();
+    const bool usual = prefix == "/usr" || prefix == "/usr/local";
+    return fmt::format(
+        "  cmake -S {0} -B {0}/build{1}\n"
+        "  cmake --build {0}/build\n"
+        "  ctest --test-dir {0}/build --output-on-failure\n",
+        folder.string(), usual ? "" : fmt::format(" -DCMAKE_PREFIX_PATH={}", prefix.string()));
+}
+
+int run(const Options& o, const po::variables_map& given) {
+    const bool plugin = o.kind == "plugin";
+    if (!plugin && o.kind != "host")
+        throw po::error(fmt::format("expected plugin or host, got '{}'", o.kind));
+    if (o.name.empty()) throw po::error(fmt::format("{}: expected a NAME", o.kind));
+    for (const char* option : {"lang", "cuda", "id"}) {
+        if (!plugin && !given[option].defaulted())
+            throw po::error(fmt::format("--{}: expected with a plugin, got {}", option, o.kind));
+    }
+    if (o.lang != "c" && o.lang != "cpp")
+        throw po::error(fmt::format("--lang: expected c or cpp, got '{}'", o.lang));
+    if (o.cuda && o.lang == "c") throw po::error("--cuda: expected --lang cpp, got c");
+
+    scaffold::check_name(o.name);
+    const std::string id = o.id.empty() ? "org.example." + o.name : o.id;
+    scaffold::check_id(id);
+    const fs::path from = templates_folder();
+    std::vector<fs::path> templates = {from / (plugin ? "plugin-" + o.lang : "host")};
+    if (o.cuda) templates.push_back(from / "plugin-cuda");
+    const fs::path folder = o.output.empty() ? o.name : o.output;
+    scaffold::write(templates, {o.name, id}, folder);
+    fmt::print("{}: written. Next:\n{}", folder.string(), next_steps(folder));
+    return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    Options o;
+    po::options_description visible("options");
+    // clang-format off
+    visible.add_options()
+        ("help,h", "this text")
+        ("lang", po::value(&o.lang)->default_value(o.lang), "c or cpp: of a plugin")
+        ("cuda", po::bool_switch(&o.cuda), "a plugin for CUDA too, where nvcc is")
+        ("id", po::value(&o.id)->value_name("ID")->default_value("", "org.example.NAME"),
+         "of a plugin and of its function")
+        ("output", po::value(&o.output)->value_name("DIR"),
+         "the folder to write, new or empty; without it NAME");
+    // clang-format on
+    po::options_description all;
+    all.add(visible).add_options()("kind", po::value(&o.kind))("name", po::value(&o.name));
+    po::positional_options_description positions;
+    positions.add("kind", 1).add("name", 1);
+    po::variables_map given;
+    po::store(
+        po::command_line_parser(argc, argv)
+            .options(all)
+            .positional(positions)
+            .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
+            .run(),
+        given);
+    po::notify(given);
+    if (given.count("help")) {
+        std::cout << usage << visible;
+        return 0;
+    }
+    return run(o, given);
+} catch (const po::error& error) {
+    std::cerr << "catena-new: " << error.what() << "; catena-new --help says more\n";
+    return 2;
+} catch (const scaffold::Error& error) {
+    std::cerr << "catena-new: " << error.what() << '\n';
+    return 1;
+} catch (const fs::filesystem_error& error) {
+    std::cerr << "catena-new: [output] " << error.what() << '\n';
+    return 1;
+}

@@ -1,0 +1,149 @@
+// Copies templates under a new name.
+#include "scaffold.hpp"
+
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <string_view>
+#include <utility>
+
+namespace fs = std::filesystem;
+
+namespace catena::scaffold {
+namespace {
+
+constexpr std::size_t max_id = 95;  // what a manifest has room for
+
+// Words of C, C++ and CMake that files or targets cannot be called.
+constexpr std::string_view reserved[] = {
+    "all",      "alignas",  "alignof", "and",     "asm",     "auto",      "bool",     "break",
+    "case",     "catch",    "char",    "class",   "clean",   "concept",   "const",    "continue",
+    "default",  "delete",   "do",      "double",  "else",    "enum",      "explicit", "export",
+    "extern",   "false",    "float",   "for",     "friend",  "goto",      "help",     "if",
+    "inline",   "install",  "int",     "long",    "mutable", "namespace", "new",      "not",
+    "nullptr",  "operator", "or",      "package", "private", "protected", "public",   "register",
+    "requires", "return",   "short",   "signed",  "sizeof",  "static",    "struct",   "switch",
+    "template", "test",     "this",    "throw",   "true",    "try",       "typedef",  "typename",
+    "union",    "unsigned", "using",   "virtual", "void",    "volatile",  "while",    "xor"};
+
+std::string pascal(const std::string& name) {
+    std::string result;
+    bool start = true;
+    for (const char c : name) {
+        if (c != '_') result += start && c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c;
+        start = c == '_';
+    }
+    return result;
+}
+
+// In one pass: what is put in may hold these words too.
+std::string replaced(std::string_view text, const Names& names) {
+    const std::pair<std::string_view, std::string> words[] = {
+        {"org.example.my_name", names.id}, {"my_name", names.name}, {"MyName", pascal(names.name)}};
+    std::string result;
+    while (!text.empty()) {
+        const auto* word =
+            std::ranges::find_if(words, [&](const auto& w) { return text.starts_with(w.first); });
+        const bool found = word != std::end(words);
+        result += found ? std::string_view(word->second) : text.substr(0, 1);
+        text.remove_prefix(found ? word->first.size() : 1);
+    }
+    return result;
+}
+
+std::string read(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in) throw Error(fmt::format("[template] {}: cannot be read", file.string()));
+    return text;
+}
+
+void save(const fs::path& file, const std::string& text) {
+    fs::create_directories(file.parent_path());
+    std::ofstream out(file, std::ios::binary);
+    out << text << std::flush;
+    if (!out) throw Error(fmt::format("[output] {}: cannot be written", file.string()));
+}
+
+// A folder beside the one that is wanted; gone again unless it becomes that one.
+class Draft {
+public:
+    explicit Draft(const fs::path& folder) : folder_(folder) {
+        path_ =
+            folder.parent_path() / fmt::format(".{}.{}", folder.filename().string(), ::getpid());
+        fs::create_directories(folder.parent_path());
+        if (!fs::create_directory(path_))
+            throw Error(fmt::format("[output] {}: expected to be new", path_.string()));
+    }
+    Draft(const Draft&) = delete;
+    Draft& operator=(const Draft&) = delete;
+    ~Draft() {
+        std::error_code ignored;
+        fs::remove_all(path_, ignored);
+    }
+    const fs::path& path() const { return path_; }
+    void keep() { fs::rename(path_, folder_); }  // refused if somebody has filled it by now
+
+private:
+    fs::path folder_;
+    fs::path path_;
+};
+
+}  // namespace
+
+void check_name(const std::string& name) {
+    static const std::regex form("[a-z][a-z0-9]*(_[a-z0-9]+)*");
+    if (name.size() > 60 || !std::regex_match(name, form)) {
+        throw Error(
+            fmt::format("[name] expected lower-case letters, digits and single underscores, "
+                        "a letter first, at most 60, got '{}'",
+                        name));
+    }
+    if (std::ranges::count(reserved, name) > 0)
+        throw Error(fmt::format("[name] expected no word of C++ or CMake, got '{}'", name));
+}
+
+void check_id(const std::string& id) {
+    static const std::regex form("[a-z][a-z0-9_]*(\\.[a-z0-9_]+)+");
+    if (id.size() > max_id || !std::regex_match(id, form)) {
+        throw Error(
+            fmt::format("[id] expected lower-case words with dots between them, at most {} "
+                        "characters, as org.example.my_function, got '{}'",
+                        max_id, id));
+    }
+    if (id.starts_with("catena.") || id.starts_with("org.catena."))
+        throw Error(fmt::format("[id] expected one of your own, got '{}'", id));
+}
+
+void write(const std::vector<fs::path>& templates, const Names& names, const fs::path& folder) {
+    std::map<fs::path, std::string> files;
+    for (const fs::path& source : templates) {
+        if (!fs::is_directory(source)) {
+            throw Error(
+                fmt::format("[template] {}: expected the folder, as it is installed with "
+                            "catena, got none",
+                            source.string()));
+        }
+        for (const auto& item : fs::recursive_directory_iterator(source)) {
+            if (!item.is_regular_file()) continue;
+            const std::string name = fs::relative(item.path(), source).string();
+            files[replaced(name, names)] = replaced(read(item.path()), names);
+        }
+    }
+    const fs::path target = fs::absolute(folder / "").parent_path().lexically_normal();
+    if (fs::exists(fs::symlink_status(target)) &&
+        !(fs::is_directory(target) && fs::is_empty(target)))
+        throw Error(fmt::format("[output] {}: expected to be new or empty, got something in it",
+                                target.string()));
+    Draft draft(target);
+    for (const auto& [name, text] : files) save(draft.path() / name, text);
+    draft.keep();
+}
+
+}  // namespace catena::scaffold

@@ -1,0 +1,23 @@
+// A small net, and its training on made-up data: t = sin(3 x).
+#pragma once
+
+#include <catena/catena.hpp>
+
+#include <string_view>
+
+// 1-32-1 around any function of one array, by name.
+struct Net : catena::Chain {
+    explicit Net(std::string_view activation) : f(activation) {}
+    void visit(catena::Visitor& v) override { v("l1", l1)("l2", l2); }
+    catena::Variable operator()(const catena::Variable& x) override;
+
+    catena::PluginFunction f;
+    catena::links::Linear l1{1, 32}, l2{32, 1};
+};
+
+struct Losses {
+    double first;
+    double last;
+};
+// The mean squared error before the first step and after the last one.
+Losses train(Net& net, int steps);

@@ -1,0 +1,18 @@
+// Tests my_name alone. What is wrong is a text, which fits any test framework: CHECK(check(...) == "")
+#include <catena/testing.hpp>
+
+#include <cstdio>
+
+using namespace catena::testing;
+
+int main() {
+    World world(PLUGIN);
+    const std::string problems =
+        check(world, {.function = "org.example.my_name",
+                      .inputs = {Array::of<double>({3}, {-1, 0, 2})},
+                      .attrs = {set("scale", 2.0)},
+                      .expected = {Array::of<double>({3}, {-1, 0, 0.8})}}) +
+        conform(world, "org.example.my_name").failures();
+    std::fputs(problems.c_str(), stderr);
+    return problems.empty() ? 0 : 1;
+}

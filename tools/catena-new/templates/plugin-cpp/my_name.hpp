@@ -1,0 +1,24 @@
+// my_name: the one description, for every dtype, instruction set, thread and order of the gradient.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+using namespace catena::plugin;
+
+struct MyName {
+    static constexpr auto about = describe("org.example.my_name", "y = x * sigmoid(beta * x)",
+                                           in("x"), out("y"), attr("beta", 1.0, "steepness"))
+                                      .example("x=(2,3)")
+                                      .example("x=(4)[-3,3] beta=2");
+
+    template <class T>
+    CATENA_FN static T forward(T x, T beta) {
+        return x * math::sigmoid(beta * x);
+    }
+
+    template <class T>
+    CATENA_FN static T backward(T gy, T x, T beta) {
+        const T s = math::sigmoid(beta * x);
+        return gy * s * (1 + beta * x * (1 - s));
+    }
+};

@@ -1,0 +1,127 @@
+"""catena-new: what it writes, what it refuses, and that nothing is ever overwritten or half done.
+
+Whether what it writes builds and passes is for tests/package.
+"""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+
+
+class CatenaNew(unittest.TestCase):
+    def setUp(self):
+        self.holder = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.holder.name)
+        self.addCleanup(self.holder.cleanup)
+
+    def new(self, *arguments):
+        return subprocess.run([PROGRAM, *arguments], cwd=self.folder, capture_output=True,
+                              text=True)
+
+    def written(self, *arguments):
+        run = self.new(*arguments)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return run.stdout
+
+    def refused(self, status, text, *arguments):
+        before = sorted(self.folder.rglob("*"))
+        run = self.new(*arguments)
+        self.assertEqual((run.returncode, run.stdout), (status, ""), run.stderr)
+        self.assertIn(text, run.stderr)
+        self.assertEqual(run.stderr.count("\n"), 1)
+        self.assertEqual(sorted(self.folder.rglob("*")), before)
+
+    def files(self, name):
+        root = self.folder / name
+        return {p.relative_to(root).as_posix(): p.read_text()
+                for p in root.rglob("*") if p.is_file()}
+
+    def test_plugin(self):
+        output = self.written("plugin", "soft_step2")
+        self.assertIn("cmake -S soft_step2 -B soft_step2/build -DCMAKE_PREFIX_PATH=", output)
+        files = self.files("soft_step2")
+        self.assertEqual(set(files), {".gitignore", "CMakeLists.txt", "README.md", "soft_step2.hpp",
+                                      "soft_step2.cpp", "test/soft_step2_test.cpp"})
+        self.assertIn('describe("org.example.soft_step2"', files["soft_step2.hpp"])
+        self.assertIn("struct SoftStep2 {", files["soft_step2.hpp"])
+        self.assertLessEqual(files["soft_step2.hpp"].count("\n"), 25)
+        for text in files.values():
+            self.assertNotIn("my_name", text)
+            self.assertNotIn("MyName", text)
+
+    def test_languages(self):
+        self.written("plugin", "a", "--lang", "c")
+        self.assertIn("a.c", self.files("a"))
+        self.assertNotIn("a.cpp", self.files("a"))
+        self.written("plugin", "b", "--cuda")
+        self.assertIn("b.cpp", self.files("b"))
+        self.assertIn('CATENA_PLUGIN("org.example.b.cuda"', self.files("b")["b.cu"])
+        self.assertIn("CUDA_SOURCES b.cu", self.files("b")["CMakeLists.txt"])
+        self.written("host", "c")
+        self.assertEqual(set(self.files("c")), {".gitignore", "CMakeLists.txt", "README.md",
+                                                "main.cpp", "training.hpp", "training.cpp",
+                                                "test/training_test.cpp"})
+
+    def test_id(self):
+        self.written("plugin", "a", "--id", "com.acme.my_name_of_it")
+        self.assertIn('describe("com.acme.my_name_of_it"', self.files("a")["a.hpp"])
+        # The templates' own name is a name like any other.
+        self.written("plugin", "my_name_2")
+        self.assertIn('describe("org.example.my_name_2"', self.files("my_name_2")["my_name_2.hpp"])
+
+    def test_output(self):
+        self.written("host", "a", "--output", "deep/er/folder/")
+        self.assertIn("project(a ", self.files("deep/er/folder")["CMakeLists.txt"])
+        (self.folder / "empty").mkdir()
+        self.written("plugin", "a", "--output", "empty")
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["deep", "empty"])
+
+    def test_nothing_is_overwritten(self):
+        (self.folder / "a").mkdir()
+        (self.folder / "a" / "mine").write_text("mine")
+        self.refused(1, "expected to be new or empty", "plugin", "a")
+        self.assertEqual(self.files("a"), {"mine": "mine"})
+        (self.folder / "b").write_text("mine")
+        self.refused(1, "expected to be new or empty", "plugin", "b")
+        (self.folder / "c").symlink_to("nowhere")
+        self.refused(1, "expected to be new or empty", "plugin", "c")
+        self.refused(1, "[output]", "plugin", "d", "--output", "b/d")
+
+    def test_names(self):
+        for name in ("Swish", "2d", "a-b", "a__b", "_a", "a_", "a/b", "../a", "", "ä", "a" * 61):
+            self.refused(2 if not name else 1, "expected", "plugin", name)
+        for name in ("int", "test", "namespace"):
+            self.refused(1, "no word of C++ or CMake", "host", name)
+        for name in ("swish", "a.b.", "Org.b", "org.example.a b", "a." + "b" * 94):
+            self.refused(1, "[id] expected", "plugin", "a", "--id", name)
+        self.refused(1, "one of your own", "plugin", "a", "--id", "catena.relu")
+
+    def test_usage(self):
+        self.refused(2, "expected plugin or host, got 'link'", "link", "a")
+        self.refused(2, "plugin: expected a NAME", "plugin")
+        self.refused(2, "--lang: expected c or cpp, got 'rust'", "plugin", "a", "--lang", "rust")
+        self.refused(2, "--cuda: expected --lang cpp", "plugin", "a", "--lang", "c", "--cuda")
+        self.refused(2, "--id: expected with a plugin", "host", "a", "--id", "org.b")
+        self.refused(2, "--cuda: expected with a plugin", "host", "a", "--cuda")
+        self.refused(2, "unrecognised option", "plugin", "a", "--speed")
+        self.assertIn("usage: catena-new plugin NAME", self.written("--help"))
+
+    def test_without_templates(self):
+        copy = self.folder / "bin" / "catena-new"
+        copy.parent.mkdir()
+        copy.write_bytes(PROGRAM.read_bytes())
+        copy.chmod(0o755)
+        run = subprocess.run([copy, "plugin", "a"], cwd=self.folder, capture_output=True, text=True,
+                             env={"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")})
+        self.assertEqual(run.returncode, 1)
+        self.assertIn(f"[template] {self.folder.resolve()}/share/catena/templates/plugin-cpp",
+                      run.stderr)
+        self.assertFalse((self.folder / "a").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -20,6 +20,12 @@ std::map<std::size_t, std::vector<std::byte*>>& spare() {
 }
 constexpr std::size_t largest_spare = 16;  // pages
 
+void fill(std::byte* to, const void* from, std::size_t n) {
+    if (n == 0) return;
+    if (from != nullptr) std::memcpy(to, from, n);
+    else std::memset(to, 0xff, n);
+}
+
 }  // namespace
 
 Fenced::Fenced(std::size_t bytes, std::size_t alignment) {
@@ -48,12 +54,12 @@ void Fenced::make_read_only() { mprotect(pages_, size_, PROT_READ); }
 
 std::byte* Ground::bytes(const void* from, std::size_t n, std::size_t alignment, bool read_only) {
     std::byte* to = nullptr;
-    if (exact()) {
+    if (fenced()) {
         Fenced& memory = *fenced_.emplace_back(std::make_unique<Fenced>(n, alignment));
         to = memory.data();
         last_page_ = memory.page();
-        if (n > 0) std::memcpy(to, from, n);
-        if (read_only) memory.make_read_only();
+        fill(to, from, n);
+        if (read_only && strict()) memory.make_read_only();
         return to;
     }
     auto& memory = heap_.emplace_back(
@@ -61,7 +67,7 @@ std::byte* Ground::bytes(const void* from, std::size_t n, std::size_t alignment,
     to = reinterpret_cast<std::byte*>(memory.get());
     to += (alignment - reinterpret_cast<std::uintptr_t>(to) % alignment) % alignment;
     last_page_ = to;
-    if (n > 0) std::memcpy(to, from, n);
+    fill(to, from, n);
     return to;
 }
 

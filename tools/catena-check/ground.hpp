@@ -36,7 +36,12 @@ inline std::size_t size_in(const Release& r, const catena_tensor*) { return r.te
 inline std::size_t size_in(const Release& r, const catena_meta*) { return r.meta; }
 
 struct Placement {
-    enum class Kind { heap, exact, larger } kind = Kind::heap;
+    enum class Kind {
+        heap,
+        fenced,  // each thing ends where a page begins that nobody may touch
+        strict,  // so, and what is const cannot be written; supports() and plan() get no data
+        larger,  // structs go on behind what these headers know
+    } kind = Kind::heap;
     Release release = releases[std::size(releases) - 1];
 };
 
@@ -59,13 +64,14 @@ private:
     std::byte* data_ = nullptr;
 };
 
-// All that one callback is lent. What is const for it lies on pages that it cannot write.
+// All that one callback is lent.
 class Ground {
 public:
     explicit Ground(const Placement& placement) : placement_(placement) {}
 
     const Placement& placement() const { return placement_; }
-    bool exact() const { return placement_.kind == Placement::Kind::exact; }
+    bool strict() const { return placement_.kind == Placement::Kind::strict; }
+    bool fenced() const { return strict() || placement_.kind == Placement::Kind::fenced; }
 
     // A growable struct, as a host of the placement's release has it.
     template <class T>
@@ -90,7 +96,7 @@ public:
         return reinterpret_cast<T*>(
             bytes(items.data(), items.size() * sizeof(T), alignof(T), false));
     }
-    // A copy of n bytes.
+    // A copy of n bytes; of 0xff where there is nothing to copy.
     std::byte* bytes(const void* from, std::size_t n, std::size_t alignment, bool read_only);
     // Where the page begins of the last bytes().
     std::byte* last_page() const { return last_page_; }

@@ -1,0 +1,13 @@
+// expect: skew/old-host
+// A kernel changes the struct of a tensor's shape list: it is lent, and const for it.
+#include "module.h"
+
+static catena_status CATENA_CALL forward(catena_ctx *ctx, const catena_call *call) {
+    int64_t *shape = call->x[0]->dl.shape;
+    for (int32_t d = 0; d < call->x[0]->dl.ndim; ++d) {
+        shape[d] += 1;
+        *(volatile int64_t *)&shape[d] -= 1;
+    }
+    return forward_double(ctx, call);
+}
+SPOIL { forward64.run = forward; }

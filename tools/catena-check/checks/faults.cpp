@@ -1,0 +1,164 @@
+// Faults: what goes wrong around a plugin comes back as a status with a text, and the next call works.
+#include <fmt/format.h>
+
+#include "callbacks.hpp"
+
+namespace catena::check {
+namespace {
+
+// Lets the n-th of something fail, for all n that there are: later ones more seldom.
+template <class Arm>
+void each_fault(const Callback& callback, const char* what, Findings& findings, const Arm& arm) {
+    for (long n = 1; n < 100000; n += 1 + n / 8) {
+        const std::string label = fmt::format("{}, {} {}", callback.label, what, n);
+        doing(label);
+        const Reply r = callback.call({[&] { arm(n); }, {}});
+        std::string problem = r.fired ? callback.judge(r) : callback.judge_success(r);
+        if (!problem.empty() && !r.fired && n > 1) problem = "the next call: " + problem;
+        if (!problem.empty()) return findings.fail(fmt::format("{}: {}", label, problem));
+        if (!r.fired) return;
+    }
+}
+
+template <class Arm>
+void faults(const Subject& subject, Findings& findings, const char* what, const Arm& arm) {
+    Rig rig(subject);
+    const std::vector<Play> plays = rig.plays(subject.function);
+    if (plays.empty()) return findings.skip("no call is known that it accepts");
+    for (const Play& p : plays)
+        for (const Callback& callback : callbacks_of(rig, subject.function, p))
+            each_fault(callback, what, findings, arm);
+}
+
+void allocation(const Subject& subject, Findings& findings) {
+    if (!allocations_fail()) return findings.skip("a sanitizer brings its own malloc()");
+    faults(subject, findings, "failing allocation", [](long n) { fail_allocation(n); });
+    faults(subject, findings, "all allocations failing from",
+           [](long n) { fail_allocation(n, true); });
+}
+const Registered r1{{"faults", "allocation",
+                     "where the n-th allocation fails, a status with a text comes back", allocation,
+                     Each::function}};
+
+void host_call(const Subject& subject, Findings& findings) {
+    faults(subject, findings, "failing call of the host", [](long n) { control.failing_call = n; });
+}
+const Registered r2{{"faults", "host-call",
+                     "where the n-th call of the host fails, its failure is passed on", host_call,
+                     Each::function}};
+
+// Numbers that no kernel expects, and calls that infer() has to refuse.
+void exception(const Subject& subject, Findings& findings) {
+    Rig rig(subject);
+    const catena_function& f = rig.function(subject.function);
+    const auto check = [&](const std::string& label, const auto& call) {
+        doing(label);
+        const std::string problem = judge(call(), f);
+        if (!problem.empty()) findings.fail(fmt::format("{}: {}", label, problem));
+    };
+    const std::vector<Play> plays = rig.plays(subject.function);
+    if (plays.empty()) return findings.skip("no call is known that it accepts");
+    using Fill = std::pair<const char*, double>;
+    static constexpr double large = 1e18;
+    for (const Play& p : plays)
+        for (const Use& u : p.uses)
+            for (const auto& [words, number] :
+                 {Fill{"NaN", NAN}, Fill{"inf", INFINITY}, Fill{"-inf", -INFINITY},
+                  Fill{"-1", -1.0}, Fill{"the largest", large}, Fill{"the smallest", -large}}) {
+                const double value = number;
+                const bool forward = u.kernel->phase == CATENA_PHASE_FORWARD;
+                const auto spoil = [&](Array a) {
+                    // What forward calls have let through, indices too, backward may trust.
+                    for (std::int64_t i = 0; (forward || a.floating()) && i < a.size(); ++i)
+                        set_clamped(a, i, value);
+                    return a;
+                };
+                const testing::detail::Given given = u.of.given.changed(spoil);
+                check(fmt::format("{} of \"{}\" with {} everywhere", u.of.label, p.text(), words),
+                      [&] {
+                          Caller c(rig.world(), f, p.sample.example.attrs, p.sample.train);
+                          c.placement.kind = Placement::Kind::fenced;
+                          if (!forward) return c.backward(*u.kernel, u.before, given, Step::run);
+                          return c.forward(*u.kernel, given.x, metas_of(u.of.result, f.n_outputs),
+                                           Step::run);
+                      });
+            }
+    if (!rig.brings(subject.function)) return;
+    for (const Play& p : plays)
+        for (const auto& wrong : {testing::detail::wrong_shapes(p.sample.example),
+                                  testing::detail::wrong_ranks(p.sample.example)})
+            for (const testing::Example& e : wrong)
+                check("infer() of \"" + testing::text_of(f, e) + "\"", [&] {
+                    std::vector<std::optional<catena_meta>> x;
+                    for (std::size_t i = 0; i < e.inputs.size(); ++i)
+                        x.push_back(testing::detail::meta_of(
+                            e.inputs[i], p.sample.x[i] ? p.sample.x[i].dtype() : catena_dtype()));
+                    Caller c(rig.world(), f, e.attrs, p.sample.train);
+                    c.placement.kind = Placement::Kind::fenced;
+                    return c.infer(x);
+                });
+}
+const Registered r3{
+    {"faults", "exception",
+     "no exception gets out, whatever numbers and shapes come; texts say what, where", exception,
+     Each::function}};
+
+// A sample that is large enough for several pieces.
+std::optional<testing::Sample> larger(Rig& rig, const std::string& name, const Subject& subject,
+                                      const testing::Example& example) {
+    namespace detail = testing::detail;
+    const catena_function& known = rig.world().function(name);
+    for (const std::uint64_t set : detail::equal_firsts(example)) {
+        const std::int64_t first = detail::first_extent(example, set);
+        const std::int64_t row = std::max<std::int64_t>(1, detail::elements(example) / first);
+        const std::int64_t to = (40000 / row) | 1;
+        for (const detail::Resize& r :
+             {detail::Resize{first, to, false, false}, detail::Resize{first, to, false, true}})
+            try {
+                return testing::make_sample(rig.world(), known,
+                                            detail::resize_first(example, set, r),
+                                            static_cast<unsigned>(subject.seed));
+            } catch (const testing::Failure&) {
+                // Not a call of this function.
+            }
+    }
+    return std::nullopt;
+}
+
+void pieces(const Subject& subject, Findings& findings) {
+    Rig rig(subject);
+    const catena_function& f = rig.function(subject.function);
+    if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return findings.skip("a view: it has no kernel");
+    bool any = false;
+    for (const testing::Example& e : rig.examples(subject.function)) {
+        doing(fmt::format("makes \"{}\" larger", testing::text_of(f, e)));
+        auto sample = larger(rig, subject.function, subject, e);
+        if (!sample) continue;
+        any = true;
+        const Play p = rig.play(f, std::move(*sample));
+        for (const Callback& callback : callbacks_of(rig, subject.function, p)) {
+            if (callback.expected.empty()) continue;
+            using Way = std::pair<const char*, Pieces>;
+            for (const auto& [words, way] :
+                 {Way{"in order", Pieces::ascending}, Way{"backwards", Pieces::descending},
+                  Way{"shuffled", Pieces::shuffled}, Way{"on 5 threads", Pieces::threads},
+                  Way{"as one, on the last slot", Pieces::nested}}) {
+                const std::string label = fmt::format("{}, pieces {}", callback.label, words);
+                doing(label);
+                control.pieces = way;
+                control.slots = 5;
+                const std::string problem = callback.judge_success(callback.call({}));
+                control.pieces = Pieces::whole;
+                control.slots = 1;
+                if (!problem.empty()) findings.fail(fmt::format("{}: {}", label, problem));
+            }
+        }
+    }
+    if (!any) findings.skip("no larger call is known");
+}
+const Registered r4{{"faults", "pieces",
+                     "parallel_for() in any order, on any thread and slot, gives the same", pieces,
+                     Each::function}};
+
+}  // namespace
+}  // namespace catena::check

@@ -1,0 +1,168 @@
+// Fuzz: calls that no example has. They are refused in words or served; nothing is touched that was
+// not lent.
+#include <fmt/format.h>
+
+#include "callbacks.hpp"
+#include "garbage.hpp"
+
+namespace catena::check {
+namespace {
+
+using testing::Example;
+
+// Cases of one function, and of all functions of a plugin together.
+constexpr std::size_t most_cases = 300;
+constexpr std::size_t all_cases = 6000;
+constexpr double most_elements = 20000;  // of tensors that kernels get
+
+double elements(const catena_meta& m) {
+    double n = 1;
+    for (std::int32_t d = 0; d < m.ndim; ++d) n *= static_cast<double>(m.shape[d]);
+    return n;
+}
+
+class Fuzz {
+public:
+    Fuzz(const Subject& subject, Findings& findings)
+        : subject_(subject),
+          findings_(findings),
+          rig_(subject),
+          f_(rig_.function(subject.function)),
+          examples_(rig_.examples(subject.function)) {}
+
+    // `make` turns an example into a case.
+    template <class Make>
+    void run(const Make& make) {
+        if (examples_.empty()) return findings_.skip("no call is known that it accepts");
+        const auto case_of = [&](std::uint64_t seed) {
+            Garbage garbage(seed);
+            const auto last = static_cast<std::int64_t>(examples_.size()) - 1;
+            const Example& from = examples_[static_cast<std::size_t>(garbage.pick(0, last))];
+            try_case(make(garbage, from), garbage);
+        };
+        if (subject_.reproduce) return case_of(subject_.seed);
+        const std::size_t n_functions = std::max<std::size_t>(1, rig_.table().n_functions);
+        const std::size_t n = std::min(most_cases, all_cases / n_functions);
+        std::mt19937_64 seeds(subject_.seed);
+        for (std::size_t i = 0; i < n && failed_ < 5; ++i) {
+            const std::uint64_t seed = seeds();
+            findings_.seed(seed);
+            case_of(seed);
+        }
+    }
+
+    const catena_function& function() const { return f_; }
+
+private:
+    // In words that can be tried again.
+    std::string describe(const Example& e, const std::vector<std::optional<catena_meta>>& x) const {
+        std::string dtypes;
+        for (const auto& meta : x)
+            dtypes += (dtypes.empty() ? "" : ",") + (meta ? plugin::text_of(meta->dtype) : "-");
+        return fmt::format("\"{}\" of {}", testing::text_of(f_, e), dtypes);
+    }
+    // A row of dtypes that the function has kernels for, mostly.
+    std::vector<std::optional<catena_meta>> metas_for(const Example& e, Garbage& garbage) {
+        const testing::TypeVars vars(f_);
+        const auto rows = testing::detail::rows_of(rig_.world(), rig_.world().function(f_.name));
+        std::vector<catena_dtype> row(vars.size());
+        for (catena_dtype& dtype : row) dtype = garbage.dtype();
+        if (!rows.empty() && !garbage.chance(10))
+            row = rows[static_cast<std::size_t>(
+                garbage.pick(0, static_cast<std::int64_t>(rows.size()) - 1))];
+        std::vector<std::optional<catena_meta>> x;
+        for (std::size_t i = 0; i < e.inputs.size(); ++i)
+            x.push_back(testing::detail::meta_of(e.inputs[i], row[vars.input(i)]));
+        return x;
+    }
+    bool report(const std::string& label, const std::string& problem) {
+        if (problem.empty()) return false;
+        ++failed_;
+        findings_.fail(fmt::format("{}: {}", label, problem));
+        return true;
+    }
+    // Extents that a host would take; it refuses them itself where an input has no memory.
+    std::string shapes_of(const std::vector<catena_meta>& y,
+                          const std::vector<std::optional<catena_meta>>& x) const {
+        for (const auto& meta : x)
+            if (meta && elements(*meta) > 1e17) return {};
+        for (std::size_t i = 0; i < y.size(); ++i) {
+            if (y[i].ndim < 0 || y[i].ndim > CATENA_MAX_NDIM)
+                return fmt::format("infer() leaves {} axes to {}", y[i].ndim, f_.outputs[i]->name);
+            for (std::int32_t d = 0; d < y[i].ndim; ++d)
+                if (y[i].shape[d] < 0)
+                    return fmt::format("infer() gives {} an extent of {}", f_.outputs[i]->name,
+                                       y[i].shape[d]);
+        }
+        return {};
+    }
+
+    void try_case(const Example& e, Garbage& garbage) {
+        const auto x = metas_for(e, garbage);
+        const std::string words = describe(e, x);
+        Caller caller(rig_.world(), f_, e.attrs, !garbage.chance(4));
+        caller.placement.kind = Placement::Kind::fenced;
+        std::vector<catena_meta> y;
+        if (rig_.brings(f_.name)) {
+            doing("infer() of " + words);
+            const Reply r = caller.infer(x);
+            if (report(words, judge(r, f_)) || r.status != CATENA_OK ||
+                report(words, shapes_of(r.metas, x)))
+                return;
+            y = r.metas;
+        } else try {
+                y = rig_.world().infer(f_.name, x, e.attrs.list());
+            } catch (const testing::Failure&) {
+                return;
+            }
+        double largest = 0;
+        for (const auto& meta : x)
+            if (meta) largest = std::max(largest, elements(*meta));
+        for (const catena_meta& meta : y) largest = std::max(largest, elements(meta));
+        if (largest > most_elements) return;
+        std::vector<Array> arrays;
+        for (std::size_t i = 0; i < x.size(); ++i)
+            arrays.push_back(x[i] ? garbage.numbers(e.inputs[i], x[i]->dtype) : Array());
+        for (const catena_kernel* k : rig_.kernels(f_.name, CATENA_PHASE_FORWARD)) {
+            if (!fits(f_, *k, arrays, y)) continue;
+            const std::string label = fmt::format("forward '{}' of {}", k->isa, words);
+            doing(label);
+            report(label, judge(caller.forward(*k, arrays, y, Step::run), f_));
+        }
+    }
+
+    const Subject& subject_;
+    Findings& findings_;
+    Rig rig_;
+    const catena_function& f_;
+    std::vector<Example> examples_;
+    int failed_ = 0;
+};
+
+void attributes(const Subject& subject, Findings& findings) {
+    Fuzz fuzz(subject, findings);
+    const catena_function& f = fuzz.function();
+    if (f.n_attrs == 0) return findings.skip("it has no attributes");
+    fuzz.run([&](Garbage& garbage, const Example& from) {
+        const Example e = garbage.attributes(f, from);
+        return garbage.chance(3) ? garbage.shapes(f, e, false) : e;
+    });
+}
+const Registered r1{{"fuzz", "attributes",
+                     "any attributes that the schema allows are served or refused in words",
+                     attributes, Each::function}};
+
+void shapes(const Subject& subject, Findings& findings) {
+    Fuzz fuzz(subject, findings);
+    const catena_function& f = fuzz.function();
+    if (f.n_inputs == 0) return findings.skip("it has no inputs");
+    fuzz.run([&](Garbage& garbage, const Example& from) {
+        return garbage.shapes(f, from, garbage.chance(2));
+    });
+}
+const Registered r2{{"fuzz", "shapes",
+                     "inputs of any shape and dtype are served or refused in words", shapes,
+                     Each::function}};
+
+}  // namespace
+}  // namespace catena::check

@@ -1,0 +1,108 @@
+// Skew: hosts that are older or newer than the headers which the plugin was built with.
+#include <fmt/format.h>
+
+#include "callbacks.hpp"
+
+namespace catena::check {
+namespace {
+
+using Kind = Placement::Kind;
+
+std::uint16_t needed_by(const Subject& subject) {
+    return Module(subject.file).manifest->abi_minor_needed;
+}
+
+// Every callback, with a host table and structs as a host of that kind has them.
+void play(const Subject& subject, Findings& findings, const Placement& placement,
+          const std::string& words) {
+    Ground ground(placement);
+    catena_host host = controlled_host();
+    host.abi_minor = placement.release.minor;
+    if (placement.kind == Kind::larger)
+        host.abi_minor = static_cast<std::uint16_t>(host.abi_minor + 5);
+    Rig rig(subject, *ground.lend(host));
+    const std::vector<Play> plays = rig.plays(subject.function);
+    if (plays.empty()) return findings.skip("no call is known that it accepts");
+    for (const Play& p : plays)
+        for (const Callback& callback : callbacks_of(rig, subject.function, p)) {
+            const std::string label = fmt::format("{}, {}", callback.label, words);
+            doing(label);
+            const std::string problem = callback.judge_success(callback.call({{}, placement}));
+            if (!problem.empty()) findings.fail(fmt::format("{}: {}", label, problem));
+        }
+}
+
+void old_host(const Subject& subject, Findings& findings) {
+    const std::uint16_t needed = needed_by(subject);
+    for (const Release& release : releases)
+        if (release.minor >= needed)
+            play(subject, findings, {Kind::strict, release},
+                 fmt::format("in structs of ABI {}.{} before pages that nobody may touch",
+                             CATENA_ABI_MAJOR, release.minor));
+}
+const Registered r1{
+    {"skew", "old-host",
+     "it reads no further than each struct goes, and writes to nothing that is const", old_host,
+     Each::function}};
+
+void new_host(const Subject& subject, Findings& findings) {
+    Placement placement;
+    placement.kind = Kind::larger;
+    play(subject, findings, placement, "in larger structs of a newer host");
+}
+const Registered r2{{"skew", "new-host", "larger structs and a newer minor change nothing",
+                     new_host, Each::function}};
+
+// The entry of a host that should have refused it by its manifest: any answer, but in words.
+void refusal(const Subject& subject, Findings& findings) {
+    const std::unique_ptr<testing::World> world = make_world(subject);
+    const auto ask = [&](std::uint16_t major, std::uint16_t minor, Release release) {
+        const std::string label =
+            fmt::format("catena_plugin_entry_v1() of a host with ABI {}.{}", major, minor);
+        doing(label);
+        Ground ground({Kind::strict, release});
+        catena_host host = controlled_host();
+        host.abi_major = major;
+        host.abi_minor = minor;
+        const catena_host* lent = ground.lend(host);
+        const Module copy = second_copy(subject.file);
+        catena_ctx ctx{world.get(), {}, {}};
+        control.forget();
+        const catena_plugin* table = nullptr;
+        try {
+            table = copy.entry(lent, &ctx);
+        } catch (...) {
+            return findings.fail(label + " lets an exception out");
+        }
+        if (table == nullptr && control.failures == 0)
+            findings.fail(label + " returns NULL without fail(): expected a text that says why");
+        if (table != nullptr && control.failures > 0)
+            findings.fail(label + " returns a table after fail(\"" + control.text + "\")");
+    };
+    ask(CATENA_ABI_MAJOR + 1, 0, releases[0]);
+    const std::uint16_t needed = needed_by(subject);
+    for (const Release& release : releases)
+        if (release.minor < needed) ask(CATENA_ABI_MAJOR, release.minor, release);
+}
+const Registered r3{
+    {"skew", "refusal", "a host that is not for it gets an answer in words", refusal}};
+
+void extensions(const Subject& subject, Findings& findings) {
+    Rig rig(subject);
+    const std::vector<Play> plays = rig.plays(subject.function);
+    if (plays.empty()) return findings.skip("no call is known that it accepts");
+    control.empty_handed = true;
+    for (const Play& p : plays)
+        for (const Callback& callback : callbacks_of(rig, subject.function, p)) {
+            const std::string label = callback.label + ", without extensions";
+            doing(label);
+            const std::string problem = callback.judge(callback.call({}));
+            if (!problem.empty()) findings.fail(fmt::format("{}: {}", label, problem));
+        }
+}
+const Registered r4{{"skew", "extensions",
+                     "on a host without extensions it works, or says what it misses", extensions,
+                     Each::function}};
+
+}  // namespace
+}  // namespace catena::check

@@ -1,0 +1,239 @@
+#!/usr/bin/env python3
+"""The guides under sdk/doc name only what is there: links, files, names, commands and options.
+
+That quoted code is the code as it is now, tools/lint finds out; that it runs, the tests of the
+examples do. usage: docs_test.py [--source DIR] --programs DIR | --self-test
+"""
+import argparse
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+FENCE = re.compile(r"(?:^<!-- [^\n]* -->\n)?^```(\w*)\n(.*?)^```", re.S | re.M)
+PROGRAM = re.compile(r"catena(-[a-z-]+)?$")
+# What a shell or CMake has, and words of the reader's own.
+FOLDERS = ("core", "hosts", "plugins", "sdk", "tests", "tools")
+CODE = {".c", ".h", ".cpp", ".hpp", ".cuh", ".cmake", ".in", ".txt", ".py", ".rs", ".f90"}
+
+
+class Tree:
+    """The pages, and all words of the code and of the build files."""
+
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        self.pages = {}
+        self.words = set()
+        for path in sorted(self.root.rglob("*")):
+            name = path.relative_to(self.root).as_posix()
+            if name.startswith((".", "build")) or "__pycache__" in name or not path.is_file():
+                continue
+            if name.startswith("sdk/doc/") and path.suffix == ".md" or name == "sdk/abi/RULES.md":
+                self.pages[name] = path.read_text()
+            elif path.suffix in CODE and not name.startswith("tests/docs/"):
+                self.words.update(re.findall(r"\w+", path.read_text("utf-8", "replace")))
+
+
+def prose(text):
+    """Without blocks of code; same lines."""
+    return FENCE.sub(lambda m: "\n" * m.group().count("\n"), text)
+
+
+def at(page, text, position, what):
+    return f"{page}:{text.count(chr(10), 0, position) + 1}: {what}"
+
+
+def slug(heading):
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+
+
+def anchors(text):
+    return {slug(h) for h in re.findall(r"^#+ (.*)$", prose(text), re.M)}
+
+
+def links(tree, _):
+    """Links lead to files, and to headings in them."""
+    for page, text in tree.pages.items():
+        clean = prose(text)
+        for match in re.finditer(r"\]\(([^)\s]+)\)", clean):
+            target, _, anchor = match.group(1).partition("#")
+            if target.startswith(("http:", "https:")):
+                continue
+            file = (tree.root / page).parent / target if target else tree.root / page
+            if not file.exists():
+                yield at(page, clean, match.start(), f"there is no {match.group(1)}")
+            elif anchor and anchor not in anchors(file.read_text()):
+                yield at(page, clean, match.start(), f"{file.name} has no heading #{anchor}")
+
+
+def spans(text):
+    """(position, code) of what stands between backquotes in prose."""
+    for match in re.finditer(r"`([^`\n]+)`", prose(text)):
+        yield match.start(), match.group(1)
+
+
+def files(tree, _):
+    """Files of the repository that are named are there; so are headers."""
+    includes = [tree.root / "core/include"] + list(tree.root.glob("sdk/*/include"))
+    for page, text in tree.pages.items():
+        for position, code in spans(text):
+            path = re.fullmatch(r"<?((?:[\w.-]+/)+[\w.-]+)/?>?", code)
+            if not path:
+                continue
+            first = path.group(1).split("/")[0]
+            if first in FOLDERS and not (tree.root / path.group(1)).exists():
+                yield at(page, text, position, f"there is no {path.group(1)}")
+            if first == "catena" and path.group(1).endswith((".h", ".hpp")) and \
+                    not any((i / path.group(1)).exists() for i in includes):
+                yield at(page, text, position, f"there is no header {path.group(1)}")
+
+
+def names(tree, _):
+    """Names in backquotes are names of the code, or of its words."""
+    for page, text in tree.pages.items():
+        for position, code in spans(text):
+            if re.search(r"\s--|^(?:-|catena|cmake|\$|~|/)|[./]\w", code) or code.isupper():
+                continue
+            for word in re.findall(r"[A-Za-z]\w{3,}", re.sub(r'"[^"]*"', "", code)):
+                if word not in tree.words and not word.isupper():
+                    yield at(page, text, position, f"nothing is called {word} (`{code}`)")
+
+
+def variables(tree, _):
+    """Environment variables and macros are read somewhere."""
+    for page, text in tree.pages.items():
+        for match in re.finditer(r"\bCATENA_\w+", text):
+            if match.group() not in tree.words:
+                yield at(page, text, match.start(), f"nothing reads {match.group()}")
+
+
+class Programs:
+    """What the programs say of themselves, asked once."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.texts = {}
+
+    def help(self, name):
+        if name not in self.texts:
+            try:
+                done = subprocess.run([self.folder / name, "--help"], capture_output=True, text=True,
+                                      timeout=60)
+                self.texts[name] = done.stdout if done.returncode == 0 else None
+            except OSError:
+                self.texts[name] = None
+        return self.texts[name]
+
+    def wrong(self, line):
+        """What is wrong with a command, or None."""
+        words = shlex.split(re.sub(r"\s+[>|<].*", "", line), comments=True)
+        while words and "=" in words[0]:
+            words.pop(0)
+        if not words or not PROGRAM.fullmatch(words[0]):
+            return None
+        text = self.help(words[0])
+        if text is None:
+            return f"{words[0]} --help does not work"
+        if words[0] == "catena" or words[:1] == ["catena-new"]:
+            if len(words) > 1 and not re.search(rf"(^  |catena-new ){re.escape(words[1])}\b", text, re.M):
+                return f"{words[0]} has no command {words[1]}"
+        for word in words[1:]:
+            option = re.match(r"--[a-z][a-z-]*|-[a-z]$", word)
+            if option and not re.search(rf"(^|[\s\[]){re.escape(option.group())}(?![\w-])", text):
+                return f"{words[0]} has no option {option.group()}"
+        return None
+
+
+def commands(tree, programs):
+    """Commands of catena's programs, in blocks and in prose, are what their --help knows."""
+    for page, text in tree.pages.items():
+        for match in FENCE.finditer(text):
+            for line in match.group(2).split("\n") if match.group(1) == "sh" else ():
+                if (wrong := programs.wrong(line)) is not None:
+                    yield at(page, text, match.start(), f"{wrong}: {line}")
+        for position, code in spans(text):
+            if PROGRAM.match(code.split()[0]) and " " in code:
+                if (wrong := programs.wrong(code)) is not None:
+                    yield at(page, text, position, f"{wrong}: {code}")
+
+
+def blocks(tree, _):
+    """Code is quoted from files that are compiled; a sketch has an ellipsis; CMake calls our own."""
+    for page, text in tree.pages.items():
+        for match in FENCE.finditer(text):
+            language, code = match.group(1), match.group(2)
+            if match.group().startswith("<!--"):
+                continue
+            if language in ("c", "cpp") and "..." not in code:
+                yield at(page, text, match.start(), f"expected code quoted from a file: {code[:40]!r}")
+            for name in re.findall(r"\bcatena_\w+(?=\()", code) if language == "cmake" else ():
+                if name not in tree.words:
+                    yield at(page, text, match.start(), f"CMake has no {name}()")
+
+
+RULES = [links, files, names, variables, commands, blocks]
+
+# rule, text of a page, how many findings; the tree has sdk/a.hpp with `struct Known`, a heading, and
+# a program catena that knows `run --deep`.
+CASES = [
+    (links, "[x](../a.hpp) [y](b.md#a-heading) [z](#here)\n\n## Here\n", 0),
+    (links, "[x](../gone.hpp)", 1),
+    (links, "[x](b.md#gone)", 1),
+    (links, "```sh\n[x](gone)\n```\n", 0),
+    (files, "`sdk/a.hpp`, `catena/b.hpp`, `share/x`", 1),
+    (files, "`sdk/gone.hpp`", 1),
+    (names, "`Known`, `Known::x`, `NAME`", 0),
+    (names, "`Unknown(1)`", 1),
+    (variables, "`CATENA_GONE=1`", 1),
+    (variables, "`CATENA_HERE=1`", 0),
+    (commands, "```sh\ncatena run x --deep > y   # --not\nls --gone\n```\n`catena run --deep`", 0),
+    (commands, "```sh\nA=b catena run --gone\n```\n", 1),
+    (commands, "`catena walk`", 1),
+    (commands, "`catena-gone --help`", 1),
+    (blocks, "```cpp\nint x;\n```\n", 1),
+    (blocks, "<!-- a.cpp -->\n```cpp\nint x;\n```\n", 0),
+    (blocks, "```cmake\ncatena_gone(x)\n```\n", 1),
+]
+
+
+def self_test():
+    failures = 0
+    for rule, text, expected in CASES:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "sdk/doc").mkdir(parents=True)
+            (root / "sdk/a.hpp").write_text("struct Known; // CATENA_HERE\n")
+            (root / "sdk/doc/a.md").write_text(text)
+            (root / "sdk/doc/b.md").write_text("# A heading\n")
+            program = root / "catena"
+            program.write_text("#!/bin/sh\necho '  run  it'\necho '  --deep  more'\n")
+            program.chmod(0o755)
+            found = list(rule(Tree(root), Programs(root)))
+            if len(found) != expected:
+                print(f"FAIL {rule.__name__}: {text!r}: expected {expected} findings, got {found}")
+                failures += 1
+    untested = {r.__name__ for r in RULES} - {case[0].__name__ for case in CASES}
+    if untested:
+        print(f"FAIL rules without a case: {sorted(untested)}")
+    return failures + len(untested)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--source", default=pathlib.Path(__file__).resolve().parents[2])
+    parser.add_argument("--programs", help="the folder of catena, catena-check ...")
+    arguments = parser.parse_args()
+    findings = self_test()
+    tree, programs = Tree(arguments.source), Programs(arguments.programs)
+    for rule in RULES:
+        for finding in rule(tree, programs):
+            print(f"{finding} [{rule.__name__}]")
+            findings += 1
+    print(f"docs_test: {len(tree.pages)} pages, {len(CASES)} cases, {findings} findings")
+    return 1 if findings or not tree.pages else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,9 +13,12 @@ import re
 import sys
 
 
+def without_comments(text):
+    return re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+
+
 def strip(text):
-    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
-    return re.sub(r"^\s*#(?:.*\\\n)*.*$", "", text, flags=re.M)
+    return re.sub(r"^\s*#(?:.*\\\n)*.*$", "", without_comments(text), flags=re.M)
 
 
 def body(text, start):
@@ -74,6 +77,15 @@ def headers(include):
     if not found:
         raise SystemExit(f"layout: expected headers under {include}, found none")
     return found
+
+
+def structs(include):
+    """(file, name, declarations of its fields) of each struct, without comments."""
+    for path in headers(include):
+        text = without_comments(path.read_text())
+        for match in re.finditer(r"\bstruct\s+(catena_\w+)\s*\{", text):
+            inner = body(text, match.end() - 1)[0]
+            yield path, match.group(1), re.findall(r"(?:[^;{]|\{[^}]*\})*;", inner)
 
 
 def generate(include, out):

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Keeps what a minor of the ABI was: its headers, and small plugins built against them. Run once, when
+# the minor is released; what is kept is never made anew.
+#
+# usage: tests/abi/keep.sh [FOLDER]     default: tests/abi/kept
+#   CC, CXX  the compilers; default gcc and g++
+
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+into=${1:-$root/tests/abi/kept}
+include=$root/sdk/abi/include
+number() { sed -n "s/^#define CATENA_ABI_$1 \([0-9]*\)u.*/\1/p" "$include/catena/abi/base.h"; }
+version=$(number MAJOR).$(number MINOR)
+if [[ -e $into/$version ]]; then
+    echo "keep: $into/$version is there: what was released is never made anew" >&2
+    exit 1
+fi
+
+sources=(
+    mul_add:sdk/plugin/examples/mul_add/mul_add.cpp
+    mul_add_c:sdk/plugin/examples/mul_add_c/mul_add.c
+    swish:sdk/plugin/test/swish.cpp
+    state:tests/abi/samples/state.c
+    device:tests/abi/samples/device.c
+)
+flags=(-Os -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections)
+link=(-shared -s -Wl,--gc-sections -Wl,-z,defs -Wl,-z,noseparate-code)
+most_bytes=100000
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r "$include" "$work/include"
+for entry in "${sources[@]}"; do
+    name=${entry%%:*} source=$root/${entry#*:}
+    case $source in
+    *.c) compiler=(${CC:-gcc} -std=c99) ;;
+    *) compiler=(${CXX:-g++} -std=c++20 -fvisibility-inlines-hidden -fno-gnu-unique) ;;
+    esac
+    "${compiler[@]}" "${flags[@]}" "${link[@]}" \
+        -Wl,--version-script="$root/sdk/plugin/cmake/plugin.map" \
+        -I "$include" -I "$root/sdk/plugin/include" "$source" -o "$work/$name.catena"
+    bytes=$(stat -c %s "$work/$name.catena")
+    if ((bytes > most_bytes)); then
+        echo "keep: $name.catena: expected at most $most_bytes bytes, got $bytes" >&2
+        exit 1
+    fi
+    # It has to load on old systems, and for as long as there are systems.
+    new=$(objdump -T "$work/$name.catena" | grep -oE '(GLIBC|GLIBCXX|CXXABI|GCC)_[0-9.]+' | sort -u |
+        grep -vxE 'GLIBC_2\.(2\.5|3(\.[0-9]+)?|4|14)|GLIBCXX_3\.4(\.[0-9]|\.1[0-9]|\.2[01])?|CXXABI_1\.3(\.[0-9])?|GCC_3\.0' || true)
+    if [[ $new ]]; then
+        echo "keep: $name.catena needs newer libraries than it should:" $new >&2
+        exit 1
+    fi
+done
+{
+    echo "Catena ABI $version, kept on $(date -u +%Y-%m-%d) on $(uname -m) by $0."
+    echo "Compilers: $(${CC:-gcc} --version | head -1); $(${CXX:-g++} --version | head -1)."
+    echo "Flags: ${flags[*]} ${link[*]}."
+    echo "Sources, as they were then:"
+    for entry in "${sources[@]}"; do
+        echo "  $(sha256sum <"$root/${entry#*:}" | cut -c 1-16)... ${entry#*:} -> ${entry%%:*}.catena"
+    done
+} | sed "s|by $0|by tests/abi/keep.sh|" >"$work/MADE"
+(cd "$work" && find . -type f ! -name SHA256SUMS | sed 's|^\./||' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS)
+chmod -x "$work"/*.catena
+mkdir -p "$into/$version"
+cp -r "$work"/* "$into/$version/"
+echo "keep: $into/$version"

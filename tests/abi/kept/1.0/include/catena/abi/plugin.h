@@ -1,0 +1,72 @@
+/* A plugin: one flat manifest, readable without loading, and one entry that returns one table. */
+#ifndef CATENA_ABI_PLUGIN_H
+#define CATENA_ABI_PLUGIN_H
+
+#include "catena/abi/backend.h"
+#include "catena/abi/host.h"
+
+#define CATENA_MANIFEST_MAGIC "CATENAPL" /* 8 bytes, no terminator */
+#define CATENA_MANIFEST_SECTION ".catena"
+
+/* Lies in section .catena. No pointers: hosts read it from the file and run nothing. Texts end in a
+ * zero; flags and reserved are 0. */
+typedef struct catena_manifest {
+    char magic[8];
+    uint32_t struct_size;
+    uint16_t abi_major;
+    uint16_t abi_minor_built;  /* information only */
+    uint16_t abi_minor_needed; /* refused by hosts that are older */
+    uint16_t flags;
+    uint32_t reserved;
+    char id[96]; /* stable, reverse DNS: "org.catena.activation" */
+    char version[32];
+    char vendor[64];
+    char license[32];
+    char devices[64]; /* names of the backends it has kernels for: "cpu,cuda" */
+} catena_manifest;
+
+/* A table offered to other plugins: chosen by id and device, best priority first. */
+typedef struct catena_extension {
+    uint32_t struct_size;
+    int32_t priority;
+    const char *id;     /* "catena.blas/1"; third parties "org.example.thing/1" */
+    const char *device; /* name of a backend, or "": it belongs to no device */
+    const void *table;
+} catena_extension;
+
+/* Everything the plugin has. The host checks all of it, then registers all or nothing. */
+typedef struct catena_plugin {
+    uint32_t struct_size;
+    uint32_t n_functions;
+    uint32_t n_kernels;
+    uint32_t n_backends;
+    uint32_t n_extensions;
+    uint32_t reserved;
+    const catena_function *const *functions;
+    const catena_kernel *const *kernels;
+    const catena_backend *const *backends;
+    const catena_extension *const *extensions;
+    /* [load] After registration; NULL if not needed. A failure takes the plugin out again. */
+    catena_status(CATENA_CALL *init)(const catena_host *host, catena_ctx *ctx);
+    /* [load] At the host's end, from the thread that ends it; NULL if not needed. */
+    void(CATENA_CALL *deinit)(void);
+} catena_plugin;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The two exported symbols; the major is in their names. */
+extern CATENA_EXPORT const catena_manifest catena_manifest_v1;
+
+/* [load] Returns a table that lives for ever, or NULL after host->fail(ctx, ...). No static
+ * constructor may do the work of this function. A process with several hosts calls it for each; the
+ * last one's services are used. */
+CATENA_EXPORT const catena_plugin *CATENA_CALL catena_plugin_entry_v1(const catena_host *host,
+                                                                      catena_ctx *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

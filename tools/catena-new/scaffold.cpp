@@ -57,10 +57,14 @@ std::string replaced(std::string_view text, const Names& names) {
     return result;
 }
 
+// Without "# [NAME]" and "// [NAME]", which mark what documents quote.
 std::string read(const fs::path& file) {
+    static const std::regex mark("^(#|//) \\[/?[a-z-]+\\]$");
     std::ifstream in(file, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in) throw Error(fmt::format("[template] {}: cannot be read", file.string()));
+    std::string text;
+    for (std::string line; std::getline(in, line);)
+        if (!std::regex_match(line, mark)) text += line + '\n';
+    if (!in.eof()) throw Error(fmt::format("[template] {}: cannot be read", file.string()));
     return text;
 }
 

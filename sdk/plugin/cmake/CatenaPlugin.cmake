@@ -30,6 +30,10 @@ function(catena_add_plugin)
         _catena_plugin_module(${arg_NAME}.cuda.catena ${arg_NAME}.cuda "${arg_CUDA_SOURCES}")
         target_compile_options(${arg_NAME}.cuda.catena PRIVATE
             "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-fno-gnu-unique>")
+        if(NOT CMAKE_CUDA_STANDARD)  # CMake 3.25 cannot ask nvcc for C++20 itself
+            target_compile_options(${arg_NAME}.cuda.catena PRIVATE
+                "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>")
+        endif()
     endif()
 endfunction()
 

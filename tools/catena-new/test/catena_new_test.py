@@ -52,6 +52,7 @@ class CatenaNew(unittest.TestCase):
         for text in files.values():
             self.assertNotIn("my_name", text)
             self.assertNotIn("MyName", text)
+            self.assertTrue(text.endswith("\n") and not text.endswith("\n\n"))
 
     def test_languages(self):
         self.written("plugin", "a", "--lang", "c")
@@ -65,6 +66,7 @@ class CatenaNew(unittest.TestCase):
         self.assertEqual(set(self.files("c")), {".gitignore", "CMakeLists.txt", "README.md",
                                                 "main.cpp", "training.hpp", "training.cpp",
                                                 "test/training_test.cpp"})
+        self.assertNotIn("[build]", self.files("c")["CMakeLists.txt"])  # a mark for documents
 
     def test_id(self):
         self.written("plugin", "a", "--id", "com.acme.my_name_of_it")

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <set>
@@ -143,6 +144,15 @@ public:
         }
     }
 
+    // As people read it: the members of a result that has several are named behind it.
+    std::string signature() const {
+        std::string members;
+        if (!one_result()) {
+            for (const auto i : visible_) members += " ." + identifier(f_.outputs[i]->name);
+        }
+        return declaration(variables) + (members.empty() ? "" : "  //" + members);
+    }
+
     std::string text() const {
         // Without an input to tell the overloads apart there is one.
         return docs() + overload(variables) + (needs_input_ ? overload(arrays) : "") + '\n';
@@ -193,8 +203,10 @@ private:
     }
 
     std::string overload(const Operand& on) const {
-        return result_struct(on) + fmt::format("inline {} {}({}) {{\n{}}}\n", result_type(on),
-                                               name_, parameters(on), body(on));
+        return result_struct(on) + fmt::format("inline {} {{\n{}}}\n", declaration(on), body(on));
+    }
+    std::string declaration(const Operand& on) const {
+        return fmt::format("{} {}({})", result_type(on), name_, parameters(on));
     }
 
     std::string result_struct(const Operand& on) const {
@@ -279,15 +291,35 @@ bool callable(const catena_function& f) {
     return result;
 }
 
+// The names of functions that are the gradients of others.
+std::set<std::string_view> gradients() {
+    std::set<std::string_view> names;
+    for (const auto& name : function_names()) {
+        const auto& f = function_descriptor(name);
+        if (f.grad_function) names.insert(f.grad_function);
+    }
+    return names;
+}
+
 }  // namespace
 
-std::string write_header(const HeaderOptions& options) {
-    std::set<std::string> gradients;
-    const auto names = function_names();
-    for (const auto& name : names) {
-        const auto& f = function_descriptor(name);
-        if (f.grad_function) gradients.insert(f.grad_function);
+std::string cpp_signature(const catena_function& f) {
+    if (!callable(f) || gradients().contains(f.name)) return {};
+    const std::string_view name = f.name;
+    try {
+        return Wrapper(f, name.substr(name.rfind('.') + 1)).signature();
+    } catch (const UnsupportedError&) {
+        return {};
     }
+}
+
+std::string write_header(const HeaderOptions& options) {
+    const auto others = gradients();
+    const auto wanted = [&](const std::string& name) {
+        const auto& from = options.functions;
+        return name.starts_with(options.prefix) && !others.contains(name) &&
+               (from.empty() || std::ranges::count(from, name) > 0);
+    };
     std::string text = fmt::format(
         "// Functions of the loaded plugins as C++ functions. Written by catena-inspect; do not "
         "edit.\n"
@@ -303,9 +335,9 @@ std::string write_header(const HeaderOptions& options) {
         options.space.starts_with("catena::") ? "" : "using namespace ::catena;\n\n");
     std::string handles;
     std::string wrappers;
-    for (const auto& name : names) {
+    for (const auto& name : function_names()) {
         const auto& f = function_descriptor(name);
-        if (!name.starts_with(options.prefix) || gradients.contains(name) || !callable(f)) continue;
+        if (!wanted(name) || !callable(f)) continue;
         const auto short_name = std::string_view(name).substr(options.prefix.size());
         if (short_name.find('.') != short_name.npos) continue;
         const Wrapper wrapper(f, short_name);

@@ -1,21 +1,51 @@
-// What catena-inspect can show.
+// What catena-inspect can show: a document in JSON, and from it text and Markdown.
 #pragma once
 
 #include <catena/abi/function.h>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace catena::inspect {
+
+// The documents' members are those that sdk/doc/inspect.md names.
+using Json = nlohmann::ordered_json;
+
+// What files say of themselves; none of their code runs. Those that are no plugins have an "error".
+Json manifests(const std::vector<std::filesystem::path>& files);
+
+// What to show of all that is loaded; empty: everything.
+struct Choice {
+    std::vector<std::string> plugins;  // ids
+    std::vector<std::string> functions;
+};
+// With plugins chosen, kernels of others are left out: the answer depends on nothing else that is
+// loaded.
+Json functions(const Choice& choice);
+Json kernels(const Choice& choice);
+Json devices(const Choice& choice);
+Json plugins();
+
+// For people. Of functions `all` shows everything, else a line each.
+std::string to_text(const Json& document, bool all);
+std::string to_markdown(const Json& document);
 
 struct HeaderOptions {
     std::string prefix = "catena.";           // of the functions' names; cut off
     std::string space = "catena::functions";  // the namespace
+    std::vector<std::string> functions;       // full names; empty: all
 };
 // A C++ header with a typed inline wrapper for each function whose name has the prefix. Left out:
 // functions that update an input in place and those that are there for the gradients of others.
 std::string write_header(const HeaderOptions& options);
+// "Variable relu(const Variable& x)", as write_header() does it; empty if it leaves the function out.
+std::string cpp_signature(const catena_function& f);
 
 inline bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }
 inline std::span<const catena_port_spec* const> inputs(const catena_function& f) {

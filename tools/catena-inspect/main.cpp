@@ -2,87 +2,230 @@
 #include "inspect.hpp"
 
 #include <catena/core/error.hpp>
+#include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
+#include <sstream>
 
+namespace fs = std::filesystem;
 namespace po = boost::program_options;
+using namespace catena;
 
 namespace {
 
 constexpr const char* usage =
-    "usage: catena-inspect [OPTION...] COMMAND\n\n"
-    "commands:\n"
-    "  plugins        what was loaded, what was refused and why\n"
-    "  header         a C++ header with a typed wrapper for each function\n\n";
+    "usage: catena-inspect [OPTION...] PLUGIN.catena...\n"
+    "       catena-inspect [OPTION...] COMMAND [NAME...]\n\n"
+    "Shows what files say of themselves: manifest, needed libraries, exports. Nothing in them "
+    "runs.\n"
+    "Or loads the installed plugins, and files that are named, and shows what they have:\n\n"
+    "  functions  meaning, inputs, attributes, gradients, examples\n"
+    "  kernels    which there are, in the order in which they are tried\n"
+    "  devices    what backends found, and extensions\n"
+    "  plugins    what was loaded, what was refused and why\n"
+    "  header     a C++ header with a typed wrapper for each function\n\n"
+    "NAME: a function (relu for catena.relu), the id of a plugin or a file; none: everything.\n\n"
+    "  catena-inspect swish.catena\n"
+    "  catena-inspect functions swish.catena --format markdown --output swish.md\n"
+    "  catena-inspect functions softmax\n"
+    "  catena-inspect kernels org.catena.math --format json\n"
+    "  catena-inspect header swish.catena --prefix org.example. --namespace example -o "
+    "swish.hpp\n\n";
 
-// Writes a file only if its content changes, so that nothing is built again for nothing.
-void write_file(const std::filesystem::path& file, const std::string& text) {
-    {
-        std::ifstream before(file, std::ios::binary);
-        const std::string old{std::istreambuf_iterator<char>(before), {}};
-        if (before && old == text) return;
-    }
-    if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
-    std::ofstream out(file, std::ios::binary | std::ios::trunc);
-    out << text << std::flush;
-    if (!out) throw catena::Error(fmt::format("[header] {}: cannot be written", file.string()));
+struct Options {
+    std::vector<std::string> words;
+    std::string format = "text";
+    std::string output = "-";
+    std::string compare;
+    std::vector<std::string> folders;
+    std::vector<std::string> without;
+    bool all = false;
+    inspect::HeaderOptions header;
+};
+
+std::string contents(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
 }
 
-int run(const po::variables_map& options) {
-    if (options.count("plugins")) {
-        catena::disable_default_plugins();
-        for (const auto& folder : options["plugins"].as<std::vector<std::string>>()) {
-            catena::load_plugins(folder);
+// Writes a file only if its content changes, so that nothing is built again for nothing.
+void write_file(const fs::path& file, const std::string& text) {
+    if (fs::exists(file) && contents(file) == text) return;
+    if (file.has_parent_path()) fs::create_directories(file.parent_path());
+    std::ofstream out(file, std::ios::binary | std::ios::trunc);
+    out << text << std::flush;
+    if (!out) throw Error(fmt::format("[output] {}: cannot be written", file.string()));
+}
+
+// Throws with the first line that differs.
+void compare(const fs::path& file, const std::string& text) {
+    std::istringstream before(contents(file)), now(text);
+    std::string got, expected;
+    for (int line = 1;; ++line) {
+        const bool more = bool(std::getline(before, got));
+        const bool wanted = bool(std::getline(now, expected));
+        if (!more && !wanted) return;
+        if (more && wanted && got == expected) continue;
+        throw Error(fmt::format("[compare] {}: is not of today: line {}: expected {}, got {}",
+                                file.string(), line, wanted ? "'" + expected + "'" : "its end",
+                                more ? "'" + got + "'" : "its end"));
+    }
+}
+
+bool is_file(const std::string& word) {
+    return word.find('/') != word.npos || word.ends_with(".catena");
+}
+
+// The function of that name, or those whose name ends so: relu for catena.relu.
+std::vector<std::string> named(const std::string& name) {
+    auto list = function_names();
+    if (std::ranges::count(list, name) > 0) return {name};
+    std::erase_if(list, [&](const std::string& f) { return !f.ends_with('.' + name); });
+    return list;
+}
+
+// Loads what is wanted; says what of it is to be shown.
+inspect::Choice load(const std::vector<std::string>& names, const Options& o) {
+    inspect::Choice choice;
+    for (const auto& id : o.without) leave_out_plugin(id);
+    for (const auto& name : names) {
+        if (!is_file(name)) continue;
+        load_plugin(name);
+        choice.plugins.push_back(read_manifest(name).id);
+    }
+    if (o.folders.empty()) load_default_plugins();
+    else disable_default_plugins();
+    for (const auto& folder : o.folders) load_plugins(folder);
+    const auto report = plugin_report();
+    for (const auto& name : names) {
+        if (is_file(name)) continue;
+        if (std::ranges::count(report.loaded, name, &LoadedPlugin::id) > 0) {
+            choice.plugins.push_back(name);
+        } else if (const auto found = named(name); !found.empty()) {
+            choice.functions.insert(choice.functions.end(), found.begin(), found.end());
+        } else {
+            throw InvalidError(
+                fmt::format("[{}] expected a function, the id of a loaded plugin or a file, "
+                            "got '{}'",
+                            o.words[0], name));
         }
-    } else {
-        catena::load_default_plugins();
     }
-    const auto& words = options["command"].as<std::vector<std::string>>();
-    const auto& command = words[0];
-    if (words.size() != 1) throw po::error("expected one COMMAND");
-    if (command == "plugins") {
-        fmt::print("{}\n", to_string(catena::plugin_report()));
-    } else if (command == "header") {
-        // A header that lacks a plugin's functions would surprise later.
-        const auto report = catena::plugin_report();
-        if (!report.refused.empty()) throw catena::PluginError(to_string(report));
-        const auto text = catena::inspect::write_header(
-            {options["prefix"].as<std::string>(), options["namespace"].as<std::string>()});
-        const auto& output = options["output"].as<std::string>();
-        if (output == "-") fmt::print("{}", text);
-        else write_file(output, text);
-    } else {
-        throw po::error("unknown COMMAND '" + command + "'");
+    return choice;
+}
+
+std::string header(const inspect::Choice& choice, const Options& o) {
+    // A header that lacks a plugin's functions would surprise later.
+    inspect::HeaderOptions wanted = o.header;
+    if (choice.plugins.empty() && choice.functions.empty()) {
+        const auto report = plugin_report();
+        if (!report.refused.empty()) throw PluginError(to_string(report));
+        return inspect::write_header(wanted);
     }
-    return 0;
+    const auto document = inspect::functions(choice);
+    for (const auto& f : document["functions"]) {
+        wanted.functions.push_back(f["name"].get<std::string>());
+    }
+    const auto fits = [&](const std::string& name) { return name.starts_with(wanted.prefix); };
+    if (std::ranges::none_of(wanted.functions, fits)) {
+        throw InvalidError(fmt::format(
+            "[header] --prefix: expected the beginning of the functions' names ({}), got '{}'",
+            wanted.functions.empty() ? "there are none" : wanted.functions[0], wanted.prefix));
+    }
+    return inspect::write_header(wanted);
+}
+
+std::string show(const inspect::Json& document, const Options& o, bool all) {
+    if (o.format == "text") return inspect::to_text(document, all);
+    if (o.format == "markdown") return inspect::to_markdown(document);
+    inspect::Json json{{"format", 1}};
+    json.update(document);
+    return json.dump(2) + '\n';
+}
+
+int run(const Options& o) {
+    const std::string& command = o.words[0];
+    const std::vector<std::string> names(o.words.begin() + 1, o.words.end());
+    std::string text;
+    int result = 0;
+    if (is_file(command)) {
+        const auto document = inspect::manifests({o.words.begin(), o.words.end()});
+        for (const auto& file : document["manifests"]) {
+            if (!file.contains("error")) continue;
+            fmt::print(stderr, "catena-inspect: {}: {}\n", file["file"].get<std::string>(),
+                       file["error"].get<std::string>());
+            result = 1;
+        }
+        text = show(document, o, true);
+    } else {
+        const auto choice = load(names, o);
+        const bool all = o.all || !choice.functions.empty();
+        if (command == "functions") text = show(inspect::functions(choice), o, all);
+        else if (command == "kernels") text = show(inspect::kernels(choice), o, all);
+        else if (command == "devices") text = show(inspect::devices(choice), o, all);
+        else if (command == "header") text = header(choice, o);
+        else if (o.format == "text") text = to_string(plugin_report()) + '\n';
+        else text = show(inspect::plugins(), o, all);
+    }
+    if (!o.compare.empty()) compare(o.compare, text);
+    else if (o.output == "-") fmt::print("{}", text);
+    else write_file(o.output, text);
+    return result;
+}
+
+void check(const Options& o) {
+    if (o.words.empty()) throw po::error("expected a COMMAND or a file");
+    static const std::set<std::string> commands{"functions", "kernels", "devices", "plugins",
+                                                "header"};
+    const std::string& command = o.words[0];
+    if (!is_file(command) && !commands.contains(command)) {
+        throw po::error(fmt::format("expected a COMMAND or a file, got '{}'", command));
+    }
+    if (command == "plugins" && o.words.size() > 1) {
+        throw po::error(fmt::format("plugins: expected no NAME, got '{}'", o.words[1]));
+    }
+    if (o.format != "text" && o.format != "json" && o.format != "markdown") {
+        throw po::error(
+            fmt::format("--format: expected text, json or markdown, got '{}'", o.format));
+    }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    const catena::inspect::HeaderOptions header;
+    Options o;
     po::options_description visible("options");
-    visible.add_options()("help,h", "this text")(
-        "plugins", po::value<std::vector<std::string>>()->value_name("DIR"),
-        "look in DIR alone; may be given several times")(
-        "output,o", po::value<std::string>()->default_value("-")->value_name("FILE"),
-        "header: where to write it")("prefix",
-                                     po::value<std::string>()->default_value(header.prefix),
-                                     "header: functions whose names start so")(
-        "namespace", po::value<std::string>()->default_value(header.space),
-        "header: where they go");
+    // clang-format off
+    visible.add_options()
+        ("help,h", "this text")
+        ("format,f", po::value(&o.format)->value_name("FORMAT"), "text (default), json or markdown")
+        ("all,a", po::bool_switch(&o.all), "functions: everything of each, not a line")
+        ("output,o", po::value(&o.output)->value_name("FILE"), "where to write it")
+        ("compare", po::value(&o.compare)->value_name("FILE"),
+         "write nothing; fail if FILE is not what would be written")
+        ("plugins", po::value(&o.folders)->value_name("DIR"),
+         "look for plugins in DIR alone. May be given several times")
+        ("without", po::value(&o.without)->value_name("PLUGIN"),
+         "leave a plugin out, by its id. May be given several times")
+        ("prefix", po::value(&o.header.prefix)->value_name("TEXT"),
+         "header: functions whose names start so (default catena.)")
+        ("namespace", po::value(&o.header.space)->value_name("NAME"),
+         "header: where they go (default catena::functions)");
+    // clang-format on
     po::options_description all;
-    all.add(visible).add_options()("command", po::value<std::vector<std::string>>());
+    all.add(visible).add_options()("word", po::value(&o.words));
     po::positional_options_description positional;
-    positional.add("command", -1);
+    positional.add("word", -1);
     try {
         po::variables_map options;
         po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(),
@@ -92,11 +235,13 @@ int main(int argc, char** argv) {
             std::cout << usage << visible;
             return 0;
         }
-        if (!options.count("command")) throw po::error("expected a COMMAND");
-        return run(options);
+        check(o);
     } catch (const po::error& error) {
-        std::cerr << "catena-inspect: " << error.what() << "\n\n" << usage << visible;
+        std::cerr << "catena-inspect: " << error.what() << "; see catena-inspect --help\n";
         return 2;
+    }
+    try {
+        return run(o);
     } catch (const std::exception& error) {
         std::cerr << "catena-inspect: " << error.what() << '\n';
         return 1;

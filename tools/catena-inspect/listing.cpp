@@ -1,0 +1,351 @@
+// What the loaded plugins have, as JSON.
+#include "inspect.hpp"
+
+#include <catena/core/device.hpp>
+#include <catena/core/dtype.hpp>
+#include <catena/core/error.hpp>
+#include <catena/core/plugin_function.hpp>
+#include <catena/core/plugins.hpp>
+#include <catena/core/tables.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace catena::inspect {
+namespace {
+
+using Names = std::vector<std::string>;
+using Words = std::initializer_list<std::pair<std::uint32_t, const char*>>;
+
+Json words(std::uint32_t flags, const Words& names) {
+    Json list = Json::array();
+    for (const auto& [flag, name] : names) {
+        if (has(flags, flag)) list.push_back(name);
+    }
+    return list;
+}
+
+std::string text(const char* s) { return s ? s : ""; }
+
+// Empty lists choose everything.
+bool chosen(const Names& list, std::string_view name) {
+    return list.empty() || std::ranges::count(list, name) > 0;
+}
+
+std::vector<PluginTable> chosen_tables(const Choice& choice) {
+    auto tables = plugin_tables();
+    std::erase_if(tables, [&](const auto& t) { return !chosen(choice.plugins, t.id); });
+    return tables;
+}
+
+// Null if no plugin has it.
+const catena_function* find(std::string_view name) {
+    try {
+        return &function_descriptor(name);
+    } catch (const PluginError&) {
+        return nullptr;
+    }
+}
+
+// The type variables in order of first use: the columns of a kernel's table of dtypes.
+Names type_vars(const catena_function& f) {
+    Names names;
+    for (const auto ports : {inputs(f), outputs(f)}) {
+        for (const auto* port : ports) {
+            if (std::ranges::count(names, port->type_var) == 0) names.push_back(port->type_var);
+        }
+    }
+    return names;
+}
+
+Json rows(const catena_kernel& kernel) {
+    const catena_function* f = find(kernel.function);
+    const std::size_t columns = f ? type_vars(*f).size() : 0;
+    Json list = Json::array();
+    for (std::size_t row = 0; columns > 0 && row < kernel.n_types; ++row) {
+        Json names = Json::array();
+        for (std::size_t t = 0; t < columns; ++t) {
+            names.push_back(name(kernel.types[row * columns + t]));
+        }
+        list.push_back(names);
+    }
+    return list;
+}
+
+// JSON has no NaN and no infinity: they are text.
+Json number(double value) {
+    if (std::isfinite(value)) return value;
+    return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
+}
+
+Json value(const catena_value& v) {
+    switch (v.kind) {
+        case CATENA_ATTR_INT: return v.v.i;
+        case CATENA_ATTR_FLOAT: return number(v.v.f);
+        case CATENA_ATTR_BOOL: return v.v.i != 0;
+        case CATENA_ATTR_STRING: return text(v.v.s);
+        case CATENA_ATTR_INTS: return std::vector<std::int64_t>(v.v.ints, v.v.ints + v.n);
+        case CATENA_ATTR_FLOATS: {
+            Json list = Json::array();
+            for (std::uint32_t i = 0; i < v.n; ++i) list.push_back(number(v.v.floats[i]));
+            return list;
+        }
+        case CATENA_ATTR_DTYPE: return name(v.v.dtype);
+        default: return nullptr;
+    }
+}
+
+const char* kind(std::int32_t kind) {
+    constexpr const char* names[] = {"?",      "int",  "float",  "bool",
+                                     "string", "ints", "floats", "dtype"};
+    return kind >= CATENA_ATTR_INT && kind <= CATENA_ATTR_DTYPE ? names[kind] : names[0];
+}
+
+Json port(const catena_port_spec& p) {
+    return {{"name", p.name},
+            {"type", p.type_var},
+            {"flags", words(p.flags, {{CATENA_PORT_OPTIONAL, "optional"},
+                                      {CATENA_PORT_VARIADIC, "variadic"},
+                                      {CATENA_PORT_NON_DIFFERENTIABLE, "non_differentiable"},
+                                      {CATENA_PORT_MUTATED, "mutated"},
+                                      {CATENA_PORT_HIDDEN, "hidden"}})},
+            {"doc", text(p.doc)}};
+}
+
+Json ports(std::span<const catena_port_spec* const> list) {
+    Json result = Json::array();
+    for (const auto* p : list) result.push_back(port(*p));
+    return result;
+}
+
+Json attribute(const catena_attr_spec& a) {
+    Json result{{"name", a.name},
+                {"kind", kind(a.kind)},
+                {"flags",
+                 words(a.flags, {{CATENA_ATTR_REQUIRED, "required"}, {CATENA_ATTR_HINT, "hint"}})}};
+    if (!has(a.flags, CATENA_ATTR_REQUIRED)) result["default"] = value(a.def);
+    if (has(a.flags, CATENA_ATTR_RANGED)) {
+        result["range"] = Json::array({value(a.lo), value(a.hi)});
+    }
+    for (auto choice = a.choices; choice && *choice; ++choice) {
+        result["choices"].push_back(*choice);
+    }
+    result["doc"] = text(a.doc);
+    return result;
+}
+
+Json retained(const catena_function& f) {
+    Json names = Json::array();
+    const auto add = [&](std::uint64_t bits, std::span<const catena_port_spec* const> list) {
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            if (bits >> i & 1) names.push_back(list[i]->name);
+        }
+    };
+    add(f.retain_x, inputs(f));
+    add(f.retain_y, outputs(f));
+    return names;
+}
+
+// How often it can be differentiated, following functions that are gradients of others.
+std::string order(const catena_function& f, bool kernel, int depth = 0) {
+    if (has(f.flags, CATENA_FUNCTION_NOT_DIFFERENTIABLE)) return "none";
+    if (f.gradient || depth > 8) return "any";
+    if (f.grad_function) {
+        const catena_function* g = find(f.grad_function);
+        const bool further = g && order(*g, false, depth + 1) == "any";
+        return further ? "any" : "first";
+    }
+    return kernel ? "first" : "none";
+}
+
+Json gradient(const catena_function& f, bool kernel) {
+    Json routes = Json::array();
+    if (kernel) routes.push_back("kernel");
+    if (f.gradient) routes.push_back("composition");
+    if (f.grad_function) routes.push_back("function");
+    Json result{{"order", order(f, kernel)}, {"routes", routes}};
+    if (f.grad_function) result["function"] = f.grad_function;
+    result["keeps"] = retained(f);
+    return result;
+}
+
+Json function(const catena_function& f, const std::string& plugin, const Names& from) {
+    bool backward = false;
+    Json dtypes = Json::object();
+    for (const auto& table : chosen_tables({from, {}})) {
+        for (const auto* kernel : std::span(table.table->kernels, table.table->n_kernels)) {
+            if (std::string_view(kernel->function) != f.name) continue;
+            backward |= kernel->phase == CATENA_PHASE_BACKWARD;
+            if (kernel->phase != CATENA_PHASE_FORWARD) continue;
+            Json& list = dtypes[kernel->device];
+            for (const auto& row : rows(*kernel)) {
+                if (std::ranges::count(list, row) == 0) list.push_back(row);
+            }
+        }
+    }
+    Json examples = Json::array();
+    for (auto e = f.examples; e && *e; ++e) examples.push_back(*e);
+    Json attrs = Json::array();
+    for (const auto* a : attributes(f)) attrs.push_back(attribute(*a));
+    return {{"name", f.name},
+            {"plugin", plugin},
+            {"version", f.version},
+            {"doc", text(f.doc)},
+            {"flags", words(f.flags, {{CATENA_FUNCTION_STOCHASTIC, "stochastic"},
+                                      {CATENA_FUNCTION_VIEW, "view"},
+                                      {CATENA_FUNCTION_ELEMENTWISE, "elementwise"},
+                                      {CATENA_FUNCTION_NOT_DIFFERENTIABLE, "not_differentiable"},
+                                      {CATENA_FUNCTION_ADDITION, "addition"},
+                                      {CATENA_FUNCTION_INTERNAL, "internal"}})},
+            {"cpp", cpp_signature(f)},
+            {"inputs", ports(inputs(f))},
+            {"outputs", ports(outputs(f))},
+            {"attributes", attrs},
+            {"gradient", gradient(f, backward)},
+            {"types", type_vars(f)},
+            {"dtypes", dtypes},
+            {"examples", examples}};
+}
+
+Json kernel(const catena_kernel& k, const std::string& plugin) {
+    Json result{{"function", k.function},
+                {"phase", k.phase == CATENA_PHASE_FORWARD ? "forward" : "backward"},
+                {"device", k.device},
+                {"isa", text(k.isa)},
+                {"priority", k.priority},
+                {"variant", text(k.variant)},
+                {"plugin", plugin},
+                {"versions", Json::array({k.version_min, k.version_max})},
+                {"flags", words(k.flags, {{CATENA_KERNEL_ADDS, "adds"},
+                                          {CATENA_KERNEL_STRIDED, "strided"},
+                                          {CATENA_KERNEL_DETERMINISTIC, "deterministic"}})}};
+    const catena_function* f = find(k.function);
+    result["types"] = f ? type_vars(*f) : Names{};
+    result["dtypes"] = rows(k);
+    return result;
+}
+
+}  // namespace
+
+Json functions(const Choice& choice) {
+    Json list = Json::array();
+    auto tables = chosen_tables(choice);
+    std::ranges::sort(tables, {}, &PluginTable::id);
+    for (const auto& [id, table] : tables) {
+        Names names;
+        for (const auto* f : std::span(table->functions, table->n_functions)) {
+            if (chosen(choice.functions, f->name)) names.emplace_back(f->name);
+        }
+        std::ranges::sort(names);
+        for (const auto& name : names) {
+            list.push_back(function(function_descriptor(name), id, choice.plugins));
+        }
+    }
+    return {{"functions", list}};
+}
+
+Json kernels(const Choice& choice) {
+    // As the host looks at them: the best first, then in the order of loading.
+    using Key = std::tuple<std::string, int, std::string, std::int64_t, std::size_t, std::string,
+                           std::string, std::uint32_t, std::uint32_t, std::uint32_t>;
+    std::map<Key, Json> merged;
+    const auto tables = chosen_tables(choice);
+    for (std::size_t i = 0; i < tables.size(); ++i) {
+        const auto& [id, table] = tables[i];
+        for (const auto* k : std::span(table->kernels, table->n_kernels)) {
+            if (!chosen(choice.functions, k->function)) continue;
+            const Key key{k->function,
+                          k->phase,
+                          k->device,
+                          -std::int64_t{k->priority},
+                          i,
+                          text(k->isa),
+                          text(k->variant),
+                          k->flags,
+                          k->version_min,
+                          k->version_max};
+            const auto [entry, added] = merged.try_emplace(key, kernel(*k, id));
+            if (added) continue;
+            for (const auto& row : rows(*k)) entry->second["dtypes"].push_back(row);
+        }
+    }
+    Json list = Json::array();
+    for (auto& [key, json] : merged) list.push_back(std::move(json));
+    return {{"kernels", list}};
+}
+
+Json devices(const Choice& choice) {
+    Json backends = Json::array();
+    std::vector<Json> extensions;  // the best first
+    const auto names = Device::list();
+    for (const auto& [id, table] : chosen_tables(choice)) {
+        for (const auto* b : std::span(table->backends, table->n_backends)) {
+            Json found = Json::array();
+            for (const auto& name : names) {
+                if (!name.starts_with(text(b->name) + ":")) continue;
+                Json device{{"name", name}};
+                try {
+                    device["threads"] = Device::get(name).threads();
+                } catch (const Error& error) {
+                    device["error"] = error.what();
+                }
+                found.push_back(device);
+            }
+            backends.push_back(
+                {{"name", b->name},
+                 {"plugin", id},
+                 {"doc", text(b->doc)},
+                 {"flags", words(b->flags, {{CATENA_BACKEND_HOST_MEMORY, "host_memory"},
+                                            {CATENA_BACKEND_ASYNC, "async"}})},
+                 {"devices", found}});
+        }
+        for (const auto* e : std::span(table->extensions, table->n_extensions)) {
+            extensions.push_back(
+                {{"id", e->id}, {"device", e->device}, {"priority", e->priority}, {"plugin", id}});
+        }
+    }
+    std::ranges::stable_sort(extensions, {}, [](const Json& e) {
+        return std::tuple(e["id"].get<std::string>(), e["device"].get<std::string>(),
+                          -e["priority"].get<std::int64_t>());
+    });
+    return {{"backends", backends}, {"extensions", extensions}};
+}
+
+Json plugins() {
+    const PluginReport report = plugin_report();
+    const auto shown = [](const LoadedPlugin& p) -> Json {
+        return {{"id", p.id},
+                {"version", p.version},
+                {"vendor", p.vendor},
+                {"file", p.path.string()},
+                {"sha256", p.sha256},
+                {"functions", p.n_functions},
+                {"kernels", p.n_kernels},
+                {"backends", p.n_backends}};
+    };
+    Json result{{"searched", Json::array()},
+                {"loaded", Json::array()},
+                {"refused", Json::array()},
+                {"left_out", Json::array()},
+                {"overridden", Json::array()}};
+    for (const auto& folder : report.searched) {
+        result["searched"].push_back({{"folder", folder.path.string()}, {"from", folder.from}});
+    }
+    for (const auto& p : report.loaded) result["loaded"].push_back(shown(p));
+    for (const auto& p : report.refused) {
+        result["refused"].push_back({{"file", p.path.string()}, {"reason", p.reason}});
+    }
+    for (const auto& p : report.left_out) result["left_out"].push_back(shown(p));
+    for (const auto& [plugin, by] : report.overridden) {
+        Json entry = shown(plugin);
+        entry["by"] = by.string();
+        result["overridden"].push_back(entry);
+    }
+    return result;
+}
+
+}  // namespace catena::inspect

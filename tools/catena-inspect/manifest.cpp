@@ -1,0 +1,81 @@
+// What plugins say of themselves before any of their code runs.
+#include "elf.hpp"
+#include "inspect.hpp"
+
+#include <catena/core/error.hpp>
+#include <catena/core/plugins.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cstring>
+
+namespace catena::inspect {
+namespace {
+
+template <std::size_t N>
+std::string field(const char (&text)[N]) {
+    return std::string(text, strnlen(text, N));
+}
+
+Json split(std::string_view list) {
+    Json words = Json::array();
+    while (!list.empty()) {
+        const auto comma = list.find(',');
+        words.push_back(std::string(list.substr(0, comma)));
+        list.remove_prefix(comma == list.npos ? list.size() : comma + 1);
+    }
+    return words;
+}
+
+// Why this catena would not load it; null if it would.
+Json refusal(const std::filesystem::path& file) {
+    try {
+        read_manifest(file);
+        plugin_sha256(file);  // refuses the files of strangers
+        return nullptr;
+    } catch (const Error& error) {
+        const std::string text = error.what(), prefix = file.string() + ": ";
+        return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+    }
+}
+
+Json manifest(const std::filesystem::path& file) {
+    const Library library = read_library(file);
+    const catena_manifest& m = library.manifest;
+    Json result{{"file", file.string()}};
+    // What another major writes behind its number is not ours to read.
+    if (m.abi_major == CATENA_ABI_MAJOR) {
+        result.update({{"id", field(m.id)},
+                       {"version", field(m.version)},
+                       {"vendor", field(m.vendor)},
+                       {"license", field(m.license)},
+                       {"devices", split(field(m.devices))}});
+    }
+    result["abi"] = {{"major", m.abi_major}};
+    if (m.abi_major == CATENA_ABI_MAJOR) {
+        result["abi"].update({{"built", m.abi_minor_built}, {"needed", m.abi_minor_needed}});
+    }
+    result.update({{"size", library.size},
+                   {"machine", library.machine},
+                   {"build_id", library.build_id},
+                   {"needs", library.needed},
+                   {"exports", library.exports},
+                   {"refused", refusal(file)}});
+    return result;
+}
+
+}  // namespace
+
+Json manifests(const std::vector<std::filesystem::path>& files) {
+    Json list = Json::array();
+    for (const auto& file : files) {
+        try {
+            list.push_back(manifest(file));
+        } catch (const Error& error) {
+            list.push_back({{"file", file.string()}, {"error", error.what()}});
+        }
+    }
+    return {{"manifests", list}};
+}
+
+}  // namespace catena::inspect

@@ -1,0 +1,172 @@
+// Documents as Markdown; that of functions is the reference.
+#include "words.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace catena::inspect {
+namespace {
+
+constexpr const char* functions_head =
+    "# Functions\n\n"
+    "<!-- Written by catena-inspect from what the plugins say of themselves. -->\n\n"
+    "In C++ a function is called through the wrapper whose signature is shown, from "
+    "`<catena/functions.hpp>` or a header that `catena-inspect header` wrote. On `Variable`s it "
+    "records the graph; called on `Array`s, it returns `Array`s and records nothing. Inputs and "
+    "outputs that share a letter share a dtype.\n\n"
+    "Gradients come by a kernel (fast, first order), by a composition of other functions or by a "
+    "function that is the gradient; the last two can be differentiated again. What is kept for "
+    "backward is said, too. An example is a call in words: `x=(2,3)[0.5,2] axis=1` has an x of "
+    "shape (2, 3) with values from 0.5 to 2.\n\n";
+
+std::string cell(std::string text) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '|') text.insert(i++, 1, '\\');
+        if (text[i] == '\n') text[i] = ' ';
+    }
+    return text;
+}
+
+std::string table(const Row& head, const std::vector<Row>& rows) {
+    if (rows.empty()) return {};
+    const auto line = [](const Row& row) {
+        std::string text = "|";
+        for (const auto& c : row) text += c.empty() ? " |" : " " + cell(c) + " |";
+        return text + '\n';
+    };
+    std::string text = line(head) + "|";
+    for (std::size_t i = 0; i < head.size(); ++i) text += "---|";
+    text += '\n';
+    for (const Row& row : rows) text += line(row);
+    return text + '\n';
+}
+
+std::string code(const std::string& text) { return text.empty() ? text : "`" + text + "`"; }
+
+std::string codes(const Json& list) {
+    std::vector<std::string> words;
+    for (const auto& word : list) words.push_back(code(word.get<std::string>()));
+    return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string function_link(const Json& f) {
+    const std::string name = short_name(text(f, "name"));
+    return fmt::format("[{}](#{})", name, name);
+}
+
+std::string of_function(const Json& f) {
+    const std::string cpp = broken(text(f, "cpp"));
+    std::string result =
+        fmt::format("### {}\n\n```{}\n{}\n```\n\n{}\n\n", short_name(text(f, "name")),
+                    cpp.empty() ? "" : "cpp", cpp.empty() ? broken(call(f)) : cpp, text(f, "doc"));
+    std::vector<Row> rows;
+    for (const Row& row : port_rows(f)) rows.push_back({row[0], code(row[1]), row[2], row[3]});
+    result += table({"", "name", "type", "meaning"}, rows);
+    const auto fact = [&](const char* name, const std::string& words) {
+        if (!words.empty()) result += fmt::format("- {}: {}\n", name, words);
+    };
+    fact("name", fmt::format("`{}`, version {}", text(f, "name"), f["version"].get<int>()));
+    fact("behaviour", function_words(f));
+    fact("dtypes", fmt::format("{}", fmt::join(dtypes_words(f), "; ")));
+    fact("gradient", gradient_words(f));
+    fact("examples", codes(f["examples"]));
+    return result + '\n';
+}
+
+std::string of_functions(const Json& list) {
+    std::string families;
+    std::string pages;
+    std::string plugin;
+    std::string page;
+    std::vector<Row> contents;
+    const auto finish = [&] {
+        if (contents.empty()) return;
+        const std::string name = short_name(plugin);
+        families += fmt::format("- [{0}](#{0}): {1} functions\n", name, contents.size());
+        pages += fmt::format("## {}\n\n`{}`\n\n{}{}", name, plugin,
+                             table({"function", "what it computes"}, contents), page);
+        contents.clear();
+        page.clear();
+    };
+    for (const auto& f : list) {
+        if (is(f, "internal")) continue;
+        if (text(f, "plugin") != plugin) {
+            finish();
+            plugin = text(f, "plugin");
+        }
+        contents.push_back({function_link(f), summary(f)});
+        page += of_function(f);
+    }
+    finish();
+    std::string result = functions_head + families + '\n' + pages;
+    result.pop_back();  // one newline at the end
+    return result;
+}
+
+std::string of_manifests(const Json& list) {
+    std::string result;
+    for (const auto& m : list) {
+        if (m.contains("error")) continue;
+        result += fmt::format("## {}\n\n", text(m, "file")) + table({"", ""}, manifest_rows(m));
+    }
+    return result;
+}
+
+std::string of_plugins(const Json& document) {
+    std::vector<Row> rows;
+    for (const auto& p : document["loaded"]) {
+        rows.push_back({code(text(p, "id")), text(p, "version"), "loaded", text(p, "file")});
+    }
+    for (const auto& p : document["left_out"]) {
+        rows.push_back({code(text(p, "id")), text(p, "version"), "left out", text(p, "file")});
+    }
+    for (const auto& p : document["overridden"]) {
+        rows.push_back({code(text(p, "id")), text(p, "version"), "overridden by " + text(p, "by"),
+                        text(p, "file")});
+    }
+    for (const auto& p : document["refused"]) {
+        rows.push_back({"", "", "refused: " + text(p, "reason"), text(p, "file")});
+    }
+    return table({"plugin", "version", "what became of it", "file"}, rows);
+}
+
+std::string of_kernels(const Json& list) {
+    std::vector<Row> rows;
+    for (const auto& k : list) {
+        rows.push_back({code(text(k, "function")), text(k, "phase"), text(k, "device"),
+                        std::to_string(k["priority"].get<int>()), kernel_isa(k),
+                        dtypes_text(text(k, "function"), k["dtypes"]), kernel_words(k),
+                        code(text(k, "plugin"))});
+    }
+    return table({"function", "phase", "device", "priority", "isa", "dtypes", "more", "plugin"},
+                 rows);
+}
+
+std::string of_devices(const Json& document) {
+    std::vector<Row> backends;
+    for (const auto& b : document["backends"]) {
+        std::vector<std::string> names;
+        for (const auto& d : b["devices"]) names.push_back(text(d, "name"));
+        backends.push_back({code(text(b, "name")), text(b, "doc"),
+                            fmt::format("{}", fmt::join(names, ", ")), code(text(b, "plugin"))});
+    }
+    std::vector<Row> extensions;
+    for (const auto& e : document["extensions"]) {
+        extensions.push_back({code(text(e, "id")), text(e, "device"),
+                              std::to_string(e["priority"].get<int>()), code(text(e, "plugin"))});
+    }
+    return table({"backend", "what it is", "devices", "plugin"}, backends) +
+           table({"extension", "device", "priority", "plugin"}, extensions);
+}
+
+}  // namespace
+
+std::string to_markdown(const Json& document) {
+    if (document.contains("manifests")) return of_manifests(document["manifests"]);
+    if (document.contains("functions")) return of_functions(document["functions"]);
+    if (document.contains("kernels")) return of_kernels(document["kernels"]);
+    return document.contains("loaded") ? of_plugins(document) : of_devices(document);
+}
+
+}  // namespace catena::inspect

@@ -180,6 +180,10 @@ public:
         return shape_ == other.shape_ && plugin::same(dtype_, other.dtype_) &&
                std::memcmp(data<char>(), other.data<char>(), nbytes()) == 0;
     }
+    // All of it, guards included. The first element lies behind the first guard and the shift.
+    std::byte* memory() { return chunks_.data()->bytes; }
+    std::size_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
+    std::size_t shift() const { return shift_; }
     // Valid as long as the array lives and is not assigned to.
     catena_tensor tensor() {
         const auto alignment = static_cast<std::uint32_t>(__builtin_ctzll(shift_ | guard));
@@ -199,7 +203,7 @@ public:
         return t;
     }
     catena_meta meta() const {
-        catena_meta m;
+        catena_meta m = {};
         m.struct_size = sizeof m;
         m.ndim = static_cast<std::int32_t>(shape_.size());
         m.dtype = dtype_;

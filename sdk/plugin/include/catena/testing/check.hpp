@@ -90,6 +90,7 @@ inline Report examine(World& world, const Case& c) {
     Report report(c.function);
     try {
         const catena_function& f = world.function(c.function);
+        report.skipped = world.skipped(c.function);
         if (!c.error.empty()) {
             if (const std::string text = detail::refused(world, c); !text.empty())
                 report.fail(Check::example, text);

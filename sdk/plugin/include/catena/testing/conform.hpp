@@ -168,6 +168,7 @@ inline Report conform(World& world, const std::string& name, const Settings& set
     if (!examples.empty()) detail::all_rows_reached(world, f, report);
     detail::excuse(world, f, differentiable, report);
     report.finish();
+    report.skipped = world.skipped(name);
     now_doing("", "");
     return report;
 }

@@ -148,7 +148,8 @@ private:
         u.row = text_of(row);
         const bool forward = k.phase == CATENA_PHASE_FORWARD;
         u.label = std::string(forward ? "forward" : "backward") + " " + u.row + " '" + k.isa +
-                  "' of " + world.origin(k);
+                  "' of " + world.origin(k) +
+                  (std::strcmp(k.device, "cpu") == 0 ? "" : std::string(" on ") + k.device);
         u.tolerance = tolerance(row);
         for (std::size_t i = 0; i < sample.x.size(); ++i)
             u.given.x.push_back(convert(sample.x[i], row[vars.input(i)]));

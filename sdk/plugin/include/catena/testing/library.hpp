@@ -56,7 +56,10 @@ public:
             throw Failure(CATENA_E_INVALID, "[plugin] " + path + ": " + text);
         };
         void* library = dlopen(real.c_str(), RTLD_NOW | RTLD_LOCAL);
-        if (library == nullptr) refuse(dlerror());
+        if (library == nullptr) {
+            const std::string text = dlerror();  // begins with the path, as a rule
+            refuse(text.starts_with(real + ": ") ? text.substr(real.size() + 2) : text);
+        }
         Library opened = {
             real, static_cast<const catena_manifest*>(dlsym(library, "catena_manifest_v1"))};
         const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(

@@ -120,6 +120,7 @@ public:
         return result;
     }
 
+    std::set<std::string> skipped;  // devices that are not there: a line each
     int examples = 0;               // that the function declares
     std::string found;              // the call that was found for want of one
     bool internal = false;          // part of other functions' gradients

@@ -18,6 +18,9 @@
 
 namespace catena::testing {
 class World;
+namespace detail {
+class Device;
+}
 
 // A call of a function on variables that was recorded.
 struct Step {
@@ -35,6 +38,7 @@ struct catena_ctx {
     std::deque<std::unique_ptr<catena_var>> vars;
     bool train = true;
     std::vector<catena::testing::Step>* tape = nullptr;  // where calls are recorded
+    const char* device = "";                             // that the call runs on
 };
 struct catena_var {
     catena::testing::Array array;
@@ -51,6 +55,7 @@ using plugin::value_of;
 struct Options {
     const char* isa = nullptr;     // nullptr: the best that this machine has
     const char* plugin = nullptr;  // the id of the one whose kernel is to run; nullptr: any
+    const char* device = nullptr;  // nullptr: host memory where there is a kernel for it
     bool add = false;              // to outputs that hold 1 everywhere
     bool train = true;
     int threads = 1;
@@ -76,11 +81,10 @@ public:
     // Functions that the plugins to test describe, or have kernels for.
     std::vector<std::string> names() const { return {names_.begin(), names_.end()}; }
     const std::vector<const catena_kernel*>& kernels() const { return kernels_; }
-    // Those of a function's phase that this machine can run.
-    std::vector<const catena_kernel*> kernels(const std::string& name, int phase) const {
-        const auto found = by_phase_.find({name, phase});
-        return found != by_phase_.end() ? found->second : std::vector<const catena_kernel*>();
-    }
+    // Those of a function's phase that this machine and the plugins' devices can run.
+    std::vector<const catena_kernel*> kernels(const std::string& name, int phase) const;
+    // Devices for which a function has kernels, but that are not there: why, a line each.
+    std::set<std::string> skipped(const std::string& name) const;
     // The id of the plugin that brought a kernel, or a function.
     const std::string& origin(const catena_kernel& kernel) const { return origins_.at(&kernel); }
     const std::string& origin(const catena_function& f) const { return origins_.at(&f); }
@@ -121,8 +125,11 @@ public:
     std::uint64_t drawn = 0;
 
 private:
-    static bool runs(const catena_kernel& k) {
-        return std::string(k.device) == "cpu" && has(k.isa);
+    bool runs(const catena_kernel& k) const;
+    // Null: host memory.
+    const detail::Device* device_of(const catena_kernel& k) const {
+        const auto found = devices_.find(k.device);
+        return found == devices_.end() ? nullptr : found->second;
     }
     static bool has(const std::string& isa) {
 #if defined(__x86_64__)
@@ -157,6 +164,7 @@ private:
                  const std::vector<Array>& gy, const Attrs& attrs, const Options& options);
 
     static World& of(catena_ctx* ctx) { return *ctx->world; }
+    const void* const* extensions(const std::string& device, const std::string& id) const;
     static catena_host make_host();
     // For ever, for plugins keep what they find.
     static const catena_callable* callable(const catena_function& f) {
@@ -167,6 +175,9 @@ private:
     std::map<std::string, const catena_function&> functions_;
     std::set<std::string> names_;
     std::map<std::string, std::string> paths_;  // by id
+    // By name; null where the backend has no device.
+    std::map<std::string, const detail::Device*> devices_;
+    std::vector<const catena_extension*> extensions_;
     std::vector<const catena_kernel*> kernels_;
     std::map<std::pair<std::string, int>, std::vector<const catena_kernel*>> by_phase_;
     std::map<const void*, std::string> origins_;
@@ -231,6 +242,7 @@ inline bool retains(std::uint64_t set, std::size_t i, std::size_t n_ports) {
 
 }  // namespace catena::testing
 
+#include "catena/testing/device.hpp"
 #include "catena/testing/world_calls.hpp"
 #include "catena/testing/world_gradient.hpp"
 #include "catena/testing/world_host.hpp"

@@ -1,7 +1,7 @@
 // World's calls: one kernel run with everything around it that a host brings, and watched.
 #pragma once
 
-#include "catena/testing/world.hpp"
+#include "catena/testing/device.hpp"
 
 namespace catena::testing {
 
@@ -17,7 +17,7 @@ struct World::Invocation {
     }
     catena_tensor* add(Array& array) {
         if (!array) return nullptr;
-        return &tensors.emplace_back(array.tensor());
+        return &lent.emplace_back(array.tensor(), &array).first;
     }
     // With the lists as they are now.
     void bind() {
@@ -33,39 +33,72 @@ struct World::Invocation {
     bool attempt(const catena_kernel& kernel, std::vector<Array>& saved) {
         call.phase = kernel.phase;
         call.n_saved = kernel.n_saved;
+        ctx.device = kernel.device;
+        const detail::Device* device = ctx.world->device_of(kernel);
+        for (auto& [tensor, array] : lent) place(tensor, *array, device);
+        if (device != nullptr) {
+            call.dev = device->dev;
+            call.stream = device->stream;
+        }
         if (kernel.supports != nullptr && kernel.supports(&ctx, &call) == 0) return false;
         Array scratch;
-        std::vector<catena_tensor> saved_tensors;
-        std::vector<catena_tensor*> saved_list;
-        if (kernel.plan != nullptr) {
-            const bool forward = kernel.phase == CATENA_PHASE_FORWARD;
-            std::vector<catena_meta> metas(forward ? kernel.n_saved : 0);
-            std::vector<catena_meta*> list;
-            for (catena_meta& m : metas) list.push_back(&m);
-            catena_plan plan = {sizeof plan, kernel.n_saved, 0, list.data()};
-            const catena_status status = kernel.plan(&ctx, &call, &plan);
-            if (status == CATENA_E_UNSUPPORTED) return false;
-            check(status);
-            for (const catena_meta& m : metas) {
-                saved.emplace_back(Dims(m.shape, m.shape + m.ndim), m.dtype);
-                saved.back().fill(options.fill);
-            }
-            if (plan.scratch_bytes > 0) {
-                scratch = Array({static_cast<std::int64_t>(plan.scratch_bytes)},
-                                dtype_of<std::uint8_t>());
-                scratch.fill(options.fill);
-                call.scratch = scratch.data<std::byte>();
-            }
-            call.scratch_bytes = plan.scratch_bytes;
+        if (!plan(kernel, saved, scratch)) return false;
+        std::deque<std::pair<catena_tensor, Array*>> kept;
+        std::vector<catena_tensor*> list;
+        for (Array& a : saved) {
+            place(kept.emplace_back(a.tensor(), &a).first, a, device);
+            list.push_back(&kept.back().first);
         }
-        for (Array& a : saved) saved_tensors.push_back(a.tensor());
-        for (catena_tensor& t : saved_tensors) saved_list.push_back(&t);
-        call.saved = saved_list.data();
+        call.saved = list.data();
         ++ctx.world->runs_;
-        check(kernel.run(&ctx, &call));
+        if (device == nullptr) {
+            check(kernel.run(&ctx, &call));
+        } else {
+            std::deque<detail::Placed> places;
+            for (auto* tensors : {&lent, &kept})
+                for (auto& [tensor, array] : *tensors)
+                    tensor.dl.data = places.emplace_back(*device, ctx, *array).data();
+            if (scratch)
+                call.scratch = places.emplace_back(*device, ctx, scratch).data() + scratch.shift();
+            check(kernel.run(&ctx, &call));
+            device->sync(ctx);
+            for (detail::Placed& place : places) place.fetch();
+            device->sync(ctx);
+        }
         intact({scratch}, "its scratch");
         intact(saved, "what it saves");
         ctx.world->ran_ = ctx.world->origin(kernel);
+        return true;
+    }
+    // On a device, data come later: supports() and plan() must not look at them.
+    static void place(catena_tensor& tensor, Array& array, const detail::Device* device) {
+        tensor.dl.data = device == nullptr ? array.memory() + Array::guard : nullptr;
+        tensor.dl.device_type = device == nullptr ? 1 : device->table.dlpack_type;
+    }
+    bool plan(const catena_kernel& kernel, std::vector<Array>& saved, Array& scratch) {
+        if (kernel.plan == nullptr) return true;
+        const bool forward = kernel.phase == CATENA_PHASE_FORWARD;
+        std::vector<catena_meta> metas(forward ? kernel.n_saved : 0);
+        std::vector<catena_meta*> list;
+        for (catena_meta& m : metas) {
+            m.struct_size = sizeof m;
+            list.push_back(&m);
+        }
+        catena_plan plan = {sizeof plan, kernel.n_saved, 0, list.data()};
+        const catena_status status = kernel.plan(&ctx, &call, &plan);
+        if (status == CATENA_E_UNSUPPORTED) return false;
+        check(status);
+        for (const catena_meta& m : metas) {
+            saved.emplace_back(Dims(m.shape, m.shape + m.ndim), m.dtype);
+            saved.back().fill(options.fill);
+        }
+        if (plan.scratch_bytes > 0) {
+            scratch =
+                Array({static_cast<std::int64_t>(plan.scratch_bytes)}, dtype_of<std::uint8_t>());
+            scratch.fill(options.fill);
+            call.scratch = scratch.data<std::byte>();
+        }
+        call.scratch_bytes = plan.scratch_bytes;
         return true;
     }
     void check(catena_status status) const {
@@ -94,7 +127,7 @@ struct World::Invocation {
     const Options& options;
     catena_ctx ctx;
     catena_call call = {};
-    std::deque<catena_tensor> tensors;
+    std::deque<std::pair<catena_tensor, Array*>> lent;
     std::vector<const catena_tensor*> x;
     std::vector<catena_tensor*> y;
     std::vector<const catena_tensor*> gy;
@@ -232,7 +265,8 @@ inline bool World::forward_of(const catena_kernel& backward, const std::vector<A
     again.fill = options.fill;
     for (const catena_kernel* k : kernels(backward.function, CATENA_PHASE_FORWARD)) {
         if (k->variant == nullptr || std::strcmp(k->variant, backward.variant) != 0 ||
-            origin(*k) != origin(backward) || std::strcmp(k->isa, backward.isa) != 0)
+            origin(*k) != origin(backward) || std::strcmp(k->isa, backward.isa) != 0 ||
+            std::strcmp(k->device, backward.device) != 0)
             continue;
         again.kernel = k;
         drawn = began_;

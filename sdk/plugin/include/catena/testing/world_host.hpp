@@ -52,6 +52,7 @@ inline catena_host World::make_host() {
     };
     h.parallel_for = [](catena_ctx* ctx, std::int64_t n, std::int64_t grain, catena_range_fn fn,
                         void* user) {
+        grain = std::max<std::int64_t>(grain, 1);
         const std::int64_t pieces = (n + grain - 1) / grain;
         const std::int64_t team_size = std::min<std::int64_t>(of(ctx).threads, pieces);
         if (team_size <= 1) return fn(user, 0, n, 0);
@@ -72,9 +73,9 @@ inline catena_host World::make_host() {
         return catena_status{CATENA_OK};
     };
     h.config = [](catena_ctx*, const char*, std::int64_t otherwise) { return otherwise; };
-    h.extensions = [](catena_ctx*, const char* id) -> const void* const* {
-        static const void* const blas[] = {&plain_blas, nullptr};
-        return std::string(id) == CATENA_BLAS_1 ? blas : blas + 1;
+    h.extensions = [](catena_ctx* ctx, const char* id) -> const void* const* {
+        static const void* const none[] = {nullptr};
+        return ctx == nullptr ? none : of(ctx).extensions(ctx->device, id);
     };
     h.find = [](catena_ctx* ctx, const char* name, const catena_callable** out) -> catena_status {
         try {

@@ -1,7 +1,8 @@
 // World's plugins: loading, attributes, and which kernels serve a call.
 #pragma once
 
-#include "catena/testing/world.hpp"
+#include "catena/testing/device.hpp"
+#include "catena/testing/world_host.hpp"
 
 namespace catena::testing {
 
@@ -33,9 +34,60 @@ inline void World::add(const detail::Library& library, bool given) {
         const catena_kernel& k = *table.kernels[i];
         kernels_.push_back(&k);
         if (given) names_.insert(k.function);
-        if (runs(k)) by_phase_[{k.function, k.phase}].push_back(&k);
+        by_phase_[{k.function, k.phase}].push_back(&k);
         origins_.emplace(&k, library.manifest->id);
     }
+    for (std::uint32_t i = 0; i < table.n_backends; ++i)
+        if (const catena_backend& b = *table.backends[i]; std::strcmp(b.name, "cpu") != 0)
+            devices_.emplace(b.name, detail::Device::find(b, *this));  // the CPU is World's own
+    for (std::uint32_t i = 0; i < table.n_extensions; ++i)
+        extensions_.push_back(table.extensions[i]);
+}
+
+inline bool World::runs(const catena_kernel& k) const {
+    if (std::strcmp(k.device, "cpu") == 0) return has(k.isa);
+    const auto found = devices_.find(k.device);
+    if (found == devices_.end() || found->second == nullptr) return false;
+    return *k.isa == '\0' || found->second->table.supports_isa(found->second->dev, k.isa) != 0;
+}
+
+inline std::vector<const catena_kernel*> World::kernels(const std::string& name, int phase) const {
+    std::vector<const catena_kernel*> result;
+    if (const auto found = by_phase_.find({name, phase}); found != by_phase_.end())
+        for (const catena_kernel* k : found->second)
+            if (runs(*k)) result.push_back(k);
+    return result;
+}
+
+inline std::set<std::string> World::skipped(const std::string& name) const {
+    std::set<std::string> lines;
+    for (const catena_kernel* k : kernels_) {
+        if (name != k->function || std::strcmp(k->device, "cpu") == 0) continue;
+        const auto found = devices_.find(k->device);
+        if (found == devices_.end())
+            lines.insert(std::string("skipped: no device ") + k->device +
+                         ": no plugin here has its backend");
+        else if (found->second == nullptr)
+            lines.insert(std::string("skipped: no device ") + k->device +
+                         ": its backend counts none");
+    }
+    return lines;
+}
+
+// Best first. World's own come first on the CPU, so that no other plugin has a part in a test.
+inline const void* const* World::extensions(const std::string& device,
+                                            const std::string& id) const {
+    std::vector<const catena_extension*> found;
+    for (const catena_extension* e : extensions_)
+        if (id == e->id && device == e->device) found.push_back(e);
+    std::stable_sort(found.begin(), found.end(),
+                     [](auto* a, auto* b) { return a->priority > b->priority; });
+    std::vector<const void*> tables;
+    if (device == "cpu" && id == CATENA_BLAS_1) tables.push_back(&plain_blas);
+    for (const catena_extension* e : found) tables.push_back(e->table);
+    tables.push_back(nullptr);
+    static std::set<std::vector<const void*>> lists;  // for ever, as plugins may keep them
+    return lists.insert(std::move(tables)).first->data();
 }
 
 inline const catena_function& World::function(const std::string& name) {
@@ -119,6 +171,7 @@ inline std::vector<const catena_kernel*> World::candidates(const catena_function
         if (options.kernel != nullptr && options.kernel != k) continue;
         if (options.isa != nullptr && std::string(options.isa) != k->isa) continue;
         if (options.plugin != nullptr && origin(*k) != options.plugin) continue;
+        if (options.device != nullptr && std::strcmp(options.device, k->device) != 0) continue;
         for (std::uint32_t r = 0; r < k->n_types; ++r) {
             bool fits = true;
             for (std::size_t v = 0; v < wanted.size(); ++v)
@@ -134,8 +187,11 @@ inline std::vector<const catena_kernel*> World::candidates(const catena_function
         throw NoKernel(CATENA_E_DTYPE, std::string("[") + f.name + "] kernel: expected one for " +
                                            got + ", got none");
     }
-    std::stable_sort(result.begin(), result.end(),
-                     [](auto* a, auto* b) { return a->priority > b->priority; });
+    std::stable_sort(result.begin(), result.end(), [](auto* a, auto* b) {
+        const bool far_a = std::strcmp(a->device, "cpu") != 0;
+        const bool far_b = std::strcmp(b->device, "cpu") != 0;
+        return far_a != far_b ? far_b : a->priority > b->priority;
+    });
     return result;
 }
 

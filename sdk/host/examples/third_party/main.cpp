@@ -1,0 +1,79 @@
+// A net with somebody else's activation, learned by somebody else's optimizer:
+//     third_party DIGITS PLUGIN.catena...
+#include <catena/catena.hpp>
+
+#include <cstdio>
+
+#include "example_functions.hpp"  // by catena-inspect: typed wrappers of the plugins' functions
+
+using namespace catena;
+namespace F = catena::functions;
+
+// [net]
+struct Mlp : Chain {
+    links::Linear l1{784, 100}, l2{100, 10};
+    void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
+    Variable operator()(const Variable& x) override {
+        return l2(example::softplus(l1(x), /*beta=*/4));
+    }
+};
+// [/net]
+
+// [optimizer]
+// The arithmetic of a step is the plugin's. Here are the names of the state that goes with each
+// parameter, and the attributes.
+class Lion : public Optimizer {
+public:
+    explicit Lion(double step_size, double decay = 0)
+        : Optimizer({"m"}), lr(step_size), weight_decay(decay) {}
+    double lr;
+    double weight_decay;
+
+private:
+    PluginFunction step() override { return update_(lr, weight_decay); }
+    BoundFunction<double, double> update_{"org.example.lion_update", {"lr", "decay"}};
+};
+// [/optimizer]
+
+// [by_name]
+// Without the generated header: found by name, attributes checked, once; then called on variables.
+Variable softplus_by_name(const Variable& x) {
+    static const PluginFunction softplus("org.example.softplus", {{"beta", 4.0}});
+    return softplus.first({&x});
+}
+// [/by_name]
+
+int main(int argc, char** argv) try {
+    if (argc < 3) return 2;
+    // [load]
+    for (int i = 2; i < argc; ++i) load_plugin(argv[i]);
+    // [/load]
+    const Mnist digits = load_mnist(argv[1]);
+    Mlp model;
+    Lion optimizer(/*step_size=*/0.001);
+    optimizer.setup(model);
+    Minibatches batches(digits.train, /*batch_size=*/100, /*seed=*/1);
+    while (batches.epoch() < 3) {
+        const std::vector<Array> batch = batches.next();
+        const Variable loss =
+            F::softmax_cross_entropy(model(as_variable(batch[0])), as_variable(batch[1]));
+        optimizer.cleargrads();
+        loss.backward();
+        optimizer.update();
+    }
+    // [save]
+    save_npz("model.npz", model);  // NumPy reads it: l1/W, l1/b, l2/W, l2/b
+    Mlp loaded;
+    load_npz("model.npz", loaded);
+    // [/save]
+
+    const no_backprop_mode evaluation;
+    const Variable x = as_variable(digits.test.arrays[0]), t = as_variable(digits.test.arrays[1]);
+    gradient_check::assert_allclose(softplus_by_name(x).data(), example::softplus(x, 4).data());
+    std::printf("test accuracy: %.4f\n", F::accuracy(loaded(x), t).data().item<double>());
+    // [errors]
+} catch (const Error& e) {  // InvalidError, ShapeError, DataError, PluginError ... are Errors
+    std::fprintf(stderr, "third_party: %s\n", e.what());
+    return 1;
+}
+// [/errors]

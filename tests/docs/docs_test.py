@@ -2,7 +2,7 @@
 """The guides under sdk/doc name only what is there: links, files, names, commands and options.
 
 That quoted code is the code as it is now, tools/lint finds out; that it runs, the tests of the
-examples do. usage: docs_test.py [--source DIR] --programs DIR | --self-test
+examples do. --fix writes the table of catena-check's checks anew.
 """
 import argparse
 import pathlib
@@ -14,7 +14,8 @@ import tempfile
 
 FENCE = re.compile(r"(?:^<!-- [^\n]* -->\n)?^```(\w*)\n(.*?)^```", re.S | re.M)
 PROGRAM = re.compile(r"catena(-[a-z-]+)?$")
-# What a shell or CMake has, and words of the reader's own.
+GENERATED = {"sdk/doc/functions.md"}  # tested where it is made
+ELSEWHERE = {"GTest", "gtest_main"}
 FOLDERS = ("core", "hosts", "plugins", "sdk", "tests", "tools")
 CODE = {".c", ".h", ".cpp", ".hpp", ".cuh", ".cmake", ".in", ".txt", ".py", ".rs", ".f90"}
 
@@ -31,6 +32,8 @@ class Tree:
             if name.startswith((".", "build")) or "__pycache__" in name or not path.is_file():
                 continue
             if name.startswith("sdk/doc/") and path.suffix == ".md" or name == "sdk/abi/RULES.md":
+                if name in GENERATED:
+                    continue
                 self.pages[name] = path.read_text()
             elif path.suffix in CODE and not name.startswith("tests/docs/"):
                 self.words.update(re.findall(r"\w+", path.read_text("utf-8", "replace")))
@@ -97,7 +100,7 @@ def names(tree, _):
             if re.search(r"\s--|^(?:-|catena|cmake|\$|~|/)|[./]\w", code) or code.isupper():
                 continue
             for word in re.findall(r"[A-Za-z]\w{3,}", re.sub(r'"[^"]*"', "", code)):
-                if word not in tree.words and not word.isupper():
+                if word not in tree.words | ELSEWHERE and not word.isupper():
                     yield at(page, text, position, f"nothing is called {word} (`{code}`)")
 
 
@@ -116,15 +119,16 @@ class Programs:
         self.folder = pathlib.Path(folder)
         self.texts = {}
 
-    def help(self, name):
-        if name not in self.texts:
+    def output(self, *command):
+        """What a command prints, or None if it fails."""
+        if command not in self.texts:
             try:
-                done = subprocess.run([self.folder / name, "--help"], capture_output=True, text=True,
-                                      timeout=60)
-                self.texts[name] = done.stdout if done.returncode == 0 else None
+                done = subprocess.run([self.folder / command[0], *command[1:]], text=True,
+                                      capture_output=True, timeout=60)
+                self.texts[command] = done.stdout if done.returncode == 0 else None
             except OSError:
-                self.texts[name] = None
-        return self.texts[name]
+                self.texts[command] = None
+        return self.texts[command]
 
     def wrong(self, line):
         """What is wrong with a command, or None."""
@@ -133,11 +137,11 @@ class Programs:
             words.pop(0)
         if not words or not PROGRAM.fullmatch(words[0]):
             return None
-        text = self.help(words[0])
+        text = self.output(words[0], "--help")
         if text is None:
             return f"{words[0]} --help does not work"
-        if words[0] == "catena" or words[:1] == ["catena-new"]:
-            if len(words) > 1 and not re.search(rf"(^  |catena-new ){re.escape(words[1])}\b", text, re.M):
+        if words[0] in ("catena", "catena-new") and len(words) > 1:
+            if not re.search(rf"^(  |.*{words[0]} ){re.escape(words[1])}\b", text, re.M):
                 return f"{words[0]} has no command {words[1]}"
         for word in words[1:]:
             option = re.match(r"--[a-z][a-z-]*|-[a-z]$", word)
@@ -173,11 +177,47 @@ def blocks(tree, _):
                     yield at(page, text, match.start(), f"CMake has no {name}()")
 
 
-RULES = [links, files, names, variables, commands, blocks]
+TABLE = re.compile(r"(<!-- catena-check --list -->\n)(.*?)(^<!-- end -->)", re.S | re.M)
+
+
+def table(programs):
+    """What catena-check --list says, as Markdown."""
+    lines = ["| group | check | |", "|---|---|---|"]
+    group = ""
+    for line in programs.output("catena-check", "--list").splitlines():
+        if re.match(r"\S", line):
+            group = line.strip()
+        elif line.strip():
+            name, _, doc = line.strip().partition("  ")
+            lines.append(f"| {group} | `{name}` | {doc.strip()} |")
+            group = ""
+    return "\n".join(lines) + "\n"
+
+
+def tables(tree, programs):
+    """The table of checks is what catena-check has."""
+    for page, text in tree.pages.items():
+        for match in TABLE.finditer(text):
+            if match.group(2) != table(programs):
+                yield at(page, text, match.start(), "not of today: tests/docs/docs_test.py --fix")
+
+
+def fix_tables(tree, programs):
+    for page, text in tree.pages.items():
+        new = TABLE.sub(lambda m: m[1] + table(programs) + m[3], text)
+        if new != text:
+            (tree.root / page).write_text(new)
+            tree.pages[page] = new
+
+
+RULES = [tables, links, files, names, variables, commands, blocks]
 
 # rule, text of a page, how many findings; the tree has sdk/a.hpp with `struct Known`, a heading, and
-# a program catena that knows `run --deep`.
+# programs: catena knows `run --deep`, catena-check two checks.
+TIMES = "| group | check | |\n|---|---|---|\n| load | `time` | short |\n|  | `end` | clean |\n"
 CASES = [
+    (tables, f"<!-- catena-check --list -->\n{TIMES}<!-- end -->\n", 0),
+    (tables, "<!-- catena-check --list -->\n| old |\n<!-- end -->\n", 1),
     (links, "[x](../a.hpp) [y](b.md#a-heading) [z](#here)\n\n## Here\n", 0),
     (links, "[x](../gone.hpp)", 1),
     (links, "[x](b.md#gone)", 1),
@@ -207,9 +247,10 @@ def self_test():
             (root / "sdk/a.hpp").write_text("struct Known; // CATENA_HERE\n")
             (root / "sdk/doc/a.md").write_text(text)
             (root / "sdk/doc/b.md").write_text("# A heading\n")
-            program = root / "catena"
-            program.write_text("#!/bin/sh\necho '  run  it'\necho '  --deep  more'\n")
-            program.chmod(0o755)
+            for name, lines in (("catena", "  run  it\n  --deep  more"),
+                                ("catena-check", "load\n  time  short\n  end   clean")):
+                (root / name).write_text(f"#!/bin/sh\necho '{lines}'\n")
+                (root / name).chmod(0o755)
             found = list(rule(Tree(root), Programs(root)))
             if len(found) != expected:
                 print(f"FAIL {rule.__name__}: {text!r}: expected {expected} findings, got {found}")
@@ -223,10 +264,13 @@ def self_test():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--source", default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--programs", help="the folder of catena, catena-check ...")
+    parser.add_argument("--programs", required=True, help="the folder of catena, catena-check ...")
+    parser.add_argument("--fix", action="store_true", help="first write tables anew")
     arguments = parser.parse_args()
     findings = self_test()
     tree, programs = Tree(arguments.source), Programs(arguments.programs)
+    if arguments.fix:
+        fix_tables(tree, programs)
     for rule in RULES:
         for finding in rule(tree, programs):
             print(f"{finding} [{rule.__name__}]")

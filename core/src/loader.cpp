@@ -147,6 +147,11 @@ void load_file(const fs::path& file, Asked asked) {
         load(attempt, asked);
     } catch (const std::exception& refusal) {
         Loader::get().report.refused.push_back({file, refusal.what()});
+        struct stat status {};
+        if (!attempt.owner && stat(attempt.info.path.c_str(), &status) == 0) {
+            attempt.owner = status.st_uid;
+            attempt.mode = status.st_mode & 07777;
+        }
         audit_refused(attempt, refusal.what());
         throw;
     }

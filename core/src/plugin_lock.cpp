@@ -125,7 +125,9 @@ std::optional<PluginLocks::Wish> PluginLocks::wish() const {
 
 PluginLockMode PluginLocks::mode(const fs::path& folder) const {
     if (const auto said = wish()) return said->mode;
-    return is_there(folder / default_name) ? PluginLockMode::strict : PluginLockMode::off;
+    std::error_code error;  // a link to nowhere is meant as a lock, too
+    const auto kind = fs::symlink_status(folder / default_name, error).type();
+    return kind == fs::file_type::not_found ? PluginLockMode::off : PluginLockMode::strict;
 }
 
 fs::path PluginLocks::file_for(const fs::path& folder) const {

@@ -1,0 +1,245 @@
+// The steps of loading, one by one: hash, checked open, sealed copy, swapped files, lock files.
+#include "plugin_image.hpp"
+#include "plugin_lock.hpp"
+#include "sha256.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <doctest/doctest.h>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+using namespace catena;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path modules = MODULES;
+
+class Folder {
+public:
+    Folder() {
+        std::string name = (fs::temp_directory_path() / "catena-loading-XXXXXX").string();
+        REQUIRE(mkdtemp(name.data()));
+        path_ = fs::canonical(name);
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    ~Folder() { fs::remove_all(path_); }
+
+    fs::path operator/(const char* name) const { return path_ / name; }
+    fs::path write(const char* name, const std::string& bytes) const {
+        std::ofstream(path_ / name, std::ios::binary) << bytes;
+        REQUIRE(chmod((path_ / name).c_str(), 0644) == 0);
+        return path_ / name;
+    }
+
+private:
+    fs::path path_;
+};
+
+std::string bytes_of(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::string hash_of(const std::string& text) {
+    Sha256 hash;
+    hash.add(text.data(), text.size());
+    return hash.hex();
+}
+
+template <class Body>
+std::string refusal(const Body& body) {
+    try {
+        body();
+    } catch (const PluginError& error) {
+        return error.what();
+    }
+    return "fine";
+}
+
+bool begins(const std::string& text, const std::string& with) { return text.starts_with(with); }
+
+}  // namespace
+
+TEST_CASE("SHA-256 of the standard's examples") {
+    CHECK(hash_of("") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    CHECK(hash_of("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    CHECK(hash_of("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq") ==
+          "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+    CHECK(
+        hash_of("abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijklmnopjklmnopqk"
+                "lmnopqrlmnopqrsmnopqrstnopqrstu") ==
+        "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1");
+    const std::string million(1'000'000, 'a');
+    const std::string expected = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
+    CHECK(hash_of(million) == expected);
+    for (const std::size_t piece : {1U, 55U, 63U, 64U, 65U, 1000U}) {  // added piece by piece
+        Sha256 hash;
+        for (std::size_t i = 0; i < million.size(); i += piece) {
+            hash.add(million.data() + i, std::min(piece, million.size() - i));
+        }
+        CHECK(hash.hex() == expected);
+    }
+}
+
+TEST_CASE("a file that is swapped after the check is not mapped") {
+    const Folder folder;
+    const std::string good = bytes_of(modules / "good.catena");
+    const std::string other = bytes_of(modules / "other.catena");
+    for (const auto bytes : {PluginImage::Bytes::of_the_file, PluginImage::Bytes::sealed}) {
+        const fs::path path = folder.write("a.catena", good);
+        const TrustedFile file(path, Writers::owner);
+        const PluginImage image(file, bytes);
+        CHECK(image.sha256() == hash_of(good));
+        SUBCASE("another file of that name") {
+            fs::rename(folder.write("new", other), path);
+            CHECK(begins(refusal([&] { image.map(); }),
+                         "it was replaced after it was checked: expected inode "));
+        }
+        SUBCASE("written over in place") {
+            std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).write("x", 1);
+            CHECK(begins(refusal([&] { image.map(); }),
+                         "it was changed after it was checked: expected "));
+        }
+        SUBCASE("written over, with its old time") {
+            const auto time = fs::last_write_time(path);
+            usleep(20'000);  // clocks of file systems tick slowly
+            std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).write("x", 1);
+            fs::last_write_time(path, time);
+            CHECK(begins(refusal([&] { image.map(); }), "it was changed after it was checked"));
+        }
+        SUBCASE("gone") {
+            fs::remove(path);
+            CHECK(refusal([&] { image.map(); }) ==
+                  "it went away after it was checked: No such file or directory");
+        }
+        fs::remove(path);
+    }
+}
+
+TEST_CASE("a sealed copy is what was read, and stays it") {
+    const Folder folder;
+    const std::string good = bytes_of(modules / "good.catena");
+    const fs::path path = folder.write("a.catena", good);
+    const TrustedFile file(path, Writers::owner);
+    const Descriptor copy = file.sealed_copy();
+    std::ofstream(path, std::ios::binary) << "something else";
+    CHECK(sha256_of(copy.get()) == hash_of(good));
+    CHECK(pwrite(copy.get(), "x", 1, 0) == -1);
+    CHECK(errno == EPERM);
+    CHECK(ftruncate(copy.get(), 10) == -1);
+    const int seals = fcntl(copy.get(), F_GET_SEALS);
+    CHECK((seals & F_SEAL_SEAL) != 0);
+    CHECK((seals & F_SEAL_WRITE) != 0);
+    CHECK(sha256_of(file.fd()) == hash_of("something else"));
+}
+
+TEST_CASE("a sealed copy is mapped, with the library that lay beside the file") {
+    const TrustedFile file(modules / "needs.catena", Writers::owner);
+    const PluginImage image(file, PluginImage::Bytes::sealed);
+    auto& library = image.map();
+    CHECK(library.has("catena_plugin_entry_v1"));
+    const std::string maps = bytes_of("/proc/self/maps");
+    CHECK(maps.find("/memfd:needs.catena") != maps.npos);
+    CHECK(maps.find((modules / "needs.catena").string()) == maps.npos);
+    CHECK(maps.find((modules / "brought/libbrought.so.1").string()) != maps.npos);
+    // Twice the same bytes, two copies: neither stands for the other.
+    const PluginImage again(file, PluginImage::Bytes::sealed);
+    CHECK(again.map().native() != library.native());
+}
+
+TEST_CASE("paths: links are followed, circles and folders refused") {
+    const Folder folder;
+    const std::string good = bytes_of(modules / "good.catena");
+    folder.write("a.catena", good);
+    fs::create_directory(folder / "sub");
+    fs::create_symlink("../a.catena", folder / "sub/b.catena");
+    fs::create_directory_symlink(folder / "sub", folder / "link");
+    const TrustedFile file(folder / "link/./b.catena", Writers::owner);
+    CHECK(file.path() == folder / "a.catena");
+    CHECK(file.owner() == geteuid());
+    CHECK(file.mode() == 0644);
+    fs::create_symlink("c.catena", folder / "c.catena");
+    const auto open = [&](const char* name) {
+        return refusal([&] { TrustedFile(folder / name, Writers::owner); });
+    };
+    CHECK(open("c.catena") == (folder / "c.catena").string() + ": links in a circle");
+    CHECK(open("sub") == "it is no regular file");
+    CHECK(open("none.catena") == "there is no such file");
+    CHECK(open("a.catena/x") == "there is no such file");
+    CHECK(open("sub/../../../../../../../../../../../nowhere/x") == "there is no such file");
+}
+
+TEST_CASE("lock files: what is wrong is said with its line") {
+    const Folder folder;
+    const std::string sum(64, 'a'), name = (folder / "l").string();
+    const auto read = [&](const std::string& text) {
+        const fs::path file = folder.write("l", text);
+        return refusal([&] { PluginLock::read(file); });
+    };
+    const std::string expected = ": expected ID VERSION SHA256 (64 digits 0-9a-f), got '";
+    CHECK(read("") == "fine");
+    CHECK(read("# a comment\n\n a 1 " + sum + " # another\r\n") == "fine");
+    CHECK(read("a 1 " + sum) == "fine");
+    CHECK(read("\na 1\n") == "lock " + name + ", line 2" + expected + "a 1'");
+    CHECK(begins(read("a 1 " + sum + " x"), "lock " + name + ", line 1" + expected));
+    CHECK(begins(read("a 1 " + sum + "\n# b\nb 1 " + sum.substr(1)), "lock " + name + ", line 3"));
+    CHECK(begins(read("a 1 " + std::string(64, 'A')), "lock " + name + ", line 1"));
+    CHECK(begins(read(std::string(5000, '\0')), "lock " + name + ", line 1"));
+    CHECK(refusal([&] { PluginLock::read(folder / "none"); }) ==
+          "lock " + (folder / "none").string() + ": there is no such file");
+    REQUIRE(chmod((folder / "l").c_str(), 0646) == 0);
+    CHECK(begins(refusal([&] { PluginLock::read(folder / "l"); }),
+                 "lock " + name + ": mode of the file " + name + ": expected "));
+}
+
+TEST_CASE("lock files: id, version and hash have to fit one line") {
+    const Folder folder;
+    const std::string a(64, 'a'), b(64, 'b');
+    const fs::path file = folder.write("l", "x 1 " + a + "\nx 2 " + b + "\nodd%20id - " + a + "\n");
+    const PluginLock lock = PluginLock::read(file);
+    const auto check = [&](const char* id, const char* version, const std::string& sum) {
+        LoadedPlugin plugin;
+        plugin.id = id;
+        plugin.version = version;
+        plugin.sha256 = sum;
+        return refusal([&] { lock.check(plugin); });
+    };
+    CHECK(check("x", "1", a) == "fine");
+    CHECK(check("x", "2", b) == "fine");
+    CHECK(check("odd id", "", a) == "fine");
+    CHECK(check("y", "1", a) == "lock " + file.string() + ": expected a line for y, got none");
+    CHECK(check("x", "2", a) == "lock " + file.string() + ", line 2: expected x 2 with SHA-256 " +
+                                    b + ", got 2 with " + a);
+    CHECK(check("x", "3", a) == "lock " + file.string() + ", line 1: expected x 1 with SHA-256 " +
+                                    a + ", got 3 with " + a);
+}
+
+TEST_CASE("the program's word goes before the environment's") {
+    const Folder folder;
+    const std::string good = bytes_of(modules / "good.catena");
+    const fs::path path = folder.write("good.catena", good);
+    setenv("CATENA_PLUGIN_LOCK", "off", 1);
+    disable_default_plugins();
+    set_plugin_lock(PluginLockMode::strict);
+    CHECK(begins(refusal([&] { load_plugin(path); }),
+                 "[plugin] " + path.string() + ": refused: lock "));
+    const fs::path lock = folder / "of.lock";
+    write_plugin_lock(lock, std::vector{path});
+    CHECK(bytes_of(lock) ==
+          "# The plugins that may be loaded: id, version, SHA-256.\n"
+          "org.example.good 1.2 " +
+              hash_of(good) + "\n");
+    set_plugin_lock(PluginLockMode::strict, lock);
+    load_plugin(path);
+    REQUIRE(plugin_report().loaded.size() == 1);
+    CHECK(plugin_report().loaded[0].sha256 == hash_of(good));
+    CHECK(plugin_report().loaded[0].path == path);
+    unsetenv("CATENA_PLUGIN_LOCK");
+}

@@ -1,0 +1,504 @@
+"""What catena loads and what it refuses, from outside.
+
+usage: loading_test.py CATENA CORE_LIBRARY HOST MODULES [unittest options]
+
+The core is copied into a tree of its own, so that its plugin folder is the test's. HOST is the
+program of tests/empty_core, which finds its libraries where it is setuid, too."""
+import grp
+import hashlib
+import json
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+CATENA, CORE, HOST, MODULES = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(4))
+GOOD, OTHER = (MODULES / name for name in ("good.catena", "other.catena"))
+ROOT = os.geteuid() == 0
+STRANGER = 1234
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="catena-loading-")
+        self.addCleanup(folder.cleanup)
+        self.top = pathlib.Path(folder.name).resolve()
+        os.chmod(self.top, 0o755)
+        self.lib = self.folder("lib")
+        self.system, self.user, self.named = (
+            self.lib / "catena/plugins", self.top / "data/catena/plugins", self.top / "named")
+        shutil.copy(CORE, self.lib / "libcatena-core.so.1")
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("CATENA_")}
+        self.env |= {"LD_LIBRARY_PATH": str(self.lib), "XDG_DATA_HOME": str(self.top / "data")}
+
+    def folder(self, name, mode=0o755):
+        path = self.top / name
+        path.mkdir(parents=True, exist_ok=True)
+        for part in (path, *path.parents):
+            if part == self.top:
+                break
+            os.chmod(part, 0o755)
+        os.chmod(path, mode)
+        return path
+
+    def put(self, module, folder, name=None, mode=0o644):
+        folder = self.folder(folder.relative_to(self.top))
+        path = folder / (name or module.name)
+        shutil.copyfile(module, path)
+        os.chmod(path, mode)
+        return path
+
+    def catena(self, *arguments, cwd=None, **env):
+        done = subprocess.run([CATENA, *map(str, arguments)], env=self.env | env, cwd=cwd,
+                              text=True, capture_output=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.log = done.stderr
+        return done.stdout
+
+    def report(self, *arguments, **kind):
+        """State, path and reason of every plugin."""
+        self.all = json.loads(self.catena("plugins", "--json", *arguments, **kind))
+        return [(p["state"], p["path"], p.get("reason", "")) for p in self.all["plugins"]]
+
+    def loads(self, path, **kind):
+        self.assertEqual(self.report(**kind), [("loaded", str(path), "")])
+
+    def refuses(self, path, reason, **kind):
+        report = self.report(**kind)
+        self.assertEqual([row[:2] for row in report], [("refused", str(path))])
+        self.assertRegex(report[0][2], "^" + reason)
+
+    def mode_refused(self, what, path, mode):
+        self.refuses(self.system / "good.catena",
+                     re.escape(f"mode of the {what} {path}: expected that only its owner can write, "
+                               f"got {mode:04o} (group {path.stat().st_gid}); chmod go-w {path}"))
+
+
+class Search(Case):
+    def test_the_order(self):
+        paths = [self.put(GOOD, folder) for folder in (self.named, self.user, self.system)]
+        path = f"/nowhere:{self.named}/"
+        self.assertEqual(
+            self.report(CATENA_PLUGIN_PATH=path),
+            [("loaded", str(paths[0]), "")] +
+            [("overridden", str(p), f"{paths[0]} came first") for p in paths[1:]])
+        self.assertEqual([(f["path"], f["from"], f["exists"]) for f in self.all["searched"]],
+                         [("/nowhere", "CATENA_PLUGIN_PATH", False),
+                          (str(self.named), "CATENA_PLUGIN_PATH", True),
+                          (str(self.user), "user", True), (str(self.system), "system", True)])
+        text = self.catena("plugins", "--hash", CATENA_PLUGIN_PATH=path)
+        self.assertEqual(text.splitlines(), [
+            "1. /nowhere (CATENA_PLUGIN_PATH): no such folder",
+            f"2. {self.named} (CATENA_PLUGIN_PATH)",
+            "   loaded      org.example.good  1.2      good.catena, 1 function",
+            f"               sha256 {sha256(GOOD)}",
+            f"3. {self.user} (user)",
+            f"   overridden  org.example.good  1.2      good.catena: {paths[0]} came first",
+            f"               sha256 {sha256(GOOD)}",
+            f"4. {self.system} (system)",
+            f"   overridden  org.example.good  1.2      good.catena: {paths[0]} came first",
+            f"               sha256 {sha256(GOOD)}",
+            "1 loaded, 0 refused, 2 overridden, 0 left out"])
+        paths[0].unlink()
+        self.assertEqual(self.report(CATENA_PLUGIN_PATH=path)[0][:2], ("loaded", str(paths[1])))
+        paths[1].unlink()
+        self.loads(paths[2], CATENA_PLUGIN_PATH=path)
+
+    def test_the_program_alone(self):
+        self.put(OTHER, self.user)
+        path = self.put(GOOD, self.named)
+        self.assertEqual(self.report("--plugins", self.named), [("loaded", str(path), "")])
+        self.assertEqual([f["from"] for f in self.all["searched"]], ["program"])
+        self.assertEqual(self.report("--plugins", "named", cwd=self.top)[0][:2],
+                         ("loaded", str(path)))
+
+    def test_the_user_s_folder(self):
+        path = self.put(GOOD, self.top / "home/.local/share/catena/plugins")
+        for data in ("", "relative"):
+            self.loads(path, XDG_DATA_HOME=data, HOME=str(self.top / "home"))
+
+    def test_never_the_current_directory(self):
+        self.put(GOOD, self.named)
+        self.put(GOOD, self.named / "catena/plugins")
+        for path in ("", ":", ".:", "catena/plugins", "::./:"):
+            report = self.report(cwd=self.named, XDG_DATA_HOME="", HOME="", CATENA_PLUGIN_PATH=path)
+            self.assertEqual([row for row in report if row[0] != "refused"], [])
+            for row in report:
+                self.assertEqual(row[2], "CATENA_PLUGIN_PATH: expected absolute folders")
+
+    def test_two_of_one_id_in_one_folder(self):
+        first, second = (self.put(GOOD, self.system, name) for name in ("a.catena", "b.catena"))
+        self.assertEqual(self.report(), [
+            ("loaded", str(first), ""),
+            ("refused", str(second), f"id org.example.good is already loaded from {first}")])
+
+    def test_switched_off(self):
+        self.put(GOOD, self.system)
+        for word in ("off", "of", "0"):  # a slip of the pen does not switch on
+            for explicit in ((), ("--plugins", self.system)):
+                self.assertEqual(self.report(*explicit, CATENA_PLUGINS=word), [])
+                self.assertEqual(self.all["switched_off"], word)
+        self.assertIn("plugins are switched off: CATENA_PLUGINS=off\n",
+                      self.catena("plugins", CATENA_PLUGINS="off"))
+        for word in ("on", ""):
+            self.loads(self.system / "good.catena", CATENA_PLUGINS=word)
+
+    @unittest.skipUnless(ROOT, "needs root: makes a setuid program")
+    def test_a_setuid_program_ignores_the_environment(self):
+        if os.statvfs(self.top).f_flag & os.ST_NOSUID or \
+                "NoNewPrivs:\t1" in pathlib.Path("/proc/self/status").read_text():
+            self.skipTest("setuid has no effect here")
+        self.put(GOOD, self.named)
+        self.put(GOOD, self.user)
+        host = self.top / "host"
+        shutil.copy(HOST, host)
+        env = self.env | {"CATENA_PLUGIN_PATH": str(self.named),
+                          "CATENA_PLUGIN_AUDIT": str(self.top / "audit")}
+        for setuid in (False, True):
+            os.chmod(host, 0o4755 if setuid else 0o755)
+            done = subprocess.run([host, "test.none"], env=env, text=True, capture_output=True,
+                                  user=65534 if setuid else None, timeout=60)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            for folder in (self.named, self.user):
+                self.assertEqual(f"looked in {folder}" in done.stderr, not setuid, done.stderr)
+            self.assertEqual((self.top / "audit").exists(), not setuid)
+            (self.top / "audit").unlink(missing_ok=True)
+
+
+class Trust(Case):
+    def setUp(self):
+        super().setUp()
+        self.path = self.put(GOOD, self.system)
+
+    def test_modes_that_are_fine(self):
+        for mode in (0o400, 0o644, 0o755):
+            os.chmod(self.path, mode)
+            self.loads(self.path)
+
+    def test_a_file_that_others_can_write_to(self):
+        for mode in (0o664, 0o775, 0o646, 0o666):
+            os.chmod(self.path, mode)
+            self.mode_refused("file", self.path, mode)
+        os.chmod(self.path, 0o644)
+        self.loads(self.path)
+
+    def test_a_folder_that_others_can_write_to(self):
+        for folder in (self.system, self.system.parent, self.lib):
+            os.chmod(folder, 0o757)
+            self.mode_refused("folder", folder, 0o757)
+            os.chmod(folder, 0o755)
+        self.loads(self.path)
+
+    def test_sticky_is_fine_above_the_file_s_own_folder(self):
+        os.chmod(self.lib, 0o1777)
+        self.loads(self.path)
+        os.chmod(self.system, 0o1777)
+        self.mode_refused("folder", self.system, 0o1777)
+
+    def test_a_folder_that_a_group_can_write_to(self):
+        os.chmod(self.system, 0o775)
+        user = pwd.getpwuid(os.geteuid())
+        group = grp.getgrgid(self.system.stat().st_gid)
+        if group.gr_gid == user.pw_gid and group.gr_name == user.pw_name and not group.gr_mem:
+            self.loads(self.path)  # nobody else is in it
+        else:
+            self.mode_refused("folder", self.system, 0o775)
+        if not ROOT:
+            self.skipTest("needs root: gives a folder to another group")
+        os.chown(self.system, -1, STRANGER)
+        os.chmod(self.system, 0o775)
+        self.mode_refused("folder", self.system, 0o775)
+
+    @unittest.skipUnless(ROOT, "needs root: gives files away")
+    def test_what_a_stranger_owns(self):
+        for what, path in (("file", self.path), ("folder", self.system), ("folder", self.lib)):
+            os.chown(path, STRANGER, -1)
+            self.refuses(self.path, re.escape(
+                f"owner of the {what} {path}: expected root or this user (uid 0), got uid "
+                f"{STRANGER}; if that owner is trusted: CATENA_PLUGIN_OWNERS={STRANGER}"))
+            self.loads(self.path, CATENA_PLUGIN_OWNERS=f"77:{STRANGER}")
+            for owners in ("", "x", f"{STRANGER}x", "-1", f"{STRANGER}0"):
+                self.refuses(self.path, "owner of the ", CATENA_PLUGIN_OWNERS=owners)
+            os.chown(path, 0, -1)
+        self.loads(self.path)
+
+    @unittest.skipUnless(ROOT, "needs root: runs as another user")
+    def test_another_user_takes_root_s_files_and_his_own(self):
+        for owner, state in ((0, "loaded"), (65534, "loaded"), (STRANGER, "refused")):
+            os.chown(self.path, owner, -1)
+            done = subprocess.run([CATENA, "plugins", "--json"], env=self.env, user=65534, group=65534,
+                                  extra_groups=[], text=True, capture_output=True, timeout=60)
+            if done.returncode == 127 or "cannot open shared object" in done.stderr:
+                self.skipTest("another user cannot run the program in this folder")
+            self.assertEqual([p["state"] for p in json.loads(done.stdout)["plugins"]], [state])
+
+    def test_links(self):
+        real = self.put(GOOD, self.named, "good.catena.1")
+        self.path.unlink()
+        self.path.symlink_to(real)
+        self.loads(self.path)
+        os.chmod(self.named, 0o757)
+        self.mode_refused("folder", self.named, 0o757)
+        os.chmod(self.named, 0o755)
+        if ROOT:
+            os.chown(self.path, STRANGER, -1, follow_symlinks=False)
+            self.refuses(self.path, f"owner of the link {self.path}: ")
+        self.path.unlink()
+        self.path.symlink_to(self.path.name)
+        self.refuses(self.path, f"{self.path}: links in a circle")
+
+    def test_libraries_of_the_plugin(self):
+        self.path.unlink()
+        path = self.put(MODULES / "needs.catena", self.system)
+        shutil.copytree(MODULES / "brought", self.system / "brought", symlinks=True)
+        library = self.system / "brought/libbrought.so.1"
+        os.chmod(self.system / "brought", 0o755)
+        os.chmod(library, 0o755)
+        self.loads(path)
+        os.chmod(library, 0o757)
+        self.refuses(path, f"its library {library}: mode of the file {library}: expected ")
+
+    def test_libraries_are_not_looked_for_in_the_current_directory(self):
+        self.path.unlink()
+        path = self.put(MODULES / "careless.catena", self.system)
+        self.refuses(path, "where it looks for libraries: expected absolute folders or \\$ORIGIN, "
+                           "got 'brought', in the current directory$", cwd=MODULES)
+
+
+class Lock(Case):
+    def setUp(self):
+        super().setUp()
+        self.path = self.put(GOOD, self.system)
+        self.lock = self.system / "catena.plugins.lock"
+
+    def write_lock(self):
+        self.assertEqual(self.catena("plugins", "lock"), f"wrote {self.lock}: 1 plugin\n")
+        self.assertEqual(self.lock.read_text().splitlines()[1:],
+                         [f"org.example.good 1.2 {sha256(GOOD)}"])
+        self.assertEqual(stat.S_IMODE(self.lock.stat().st_mode), 0o644)
+
+    def swap(self):
+        shutil.copyfile(OTHER, self.system / "new")
+        os.chmod(self.system / "new", 0o644)
+        (self.system / "new").rename(self.path)
+
+    def warns(self, text, **env):
+        self.loads(self.path, CATENA_PLUGIN_LOCK="warn", **env)
+        self.assertEqual(self.log, f"catena warning: [plugin] {self.path}: {text}\n")
+
+    def test_a_lock_beside_the_plugins_is_strict(self):
+        self.loads(self.path)
+        self.write_lock()
+        self.loads(self.path)
+        self.assertEqual(self.all["plugins"][0]["sha256"], sha256(GOOD))
+        self.swap()
+        self.refuses(self.path, "lock ")
+        self.write_lock_of_other()
+        self.loads(self.path)
+
+    def write_lock_of_other(self):
+        self.catena("plugins", "lock")
+        self.assertIn(sha256(OTHER), self.lock.read_text())
+
+    def test_another_hash(self):
+        self.write_lock()
+        self.swap()
+        reason = (f"lock {self.lock}, line 2: expected org.example.good 1.2 with SHA-256 "
+                  f"{sha256(GOOD)}, got 1.2 with {sha256(OTHER)}")
+        for mode in ({}, {"CATENA_PLUGIN_LOCK": "strict"}):
+            self.refuses(self.path, re.escape(reason) + "$", **mode)
+        self.warns(reason)
+        self.loads(self.path, CATENA_PLUGIN_LOCK="off")
+        self.assertEqual(self.log, "")
+
+    def test_a_plugin_without_a_line(self):
+        self.lock.write_text("# none\n")
+        reason = f"lock {self.lock}: expected a line for org.example.good, got none"
+        self.refuses(self.path, re.escape(reason) + "$")
+        self.warns(reason)
+
+    def test_no_lock(self):
+        reason = f"lock {self.lock}: there is no such file"
+        self.refuses(self.path, re.escape(reason) + "$", CATENA_PLUGIN_LOCK="strict")
+        self.warns(reason)
+
+    def test_a_lock_elsewhere(self):
+        elsewhere = self.folder("etc") / "plugins.lock"
+        self.assertEqual(self.catena("plugins", "lock", "--out", elsewhere),
+                         f"wrote {elsewhere}: 1 plugin\n")
+        self.assertFalse(self.lock.exists())
+        self.loads(self.path, CATENA_PLUGIN_LOCK=f"strict:{elsewhere}")
+        self.swap()
+        self.refuses(self.path, f"lock {elsewhere}, line 2: ",
+                     CATENA_PLUGIN_LOCK=f"strict:{elsewhere}")
+        self.loads(self.path)
+
+    def test_locks_that_are_no_locks(self):
+        self.lock.write_text(f"# a comment\norg.example.good {sha256(GOOD)}\n")
+        reason = (f"lock {self.lock}, line 2: expected ID VERSION SHA256 (64 digits 0-9a-f), got "
+                  f"'org.example.good {sha256(GOOD)}'")
+        self.refuses(self.path, re.escape(reason) + "$")
+        self.warns(reason)
+        self.lock.write_text(f"org.example.good 1.2 {sha256(GOOD)}\n")
+        os.chmod(self.lock, 0o646)
+        self.refuses(self.path, f"lock {self.lock}: mode of the file {self.lock}: expected ")
+        os.chmod(self.lock, 0o644)
+        self.loads(self.path)
+        self.lock.unlink()
+        self.lock.mkdir()
+        self.refuses(self.path, f"lock {self.lock}: it is no regular file$")
+        self.lock.rmdir()
+        self.lock.symlink_to("nowhere")
+        self.refuses(self.path, f"lock {self.lock}: there is no such file$")
+        if not ROOT:
+            self.lock.unlink()
+            self.lock.touch(0o200)
+            self.refuses(self.path, f"lock {self.lock}: the file cannot be opened: Permission denied$")
+
+    def test_words_that_mean_nothing(self):
+        for words in ("Strict", "strict:plugins.lock", "strict:", ":", "no"):
+            self.refuses(self.path, "CATENA_PLUGIN_LOCK: expected strict, warn or off, or one with "
+                                    f":/ABSOLUTE/FILE, got '{re.escape(words)}'$",
+                         CATENA_PLUGIN_LOCK=words)
+
+    def test_what_cannot_be_locked(self):
+        self.write_lock()
+        before = self.lock.read_text()
+        (self.system / "text.catena").write_text("no plugin")
+        for out in ((), ("--out", "/nowhere/lock")):
+            done = subprocess.run([CATENA, "plugins", "lock", *out], env=self.env, text=True,
+                                  capture_output=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertRegex(done.stderr, "text.catena: not a shared library")
+        self.assertEqual(self.lock.read_text(), before)
+        (self.system / "text.catena").unlink()
+        done = subprocess.run([CATENA, "plugins", "lock", "--out", "/nowhere/lock"], env=self.env,
+                              text=True, capture_output=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr),
+                         (1, "catena: [lock] /nowhere/lock: cannot be written: No such file or "
+                             "directory\n"))
+        self.assertEqual(sorted(p.name for p in self.system.iterdir()),
+                         ["catena.plugins.lock", "good.catena"])
+
+    def test_a_library_beside_a_locked_plugin(self):
+        path = self.put(MODULES / "needs.catena", self.system)
+        shutil.copytree(MODULES / "brought", self.system / "brought", symlinks=True)
+        for part in (self.system / "brought", self.system / "brought/libbrought.so.1"):
+            os.chmod(part, 0o755)
+        self.catena("plugins", "lock")
+        self.assertEqual([row[:2] for row in self.report()],
+                         [("loaded", str(self.path)), ("loaded", str(path))])
+
+    def test_a_swap_while_it_is_loaded(self):
+        """Renamed over and written over all the time: what runs has the hash, always."""
+        self.write_lock()
+        good, other = GOOD.read_bytes(), OTHER.read_bytes()
+        stop = threading.Event()
+
+        def swap():
+            while not stop.is_set():
+                for data in (other, good):
+                    new = self.system / "new"
+                    new.write_bytes(data)
+                    os.chmod(new, 0o644)
+                    new.rename(self.path)
+                    self.path.write_bytes(data)
+
+        swapper = threading.Thread(target=swap)
+        swapper.start()
+        seen = set()
+        try:
+            for _ in range(40):
+                for row in self.report():
+                    seen.add(row[0])
+                    if row[0] == "loaded":
+                        self.assertEqual(self.all["plugins"][0]["functions"], 1)
+                        self.assertEqual(self.all["plugins"][0]["sha256"], sha256(GOOD))
+                    else:
+                        self.assertTrue(row[2])
+        finally:
+            stop.set()
+            swapper.join()
+        self.assertIn("refused", seen)
+
+
+class Audit(Case):
+    LINE = (r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ pid=\d+ (?P<what>loaded|refused) id=(?P<id>\S+) "
+            r"version=(?P<version>\S+) sha256=(?P<sha256>\S+) owner=(?P<owner>\S+) "
+            r"mode=(?P<mode>\S+) path=(?P<path>\S+)(?: reason=(?P<reason>.*))?$")
+
+    def audit(self, **env):
+        file = self.top / "audit"
+        file.unlink(missing_ok=True)
+        for _ in range(2):  # appended
+            self.report(CATENA_PLUGIN_AUDIT=str(file), **env)
+        self.assertEqual(stat.S_IMODE(file.stat().st_mode), 0o600)
+        lines = file.read_text().splitlines()
+        self.assertEqual([line.split("Z pid=")[1].split(" ", 1)[1] for line in lines[:len(lines) // 2]],
+                         [line.split("Z pid=")[1].split(" ", 1)[1] for line in lines[len(lines) // 2:]])
+        found = [re.match(self.LINE, line).groupdict() for line in lines[:len(lines) // 2]]
+        return {pathlib.Path(line["path"]).name: line for line in found}
+
+    def test_lines(self):
+        good = self.put(GOOD, self.system, mode=0o755)
+        bad = self.put(GOOD, self.system, "bad name.catena", mode=0o664)
+        (self.system / "text.catena").write_text("no plugin")
+        os.chmod(self.system / "text.catena", 0o644)
+        odd = OTHER.read_bytes().replace(b"org.example.good\0", b"odd\nid=x y%\x7f".ljust(17, b"\0"))
+        (self.system / "odd.catena").write_bytes(odd)
+        os.chmod(self.system / "odd.catena", 0o644)
+        me = str(os.geteuid())
+        lines = self.audit()
+        self.assertEqual(len(lines), 4)
+        self.assertEqual(lines["good.catena"], {
+            "what": "loaded", "id": "org.example.good", "version": "1.2", "sha256": sha256(GOOD),
+            "owner": me, "mode": "0755", "path": str(good), "reason": None})
+        line = lines["bad%20name.catena"]
+        self.assertRegex(line.pop("reason"), f"^mode of the file {bad}: expected .*, got 0664 ")
+        self.assertEqual(line, {"what": "refused", "id": "-", "version": "-", "sha256": "-",
+                                "owner": me, "mode": "0664", "path": f"{self.system}/bad%20name.catena"})
+        self.assertEqual(lines["text.catena"]["mode"], "0644")
+        self.assertRegex(lines["text.catena"]["reason"], "^not a shared library: ")
+        self.assertEqual(lines["odd.catena"]["id"], "odd%0Aid=x%20y%25%7F")
+
+    def test_a_refusal_by_the_lock_has_the_hash(self):
+        self.put(GOOD, self.system)
+        line = self.audit(CATENA_PLUGIN_LOCK="strict")["good.catena"]
+        self.assertEqual((line["what"], line["id"], line["sha256"]),
+                         ("refused", "org.example.good", sha256(GOOD)))
+
+    def test_the_log(self):
+        path = self.put(GOOD, self.system)
+        for level in ("info", "debug"):
+            self.loads(path, CATENA_LOG=level)
+            self.assertEqual(self.log, "catena info: loaded id=org.example.good version=1.2 sha256=- "
+                                       f"owner={os.geteuid()} mode=0644 path={path}\n")
+        for level in ("warning", "error", "x", ""):
+            self.loads(path, CATENA_LOG=level)
+            self.assertEqual(self.log, "")
+
+    def test_a_file_that_cannot_be_written(self):
+        path = self.put(GOOD, self.system)
+        self.put(MODULES / "careless.catena", self.system)
+        self.report(CATENA_PLUGIN_AUDIT="/nowhere/audit")
+        self.assertEqual(self.log, "catena warning: [plugin] CATENA_PLUGIN_AUDIT: /nowhere/audit: "
+                                   "cannot be written: No such file or directory\n")
+        (self.top / "link").symlink_to(self.top / "target")
+        path.unlink()
+        self.report(CATENA_PLUGIN_AUDIT=str(self.top / "link"))
+        self.assertFalse((self.top / "target").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,5 @@
+/* A good module. */
+#define MODULE_ID "org.example.good"
+#include "../../bad_plugins/module.h"
+
+GOOD("good")

@@ -1,0 +1,7 @@
+/* The same id, other code: what must not come in another's place. */
+#define MODULE_ID "org.example.good"
+#include "../../bad_plugins/module.h"
+
+static const catena_function function = FUNCTION("test.other"), more = FUNCTION("test.more");
+static const catena_function *const functions[] = {&function, &more};
+PLUGIN(functions, 2, NULL, 0, NULL)

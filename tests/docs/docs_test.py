@@ -154,7 +154,8 @@ def commands(tree, programs):
     """Commands of catena's programs, in blocks and in prose, are what their --help knows."""
     for page, text in tree.pages.items():
         for match in FENCE.finditer(text):
-            for line in match.group(2).split("\n") if match.group(1) == "sh" else ():
+            whole = match.group(2).replace("\\\n", " ")
+            for line in whole.split("\n") if match.group(1) == "sh" else ():
                 if (wrong := programs.wrong(line)) is not None:
                     yield at(page, text, match.start(), f"{wrong}: {line}")
         for position, code in spans(text):
@@ -230,6 +231,7 @@ CASES = [
     (variables, "`CATENA_HERE=1`", 0),
     (commands, "```sh\ncatena run x --deep > y   # --not\nls --gone\n```\n`catena run --deep`", 0),
     (commands, "```sh\nA=b catena run --gone\n```\n", 1),
+    (commands, "```sh\ncatena run \\\n    --gone\n```\n", 1),
     (commands, "`catena walk`", 1),
     (commands, "`catena-gone --help`", 1),
     (blocks, "```cpp\nint x;\n```\n", 1),

@@ -1,0 +1,67 @@
+/* Runs swish on hosts that have ever less: their tables end where no memory is, so that a plugin which
+ * looks beyond struct_size crashes here. */
+#define _DEFAULT_SOURCE
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "minihost.h"
+
+static int failures;
+
+static void expect(int right, const char *what) {
+    if (right) return;
+    fprintf(stderr, "table_test: %s: %s\n", what, minihost_error());
+    ++failures;
+}
+
+/* struct_size bytes that end with their page; no page follows. */
+static const catena_host *at_end_of_page(uint32_t struct_size) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED || mprotect(pages + page, page, PROT_NONE) != 0) exit(2);
+    void *table = pages + page - struct_size;
+    minihost_copy_table(table, struct_size);
+    return table;
+}
+
+static void swish(void) {
+    minihost_call *c = minihost_begin("org.example.swish", NULL, 0);
+    expect(c != NULL, "begin");
+    if (c == NULL) return;
+    float *x = minihost_floats(&c->x[0], 1, (const int64_t[]){3});
+    for (int i = 0; i < 3; ++i) x[i] = (float)i - 1;
+    expect(minihost_forward(c) == CATENA_OK, "forward");
+    const float *y = c->y[0].data;
+    for (int i = 0; i < 3; ++i)
+        expect(fabsf(y[i] - x[i] / (1 + expf(-x[i]))) < 1e-6f, "a value of swish");
+    minihost_end(c);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2) return 2;
+    /* What minor 0 has is there; then all of it. */
+    const uint32_t sizes[] = {offsetof(catena_host, get_extension), sizeof(catena_host)};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+        const catena_host *host = at_end_of_page(sizes[i]);
+        expect(host->struct_size == sizes[i], "struct_size");
+        expect(
+            memcmp((const char *)host + 4, (const char *)minihost_table() + 4, sizes[i] - 4) == 0,
+            "the rest of the table");
+        expect(minihost_load(argv[1], host) != NULL, "load");
+        swish();
+    }
+    expect(minihost_begin("org.example.swich", NULL, 0) == NULL &&
+               strcmp(minihost_error(), "no plugin has the function org.example.swich") == 0,
+           "a function that is not there");
+    const catena_named_value wrong = {"beta", {CATENA_ATTR_INT, 1, {.i = 1}}};
+    expect(minihost_begin("org.example.swish", &wrong, 1) == NULL &&
+               strcmp(minihost_error(),
+                      "[org.example.swish] attribute 'beta': expected a value of its kind, range "
+                      "and choices, got another") == 0,
+           "an attribute of another kind");
+    return failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,35 @@
+# catena_generate_header(TARGET HEADER name PREFIX text NAMESPACE name PLUGINS plugin...)
+#
+# Gives TARGET the header HEADER ("example/functions.hpp"): a typed C++ function in NAMESPACE for
+# each function of the plugins whose name begins with PREFIX ("org.example."). It is written by
+# catena-inspect when TARGET is built, and anew when a plugin changes. A plugin is a target, or a
+# file if it has a '/'.
+function(catena_generate_header target)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER;PREFIX;NAMESPACE" "PLUGINS")
+    foreach(option IN ITEMS HEADER PREFIX NAMESPACE PLUGINS)
+        if(NOT arg_${option} OR arg_UNPARSED_ARGUMENTS)
+            message(FATAL_ERROR "catena_generate_header(${target}): expected HEADER, PREFIX, "
+                                "NAMESPACE and PLUGINS, got '${ARGN}'")
+        endif()
+    endforeach()
+    set(program "${CATENA_INSPECT_EXECUTABLE}")
+    if(NOT program)
+        set(program catena-inspect)  # a target, or in PATH
+    endif()
+    set(files "")
+    foreach(plugin IN LISTS arg_PLUGINS)
+        if(plugin MATCHES "[/$]")
+            list(APPEND files "${plugin}")
+        else()
+            list(APPEND files "$<TARGET_FILE:${plugin}>")
+        endif()
+    endforeach()
+    set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}.include")
+    add_custom_command(OUTPUT "${folder}/${arg_HEADER}"
+        COMMAND "${program}" header ${files} --prefix "${arg_PREFIX}"
+                --namespace "${arg_NAMESPACE}" --output "${folder}/${arg_HEADER}"
+        DEPENDS ${arg_PLUGINS}
+        COMMENT "Writing ${arg_HEADER}" VERBATIM)
+    target_sources(${target} PRIVATE "${folder}/${arg_HEADER}")
+    target_include_directories(${target} PRIVATE "${folder}")
+endfunction()

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 namespace catena::inspect {
@@ -34,6 +35,7 @@ std::string joined(const Json& list, const char* none = "") {
 
 // Numbers as short as they can be.
 std::string value_text(const Json& v) {
+    if (v == std::nextafter(1.0, 0.0)) return "below 1";
     return v.is_number_float() ? fmt::format("{}", v.get<double>()) : v.dump();
 }
 
@@ -183,14 +185,14 @@ std::string gradient_words(const Json& function) {
 }
 
 std::string function_words(const Json& function) {
-    static const Phrases known{{"stochastic", "draws random numbers"},
-                               {"view", "shares its input's memory"},
-                               {"elementwise", "element by element"},
-                               {"addition", "sums gradients"},
-                               {"internal", "part of other functions"}};
-    std::string words = fmt::format("{}", fmt::join(phrases(function, known), "; "));
-    if (is(function, "elementwise") && function["inputs"].size() > 1) words += "; inputs broadcast";
-    return words;
+    const bool several = function.at("inputs").size() > 1;
+    const Phrases known{
+        {"stochastic", "draws random numbers"},
+        {"view", "shares its input's memory"},
+        {"elementwise", several ? "element by element, inputs broadcast" : "element by element"},
+        {"addition", "sums gradients"},
+        {"internal", "part of other functions"}};
+    return fmt::format("{}", fmt::join(phrases(function, known), "; "));
 }
 
 std::string dtypes_text(const std::string& function, const Json& rows) {

@@ -257,10 +257,11 @@ class Listing(Case):
         code, out, _ = self.run_program("describe", "linear")
         self.assertEqual(code, 0)
         for text in ("catena.linear(x, W, b?)", "b (T, optional)",
-                     "forward cpu org.catena.connection: float16, bfloat16, "
-                     "float32, float64 (priority "):
+                     "forward cpu org.catena.connection: float32, float64 (priority ",
+                     "forward cpu org.catena.connection, on float32 copies: float16, bfloat16 "
+                     "(priority "):
             self.assertIn(text, out)
-        self.assertEqual(out.count("forward cpu org.catena.connection"), 1)
+        self.assertEqual(out.count("forward cpu org.catena.connection"), 2)
         code, _, err = self.run_program("describe", "catena.no_such_thing")
         self.assertEqual(code, 1)
         self.assertIn("catena.no_such_thing", err)
@@ -274,6 +275,16 @@ class Listing(Case):
         code, _, err = self.run_program("functions", "--plugins", self.folder)
         self.assertEqual(code, 1)
         self.assertIn("broken.catena", err)
+
+    def test_plugins_are_shown_where_they_were_found(self):
+        code, out, err = self.run_program("plugins", "--plugins", PLUGINS, "--without",
+                                          "org.catena.math")
+        self.assertEqual((code, err), (0, ""))
+        lines = out.splitlines()
+        self.assertEqual(lines[0], f"1. {PLUGINS} (program)")
+        self.assertRegex(out, r"\n   loaded +org.catena.cpu +\S+ +cpu.catena, 1 device backend\n")
+        self.assertRegex(out, r"\n   left out +org.catena.math +\S+ +math.catena: as asked for\n")
+        self.assertRegex(lines[-1], "^[0-9]+ loaded, 0 refused, 0 overridden, 1 left out$")
 
     def test_usage(self):
         code, out, _ = self.run_program("--help")
@@ -291,7 +302,10 @@ class Listing(Case):
                           ["update", "sgd", *files, "--backward"],
                           ["update", "sgd", *files, "--test"],
                           ["describe", "exp", "--attr", "a=1"], ["functions", "--pin", "a=b"],
-                          ["functions", *files], ["describe", "exp", "--debug"]):
+                          ["functions", *files], ["describe", "exp", "--debug"],
+                          ["functions", "--json"], ["plugins", "look"], ["plugins", *files],
+                          ["plugins", "lock", "--hash"], ["plugins", "--out", "x"],
+                          ["plugins", "lock", "--out", ""]):
             code, out, err = self.run_program(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)
             self.assertEqual(len(err.splitlines()), 1, arguments)

@@ -47,6 +47,7 @@ SOURCES = [
     ("manners", "sdk/host/src/a.cpp", HEAD + 'void f() { fmt::print(stdout, "{}", 1); }', 1),
     ("manners", "core/src/a.cpp", HEAD + 'void f() { snprintf(s, 1, "exit("); x.exit(); }', 0),
     ("manners", "core/src/a.cpp", HEAD + 'void f() { fmt::print(out_, "x"); }', 0),
+    ("manners", "sdk/plugin/a/main.c", HEAD + 'int main(void) { puts("x"); }', 0),
     ("macros", "sdk/abi/include/catena/abi/a.h", "#define RELU 1\n", 1),
     ("macros", "core/include/catena/core/a.hpp", HEAD + "  # define RELU(x) x\n", 1),
     ("macros", "sdk/abi/include/catena/abi/a.h", "#define CATENA_RELU 1\n", 0),

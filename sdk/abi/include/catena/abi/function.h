@@ -17,7 +17,7 @@ enum {
  * by the kernels. */
 typedef struct catena_port_spec {
     uint32_t struct_size;
-    uint32_t flags;
+    uint32_t flags; /* CATENA_PORT_* */
     const char *name;
     const char *doc;
     const char *type_var; /* "T", "I" ... */
@@ -60,15 +60,17 @@ typedef struct catena_gradient_call {
     const catena_meta *const *x_meta; /* n_x: shapes and dtypes of all inputs, retained or not */
 } catena_gradient_call;
 
+/* What the host knows of a function. */
 struct catena_function {
     uint32_t struct_size;
-    uint32_t flags;
+    uint32_t flags;   /* CATENA_FUNCTION_* */
     const char *name; /* "catena.relu"; third parties "org.example.swish" */
     const char *doc;  /* Markdown; first line is the summary */
     uint32_t version; /* grows when the meaning changes; starts at 1 */
     uint32_t n_attrs;
     uint32_t n_inputs;
     uint32_t n_outputs;
+    /* In the order in which calls have them. */
     const catena_attr_spec *const *attrs;
     const catena_port_spec *const *inputs;
     const catena_port_spec *const *outputs;

@@ -47,13 +47,13 @@ enum {
  * belong to the host; those made through catena_host.call() live until the callback returns. */
 typedef struct catena_gradient_call {
     uint32_t struct_size;
-    uint32_t flags; /* CATENA_CALL_*; as in catena_call */
-    const catena_function *function;
-    const catena_value *attrs;
+    uint32_t flags;                  /* CATENA_CALL_*; as in catena_call */
+    const catena_function *function; /* whose gradient it is */
+    const catena_value *attrs;       /* dense, in schema order */
     uint32_t n_x;
     uint32_t n_y;
-    catena_var *const *x;
-    catena_var *const *y;
+    catena_var *const *x; /* NULL where not retained */
+    catena_var *const *y; /* NULL where not retained */
     catena_var *const *gy;
     catena_var **gx;
     const uint64_t *targets;

@@ -12,7 +12,7 @@ namespace catena::check {
 // The plugin under examination, and how.
 struct Subject {
     std::filesystem::path file;
-    std::vector<std::filesystem::path> with;  // plugins that bring functions it may need
+    std::vector<std::filesystem::path> with;  // to load beside it
     std::uint64_t seed = 1;                   // of all numbers
     bool reproduce = false;                   // the seed is that of one failure: run its case alone
     std::string function;                     // the one to examine, in checks for each function

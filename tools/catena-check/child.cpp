@@ -59,6 +59,17 @@ void watch_signals() {
         sigaction(number, &action, nullptr);
 }
 
+// Catena's own, of the build tree or the installation that this program is in.
+void find_own_plugins() {
+    std::error_code error;
+    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+    for (const char* const lib : {"lib", CATENA_CHECK_LIBDIR}) {
+        const auto folder = program.parent_path().parent_path() / lib / "catena/plugins";
+        if (std::filesystem::is_directory(folder, error))
+            setenv("CATENA_TESTING_PLUGINS", folder.c_str(), 1);
+    }
+}
+
 json describe(const Subject& subject) {
     json answer;
     testing::World world{std::vector<std::string>()};
@@ -127,6 +138,7 @@ void serve(const std::string& text) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != spec["parent"].get<pid_t>()) _exit(3);
     watch_signals();
+    find_own_plugins();
     Subject subject;
     subject.file = spec["file"].get<std::string>();
     for (const auto& path : spec["with"]) subject.with.emplace_back(path.get<std::string>());

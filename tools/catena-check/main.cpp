@@ -88,22 +88,6 @@ std::uint64_t number(const std::string& text, const char* option) {
     throw po::error(fmt::format("--{}: expected 0 to 2^64 - 1, got '{}'", option, text));
 }
 
-// Catena's own, of the build tree or the installation that this program is in.
-std::vector<std::filesystem::path> own_plugins() {
-    std::vector<std::filesystem::path> result;
-    std::error_code error;
-    const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-    for (const char* const lib : {"lib", CATENA_CHECK_LIBDIR}) {
-        const auto folder = program.parent_path().parent_path() / lib / "catena/plugins";
-        for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-            if (entry.path().extension() == ".catena" && entry.path().stem().extension() != ".cuda")
-                result.push_back(entry.path());
-        if (!result.empty()) break;
-    }
-    std::sort(result.begin(), result.end());
-    return result;
-}
-
 // No path of a plugin is looked for in the folders of the dynamic loader.
 std::filesystem::path existing(const std::string& path, const char* what) {
     std::error_code error;
@@ -131,9 +115,7 @@ Settings settings_of(const Options& o, const po::variables_map& given) {
     if (s.reproduce) s.seed = number(o.reproduce, "reproduce");
     else if (o.seed == "random") s.seed = std::random_device()();
     else s.seed = number(o.seed, "seed");
-    if (given.count("with") == 0) s.with = own_plugins();
-    for (const std::string& path : o.with)
-        if (!path.empty()) s.with.push_back(existing(path, "--with"));
+    for (const std::string& path : o.with) s.with.push_back(existing(path, "--with"));
     return s;
 }
 
@@ -188,8 +170,8 @@ int main(int argc, char** argv) {
         ("function", po::value(&o.function)->value_name("NAME"),
          "of the checks of each function, those of this one")
         ("with", po::value(&o.with)->value_name("PLUGIN"),
-         "load this one, too, instead of catena's own: it brings functions that gradients are made "
-         "of, or that there are kernels for. Empty: none. May be given several times")
+         "load this one, too: it brings functions that gradients are made of, or that there are "
+         "kernels for. Catena's own come by themselves. May be given several times")
         ("format", po::value(&o.format)->value_name("text|json")->default_value("text"),
          "how to print the results")
         ("quiet,q", po::bool_switch(&o.quiet), "text: failures and the summary alone")

@@ -6,7 +6,8 @@
 namespace catena::check {
 namespace {
 
-constexpr std::size_t most_problems = 12;  // of one check, in text
+constexpr std::size_t most_problems = 3;    // of one function in a check, in text
+constexpr std::size_t most_functions = 10;  // of one check
 
 const char* word(Verdict verdict) {
     switch (verdict) {
@@ -59,13 +60,24 @@ std::string text_of(const PluginReport& report, const Result& result) {
     text += "\n";
     for (const std::string& note : result.notes) text += indented(note, "    ");
     if (result.verdict == Verdict::passed) return text;
-    std::size_t shown = 0;
-    for (const Result::Problem& p : result.problems) {
-        if (++shown > most_problems) continue;
-        text += indented(p.function.empty() ? p.text : p.function + ": " + p.text, "    ");
-        text += "      again: " + again(report, result, p) + "\n";
+    std::size_t functions = 0;
+    for (std::size_t i = 0; i < result.problems.size();) {
+        const Result::Problem& first = result.problems[i];
+        std::size_t n = 0;
+        const auto same = [&](const Result::Problem& p) {
+            return p.function == first.function && p.seed == first.seed;
+        };
+        const bool shown = ++functions <= most_functions;
+        for (; i < result.problems.size() && same(result.problems[i]); ++i, ++n) {
+            const Result::Problem& p = result.problems[i];
+            if (shown && n < most_problems)
+                text += indented(p.function.empty() ? p.text : p.function + ": " + p.text, "    ");
+        }
+        if (shown && n > most_problems) text += fmt::format("    {} more\n", n - most_problems);
+        if (shown) text += "      again: " + again(report, result, first) + "\n";
     }
-    if (shown > most_problems) text += fmt::format("    {} more\n", shown - most_problems);
+    if (functions > most_functions)
+        text += fmt::format("    {} more functions\n", functions - most_functions);
     if (!result.output.empty()) text += "    it printed:\n" + indented(result.output, "    | ");
     return text;
 }

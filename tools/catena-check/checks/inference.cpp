@@ -1,0 +1,222 @@
+// infer(): called by itself, with descriptions that no kernel could be run on.
+#include "plugin.hpp"
+
+#include <catena/testing/sample.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace catena::check {
+namespace {
+
+using namespace testing;
+
+using Metas = std::vector<std::optional<catena_meta>>;
+
+// What infer() says: a status with text, or outputs.
+struct Answer {
+    catena_status status = CATENA_OK;
+    std::string text;
+    std::vector<catena_meta> y;
+    bool changed = false;  // it wrote to what it may only read
+};
+
+std::string text_of(const Metas& x) {
+    std::string text;
+    for (const auto& m : x)
+        text += (text.empty() ? "" : " ") +
+                (m ? fmt::format("({})", fmt::join(m->shape, m->shape + m->ndim, ","))
+                   : std::string("none"));
+    return text;
+}
+
+class Inference {
+public:
+    Inference(const Subject& subject, Findings& findings)
+        : world_(make_world(subject)),
+          f_(world_->function(subject.function)),
+          subject_(subject),
+          findings_(findings) {}
+
+    const catena_function& function() const { return f_; }
+
+    // The function's examples, or a call that was found, with shapes and attributes.
+    template <class Body>
+    void each(const Body& body) {
+        std::vector<Example> examples;
+        if (CATENA_HAS(&f_, catena_function, examples) && f_.examples != nullptr)
+            for (std::size_t i = 0; f_.examples[i] != nullptr; ++i) try {
+                    examples.push_back(parse_example(f_, f_.examples[i]));
+                } catch (const Failure&) {
+                    // See schema/examples.
+                }
+        if (examples.empty())
+            if (auto found = find_example(*world_, f_, static_cast<unsigned>(subject_.seed), 2000))
+                examples.push_back(*found);
+        if (examples.empty()) return findings_.skip("no call is known that it accepts");
+        for (const Example& e : examples) {
+            const auto values = values_of(e);
+            for (const detail::Row& row : detail::rows_of(*world_, f_)) {
+                const TypeVars vars(f_);
+                Metas x;
+                for (std::size_t i = 0; i < e.inputs.size(); ++i)
+                    x.push_back(detail::meta_of(e.inputs[i], row[vars.input(i)]));
+                if (ask(values, x, 0).status != CATENA_OK) continue;
+                body(values, x);
+                break;  // dtypes make no difference here
+            }
+        }
+    }
+
+    // `before` is what lies in the outputs.
+    Answer ask(const std::vector<catena_value>& values, const Metas& x, int before) const {
+        doing(fmt::format("infer() of {} for {}", f_.name, text_of(x)));
+        Metas mine = x;
+        std::vector<const catena_meta*> in;
+        for (const auto& m : mine) in.push_back(m ? &*m : nullptr);
+        Answer answer;
+        answer.y.resize(f_.n_outputs);
+        std::vector<catena_meta*> out;
+        for (catena_meta& m : answer.y) {
+            std::memset(&m, before, sizeof m);
+            m.struct_size = sizeof m;
+            out.push_back(&m);
+        }
+        catena_ctx ctx{world_.get(), {}, {}};
+        const std::vector<catena_value> copy = values;
+        answer.status = f_.infer(&ctx, values.data(), in.data(),
+                                 static_cast<std::uint32_t>(in.size()), out.data(), f_.n_outputs);
+        answer.text = ctx.error;
+        for (std::size_t i = 0; i < x.size(); ++i)
+            answer.changed =
+                answer.changed || (x[i] && std::memcmp(&*x[i], &*mine[i], sizeof *x[i]));
+        answer.changed = answer.changed ||
+                         (!copy.empty() && std::memcmp(copy.data(), values.data(),
+                                                       copy.size() * sizeof(catena_value)) != 0);
+        return answer;
+    }
+
+    // What every answer has to keep.
+    void sound(const Answer& a, const Metas& x) const {
+        const std::string where = text_of(x) + ": ";
+        if (a.changed) findings_.fail(where + "it writes to its arguments");
+        if (a.status != CATENA_OK) {
+            const std::string start = fmt::format("[{}] ", f_.name);
+            if (a.text.rfind(start, 0) != 0 || a.text.size() < start.size() + 4)
+                findings_.fail(where + fmt::format("expected a refusal as in \"{}...\", got \"{}\"",
+                                                   start, a.text));
+            return;
+        }
+        for (const catena_meta& m : a.y) {
+            if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM)
+                return findings_.fail(where + fmt::format("expected an output of 0 to {} axes, got "
+                                                          "{}",
+                                                          +CATENA_MAX_NDIM, m.ndim));
+            for (std::int32_t d = 0; d < m.ndim; ++d)
+                if (m.shape[d] < 0)
+                    return findings_.fail(where +
+                                          fmt::format("expected extents of 0 or more, got "
+                                                      "({}): an overflow",
+                                                      fmt::join(m.shape, m.shape + m.ndim, ",")));
+        }
+    }
+
+private:
+    std::vector<catena_value> values_of(const Example& e) const {
+        std::vector<catena_value> values;
+        for (std::uint32_t i = 0; i < f_.n_attrs; ++i) {
+            const catena_value* given = e.attrs.find(f_.attrs[i]->name);
+            values.push_back(given != nullptr ? *given : f_.attrs[i]->def);
+        }
+        return values;
+    }
+
+    std::unique_ptr<World> world_;
+    const catena_function& f_;
+    const Subject& subject_;
+    Findings& findings_;
+};
+
+bool same(const Answer& a, const Answer& b) {
+    if (a.status != b.status || a.text != b.text) return false;
+    for (std::size_t i = 0; a.status == CATENA_OK && i < a.y.size(); ++i) {
+        const catena_meta &m = a.y[i], &n = b.y[i];
+        if (m.ndim != n.ndim || !plugin::same(m.dtype, n.dtype) || m.ndim < 0 ||
+            m.ndim > CATENA_MAX_NDIM || !std::equal(m.shape, m.shape + m.ndim, n.shape))
+            return false;
+    }
+    return true;
+}
+
+void pure(const Subject& subject, Findings& findings) {
+    Inference inference(subject, findings);
+    inference.each([&](const std::vector<catena_value>& values, const Metas& x) {
+        const Answer first = inference.ask(values, x, 0);
+        inference.sound(first, x);
+        for (const int before : {0xa5, 0x01})
+            if (!same(first, inference.ask(values, x, before)))
+                findings.fail(text_of(x) +
+                              ": expected the same from the same arguments, got "
+                              "something else the second time");
+    });
+}
+const Registered r1{{"inference", "pure",
+                     "the result depends on the arguments alone, and these are left as they are",
+                     pure, Each::function}};
+
+void overflow(const Subject& subject, Findings& findings) {
+    Inference inference(subject, findings);
+    inference.each([&](const std::vector<catena_value>& values, const Metas& x) {
+        constexpr std::int64_t one = 1;
+        for (const std::int64_t huge :
+             {one << 31, one << 32, one << 61, one << 62, INT64_MAX, (one << 32) - 1}) {
+            Metas all = x;
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                if (!x[i]) continue;
+                Metas whole = x;
+                for (std::int32_t d = 0; d < x[i]->ndim; ++d) {
+                    Metas single = x;
+                    single[i]->shape[d] = whole[i]->shape[d] = all[i]->shape[d] = huge;
+                    inference.sound(inference.ask(values, single, 0), single);
+                    // The same extent everywhere: shapes still fit each other.
+                    Metas equal = x;
+                    for (auto& m : equal)
+                        if (m) std::replace(m->shape, m->shape + m->ndim, x[i]->shape[d], huge);
+                    inference.sound(inference.ask(values, equal, 0), equal);
+                }
+                inference.sound(inference.ask(values, whole, 0), whole);
+            }
+            inference.sound(inference.ask(values, all, 0), all);
+        }
+    });
+}
+const Registered r2{{"inference", "overflow",
+                     "extents up to 2^63 - 1 are refused or right: no crash, no negative extent",
+                     overflow, Each::function}};
+
+// No axes, one, and as many as there can be; extents of 0 and 1.
+void ranks(const Subject& subject, Findings& findings) {
+    Inference inference(subject, findings);
+    inference.each([&](const std::vector<catena_value>& values, const Metas& x) {
+        for (const std::int32_t ndim : {0, 1, 2, 15, +CATENA_MAX_NDIM})
+            for (const std::int64_t extent : {0, 1, 2}) {
+                Metas all = x;
+                for (std::size_t i = 0; i < x.size(); ++i) {
+                    if (!x[i]) continue;
+                    Metas single = x;
+                    for (Metas* const change : {&all, &single}) {
+                        (*change)[i]->ndim = ndim;
+                        std::fill_n((*change)[i]->shape, ndim, extent);
+                    }
+                    inference.sound(inference.ask(values, single, 0), single);
+                }
+                inference.sound(inference.ask(values, all, 0), all);
+            }
+    });
+}
+const Registered r3{{"inference", "ranks",
+                     "0 to 16 axes, extents of 0 and 1: outputs have at most 16 axes", ranks,
+                     Each::function}};
+
+}  // namespace
+}  // namespace catena::check

@@ -1,0 +1,75 @@
+// Random numbers: of the host's, as many as are reserved, for any number of threads.
+#include "plugin.hpp"
+
+#include <catena/testing/sample.hpp>
+
+#include <fmt/format.h>
+
+namespace catena::check {
+namespace {
+
+using namespace testing;
+
+struct Drawn {
+    std::vector<Array> y;
+    std::uint64_t blocks = 0;
+};
+
+Drawn draw(World& world, const catena_function& f, const Sample& sample, std::uint64_t seed,
+           std::uint64_t offset, int threads) {
+    doing(
+        fmt::format("{} of \"{}\" with seed {} on {} threads", f.name, sample.text, seed, threads));
+    Options options;
+    options.train = sample.train;
+    options.threads = threads;
+    world.seed = seed;
+    world.drawn = offset;
+    Drawn result;
+    result.y = world.forward(f.name, sample.x, sample.example.attrs.list(), options);
+    result.blocks = world.drawn - offset;
+    return result;
+}
+
+void random(const Subject& subject, Findings& findings) {
+    const auto world = make_world(subject);
+    const catena_function& f = world->function(subject.function);
+    if ((f.flags & CATENA_FUNCTION_STOCHASTIC) == 0) return findings.skip("it draws none");
+    if (!CATENA_HAS(&f, catena_function, examples) || f.examples == nullptr ||
+        world->kernels(f.name, CATENA_PHASE_FORWARD).empty())
+        return findings.skip("no example, or no kernel that runs here");
+    bool draws = false;
+    bool differs = false;
+    for (std::size_t i = 0; f.examples[i] != nullptr; ++i) {
+        const Example example = parse_example(f, f.examples[i]);
+        const Sample sample =
+            make_sample(*world, f, example, static_cast<unsigned>(subject.seed), true);
+        const Drawn first = draw(*world, f, sample, 11, 0, 1);
+        draws = draws || first.blocks > 0;
+        differs = differs || draw(*world, f, sample, 12, 0, 1).y != first.y ||
+                  draw(*world, f, sample, 11, std::uint64_t{1} << 40, 1).y != first.y;
+        for (const int threads : {2, 3, 7}) {
+            const Drawn again = draw(*world, f, sample, 11, 0, threads);
+            if (again.blocks != first.blocks)
+                findings.fail(
+                    fmt::format("\"{}\": expected {} blocks reserved for any number of "
+                                "threads, got {} on {}",
+                                sample.text, first.blocks, again.blocks, threads));
+            if (again.y != first.y)
+                findings.fail(
+                    fmt::format("\"{}\": expected the same numbers on any number of "
+                                "threads, got others on {}",
+                                sample.text, threads));
+        }
+    }
+    if (!draws) findings.fail("it is STOCHASTIC: expected philox() to be called, got no call");
+    else if (!differs)
+        findings.fail(
+            "it is STOCHASTIC: expected other numbers with another seed or offset, got "
+            "the same");
+}
+const Registered r1{{"determinism", "random",
+                     "random numbers are the host's: by seed and offset, not by threads", random,
+                     Each::function}};
+
+}  // namespace
+}  // namespace catena::check

@@ -142,7 +142,8 @@ void load(Attempt& attempt, Asked asked) {
 // One file; a refusal goes to the report and the audit before it is thrown on, with its bare reason.
 void load_file(const fs::path& file, Asked asked) {
     Attempt attempt;
-    attempt.info.path = fs::absolute(file);
+    std::error_code error;
+    attempt.info.path = fs::absolute(file, error);
     try {
         load(attempt, asked);
     } catch (const std::exception& refusal) {
@@ -198,7 +199,8 @@ void load_plugin(const fs::path& file) {
 
 void load_plugins(const fs::path& folder) {
     const std::lock_guard lock(Registry::get().mutex());
-    if (!switched_off()) load_folder({fs::absolute(folder), "program"});
+    std::error_code error;
+    if (!switched_off()) load_folder({fs::absolute(folder, error), "program"});
 }
 
 void load_default_plugins() {

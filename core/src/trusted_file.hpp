@@ -35,7 +35,7 @@ enum class Writers { owner, private_group };
 // Opened folder by folder from the root, so that what was checked is what is read. Refused are a
 // file, folder or link that belongs to neither root nor the user, and folders on the way that others
 // can write to, or a group in which somebody else is. A sticky folder above the file's own is no
-// harm.
+// harm; nor is one above the core's library: who can write there can replace the core.
 class TrustedFile {
 public:
     // Throws PluginError with the bare reason.

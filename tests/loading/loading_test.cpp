@@ -171,6 +171,8 @@ TEST_CASE("paths: links are followed, circles and folders refused") {
     };
     CHECK(open("c.catena") == (folder / "c.catena").string() + ": links in a circle");
     CHECK(open("sub") == "it is no regular file");
+    CHECK(refusal([] { TrustedFile("", Writers::owner); }) == "it is no regular file");
+    CHECK(refusal([] { load_plugin(""); }) == "[plugin] : refused: it is no regular file");
     CHECK(open("none.catena") == "there is no such file");
     CHECK(open("a.catena/x") == "there is no such file");
     CHECK(open("sub/../../../../../../../../../../../nowhere/x") == "there is no such file");

@@ -194,14 +194,14 @@ class Trust(Case):
         self.loads(self.path)
 
     def test_a_folder_that_others_can_write_to(self):
-        for folder in (self.system, self.system.parent, self.lib):
+        for folder in (self.system, self.system.parent):
             os.chmod(folder, 0o757)
             self.mode_refused("folder", folder, 0o757)
             os.chmod(folder, 0o755)
         self.loads(self.path)
 
     def test_sticky_is_fine_above_the_file_s_own_folder(self):
-        os.chmod(self.lib, 0o1777)
+        os.chmod(self.system.parent, 0o1777)
         self.loads(self.path)
         os.chmod(self.system, 0o1777)
         self.mode_refused("folder", self.system, 0o1777)
@@ -222,16 +222,38 @@ class Trust(Case):
 
     @unittest.skipUnless(ROOT, "needs root: gives files away")
     def test_what_a_stranger_owns(self):
-        for what, path in (("file", self.path), ("folder", self.system), ("folder", self.lib)):
+        for what, path in (("file", self.path), ("folder", self.system),
+                           ("folder", self.system.parent)):
             os.chown(path, STRANGER, -1)
             self.refuses(self.path, re.escape(
                 f"owner of the {what} {path}: expected root or this user (uid 0), got uid "
                 f"{STRANGER}; if that owner is trusted: CATENA_PLUGIN_OWNERS={STRANGER}"))
             self.loads(self.path, CATENA_PLUGIN_OWNERS=f"77:{STRANGER}")
-            for owners in ("", "x", f"{STRANGER}x", "-1", f"{STRANGER}0"):
+            for owners in ("", "77", f"{STRANGER}0"):
                 self.refuses(self.path, "owner of the ", CATENA_PLUGIN_OWNERS=owners)
+            for owners in ("x", f"{STRANGER}x", "-1", f"{STRANGER}::", "99999999999"):
+                self.refuses(self.path, "CATENA_PLUGIN_OWNERS: expected uids with ':' between, got "
+                                        f"'{owners}'$", CATENA_PLUGIN_OWNERS=owners)
             os.chown(path, 0, -1)
         self.loads(self.path)
+
+    def test_who_can_replace_the_core_is_not_asked(self):
+        """A checkout of somebody else, an umask of 002, a cluster's software account."""
+        os.chmod(self.lib, 0o777)
+        self.loads(self.path)
+        elsewhere = self.put(GOOD, self.named)
+        self.path.unlink()
+        os.chmod(self.named, 0o777)
+        self.refuses(elsewhere, "mode of the folder ", CATENA_PLUGIN_PATH=str(self.named))
+        os.chmod(self.named, 0o755)
+        if not ROOT:
+            self.skipTest("needs root: gives files away")
+        os.chown(self.top, STRANGER, -1)
+        self.loads(elsewhere, CATENA_PLUGIN_PATH=str(self.named))
+        os.chown(elsewhere, STRANGER, -1)
+        self.refuses(elsewhere, "owner of the file ", CATENA_PLUGIN_PATH=str(self.named))
+        os.chown(self.lib / "libcatena-core.so.1", STRANGER, -1)
+        self.loads(elsewhere, CATENA_PLUGIN_PATH=str(self.named))
 
     @unittest.skipUnless(ROOT, "needs root: runs as another user")
     def test_another_user_takes_root_s_files_and_his_own(self):

@@ -1,10 +1,9 @@
 // A net with somebody else's activation, learned by somebody else's optimizer:
 //     third_party DIGITS PLUGIN.catena...
 #include <catena/catena.hpp>
+#include <example/functions.hpp>  // typed wrappers of the plugins' functions
 
 #include <cstdio>
-
-#include "example_functions.hpp"  // by catena-inspect: typed wrappers of the plugins' functions
 
 using namespace catena;
 namespace F = catena::functions;

@@ -24,6 +24,7 @@ namespace {
 class Folder {
 public:
     Folder() {
+        umask(022);  // what a group can write to is refused for that
         std::string name = (fs::temp_directory_path() / "catena-bad-plugins-XXXXXX").string();
         REQUIRE(mkdtemp(name.data()));
         path_ = name;

@@ -102,4 +102,5 @@ class EmptyCore(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    os.umask(0o022)  # what a group can write to is refused for that
     unittest.main(argv=sys.argv[:1])

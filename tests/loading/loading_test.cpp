@@ -23,6 +23,7 @@ const fs::path modules = MODULES;
 class Folder {
 public:
     Folder() {
+        umask(022);
         std::string name = (fs::temp_directory_path() / "catena-loading-XXXXXX").string();
         REQUIRE(mkdtemp(name.data()));
         path_ = fs::canonical(name);

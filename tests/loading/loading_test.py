@@ -523,4 +523,5 @@ class Audit(Case):
 
 
 if __name__ == "__main__":
+    os.umask(0o022)  # what a group can write to is refused for that
     unittest.main()

@@ -8,7 +8,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
+#include "host.hpp"
 #include "isa.hpp"
 
 namespace catena_cpu {
@@ -23,13 +25,30 @@ const char* best_core() {
     }
 }
 
+// The one that an archive carries, if there is one: beside the library of the host. Not by what this
+// plugin's own file says, which means nothing when a copy of it in memory was loaded.
+void* open_carried() {
+    Dl_info library = {};
+    if (host == nullptr || dladdr(reinterpret_cast<void*>(host->fail), &library) == 0)
+        return nullptr;
+    const char* end = std::strrchr(library.dli_fname, '/');
+    if (library.dli_fname[0] != '/') return nullptr;
+    char path[4096];
+    const int length = std::snprintf(path, sizeof path, "%.*s/catena/private/libopenblas.so.0",
+                                     static_cast<int>(end - library.dli_fname), library.dli_fname);
+    if (length < 0 || static_cast<size_t>(length) >= sizeof path) return nullptr;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
 // NOLINTBEGIN(concurrency-mt-unsafe): the header says when this may run.
 void* open_library() {
     constexpr const char* variable = "OPENBLAS_CORETYPE";
     const char* core = std::getenv(variable) == nullptr ? best_core() : nullptr;
     const char* path = std::getenv("CATENA_OPENBLAS");
     if (core != nullptr) setenv(variable, core, 1);
-    void* library = dlopen(path != nullptr ? path : "libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
+    void* library = path == nullptr ? open_carried() : nullptr;
+    if (library == nullptr)
+        library = dlopen(path != nullptr ? path : "libopenblas.so.0", RTLD_NOW | RTLD_LOCAL);
     if (core != nullptr) unsetenv(variable);
     return library;
 }

@@ -33,15 +33,27 @@ fs::path templates_folder() {
            "share/catena/templates";
 }
 
+// For a shell.
+std::string quoted(const fs::path& path) {
+    std::string text = path.string();
+    if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                               "_./-+=") == text.npos)
+        return text;
+    for (std::size_t at = 0; (at = text.find('\'', at)) != text.npos; at += 4)
+        text.replace(at, 1, "'\\''");
+    return "'" + text + "'";
+}
+
 // How the folder is built, from where the user is.
 std::string next_steps(const fs::path& folder) {
     const fs::path prefix = templates_folder().parent_path().parent_path().parent_path();
     const bool usual = prefix == "/usr" || prefix == "/usr/local";
     return fmt::format(
-        "  cmake -S {0} -B {0}/build{1}\n"
-        "  cmake --build {0}/build\n"
-        "  ctest --test-dir {0}/build --output-on-failure\n",
-        folder.string(), usual ? "" : fmt::format(" -DCMAKE_PREFIX_PATH={}", prefix.string()));
+        "  cmake -S {0} -B {1}{2}\n"
+        "  cmake --build {1}\n"
+        "  ctest --test-dir {1} --output-on-failure\n",
+        quoted(folder), quoted(folder / "build"),
+        usual ? "" : " -DCMAKE_PREFIX_PATH=" + quoted(prefix));
 }
 
 int run(const Options& o, const po::variables_map& given) {

@@ -77,10 +77,12 @@ class CatenaNew(unittest.TestCase):
 
     def test_output(self):
         self.written("host", "a", "--output", "deep/er/folder/")
+        self.assertIn("cmake -S 'new one' -B 'new one/build' -DCMAKE_PREFIX_PATH=",
+                      self.written("host", "a", "--output", "new one"))
         self.assertIn("project(a ", self.files("deep/er/folder")["CMakeLists.txt"])
         (self.folder / "empty").mkdir()
         self.written("plugin", "a", "--output", "empty")
-        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["deep", "empty"])
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["deep", "empty", "new one"])
 
     def test_nothing_is_overwritten(self):
         (self.folder / "a").mkdir()

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Without CMake: a plugin and a program by pkg-config and a compiler, and the programs as they are.
+#
+# usage: hand.sh PREFIX LIBDIR
+
+set -euo pipefail
+
+prefix=$1 libdir=$2
+fail() {
+    echo "package: $*" >&2
+    exit 1
+}
+
+"$prefix/bin/catena-train-mnist" --epochs 1 | tail -n 1
+for program in catena catena-check catena-inspect catena-new; do
+    "$prefix/bin/$program" --help >out
+    head -n 1 out | grep -q "^usage: $program " || fail "$program --help"
+done
+
+if ! command -v pkg-config >/dev/null; then
+    echo "package: there is no pkg-config: not tried"
+    exit 0
+fi
+export PKG_CONFIG_PATH=$prefix/$libdir/pkgconfig
+version=$(pkg-config --modversion catena-plugin)
+[[ $version == $(pkg-config --modversion catena-host) ]] || fail "two versions"
+read -ra plugin_flags < <(pkg-config --cflags --libs catena-plugin)
+read -ra host_flags < <(pkg-config --cflags --libs catena-host)
+examples=$prefix/share/catena/examples
+
+mkdir plugins
+"$CXX" -std=c++20 -O1 -fPIC -shared "$examples/plugin/mul_add/mul_add.cpp" -o plugins/mul_add.catena \
+    "${plugin_flags[@]}"
+"$CC" -std=c99 -O1 -fPIC -shared "$examples/plugin/mul_add_c/mul_add.c" -o plugins/mul_add_c.catena \
+    "${plugin_flags[@]}"
+chmod go-w plugins/*
+[[ $(nm -D --defined-only plugins/mul_add.catena | grep -vc ' A ') == 2 ]] || fail "exports too much"
+"$prefix/bin/catena-check" --only static --only load plugins/*.catena | tail -n 1
+export CATENA_PLUGIN_PATH=$PWD/plugins
+for name in org.example.mul_add org.example.c.mul_add; do
+    "$prefix/bin/catena" describe $name | grep -F 'w = x * y + z' || fail "$name is not there"
+done
+
+cat >main.cpp <<'END'
+#include <catena/catena.hpp>
+#include <cstdio>
+int main() {
+    const catena::Array x = catena::Array::from<float>({-1, 2}, {2});
+    const catena::Array y = catena::PluginFunction("org.example.mul_add").forward(std::vector{x, x, x})[0];
+    std::printf("%s\n", to_string(catena::functions::relu(y)).c_str());
+}
+END
+"$CXX" -std=c++20 -O1 main.cpp -o main "${host_flags[@]}" -Wl,-rpath,"$(pkg-config --variable=libdir catena-host)"
+./main | grep -F '[0, 6]' || fail "the program computes something else: $(./main)"

@@ -22,8 +22,9 @@ static void print(const char *what, const char *name, const minihost_array *a) {
     printf("\n");
 }
 
-static int fail(void) {
+static int fail(minihost_call *c) {
     fprintf(stderr, "minihost: %s\n", minihost_error());
+    if (c != NULL) minihost_end(c);
     return 1;
 }
 static int usage(const char *why) {
@@ -83,11 +84,11 @@ int main(int argc, char **argv) {
     for (; at < argc && strncmp(argv[at], "--", 2) == 0; ++at) {
         if (strcmp(argv[at], "--compose") == 0) composed = 1;
         else if (strcmp(argv[at], "--with") != 0 || ++at == argc) return usage(argv[at - 1]);
-        else if (minihost_load(argv[at], NULL) == NULL) return fail();
+        else if (minihost_load(argv[at], NULL) == NULL) return fail(NULL);
     }
     if (at == argc) return usage("expected a plugin, got none");
     const catena_plugin *plugin = minihost_load(argv[at], NULL);
-    if (plugin == NULL) return fail();
+    if (plugin == NULL) return fail(NULL);
     if (++at == argc) return show(plugin);
 
     const char *function = argv[at++];
@@ -102,7 +103,7 @@ int main(int argc, char **argv) {
         argv[i] = NULL;
     }
     minihost_call *c = minihost_begin(function, attrs, n_attrs);
-    if (c == NULL) return fail();
+    if (c == NULL) return fail(NULL);
     for (; at < argc; ++at) {
         if (argv[at] == NULL) continue;
         if (n_x == CATENA_MAX_PORTS ||
@@ -111,7 +112,7 @@ int main(int argc, char **argv) {
         ++n_x;
     }
     if (n_x > c->n_x) c->n_x = n_x;
-    if (minihost_forward(c) != CATENA_OK) return fail();
+    if (minihost_forward(c) != CATENA_OK) return fail(c);
     const catena_function *f = c->function;
     for (uint32_t i = 0; i < c->n_y; ++i) print("", f->outputs[i]->name, &c->y[i]);
 
@@ -123,7 +124,7 @@ int main(int argc, char **argv) {
             float *gy = minihost_allocate(&c->gy[i], &c->y[i].meta);
             for (int64_t k = 0; gy != NULL && k < minihost_size(&c->gy[i]); ++k) gy[k] = 1;
         }
-        if ((composed ? minihost_compose(c) : minihost_backward(c)) != CATENA_OK) return fail();
+        if ((composed ? minihost_compose(c) : minihost_backward(c)) != CATENA_OK) return fail(c);
         for (uint32_t i = 0; i < c->n_x; ++i)
             print("gradient of ", f->inputs[i < f->n_inputs ? i : f->n_inputs - 1]->name,
                   &c->gx[i]);

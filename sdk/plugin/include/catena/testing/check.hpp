@@ -25,6 +25,7 @@ struct Case {
     Tolerance float64 = {1e-9, 1e-10};
     Tolerance differences = {1e-5, 1e-6};
     bool train = true;
+    bool edges = true;  // and other shapes, derived from these: empty, of size 1, wrong ones
 };
 
 namespace detail {
@@ -55,6 +56,18 @@ inline std::vector<Array> fitted(World& world, const catena_function& f, std::ve
         }
     }
     return widest.value_or(x);
+}
+
+// An input of that shape, with numbers of the same range.
+inline Example::Input like(const Array& a) {
+    Example::Input input = {bool(a), a.shape()};
+    for (std::int64_t i = 0; a && i < a.size(); ++i) {
+        if (!std::isfinite(a.at(i))) continue;
+        input.low = input.ranged ? std::min(input.low, a.at(i)) : a.at(i);
+        input.high = input.ranged ? std::max(input.high, a.at(i)) : a.at(i);
+        input.ranged = true;
+    }
+    return input;
 }
 
 // Those that are expected; the text names the first that is not as it should be.
@@ -105,12 +118,10 @@ inline Report examine(World& world, const Case& c) {
         Sample sample;
         sample.example.attrs = OwnedAttrs(c.attrs);
         sample.x = detail::fitted(world, f, c.inputs, sample.example.attrs);
-        for (const Array& a : sample.x) {
-            sample.example.inputs.emplace_back();
-            sample.example.inputs.back().present = bool(a);
-            sample.example.inputs.back().shape = a.shape();
-        }
-        sample.text = text_of(f, sample.example);
+        for (const Array& a : sample.x) sample.example.inputs.push_back(detail::like(a));
+        Example shapes = sample.example;
+        for (Example::Input& input : shapes.inputs) input.ranged = false;
+        sample.text = text_of(f, shapes);
         sample.train = c.train;
         Options options;
         options.train = c.train;
@@ -120,6 +131,7 @@ inline Report examine(World& world, const Case& c) {
         const std::string wrong = detail::compare_outputs(f, sample.y, c.expected, c.digits);
         if (!wrong.empty()) report.fail(Check::example, sample.text + ": " + wrong);
         detail::examine(world, f, sample, report, settings);
+        if (c.edges) detail::ShapeChecks(world, f, sample.example, report, settings).run(false);
     } catch (const std::exception& e) {
         report.fail(Check::example, e.what());
     }

@@ -22,11 +22,11 @@ public:
           report_(report),
           settings_(settings) {}
 
-    void run() {
+    void run(bool with_large = true) {
         empty();
         size_one();
         zero_d();
-        if ((f_.flags & CATENA_FUNCTION_VIEW) == 0) large();
+        if (with_large && (f_.flags & CATENA_FUNCTION_VIEW) == 0) large();
         refusals(Check::wrong_shape, wrong_shapes(example_), "every shape");
         refusals(Check::wrong_rank, wrong_ranks(example_), "every rank");
         dtypes();

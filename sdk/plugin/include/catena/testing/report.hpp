@@ -103,20 +103,26 @@ public:
                 fail(static_cast<Check>(i), "no example reaches it");
         }
     }
-    // Empty: nothing failed. Else a line "function: check: text" for each failure.
-    std::string failures() const {
-        std::string result;
+    // A line "function: check: text" for each failure.
+    std::vector<std::string> lines() const {
+        std::vector<std::string> result;
         for (std::size_t i = 0; i < n_checks; ++i) {
             if (entries_[i].verdict != Verdict::failed) continue;
+            const std::string start = function_ + ": " + check_infos[i].name + ": ";
+            const std::string& text = entries_[i].text;
             std::size_t begin = 0;
-            for (std::size_t end; (end = entries_[i].text.find('\n', begin)) != std::string::npos;
+            for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos;
                  begin = end + 1)
-                result += function_ + ": " + check_infos[i].name + ": " +
-                          entries_[i].text.substr(begin, end - begin) + "\n";
+                result.push_back(start + text.substr(begin, end - begin));
             if (lines_[i] > most_lines)
-                result += function_ + ": " + check_infos[i].name + ": " +
-                          std::to_string(lines_[i] - most_lines) + " more\n";
+                result.push_back(start + std::to_string(lines_[i] - most_lines) + " more");
         }
+        return result;
+    }
+    // All of them in one text; empty: nothing failed.
+    std::string failures() const {
+        std::string result;
+        for (const std::string& line : lines()) result += line + "\n";
         return result;
     }
 

@@ -1,0 +1,19 @@
+// What a plugin's author writes, in doctest: PLUGIN is the path of a plugin with a function swish.
+#include <catena/testing/doctest.hpp>
+
+using namespace catena::testing;
+
+CATENA_CONFORM(PLUGIN)
+
+TEST_CASE("swish") {
+    World world(PLUGIN);
+    CHECK(check(world, {.function = "org.example.swish",
+                        .inputs = {Array::of<double>({2, 2}, {-1, 0, 1, 2})},
+                        .attrs = {set("beta", 2.0)},
+                        .expected = {
+                            Array::of<double>({2, 2}, {-0.119203, 0, 0.880797, 1.964028})}}) == "");
+    CHECK(check(world, {.function = "org.example.swish",
+                        .inputs = {Array::of<double>({1}, {1})},
+                        .attrs = {set("beta", "steep")},
+                        .error = "[org.example.swish] attribute 'beta': expected a number"}) == "");
+}

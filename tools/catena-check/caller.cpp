@@ -47,7 +47,9 @@ void set_clamped(Array& a, std::int64_t i, double value) {
 }
 
 Caller::Caller(testing::World& world, const catena_function& f, const OwnedAttrs& attrs, bool train)
-    : world_(world), f_(f), attrs_(attrs), train_(train), ctx_{&world, {}, {}} {}
+    : world_(world), f_(f), attrs_(attrs), train_(train), ctx_{&world, {}, {}} {
+    ctx_.device = cpu;
+}
 
 const catena_value* Caller::attributes(Ground& ground) const {
     std::vector<catena_value> values;

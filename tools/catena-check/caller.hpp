@@ -12,6 +12,8 @@ namespace catena::check {
 using testing::Array;
 using testing::OwnedAttrs;
 
+inline constexpr const char* cpu = "cpu";  // the device whose memory is lent
+
 enum class Step { infer, supports, plan, run, gradient };
 const char* name_of(Step step);
 

@@ -35,8 +35,10 @@ Rig::Rig(const Subject& subject, const catena_host& host)
         functions_.emplace(table_->functions[i]->name, table_->functions[i]);
     std::uint32_t next = 0;
     for (const catena_kernel* k : world_->kernels())
-        if (world_->origin(*k) == subject.id && next < table_->n_kernels)
-            kernels_.emplace(k, table_->kernels[next++]);
+        if (world_->origin(*k) == subject.id && next < table_->n_kernels) {
+            const catena_kernel* mine = table_->kernels[next++];
+            if (std::strcmp(mine->device, cpu) == 0) kernels_.emplace(k, mine);
+        }
 }
 
 const catena_function& Rig::function(const std::string& name) {

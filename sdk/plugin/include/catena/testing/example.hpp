@@ -160,16 +160,24 @@ private:
     Example result_;
 };
 
-inline std::string text_of(double number) {
+// So that it can be read again.
+template <class N>
+std::string text_of(N number) {
     char text[32];
-    std::snprintf(text, sizeof text, "%.9g", number);
-    return text;
+    return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+inline std::string quoted(const char* word) {
+    std::string text = "\"";
+    for (; *word != '\0'; ++word) {
+        if (*word == '"' || *word == '\\') text += '\\';
+        text += *word;
+    }
+    return text + "\"";
 }
 template <class N>
 std::string text_of(const N* numbers, std::size_t n, const char* open, const char* close) {
     std::string text = open;
-    for (std::size_t i = 0; i < n; ++i)
-        text += (i == 0 ? "" : ",") + text_of(static_cast<double>(numbers[i]));
+    for (std::size_t i = 0; i < n; ++i) text += (i == 0 ? "" : ",") + text_of(numbers[i]);
     return text + close;
 }
 
@@ -196,7 +204,7 @@ inline std::string text_of(const catena_function& f, const Example& e) {
         if (v.kind == CATENA_ATTR_INT) text += std::to_string(v.v.i);
         else if (v.kind == CATENA_ATTR_FLOAT) text += detail::text_of(v.v.f);
         else if (v.kind == CATENA_ATTR_BOOL) text += v.v.i != 0 ? "true" : "false";
-        else if (v.kind == CATENA_ATTR_STRING) text += std::string("\"") + v.v.s + "\"";
+        else if (v.kind == CATENA_ATTR_STRING) text += detail::quoted(v.v.s);
         else if (v.kind == CATENA_ATTR_INTS) text += detail::text_of(v.v.ints, v.n, "[", "]");
         else if (v.kind == CATENA_ATTR_FLOATS) text += detail::text_of(v.v.floats, v.n, "[", "]");
         else text += "\"" + plugin::text_of(v.v.dtype) + "\"";

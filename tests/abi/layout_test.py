@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
-"""Tests the layout lock itself: each planted change must be found.
+"""Tests the layout lock itself, and what guards the kept minors: each planted change must be found.
 
-usage: layout_test.py GOLDEN
+usage: layout_test.py GOLDEN INCLUDE KEPT
 """
 import pathlib
+import re
+import shutil
 import sys
+import tempfile
 
+import kept_test
 import layout
+import next as next_minor
 
 PLANTED = [  # what is wrong, text of the golden file, text in its place in the printed one
     ("a constant has another value", "CATENA_E_DTYPE 2", "CATENA_E_DTYPE 3"),
@@ -34,6 +39,33 @@ ALLOWED = [
 ]
 
 
+def planted_minors(include, kept):
+    """(what is wrong, headers, kept folder, what must be said) of each case."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        major, minor = kept_test.version(include)
+        copy, grown, far, bare = (folder / n for n in ("kept", "grown", "far", "bare"))
+        shutil.copytree(kept, copy)
+        if not (copy / f"{major}.{minor}").is_dir():  # as if it were released today
+            shutil.copytree(include, copy / f"{major}.{minor}" / "include")
+            (copy / f"{major}.{minor}" / "SHA256SUMS").touch()
+        next_minor.main([include, grown])
+        base = grown / "catena" / "abi" / "base.h"
+        yield "the next minor", grown, kept, ""
+        base.write_text(re.sub(r"(ABI_MINOR) \d+u", rf"\1 {minor}u", base.read_text()))
+        yield "growth without a new minor", grown, copy, f"needs CATENA_ABI_MINOR {minor + 1}"
+        shutil.copytree(include, far)
+        base = far / "catena" / "abi" / "base.h"
+        base.write_text(re.sub(r"(ABI_MINOR) \d+u", rf"\1 {minor + 2}u", base.read_text()))
+        yield "a minor that was not kept", far, copy, f"{major}.{minor + 1} was not kept"
+        shutil.copytree(kept, bare)
+        plugin = next(bare.glob("1.0/*.catena"))
+        plugin.write_bytes(plugin.read_bytes() + b"x")
+        yield "a kept plugin made anew", include, bare, f"{plugin.name}: changed"
+        plugin.unlink()
+        yield "a kept plugin is gone", include, bare, f"{plugin.name}: gone"
+
+
 def main():
     golden = pathlib.Path(sys.argv[1]).read_text()
     failures = 0
@@ -45,6 +77,11 @@ def main():
             good = bool(broken) == wanted and bool(added) == (not wanted)
             print(f"{'ok  ' if good else 'FAIL'} {name}")
             failures += not good
+    for name, include, kept, wanted in planted_minors(*map(pathlib.Path, sys.argv[2:])):
+        said = "\n".join(kept_test.findings(include, kept))
+        good = wanted in said if wanted else not said
+        print(f"{'ok  ' if good else 'FAIL'} {name}")
+        failures += not good
     return 1 if failures else 0
 
 

@@ -83,6 +83,8 @@ json describe(const Subject& subject) {
             std::string(module.manifest->version,
                         strnlen(module.manifest->version, sizeof module.manifest->version));
         const catena_plugin& table = module.table(world);
+        if (const std::string text = damage(table); !text.empty())
+            throw std::runtime_error(text + ": see schema/table");
         for (std::uint32_t i = 0; i < table.n_functions; ++i)
             functions.insert(table.functions[i]->name);
         for (std::uint32_t i = 0; i < table.n_kernels; ++i)

@@ -21,6 +21,9 @@ struct Module {
     const catena_plugin& table(testing::World& world) const;
 };
 
+// What keeps anybody from reading the table, or an empty text.
+std::string damage(const catena_plugin& table);
+
 // The plugin, then those that it is tested with.
 std::unique_ptr<testing::World> make_world(const Subject& subject);
 

@@ -67,3 +67,56 @@ foreach(sums IN LISTS kept)
             LABELS abi ENVIRONMENT "CATENA_KEPT=${copies}" TIMEOUT ${CATENA_TEST_TIMEOUT})
     endforeach()
 endforeach()
+
+# The host in plain C, as it would be in the next minor, with kept plugins; and as it was in each minor
+# that was kept, with plugins of today and of the next.
+set(minihost "${PROJECT_SOURCE_DIR}/sdk/plugin/minihost")
+function(abi_minihost version headers)
+    add_executable(abi-minihost-${version}
+        "${minihost}/main.c" "${minihost}/minihost.c" "${minihost}/call.c")
+    target_include_directories(abi-minihost-${version} PRIVATE "${headers}" "${minihost}")
+    target_link_libraries(abi-minihost-${version} PRIVATE ${CMAKE_DL_LIBS})
+    set_target_properties(abi-minihost-${version} PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
+endfunction()
+# abi_minihost_test(VERSION NAME EXPECTED ARGUMENT...): what it prints.
+function(abi_minihost_test version name expected)
+    add_test(NAME abi-minihost-${version}-${name} COMMAND abi-minihost-${version} ${ARGN})
+    set_tests_properties(abi-minihost-${version}-${name} PROPERTIES
+        LABELS abi PASS_REGULAR_EXPRESSION "${expected}")
+endfunction()
+set(w "^w .3. = 2.21 2.44 2.69\ngradient of x .3. = 1.1 1.2 1.3\n")
+string(APPEND w "gradient of y .3. = 0.1 0.2 0.3\ngradient of z .3. = 1 1 1\n$")
+set(y "^y .2. = 0.0549834 0.119738\ngradient of x .2. = 0.599337 0.694792\n$")
+
+set(with --compose)
+foreach(family IN ITEMS math array activation)
+    list(APPEND with --with "$<TARGET_FILE:${family}.catena>")
+endforeach()
+
+abi_minihost(next "${next}")
+add_dependencies(abi-minihost-next abi-next-headers)
+foreach(sums IN LISTS kept)
+    get_filename_component(folder "${sums}" DIRECTORY)
+    get_filename_component(version "${folder}" NAME)
+    abi_minihost_test(next c-${version} "${w}" "${folder}/mul_add_c.catena"
+                      org.example.c.mul_add 3 3 3)
+    abi_minihost_test(next cpp-${version} "${w}" "${folder}/mul_add.catena"
+                      org.example.mul_add 3 3 3)
+    abi_minihost_test(next composed-${version} "${y}" ${with}
+                      "${folder}/swish.catena" org.example.swish 2 beta=2)
+    abi_minihost_test(next saved-${version} "^y .2. = .*gradient of x .2. = [02] [02]\n$"
+                      "${folder}/state.catena" org.example.c.dropout 2 ratio=0.5)
+
+    abi_minihost(${version} "${folder}/include")
+    add_dependencies(abi-minihost-${version} swish.catena mul_add_c.catena
+                     math.catena array.catena activation.catena)
+    abi_minihost_test(${version} c "${w}" "$<TARGET_FILE:mul_add_c.catena>"
+                      org.example.c.mul_add 3 3 3)
+    abi_minihost_test(${version} composed "${y}" ${with}
+                      "$<TARGET_FILE:swish.catena>" org.example.swish 2 beta=2)
+    abi_minihost_test(${version} next "^org.example.next.x, unused=. -> y\n$"
+                      "$<TARGET_FILE:abi_NEXT.catena>")
+    abi_minihost_test(${version} needed "it needs 1.[0-9]+, this host has ${version}\n"
+                      "$<TARGET_FILE:abi_NEEDED.catena>")
+endforeach()

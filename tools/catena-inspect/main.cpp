@@ -83,6 +83,8 @@ void compare(const fs::path& file, const std::string& text) {
     }
 }
 
+const std::set<std::string> commands{"functions", "kernels", "devices", "plugins", "header"};
+
 bool is_file(const std::string& word) {
     return word.find('/') != word.npos || word.ends_with(".catena");
 }
@@ -145,12 +147,19 @@ std::string header(const inspect::Choice& choice, const Options& o) {
     return inspect::write_header(wanted);
 }
 
+// Files of others may say anything: a terminal is not told what to do.
+std::string harmless(std::string text) {
+    const auto control = [](unsigned char c) { return (c < ' ' && c != '\n') || c == 0x7f; };
+    std::ranges::replace_if(text, control, '?');
+    return text;
+}
+
 std::string show(const inspect::Json& document, const Options& o, bool all) {
-    if (o.format == "text") return inspect::to_text(document, all);
-    if (o.format == "markdown") return inspect::to_markdown(document);
+    if (o.format == "text") return harmless(inspect::to_text(document, all));
+    if (o.format == "markdown") return harmless(inspect::to_markdown(document));
     inspect::Json json{{"format", 1}};
     json.update(document);
-    return json.dump(2) + '\n';
+    return json.dump(2, ' ', false, inspect::Json::error_handler_t::replace) + '\n';
 }
 
 int run(const Options& o) {
@@ -158,7 +167,7 @@ int run(const Options& o) {
     const std::vector<std::string> names(o.words.begin() + 1, o.words.end());
     std::string text;
     int result = 0;
-    if (is_file(command)) {
+    if (!commands.contains(command)) {
         const auto document = inspect::manifests({o.words.begin(), o.words.end()});
         for (const auto& file : document["manifests"]) {
             if (!file.contains("error")) continue;
@@ -185,10 +194,8 @@ int run(const Options& o) {
 
 void check(const Options& o) {
     if (o.words.empty()) throw po::error("expected a COMMAND or a file");
-    static const std::set<std::string> commands{"functions", "kernels", "devices", "plugins",
-                                                "header"};
     const std::string& command = o.words[0];
-    if (!is_file(command) && !commands.contains(command)) {
+    if (!commands.contains(command) && !is_file(command) && !fs::exists(command)) {
         throw po::error(fmt::format("expected a COMMAND or a file, got '{}'", command));
     }
     if (command == "plugins" && o.words.size() > 1) {

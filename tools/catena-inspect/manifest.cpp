@@ -27,16 +27,17 @@ Json split(std::string_view list) {
     return words;
 }
 
-// Why this catena would not load it; null if it would.
-Json refusal(const std::filesystem::path& file) {
+// "sha256", and "refused": why this catena would not load it, or null.
+Json judgement(const std::filesystem::path& file) {
+    Json result{{"sha256", ""}, {"refused", nullptr}};
     try {
+        result["sha256"] = plugin_sha256(file);  // refuses the files of strangers
         read_manifest(file);
-        plugin_sha256(file);  // refuses the files of strangers
-        return nullptr;
     } catch (const Error& error) {
         const std::string text = error.what(), prefix = file.string() + ": ";
-        return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+        result["refused"] = text.starts_with(prefix) ? text.substr(prefix.size()) : text;
     }
+    return result;
 }
 
 Json manifest(const std::filesystem::path& file) {
@@ -59,8 +60,8 @@ Json manifest(const std::filesystem::path& file) {
                    {"machine", library.machine},
                    {"build_id", library.build_id},
                    {"needs", library.needed},
-                   {"exports", library.exports},
-                   {"refused", refusal(file)}});
+                   {"exports", library.exports}});
+    result.update(judgement(file));
     return result;
 }
 

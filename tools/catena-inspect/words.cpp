@@ -132,6 +132,7 @@ std::vector<Row> manifest_rows(const Json& m) {
                  {"size", size_words(m["size"].get<std::uint64_t>())},
                  {"machine", text(m, "machine")},
                  {"build id", text(m, "build_id")},
+                 {"sha256", text(m, "sha256")},
                  {"needs", joined(m["needs"], "no library")},
                  {"exports", joined(m["exports"], "nothing")}});
     std::erase_if(rows, [](const Row& row) { return row[1].empty(); });

@@ -4,6 +4,7 @@ usage: inspect_test.py PROGRAM SAMPLE OTHER_MAJOR PAGE [unittest options]
   SAMPLE, OTHER_MAJOR  plugins made of sample.c
   PAGE                 the page that documents the JSON
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -62,6 +63,7 @@ class Files(Case):
         self.assertNotIn("getenv", m["exports"])
         notes = subprocess.run(["readelf", "-nW", SAMPLE], capture_output=True, text=True).stdout
         self.assertIn(m["build_id"], notes)
+        self.assertEqual(m["sha256"], hashlib.sha256(SAMPLE.read_bytes()).hexdigest())
         self.assertIsNone(m["refused"])
         text = self.out(SAMPLE)
         self.assertIn("  plugin      org.example.sample 1.2.3\n", text)
@@ -103,6 +105,16 @@ class Files(Case):
         listed = json.loads(out)["manifests"]
         self.assertEqual([("error" in m, "id" in m) for m in listed],
                          [(True, False)] * len(wrong) + [(False, True)])
+
+    def test_what_a_file_says_is_harmless(self):
+        data = SAMPLE.read_bytes()
+        self.assertEqual(data.count(b"A third party"), 1)
+        path = self.file("rude.so", data.replace(b"A third party",
+                                                    b"\x1b[31m\xff red\0\0\0"))
+        out = subprocess.run([PROGRAM, path.name], cwd=self.folder, capture_output=True).stdout
+        self.assertIn(b"vendor      ?[31m\xff red\n", out)
+        [m] = self.json(path)["manifests"]
+        self.assertEqual(m["vendor"], "\x1b[31m\ufffd red")
 
     def test_a_cut_file_is_refused(self):
         data = SAMPLE.read_bytes()

@@ -422,6 +422,22 @@ class Lock(Case):
         self.assertEqual([row[:2] for row in self.report()],
                          [("loaded", str(self.path)), ("loaded", str(path))])
 
+    def test_a_swap_between_check_and_map(self):
+        swap = {"LD_PRELOAD": str(MODULES / "loading-swap.so"),
+                "CATENA_TEST_SWAP": str(self.system / "new"),
+                "CATENA_PLUGIN_AUDIT": str(self.top / "audit")}
+        self.write_lock()
+        for lock in ("off", "warn", "strict"):
+            self.path.unlink()
+            self.put(GOOD, self.system)
+            self.put(OTHER, self.system, "new")
+            (self.top / "audit").unlink(missing_ok=True)
+            self.refuses(self.path, "it was replaced after it was checked: expected inode [0-9]+, "
+                                    "got [0-9]+$", CATENA_PLUGIN_LOCK=lock, **swap)
+            line, = (self.top / "audit").read_text().splitlines()
+            self.assertIn(f" refused id=org.example.good version=1.2 sha256={sha256(GOOD)} ", line)
+            self.assertIn(" reason=it was replaced after it was checked: ", line)
+
     def test_a_swap_while_it_is_loaded(self):
         """Renamed over and written over all the time: what runs has the hash, always."""
         self.write_lock()

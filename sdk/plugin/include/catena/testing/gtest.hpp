@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include <iostream>
-
 #include "catena/testing.hpp"
 
 namespace catena::testing::detail {
@@ -32,8 +30,7 @@ inline void expect_conform(const std::string& plugin, const std::string& functio
     World world(plugin);
     if (function.empty()) return;
     const Report report = conform(world, function);
-    for (const std::string& text : report.skipped)
-        std::cout << "[  SKIPPED ] " << function << ": " << text << '\n';
+    for (const std::string& text : report.skipped) GTEST_LOG_(INFO) << function << ": " << text;
     for (const std::string& text : report.lines()) ADD_FAILURE() << text;
 }
 

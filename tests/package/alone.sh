@@ -15,7 +15,7 @@ fail() {
 own='^(linux-vdso|ld-linux-x86-64|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so'
 outside=$(find "$prefix/bin" "$prefix/$libdir" -type f -exec sh -c \
     'head -c 4 "$1" | grep -q ELF && env -u LD_LIBRARY_PATH ldd "$1"' - {} \; |
-    awk '{ print $1, $3 }' | sed 's|^/[^ ]*/||' | grep -vF "$prefix/" | grep -vE "$own" | sort -u || true)
+    sed -n 's/^\t\([^ ]*\) => \(.*\)/\1 \2/p' | grep -vF " $prefix/" | grep -vE "$own" | sort -u || true)
 [[ -z $outside ]] || fail "needed from outside: $outside"
 grep -qE 'glibc 2\.[0-9]+ or newer' "$prefix/README.txt" || fail "README.txt does not say what it needs"
 for library in "$prefix/$libdir"/catena/private/*; do
@@ -36,10 +36,12 @@ for name in libc libm libstdc++ libgcc_s; do
     cp -L "$file" "$root/usr/lib"
 done
 cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64"
+chroot=$(PATH=$PATH:/usr/sbin command -v chroot)
 inside() {
     unshare -m sh -c 'mount --bind "$1" "$2/opt/catena" && mount -t tmpfs none "$2/tmp" &&
-        mount --rbind /proc "$2/proc" && mount --rbind /dev "$2/dev" && root=$2 && shift 2 &&
-        exec env -i HOME=/tmp PATH=/opt/catena/bin chroot "$root" "$@"' - "$prefix" "$root" "$@"
+        mount --rbind /proc "$2/proc" && mount --rbind /dev "$2/dev" && root=$2 chroot=$3 && shift 3 &&
+        exec env -i HOME=/tmp PATH=/opt/catena/bin "$chroot" "$root" "$@"' - \
+        "$prefix" "$root" "$chroot" "$@"
 }
 run() { inside "$@" 2>&1 | tee "$root/tmp/out"; }
 
@@ -47,13 +49,21 @@ run catena-train-mnist --epochs 1 | tail -n 1
 grep -q 'test accuracy: 0\.[3-9]' "$root/tmp/out" || fail "no net learns there"
 grep -i openblas "$root/tmp/out" && fail "OpenBLAS is not found there"
 run catena-check --only static /opt/catena/$libdir/catena/plugins/cpu.catena | tail -n 1
-run catena-new plugin a --output /tmp/a | head -n 1
+run catena-new plugin a --output /tmp/a | sed -n 1p
 
 # Under a lock plugins are mapped from memory, where their own files' folders mean nothing.
-inside catena plugins lock
-run catena plugins | grep -c '^loaded'
-grep -E 'refused|OpenBLAS' "$root/tmp/out" && fail "under a lock something is missing"
+plugins=$prefix/$libdir/catena/plugins
+run catena plugins lock
+run catena plugins | tail -n 1
+count=$(find "$plugins" -name '*.catena' | wc -l)
+grep -q "^$count loaded, 0 refused" "$root/tmp/out" || fail "under a lock: expected all $count plugins"
 run catena-train-mnist --epochs 1 | tail -n 1
 grep -q 'test accuracy: 0\.[3-9]' "$root/tmp/out" || fail "under a lock no net learns"
 grep -i openblas "$root/tmp/out" && fail "under a lock OpenBLAS is not found"
-rm "$prefix/$libdir/catena/plugins/catena.plugins.lock"
+rm "$plugins/catena.plugins.lock"
+
+# A missing OpenBLAS would have been told.
+mv "$prefix/$libdir/catena/private/libopenblas.so.0" "$root/tmp"
+run catena plugins >/dev/null
+mv "$root/tmp/libopenblas.so.0" "$prefix/$libdir/catena/private"
+grep -q 'expected OpenBLAS' "$root/tmp/out" || fail "without OpenBLAS: expected to be told"

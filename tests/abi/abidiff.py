@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""A second opinion on the layout lock, by abidiff: the types of the ABI, as one compiler sees them in
-the kept headers of a released minor and in those of today.
+"""A second opinion on the layout lock, by abidiff: the types of the ABI, as one compiler sees them
+in the kept headers of a released minor and in those of today.
 
 usage: abidiff.py CC KEPT TODAY [--self-test]
   CC, KEPT, TODAY  a C compiler, and the two include folders
   --self-test      plants changes into KEPT and expects each to be told right
 
-abidiff calls growth a change, so it is told which structs have grown, at their end: a stanza for each,
-by its exact name, for a pattern for all of them hides fields put in the middle. A stanza also hides
-other changes of its struct. So the headers are compared once more with the growth cut off, and no
-stanza at all.
+abidiff calls growth a change, so it is told which structs have grown, at their end: a stanza for
+each, by its exact name, for a pattern for all of them hides fields put in the middle. A stanza also
+hides other changes of its struct. So the headers are compared once more with the growth cut off,
+and no stanza at all.
 """
 import pathlib
 import re
@@ -23,11 +23,12 @@ import layout
 # What must be found, and what must not: (name, file, text, text in its place).
 BREAKS = [
     ("a field in the middle of a struct", "kernel.h",
-     "    uint32_t n_saved; /* as the kernel declares */",
-     "    uint32_t n_saved;\n    uint64_t planted;"),
+     "    uint32_t n_saved;\n    uint64_t scratch_bytes;",
+     "    uint32_t n_saved;\n    uint64_t planted;\n    uint64_t scratch_bytes;"),
     ("a field in front of a service", "host.h",
-     "    int32_t(CATENA_CALL *slots)", "    void(CATENA_CALL *planted)(void);\n    int32_t(CATENA_CALL *slots)"),
-    ("a field is gone", "tensor.h", "    void *host_ref; /* the host's; opaque */\n", ""),
+     "    int32_t(CATENA_CALL *slots)",
+     "    void(CATENA_CALL *planted)(void);\n    int32_t(CATENA_CALL *slots)"),
+    ("a field is gone", "tensor.h", "    void *host_ref;\n", ""),
     ("a field has another type", "tensor.h", "    uint64_t nbytes;", "    int64_t nbytes;"),
     ("two fields changed places", "plugin.h",
      "    uint32_t n_functions;\n    uint32_t n_kernels;",
@@ -36,19 +37,20 @@ BREAKS = [
      "int64_t level, const char *text"),
     ("a parameter more", "kernel.h", "(CATENA_CALL *run)(catena_ctx *ctx,",
      "(CATENA_CALL *run)(catena_ctx *ctx, int32_t planted,"),
-    ("another result", "backend.h", "    void(CATENA_CALL *close)", "    int32_t(CATENA_CALL *close)"),
+    ("another result", "backend.h", "    void(CATENA_CALL *close)",
+     "    int32_t(CATENA_CALL *close)"),
     ("a callback has another parameter", "host.h", "int64_t begin, int64_t end, int32_t slot);",
      "int64_t begin, int64_t end, int64_t slot);"),
-    ("a constant in the middle", "base.h", "    CATENA_E_DTYPE = 2, ",
-     "    CATENA_E_PLANTED = 2, CATENA_E_DTYPE = 10, "),
+    ("a constant in the middle", "base.h", "    CATENA_E_DTYPE = 2,",
+     "    CATENA_E_PLANTED = 2, CATENA_E_DTYPE = 10,"),
     ("a constant is gone", "attribute.h", "    CATENA_ATTR_FLOATS = 6,\n", ""),
     ("a frozen struct grew", "attribute.h", "    const char *name;\n    catena_value value;\n",
      "    const char *name;\n    catena_value value;\n    uint64_t planted;\n"),
-    ("an entry with another parameter", "plugin.h", "catena_plugin_entry_v1(const catena_host *host,",
+    ("an entry with another parameter", "plugin.h",
+     "catena_plugin_entry_v1(const catena_host *host,",
      "catena_plugin_entry_v1(const catena_host *host, int32_t planted,"),
     ("a struct grew, but another field of it has another type", "kernel.h",
-     "    uint32_t n_saved; /* as the kernel declares */\n    uint64_t scratch_bytes;\n"
-     "    catena_meta *const *saved; /* forward: fill in one for each saved tensor */\n",
+     "    uint32_t n_saved;\n    uint64_t scratch_bytes;\n    catena_meta *const *saved;\n",
      "    uint32_t n_saved;\n    int64_t scratch_bytes;\n    catena_meta *const *saved;\n"
      "    uint64_t planted;\n"),
     ("a manifest that is shorter", "plugin.h", "char version[32];", "char version[24];"),
@@ -85,8 +87,9 @@ def probe(include):
             names = [c.split("=")[0].strip()
                      for c in layout.body(text, match.end() - 1)[0].split(",") if c.strip()]
             own = ", ".join(f"own_{n} = {n}" for n in names)
-            lines.append(f"enum of_{names[0]} {{ {own} }};\nvoid use_{names[0]}(enum of_{names[0]} c);"
-                         f"\nvoid use_{names[0]}(enum of_{names[0]} c) {{ (void)c; }}")
+            lines.append(f"enum of_{names[0]} {{ {own} }};\n"
+                         f"void use_{names[0]}(enum of_{names[0]} c);\n"
+                         f"void use_{names[0]}(enum of_{names[0]} c) {{ (void)c; }}")
             enums += 1
     lines.append("extern __typeof__(&catena_plugin_entry_v1) use_entry;\n"
                  "__typeof__(&catena_plugin_entry_v1) use_entry = 0;")
@@ -147,6 +150,12 @@ def compare(compiler, kept, today):
                 + changes(compiler, kept, folder / "cut", {}, folder))
 
 
+def plain(text):
+    """Without comments, indentation and empty lines."""
+    lines = (" ".join(line.split()) for line in layout.without_comments(text).splitlines())
+    return "\n".join(line for line in lines if line)
+
+
 def self_test(compiler, kept):
     failures = 0
     for good, cases in ((False, BREAKS), (True, GROWTH)):
@@ -155,10 +164,10 @@ def self_test(compiler, kept):
                 planted = pathlib.Path(folder, "include")
                 shutil.copytree(kept, planted)
                 path = planted / "catena" / "abi" / file
-                text = path.read_text()
+                text, old, new = plain(path.read_text()), plain(old), plain(new)
                 if text.count(old) != 1:
                     raise SystemExit(f"abidiff: {name}: {file} has '{old}' not once")
-                path.write_text(text.replace(old, new))
+                path.write_text(text.replace(old, new) + "\n")
                 said = compare(compiler, kept, planted)
             right = (said == "") == good
             print(f"{'ok  ' if right else 'FAIL'} {name}\n{'' if right else said}", end="")

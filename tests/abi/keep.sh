@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Keeps what a minor of the ABI was: its headers, and small plugins built against them. Run once, when
-# the minor is released; what is kept is never made anew.
+# Keeps what a minor of the ABI was: its headers, and small plugins built against them. Run once,
+# when the minor is released; what is kept is never made anew.
 #
 # usage: tests/abi/keep.sh [FOLDER]     default: tests/abi/kept
 #   CC, CXX  the compilers; default gcc and g++
@@ -27,6 +27,9 @@ sources=(
 flags=(-Os -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections)
 link=(-shared -s -Wl,--gc-sections -Wl,-z,defs -Wl,-z,noseparate-code)
 most_bytes=100000
+# Versions of symbols up to glibc 2.14 and GCC 5.
+old='GLIBC_2\.(2\.5|3(\.[0-9]+)?|4|14)|GLIBCXX_3\.4(\.[0-9]|\.1[0-9]|\.2[01])?|'
+old+='CXXABI_1\.3(\.[0-9])?|GCC_3\.0'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -34,8 +37,8 @@ cp -r "$include" "$work/include"
 for entry in "${sources[@]}"; do
     name=${entry%%:*} source=$root/${entry#*:}
     case $source in
-    *.c) compiler=(${CC:-gcc} -std=c99) ;;
-    *) compiler=(${CXX:-g++} -std=c++20 -fvisibility-inlines-hidden -fno-gnu-unique) ;;
+    *.c) compiler=("${CC:-gcc}" -std=c99) ;;
+    *) compiler=("${CXX:-g++}" -std=c++20 -fvisibility-inlines-hidden -fno-gnu-unique) ;;
     esac
     "${compiler[@]}" "${flags[@]}" "${link[@]}" \
         -Wl,--version-script="$root/sdk/plugin/cmake/plugin.map" \
@@ -46,23 +49,25 @@ for entry in "${sources[@]}"; do
         exit 1
     fi
     # It has to load on old systems, and for as long as there are systems.
-    new=$(objdump -T "$work/$name.catena" | grep -oE '(GLIBC|GLIBCXX|CXXABI|GCC)_[0-9.]+' | sort -u |
-        grep -vxE 'GLIBC_2\.(2\.5|3(\.[0-9]+)?|4|14)|GLIBCXX_3\.4(\.[0-9]|\.1[0-9]|\.2[01])?|CXXABI_1\.3(\.[0-9])?|GCC_3\.0' || true)
+    new=$(objdump -T "$work/$name.catena" | grep -oE '(GLIBC|GLIBCXX|CXXABI|GCC)_[0-9.]+' |
+        sort -u | grep -vxE "$old" || true)
     if [[ $new ]]; then
-        echo "keep: $name.catena needs newer libraries than it should:" $new >&2
+        echo "keep: $name.catena needs newer libraries than it should: ${new//$'\n'/ }" >&2
         exit 1
     fi
 done
 {
-    echo "Catena ABI $version, kept on $(date -u +%Y-%m-%d) on $(uname -m) by $0."
+    echo "Catena ABI $version, kept on $(date -u +%Y-%m-%d) on $(uname -m) by tests/abi/keep.sh."
     echo "Compilers: $(${CC:-gcc} --version | head -1); $(${CXX:-g++} --version | head -1)."
     echo "Flags: ${flags[*]} ${link[*]}."
     echo "Sources, as they were then:"
     for entry in "${sources[@]}"; do
-        echo "  $(sha256sum <"$root/${entry#*:}" | cut -c 1-16)... ${entry#*:} -> ${entry%%:*}.catena"
+        hash=$(sha256sum <"$root/${entry#*:}")
+        echo "  ${hash:0:16}... ${entry#*:} -> ${entry%%:*}.catena"
     done
-} | sed "s|by $0|by tests/abi/keep.sh|" >"$work/MADE"
-(cd "$work" && find . -type f ! -name SHA256SUMS | sed 's|^\./||' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS)
+} >"$work/MADE"
+sums=$(cd "$work" && find . -type f | sed 's|^\./||' | LC_ALL=C sort | xargs sha256sum)
+echo "$sums" >"$work/SHA256SUMS"
 chmod -x "$work"/*.catena
 mkdir -p "$into/$version"
 cp -r "$work"/* "$into/$version/"

@@ -1,13 +1,13 @@
 # What was built before and what will be built later: plugins kept from each minor in the hosts of
-# today and of the next minor, and plugins of the next minor in the hosts of today. That minor is made
-# up: next.py derives its headers from those of today.
+# today and of the next minor, and plugins of the next minor in the hosts of today. That minor is
+# made up: next.py derives its headers from those of today.
 set(next "${CMAKE_CURRENT_BINARY_DIR}/next/include")
 add_custom_command(OUTPUT "${next}/catena/abi.h"
     COMMAND Python3::Interpreter -B "${CMAKE_CURRENT_SOURCE_DIR}/next.py" "${include}" "${next}"
     DEPENDS next.py layout.py ${headers} VERBATIM)
 add_custom_target(abi-next-headers DEPENDS "${next}/catena/abi.h")
 
-# Three times the same plugin: NEXT needs this minor, NEEDED needs the next, UNGUARDED reads blindly.
+# The same plugin three times: NEXT needs this minor, NEEDED the next, UNGUARDED reads blindly.
 set(NEXT_options "")
 set(NEEDED_options CATENA_TARGET_MINOR=CATENA_ABI_MINOR NAME="org.example.needed")
 set(UNGUARDED_options UNGUARDED)
@@ -68,8 +68,8 @@ foreach(sums IN LISTS kept)
     endforeach()
 endforeach()
 
-# The host in plain C, as it would be in the next minor, with kept plugins; and as it was in each minor
-# that was kept, with plugins of today and of the next.
+# The host in plain C, as it would be in the next minor, with kept plugins; and with the headers of
+# each kept minor, with plugins of today and of the next.
 set(minihost "${PROJECT_SOURCE_DIR}/sdk/plugin/minihost")
 function(abi_minihost version headers)
     add_executable(abi-minihost-${version}

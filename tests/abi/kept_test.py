@@ -49,7 +49,8 @@ def findings(include, kept):
             yield f"{folder.name}: has the headers of another minor"
     now = kept / f"{major}.{minor}"
     if now.is_dir() and shape(now / "include") != shape(include):
-        yield f"{major}.{minor} is released and kept: what is new needs CATENA_ABI_MINOR {minor + 1}"
+        yield (f"{major}.{minor} is released and kept: "
+               f"what is new needs CATENA_ABI_MINOR {minor + 1}")
 
 
 def main(arguments):

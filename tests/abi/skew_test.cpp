@@ -1,5 +1,5 @@
-// Plugins of the made-up next minor (samples/next.c) on the hosts of today: one that needs only what
-// there is runs, one that needs more is refused, and one that reads beyond a host's struct is caught.
+// Plugins of the made-up next minor (samples/next.c) on the hosts of today: one that needs only
+// what there is runs, one that needs more is refused, one that reads beyond a struct is caught.
 #include <catena/core/error.hpp>
 #include <catena/core/grad.hpp>
 #include <catena/core/plugin_function.hpp>

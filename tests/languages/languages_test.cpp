@@ -1,5 +1,5 @@
-// A plugin in another language than C and C++, on the ABI alone: CATENA_LANGUAGE names the language,
-// CATENA_LANGUAGE_PLUGIN its mul_add.
+// A plugin in another language than C and C++, on the ABI alone: CATENA_LANGUAGE names the
+// language, CATENA_LANGUAGE_PLUGIN its mul_add.
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>

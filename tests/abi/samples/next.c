@@ -1,6 +1,6 @@
-/* A plugin of the made-up next minor: all of its structs are larger, and what is new in the host's is
- * used where it is there: y = x, and with the new service y = x + next(1). Built three times: as it
- * should be; with CATENA_TARGET_MINOR as the newest, so that it needs the next minor; UNGUARDED. */
+/* A plugin of the made-up next minor: all of its structs are larger, and what is new in the host's
+ * is used where it is there: y = x, and with the new service y = x + next(1). Built three times: as
+ * it should be; with CATENA_TARGET_MINOR as the newest: it needs the next minor; UNGUARDED. */
 #include <catena/abi.h>
 
 #ifndef NAME

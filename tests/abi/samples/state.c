@@ -1,5 +1,5 @@
-/* What the examples do not use of the ABI, in plain C: saved state, random numbers, threads, scratch,
- * an attribute, a gradient composed of host functions, init. It is one of the kept binaries. */
+/* What the examples do not use of the ABI, in plain C: saved state, random numbers, threads,
+ * scratch, an attribute, a gradient composed of host functions, init. One of the kept binaries. */
 #include <catena/abi.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-! What this plugin uses of <catena/abi.h>, written by hand. layout.f90 prints it, and a test compares
-! it with the ABI's own layout.
+! What this plugin uses of <catena/abi.h>, written by hand. layout.f90 prints it, and a test
+! compares it with the ABI's own layout.
 module catena_abi
     use, intrinsic :: iso_c_binding
     implicit none
@@ -81,7 +81,8 @@ module catena_abi
         character(c_char) :: id(96), version(32), vendor(64), license(32), devices(64)
     end type
     type, bind(C) :: catena_plugin
-        integer(c_int32_t) :: struct_size, n_functions, n_kernels, n_backends, n_extensions, reserved
+        integer(c_int32_t) :: struct_size, n_functions, n_kernels, n_backends, n_extensions, &
+                              reserved
         type(c_ptr) :: functions, kernels, backends, extensions
         type(c_funptr) :: init, deinit
     end type

@@ -1,4 +1,4 @@
-! Prints the layout of abi.f90, for a test: where the last field of each struct begins, and its size.
+! Prints the layout of abi.f90, for a test: sizes of structs, and where some fields begin.
 program layout
     use catena_abi
     implicit none
@@ -15,10 +15,12 @@ program layout
     type(catena_plugin), target :: plugin
     call say('catena_dtype', c_sizeof(dtype), 'lanes', c_loc(dtype), c_loc(dtype%lanes))
     call say('catena_dl_tensor', c_sizeof(dl), 'byte_offset', c_loc(dl), c_loc(dl%byte_offset))
-    call say('catena_tensor', c_sizeof(tensor_), 'host_ref', c_loc(tensor_), c_loc(tensor_%host_ref))
+    call say('catena_tensor', c_sizeof(tensor_), 'host_ref', c_loc(tensor_), &
+             c_loc(tensor_%host_ref))
     call say('catena_meta', c_sizeof(meta), 'shape', c_loc(meta), c_loc(meta%shape))
     call say('catena_port_spec', c_sizeof(port), 'type_var', c_loc(port), c_loc(port%type_var))
-    call say('catena_function', c_sizeof(function_), 'infer', c_loc(function_), c_loc(function_%infer))
+    call say('catena_function', c_sizeof(function_), 'infer', c_loc(function_), &
+             c_loc(function_%infer))
     call say('catena_function', c_sizeof(function_), 'examples', c_loc(function_), &
              c_loc(function_%examples))
     call say('catena_call', c_sizeof(call_), 'gx', c_loc(call_), c_loc(call_%gx))
@@ -26,7 +28,8 @@ program layout
     call say('catena_kernel', c_sizeof(kernel), 'run', c_loc(kernel), c_loc(kernel%run))
     call say('catena_kernel', c_sizeof(kernel), 'name', c_loc(kernel), c_loc(kernel%name))
     call say('catena_host', c_sizeof(host_), 'fail', c_loc(host_), c_loc(host_%fail))
-    call say('catena_host', c_sizeof(host_), 'parallel_for', c_loc(host_), c_loc(host_%parallel_for))
+    call say('catena_host', c_sizeof(host_), 'parallel_for', c_loc(host_), &
+             c_loc(host_%parallel_for))
     call say('catena_host', c_sizeof(host_), 'get_extension', c_loc(host_), &
              c_loc(host_%get_extension))
     call say('catena_manifest', c_sizeof(manifest), 'devices', c_loc(manifest), &

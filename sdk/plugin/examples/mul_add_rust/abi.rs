@@ -1,5 +1,5 @@
-//! What this plugin uses of <catena/abi.h>, written by hand. layout.rs prints it, and a test compares
-//! it with the ABI's own layout.
+//! What this plugin uses of <catena/abi.h>, written by hand. layout.rs prints it, and a test
+//! compares it with the ABI's own layout.
 #![allow(dead_code)] // the ABI has more than one plugin uses
 
 use std::os::raw::{c_char, c_void};

@@ -126,7 +126,8 @@ unsafe extern "C" fn backward<T: Number>(ctx: Ctx, call: *const Call) -> Status 
 }
 
 unsafe extern "C" fn infer(
-    ctx: Ctx, _attrs: *const Opaque, x: *const *const Meta, n_x: u32, y: *const *mut Meta, _n_y: u32,
+    ctx: Ctx, _attrs: *const Opaque, x: *const *const Meta, n_x: u32, y: *const *mut Meta,
+    _n_y: u32,
 ) -> Status {
     guarded(ctx, || {
         let shape = |i: usize| {
@@ -140,7 +141,8 @@ unsafe extern "C" fn infer(
                     name, shape(0), shape(i))));
             }
         }
-        let (first, out) = (&**x, &mut **y); // field by field: the host's struct may be another size
+        // Field by field: the host's struct may be of another size.
+        let (first, out) = (&**x, &mut **y);
         out.ndim = first.ndim;
         out.dtype = first.dtype;
         out.device_type = first.device_type;

@@ -16,8 +16,8 @@ enum {
 
 /* One value; frozen at 16 bytes. Lists and strings belong to whoever filled it, for the call. */
 typedef struct catena_value {
-    int32_t kind;
-    uint32_t n; /* length of a list, else 1 */
+    int32_t kind; /* CATENA_ATTR_INT ... CATENA_ATTR_DTYPE */
+    uint32_t n;   /* length of a list, else 1 */
     union {
         int64_t i;
         double f;
@@ -26,7 +26,7 @@ typedef struct catena_value {
         const double *floats;
         catena_dtype dtype;
         uint64_t raw;
-    } v;
+    } v; /* the member that kind says */
 } catena_value;
 
 /* A value by name, for calls from a plugin to another function; frozen at 24 bytes. */
@@ -45,14 +45,14 @@ enum {
  * defaults filled in, kind, range and choice checked. */
 typedef struct catena_attr_spec {
     uint32_t struct_size;
-    int32_t kind;
+    int32_t kind; /* CATENA_ATTR_INT ... CATENA_ATTR_DTYPE */
     const char *name;
     const char *doc;
-    uint32_t flags;
+    uint32_t flags; /* CATENA_ATTR_REQUIRED ... */
     uint32_t reserved;
-    catena_value def;
-    catena_value lo;
-    catena_value hi;
+    catena_value def;           /* the default */
+    catena_value lo;            /* of RANGED, both included */
+    catena_value hi;            /* as lo */
     const char *const *choices; /* strings: NULL-terminated list of the allowed, or NULL */
 } catena_attr_spec;
 

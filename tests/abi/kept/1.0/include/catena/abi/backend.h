@@ -21,7 +21,7 @@ enum {
  * here. memory may be NULL. Failures are CATENA_E_NOMEM or CATENA_E_DEVICE, with text by fail(). */
 typedef struct catena_backend {
     uint32_t struct_size;
-    uint32_t flags;
+    uint32_t flags;   /* CATENA_BACKEND_* */
     const char *name; /* "cpu": the part before the colon in a device's name */
     const char *doc;
     int32_t dlpack_type; /* DLPack's DLDeviceType */
@@ -29,8 +29,9 @@ typedef struct catena_backend {
 
     /* Devices present; may be 0. On failure the host takes it for 0. */
     catena_status(CATENA_CALL *count)(catena_ctx *ctx, int32_t *n);
+    /* Makes dev, which the other calls take. */
     catena_status(CATENA_CALL *open)(catena_ctx *ctx, int32_t ordinal, void **dev);
-    void(CATENA_CALL *close)(void *dev);
+    void(CATENA_CALL *close)(void *dev);                            /* the last call with dev */
     int32_t(CATENA_CALL *supports_isa)(void *dev, const char *isa); /* [any] 1 or 0 */
 
     /* Memory aligned to at least 64 bytes, uninitialised; the host's until free(), which gets the
@@ -42,6 +43,7 @@ typedef struct catena_backend {
      * complete when it returns on a synchronous backend, else after sync. */
     catena_status(CATENA_CALL *copy)(catena_ctx *ctx, void *dev, catena_stream *stream, void *dst,
                                      const void *src, uint64_t bytes, int32_t direction);
+    /* Bytes of the device: what is left of them, and all. */
     catena_status(CATENA_CALL *memory)(catena_ctx *ctx, void *dev, uint64_t *free_bytes,
                                        uint64_t *total_bytes);
 

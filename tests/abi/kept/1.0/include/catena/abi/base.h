@@ -9,7 +9,7 @@
 #error "catena: the plugin ABI is defined for 64-bit targets"
 #endif
 
-#define CATENA_ABI_MAJOR 1u
+#define CATENA_ABI_MAJOR 1u /* another major is another set of headers and symbols */
 #define CATENA_ABI_MINOR 0u /* newest minor that these headers describe */
 
 /* Oldest host minor that the plugin needs. It is not what the plugin was built with: a plugin that
@@ -22,8 +22,8 @@
 #define CATENA_CALL __cdecl
 #define CATENA_EXPORT __declspec(dllexport)
 #else
-#define CATENA_CALL
-#define CATENA_EXPORT __attribute__((visibility("default")))
+#define CATENA_CALL                                          /* of every callback */
+#define CATENA_EXPORT __attribute__((visibility("default"))) /* of the two symbols alone */
 #endif
 
 /* Structs start with struct_size and grow only at their end; a reader touches a field only if the

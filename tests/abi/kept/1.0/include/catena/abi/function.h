@@ -17,7 +17,7 @@ enum {
  * by the kernels. */
 typedef struct catena_port_spec {
     uint32_t struct_size;
-    uint32_t flags;
+    uint32_t flags; /* CATENA_PORT_* */
     const char *name;
     const char *doc;
     const char *type_var; /* "T", "I" ... */
@@ -47,28 +47,30 @@ enum {
  * belong to the host; those made through catena_host.call() live until the callback returns. */
 typedef struct catena_gradient_call {
     uint32_t struct_size;
-    uint32_t flags; /* CATENA_CALL_*; as in catena_call */
-    const catena_function *function;
-    const catena_value *attrs;
+    uint32_t flags;                  /* CATENA_CALL_*; as in catena_call */
+    const catena_function *function; /* whose gradient it is */
+    const catena_value *attrs;       /* dense, in schema order */
     uint32_t n_x;
     uint32_t n_y;
-    catena_var *const *x;
-    catena_var *const *y;
+    catena_var *const *x; /* NULL where not retained */
+    catena_var *const *y; /* NULL where not retained */
     catena_var *const *gy;
     catena_var **gx;
     const uint64_t *targets;
     const catena_meta *const *x_meta; /* n_x: shapes and dtypes of all inputs, retained or not */
 } catena_gradient_call;
 
+/* What the host knows of a function. */
 struct catena_function {
     uint32_t struct_size;
-    uint32_t flags;
+    uint32_t flags;   /* CATENA_FUNCTION_* */
     const char *name; /* "catena.relu"; third parties "org.example.swish" */
     const char *doc;  /* Markdown; first line is the summary */
     uint32_t version; /* grows when the meaning changes; starts at 1 */
     uint32_t n_attrs;
     uint32_t n_inputs;
     uint32_t n_outputs;
+    /* In the order in which calls have them. */
     const catena_attr_spec *const *attrs;
     const catena_port_spec *const *inputs;
     const catena_port_spec *const *outputs;

@@ -12,10 +12,10 @@ typedef void(CATENA_CALL *catena_range_fn)(void *user, int64_t begin, int64_t en
 /* Valid for ever. Within the struct_size of the host no service is NULL. */
 struct catena_host {
     uint32_t struct_size;
-    uint16_t abi_major;
-    uint16_t abi_minor;
-    const char *name; /* "catena" */
-    const char *version;
+    uint16_t abi_major;  /* CATENA_ABI_MAJOR of the host */
+    uint16_t abi_minor;  /* CATENA_ABI_MINOR of the host */
+    const char *name;    /* "catena" */
+    const char *version; /* of the program, for people */
 
     /* [any] ctx may be NULL. */
     void(CATENA_CALL *log)(catena_ctx *ctx, int32_t level, const char *text);

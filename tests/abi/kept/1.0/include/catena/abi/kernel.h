@@ -23,22 +23,22 @@ enum {
 typedef struct catena_call {
     uint32_t struct_size;
     uint32_t flags; /* CATENA_CALL_* */
-    int32_t phase;
+    int32_t phase;  /* CATENA_PHASE_* */
     uint32_t n_saved;
-    const catena_function *function;
-    const catena_value *attrs;      /* dense, in schema order */
-    uint32_t n_x;                   /* ports of x and gx, missing ones included */
-    uint32_t n_y;                   /* ports of y and gy */
-    const catena_tensor *const *x;  /* backward: NULL where not retained */
-    catena_tensor *const *y;        /* backward: retained outputs, read-only, or NULL */
-    const catena_tensor *const *gy; /* backward; NULL entry: no gradient reached it, i.e. zero */
-    catena_tensor *const *gx;       /* backward; NULL entry: not a target */
-    catena_tensor *const *saved;    /* forward writes, the backward of the same variant reads */
-    const uint8_t *req;             /* CATENA_REQ_* for each y (forward) or gx (backward) */
-    const uint64_t *targets;        /* backward: bit i % 64 of word i / 64: gx[i] is wanted */
-    catena_stream *stream;          /* NULL on a synchronous device */
-    void *scratch;                  /* the bytes that plan() asked for, aligned to 64, else NULL */
-    uint64_t scratch_bytes;
+    const catena_function *function; /* whose kernel it is */
+    const catena_value *attrs;       /* dense, in schema order */
+    uint32_t n_x;                    /* ports of x and gx, missing ones included */
+    uint32_t n_y;                    /* ports of y and gy */
+    const catena_tensor *const *x;   /* backward: NULL where not retained */
+    catena_tensor *const *y;         /* backward: retained outputs, read-only, or NULL */
+    const catena_tensor *const *gy;  /* backward; NULL entry: no gradient reached it, i.e. zero */
+    catena_tensor *const *gx;        /* backward; NULL entry: not a target */
+    catena_tensor *const *saved;     /* forward writes, the backward of the same variant reads */
+    const uint8_t *req;              /* CATENA_REQ_* for each y (forward) or gx (backward) */
+    const uint64_t *targets;         /* backward: bit i % 64 of word i / 64: gx[i] is wanted */
+    catena_stream *stream;           /* NULL on a synchronous device */
+    void *scratch;                   /* the bytes that plan() asked for, aligned to 64, else NULL */
+    uint64_t scratch_bytes;          /* at scratch */
     void *dev;         /* of the device that the call runs on: what its backend's open() returned */
     int32_t device_id; /* and its ordinal */
     uint32_t reserved;
@@ -47,8 +47,8 @@ typedef struct catena_call {
 /* What run() will need; the host allocates it. Zeroed before plan(). */
 typedef struct catena_plan {
     uint32_t struct_size;
-    uint32_t n_saved; /* as the kernel declares */
-    uint64_t scratch_bytes;
+    uint32_t n_saved;          /* as the kernel declares */
+    uint64_t scratch_bytes;    /* 0: none */
     catena_meta *const *saved; /* forward: fill in one for each saved tensor */
 } catena_plan;
 
@@ -67,16 +67,17 @@ enum {
     CATENA_PRIORITY_TUNED = 300
 };
 
+/* What the host knows of a kernel. */
 typedef struct catena_kernel {
     uint32_t struct_size;
-    uint32_t flags;
-    int32_t phase;
-    int32_t priority;
-    const char *function;
+    uint32_t flags;       /* CATENA_KERNEL_* */
+    int32_t phase;        /* CATENA_PHASE_* */
+    int32_t priority;     /* CATENA_PRIORITY_*, or any other */
+    const char *function; /* its full name */
     uint32_t version_min; /* versions of the function that it computes */
-    uint32_t version_max;
-    const char *device; /* name of a backend */
-    const char *isa;    /* "" or e.g. "x86-64-v4": asked of the backend before any call */
+    uint32_t version_max; /* the last of them */
+    const char *device;   /* name of a backend */
+    const char *isa;      /* "" or e.g. "x86-64-v4": asked of the backend before any call */
 
     /* n_types rows; a row has a dtype for each type_var of the function, in order of first use over
      * inputs, then outputs. */

@@ -5,33 +5,33 @@
 #include "catena/abi/backend.h"
 #include "catena/abi/host.h"
 
-#define CATENA_MANIFEST_MAGIC "CATENAPL" /* 8 bytes, no terminator */
-#define CATENA_MANIFEST_SECTION ".catena"
+#define CATENA_MANIFEST_MAGIC "CATENAPL"  /* 8 bytes, no terminator */
+#define CATENA_MANIFEST_SECTION ".catena" /* where hosts look for it */
 
 /* Lies in section .catena. No pointers: hosts read it from the file and run nothing. Texts end in a
  * zero; flags and reserved are 0. */
 typedef struct catena_manifest {
-    char magic[8];
+    char magic[8]; /* CATENA_MANIFEST_MAGIC */
     uint32_t struct_size;
-    uint16_t abi_major;
+    uint16_t abi_major;        /* CATENA_ABI_MAJOR */
     uint16_t abi_minor_built;  /* information only */
     uint16_t abi_minor_needed; /* refused by hosts that are older */
-    uint16_t flags;
+    uint16_t flags;            /* 0 */
     uint32_t reserved;
-    char id[96]; /* stable, reverse DNS: "org.catena.activation" */
-    char version[32];
-    char vendor[64];
-    char license[32];
+    char id[96];      /* stable, reverse DNS: "org.catena.activation" */
+    char version[32]; /* the plugin's own: "1.2.3" */
+    char vendor[64];  /* who made it, for people */
+    char license[32]; /* SPDX: "MIT" */
     char devices[64]; /* names of the backends it has kernels for: "cpu,cuda" */
 } catena_manifest;
 
 /* A table offered to other plugins: chosen by id and device, best priority first. */
 typedef struct catena_extension {
     uint32_t struct_size;
-    int32_t priority;
+    int32_t priority;   /* the highest comes first */
     const char *id;     /* "catena.blas/1"; third parties "org.example.thing/1" */
     const char *device; /* name of a backend, or "": it belongs to no device */
-    const void *table;
+    const void *table;  /* the struct that id names */
 } catena_extension;
 
 /* Everything the plugin has. The host checks all of it, then registers all or nothing. */
@@ -42,6 +42,7 @@ typedef struct catena_plugin {
     uint32_t n_backends;
     uint32_t n_extensions;
     uint32_t reserved;
+    /* May be NULL where the number is 0. */
     const catena_function *const *functions;
     const catena_kernel *const *kernels;
     const catena_backend *const *backends;

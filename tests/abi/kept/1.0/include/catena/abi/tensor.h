@@ -17,19 +17,19 @@ enum {
 
 /* Bit for bit DLDataType; frozen. lanes is 1. */
 typedef struct catena_dtype {
-    uint8_t code;
-    uint8_t bits;
+    uint8_t code; /* CATENA_CODE_* */
+    uint8_t bits; /* of one element */
     uint16_t lanes;
 } catena_dtype;
 
 /* Bit for bit DLTensor; frozen. Elements lie at (char *)data + byte_offset. */
 typedef struct catena_dl_tensor {
-    void *data; /* may be NULL where a dimension is 0, and in supports() and plan() */
-    int32_t device_type;
-    int32_t device_id;
+    void *data;          /* may be NULL where a dimension is 0, and in supports() and plan() */
+    int32_t device_type; /* DLPack's DLDeviceType */
+    int32_t device_id;   /* the ordinal */
     int32_t ndim;
     catena_dtype dtype;
-    int64_t *shape;
+    int64_t *shape;   /* ndim extents */
     int64_t *strides; /* in elements; not NULL if ndim > 0 */
     uint64_t byte_offset;
 } catena_dl_tensor;
@@ -44,8 +44,8 @@ enum {
  * output does not overlap an input. */
 typedef struct catena_tensor {
     uint32_t struct_size;
-    uint32_t flags;
-    catena_dl_tensor dl;
+    uint32_t flags;      /* CATENA_TENSOR_* */
+    catena_dl_tensor dl; /* the tensor as DLPack has it */
     uint64_t nbytes;     /* readable from data + byte_offset */
     uint32_t align_log2; /* alignment that the first element really has */
     uint32_t reserved;
@@ -58,7 +58,7 @@ typedef struct catena_meta {
     uint32_t struct_size;
     int32_t ndim; /* 0 .. CATENA_MAX_NDIM */
     catena_dtype dtype;
-    int32_t device_type;
+    int32_t device_type; /* DLPack's DLDeviceType */
     int64_t shape[CATENA_MAX_NDIM];
 } catena_meta;
 

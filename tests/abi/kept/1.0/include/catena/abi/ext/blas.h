@@ -4,16 +4,16 @@
 
 #include "catena/abi/host.h"
 
-#define CATENA_BLAS_1 "catena.blas/1"
+#define CATENA_BLAS_1 "catena.blas/1" /* its id */
 
 /* C (m x n) = alpha * op(A) (m x k) * op(B) (k x n) + beta * C; row-major, leading dimensions in
  * elements. beta == 0 overwrites C without reading it. */
 typedef struct catena_gemm {
     uint32_t struct_size;
-    uint32_t flags;     /* CATENA_CALL_DETERMINISTIC */
-    catena_dtype dtype; /* of A, B and C */
-    uint8_t transpose_a;
-    uint8_t transpose_b;
+    uint32_t flags;      /* CATENA_CALL_DETERMINISTIC */
+    catena_dtype dtype;  /* of A, B and C */
+    uint8_t transpose_a; /* 1: op(A) is A transposed */
+    uint8_t transpose_b; /* 1: op(B) is B transposed */
     uint16_t reserved;
     int64_t m;
     int64_t n;
@@ -23,12 +23,14 @@ typedef struct catena_gemm {
     const void *a;
     const void *b;
     void *c;
+    /* Leading dimensions. */
     int64_t lda;
     int64_t ldb;
     int64_t ldc;
-    catena_stream *stream;
+    catena_stream *stream; /* as in catena_call */
 } catena_gemm;
 
+/* The table of the extension. */
 typedef struct catena_blas {
     uint32_t struct_size;
     uint32_t reserved;

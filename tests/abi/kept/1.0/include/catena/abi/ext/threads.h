@@ -4,8 +4,9 @@
 
 #include "catena/abi/host.h"
 
-#define CATENA_THREADS_1 "catena.threads/1"
+#define CATENA_THREADS_1 "catena.threads/1" /* its id */
 
+/* The table of the extension. */
 typedef struct catena_threads {
     uint32_t struct_size;
     uint32_t reserved;

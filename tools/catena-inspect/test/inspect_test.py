@@ -385,4 +385,5 @@ class Usage(Case):
 
 
 if __name__ == "__main__":
+    os.umask(0o022)  # what a group can write to is refused for that
     unittest.main()

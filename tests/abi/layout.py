@@ -175,6 +175,24 @@ def compare(golden, printed):
     return broken, added
 
 
+FIXED = re.compile(r"u?int(8|16|32|64)_t|char|float|double|void|const|union|catena_\w+")
+
+
+def misfits(printed):
+    """Fields of types that a struct of the ABI may not have."""
+    growable = {key.split()[1] for key, line in printed.items() if line.endswith(" growable")}
+    for key, line in printed.items():
+        if not key.startswith(("field ", "callback ")):
+            continue
+        kind = line.split(" ", 6 if key.startswith("field ") else 2)[-1]
+        types = re.sub(r"\w+\s*(?=[;}])", "", kind) if kind.startswith("union") else kind
+        words = re.findall(r"[A-Za-z_]\w*", types.split("[")[0])
+        if not all(map(FIXED.fullmatch, words)):
+            yield f"{key}: expected types of the same size everywhere, got {kind}"
+        if kind.split("[")[0] in growable:
+            yield f"{key}: {kind} may grow, and then moves what follows: point to it"
+
+
 def main(arguments):
     if len(arguments) != 3 or arguments[0] not in ("generate", "check", "update"):
         print(__doc__.strip(), file=sys.stderr)
@@ -188,6 +206,7 @@ def main(arguments):
     golden = entries(path.read_text()) if path.exists() else {}
     printed = entries(printed_text)
     broken, added = compare(golden, printed)
+    broken += misfits(printed)
     for line in broken:
         print(line)
     if broken:

@@ -30,6 +30,16 @@ PLANTED = [  # what is wrong, text of the golden file, text in its place in the 
      "field catena_plan.n_saved offset 4 size 4 uint32_t\n"
      "field catena_plan.more offset 4 size 4 uint32_t"),
 ]
+MISFITS = [  # what is wrong, a line that is printed
+    ("a long", "field catena_plan.more offset 24 size 8 unsigned long"),
+    ("a size_t", "field catena_plan.more offset 24 size 8 size_t"),
+    ("an enum", "field catena_plan.more offset 24 size 4 enum more"),
+    ("a bool in a parameter", "field catena_plan.more offset 24 size 8 void(*)(bool,int32_t)"),
+    ("a callback that returns int", "callback catena_more_fn int(*)(void*)"),
+    ("a growable struct in another", "field catena_plan.more offset 24 size 144 catena_meta"),
+    ("an array of growable structs", "field catena_plan.more offset 24 size 288 catena_meta[2]"),
+    ("a long in a union", "field catena_plan.more offset 24 size 8 union {long i; double f}"),
+]
 ALLOWED = [
     ("a new constant", "constant CATENA_REQ_ADD 2",
      "constant CATENA_REQ_ADD 2\nconstant CATENA_X 3"),
@@ -77,6 +87,11 @@ def main():
             good = bool(broken) == wanted and bool(added) == (not wanted)
             print(f"{'ok  ' if good else 'FAIL'} {name}")
             failures += not good
+    assert not list(layout.misfits(layout.entries(golden)))
+    for name, line in MISFITS:
+        good = len(list(layout.misfits(layout.entries(f"{golden}{line}\n")))) == 1
+        print(f"{'ok  ' if good else 'FAIL'} {name}")
+        failures += not good
     for name, include, kept, wanted in planted_minors(*map(pathlib.Path, sys.argv[2:])):
         said = "\n".join(kept_test.findings(include, kept))
         good = wanted in said if wanted else not said

@@ -107,6 +107,7 @@ std::vector<Planned> make_plan(const Options& options) {
     static const Comparison torch{"libtorch", false};
     static const Comparison openblas{"OpenBLAS", true};
     static const Comparison torch_memory{"libtorch", false, true};
+    static const Comparison built_in{"built-in sigmoid", true, false, "third party"};
     std::vector<Planned> plan;
     const auto against_torch = [&](const char* work, std::optional<double> goal) {
         plan.push_back({&torch, "catena", options.torch ? "libtorch" : "", work, goal, 0});
@@ -125,6 +126,14 @@ std::vector<Planned> make_plan(const Options& options) {
     against_torch("LSTM language model step", options.onednn ? 0.35 : 0.60);
     plan.push_back({&torch_memory, "catena, fresh", options.torch ? "libtorch, fresh" : "",
                     "CNN step, peak memory", 0.90, 0});
+    const auto against_built_in = [&](const char* work, std::optional<double> goal) {
+        plan.push_back({&built_in, "third party", "built-in", work, goal, 0});
+    };
+    against_built_in("sigmoid 1M", 0.95);
+    against_built_in("sigmoid 1M, both ways", 0.95);
+    against_built_in("swish 1M", 0.95);
+    against_built_in("swish 1M, both ways", 0.95);
+    against_built_in("swish 16M", 0.95);
     for (const Product& p : products) {
         const bool square = p.m == p.n && p.n == p.k && p.m >= 512;
         plan.push_back({&openblas, "blas", "openblas", p.name,
@@ -190,6 +199,8 @@ int run(const Options& options) {
     const std::map<std::string, Side> known{
         {"catena", {catena_works, prepare_catena}},
         {"catena, fresh", {catena_works, prepare_catena}},
+        {"third party", {third_party_works, prepare_catena}},
+        {"built-in", {built_in_works, prepare_catena}},
         {"blas", {extension_works, [] {}}},
         {"openblas", {openblas_works, [&] { prepare_peer(options.threads); }}},
         {"libtorch", {open_torch, [&] { prepare_peer(options.threads); }}},

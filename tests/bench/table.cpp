@@ -73,7 +73,7 @@ std::string to_table(const std::vector<Result>& results) {
     std::string text;
     for (std::size_t i = 0; i < results.size();) {
         const Comparison& comparison = *results[i].comparison;
-        std::vector<Row> rows{{"work", "catena", comparison.peer, "ratio", "goal", "ok"}};
+        std::vector<Row> rows{{"work", comparison.ours, comparison.peer, "ratio", "goal", "ok"}};
         for (; i < results.size() && results[i].comparison == &comparison; ++i) {
             const Result& r = results[i];
             const auto ratio = r.ratio();

@@ -13,6 +13,7 @@ struct Comparison {
     std::string peer;
     bool rate;
     bool memory = false;  // bytes, not seconds
+    std::string ours = "catena";
 };
 
 struct Result {

@@ -23,6 +23,8 @@ using MakeWorks = std::vector<Work> (*)(int threads);
 std::vector<Work> catena_works(int threads);
 std::vector<Work> extension_works(int threads);  // catena.blas/1
 std::vector<Work> openblas_works(int threads);   // cblas_sgemm
+std::vector<Work> third_party_works(int threads);
+std::vector<Work> built_in_works(int threads);
 
 // C (m x n) = op(A) op(B) in float32, row-major.
 struct Product {

@@ -1,0 +1,34 @@
+// Activations of a third party: the built-in sigmoid's formula, for being a third party must cost
+// nothing, and swish.
+#include <catena/plugin.hpp>
+
+using namespace catena::plugin;
+
+struct Sigmoid {
+    static constexpr auto about =
+        describe("org.example.sigmoid", "y = 1 / (1 + exp(-x))", in("x"), out("y"));
+    template <class T>
+    CATENA_FN static T forward(T x) {
+        return math::sigmoid(x);
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T, T y) {
+        return gy * y * (1 - y);
+    }
+};
+
+struct Swish {
+    static constexpr auto about =
+        describe("org.example.fixed_swish", "y = x / (1 + exp(-x))", in("x"), out("y"));
+    template <class T>
+    CATENA_FN static T forward(T x) {
+        return x * math::sigmoid(x);
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T x) {
+        const T s = math::sigmoid(x);
+        return gy * s * (1 + x * (1 - s));
+    }
+};
+
+CATENA_PLUGIN("org.example.third_party", "1.0.0", Sigmoid, Swish);

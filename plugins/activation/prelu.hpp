@@ -89,6 +89,7 @@ private:
             }
             outer = x[0];
             for (const std::int64_t d : x.subspan(1 + w.size())) inner *= d;
+            if (size == 0) outer = 0;  // no walk over rows without elements
         }
         std::int64_t pieces() const {
             return std::clamp<std::int64_t>(std::min(outer, size / serial_work), 1, 64);

@@ -12,6 +12,7 @@ struct Strips {
     Strips(Shape x, std::int64_t n) : images(x[0]), channels(x[1]), reach(n / 2) {
         for (const std::int64_t d : x.subspan(2)) rest *= d;
         per_image = (rest + width - 1) / width;
+        if (channels == 0) images = 0;  // no walk over images without pixels
     }
     // Calls body(first element, width) for each strip's part in channel 0.
     template <class Body>

@@ -264,3 +264,8 @@ TEST_CASE("lstm refuses") {
           "[catena.lstm] x.shape[0]: expected at most c_prev's 2, got 3");
     CHECK(message({2, 3, 4}, {2, 12, 5}) == "[catena.lstm] x.shape[2:]: expected (4,), got (5,)");
 }
+
+TEST_CASE("prelu: no walk over rows without elements") {
+    const Array x({std::int64_t{1} << 40, 0}, dtype_of<float>()), w({0}, dtype_of<float>());
+    CHECK(world().forward("catena.prelu", {x, w})[0].shape() == x.shape());
+}

@@ -154,3 +154,16 @@ TEST_CASE("local_response_normalization") {
         }
     }
 }
+
+TEST_CASE("no walk over images without pixels") {
+    constexpr std::int64_t huge = std::int64_t{1} << 40;
+    const auto shape = [](const char* name, const std::vector<Array>& x) {
+        return world().forward(name, x)[0].shape();
+    };
+    const Array gamma = Array::constant({2}, dtype_of<float>(), 1);
+    const Array none({huge, 2, 0}, dtype_of<float>()), no_channels({huge, 0, 3}, dtype_of<float>());
+    CHECK(shape("catena.batch_normalization", {none, gamma, gamma}) == none.shape());
+    CHECK(shape("catena.local_response_normalization", {none}) == none.shape());
+    CHECK(shape("catena.local_response_normalization", {no_channels}) == no_channels.shape());
+    CHECK(shape("catena.channel_window_sum", {no_channels}) == no_channels.shape());
+}

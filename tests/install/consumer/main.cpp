@@ -1,10 +1,12 @@
-// Calls a third party's plugins through an installed catena: w = x * y + z and its gradients.
+// Calls a third party's plugins through an installed catena: w = x * y + z and its gradients, by name
+// and by a wrapper that was made when this was built.
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
 
 #include <exception>
 #include <iostream>
 #include <string>
+#include <third/functions.hpp>
 
 namespace {
 
@@ -31,7 +33,9 @@ int main(int argc, char** argv) try {
     std::cout << catena::to_string(catena::plugin_report()) << '\n';
     const bool cpp = check("org.example.mul_add");
     const bool c = check("org.example.c.mul_add");
-    return cpp && c ? 0 : 1;
+    const auto two = catena::Array::from<float>({2}, {1});
+    const bool typed = third::mul_add(two, two, two).item<float>() == 6;
+    return cpp && c && typed ? 0 : 1;
 } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';
     return 1;

@@ -44,6 +44,11 @@ def one(program, source, plugin):
         for problem in check.get("problems", []):
             if not problem["text"].strip():
                 sys.exit(f"{check['check']}: expected a text, got none")
+        for problem in check.get("problems", [])[:1]:  # its seed leads there again
+            again = [program, *shlex.split(problem["again"])[1:]]
+            if check["check"].startswith("fuzz/") and subprocess.run(
+                    again, capture_output=True, timeout=300).returncode != 1:
+                sys.exit(f"expected the same failure again, got none: {problem['again']}")
 
 
 def complete(program, sources):

@@ -1,8 +1,15 @@
 #include "allocations.hpp"
 
+#include <link.h>
+
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <string_view>
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CATENA_OWN_MALLOC 1
@@ -18,8 +25,37 @@ constinit std::atomic<long> left{0};  // allocations until the one that fails; 0
 constinit std::atomic<bool> lasts{false};
 constinit std::atomic<bool> happened{false};
 
-[[maybe_unused]] bool refused() {
-    if (!in_plugin) return false;
+// Where the code lies that is a plugin's, or that works for it: the standard libraries.
+struct Range {
+    std::uintptr_t begin;
+    std::uintptr_t end;
+};
+constinit std::array<Range, 64> own{};
+constinit std::size_t n_own = 0;
+
+int add_module(dl_phdr_info* info, std::size_t, void*) {
+    const std::string_view path = info->dlpi_name;
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    const bool mine = path.starts_with("/proc/self/fd/") || name.ends_with(".catena") ||
+                      name.starts_with("libstdc++.") || name.starts_with("libc.");
+    for (int i = 0; mine && i < info->dlpi_phnum; ++i) {
+        const auto& header = info->dlpi_phdr[i];
+        if (header.p_type != PT_LOAD || (header.p_flags & PF_X) == 0 || n_own == own.size())
+            continue;
+        const std::uintptr_t begin = info->dlpi_addr + header.p_vaddr;
+        own[n_own++] = {begin, begin + header.p_memsz};
+    }
+    return 0;
+}
+bool is_own(const void* code) {
+    const auto at = reinterpret_cast<std::uintptr_t>(code);
+    for (std::size_t i = 0; i < n_own; ++i)
+        if (own[i].begin <= at && at < own[i].end) return true;
+    return false;
+}
+
+[[maybe_unused]] bool refused(const void* caller) {
+    if (!in_plugin || (left == 0 && !lasts) || !is_own(caller)) return false;
     if (lasts && happened) return true;
     if (left == 0 || --left > 0) return false;
     happened = true;
@@ -30,6 +66,8 @@ constinit std::atomic<bool> happened{false};
 
 bool allocations_fail() { return CATENA_OWN_MALLOC != 0; }
 void fail_allocation(long n, bool lasting) {
+    n_own = 0;
+    if (n > 0) dl_iterate_phdr(add_module, nullptr);
     left = n;
     lasts = lasting;
     happened = false;
@@ -50,37 +88,70 @@ void* __libc_calloc(std::size_t, std::size_t);    // NOLINT(bugprone-reserved-id
 void* __libc_realloc(void*, std::size_t);         // NOLINT(bugprone-reserved-identifier)
 void* __libc_memalign(std::size_t, std::size_t);  // NOLINT(bugprone-reserved-identifier)
 
-#define CATENA_REPLACES __attribute__((visibility("default")))
+#define CATENA_REPLACES __attribute__((visibility("default"), noinline))
+#define CATENA_REFUSED catena::check::refused(__builtin_return_address(0))
 
 CATENA_REPLACES void* malloc(std::size_t bytes) {
-    if (!catena::check::refused()) return __libc_malloc(bytes);
+    if (!CATENA_REFUSED) return __libc_malloc(bytes);
     errno = ENOMEM;
     return nullptr;
 }
 CATENA_REPLACES void* calloc(std::size_t n, std::size_t bytes) {
-    if (!catena::check::refused()) return __libc_calloc(n, bytes);
+    if (!CATENA_REFUSED) return __libc_calloc(n, bytes);
     errno = ENOMEM;
     return nullptr;
 }
 CATENA_REPLACES void* realloc(void* old, std::size_t bytes) {
-    if (!catena::check::refused()) return __libc_realloc(old, bytes);
+    if (!CATENA_REFUSED) return __libc_realloc(old, bytes);
     errno = ENOMEM;
     return nullptr;
 }
 CATENA_REPLACES void* memalign(std::size_t alignment, std::size_t bytes) {
-    if (!catena::check::refused()) return __libc_memalign(alignment, bytes);
+    if (!CATENA_REFUSED) return __libc_memalign(alignment, bytes);
     errno = ENOMEM;
     return nullptr;
 }
 CATENA_REPLACES void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    return memalign(alignment, bytes);
+    if (!CATENA_REFUSED) return __libc_memalign(alignment, bytes);
+    errno = ENOMEM;
+    return nullptr;
 }
 CATENA_REPLACES int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) {
-    void* memory = memalign(alignment, bytes);
+    void* memory = CATENA_REFUSED ? nullptr : __libc_memalign(alignment, bytes);
     if (memory == nullptr) return ENOMEM;
     *out = memory;
     return 0;
 }
 }
+
+// These, too, to know who asks.
+CATENA_REPLACES void* operator new(std::size_t bytes) {
+    void* memory = CATENA_REFUSED ? nullptr : __libc_malloc(bytes == 0 ? 1 : bytes);
+    return memory != nullptr ? memory : throw std::bad_alloc();
+}
+CATENA_REPLACES void* operator new[](std::size_t bytes) {
+    void* memory = CATENA_REFUSED ? nullptr : __libc_malloc(bytes == 0 ? 1 : bytes);
+    return memory != nullptr ? memory : throw std::bad_alloc();
+}
+CATENA_REPLACES void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    return CATENA_REFUSED ? nullptr : __libc_malloc(bytes == 0 ? 1 : bytes);
+}
+CATENA_REPLACES void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+    return CATENA_REFUSED ? nullptr : __libc_malloc(bytes == 0 ? 1 : bytes);
+}
+CATENA_REPLACES void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    void* memory =
+        CATENA_REFUSED ? nullptr : __libc_memalign(static_cast<std::size_t>(alignment), bytes);
+    return memory != nullptr ? memory : throw std::bad_alloc();
+}
+CATENA_REPLACES void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+    void* memory =
+        CATENA_REFUSED ? nullptr : __libc_memalign(static_cast<std::size_t>(alignment), bytes);
+    return memory != nullptr ? memory : throw std::bad_alloc();
+}
+CATENA_REPLACES void operator delete(void* memory) noexcept { std::free(memory); }
+CATENA_REPLACES void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+CATENA_REPLACES void operator delete[](void* memory) noexcept { std::free(memory); }
+CATENA_REPLACES void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 
 #endif

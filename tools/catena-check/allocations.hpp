@@ -6,8 +6,8 @@ namespace catena::check {
 // Whether this program's malloc is its own; a sanitizer brings another.
 bool allocations_fail();
 
-// The n-th allocation from now on fails in plugin code of this thread, and with `lasting` all that
-// follow. 0: none.
+// The n-th allocation from now on fails that a plugin's own code makes on this thread, and with
+// `lasting` all that follow. 0: none. Those of a vendor's library are not the plugin's to survive.
 void fail_allocation(long n, bool lasting = false);
 // Whether it came to that.
 bool allocation_failed();

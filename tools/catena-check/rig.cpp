@@ -17,7 +17,10 @@ using testing::Sample;
 Module second_copy(const std::filesystem::path& file) {
     const int fd = memfd_create("copy.catena", 0);  // stays open: its name must not come again
     const std::string path = fmt::format("/proc/self/fd/{}", fd);
-    std::ofstream(path, std::ios::binary) << std::ifstream(file, std::ios::binary).rdbuf();
+    std::ofstream copy(path, std::ios::binary);
+    copy << std::ifstream(file, std::ios::binary).rdbuf();
+    copy.close();
+    if (fd < 0 || !copy) throw Failure(CATENA_E_INTERNAL, "it could not be copied into memory");
     return Module(path);
 }
 

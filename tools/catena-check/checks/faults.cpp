@@ -40,6 +40,45 @@ const Registered r1{{"faults", "allocation",
                      "where the n-th allocation fails, a status with a text comes back", allocation,
                      Each::function}};
 
+// entry() and init(), each time of a fresh copy.
+void load(const Subject& subject, Findings& findings) {
+    if (!allocations_fail()) return findings.skip("a sanitizer brings its own malloc()");
+    const std::unique_ptr<testing::World> world = make_world(subject);
+    bool fired = true;
+    for (long n = 1; n < 50 && fired; n += 1 + n / 4) {
+        const Module copy = second_copy(subject.file);
+        catena_ctx ctx{world.get(), {}, {}};
+        std::string in = "catena_plugin_entry_v1()";
+        bool failed = false;
+        bool thrown = false;
+        doing(fmt::format("{}, failing allocation {}", in, n));
+        control.forget();
+        fail_allocation(n);
+        try {
+            const Inside plugin(true);
+            const catena_plugin* table = copy.entry(&controlled_host(), &ctx);
+            failed = table == nullptr;
+            if (table != nullptr && table->init != nullptr) {
+                const Inside host(false);
+                in = "init()";
+                doing(fmt::format("{}, failing allocation {}", in, n));
+                const Inside again(true);
+                failed = table->init(&controlled_host(), &ctx) != CATENA_OK;
+            }
+        } catch (...) {
+            thrown = true;
+        }
+        fired = allocation_failed();
+        fail_allocation(0);
+        const std::string label = fmt::format("{}, failing allocation {}", in, n);
+        if (thrown) findings.fail(label + " lets an exception out");
+        else if (failed && control.failures == 0) findings.fail(label + " fails without fail()");
+        else if (failed && !fired) findings.fail(label + " fails: " + control.text);
+    }
+}
+const Registered r0{
+    {"faults", "load", "entry and init survive that the n-th allocation fails", load}};
+
 void host_call(const Subject& subject, Findings& findings) {
     faults(subject, findings, "failing call of the host", [](long n) { control.failing_call = n; });
 }

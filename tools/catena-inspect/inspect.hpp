@@ -44,7 +44,7 @@ struct HeaderOptions {
 // A C++ header with a typed inline wrapper for each function whose name has the prefix. Left out:
 // functions that update an input in place and those that are there for the gradients of others.
 std::string write_header(const HeaderOptions& options);
-// "Variable relu(const Variable& x)", as write_header() does it; empty if it leaves the function out.
+// "Variable relu(const Variable& x)", as write_header() does it; empty if it leaves it out.
 std::string cpp_signature(const catena_function& f);
 
 inline bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }

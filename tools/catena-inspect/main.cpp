@@ -70,6 +70,9 @@ void write_file(const fs::path& file, const std::string& text) {
 
 // Throws with the first line that differs.
 void compare(const fs::path& file, const std::string& text) {
+    if (!fs::exists(file)) {
+        throw Error(fmt::format("[compare] {}: expected a file, there is none", file.string()));
+    }
     std::istringstream before(contents(file)), now(text);
     std::string got, expected;
     for (int line = 1;; ++line) {

@@ -2,10 +2,10 @@
 """Prints a header of the ABI with its plain comments as doxygen's: usage: filter.py HEADER
 
 A comment belongs to what stands before it on its line, or to what follows on the next line and, in
-a struct, to the fields after that up to a blank line, unless they have their own. At the head of the
-file and between blank lines it belongs to the file. A field without a comment is named in that of its
-struct, or its name says everything; else it stays undocumented, which doxygen reports. Constants are
-shown with their values.
+a struct, to the fields after that up to a blank line, unless they have their own. At the head of
+the file and between blank lines it belongs to the file. A field without a comment is named in that
+of its struct, or its name says everything; else it stays undocumented, which doxygen reports.
+Constants are shown with their values.
 """
 import os
 import pathlib

@@ -88,7 +88,7 @@ class Files(Case):
         self.assertIn("mode", m["refused"])
 
     def test_what_is_no_plugin_does_not_hide_the_others(self):
-        text = self.file("text.catena", b"not a library, but long enough to have an ELF header " * 3)
+        text = self.file("text.catena", b"not a library, but as long as an ELF header " * 3)
         short = self.file("short.catena", b"\x7fELF")
         gone = self.folder / "gone.catena"
         wrong = {text: "does not begin as an ELF file", short: "too short",
@@ -249,8 +249,8 @@ class Loaded(Case):
             "dtypes": [["float32", "int32", "uint8"], ["float64", "int32", "uint8"]]})
         self.assertEqual(listed[0]["phase"], "backward")
         text = self.out("kernels", SAMPLE)
-        self.assertIn("    70  baseline  org.example.sample  adds  T=float32|float64, I=int32, M=uint8\n",
-                      text)
+        self.assertIn("    70  baseline  org.example.sample  adds  T=float32|float64, I=int32, "
+                      "M=uint8\n", text)
         self.assertIn("| `org.example.sample.mix` | forward | nowhere | 70 | baseline |",
                       self.out("kernels", SAMPLE, "-f", "markdown"))
         softmax = [k for k in self.json("kernels", "catena.softmax")["kernels"]
@@ -349,6 +349,9 @@ class Headers(Case):
         words = ["functions", SAMPLE, "-f", "markdown"]
         self.out(*words, "-o", file)
         self.out(*words, "--compare", file)
+        code, _, err = self.run_tool(*words, "--compare", self.folder / "gone.md")
+        self.assertEqual(code, 1)
+        self.assertIn("gone.md: expected a file, there is none", err)
         text = file.read_text()
         for changed, reason in (
                 (text.replace("### mix", "### max"), "expected '### mix', got '### max'"),

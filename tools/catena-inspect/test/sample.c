@@ -1,5 +1,5 @@
-/* A plugin with one of everything that catena-inspect shows. Code of it that runs says so in the file
- * that SAMPLE_RAN names. */
+/* A plugin with one of everything that catena-inspect shows. Code of it that runs says so in the
+ * file that SAMPLE_RAN names. */
 #include <catena/abi.h>
 
 #include <stdio.h>

@@ -68,5 +68,7 @@ struct Registered {
 };
 // All of them, by group.
 std::vector<const Check*> all_checks();
+// Those that run together with it, as they were registered.
+std::vector<const Check*> together_with(const Check& check);
 
 }  // namespace catena::check

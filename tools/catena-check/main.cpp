@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <iostream>
 #include <random>
 #include <string_view>
@@ -57,14 +57,20 @@ void need_known(const std::vector<std::string>& patterns, const char* option) {
 std::vector<const Check*> chosen(const Options& o) {
     need_known(o.only, "only");
     need_known(o.skip, "skip");
+    const auto wanted = [&](const Check* check) {
+        const auto in = [&](const std::vector<std::string>& patterns) {
+            return std::any_of(patterns.begin(), patterns.end(),
+                               [&](const std::string& p) { return matches(*check, p); });
+        };
+        return (o.only.empty() || in(o.only)) && !in(o.skip);
+    };
     std::vector<const Check*> result;
     for (const Check* check : all_checks()) {
-        const auto in = [&](const std::vector<std::string>& patterns) {
-            for (const std::string& pattern : patterns)
-                if (matches(*check, pattern)) return true;
-            return false;
-        };
-        if ((o.only.empty() || in(o.only)) && !in(o.skip)) result.push_back(check);
+        const auto together = together_with(*check);
+        // The one that is blamed for a crash comes along with the others.
+        if (wanted(check) ||
+            (check == together.front() && std::any_of(together.begin(), together.end(), wanted)))
+            result.push_back(check);
     }
     if (result.empty()) throw po::error("--skip: expected to leave a check, got none");
     return result;

@@ -38,4 +38,11 @@ std::vector<const Check*> all_checks() {
     return result;
 }
 
+std::vector<const Check*> together_with(const Check& check) {
+    std::vector<const Check*> result;
+    for (const Check& other : registered())
+        if (other.run == check.run) result.push_back(&other);
+    return result;
+}
+
 }  // namespace catena::check

@@ -27,8 +27,7 @@ std::vector<Job> jobs_of(const Settings& settings, const Survey& survey) {
         if (std::find(seen.begin(), seen.end(), wanted->run) != seen.end()) continue;
         seen.push_back(wanted->run);
         Job job;
-        for (const Check* check : all_checks())
-            if (check->run == wanted->run) job.checks.push_back(check);
+        job.checks = together_with(*wanted);
         if (wanted->each == Each::plugin) {
             jobs.push_back(job);
             continue;

@@ -1,4 +1,4 @@
-// expect: fuzz/shapes
+// expect: inference/overflow fuzz/shapes
 // infer() counts in an array that large extents leave.
 #include "module.h"
 

@@ -46,6 +46,8 @@ bool contains(const std::string& text, const char* part) { return text.find(part
 // What follows from another fault that the report names is not said again.
 bool follows(const Report& report, In check, const std::string& line) {
     if (check == In::empty || check == In::size_one || check == In::zero_d) {
+        // A shape that should have been refused is no edge.
+        if (failed(report, In::wrong_shape) || failed(report, In::wrong_rank)) return true;
         for (const Mapped& m : mapped) {
             const std::string start = report.function() + ": " + info(m.of).name + ": ";
             if (m.of != check && failed(report, m.of) && contains(line, start.c_str())) return true;

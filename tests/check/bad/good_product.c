@@ -1,0 +1,3 @@
+// expect: nothing
+#include "product.h"
+SPOIL { make_product(); }

@@ -1,0 +1,3 @@
+// expect: schema/docs
+#include "module.h"
+SPOIL { the_function.doc = ""; }

@@ -1,0 +1,6 @@
+// expect: schema/names
+#include "module.h"
+SPOIL {
+    port_x.name = "the x";
+    the_function.examples = NULL;
+}

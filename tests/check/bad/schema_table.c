@@ -1,0 +1,3 @@
+// expect: schema/table
+#include "module.h"
+SPOIL { forward32.isa = NULL; }

@@ -1,0 +1,3 @@
+// expect: schema/versions
+#include "module.h"
+SPOIL { forward32.version_min = forward32.version_max = 2; }

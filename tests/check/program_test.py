@@ -1,0 +1,118 @@
+"""catena-check from outside: its options, its exit codes, its reports.
+
+usage: program_test.py CATENA_CHECK GOOD CRASHING HANGING
+"""
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM, GOOD, CRASHING, HANGING = sys.argv[1:5]
+
+
+def check(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300)
+
+
+class Program(unittest.TestCase):
+    def test_usage(self):
+        for arguments, text in [((), "expected a PLUGIN"),
+                                (("--only", "nothing", GOOD), "got 'nothing'"),
+                                (("--skip", "static/nothing", GOOD), "got 'static/nothing'"),
+                                (("--format", "xml", GOOD), "got 'xml'"),
+                                (("--seed", "-1", GOOD), "got '-1'"),
+                                (("--timeout", "0", GOOD), "got 0"),
+                                (("--jobs", "0", GOOD), "got 0"),
+                                (("--seed", "2", "--reproduce", "3", GOOD), "got both"),
+                                (("--with", "/nowhere.catena", GOOD), "got '/nowhere.catena'"),
+                                (("--only", "static", "--function", "f", GOOD), "got 'f'"),
+                                (("--what", GOOD), "--what"),
+                                (("/nowhere.catena",), "got '/nowhere.catena'")]:
+            result = check(*arguments)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn(text, result.stderr, arguments)
+            self.assertIn("catena-check --help", result.stderr, arguments)
+        self.assertEqual(check("--help").returncode, 0)
+
+    def test_a_good_plugin(self):
+        result = check("--only", "static", "--only", "schema/names", GOOD)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        lines = result.stdout.splitlines()
+        self.assertIn("org.example.bad 1.0.0, seed 1", lines[0])
+        self.assertIn("ok      static/manifest", lines)
+        self.assertIn("ok      schema/names", lines)
+        self.assertNotIn("values/", result.stdout)
+        self.assertRegex(lines[-1], r"^\d+ checks: \d+ ok, 0 failed, 0 skipped, in [\d.]+ s$")
+        quiet = check("-q", "--only", "static", GOOD).stdout.splitlines()
+        self.assertEqual(len(quiet), 1 + 1)
+
+    def test_only_and_skip(self):
+        report = json.loads(check("--format", "json", "--only", "static", "--skip",
+                                  "static/needed", GOOD).stdout)[0]
+        names = [c["check"] for c in report["checks"]]
+        self.assertIn("static/exports", names)
+        self.assertNotIn("static/needed", names)
+        self.assertTrue(all(name.startswith("static/") for name in names))
+
+    def test_a_crash_is_named_with_what_it_did(self):
+        # Of all that ran together the first is blamed, whichever was asked for.
+        result = check("--only", "gradients/kernel", CRASHING)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("FAILED  values/survives", result.stdout)
+        self.assertIn("it crashed: SIGSEGV", result.stdout)
+        self.assertIn("in: org.example.square: forward float32", result.stdout)
+        self.assertIn("skipped gradients/kernel: it did not come to it", result.stdout)
+
+    def test_a_failure_is_reproduced(self):
+        def problems(*arguments):
+            report = json.loads(check("--format", "json", *arguments).stdout)[0]
+            self.assertEqual(report["failed"], 1)
+            return next(c for c in report["checks"] if c["verdict"] == "failed")["problems"]
+        first = problems("--only", "values", "--seed", "7", CRASHING)
+        words = shlex.split(first[0]["again"])
+        self.assertEqual(words[0], "catena-check")
+        self.assertIn("7", words)
+        self.assertEqual(problems(*words[1:]), first)
+
+    def test_the_time_limit(self):
+        start = time.monotonic()
+        result = check("--only", "values", "--timeout", "2", "--jobs", "1", HANGING)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("it did not end within 2 s, in: org.example.square: forward float32",
+                      result.stdout)
+        self.assertLess(time.monotonic() - start, 60)
+
+    def test_json(self):
+        reports = json.loads(check("--format", "json", "--only", "static", GOOD, CRASHING).stdout)
+        self.assertEqual([os.path.basename(r["plugin"]) for r in reports],
+                         ["good.catena", "crash.catena"])
+        for report in reports:
+            verdicts = [c["verdict"] for c in report["checks"]]
+            for verdict in ("ok", "failed", "skipped"):
+                self.assertEqual(report[verdict], verdicts.count(verdict))
+
+    def test_files_that_are_no_plugins(self):
+        with open(GOOD, "rb") as file:
+            whole = file.read()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "damaged.catena")
+            damaged = [b"", b"\x7fELF", whole[:64], whole[:500], whole[:-200], b"text" * 99]
+            # Every field of the header, and places all over the file.
+            for at in list(range(16, 64, 4)) + list(range(64, len(whole), len(whole) // 12)):
+                damaged.append(whole[:at] + b"\xff" * 8 + whole[at + 8:])
+            for contents in damaged:
+                with open(path, "wb") as file:
+                    file.write(contents)
+                result = check("--only", "static", path)
+                self.assertIn(result.returncode, (0, 1), result.stderr)
+                self.assertNotIn("crashed", "".join(
+                    line for line in result.stdout.splitlines() if "static/" in line))
+                self.assertNotIn("it crashed: SIG", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)

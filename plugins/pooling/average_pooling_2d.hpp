@@ -44,7 +44,8 @@ CATENA_KERNEL void average(const auto& call, const Windows& w, const T* x, T* y,
                 add_shifted(columns, n * pitch - s.cells + 1, s.cells, means);
                 for (std::int64_t r = 0; r < n; ++r) {
                     T* const to = y + (q + r) * w.x.count + s.target;
-                    const bool whole = s.targets == w.x.count && !adds;
+                    // With longer steps, what is too much would lie behind the means.
+                    const bool whole = s.targets == w.x.count && !adds && s.step <= 4;
                     for_row(s.targets, whole ? y_end - to : 0,
                             [&](std::int64_t width) CATENA_LAMBDA {
                                 take(means + r * pitch, width, s.step, share, adds, to);

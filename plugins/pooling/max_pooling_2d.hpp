@@ -12,6 +12,7 @@ namespace catena::plugins {
 // lies within the image. A byte is enough for windows of up to 255 cells.
 using CellTypes = Rows<Row<float, std::uint8_t>, Row<double, std::uint8_t>,
                        Row<float, std::int32_t>, Row<double, std::int32_t>>;
+inline constexpr std::int64_t most_cells = std::numeric_limits<std::int32_t>::max();
 inline catena_dtype cell_type(const Windows& w) {
     return w.cells() <= 255 ? dtype_of<std::uint8_t>() : dtype_of<std::int32_t>();
 }
@@ -66,6 +67,16 @@ CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::
             if (first < last) std::copy_n(row + first, last - first, line + first - left);
             cells = line;
             gapless = true;
+        }
+        if (!gapless && x.ksize > x.extent) {  // mostly padding: each window by itself
+            for (std::int64_t k = 0; k < n; ++k)
+                for (std::int64_t j = x.first(begin + k); j < x.last(begin + k); ++j) {
+                    const T v = row[left + k * x.stride + j];
+                    if (v <= best[k] || best[k] != best[k]) continue;
+                    best[k] = v;
+                    cell[k] = static_cast<Cell<T>>(i * x.ksize + j);
+                }
+            continue;
         }
         for (std::int64_t j = 0; j < x.ksize; ++j) {
             const auto here = static_cast<Cell<T>>(i * x.ksize + j);
@@ -232,6 +243,9 @@ struct MaxPooling2D {
 
     static void infer(const auto& s) {
         const Windows w = infer_pooling(s, s.template attr<"cover_all">());
+        if (w.cells() > most_cells) [[unlikely]]
+            s.check(false, "ksize", "at most " + std::to_string(most_cells) + " cells", w.cells(),
+                    CATENA_E_INVALID);
         const Shape x = s.x(0);
         const std::int64_t shape[] = {x[0], x[1], w.y.count, w.x.count};
         s.y(1, shape, cell_type(w));

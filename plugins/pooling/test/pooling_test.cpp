@@ -237,3 +237,21 @@ TEST_CASE("what is refused") {
     for (std::int64_t i = 0; i < gx.size(); ++i) sum += gx.at(i);
     CHECK(sum == 1);
 }
+
+TEST_CASE("windows that are larger than any image, and farther apart") {
+    constexpr std::int64_t huge = std::int64_t{1} << 30;
+    const Pool steps = {{2, 2, 4, 6}, {1}, {1, huge}, {4}};
+    const Array x = Array::random<float>(steps.x, 1);
+    CHECK(compare(world().forward("catena.average_pooling_2d", {x}, steps.attrs(false))[0],
+                  pooled(steps, x, 0, [](double a, double b) { return a + b; }), {}) == "");
+    // The first window ends with the first pixel, the second begins behind it.
+    const Pool wide = {{1, 1, 2, 3}, {1, huge}, {1, huge}, {0, huge - 1}};
+    const Array image = Array::of<float>(wide.x, {1, 2, 3, 4, 6, 5});
+    CHECK(world().forward("catena.max_pooling_2d", {image}, wide.attrs(true))[0].values<float>() ==
+          std::vector<float>{1, 3, 4, 6});
+    const Pool uncountable = {{1, 1, 2, 3}, {huge}, {huge}, {huge / 2}};
+    CHECK_THROWS_WITH(
+        (void)world().forward("catena.max_pooling_2d", {image}, uncountable.attrs(true)),
+        "[catena.max_pooling_2d] ksize: expected at most 2147483647 cells, got "
+        "1152921504606846976");
+}

@@ -54,8 +54,13 @@ extern "C" {
     catena::plugin::manifest("org.catena.onednn", "0.1.0", CATENA_PLUGIN_VENDOR,
                              CATENA_PLUGIN_LICENSE, "cpu");
 
-const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host, catena_ctx*) {
+const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host, catena_ctx* ctx) {
     catena::plugin::the_host = host;
-    return &catena_onednn::table();
+    try {
+        return &catena_onednn::table();
+    } catch (const std::exception& e) {
+        host->fail(ctx, CATENA_E_NOMEM, e.what());
+        return nullptr;
+    }
 }
 }

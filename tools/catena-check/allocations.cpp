@@ -1,3 +1,4 @@
+// The process's malloc and operator new: the C library's, but where a failure was asked for.
 #include "allocations.hpp"
 
 #include <link.h>

@@ -1,3 +1,4 @@
+// Callbacks of a function, and what is right about their replies.
 #include "callbacks.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Everything that a callback is lent, put where the placement says; and the border that it crosses.
 #include "caller.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The services of the host under control.
 #include "control.hpp"
 
 #include <numeric>

@@ -1,3 +1,4 @@
+// Values that are allowed and seldom.
 #include "garbage.hpp"
 
 #include "caller.hpp"

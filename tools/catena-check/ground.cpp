@@ -1,3 +1,4 @@
+// Memory that ends where a page begins that nobody may touch.
 #include "ground.hpp"
 
 #include <sys/mman.h>

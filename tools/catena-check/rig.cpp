@@ -1,3 +1,4 @@
+// The two instances of the subject, and the calls that are known of it.
 #include "rig.hpp"
 
 #include <fmt/format.h>

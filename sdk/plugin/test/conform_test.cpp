@@ -1,7 +1,7 @@
 // conform() against a function with one fault at a time: it can fail, and says why.
 #include <doctest/doctest.h>
 
-#include <catena/testing/conform.hpp>
+#include <catena/testing/check.hpp>
 #include <catena/testing/coverage.hpp>
 
 #include "faults.hpp"
@@ -38,6 +38,21 @@ TEST_CASE("each fault is found, by the checks that should; none where there is n
         INFO(report.failures());
         CHECK(failed(report) == fault.checks);
     }
+}
+
+TEST_CASE("a case with expected outputs tries other shapes, too") {
+    const Array x = Array::of<double>({2, 3}, {1, 2, 3, 4, 5, 6});
+    const auto problems = [&](const char* function, std::vector<Array> expected) {
+        return check(world(),
+                     {.function = function, .inputs = {x, x, x}, .expected = std::move(expected)});
+    };
+    const char* size_one = name_of(Fault::size_one);
+    CHECK(problems(size_one, {}) == "");
+    const std::vector<Array> y = world().forward(size_one, {x, x, x});
+    const std::string text = problems(size_one, y);
+    INFO(text);
+    CHECK(text.find("size_one: size 1: ") != std::string::npos);
+    CHECK(problems(name_of(Fault::none), world().forward(name_of(Fault::none), {x, x, x})) == "");
 }
 
 TEST_CASE("a call is looked for where the description has none") {

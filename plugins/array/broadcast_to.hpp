@@ -20,6 +20,9 @@ struct BroadcastTo {
 
     static void infer(const auto& s) {
         const Ints shape = s.template attr<"shape">();
+        for (const std::int64_t extent : shape)
+            if (extent < 0) [[unlikely]]
+                s.check(false, "shape", "no negative extent", shape, CATENA_E_INVALID);
         s.check(fits(s.x(0), shape), "x.shape", "broadcastable to " + text_of(shape), s.x(0));
         s.y(0, shape);
     }

@@ -32,7 +32,8 @@ struct Concat {
             if (!fits) [[unlikely]]
                 s.check(false, ("x[" + std::to_string(i) + "].shape").c_str(),
                         text_of(first) + " but for axis " + std::to_string(axis), x);
-            shape[axis] += x[axis];
+            if (__builtin_add_overflow(shape[axis], x[axis], &shape[axis])) [[unlikely]]
+                s.check(false, "x", "at most 2^63 - 1 elements along the axis", "more");
         }
         s.y(0, Shape(shape, first.size()));
         const auto n = static_cast<std::int64_t>(s.n_x());

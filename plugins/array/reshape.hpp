@@ -26,9 +26,12 @@ struct Reshape {
             shape[d] = wanted[d];
             if (wanted[d] == -1 && open == nullptr) open = &shape[d];
             else if (wanted[d] < 0) s.check(false, "shape", "one -1 at most", wanted);
-            else known *= wanted[d];
+            else if (__builtin_mul_overflow(known, wanted[d], &known)) mismatch(s, wanted);
         }
-        const std::int64_t size = s.size(0);
+        std::int64_t size = 1;
+        for (const std::int64_t d : s.x(0))
+            s.check(!__builtin_mul_overflow(size, d, &size), "x.shape", "at most 2^63 - 1 elements",
+                    s.x(0));
         if (open != nullptr) {
             if (known == 0 || size % known != 0) mismatch(s, wanted);
             *open = size / known;

@@ -379,3 +379,28 @@ TEST_CASE_TEMPLATE("integers are moved and summed", I, std::int32_t, std::int64_
     CHECK(y("put_item", {Array::of<I>({1}, {most})},
             {set("shape", Ints(put)), set("begin", Ints(begin))}) == V{0, 0, 0, most});
 }
+
+TEST_CASE("shapes whose elements cannot be counted are refused") {
+    constexpr std::int64_t huge = std::int64_t{1} << 62;
+    catena_meta m = {};
+    m.struct_size = sizeof m;
+    m.ndim = 2;
+    m.dtype = dtype_of<float>();
+    m.shape[0] = m.shape[1] = huge;
+    CHECK_THROWS_WITH(world().infer("catena.concat", {m, m}),
+                      "[catena.concat] x: expected at most 2^63 - 1 elements along the axis, "
+                      "got more");
+    const Dims two = {2, -1}, overflows = {huge, 4};
+    CHECK_THROWS_AS(world().infer("catena.reshape", {m}, {set("shape", Ints(two))}), Failure);
+    m.shape[1] = 1;
+    CHECK_THROWS_AS(world().infer("catena.reshape", {m}, {set("shape", Ints(overflows))}), Failure);
+    CHECK(world().infer("catena.reshape", {m}, {set("shape", Ints(two))})[0].shape[1] == huge / 2);
+}
+
+TEST_CASE("broadcast_to: a negative extent is refused") {
+    const Dims shape = {-17, 7};
+    const Array x = Array::constant({}, dtype_of<float>(), 1);
+    CHECK_THROWS_WITH(
+        (void)world().forward("catena.broadcast_to", {x}, {set("shape", Ints(shape))}),
+        "[catena.broadcast_to] shape: expected no negative extent, got (-17, 7)");
+}

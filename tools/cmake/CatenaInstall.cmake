@@ -22,7 +22,8 @@ endforeach()
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME copyright)
 install(FILES README.md CHANGELOG.md sdk/abi/RULES.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 if(EXISTS "${PROJECT_SOURCE_DIR}/sdk/doc")
-    install(DIRECTORY sdk/doc/ DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING PATTERN "*.md")
+    install(DIRECTORY sdk/doc/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/sdk"
+            FILES_MATCHING PATTERN "*.md")
 endif()
 foreach(kind IN ITEMS plugin host)
     install(DIRECTORY sdk/${kind}/examples/

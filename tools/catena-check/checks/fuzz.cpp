@@ -11,8 +11,8 @@ namespace {
 using testing::Example;
 
 // Cases of one function, and of all functions of a plugin together.
-constexpr std::size_t most_cases = 300;
-constexpr std::size_t all_cases = 6000;
+constexpr std::size_t most_cases = 600;
+constexpr std::size_t all_cases = 12000;
 constexpr double most_elements = 20000;  // of tensors that kernels get
 
 double elements(const catena_meta& m) {

@@ -97,3 +97,6 @@ foreach(file IN LISTS programs libraries plugins copies)
     endforeach()
 endforeach()
 configure_file("${CPACK_CATENA_README}" "${root}/README.txt" @ONLY)
+
+# Whatever the umask: libraries that others may write to are refused.
+run(ignored chmod -R go-w "${root}")

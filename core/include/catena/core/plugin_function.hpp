@@ -95,7 +95,7 @@ struct KernelInfo {
     std::string isa;
     std::string variant;
     std::string name;  // of the implementation, if it has one
-    int phase;  // CATENA_PHASE_*
+    int phase;         // CATENA_PHASE_*
     int priority;
     std::vector<std::vector<std::string>> dtypes;  // rows
 };

@@ -342,8 +342,12 @@ Reply Caller::gradient(const testing::detail::Given& g) {
         ground.list(y), ground.list(gy), gx, ground.list(targets), ground.list(metas)});
     world_.drawn = 0;
     enter(reply, Step::gradient, true, [&] { return f_.gradient(&ctx_, call); });
-    for (std::size_t i = 0; i < g.x.size(); ++i)
-        reply.results.push_back(gx[i] != nullptr ? gx[i]->array : Array());
+    for (std::size_t i = 0; i < g.x.size(); ++i) {
+        const bool wanted = (targets[i / 64] >> i % 64 & 1) != 0;
+        reply.results.push_back(gx[i] != nullptr ? gx[i]->array
+                                : wanted ? testing::detail::zeros_like(g.x[i])  // NULL is zero
+                                         : Array());
+    }
     return reply;
 }
 

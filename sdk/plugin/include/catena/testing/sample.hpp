@@ -72,7 +72,7 @@ inline bool gives_row(World& world, const catena_function& f,
 }
 inline std::optional<catena_meta> meta_of(const Example::Input& in, catena_dtype dtype) {
     if (!in.present) return std::nullopt;
-    catena_meta m;
+    catena_meta m = {};
     m.struct_size = sizeof m;
     m.ndim = static_cast<std::int32_t>(in.shape.size());
     m.dtype = dtype;

@@ -218,6 +218,7 @@ struct Direct {
         const std::uint64_t targets = ~std::uint64_t{0};
         call.targets = &targets;
         catena_ctx ctx{&world(), {}, {}};
+        ctx.device = kernel->device;
         catena_plan plan = {};
         plan.struct_size = sizeof plan;
         if (kernel->plan != nullptr && kernel->plan(&ctx, &call, &plan) != CATENA_OK)

@@ -110,7 +110,11 @@ inline catena_host World::make_host() {
         }
     };
     h.meta = [](catena_ctx*, const catena_var* var, catena_meta* out) -> catena_status {
-        *out = var->array.meta();
+        const catena_meta m = var->array.meta();
+        out->ndim = m.ndim;  // no field more: the plugin's struct may be an older, shorter one
+        out->dtype = m.dtype;
+        out->device_type = m.device_type;
+        std::copy_n(m.shape, m.ndim, out->shape);
         return CATENA_OK;
     };
     h.get_extension = [](const catena_host*, const char*) -> const void* { return nullptr; };

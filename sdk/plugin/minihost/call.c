@@ -87,20 +87,25 @@ static const catena_port_spec *port_of(const catena_function *f, uint32_t i) {
     return f->inputs[i < f->n_inputs ? i : f->n_inputs - 1];
 }
 catena_status minihost_infer(minihost_call *c) {
+    const catena_function *f = c->function;
     const catena_meta *x[CATENA_MAX_PORTS];
     catena_meta *y[CATENA_MAX_PORTS];
     catena_ctx ctx = {"cpu", 0, NULL};
+    if (c->n_x > f->n_inputs &&
+        (f->n_inputs == 0 || (port_of(f, c->n_x)->flags & CATENA_PORT_VARIADIC) == 0))
+        return minihost_fail(CATENA_E_INVALID, "[%s] inputs: expected %u, got %u", f->name,
+                             (unsigned)f->n_inputs, (unsigned)c->n_x);
     for (uint32_t i = 0; i < c->n_x; ++i) {
         x[i] = c->x[i].data == NULL ? NULL : &c->x[i].meta;
-        if (x[i] == NULL && (port_of(c->function, i)->flags & CATENA_PORT_OPTIONAL) == 0)
-            return minihost_fail(CATENA_E_INVALID, "[%s] %s: expected an array, got none",
-                                 c->function->name, port_of(c->function, i)->name);
+        if (x[i] == NULL && (port_of(f, i)->flags & CATENA_PORT_OPTIONAL) == 0)
+            return minihost_fail(CATENA_E_INVALID, "[%s] %s: expected an array, got none", f->name,
+                                 port_of(f, i)->name);
     }
     for (uint32_t i = 0; i < c->n_y; ++i) {
         c->y[i].meta.struct_size = sizeof(catena_meta);
         y[i] = &c->y[i].meta;
     }
-    return c->function->infer(&ctx, c->attrs, x, c->n_x, y, c->n_y);
+    return f->infer(&ctx, c->attrs, x, c->n_x, y, c->n_y);
 }
 
 /* Whether a row of a kernel's dtypes, one for each type variable in order of first use, is that of

@@ -107,8 +107,10 @@ int main(int argc, char **argv) {
     for (; at < argc; ++at) {
         if (argv[at] == NULL) continue;
         if (n_x == CATENA_MAX_PORTS ||
-            (strcmp(argv[at], "-") != 0 && !fill(&c->x[n_x], n_x, argv[at])))
+            (strcmp(argv[at], "-") != 0 && !fill(&c->x[n_x], n_x, argv[at]))) {
+            minihost_end(c);
             return usage("expected a shape, as in 2x3");
+        }
         ++n_x;
     }
     if (n_x > c->n_x) c->n_x = n_x;

@@ -243,9 +243,14 @@ void *minihost_allocate(minihost_array *a, const catena_meta *like) {
     const catena_meta copy = *like; /* it may be the array's own */
     free(a->data);
     a->data = NULL;
-    a->meta = copy;
     int64_t stride = 1;
-    for (int32_t d = copy.ndim; d-- > 0; stride *= copy.shape[d]) a->strides[d] = stride;
+    for (int32_t d = copy.ndim; d-- > 0;) {
+        const int64_t extent = copy.shape[d] > 1 ? copy.shape[d] : 1;
+        if (extent > (INT64_MAX >> 8) / stride) return NULL; /* its bytes would not be counted */
+        a->strides[d] = stride;
+        stride *= extent;
+    }
+    a->meta = copy;
     if (posix_memalign(&a->data, 64, minihost_bytes(a) + 1) != 0) a->data = NULL;
     return a->data;
 }

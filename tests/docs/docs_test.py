@@ -21,9 +21,10 @@ CODE = {".c", ".h", ".cpp", ".hpp", ".cuh", ".cmake", ".in", ".txt", ".py", ".rs
 
 
 class Tree:
-    """The pages, and all words of the code and of the build files."""
+    """The pages, and all words of the code and of the build files. every: all pages, not the guides
+    alone."""
 
-    def __init__(self, root):
+    def __init__(self, root, every=False):
         self.root = pathlib.Path(root)
         self.pages = {}
         self.words = set()
@@ -31,8 +32,9 @@ class Tree:
             name = path.relative_to(self.root).as_posix()
             if name.startswith((".", "build")) or "__pycache__" in name or not path.is_file():
                 continue
-            if name.startswith("sdk/doc/") and path.suffix == ".md" or name == "sdk/abi/RULES.md":
-                if name in GENERATED:
+            guide = name.startswith("sdk/doc/") or name == "sdk/abi/RULES.md"
+            if path.suffix == ".md" and (every or guide):
+                if name in GENERATED and not every:
                     continue
                 self.pages[name] = path.read_text()
             elif path.suffix in CODE and not name.startswith("tests/docs/"):
@@ -266,10 +268,16 @@ def self_test():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--source", default=pathlib.Path(__file__).resolve().parents[2])
-    parser.add_argument("--programs", required=True, help="the folder of catena, catena-check ...")
+    parser.add_argument("--programs", help="the folder of catena, catena-check ...")
+    parser.add_argument("--installed", help="a folder of pages: only whether their links lead on")
     parser.add_argument("--fix", action="store_true", help="first write tables anew")
     arguments = parser.parse_args()
     findings = self_test()
+    if arguments.installed:
+        tree = Tree(arguments.installed, every=True)
+        broken = list(links(tree, None))
+        print("\n".join(broken + [f"docs_test: {len(tree.pages)} pages, {len(broken)} dead links"]))
+        return 1 if findings or broken or not tree.pages else 0
     tree, programs = Tree(arguments.source), Programs(arguments.programs)
     if arguments.fix:
         fix_tables(tree, programs)

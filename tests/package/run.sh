@@ -48,6 +48,8 @@ debian)
 esac
 [[ $kind == installed ]] || du -m "$work"/out/* | sed "s|$work/out/||; s|\t| MiB |"
 
+python3 "$source/tests/docs/docs_test.py" --installed "$prefix/share/doc/catena"
+
 # In a mount namespace of its own the sources, the build and what the archive carries are gone.
 cp "$tests"/{use,hand,alone,hide}.sh "$work"
 hidden=()

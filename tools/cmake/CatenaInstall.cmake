@@ -19,17 +19,25 @@ foreach(name IN ITEMS catena-plugin catena-host)
     install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${catena_pc}")
 endforeach()
 
+# Pages lie as they do here, so that their links lead on; examples where people look for them.
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME copyright)
-install(FILES README.md CHANGELOG.md sdk/abi/RULES.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-if(EXISTS "${PROJECT_SOURCE_DIR}/sdk/doc")
-    install(DIRECTORY sdk/doc/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/sdk"
-            FILES_MATCHING PATTERN "*.md")
-endif()
-foreach(kind IN ITEMS plugin host)
-    install(DIRECTORY sdk/${kind}/examples/
-            DESTINATION "${CMAKE_INSTALL_DATADIR}/catena/examples/${kind}"
-            PATTERN CMakeLists.txt EXCLUDE)
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+foreach(folder IN ITEMS sdk/doc sdk/abi sdk/plugin core/doc)
+    install(DIRECTORY ${folder}/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}"
+            FILES_MATCHING PATTERN "*.md" PATTERN examples EXCLUDE PATTERN include EXCLUDE
+            PATTERN test EXCLUDE PATTERN minihost EXCLUDE PATTERN cmake EXCLUDE)
 endforeach()
-foreach(variable IN ITEMS catena_package catena_pc catena_pc_prefix)
+foreach(kind IN ITEMS plugin host)
+    set(catena_examples "${CMAKE_INSTALL_DATADIR}/catena/examples/${kind}")
+    install(DIRECTORY sdk/${kind}/examples/ DESTINATION "${catena_examples}"
+            PATTERN CMakeLists.txt EXCLUDE)
+    set(catena_link "${CMAKE_INSTALL_DOCDIR}/sdk/${kind}")
+    file(RELATIVE_PATH catena_examples "/${catena_link}" "/${catena_examples}")
+    install(DIRECTORY DESTINATION "${catena_link}")
+    install(CODE "
+        file(CREATE_LINK \"${catena_examples}\"
+             \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${catena_link}/examples\" SYMBOLIC)")
+endforeach()
+foreach(variable IN ITEMS catena_package catena_pc catena_pc_prefix catena_examples catena_link)
     unset(${variable})
 endforeach()

@@ -66,6 +66,13 @@ class Case(unittest.TestCase):
         self.log = done.stderr
         return done.stdout
 
+    def fails(self, *arguments, printed="", **env):
+        """What it says of it."""
+        done = subprocess.run([CATENA, *map(str, arguments)], env=self.env | env, text=True,
+                              capture_output=True, timeout=60)
+        self.assertEqual((done.returncode, done.stdout), (1, printed), done.stderr)
+        return done.stderr
+
     def report(self, *arguments, **kind):
         """State, path and reason of every plugin."""
         self.all = json.loads(self.catena("plugins", "--json", *arguments, **kind))
@@ -309,7 +316,8 @@ class Lock(Case):
         self.lock = self.system / "catena.plugins.lock"
 
     def write_lock(self):
-        self.assertEqual(self.catena("plugins", "lock"), f"wrote {self.lock}: 1 plugin\n")
+        self.assertEqual(self.catena("plugins", "lock", "--plugins", self.system),
+                         f"wrote {self.lock}: 1 plugin\n")
         self.assertEqual(self.lock.read_text().splitlines()[1:],
                          [f"org.example.good 1.2 {sha256(GOOD)}"])
         self.assertEqual(stat.S_IMODE(self.lock.stat().st_mode), 0o644)
@@ -334,7 +342,7 @@ class Lock(Case):
         self.loads(self.path)
 
     def write_lock_of_other(self):
-        self.catena("plugins", "lock")
+        self.catena("plugins", "lock", "--plugins", self.system)
         self.assertIn(sha256(OTHER), self.lock.read_text())
 
     def test_another_hash(self):
@@ -370,6 +378,25 @@ class Lock(Case):
                      CATENA_PLUGIN_LOCK=f"strict:{elsewhere}")
         self.loads(self.path)
 
+    def test_a_package_s_folder_gets_no_lock_unasked(self):
+        fails = self.fails("plugins", "lock")
+        self.assertEqual(fails, f"catena: [lock] plugins in {self.user}: expected some, got none; for "
+                                "those of another folder: --plugins DIR\n")
+        self.assertIn(" in the user's folders: ",
+                      self.fails("plugins", "lock", XDG_DATA_HOME="", HOME=""))
+        self.put(OTHER, self.named)
+        self.put(OTHER, self.user)
+        wrote = [f"wrote {folder / self.lock.name}: 1 plugin\n" for folder in (self.named, self.user)]
+        named = {"CATENA_PLUGIN_PATH": f"/nowhere:{self.named}"}
+        self.assertEqual(self.catena("plugins", "lock", **named), "".join(wrote))
+        self.assertFalse(self.lock.exists())
+        (self.user / self.lock.name).unlink()  # the first is written and told, the second fails
+        (self.user / self.lock.name).mkdir()
+        self.assertRegex(self.fails("plugins", "lock", printed=wrote[0], **named),
+                         f"^catena: .lock. {self.user / self.lock.name}: cannot be written: ")
+        self.assertIn("[lock] plugins: expected a folder to read, got /nowhere (No such file or",
+                      self.fails("plugins", "lock", "--plugins", "/nowhere"))
+
     def test_locks_that_are_no_locks(self):
         self.lock.write_text(f"# a comment\norg.example.good {sha256(GOOD)}\n")
         reason = (f"lock {self.lock}, line 2: expected ID VERSION SHA256 (64 digits 0-9a-f), got "
@@ -402,12 +429,14 @@ class Lock(Case):
         self.write_lock()
         before = self.lock.read_text()
         (self.system / "text.catena").write_text("no plugin")
-        for out in ((), ("--out", "/nowhere/lock")):
+        self.put(OTHER, self.named)
+        for out in (("--plugins", self.named, "--plugins", self.system), ("--out", "/nowhere/lock")):
             done = subprocess.run([CATENA, "plugins", "lock", *out], env=self.env, text=True,
                                   capture_output=True, timeout=60)
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             self.assertRegex(done.stderr, "text.catena: not a shared library")
         self.assertEqual(self.lock.read_text(), before)
+        self.assertFalse((self.named / self.lock.name).exists())
         (self.system / "text.catena").unlink()
         done = subprocess.run([CATENA, "plugins", "lock", "--out", "/nowhere/lock"], env=self.env,
                               text=True, capture_output=True, timeout=60)
@@ -422,7 +451,7 @@ class Lock(Case):
         shutil.copytree(MODULES / "brought", self.system / "brought", symlinks=True)
         for part in (self.system / "brought", self.system / "brought/libbrought.so.1"):
             os.chmod(part, 0o755)
-        self.catena("plugins", "lock")
+        self.catena("plugins", "lock", "--plugins", self.system)
         self.assertEqual([row[:2] for row in self.report()],
                          [("loaded", str(self.path)), ("loaded", str(path))])
 

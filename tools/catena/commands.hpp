@@ -68,9 +68,10 @@ std::string list_functions();
 // Folders in the order in which they were searched, each with what was found in it.
 std::string list_plugins(const PluginReport& report, bool hash);
 std::string list_plugins_as_json(const PluginReport& report, bool hash);
-// Writes the lock of what lies in the folders (else in the usual ones), none of which is run: one
-// file, or in each folder its own where `out` is "". Says what was written. Throws PluginError.
-std::string lock_plugins(const std::vector<std::string>& folders, const std::string& out);
+// Writes the lock of what lies in the folders, none of which is run: one file, or in each folder its
+// own where `out` is "". Without folders: the usual ones, but the system's only for the one file.
+// Prints what was written as it is; nothing is if a plugin would be refused. Throws PluginError.
+void lock_plugins(const std::vector<std::string>& folders, const std::string& out);
 // All that is known of one function and of its kernels. Throws PluginError if there is none.
 std::string describe(const std::string& function);
 

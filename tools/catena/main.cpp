@@ -23,8 +23,9 @@ constexpr const char* usage =
     "  plugins            where was looked, what was loaded, refused or passed over, and why\n"
     "      --hash             and the SHA-256 of each file\n"
     "      --json             the same for programs\n"
-    "  plugins lock       writes catena.plugins.lock beside the plugins, or --out FILE: from then\n"
-    "                     on only these files are loaded; none of their code is run\n"
+    "  plugins lock       writes catena.plugins.lock beside the user's plugins, or beside those\n"
+    "                     of --plugins DIR, or --out FILE for all: from then on only these files\n"
+    "                     are loaded; none of their code is run\n"
     "  functions          what is loaded: a function, its plugin, devices and dtypes\n"
     "  describe FUNCTION  one function: text, ports, attributes, examples, kernels\n"
     "  call FUNCTION      runs it on in_INPUT of a file; writes out_OUTPUT\n"
@@ -119,7 +120,7 @@ std::uint64_t seed_of(const Options& o) {
 
 int run(const Options& o) {
     if (o.command == "plugins" && o.name == "lock") {
-        fmt::print("{}", command::lock_plugins(o.plugins, o.out));
+        command::lock_plugins(o.plugins, o.out);
         return 0;
     }
     use_plugins(o);

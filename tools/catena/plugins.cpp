@@ -2,9 +2,11 @@
 #include "commands.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 namespace catena::command {
@@ -128,32 +130,50 @@ std::string list_plugins_as_json(const PluginReport& report, bool hash) {
     return all.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
-std::string lock_plugins(const std::vector<std::string>& folders, const std::string& out) {
+void lock_plugins(const std::vector<std::string>& folders, const std::string& out) {
     std::vector<fs::path> places;
     for (const auto& folder : folders) places.push_back(fs::absolute(folder));
     if (folders.empty()) {
-        for (const auto& folder : default_plugin_folders()) places.push_back(folder.path);
+        for (const auto& folder : default_plugin_folders()) {
+            // A package's folder gets no lock unasked; one lock for all has its plugins, too.
+            if (folder.from != "system" || !out.empty()) places.push_back(folder.path);
+        }
     }
-    std::string text;
-    std::vector<fs::path> all;
-    const auto write = [&](const fs::path& file, const std::vector<fs::path>& files) {
-        write_plugin_lock(file, files);
-        text += fmt::format("wrote {}: {}\n", file.string(),
-                            number(static_cast<int>(files.size()), "plugin"));
-    };
+    std::vector<std::pair<fs::path, std::vector<fs::path>>> locks;
+    std::vector<std::string> names;
     for (const fs::path& place : places) {
         std::vector<fs::path> files;
         std::error_code error;
         for (const auto& item : fs::directory_iterator(place, error)) {
             if (item.path().extension() == ".catena") files.push_back(item.path());
         }
+        if (error && !folders.empty()) {
+            throw PluginError(fmt::format("[lock] plugins: expected a folder to read, got {} ({})",
+                                          place.string(), error.message()));
+        }
         std::ranges::sort(files);
-        if (out.empty() && !files.empty()) write(place / "catena.plugins.lock", files);
-        all.insert(all.end(), files.begin(), files.end());
+        for (const fs::path& file : files) {  // all are fine before anything is written
+            (void)read_manifest(file);
+            (void)plugin_sha256(file);
+        }
+        names.push_back(place.string());
+        if (files.empty()) continue;
+        if (out.empty()) locks.emplace_back(place / "catena.plugins.lock", files);
+        else if (locks.empty()) locks.emplace_back(out, files);
+        else locks[0].second.insert(locks[0].second.end(), files.begin(), files.end());
     }
-    if (all.empty()) throw PluginError("[lock] plugins to write down: expected some, got none");
-    if (!out.empty()) write(out, all);
-    return text;
+    if (locks.empty()) {
+        throw PluginError(fmt::format(
+            "[lock] plugins in {}: expected some, got none{}",
+            names.empty() ? "the user's folders" : fmt::format("{}", fmt::join(names, ", ")),
+            folders.empty() && out.empty() ? "; for those of another folder: --plugins DIR" : ""));
+    }
+    for (const auto& [file, files] : locks) {
+        write_plugin_lock(file, files);
+        fmt::print("wrote {}: {}\n", file.string(),
+                   number(static_cast<int>(files.size()), "plugin"));
+        std::fflush(stdout);  // before an error of the next one
+    }
 }
 
 }  // namespace catena::command

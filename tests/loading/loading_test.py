@@ -182,6 +182,15 @@ class Search(Case):
             self.assertEqual((self.top / "audit").exists(), not setuid)
             (self.top / "audit").unlink(missing_ok=True)
 
+    def test_an_unknown_function_may_be_in_a_refused_file(self):
+        self.put(GOOD, self.system)
+        text = "catena: no plugin has the function test.xyzzy; "
+        self.assertEqual(self.fails("describe", "test.xyzzy"), text + "see catena functions\n")
+        for n, were in ((1, "1 file was"), (2, "2 files were")):
+            self.put(OTHER, self.system, f"{n}.catena", mode=0o666)
+            self.assertEqual(self.fails("describe", "test.xyzzy"),
+                             text + f"{were} refused: see catena plugins; see catena functions\n")
+
 
 class Trust(Case):
     def setUp(self):

@@ -58,8 +58,12 @@ const catena_function& find_function(std::string_view name) {
         if (d < nearest) guess = candidate;
         nearest = std::min(nearest, d);
     }
+    const std::size_t n = plugin_report().refused.size();
+    const std::string refused = n == 0 ? ""
+                                       : fmt::format("{} file{} refused: see catena plugins; ", n,
+                                                     n == 1 ? " was" : "s were");
     throw PluginError(
-        fmt::format("no plugin has the function {}; {}", wanted,
+        fmt::format("no plugin has the function {}; {}{}", wanted, refused,
                     guess.empty() ? "see catena functions" : "did you mean " + guess + "?"));
 }
 

@@ -59,8 +59,17 @@ static catena_status bind(const catena_function *f, const catena_named_value *at
                 f->name, s->name, at < n_attrs ? "another" : "none");
     }
     if (used == n_attrs) return CATENA_OK;
-    return minihost_fail(CATENA_E_INVALID,
-                         "[%s] attributes: expected those of the function, got others", f->name);
+    for (uint32_t i = 0; i < n_attrs; ++i) {
+        uint32_t before = 0, at = 0;
+        while (strcmp(attrs[before].name, attrs[i].name) != 0) ++before;
+        while (at < f->n_attrs && strcmp(f->attrs[at]->name, attrs[i].name) != 0) ++at;
+        if (before < i || at == f->n_attrs)
+            return minihost_fail(CATENA_E_INVALID, "[%s] attribute '%s': expected %s, got %s",
+                                 f->name, attrs[i].name,
+                                 before < i ? "once" : "a name of the function's",
+                                 before < i ? "twice" : "another");
+    }
+    return CATENA_OK;
 }
 minihost_call *minihost_begin(const char *name, const catena_named_value *attrs, uint32_t n_attrs) {
     minihost_begin_call();

@@ -49,7 +49,7 @@ static int show(const catena_plugin *plugin) {
     return 0;
 }
 
-/* An attribute of the function by its text; 0 if there is none of that name. */
+/* An attribute of the function by its text; 0 if it is no number. Names are begin()'s to refuse. */
 static int number(const char *function, const char *name, const char *text, catena_value *value) {
     const catena_function *f = minihost_function(function);
     for (uint32_t i = 0; f != NULL && i < f->n_attrs; ++i) {
@@ -60,7 +60,8 @@ static int number(const char *function, const char *name, const char *text, cate
         else value->v.i = strtoll(text, NULL, 10);
         return value->kind <= CATENA_ATTR_BOOL;
     }
-    return 0;
+    *value = (catena_value){.kind = CATENA_ATTR_INT, .n = 1};
+    return 1;
 }
 
 static int fill(minihost_array *a, uint32_t port, const char *text) {

@@ -142,8 +142,10 @@ static catena_status CATENA_CALL call(catena_ctx *ctx, const catena_callable *ca
     if (n_x > c->n_x) c->n_x = n_x;
     for (uint32_t i = 0; i < n_x; ++i)
         if (x[i] != NULL) c->x[i] = x[i]->array; /* borrowed */
-    const catena_status status = minihost_forward(c);
-    for (uint32_t i = 0; status == CATENA_OK && i < n_y; ++i) y[i] = keep(ctx, &c->y[i]);
+    catena_status status = minihost_forward(c);
+    for (uint32_t i = 0; status == CATENA_OK && i < n_y; ++i)
+        if ((y[i] = keep(ctx, &c->y[i])) == NULL)
+            status = minihost_fail(CATENA_E_NOMEM, "out of memory");
     for (uint32_t i = 0; i < n_x; ++i) c->x[i].data = NULL;
     minihost_end(c);
     return status;
@@ -191,7 +193,14 @@ const catena_plugin *minihost_load(const char *path, const catena_host *host) {
     catena_ctx ctx = {"", 0, NULL};
     minihost_begin_call();
     if (host == NULL) host = &table;
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    /* A bare name would be looked for in the library path. */
+    char beside[FILENAME_MAX];
+    const int bare = strchr(path, '/') == NULL;
+    if (bare && snprintf(beside, sizeof beside, "./%s", path) >= (int)sizeof beside)
+        return minihost_fail(CATENA_E_INVALID, "path of a plugin: expected a shorter one, got %s",
+                             path),
+               NULL;
+    void *library = dlopen(bare ? beside : path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) return minihost_fail(CATENA_E_INVALID, "%s", dlerror()), NULL;
     const catena_manifest *m = dlsym(library, "catena_manifest_v1");
     const catena_plugin *(CATENA_CALL * entry)(const catena_host *, catena_ctx *);

@@ -63,5 +63,17 @@ int main(int argc, char **argv) {
                       "[org.example.swish] attribute 'beta': expected a value of its kind, range "
                       "and choices, got another") == 0,
            "an attribute of another kind");
+    const catena_named_value unknown[] = {{"beta", {CATENA_ATTR_FLOAT, 1, {.f = 2}}},
+                                          {"gamma", {CATENA_ATTR_FLOAT, 1, {.f = 2}}}};
+    expect(minihost_begin("org.example.swish", unknown, 2) == NULL &&
+               strcmp(minihost_error(),
+                      "[org.example.swish] attribute 'gamma': expected a name of the function's, "
+                      "got another") == 0,
+           "an attribute that it does not have");
+    const catena_named_value twice[] = {unknown[0], unknown[0]};
+    expect(minihost_begin("org.example.swish", twice, 2) == NULL &&
+               strcmp(minihost_error(),
+                      "[org.example.swish] attribute 'beta': expected once, got twice") == 0,
+           "an attribute that is there twice");
     return failures == 0 ? 0 : 1;
 }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 namespace catena {
 namespace {
@@ -27,6 +28,7 @@ struct Loader {
     std::vector<std::string> unwanted;  // ids
     bool default_done = false;
     bool loading = false;
+    bool lock_fault_said = false;
 
     static Loader& get() {
         static Loader* instance = new Loader;
@@ -166,11 +168,29 @@ bool already_loaded(const fs::path& path) {
     });
 }
 
+// Words of the environment that mean nothing are said once, not for each plugin.
+bool knows_lock_of(const fs::path& folder) {
+    Loader& loader = Loader::get();
+    try {
+        loader.locks.mode(folder);
+        return true;
+    } catch (const PluginError& error) {
+        if (std::exchange(loader.lock_fault_said, true)) return false;
+        loader.report.refused.push_back({folder, error.what()});
+        Attempt attempt;
+        attempt.info.path = folder;
+        audit_refused(attempt, error.what());
+        return false;
+    }
+}
+
 void load_folder(SearchedFolder folder) {
     PluginReport& report = Loader::get().report;
     if (!folder.path.has_filename()) folder.path = folder.path.parent_path();  // "/plugins/"
     report.searched.push_back(folder);
-    for (const fs::path& file : plugin_files(folder, report.refused)) {
+    const std::vector<fs::path> files = plugin_files(folder, report.refused);
+    if (files.empty() || !knows_lock_of(folder.path)) return;
+    for (const fs::path& file : files) {
         if (already_loaded(file)) continue;
         try {
             load_file(file, Asked::by_folder);

@@ -27,7 +27,12 @@ public:
 
 private:
     int fd() const { return copy_ ? copy_.get() : file_.fd(); }
-    std::vector<TrustedFile> brought_libraries() const;
+    struct Brought {
+        std::string name;  // as the plugin wants it
+        TrustedFile file;
+    };
+    std::vector<Brought> brought_libraries() const;
+    bool map_brought() const;
 
     const TrustedFile& file_;
     Descriptor copy_;

@@ -76,6 +76,20 @@ std::vector<uid_t> trusted_owners() {
     return owners;
 }
 
+// A group's own list leaves out those whose primary group it is.
+bool is_primary_group_of_none_but(uid_t user, gid_t group) {
+    std::array<char, 16384> texts;
+    passwd entry, *other = nullptr;
+    int error = 0;
+    bool alone = true;
+    setpwent();
+    while ((error = getpwent_r(&entry, texts.data(), texts.size(), &other)) == 0 && other) {
+        if (other->pw_gid == group && other->pw_uid != user) alone = false;
+    }
+    endpwent();
+    return alone && (error == 0 || error == ENOENT);  // ENOENT: that was the last one
+}
+
 // The group that has a user's name and nobody else in it is the user: accounts that are made so
 // come with umask 002, and their folders can be written to by the group.
 bool is_group_of(uid_t user, gid_t group) {
@@ -90,7 +104,7 @@ bool is_group_of(uid_t user, gid_t group) {
     for (char** member = g->gr_mem; *member; ++member) {
         if (std::strcmp(*member, u->pw_name) != 0) return false;
     }
-    return true;
+    return is_primary_group_of_none_but(user, group);
 }
 
 // Root's and the user's files; `what` is "file", "folder" or "link".

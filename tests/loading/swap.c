@@ -1,17 +1,71 @@
-/* Preloaded into a program: right before a plugin's file is looked at for the last time, the file
- * that CATENA_TEST_SWAP names takes its place. */
+/* Preloaded into a program. The file that CATENA_TEST_SWAP names takes a plugin's place right before
+ * that is looked at for the last time; or takes the place of CATENA_TEST_SWAP_LATE's file when the
+ * system's loader is asked for that. CATENA_TEST_GROUP is one more user's primary group;
+ * CATENA_TEST_NO_PROC hides /proc/self. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+static int ends_with(const char *text, const char *suffix) {
+    const size_t length = strlen(text), end = strlen(suffix);
+    return length > end && strcmp(text + length - end, suffix) == 0;
+}
 
 int lstat(const char *path, struct stat *status) {
-    const size_t length = strlen(path), suffix = strlen(".catena");
     const char *with = getenv("CATENA_TEST_SWAP");
-    if (with && length > suffix && strcmp(path + length - suffix, ".catena") == 0) {
+    if (with && !getenv("CATENA_TEST_SWAP_LATE") && ends_with(path, ".catena")) {
         rename(with, path); /* there is one file to do it with: once */
     }
     return fstatat(AT_FDCWD, path, status, AT_SYMLINK_NOFOLLOW);
+}
+
+void *dlopen(const char *path, int mode) {
+    const char *with = getenv("CATENA_TEST_SWAP"), *late = getenv("CATENA_TEST_SWAP_LATE");
+    if (with && late && path && !(mode & RTLD_NOLOAD) &&
+        (strcmp(path, late) == 0 || strncmp(path, "/proc/", strlen("/proc/")) == 0)) {
+        rename(with, late);
+    }
+    void *(*next)(const char *, int);
+    *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
+    return next(path, mode);
+}
+
+ssize_t readlink(const char *path, char *text, size_t size) {
+    if (getenv("CATENA_TEST_NO_PROC") && strcmp(path, "/proc/self") == 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    return readlinkat(AT_FDCWD, path, text, size);
+}
+
+static int said;
+
+void setpwent(void) {
+    said = 0;
+    void (*next)(void);
+    *(void **)&next = dlsym(RTLD_NEXT, "setpwent");
+    next();
+}
+
+int getpwent_r(struct passwd *entry, char *texts, size_t size, struct passwd **result) {
+    const char *group = getenv("CATENA_TEST_GROUP");
+    if (group && !said) {
+        said = 1;
+        static char name[] = "somebody", nothing[] = "";
+        const struct passwd one = {name,    nothing, 4711,   (gid_t)atoi(group),
+                                   nothing, nothing, nothing};
+        *entry = one;
+        *result = entry;
+        return 0;
+    }
+    int (*next)(struct passwd *, char *, size_t, struct passwd **);
+    *(void **)&next = dlsym(RTLD_NEXT, "getpwent_r");
+    return next(entry, texts, size, result);
 }

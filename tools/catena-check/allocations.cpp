@@ -1,6 +1,7 @@
 // The process's malloc and operator new: the C library's, but where a failure was asked for.
 #include "allocations.hpp"
 
+#include <dlfcn.h>
 #include <link.h>
 
 #include <array>
@@ -34,6 +35,18 @@ struct Range {
 constinit std::array<Range, 64> own{};
 constinit std::size_t n_own = 0;
 
+// The C library's registration of thread_local destructors aborts without memory: no plugin's fault.
+Range aborting() {
+    const void* const code = dlsym(RTLD_DEFAULT, "__cxa_thread_atexit_impl");
+    Dl_info info = {};
+    void* symbol = nullptr;
+    if (code == nullptr || dladdr1(code, &info, &symbol, RTLD_DL_SYMENT) == 0 || symbol == nullptr)
+        return {0, 0};
+    const auto begin = reinterpret_cast<std::uintptr_t>(code);
+    return {begin, begin + static_cast<const ElfW(Sym)*>(symbol)->st_size};
+}
+constinit Range spared{0, 0};
+
 int add_module(dl_phdr_info* info, std::size_t, void*) {
     const std::string_view path = info->dlpi_name;
     const std::string_view name = path.substr(path.rfind('/') + 1);
@@ -50,6 +63,7 @@ int add_module(dl_phdr_info* info, std::size_t, void*) {
 }
 bool is_own(const void* code) {
     const auto at = reinterpret_cast<std::uintptr_t>(code);
+    if (spared.begin <= at && at < spared.end) return false;
     for (std::size_t i = 0; i < n_own; ++i)
         if (own[i].begin <= at && at < own[i].end) return true;
     return false;
@@ -68,6 +82,7 @@ bool is_own(const void* code) {
 bool allocations_fail() { return CATENA_OWN_MALLOC != 0; }
 void fail_allocation(long n, bool lasting) {
     n_own = 0;
+    if (spared.end == 0) spared = aborting();
     if (n > 0) dl_iterate_phdr(add_module, nullptr);
     left = n;
     lasts = lasting;

@@ -44,6 +44,8 @@ def one(program, source, plugin):
         for problem in check.get("problems", []):
             if not problem["text"].strip():
                 sys.exit(f"{check['check']}: expected a text, got none")
+            if told(source, "says") not in problem["text"]:
+                sys.exit(f"expected '... {told(source, 'says')} ...', got '{problem['text']}'")
         for problem in check.get("problems", [])[:1]:  # its seed leads there again
             again = [program, *shlex.split(problem["again"])[1:]]
             if check["check"].startswith("fuzz/") and subprocess.run(

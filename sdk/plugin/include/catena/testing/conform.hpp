@@ -145,6 +145,7 @@ inline Report conform(World& world, const std::string& name, const Settings& set
     for (const Example& example : examples) {
         std::optional<Sample> sample;
         for (const bool train : {true, false}) try {
+                now_doing(name, "runs " + text_of(f, example));
                 const Sample s = make_sample(world, f, example, settings.seed, train);
                 // Functions that do something else in test mode are examined there, too.
                 if (sample && s.y == sample->y) continue;

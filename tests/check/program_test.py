@@ -36,6 +36,7 @@ class Program(unittest.TestCase):
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn(text, result.stderr, arguments)
             self.assertIn("catena-check --help", result.stderr, arguments)
+            self.assertEqual(result.stdout, "", arguments)
         self.assertEqual(check("--help").returncode, 0)
 
     def test_a_good_plugin(self):
@@ -72,10 +73,13 @@ class Program(unittest.TestCase):
             report = json.loads(check("--format", "json", *arguments).stdout)[0]
             self.assertEqual(report["failed"], 1)
             return next(c for c in report["checks"] if c["verdict"] == "failed")["problems"]
-        first = problems("--only", "values", "--seed", "7", CRASHING)
+        first = problems("--only", "values", "--seed", "7", "--with", GOOD, "--timeout", "50",
+                         CRASHING)
         words = shlex.split(first[0]["again"])
         self.assertEqual(words[0], "catena-check")
         self.assertIn("7", words)
+        self.assertEqual(words[words.index("--with") + 1], os.path.abspath(GOOD))
+        self.assertEqual(words[words.index("--timeout") + 1], "50")
         self.assertEqual(problems(*words[1:]), first)
 
     def test_the_time_limit(self):
@@ -85,6 +89,16 @@ class Program(unittest.TestCase):
         self.assertIn("it did not end within 2 s, in: org.example.square: forward float32",
                       result.stdout)
         self.assertLess(time.monotonic() - start, 60)
+
+    def test_a_function_that_hangs_is_left(self):
+        result = check("--only", "values", "--only", "fuzz", "--timeout", "4", "--jobs", "1",
+                       HANGING)
+        self.assertEqual(result.stdout.count("it did not end within"), 1, result.stdout)
+        self.assertIn("skipped fuzz/shapes: the function hangs: see values/survives",
+                      result.stdout)
+        start = time.monotonic()
+        self.assertEqual(check(HANGING).returncode, 1)
+        self.assertLess(time.monotonic() - start, 120)
 
     def test_json(self):
         reports = json.loads(check("--format", "json", "--only", "static", GOOD, CRASHING).stdout)
@@ -112,6 +126,12 @@ class Program(unittest.TestCase):
                 self.assertNotIn("crashed", "".join(
                     line for line in result.stdout.splitlines() if "static/" in line))
                 self.assertNotIn("it crashed: SIG", result.stdout)
+
+    def test_what_was_not_loaded_is_not_praised(self):
+        report = json.loads(check("--format", "json", "--only", "load", __file__).stdout)[0]
+        verdicts = {c["check"]: c["verdict"] for c in report["checks"]}
+        self.assertEqual(verdicts.pop("load/entry"), "failed")
+        self.assertEqual(set(verdicts.values()), {"skipped"}, verdicts)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,7 @@ struct Outcome {
     std::vector<Finding> skipped;
     std::vector<Finding> notes;
     bool finished = false;  // the process said so at its end
+    bool timed_out = false;
     nlohmann::json answer;  // of the survey
     std::string output;     // what the plugin printed
     std::chrono::duration<double> time{0};

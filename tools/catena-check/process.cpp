@@ -199,6 +199,7 @@ Outcome run(json spec, const std::string& blamed, std::uint64_t seed, double tim
     Outcome outcome;
     const Told told = read(process.results, seed, outcome);
     outcome.finished = told.done && in_time;
+    outcome.timed_out = !in_time;
     outcome.output = std::move(process.output);
     outcome.time = Clock::now() - start;
     std::string problem = in_time ? ending(process.status, told.done)

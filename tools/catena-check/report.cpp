@@ -44,6 +44,8 @@ std::string again(const PluginReport& report, const Result& result,
                   const Result::Problem& problem) {
     std::string text = fmt::format("catena-check --only {}", name_of(*result.check));
     if (!problem.function.empty()) text += " --function " + quoted(problem.function);
+    for (const auto& path : report.with) text += " --with " + quoted(path.string());
+    if (report.timeout != usual_timeout) text += fmt::format(" --timeout {}", report.timeout);
     return text + fmt::format(" --reproduce {} {}", problem.seed, quoted(report.file.string()));
 }
 

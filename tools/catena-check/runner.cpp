@@ -1,11 +1,15 @@
 // Which processes there are, in which order, and what their outcomes mean.
 #include "runner.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 
 namespace catena::check {
@@ -89,6 +93,23 @@ Result put_together(const Check& check, const std::vector<Job>& jobs,
     return result;
 }
 
+void need_function(const std::string& name, const Survey& survey) {
+    const auto& all = survey.functions;
+    if (name.empty() || std::find(all.begin(), all.end(), name) != all.end()) return;
+    throw std::invalid_argument(fmt::format(
+        "--function: expected one of the plugin, got '{}'{}", name,
+        survey.problem.empty() ? "" : "; the plugin cannot be loaded: " + survey.problem));
+}
+
+// Of a job that is left out, since a call of its function did not end in another one's.
+Outcome left_out(const Job& job, const std::string& other) {
+    Outcome outcome;
+    outcome.finished = true;
+    for (const Check* check : job.checks)
+        outcome.skipped.push_back({name_of(*check), "the function hangs: see " + other});
+    return outcome;
+}
+
 }  // namespace
 
 std::size_t PluginReport::count(Verdict verdict) const {
@@ -107,14 +128,18 @@ PluginReport examine(const std::filesystem::path& file, const Settings& settings
     subject.reproduce = settings.reproduce;
     PluginReport report;
     report.file = file;
+    report.with = settings.with;
+    report.timeout = settings.timeout;
     report.seed = settings.seed;
     report.survey = survey(subject, settings.timeout);
+    need_function(settings.function, report.survey);
     subject.with = report.survey.with;
     subject.id = report.survey.id;
 
     const std::vector<Job> jobs = jobs_of(settings, report.survey);
     std::vector<Outcome> outcomes(jobs.size());
     std::vector<bool> done(jobs.size());
+    std::map<std::string, std::string> hung;  // functions, and the check that says so
     std::atomic<std::size_t> next{0};
     std::exception_ptr error;
     std::mutex mutex;
@@ -123,14 +148,23 @@ PluginReport examine(const std::filesystem::path& file, const Settings& settings
         for (std::size_t i; (i = next++) < jobs.size();) {
             Outcome outcome;
             std::exception_ptr failed;
+            std::string other;
+            {
+                const std::lock_guard lock(mutex);
+                if (const auto it = hung.find(jobs[i].function); it != hung.end())
+                    other = it->second;
+            }
             try {
                 Subject mine = subject;
                 mine.function = jobs[i].function;
-                outcome = run_job(jobs[i], mine, settings.timeout);
+                outcome = other.empty() ? run_job(jobs[i], mine, settings.timeout)
+                                        : left_out(jobs[i], other);
             } catch (...) {
                 failed = std::current_exception();
             }
             const std::lock_guard lock(mutex);
+            if (outcome.timed_out && !jobs[i].function.empty())
+                hung.emplace(jobs[i].function, name_of(*jobs[i].checks.front()));
             outcomes[i] = std::move(outcome);
             done[i] = true;
             if (failed && !error) error = failed;

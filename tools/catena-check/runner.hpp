@@ -24,8 +24,12 @@ struct Result {
     double seconds = 0;              // of processes; of the first of those checks that run together
 };
 
+inline constexpr double usual_timeout = 30;
+
 struct PluginReport {
     std::filesystem::path file;
+    std::vector<std::filesystem::path> with;  // as the settings have it
+    double timeout = usual_timeout;
     Survey survey;
     std::uint64_t seed = 1;
     std::vector<Result> results;
@@ -39,11 +43,12 @@ struct Settings {
     std::vector<std::filesystem::path> with;
     std::uint64_t seed = 1;
     bool reproduce = false;
-    double timeout = 60;
+    double timeout = usual_timeout;
     int jobs = 1;
 };
 
-// `tell` gets each result as soon as it and all before it are there.
+// `tell` gets each result as soon as it and all before it are there. Throws std::invalid_argument
+// before the first one if the plugin does not have the function that the settings name.
 PluginReport examine(const std::filesystem::path& file, const Settings& settings,
                      const std::function<void(const PluginReport&, const Result&)>& tell);
 

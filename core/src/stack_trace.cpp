@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -102,8 +103,12 @@ Frame describe(void* return_address) {
         return frame;
     }
     const auto base = reinterpret_cast<std::uintptr_t>(info.dli_fbase);
-    const char* slash = std::strrchr(info.dli_fname, '/');
-    frame.file = slash ? slash + 1 : info.dli_fname;
+    // Plugins are mapped through a descriptor: /proc/N/fd/M stands for the file.
+    std::error_code error;
+    const std::filesystem::path path = info.dli_fname;
+    const bool descriptor = path.string().starts_with("/proc/");
+    const auto file = descriptor ? std::filesystem::read_symlink(path, error) : path;
+    frame.file = (error ? path : file).filename().string();
     frame.offset = address - base;
     std::string symbol = info.dli_sname ? info.dli_sname : "";
     if (symbol.empty()) {

@@ -1,4 +1,6 @@
 // A folder full of bad plugins: each is refused with its reason, and the good ones are loaded.
+#include "folder.hpp"
+
 #include <catena/abi/plugin.h>
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
@@ -19,37 +21,6 @@
 namespace fs = std::filesystem;
 
 namespace {
-
-// A folder of the test's own, gone afterwards.
-class Folder {
-public:
-    Folder() {
-        umask(022);  // what a group can write to is refused for that
-        std::string name = (fs::temp_directory_path() / "catena-bad-plugins-XXXXXX").string();
-        REQUIRE(mkdtemp(name.data()));
-        path_ = name;
-    }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    ~Folder() { fs::remove_all(path_); }
-
-    fs::path operator/(const char* name) const { return path_ / name; }
-    const fs::path& path() const { return path_; }
-    // A new file, never another content for an old one: that may be mapped.
-    fs::path write(const char* name, const std::string& bytes) const {
-        fs::remove(path_ / name);
-        std::ofstream(path_ / name, std::ios::binary) << bytes;
-        return path_ / name;
-    }
-
-private:
-    fs::path path_;
-};
-
-std::string bytes_of(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string refusal(const fs::path& file) {
     try {

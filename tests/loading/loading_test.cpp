@@ -1,4 +1,5 @@
 // The steps of loading, one by one: hash, checked open, sealed copy, swapped files, lock files.
+#include "../bad_plugins/folder.hpp"
 #include "plugin_image.hpp"
 #include "plugin_lock.hpp"
 #include "sha256.hpp"
@@ -19,34 +20,6 @@ namespace fs = std::filesystem;
 namespace {
 
 const fs::path modules = MODULES;
-
-class Folder {
-public:
-    Folder() {
-        umask(022);
-        std::string name = (fs::temp_directory_path() / "catena-loading-XXXXXX").string();
-        REQUIRE(mkdtemp(name.data()));
-        path_ = fs::canonical(name);
-    }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    ~Folder() { fs::remove_all(path_); }
-
-    fs::path operator/(const char* name) const { return path_ / name; }
-    fs::path write(const char* name, const std::string& bytes) const {
-        std::ofstream(path_ / name, std::ios::binary) << bytes;
-        REQUIRE(chmod((path_ / name).c_str(), 0644) == 0);
-        return path_ / name;
-    }
-
-private:
-    fs::path path_;
-};
-
-std::string bytes_of(const fs::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
 
 std::string hash_of(const std::string& text) {
     Sha256 hash;

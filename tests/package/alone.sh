@@ -53,7 +53,7 @@ run catena-new plugin a --output /tmp/a | sed -n 1p
 
 # Under a lock plugins are mapped from memory, where their own files' folders mean nothing.
 plugins=$prefix/$libdir/catena/plugins
-run catena plugins lock
+run catena plugins lock --plugins "/opt/catena/$libdir/catena/plugins"
 run catena plugins | tail -n 1
 count=$(find "$plugins" -name '*.catena' | wc -l)
 grep -q "^$count loaded, 0 refused" "$root/tmp/out" || fail "under a lock: expected all $count plugins"

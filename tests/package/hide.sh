@@ -24,5 +24,7 @@ if [[ $1 != -- ]]; then
     shift
 fi
 shift
-for folder in "${hidden[@]}"; do mount -t tmpfs none "$folder"; done
+for folder in "${hidden[@]}"; do
+    [[ ! -d $folder ]] || mount -t tmpfs none "$folder" # it may have been in one before
+done
 "$@"

@@ -163,7 +163,7 @@ std::shared_ptr<const Averaging> make(const catena_call& call) {
 
 template <Averaging::Direction forward>
 catena_status run(catena_ctx* ctx, const catena_call* call) {
-    return guarded(ctx, call->function->name, [&] {
+    return guarded(ctx, [&] {
         const Work work = read<forward>(*call);
         Averaging::get(work.windows, work.direction, work.add)
             ->run(ctx, data_of<float>(*work.from), data_of<float>(*work.to), call->scratch);

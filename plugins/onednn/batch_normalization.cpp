@@ -162,7 +162,7 @@ std::shared_ptr<const BatchNormalization> make(const catena_call& call) {
 
 template <Kind kind>
 catena_status run(catena_ctx* ctx, const catena_call* call) {
-    return guarded(ctx, call->function->name, [&] {
+    return guarded(ctx, [&] {
         const auto data = [](const catena_tensor* t) { return data_of<const float>(*t); };
         Arguments a = {};
         a.x = data(call->x[0]);

@@ -73,7 +73,7 @@ void multiply(const catena_gemm& g, const Pieces& pieces, std::int64_t piece) {
 }
 
 catena_status gemm(catena_ctx* ctx, const catena_gemm* g) {
-    return guarded(ctx, "gemm", [&] {
+    return guarded(ctx, [&] {
         if (!can(*g))
             throw Error(CATENA_E_UNSUPPORTED,
                         "[gemm] product: expected float32, extents from 1 on and leading "

@@ -188,7 +188,7 @@ void sum_channels(catena_ctx* ctx, const catena_tensor& images, catena_tensor& s
 
 template <Work (*read)(const catena_call&)>
 catena_status run(catena_ctx* ctx, const catena_call* call) {
-    return guarded(ctx, call->function->name, [&] {
+    return guarded(ctx, [&] {
         const Work work = read(*call);
         const auto data = [](const catena_tensor* t) {
             return t == nullptr ? nullptr : data_of<float>(*t);

@@ -120,7 +120,7 @@ std::shared_ptr<const Normalization> make(const catena_call& call) {
 }
 
 catena_status run(catena_ctx* ctx, const catena_call* call) {
-    return guarded(ctx, call->function->name, [&] {
+    return guarded(ctx, [&] {
         const bool backward = call->phase == CATENA_PHASE_BACKWARD;
         make(*call)->run(ctx, data_of<const float>(*call->x[0]),
                          backward ? data_of<const float>(*call->gy[0]) : nullptr,

@@ -44,7 +44,14 @@ void check_accuracy() {
     CHECK(worst<T>(log, exact_log, 3, 1e30L) < 2);
     CHECK(worst<T>(tanh, exact_tanh, -12, 12) < 4);
     CHECK(worst<T>(tanh, exact_tanh, -1e-3L, 1e-3L) < 4);
-    CHECK(worst<T>(sigmoid, exact_sigmoid, -80, 80) < 3);
+    const T least = std::log(std::numeric_limits<T>::min());  // of which the result is normal
+    CHECK(worst<T>(sigmoid, exact_sigmoid, least + T(0.01), 80) < 3);
+    for (T x = least - 5; x < least; x += T(0.01)) {
+        CAPTURE(x);
+        const T y = math::sigmoid(x);
+        REQUIRE((y >= 0 && y <= std::numeric_limits<T>::min()));
+        REQUIRE(math::sigmoid(-x) == T(1));
+    }
 }
 
 template <class T>
@@ -77,6 +84,8 @@ void check_ends() {
     CHECK(math::sigmoid(infinity) == T(1));
     CHECK(math::sigmoid(-infinity) == T(0));
     CHECK(math::sigmoid(T(-1e4)) == T(0));
+    CHECK(math::sigmoid(std::numeric_limits<T>::lowest()) == T(0));
+    CHECK(math::sigmoid(std::numeric_limits<T>::max()) == T(1));
     CHECK(math::sigmoid(T(1e4)) == T(1));
     CHECK(math::sigmoid(T(0)) == T(0.5));
     CHECK(std::isnan(math::sigmoid(nan)));

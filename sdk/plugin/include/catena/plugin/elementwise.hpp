@@ -191,7 +191,7 @@ catena_status CATENA_CALL infer_elementwise(catena_ctx* ctx, const catena_value*
                        first.dtype.code == CATENA_CODE_INT;
     if (equal && !whole) [[likely]]
         return CATENA_OK;
-    return guarded(ctx, F::about.name, [&] {
+    return guarded(ctx, [&] {
         if (whole) check_whole<F>(attrs, first.dtype);
         infer_broadcast<F>(x, out);
     });

@@ -187,7 +187,7 @@ template <class T>
 [[gnu::noinline]] catena_status forward_general(catena_ctx* ctx, const catena_call& call,
                                                 Loop<T> loop, const T* attrs,
                                                 std::int64_t work) noexcept {
-    return guarded(ctx, call.function->name, [&] {
+    return guarded(ctx, [&] {
         const catena_tensor& y = *call.y[0];
         Job<T> job;
         job.loop = loop;
@@ -221,7 +221,7 @@ template <class T, Isa isa>
                                                  Loop<T> loop, const T* attrs, const T* const* in,
                                                  T* const* out, bool all,
                                                  std::int64_t work) noexcept {
-    return guarded(ctx, call.function->name, [&] {
+    return guarded(ctx, [&] {
         const catena_tensor& gy = *call.gy[0];
         const std::int64_t n = size_of(gy);
         Job<T> job;

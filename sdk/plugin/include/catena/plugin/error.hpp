@@ -73,18 +73,18 @@ template <class Expected, class Got>
 
 // The border to the host: nothing that body throws passes it.
 template <class Body>
-catena_status guarded(catena_ctx* ctx, const char* function, Body&& body) noexcept {
+catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
     try {
         body();
         return CATENA_OK;
     } catch (const Error& e) {
         return e.what()[0] == '\0' ? e.status() : host().fail(ctx, e.status(), e.what());
     } catch (const std::bad_alloc&) {
-        return host().fail(ctx, CATENA_E_NOMEM, function);
+        return host().fail(ctx, CATENA_E_NOMEM, "out of host memory");
     } catch (const std::exception& e) {
         return host().fail(ctx, CATENA_E_INTERNAL, e.what());
     } catch (...) {
-        return host().fail(ctx, CATENA_E_INTERNAL, function);
+        return host().fail(ctx, CATENA_E_INTERNAL, "an exception of unknown type");
     }
 }
 

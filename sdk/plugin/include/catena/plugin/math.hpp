@@ -1,7 +1,7 @@
 // Elementary functions for formulas: branch-free scalars that compilers turn into vector code, and
 // CUDA's own on a GPU. Errors stay under about 2 units in the last place of float and 1e-15
 // relative of double; infinities, NaN, overflow and subnormals come out as in IEEE 754, but for
-// sigmoid's subnormals, which are 0.
+// sigmoid's lowest subnormals, which are 0.
 #pragma once
 
 #include <bit>
@@ -28,7 +28,8 @@ struct Format<float> {
     static constexpr float round = 0x1.8p23f;  // adding it rounds to an integer, in the low bits
     // e^x is 0 below exp_min, subnormal below exp_normal, infinite above exp_max.
     static constexpr float exp_min = -104.0f, exp_normal = -87.3f, exp_max = 0x1.62e42ep6f;
-    static constexpr float tanh_max = 10.0f;
+    // Beyond these sigmoid(-x) is 0, tanh(x) 1.
+    static constexpr float sigmoid_max = 88.0f, tanh_max = 10.0f;
     static constexpr Bits lift = 64;  // an exponent that moves subnormals among normal numbers
     static constexpr float lowered = 0x1p-64f;
     static constexpr float log2_e = 1.44269504f, ln2_high = 0.693359375f;
@@ -47,7 +48,7 @@ struct Format<double> {
     static constexpr Bits bias = 1023;
     static constexpr double round = 0x1.8p52;
     static constexpr double exp_min = -746.0, exp_normal = -708.3, exp_max = 0x1.62e42fefa39efp9;
-    static constexpr double tanh_max = 22.0;
+    static constexpr double sigmoid_max = 709.0, tanh_max = 22.0;
     static constexpr Bits lift = 128;
     static constexpr double lowered = 0x1p-128;
     static constexpr double log2_e = 1.4426950408889634074, ln2_high = 0x1.62e42fee00000p-1;
@@ -73,24 +74,35 @@ CATENA_FN T polynomial(const T (&c)[n], T x) {
 template <class T>
 struct Reduced {
     T r;                         // x = n ln 2 + r
-    typename Format<T>::Bits n;  // in the low bits
+    typename Format<T>::Bits n;  // in the low bits, more by what `round` has there
 };
 template <class T>
-CATENA_FN Reduced<T> reduce(T x) {
+CATENA_FN Reduced<T> reduce(T x, T round = Format<T>::round) {
     using F = Format<T>;
-    const T shifted = x * F::log2_e + F::round;
-    const T n = shifted - F::round;
+    const T shifted = x * F::log2_e + round;
+    const T n = shifted - round;
     return {(x - n * F::ln2_high) - n * F::ln2_low, std::bit_cast<typename F::Bits>(shifted)};
 }
-// 2^n where that is a normal number.
+// For e^x = e^r 2^n.
 template <class T>
-CATENA_FN T power_of_two(typename Format<T>::Bits n) {
+struct Scaled {
+    T r, power;  // 2^(n + more), infinite above the normal numbers
+};
+template <class T>
+CATENA_FN Scaled<T> reduce_and_scale(T x, int more = 0) {
     using F = Format<T>;
-    return std::bit_cast<T>((n + F::bias) << F::mantissa);
+    const auto [r, n] = reduce(x, F::round + T(F::bias) + T(more));
+    return {r, std::bit_cast<T>(n << F::mantissa)};
 }
 template <class T>
 CATENA_FN T exp_of_rest(T r) {
     return (polynomial(Format<T>::exp, r) * r + T(1)) * r + T(1);
+}
+template <class T>
+CATENA_FN T with_sign_of(T x, T a) {  // a >= 0
+    using Bits = typename Format<T>::Bits;
+    constexpr Bits sign = ~(~Bits{0} >> 1);
+    return std::bit_cast<T>(std::bit_cast<Bits>(a) | (std::bit_cast<Bits>(x) & sign));
 }
 
 }  // namespace detail
@@ -201,28 +213,23 @@ CATENA_FN T tanh(T x) {
     using F = detail::Format<T>;
     T a = abs(x);
     a = a > F::tanh_max ? F::tanh_max : a;
-    const auto [r, n] = detail::reduce(a + a);
+    const auto [r, scale] = detail::reduce_and_scale(a + a);
     const T expm1 = r + r * r * detail::polynomial(F::exp, r);
-    const T scale = detail::power_of_two<T>(n);
     const T t = scale * expm1 + (scale - T(1));  // e^(2|x|) - 1
-    constexpr auto sign = ~(~typename F::Bits{0} >> 1);
-    return std::bit_cast<T>(std::bit_cast<typename F::Bits>(t / (t + T(2))) |
-                            (std::bit_cast<typename F::Bits>(x) & sign));
+    return detail::with_sign_of(x, t / (t + T(2)));
 #endif
 }
 
 template <std::floating_point T>
 CATENA_FN T sigmoid(T x) {
 #if defined(__CUDA_ARCH__)
-    const T e = ::exp(-abs(x));  // never overflows
-    return (x >= T(0) ? T(1) : e) / (T(1) + e);
+    return T(1) / (T(1) + ::exp(-x));
 #else
     using F = detail::Format<T>;
-    const T a = -abs(x);
-    const auto [r, n] = detail::reduce(a);
-    T e = detail::exp_of_rest(r) * detail::power_of_two<T>(n);
-    e = a < F::exp_normal ? T(0) : e;
-    return (x >= T(0) ? T(1) : e) / (T(1) + e);
+    // At the lower end 2^(n + 1) is infinite, where 2^n is not: one bound does for both signs.
+    const T a = abs(x) > F::sigmoid_max ? detail::with_sign_of(x, F::sigmoid_max) : x;
+    const auto [r, power] = detail::reduce_and_scale(-a, 1);
+    return T(2) / (T(2) + detail::exp_of_rest(r) * power);
 #endif
 }
 

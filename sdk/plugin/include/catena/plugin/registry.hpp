@@ -63,14 +63,14 @@ template <class F>
 catena_status CATENA_CALL infer(catena_ctx* ctx, const catena_value* attrs,
                                 const catena_meta* const* x, std::uint32_t n_x,
                                 catena_meta* const* y, std::uint32_t) noexcept {
-    return guarded(ctx, F::about.name, [&] {
+    return guarded(ctx, [&] {
         const Inference<F> s(attrs, x, n_x, y);
         F::infer(s);
     });
 }
 template <class F>
 catena_status CATENA_CALL gradient(catena_ctx* ctx, const catena_gradient_call* call) noexcept {
-    return guarded(ctx, F::about.name, [&] {
+    return guarded(ctx, [&] {
         const Gradient<F> g(ctx, *call);
         if constexpr (ElementwiseGradient<F>) {
             Var x[n_inputs<F> + 1];
@@ -170,14 +170,14 @@ struct BackwardByHand {
 };
 template <class F, Isa isa, class K>
 catena_status CATENA_CALL run_by_hand(catena_ctx* ctx, const catena_call* call) noexcept {
-    return guarded(ctx, F::about.name, [&] {
+    return guarded(ctx, [&] {
         Target<isa>::template call<K, catena_ctx*, const catena_call*>(ctx, call);
     });
 }
 template <class F, class... T>
 catena_status CATENA_CALL plan_by_hand(catena_ctx* ctx, const catena_call* call,
                                        catena_plan* plan) noexcept {
-    return guarded(ctx, F::about.name, [&] {
+    return guarded(ctx, [&] {
         const Call<F, Isa::baseline> c(ctx, *call);
         F::template plan<T...>(c, *plan);
     });

@@ -53,7 +53,7 @@ void update(catena_ctx* ctx, const catena_call* call, std::index_sequence<X...>)
 
 template <class F, class T, Isa isa>
 catena_status CATENA_CALL run_update(catena_ctx* ctx, const catena_call* call) noexcept {
-    return guarded(ctx, F::about.name, [&] {
+    return guarded(ctx, [&] {
         detail::update<F, T, isa>(ctx, call, std::make_index_sequence<n_inputs<F>>());
     });
 }
@@ -63,7 +63,7 @@ template <class F>
 catena_status CATENA_CALL infer_update(catena_ctx* ctx, const catena_value*,
                                        const catena_meta* const* x, std::uint32_t,
                                        catena_meta* const*, std::uint32_t) noexcept {
-    return guarded(ctx, F::about.name, [&] {
+    return guarded(ctx, [&] {
         const Shape first(x[0]->shape, static_cast<std::size_t>(x[0]->ndim));
         for (std::size_t i = 1; i < n_inputs<F>; ++i) {
             const Shape other(x[i]->shape, static_cast<std::size_t>(x[i]->ndim));

@@ -155,7 +155,7 @@ template <Isa isa>
 [[gnu::noinline]] catena_status run_on_copies(catena_ctx* ctx, const catena_call& call,
                                               Run inner) noexcept {
     catena_status status = CATENA_OK;
-    const catena_status outer = guarded(ctx, call.function->name, [&] {
+    const catena_status outer = guarded(ctx, [&] {
         const WidenedCall copies(call, call.scratch);
         const catena_call& wide = copies.call();
         const auto all = [](std::uint32_t) { return true; };
@@ -183,7 +183,7 @@ template <Isa isa>
 inline catena_status plan_on_copies(catena_ctx* ctx, const catena_call& call, catena_plan& plan,
                                     Plan inner) noexcept {
     catena_status status = CATENA_OK;
-    const catena_status outer = guarded(ctx, call.function->name, [&] {
+    const catena_status outer = guarded(ctx, [&] {
         const WidenedCall copies(call, nullptr);
         if (inner != nullptr) status = inner(ctx, &copies.call(), &plan);
         plan.scratch_bytes += copies.bytes();

@@ -25,7 +25,8 @@ class Program(unittest.TestCase):
                                 (("--skip", "static/nothing", GOOD), "got 'static/nothing'"),
                                 (("--format", "xml", GOOD), "got 'xml'"),
                                 (("--seed", "-1", GOOD), "got '-1'"),
-                                (("--timeout", "0", GOOD), "got 0"),
+                                (("--timeout", "0", GOOD), "--timeout: expected 0 to"),
+                                (("--total", "nan", GOOD), "got nan"),
                                 (("--jobs", "0", GOOD), "got 0"),
                                 (("--seed", "2", "--reproduce", "3", GOOD), "got both"),
                                 (("--with", "/nowhere.catena", GOOD), "got '/nowhere.catena'"),
@@ -99,6 +100,14 @@ class Program(unittest.TestCase):
         start = time.monotonic()
         self.assertEqual(check(HANGING).returncode, 1)
         self.assertLess(time.monotonic() - start, 120)
+
+    def test_the_time_for_all(self):
+        start = time.monotonic()
+        result = check("--total", "3", "--jobs", "1", HANGING)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("it was not begun: expected all checks to end within 3 s (--total)",
+                      result.stdout)
+        self.assertLess(time.monotonic() - start, 60)
 
     def test_json(self):
         reports = json.loads(check("--format", "json", "--only", "static", GOOD, CRASHING).stdout)

@@ -32,6 +32,7 @@ struct Options {
     std::string seed;
     std::string reproduce;
     double timeout = usual_timeout;
+    double total = usual_total;
     int jobs = 1;
     bool quiet = false;
 };
@@ -109,11 +110,15 @@ Settings settings_of(const Options& o, const po::variables_map& given) {
     if (o.plugins.empty()) throw po::error("expected a PLUGIN");
     if (o.format != "text" && o.format != "json")
         throw po::error(fmt::format("--format: expected text or json, got '{}'", o.format));
-    if (!(o.timeout > 0 && o.timeout <= 86400))
-        throw po::error(fmt::format("--timeout: expected 0 to 86400 seconds, got {}", o.timeout));
+    for (const auto& [option, seconds] : {std::pair("timeout", o.timeout), {"total", o.total}}) {
+        if (!(seconds > 0 && seconds <= 86400))
+            throw po::error(
+                fmt::format("--{}: expected 0 to 86400 seconds, got {}", option, seconds));
+    }
     if (o.jobs < 1 || o.jobs > 256)
         throw po::error(fmt::format("--jobs: expected 1 to 256, got {}", o.jobs));
     s.timeout = o.timeout;
+    s.total = o.total;
     s.jobs = o.jobs;
     s.reproduce = given.count("reproduce") > 0;
     if (s.reproduce && !given["seed"].defaulted())
@@ -178,6 +183,8 @@ int main(int argc, char** argv) {
         ("timeout", po::value(&o.timeout)->value_name("SECONDS")->default_value(
             usual_timeout),
          "time for one process. A function that needs more is left out of the checks that follow")
+        ("total", po::value(&o.total)->value_name("SECONDS")->default_value(usual_total),
+         "time for all checks of a plugin. What has not begun by then fails")
         ("seed", po::value(&o.seed)->value_name("N|random")->default_value("1"), "of all numbers")
         ("reproduce", po::value(&o.reproduce)->value_name("SEED"),
          "the case that failed with this seed, and no other")

@@ -203,7 +203,7 @@ Outcome run(json spec, const std::string& blamed, std::uint64_t seed, double tim
     outcome.output = std::move(process.output);
     outcome.time = Clock::now() - start;
     std::string problem = in_time ? ending(process.status, told.done)
-                                  : fmt::format("it did not end within {} s", timeout);
+                                  : fmt::format("it did not end within {:.3g} s", timeout);
     if (!problem.empty()) {
         if (!told.doing.empty() && !told.done) problem += fmt::format(", in: {}", told.doing);
         outcome.failures.push_back({blamed, problem, told.seed});

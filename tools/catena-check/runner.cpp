@@ -110,6 +110,17 @@ Outcome left_out(const Job& job, const std::string& other) {
     return outcome;
 }
 
+// Of a job that is not begun, since the time for all of them is over.
+Outcome too_late(const Job& job, const Settings& settings) {
+    Outcome outcome;
+    outcome.failures.push_back(
+        {name_of(*job.checks.front()),
+         fmt::format("it was not begun: expected all checks to end within {} s (--total)",
+                     settings.total),
+         settings.seed});
+    return outcome;
+}
+
 }  // namespace
 
 std::size_t PluginReport::count(Verdict verdict) const {
@@ -157,8 +168,10 @@ PluginReport examine(const std::filesystem::path& file, const Settings& settings
             try {
                 Subject mine = subject;
                 mine.function = jobs[i].function;
-                outcome = other.empty() ? run_job(jobs[i], mine, settings.timeout)
-                                        : left_out(jobs[i], other);
+                const double left = settings.total - since(start);
+                if (!other.empty()) outcome = left_out(jobs[i], other);
+                else if (left <= 0) outcome = too_late(jobs[i], settings);
+                else outcome = run_job(jobs[i], mine, std::min(settings.timeout, left));
             } catch (...) {
                 failed = std::current_exception();
             }

@@ -24,7 +24,8 @@ struct Result {
     double seconds = 0;              // of processes; of the first of those checks that run together
 };
 
-inline constexpr double usual_timeout = 30;
+inline constexpr double usual_timeout = 30;  // seconds of a process
+inline constexpr double usual_total = 110;   // of all of a plugin: those that begin end soon after
 
 struct PluginReport {
     std::filesystem::path file;
@@ -44,6 +45,7 @@ struct Settings {
     std::uint64_t seed = 1;
     bool reproduce = false;
     double timeout = usual_timeout;
+    double total = usual_total;
     int jobs = 1;
 };
 

@@ -1,7 +1,8 @@
 // my_name: loads plugins, calls their functions, and trains a net with each that fits into one.
 #include "training.hpp"
 
-#include <algorithm>
+#include <catena/core/tables.hpp>
+
 #include <charconv>
 #include <cstdio>
 #include <exception>
@@ -50,14 +51,16 @@ Options parse(int argc, char** argv) {
     return options;
 }
 
-// The functions that come with a file.
-std::vector<std::string> load(const std::string& file) {
-    const std::vector<std::string> before = function_names();
-    load_plugin(file);
-    std::vector<std::string> added;
-    for (const std::string& name : function_names())
-        if (std::find(before.begin(), before.end(), name) == before.end()) added.push_back(name);
-    return added;
+// The functions that a file brings.
+std::vector<std::string> functions_of(const std::string& file) {
+    const std::string id = read_manifest(file).id;
+    std::vector<std::string> names;
+    for (const PluginTable& plugin : plugin_tables()) {
+        if (plugin.id != id) continue;
+        for (std::uint32_t i = 0; i < plugin.table->n_functions; ++i)
+            names.emplace_back(plugin.table->functions[i]->name);
+    }
+    return names;
 }
 
 // On random numbers of shape (2, 3); not every function takes them.
@@ -77,9 +80,19 @@ void call(const std::string& name) {
     }
 }
 
-bool fits(const std::string& name) {
+// Why a function cannot stand between the two layers of the net; "" if it can.
+std::string misfit(const std::string& name) {
     const catena_function& f = function_descriptor(name);
-    return f.n_inputs == 1 && f.n_outputs == 1;
+    if (f.n_inputs != 1 || f.n_outputs != 1) return "it is not of one array, with one result";
+    if (f.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) return "it has no gradient";
+    try {
+        const Array x = initializers::Uniform(1)({1, 32});
+        const Array y = PluginFunction(name).forward(std::vector{x})[0];
+        if (y.shape() == x.shape() && y.dtype() == x.dtype()) return "";
+        return "it makes " + to_string(y.shape()) + " of " + to_string(x.shape());
+    } catch (const Error& error) {
+        return error.what();
+    }
 }
 
 }  // namespace
@@ -90,12 +103,16 @@ int main(int argc, char** argv) try {
         std::fputs(usage, stdout);
         return 0;
     }
+    // Before the usual places: of two plugins of one id the first is taken.
+    for (const std::string& file : options.plugins) load_plugin(file);
     load_default_plugins();
     std::vector<std::string> activations = {"catena.tanh"};
     for (const std::string& file : options.plugins) {
-        for (const std::string& name : load(file)) {
+        for (const std::string& name : functions_of(file)) {
             call(name);
-            if (fits(name)) activations.push_back(name);
+            const std::string reason = misfit(name);
+            if (reason.empty()) activations.push_back(name);
+            else std::printf("not trained with %s: %s\n", name.c_str(), reason.c_str());
         }
     }
     for (const std::string& name : activations) {

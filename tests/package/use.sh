@@ -42,6 +42,44 @@ for name in catena.tanh org.example.soft_gate com.example.bump; do
     awk '{ exit !(NF == 2 && $2 < $1 / 5) }' <<<"$losses" || fail "$name: learns nothing: $losses"
 done
 
+# Installed, a plugin is found; a file that is named goes before the copy there, and before itself in
+# the path. A function that does not fit into a net is called, and said not to be trained with.
+for project in soft_gate bump; do
+    quietly cmake --install $project/build
+    grep -qF "$HOME/.local/share/catena/plugins/$project.catena" log || { cat log && fail "installed elsewhere"; }
+done
+"$prefix/bin/catena" plugins >out
+for name in org.example.soft_gate com.example.bump; do
+    grep -q "^ *loaded *$name " out || { cat out && fail "$name is installed, and not found"; }
+done
+quietly cmake --install bump/build --prefix "$PWD/other"
+[[ -f $(echo other/lib*/catena/plugins/bump.catena) ]] || { cat log && fail "not below the prefix"; }
+mkdir cookbook
+cat >cookbook/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(cookbook LANGUAGES CXX)
+find_package(catena REQUIRED COMPONENTS plugin testing)
+catena_add_plugin(NAME log_sum_exp SOURCES "${EXAMPLES}/log_sum_exp/log_sum_exp.cpp")
+include(CTest)
+catena_add_plugin_test(log_sum_exp SOURCES empty.cpp)
+catena_add_plugin_test(log_sum_exp SOURCES empty.cpp NAME second)
+END
+echo 'int main() {}' >cookbook/empty.cpp
+quietly cmake -G Ninja -S cookbook -B cookbook/build -DCMAKE_PREFIX_PATH="$prefix" \
+    -DEXAMPLES="$prefix/share/catena/examples/plugin"
+quietly cmake --build cookbook/build
+[[ $(ctest --test-dir cookbook/build -N | sed -n 's/^ *Test *#.*: //p' | sort | xargs) == \
+    'log_sum_exp-check log_sum_exp-test second' ]] || fail "two test programs of one plugin"
+CATENA_PLUGIN_PATH=$PWD/soft_gate/build/$modules trainer/build/trainer --steps 20 \
+    --plugin soft_gate/build/$modules/soft_gate.catena \
+    --plugin bump/build/$modules/bump.catena \
+    --plugin cookbook/build/$modules/log_sum_exp.catena | tee out
+for name in catena.tanh org.example.soft_gate com.example.bump; do
+    grep -q "^trained with $name: " out || fail "$name: named, and not trained with"
+done
+grep -q '^not trained with org.example.log_sum_exp: it makes (1,) of (1, 32)$' out ||
+    fail "log_sum_exp does not fit, and that is not said"
+
 # What a package is asked for that it does not have.
 mkdir asks
 cat >asks/CMakeLists.txt <<'END'

@@ -2,16 +2,18 @@
 #                   [VENDOR text] [LICENSE text] [OUTPUT_DIRECTORY folder])
 #
 # Builds the module name.catena from catena::plugin, with the two symbols of the ABI as its only
-# exports, and installs it to <libdir>/catena/plugins. CUDA_SOURCES become name.cuda.catena where
+# exports, and installs it to PREFIX/lib/catena/plugins; to the user's own folder of plugins where
+# PREFIX is only CMake's default and catena is elsewhere. CUDA_SOURCES become name.cuda.catena where
 # the language CUDA is enabled. Targets are name.catena and name.cuda.catena; the plugin's own
 # folder is in their include path. OUTPUT_DIRECTORY: in place of <build>/lib/catena/plugins, and
 # nothing is installed.
 #
-# catena_add_plugin_test(NAME SOURCES file... [LIBS target...])
+# catena_add_plugin_test(PLUGIN SOURCES file... [LIBS target...] [NAME test])
 #
-# Tests of the plugin NAME, of catena_add_plugin(): a program from catena::testing, which finds the
-# plugin's file in the macro PLUGIN; and, where it is installed, what catena-check says. For ctest
-# they are NAME-test and NAME-check.
+# Tests of a plugin, by its name in catena_add_plugin(): a program from catena::testing, which finds
+# the plugin's file in the macro PLUGIN; and, where it is installed, what catena-check says, of kernels
+# for CUDA as well. For ctest they are PLUGIN-test, PLUGIN-check and PLUGIN-cuda-check. Another program
+# for the same plugin needs a NAME of its own; the checks are added once.
 
 function(catena_add_plugin)
     cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;VENDOR;LICENSE;OUTPUT_DIRECTORY"
@@ -57,7 +59,7 @@ function(_catena_plugin_module target output sources)
             set(folder "${CMAKE_BINARY_DIR}/lib")
         endif()
         string(APPEND folder "/catena/plugins")
-        install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/catena/plugins")
+        _catena_install_plugin(${target})
     endif()
     set_target_properties(${target} PROPERTIES
         OUTPUT_NAME ${output} PREFIX "" SUFFIX ".catena" LIBRARY_OUTPUT_DIRECTORY "${folder}"
@@ -69,19 +71,54 @@ function(_catena_plugin_module target output sources)
         COMMAND chmod go-w "$<TARGET_FILE:${target}>" "$<TARGET_FILE_DIR:${target}>")
 endfunction()
 
-function(catena_add_plugin_test name)
-    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBS")
-    if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS OR NOT TARGET ${name}.catena)
-        message(FATAL_ERROR "catena_add_plugin_test: expected the NAME of a plugin, SOURCES and "
-                            "LIBS, got '${ARGV}'")
+# Hosts search no folder of /usr/local, CMake's default, unless catena is there: who names no prefix
+# gets the plugin into a folder that they do search. Whatever the umask, others may not write to it.
+function(_catena_install_plugin target)
+    if(NOT CATENA_LIBDIR)  # catena's own build
+        install(TARGETS ${target} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/catena/plugins")
+        return()
     endif()
-    add_executable(${name}-test ${arg_SOURCES})
-    target_link_libraries(${name}-test PRIVATE catena::testing ${arg_LIBS})
-    target_compile_definitions(${name}-test PRIVATE "PLUGIN=\"$<TARGET_FILE:${name}.catena>\"")
-    add_dependencies(${name}-test ${name}.catena)
-    add_test(NAME ${name}-test COMMAND ${name}-test)
-    if(CATENA_CHECK_EXECUTABLE)
-        add_test(NAME ${name}-check
-            COMMAND "${CATENA_CHECK_EXECUTABLE}" "$<TARGET_FILE:${name}.catena>")
+    install(CODE "
+        set(catena_prefix \"\${CMAKE_INSTALL_PREFIX}\")
+        set(catena_modes \"\${CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS}\")
+        set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE
+            GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+        if(NOT catena_prefix STREQUAL \"/usr/local\" OR
+           \"${CATENA_PLUGIN_DIR}\" MATCHES \"^/usr/local/\")
+            string(APPEND CMAKE_INSTALL_PREFIX \"/${CATENA_LIBDIR}\")
+        elseif(IS_ABSOLUTE \"\$ENV{XDG_DATA_HOME}\")
+            set(CMAKE_INSTALL_PREFIX \"\$ENV{XDG_DATA_HOME}\")
+        else()
+            set(CMAKE_INSTALL_PREFIX \"\$ENV{HOME}/.local/share\")
+        endif()")
+    install(TARGETS ${target} LIBRARY DESTINATION catena/plugins)
+    install(CODE "
+        set(CMAKE_INSTALL_PREFIX \"\${catena_prefix}\")
+        set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS \"\${catena_modes}\")")
+endfunction()
+
+function(catena_add_plugin_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "NAME" "SOURCES;LIBS")
+    if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS OR NOT TARGET ${name}.catena)
+        message(FATAL_ERROR "catena_add_plugin_test: expected the name of a plugin, SOURCES, LIBS "
+                            "and NAME, got '${ARGV}'")
+    endif()
+    set(test "${arg_NAME}")
+    if(NOT test)
+        set(test ${name}-test)
+    endif()
+    set(plugin "$<TARGET_FILE:${name}.catena>")
+    add_executable(${test} ${arg_SOURCES})
+    target_link_libraries(${test} PRIVATE catena::testing ${arg_LIBS})
+    target_compile_definitions(${test} PRIVATE "PLUGIN=\"${plugin}\"")
+    add_dependencies(${test} ${name}.catena)
+    add_test(NAME ${test} COMMAND ${test})
+    if(CATENA_CHECK_EXECUTABLE AND NOT TEST ${name}-check)
+        set(check "${CATENA_CHECK_EXECUTABLE}" --quiet)
+        add_test(NAME ${name}-check COMMAND ${check} "${plugin}")
+        if(TARGET ${name}.cuda.catena)
+            add_test(NAME ${name}-cuda-check
+                COMMAND ${check} --with "${plugin}" "$<TARGET_FILE:${name}.cuda.catena>")
+        endif()
     endif()
 endfunction()

@@ -38,6 +38,10 @@ def one(program, source, plugin):
             for problem in check.get("problems", []):
                 print(check["check"], problem.get("function", ""), problem["text"])
         sys.exit(f"{source}: expected to fail: {sorted(want)}, got {sorted(failed)}")
+    skipped = {c["check"] for c in report["checks"] if c["verdict"] == "skipped"}
+    missing = set(told(source, "skips").split()) - skipped
+    if missing:
+        sys.exit(f"{source}: expected to be skipped: {sorted(missing)}")
     if result.returncode != (1 if want else 0):
         sys.exit(f"expected exit code {1 if want else 0}, got {result.returncode}")
     for check in report["checks"]:

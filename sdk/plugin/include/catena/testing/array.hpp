@@ -149,6 +149,7 @@ public:
         if (nbytes() > 0) std::memset(bytes(), byte, nbytes());
     }
     Array to(catena_dtype dtype) const {
+        if (plugin::same(dtype, dtype_)) return moved(0);  // large integers are no double
         Array a(shape_, dtype);
         for (std::int64_t i = 0; i < size_; ++i) a.set(i, at(i));
         return a;

@@ -1,7 +1,10 @@
 // Comparison of arrays, and finite differences to compare gradients with.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
+#include <limits>
+#include <optional>
 
 #include "catena/testing/array.hpp"
 
@@ -13,7 +16,56 @@ struct Tolerance {
     Tolerance times(double factor) const { return {relative * factor, absolute * factor}; }
 };
 
-// Empty if all elements agree (NaN with NaN), else what differs first. Expected numbers are rounded to
+namespace detail {
+
+// An integer of any dtype, or a float that is one, exactly.
+struct Integer {
+    bool negative;
+    std::uint64_t bits;
+    bool operator==(const Integer&) const = default;
+};
+inline std::optional<Integer> integer_at(const Array& a, std::int64_t i) {
+    return with_type(a.dtype(), [&]<class T>(T) -> std::optional<Integer> {
+        const T value = a.data<T>()[i];
+        if constexpr (std::is_integral_v<T>) {
+            return Integer{std::is_signed_v<T> && value < T(0), static_cast<std::uint64_t>(value)};
+        } else {
+            const double v = to_double(value);
+            if (v != std::trunc(v) || v < -0x1p63 || v >= 0x1p64) return std::nullopt;
+            return v < 0 ? Integer{true, static_cast<std::uint64_t>(static_cast<std::int64_t>(v))}
+                         : Integer{false, static_cast<std::uint64_t>(v)};
+        }
+    });
+}
+inline std::string element_text(const Array& a, std::int64_t i) {
+    return with_type(a.dtype(), [&]<class T>(T) -> std::string {
+        if constexpr (std::is_integral_v<T>) return std::to_string(a.data<T>()[i]);
+        char text[40];
+        std::snprintf(text, sizeof text, "%.9g", a.at(i));
+        return text;
+    });
+}
+
+// The largest finite number of a float's dtype.
+inline double largest_of(catena_dtype dtype) {
+    if (dtype.code == CATENA_CODE_BFLOAT) return 0x1.fep127;
+    return dtype.bits == 16   ? 65504
+           : dtype.bits == 32 ? std::numeric_limits<float>::max()
+                              : std::numeric_limits<double>::max();
+}
+// `rounded` is what the expected number is in the dtype of `got`. What lies beyond the largest number
+// there is inf; within reach of it both may come.
+inline bool agrees(double got, double expected, double rounded, double reach, double largest) {
+    if (got == rounded || (std::isnan(got) && std::isnan(rounded))) return true;
+    if (std::isnan(got) || !std::isfinite(expected)) return false;
+    if (std::isinf(got)) return (got > 0 ? expected : -expected) + reach >= largest;
+    return std::abs(got - (std::isinf(rounded) ? expected : rounded)) <= reach;
+}
+
+}  // namespace detail
+
+// Empty if all elements agree, else what differs first: integers and bool exactly; NaN with NaN and
+// inf with inf of the same sign; other floats within the tolerance of what is expected, rounded to
 // the dtype of what was got.
 inline std::string compare(const Array& got, const Array& expected, Tolerance tolerance) {
     if (bool(got) != bool(expected))
@@ -22,20 +74,26 @@ inline std::string compare(const Array& got, const Array& expected, Tolerance to
     if (got.shape() != expected.shape())
         return "shape: expected " + plugin::text_of(plugin::Shape(expected.shape())) + ", got " +
                plugin::text_of(plugin::Shape(got.shape()));
+    const auto differs = [&](const Array& e, std::int64_t i) {
+        return "element " + std::to_string(i) + ": expected " + detail::element_text(e, i) +
+               ", got " + detail::element_text(got, i);
+    };
+    if (!got.floating()) {
+        for (std::int64_t i = 0; i < got.size(); ++i)
+            if (detail::integer_at(got, i) != detail::integer_at(expected, i))
+                return differs(expected, i);
+        return {};
+    }
     const Array rounded = expected.to(got.dtype());
-    double largest = 1;
+    double scale = 1;
     for (std::int64_t i = 0; i < rounded.size(); ++i)
-        if (std::isfinite(rounded.at(i))) largest = std::max(largest, std::abs(rounded.at(i)));
+        if (std::isfinite(rounded.at(i))) scale = std::max(scale, std::abs(rounded.at(i)));
+    const double largest = detail::largest_of(got.dtype());
     for (std::int64_t i = 0; i < got.size(); ++i) {
-        const double g = got.at(i);
-        const double e = rounded.at(i);
-        if ((std::isnan(g) && std::isnan(e)) || g == e) continue;
-        if (!(std::abs(g - e) <= tolerance.absolute * largest + tolerance.relative * std::abs(e))) {
-            char text[160];
-            std::snprintf(text, sizeof text, "element %lld: expected %.9g, got %.9g",
-                          static_cast<long long>(i), e, g);
-            return text;
-        }
+        const double e = expected.at(i);
+        const double reach = tolerance.absolute * scale + tolerance.relative * std::abs(e);
+        if (!detail::agrees(got.at(i), e, rounded.at(i), reach, largest))
+            return differs(rounded, i);
     }
     return {};
 }
@@ -68,31 +126,53 @@ inline double dot(const std::vector<Array>& a, const std::vector<Array>& b) {
     return sum;
 }
 
-// d value(x) / d x[which] by central differences of fourth order. NaN where the function has no
-// gradient (a kink or a jump is within reach), and for all but about `most` elements.
+namespace detail {
+
+// Central differences of fourth order of a function of a distance from x[i] = center, where it is
+// `here`. NaN where it has a kink or a jump within reach, or where rounding takes the digits. Smooth
+// functions bend less, the smaller the step is; kinks do not, so that `bend`, the most that slopes to
+// both sides may differ by, is the same for all steps.
+template <class At>
+double slope_of(const At& at, double center, double here, double step, double bend, bool wide) {
+    const double up = at(step);
+    const double down = at(-step);
+    const double far_up = at(2 * step);
+    const double far_down = at(-2 * step);
+    const double slope = (8 * (up - down) - (far_up - far_down)) / (12 * step);
+    const double near_bend = std::abs(up + down - 2 * here) / step;
+    const double far_bend = std::abs(far_up + far_down - 2 * here) / (2 * step);
+    const double size = 1 + std::abs(slope);
+    const double lost = (std::abs(here) + std::abs(slope * center)) / step * (wide ? 2e-16 : 1e-7);
+    return std::isfinite(slope) && std::max(near_bend, far_bend) <= bend * size &&
+                   lost <= size * (wide ? 1e-6 : 1e-2)
+               ? slope
+               : std::nan("");
+}
+
+}  // namespace detail
+
+// d value(x) / d x[which]. Where the step is too large for how much a function of float64 bends, a
+// hundredth of it is tried. NaN where the function has no gradient that could be found, and for all
+// but about `most` elements.
 template <class Value>
 Array differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
                   const Value& value) {
     Array result(x[which].shape(), dtype_of<double>());
     const std::int64_t n = x[which].size();
     const double here = n > 0 ? value(x) : 0;
+    const bool wide = x[which].dtype().bits == 64;
     for (std::int64_t i = 0; i < n; i += std::max<std::int64_t>(1, n / most)) {
         const double center = x[which].at(i);
         const auto at = [&](double distance) {
             x[which].set(i, center + distance);
             return value(x);
         };
-        const double up = at(step);
-        const double down = at(-step);
-        const double far_up = at(2 * step);
-        const double far_down = at(-2 * step);
+        const double bend = 100 * step;
+        double slope = detail::slope_of(at, center, here, step, bend, wide);
+        if (std::isnan(slope) && wide)
+            slope = detail::slope_of(at, center, here, step / 100, bend, wide);
         x[which].set(i, center);
-        const double slope = (8 * (up - down) - (far_up - far_down)) / (12 * step);
-        // What is left of smooth functions when slopes to both sides are compared goes with the step.
-        const double near_bend = std::abs(up + down - 2 * here) / step;
-        const double far_bend = std::abs(far_up + far_down - 2 * here) / (2 * step);
-        if (std::max(near_bend, far_bend) <= 100 * step * (1 + std::abs(slope)))
-            result.set(i, slope);
+        if (!std::isnan(slope)) result.set(i, slope);
     }
     return result;
 }

@@ -30,6 +30,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
     // clang-format off
     description.add_options()
         ("help,h", "this text")
+        ("version", "of this program, and of the ABI that it knows")
         ("data", po::value(&data)->value_name("DIR"),
          "the four MNIST files; without it the first of $CATENA_DATA/mnist, ~/.cache/catena/mnist "
          "and the digits that come with the program")
@@ -62,6 +63,10 @@ std::optional<Options> parse_options(int argc, char** argv) {
     po::notify(values);
     if (values.count("help")) {
         std::cout << description;
+        return {};
+    }
+    if (values.count("version")) {
+        std::cout << "catena-train-mnist " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
         return {};
     }
     if (values.count("data")) o.data = data;

@@ -26,11 +26,7 @@ def expected(source):
 
 
 def one(program, source, plugin):
-    command = [program, "--format", "json", *shlex.split(told(source, "options")), plugin]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if result.returncode not in (0, 1):
-        sys.exit(f"exit code {result.returncode}: {result.stderr}")
-    report = json.loads(result.stdout)[0]
+    report = run(program, *shlex.split(told(source, "options")), plugin)
     failed = {c["check"] for c in report["checks"] if c["verdict"] == "failed"}
     want = expected(source)
     if failed != want:
@@ -42,19 +38,33 @@ def one(program, source, plugin):
     missing = set(told(source, "skips").split()) - skipped
     if missing:
         sys.exit(f"{source}: expected to be skipped: {sorted(missing)}")
-    if result.returncode != (1 if want else 0):
-        sys.exit(f"expected exit code {1 if want else 0}, got {result.returncode}")
     for check in report["checks"]:
         for problem in check.get("problems", []):
             if not problem["text"].strip():
                 sys.exit(f"{check['check']}: expected a text, got none")
             if told(source, "says") not in problem["text"]:
                 sys.exit(f"expected '... {told(source, 'says')} ...', got '{problem['text']}'")
-        for problem in check.get("problems", [])[:1]:  # its seed leads there again
-            again = [program, *shlex.split(problem["again"])[1:]]
-            if check["check"].startswith("fuzz/") and subprocess.run(
-                    again, capture_output=True, timeout=300).returncode != 1:
-                sys.exit(f"expected the same failure again, got none: {problem['again']}")
+    for again, (check, function) in lines_of(report).items():
+        if (check, function) not in lines_of(run(program, *shlex.split(again)[1:])).values():
+            sys.exit(f"expected a failure of {check} again, got none: {again}")
+
+
+def run(program, *arguments):
+    result = subprocess.run([program, "--format", "json", *arguments],
+                            capture_output=True, text=True, timeout=300)
+    if result.returncode not in (0, 1):
+        sys.exit(f"exit code {result.returncode}: {result.stderr}")
+    report = json.loads(result.stdout)["plugins"][0]
+    failed = report["failed"] > 0 or report["problem"] is not None
+    if result.returncode != int(failed):
+        sys.exit(f"expected exit code {int(failed)}, got {result.returncode}")
+    return report
+
+
+def lines_of(report):
+    """What runs a failure again: the check and the function."""
+    return {problem["again"]: (check["check"], problem.get("function"))
+            for check in report["checks"] for problem in check.get("problems", [])}
 
 
 def complete(program, sources):

@@ -12,6 +12,7 @@ import time
 import unittest
 
 PROGRAM, GOOD, CRASHING, HANGING = sys.argv[1:5]
+GUIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../sdk/doc/testing-guide.md")
 
 
 def check(*arguments):
@@ -25,7 +26,7 @@ class Program(unittest.TestCase):
                                 (("--skip", "static/nothing", GOOD), "got 'static/nothing'"),
                                 (("--format", "xml", GOOD), "got 'xml'"),
                                 (("--seed", "-1", GOOD), "got '-1'"),
-                                (("--timeout", "0", GOOD), "--timeout: expected 0 to"),
+                                (("--timeout", "0", GOOD), "--timeout: expected more than 0 seconds"),
                                 (("--total", "nan", GOOD), "got nan"),
                                 (("--jobs", "0", GOOD), "got 0"),
                                 (("--seed", "2", "--reproduce", "3", GOOD), "got both"),
@@ -54,7 +55,7 @@ class Program(unittest.TestCase):
 
     def test_only_and_skip(self):
         report = json.loads(check("--format", "json", "--only", "static", "--skip",
-                                  "static/needed", GOOD).stdout)[0]
+                                  "static/needed", GOOD).stdout)["plugins"][0]
         names = [c["check"] for c in report["checks"]]
         self.assertIn("static/exports", names)
         self.assertNotIn("static/needed", names)
@@ -71,7 +72,7 @@ class Program(unittest.TestCase):
 
     def test_a_failure_is_reproduced(self):
         def problems(*arguments):
-            report = json.loads(check("--format", "json", *arguments).stdout)[0]
+            report = json.loads(check("--format", "json", *arguments).stdout)["plugins"][0]
             self.assertEqual(report["failed"], 1)
             return next(c for c in report["checks"] if c["verdict"] == "failed")["problems"]
         first = problems("--only", "values", "--seed", "7", "--with", GOOD, "--timeout", "50",
@@ -110,13 +111,28 @@ class Program(unittest.TestCase):
         self.assertLess(time.monotonic() - start, 60)
 
     def test_json(self):
-        reports = json.loads(check("--format", "json", "--only", "static", GOOD, CRASHING).stdout)
+        everything = json.loads(check("--format", "json", "--only", "static", "--only",
+                                      "inference/rejects", "--only", "gradients/kernel", GOOD,
+                                      CRASHING).stdout)
+        version = check("--version").stdout
+        self.assertEqual(version, f"catena-check {everything['catena']}, ABI {everything['abi']}\n")
+        self.assertEqual(everything["format"], 1)
+        reports = everything["plugins"]
         self.assertEqual([os.path.basename(r["plugin"]) for r in reports],
                          ["good.catena", "crash.catena"])
         for report in reports:
             verdicts = [c["verdict"] for c in report["checks"]]
             for verdict in ("ok", "failed", "skipped"):
                 self.assertEqual(report[verdict], verdicts.count(verdict))
+        with open(GUIDE) as file:
+            page = file.read()
+
+        def members(value):
+            inner = value.values() if isinstance(value, dict) else value
+            found = set(value) if isinstance(value, dict) else set()
+            return found.union(*(members(v) for v in inner if isinstance(v, (dict, list))))
+        self.assertGreater(len(members(everything)), 15)
+        self.assertEqual({m for m in members(everything) if f"`{m}`" not in page}, set())
 
     def test_files_that_are_no_plugins(self):
         with open(GOOD, "rb") as file:
@@ -137,7 +153,8 @@ class Program(unittest.TestCase):
                 self.assertNotIn("it crashed: SIG", result.stdout)
 
     def test_what_was_not_loaded_is_not_praised(self):
-        report = json.loads(check("--format", "json", "--only", "load", __file__).stdout)[0]
+        report = json.loads(check("--format", "json", "--only", "load",
+                                  __file__).stdout)["plugins"][0]
         verdicts = {c["check"]: c["verdict"] for c in report["checks"]}
         self.assertEqual(verdicts.pop("load/entry"), "failed")
         self.assertEqual(set(verdicts.values()), {"skipped"}, verdicts)

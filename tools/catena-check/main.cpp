@@ -20,7 +20,7 @@ constexpr const char* usage =
     "usage: catena-check [OPTION...] PLUGIN.catena...\n\n"
     "Examines plugins: each check in a process of its own, with a time limit. Exit code: 0 if all "
     "is\n"
-    "well, 1 if a check failed, 2 if it was called wrongly.\n\n";
+    "well, 1 if a check failed or a plugin cannot be loaded, 2 if it was called wrongly.\n\n";
 
 struct Options {
     std::vector<std::string> plugins;
@@ -112,8 +112,8 @@ Settings settings_of(const Options& o, const po::variables_map& given) {
         throw po::error(fmt::format("--format: expected text or json, got '{}'", o.format));
     for (const auto& [option, seconds] : {std::pair("timeout", o.timeout), {"total", o.total}}) {
         if (!(seconds > 0 && seconds <= 86400))
-            throw po::error(
-                fmt::format("--{}: expected 0 to 86400 seconds, got {}", option, seconds));
+            throw po::error(fmt::format("--{}: expected more than 0 seconds, up to 86400, got {}",
+                                        option, seconds));
     }
     if (o.jobs < 1 || o.jobs > 256)
         throw po::error(fmt::format("--jobs: expected 1 to 256, got {}", o.jobs));
@@ -132,7 +132,7 @@ Settings settings_of(const Options& o, const po::variables_map& given) {
 
 int run(const Options& o, const Settings& settings) {
     bool good = true;
-    nlohmann::json all = nlohmann::json::array();
+    nlohmann::json plugins = nlohmann::json::array();
     const bool text = o.format == "text";
     std::vector<std::filesystem::path> files;
     for (const std::string& plugin : o.plugins) files.push_back(existing(plugin, "PLUGIN"));
@@ -147,10 +147,14 @@ int run(const Options& o, const Settings& settings) {
         };
         const PluginReport report = examine(file, settings, tell);
         if (text) std::cout << summary_of(report);
-        else all.push_back(json_of(report));
-        good = good && report.count(Verdict::failed) == 0;
+        else plugins.push_back(json_of(report));
+        good = good && report.good();
     }
     if (!text) {
+        const nlohmann::json all = {{"format", 1},
+                                    {"catena", CATENA_VERSION},
+                                    {"abi", CATENA_ABI_VERSION},
+                                    {"plugins", plugins}};
         std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     }
     std::cout.flush();
@@ -167,6 +171,7 @@ int main(int argc, char** argv) {
     // clang-format off
     visible.add_options()
         ("help,h", "this text")
+        ("version", "of this program, and of the ABI that it knows")
         ("list", "all checks, and what each says")
         ("only", po::value(&o.only)->value_name("GROUP[/NAME]"),
          "these checks. May be given several times")
@@ -203,6 +208,10 @@ int main(int argc, char** argv) {
         po::notify(given);
         if (given.count("help")) {
             std::cout << usage << visible;
+            return 0;
+        }
+        if (given.count("version")) {
+            std::cout << "catena-check " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
             return 0;
         }
         if (given.count("list")) {

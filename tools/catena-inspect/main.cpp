@@ -218,6 +218,7 @@ int main(int argc, char** argv) {
     // clang-format off
     visible.add_options()
         ("help,h", "this text")
+        ("version", "of this program, and of the ABI that it knows")
         ("format,f", po::value(&o.format)->value_name("FORMAT"), "text (default), json or markdown")
         ("all,a", po::bool_switch(&o.all), "functions: everything of each, not a line")
         ("output,o", po::value(&o.output)->value_name("FILE"), "where to write it")
@@ -243,6 +244,10 @@ int main(int argc, char** argv) {
         po::notify(options);
         if (options.count("help")) {
             std::cout << usage << visible;
+            return 0;
+        }
+        if (options.count("version")) {
+            std::cout << "catena-inspect " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
             return 0;
         }
         check(o);

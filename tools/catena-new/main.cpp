@@ -89,6 +89,7 @@ int main(int argc, char** argv) try {
     // clang-format off
     visible.add_options()
         ("help,h", "this text")
+        ("version", "of this program, and of the ABI that it knows")
         ("lang", po::value(&o.lang)->default_value(o.lang), "c or cpp: of a plugin")
         ("cuda", po::bool_switch(&o.cuda), "a plugin for CUDA too, where nvcc is")
         ("id", po::value(&o.id)->value_name("ID")->default_value("", "org.example.NAME"),
@@ -111,6 +112,10 @@ int main(int argc, char** argv) try {
     po::notify(given);
     if (given.count("help")) {
         std::cout << usage << visible;
+        return 0;
+    }
+    if (given.count("version")) {
+        std::cout << "catena-new " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
         return 0;
     }
     return run(o, given);

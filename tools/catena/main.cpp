@@ -208,6 +208,7 @@ int main(int argc, char** argv) {
     // clang-format off
     visible.add_options()
         ("help,h", "this text")
+        ("version", "of this program, and of the ABI that it knows")
         ("npz", po::value(&o.npz)->value_name("FILE"), "arrays to work on")
         ("out", po::value(&o.out)->value_name("FILE"), "where the results go")
         ("attr", po::value(&o.attrs)->value_name("NAME=VALUE"),
@@ -241,6 +242,10 @@ int main(int argc, char** argv) {
         po::notify(given);
         if (given.count("help")) {
             std::cout << usage << visible;
+            return 0;
+        }
+        if (given.count("version")) {
+            std::cout << "catena " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
             return 0;
         }
         check(given, o);

@@ -125,7 +125,8 @@ std::string list_plugins_as_json(const PluginReport& report, bool hash) {
         if (!sum.empty()) plugin["sha256"] = sum;
         plugins.push_back(plugin);
     }
-    Json all{{"switched_off", nullptr}, {"searched", searched}, {"plugins", plugins}};
+    Json all{
+        {"format", 1}, {"switched_off", nullptr}, {"searched", searched}, {"plugins", plugins}};
     if (report.switched_off) all["switched_off"] = *report.switched_off;
     return all.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }
@@ -139,7 +140,7 @@ void lock_plugins(const std::vector<std::string>& folders, const std::string& ou
             if (folder.from != "system" || !out.empty()) places.push_back(folder.path);
         }
     }
-    std::vector<std::pair<fs::path, std::vector<fs::path>>> locks;
+    std::vector<std::pair<fs::path, std::vector<LoadedPlugin>>> locks;
     std::vector<std::string> names;
     for (const fs::path& place : places) {
         std::vector<fs::path> files;
@@ -152,15 +153,13 @@ void lock_plugins(const std::vector<std::string>& folders, const std::string& ou
                                           place.string(), error.message()));
         }
         std::ranges::sort(files);
-        for (const fs::path& file : files) {  // all are fine before anything is written
-            (void)read_manifest(file);
-            (void)plugin_sha256(file);
-        }
+        std::vector<LoadedPlugin> plugins;  // all are fine before anything is written
+        for (const fs::path& file : files) plugins.push_back(read_hashed_manifest(file));
         names.push_back(place.string());
-        if (files.empty()) continue;
-        if (out.empty()) locks.emplace_back(place / "catena.plugins.lock", files);
-        else if (locks.empty()) locks.emplace_back(out, files);
-        else locks[0].second.insert(locks[0].second.end(), files.begin(), files.end());
+        if (plugins.empty()) continue;
+        if (out.empty()) locks.emplace_back(place / "catena.plugins.lock", plugins);
+        else if (locks.empty()) locks.emplace_back(out, plugins);
+        else locks[0].second.insert(locks[0].second.end(), plugins.begin(), plugins.end());
     }
     if (locks.empty()) {
         throw PluginError(fmt::format(
@@ -168,10 +167,10 @@ void lock_plugins(const std::vector<std::string>& folders, const std::string& ou
             names.empty() ? "the user's folders" : fmt::format("{}", fmt::join(names, ", ")),
             folders.empty() && out.empty() ? "; for those of another folder: --plugins DIR" : ""));
     }
-    for (const auto& [file, files] : locks) {
-        write_plugin_lock(file, files);
+    for (const auto& [file, plugins] : locks) {
+        write_plugin_lock(file, plugins);
         fmt::print("wrote {}: {}\n", file.string(),
-                   number(static_cast<int>(files.size()), "plugin"));
+                   number(static_cast<int>(plugins.size()), "plugin"));
         std::fflush(stdout);  // before an error of the next one
     }
 }

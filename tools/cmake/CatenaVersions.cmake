@@ -19,3 +19,16 @@ if(PROJECT_VERSION_MAJOR EQUAL 0)
 endif()
 unset(abi_header)
 unset(line)
+
+# catena_add_version(PROGRAM SOURCE): the source prints CATENA_VERSION and CATENA_ABI_VERSION for
+# --version, which is tested.
+function(catena_add_version program source)
+    set(abi "${CATENA_ABI_MAJOR}.${CATENA_ABI_MINOR}")
+    set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS
+        "CATENA_VERSION=\"${PROJECT_VERSION}\"" "CATENA_ABI_VERSION=\"${abi}\"")
+    if(CATENA_BUILD_TESTS)
+        add_test(NAME ${program}-version COMMAND ${program} --version)
+        set_tests_properties(${program}-version PROPERTIES LABELS tools
+            PASS_REGULAR_EXPRESSION "^${program} ${PROJECT_VERSION}, ABI ${abi}\n$")
+    endif()
+endfunction()

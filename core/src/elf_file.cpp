@@ -109,7 +109,9 @@ ElfFile::Wants ElfFile::wants() const {
     for (const Elf64_Dyn& entry : entries) {
         if (entry.d_tag == DT_NEEDED) wants.libraries.push_back(text(texts + entry.d_un.d_val));
     }
+    if (const auto name = value(DT_SONAME)) wants.soname = text(texts + *name);
     auto path = value(DT_RUNPATH);
+    wants.is_runpath = path.has_value();
     if (!path) path = value(DT_RPATH);
     if (!path) return wants;
     const std::string list = text(texts + *path);

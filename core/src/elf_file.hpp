@@ -24,6 +24,8 @@ public:
     struct Wants {
         std::vector<std::string> libraries;  // DT_NEEDED
         std::vector<std::string> folders;    // DT_RUNPATH, else DT_RPATH
+        bool is_runpath = false;
+        std::string soname;  // "": none
     };
     Wants wants() const;
 

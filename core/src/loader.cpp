@@ -121,6 +121,9 @@ bool is_wanted(const LoadedPlugin& info, Asked asked) {
 // Throws PluginError with the bare reason; the attempt knows then how far it came.
 void load(Attempt& attempt, Asked asked) {
     Loader& loader = Loader::get();
+    if (const auto off = switched_off()) {
+        throw PluginError(fmt::format("plugins are switched off: CATENA_PLUGINS={}", *off));
+    }
     const fs::path path = attempt.info.path;
     const TrustedFile file(path, Writers::owner);
     attempt.owner = file.owner();
@@ -203,17 +206,11 @@ void load_folder(SearchedFolder folder) {
 
 void load_plugin(const fs::path& file) {
     const std::lock_guard lock(Registry::get().mutex());
-    const auto refuse = [&](std::string_view reason) {
-        throw PluginError(fmt::format("[plugin] {}: refused: {}", file.string(), reason));
-    };
-    if (const auto off = switched_off()) {
-        refuse(fmt::format("plugins are switched off: CATENA_PLUGINS={}", *off));
-    }
-    if (already_loaded(file)) return;
+    if (!switched_off() && already_loaded(file)) return;
     try {
         load_file(file, Asked::by_name);
     } catch (const PluginError& error) {
-        refuse(error.what());
+        throw PluginError(fmt::format("[plugin] {}: refused: {}", file.string(), error.what()));
     }
 }
 

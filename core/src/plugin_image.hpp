@@ -7,7 +7,6 @@
 #include <boost/dll/shared_library.hpp>
 
 #include <string>
-#include <vector>
 
 namespace catena {
 
@@ -15,24 +14,18 @@ class PluginImage {
 public:
     enum class Bytes { of_the_file, sealed };
 
-    // From here on the bytes are fixed (sealed), or watched (of the file: debuggers and profilers
-    // see its name). Throws PluginError with the bare reason, as all here do.
+    // From here on the bytes are fixed (sealed), or watched (of the file). Throws PluginError with the
+    // bare reason, as all here do.
     PluginImage(const TrustedFile& file, Bytes bytes);
 
     const ElfFile& elf() const { return elf_; }
     std::string sha256() const;
-    // Maps the bytes that elf() reads and sha256() counts; refuses a file that is another by now.
-    // What is mapped stays until the process ends.
+    // Maps the bytes that elf() reads and sha256() counts, after the libraries that they need;
+    // refuses a file that is another by now. What is mapped stays until the process ends.
     boost::dll::shared_library& map() const;
 
 private:
     int fd() const { return copy_ ? copy_.get() : file_.fd(); }
-    struct Brought {
-        std::string name;  // as the plugin wants it
-        TrustedFile file;
-    };
-    std::vector<Brought> brought_libraries() const;
-    bool map_brought() const;
 
     const TrustedFile& file_;
     Descriptor copy_;

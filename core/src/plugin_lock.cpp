@@ -1,6 +1,7 @@
 // Reads, checks and writes lock files.
 #include "plugin_lock.hpp"
 
+#include "loader.hpp"
 #include "plugin_image.hpp"
 #include "sha256.hpp"
 #include "trusted_file.hpp"
@@ -35,6 +36,16 @@ std::string read_all(int fd) {
         if (n < 0) throw PluginError(fmt::format("it cannot be read: {}", system_error()));
         if (n == 0) return text;
         text.append(part, static_cast<std::size_t>(n));
+    }
+}
+
+// What `read` makes of a file that is opened once; a refusal says which file it was.
+template <class Read>
+auto of_file(const fs::path& file, const Read& read) {
+    try {
+        return read(TrustedFile(file, Writers::owner));
+    } catch (const PluginError& error) {
+        throw PluginError(fmt::format("{}: {}", file.string(), error.what()));
     }
 }
 
@@ -151,19 +162,23 @@ std::string PluginLocks::check(const LoadedPlugin& plugin, const fs::path& folde
 }
 
 std::string plugin_sha256(const fs::path& file) {
-    try {
-        return sha256_of(TrustedFile(file, Writers::owner).fd());
-    } catch (const PluginError& error) {
-        throw PluginError(fmt::format("{}: {}", file.string(), error.what()));
-    }
+    return of_file(file, [](const TrustedFile& opened) { return sha256_of(opened.fd()); });
 }
 
-void write_plugin_lock(const fs::path& file, std::span<const fs::path> plugins) {
+LoadedPlugin read_hashed_manifest(const fs::path& file) {
+    return of_file(file, [&](const TrustedFile& opened) {
+        const PluginImage image(opened, PluginImage::Bytes::sealed);
+        LoadedPlugin info = check_manifest(read_raw_manifest(image.elf()), file);
+        info.sha256 = image.sha256();
+        return info;
+    });
+}
+
+void write_plugin_lock(const fs::path& file, std::span<const LoadedPlugin> plugins) {
     std::vector<std::string> lines;
-    for (const fs::path& plugin : plugins) {
-        const LoadedPlugin info = read_manifest(plugin);
-        lines.push_back(fmt::format("{} {} {}\n", as_word(info.id), as_word(info.version),
-                                    plugin_sha256(plugin)));
+    for (const LoadedPlugin& plugin : plugins) {
+        lines.push_back(
+            fmt::format("{} {} {}\n", as_word(plugin.id), as_word(plugin.version), plugin.sha256));
     }
     std::ranges::sort(lines);
     std::string text = "# The plugins that may be loaded: id, version, SHA-256.\n";

@@ -39,6 +39,20 @@ std::string refusal(const Body& body) {
 
 bool begins(const std::string& text, const std::string& with) { return text.starts_with(with); }
 
+// Until something written now has a later time than the file: clocks of file systems tick slowly.
+void wait_for_the_clock(const fs::path& file) {
+    const auto time_of = [](const fs::path& path) {
+        struct stat status {};
+        REQUIRE(stat(path.c_str(), &status) == 0);
+        return std::pair(status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+    };
+    const fs::path probe = file.string() + ".time";
+    do {
+        std::ofstream(probe) << 'x';
+    } while (time_of(probe) <= time_of(file));
+    fs::remove(probe);
+}
+
 }  // namespace
 
 TEST_CASE("SHA-256 of the standard's examples") {
@@ -71,6 +85,7 @@ TEST_CASE("a file that is swapped after the check is not mapped") {
         const TrustedFile file(path, Writers::owner);
         const PluginImage image(file, bytes);
         CHECK(image.sha256() == hash_of(good));
+        wait_for_the_clock(path);
         SUBCASE("another file of that name") {
             fs::rename(folder.write("new", other), path);
             CHECK(begins(refusal([&] { image.map(); }),
@@ -83,7 +98,6 @@ TEST_CASE("a file that is swapped after the check is not mapped") {
         }
         SUBCASE("written over, with its old time") {
             const auto time = fs::last_write_time(path);
-            usleep(20'000);  // clocks of file systems tick slowly
             std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).write("x", 1);
             fs::last_write_time(path, time);
             CHECK(begins(refusal([&] { image.map(); }), "it was changed after it was checked"));
@@ -207,7 +221,7 @@ TEST_CASE("the program's word goes before the environment's") {
     CHECK(begins(refusal([&] { load_plugin(path); }),
                  "[plugin] " + path.string() + ": refused: lock "));
     const fs::path lock = folder / "of.lock";
-    write_plugin_lock(lock, std::vector{path});
+    write_plugin_lock(lock, std::vector{read_hashed_manifest(path)});
     CHECK(bytes_of(lock) ==
           "# The plugins that may be loaded: id, version, SHA-256.\n"
           "org.example.good 1.2 " +
@@ -218,4 +232,25 @@ TEST_CASE("the program's word goes before the environment's") {
     CHECK(plugin_report().loaded[0].sha256 == hash_of(good));
     CHECK(plugin_report().loaded[0].path == path);
     unsetenv("CATENA_PLUGIN_LOCK");
+}
+
+TEST_CASE("what CATENA_PLUGINS=off refuses is reported and audited") {
+    const Folder folder;
+    const fs::path path = folder.write("good.catena", bytes_of(modules / "good.catena"));
+    const fs::path audit = folder / "audit";
+    setenv("CATENA_PLUGINS", "off", 1);
+    setenv("CATENA_PLUGIN_AUDIT", audit.c_str(), 1);
+    const std::string reason = "plugins are switched off: CATENA_PLUGINS=off";
+    const std::size_t before = plugin_report().refused.size();
+    CHECK(refusal([&] { load_plugin(path); }) ==
+          "[plugin] " + path.string() + ": refused: " + reason);
+    unsetenv("CATENA_PLUGINS");
+    unsetenv("CATENA_PLUGIN_AUDIT");
+    const auto refused = plugin_report().refused;
+    REQUIRE(refused.size() == before + 1);
+    CHECK(refused.back().path == path);
+    CHECK(refused.back().reason == reason);
+    const std::string line = bytes_of(audit);
+    CHECK(line.find(" refused id=- version=- sha256=- owner=" + std::to_string(geteuid()) +
+                    " mode=0644 path=" + path.string() + " reason=" + reason + "\n") != line.npos);
 }

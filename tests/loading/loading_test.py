@@ -304,29 +304,6 @@ class Trust(Case):
         self.path.symlink_to(self.path.name)
         self.refuses(self.path, f"{self.path}: links in a circle")
 
-    def test_libraries_of_the_plugin(self):
-        self.path.unlink()
-        path = self.put(MODULES / "needs.catena", self.system)
-        shutil.copytree(MODULES / "brought", self.system / "brought", symlinks=True)
-        library = self.system / "brought/libbrought.so.1"
-        os.chmod(self.system / "brought", 0o755)
-        os.chmod(library, 0o755)
-        self.loads(path)
-        self.env |= {"LD_PRELOAD": str(SWAP), "CATENA_TEST_SWAP": str(self.top / "new"),
-                     "CATENA_TEST_SWAP_LATE": str(library)}
-        shutil.copy(library, self.top / "new")
-        self.refuses(path, f"its library {library}: it was replaced after it was checked: ")
-        del self.env["LD_PRELOAD"]
-        self.loads(path)
-        os.chmod(library, 0o757)
-        self.refuses(path, f"its library {library}: mode of the file {library}: expected ")
-
-    def test_libraries_are_not_looked_for_in_the_current_directory(self):
-        self.path.unlink()
-        path = self.put(MODULES / "careless.catena", self.system)
-        self.refuses(path, "where it looks for libraries: expected absolute folders or \\$ORIGIN, "
-                           "got 'brought', in the current directory$", cwd=MODULES)
-
 
 class Lock(Case):
     def setUp(self):
@@ -466,15 +443,6 @@ class Lock(Case):
                              "directory\n"))
         self.assertEqual(sorted(p.name for p in self.system.iterdir()),
                          ["catena.plugins.lock", "good.catena"])
-
-    def test_a_library_beside_a_locked_plugin(self):
-        path = self.put(MODULES / "needs.catena", self.system)
-        shutil.copytree(MODULES / "brought", self.system / "brought", symlinks=True)
-        for part in (self.system / "brought", self.system / "brought/libbrought.so.1"):
-            os.chmod(part, 0o755)
-        self.catena("plugins", "lock", "--plugins", self.system)
-        self.assertEqual([row[:2] for row in self.report()],
-                         [("loaded", str(self.path)), ("loaded", str(path))])
 
 
 class Audit(Case):

@@ -1,12 +1,14 @@
 /* Preloaded into a program. The file that CATENA_TEST_SWAP names takes a plugin's place right before
  * that is looked at for the last time; or takes the place of CATENA_TEST_SWAP_LATE's file when the
- * system's loader is asked for that. CATENA_TEST_GROUP is one more user's primary group;
+ * system's loader is asked for that. CATENA_TEST_EXCHANGE changes places with each plugin that is opened
+ * to be read. CATENA_TEST_GROUP is one more user's primary group;
  * CATENA_TEST_NO_PROC hides /proc/self. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +37,40 @@ void *dlopen(const char *path, int mode) {
     void *(*next)(const char *, int);
     *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
     return next(path, mode);
+}
+
+static int opened(int folder, const char *path, int flags, int fd) {
+    const char *with = getenv("CATENA_TEST_EXCHANGE");
+    if (with && fd >= 0 && !(flags & (O_PATH | O_DIRECTORY)) && ends_with(path, ".catena")) {
+        renameat2(AT_FDCWD, with, folder, path, RENAME_EXCHANGE);
+    }
+    return fd;
+}
+
+static int real_openat(int folder, const char *path, int flags, mode_t mode) {
+    int (*next)(int, const char *, int, ...);
+    *(void **)&next = dlsym(RTLD_NEXT, "openat");
+    return opened(folder, path, flags, next(folder, path, flags, mode));
+}
+
+static mode_t mode_of(int flags, va_list list) {
+    return flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
+}
+
+int open(const char *path, int flags, ...) {
+    va_list list;
+    va_start(list, flags);
+    const int fd = real_openat(AT_FDCWD, path, flags, mode_of(flags, list));
+    va_end(list);
+    return fd;
+}
+
+int openat(int folder, const char *path, int flags, ...) {
+    va_list list;
+    va_start(list, flags);
+    const int fd = real_openat(folder, path, flags, mode_of(flags, list));
+    va_end(list);
+    return fd;
 }
 
 ssize_t readlink(const char *path, char *text, size_t size) {

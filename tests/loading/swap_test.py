@@ -32,6 +32,15 @@ class Swap(Case):
             self.assertIn(f" refused id=org.example.good version=1.2 sha256={sha256(GOOD)} ", line)
             self.assertIn(" reason=it was replaced after it was checked: ", line)
 
+    def test_a_lock_is_of_one_file(self):
+        """Each time that the plugin is opened another one takes its place."""
+        needs = self.put(MODULES / "needs.catena", self.top, "other")
+        self.catena("plugins", "lock", "--plugins", self.system, LD_PRELOAD=str(SWAP),
+                    CATENA_TEST_EXCHANGE=str(needs))
+        self.assertEqual(self.lock.read_text().splitlines()[1:],
+                         [f"org.example.good 1.2 {sha256(GOOD)}"])
+        self.assertNotEqual(self.path.read_bytes(), GOOD.read_bytes())  # they changed places
+
     def test_a_swap_inside_dlopen(self):
         """What takes the name of a file that was checked does not run, not even its constructor."""
         mark = self.top / "mark"

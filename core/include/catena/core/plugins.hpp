@@ -19,7 +19,7 @@ struct LoadedPlugin {
     int n_functions = 0;
     int n_kernels = 0;
     int n_backends = 0;
-    std::string sha256 = {};  // of the bytes that were loaded, if a lock or an audit asked for it
+    std::string sha256 = {};  // of the bytes that were loaded or read, if somebody asked for it
 };
 struct RefusedPlugin {
     std::filesystem::path path;
@@ -70,10 +70,12 @@ enum class PluginLockMode { off, warn, strict };
 // catena.plugins.lock. Goes before $CATENA_PLUGIN_LOCK ("strict", "warn", "off", or one with
 // ":/FILE"). Where neither says anything, a lock beside the plugins is strict, and none is off.
 void set_plugin_lock(PluginLockMode mode, const std::filesystem::path& file = {});
-// Writes a lock of these plugins; none of their code runs. Throws PluginError.
-void write_plugin_lock(const std::filesystem::path& file,
-                       std::span<const std::filesystem::path> plugins);
-// 64 hexadecimal digits. Throws PluginError if the file would be refused for its owner or mode.
+// What a file says of itself and the hash of the same bytes, read without running it. Throws
+// PluginError if the file would be refused for its owner or mode.
+LoadedPlugin read_hashed_manifest(const std::filesystem::path& file);
+// Writes a lock of plugins that were read so. Throws PluginError.
+void write_plugin_lock(const std::filesystem::path& file, std::span<const LoadedPlugin> plugins);
+// 64 hexadecimal digits, of any file. Throws PluginError if it would be refused for its owner or mode.
 std::string plugin_sha256(const std::filesystem::path& file);
 
 PluginReport plugin_report();

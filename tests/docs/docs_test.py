@@ -114,6 +114,19 @@ def variables(tree, _):
                 yield at(page, text, match.start(), f"nothing reads {match.group()}")
 
 
+ERRORS = re.compile(r"<!-- errors of (\S+) -->")
+
+
+def errors(tree, _):
+    """All classes of errors of a header are named where a page promises that."""
+    for page, text in tree.pages.items():
+        for match in ERRORS.finditer(text):
+            header = (tree.root / match.group(1)).read_text()
+            for name in re.findall(r"^(?:class|using) (\w*Error)\b", header, re.M):
+                if f"`{name}`" not in text:
+                    yield at(page, text, match.start(), f"it leaves out {name}")
+
+
 class Programs:
     """What the programs say of themselves, asked once."""
 
@@ -213,10 +226,10 @@ def fix_tables(tree, programs):
             tree.pages[page] = new
 
 
-RULES = [tables, links, files, names, variables, commands, blocks]
+RULES = [tables, links, files, names, variables, errors, commands, blocks]
 
-# rule, text of a page, how many findings; the tree has sdk/a.hpp with `struct Known`, a heading, and
-# programs: catena knows `run --deep`, catena-check two checks.
+# rule, text of a page, how many findings; the tree has sdk/a.hpp with `struct Known` and `class
+# KnownError`, a heading, and programs: catena knows `run --deep`, catena-check two checks.
 TIMES = "| group | check | |\n|---|---|---|\n| load | `time` | short |\n|  | `end` | clean |\n"
 CASES = [
     (tables, f"<!-- catena-check --list -->\n{TIMES}<!-- end -->\n", 0),
@@ -231,6 +244,8 @@ CASES = [
     (names, "`Unknown(1)`", 1),
     (variables, "`CATENA_GONE=1`", 1),
     (variables, "`CATENA_HERE=1`", 0),
+    (errors, "<!-- errors of sdk/a.hpp -->\n`KnownError`\n", 0),
+    (errors, "<!-- errors of sdk/a.hpp -->\nKnownError\n", 1),
     (commands, "```sh\ncatena run x --deep > y   # --not\nls --gone\n```\n`catena run --deep`", 0),
     (commands, "```sh\nA=b catena run --gone\n```\n", 1),
     (commands, "```sh\ncatena run \\\n    --gone\n```\n", 1),
@@ -248,7 +263,7 @@ def self_test():
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "sdk/doc").mkdir(parents=True)
-            (root / "sdk/a.hpp").write_text("struct Known; // CATENA_HERE\n")
+            (root / "sdk/a.hpp").write_text("struct Known; // CATENA_HERE\nclass KnownError;\n")
             (root / "sdk/doc/a.md").write_text(text)
             (root / "sdk/doc/b.md").write_text("# A heading\n")
             for name, lines in (("catena", "  run  it\n  --deep  more"),

@@ -70,6 +70,7 @@ int run(const Options& o, const po::variables_map& given) {
     if (o.cuda && o.lang == "c") throw po::error("--cuda: expected --lang cpp, got c");
 
     scaffold::check_name(o.name);
+    if (!plugin) scaffold::check_program(o.name);
     const std::string id = o.id.empty() ? "org.example." + o.name : o.id;
     scaffold::check_id(id);
     const fs::path from = templates_folder();

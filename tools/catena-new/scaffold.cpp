@@ -20,17 +20,13 @@ namespace {
 
 constexpr std::size_t max_id = 95;  // what a manifest has room for
 
-// Words of C, C++ and CMake that files or targets cannot be called.
-constexpr std::string_view reserved[] = {
-    "all",      "alignas",  "alignof", "and",     "asm",     "auto",      "bool",     "break",
-    "case",     "catch",    "char",    "class",   "clean",   "concept",   "const",    "continue",
-    "default",  "delete",   "do",      "double",  "else",    "enum",      "explicit", "export",
-    "extern",   "false",    "float",   "for",     "friend",  "goto",      "help",     "if",
-    "inline",   "install",  "int",     "long",    "mutable", "namespace", "new",      "not",
-    "nullptr",  "operator", "or",      "package", "private", "protected", "public",   "register",
-    "requires", "return",   "short",   "signed",  "sizeof",  "static",    "struct",   "switch",
-    "template", "test",     "this",    "throw",   "true",    "try",       "typedef",  "typename",
-    "union",    "unsigned", "using",   "virtual", "void",    "volatile",  "while",    "xor"};
+// Targets that CMake's generators make, so that no program can be called that. In a plugin nothing
+// is called NAME alone.
+constexpr std::string_view targets[] = {
+    "all",        "clean",          "codegen",    "depend",
+    "edit_cache", "help",           "install",    "list_install_components",
+    "package",    "package_source", "preinstall", "rebuild_cache",
+    "test"};
 
 std::string pascal(const std::string& name) {
     std::string result;
@@ -109,8 +105,11 @@ void check_name(const std::string& name) {
                         "a letter first, at most 60, got '{}'",
                         name));
     }
-    if (std::ranges::count(reserved, name) > 0)
-        throw Error(fmt::format("[name] expected no word of C++ or CMake, got '{}'", name));
+}
+
+void check_program(const std::string& name) {
+    if (std::ranges::count(targets, name) > 0)
+        throw Error(fmt::format("[name] expected none of CMake's own targets, got '{}'", name));
 }
 
 void check_id(const std::string& id) {

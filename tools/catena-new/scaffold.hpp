@@ -20,6 +20,8 @@ struct Names {
 
 // "[name] expected ..., got ..." unless it is good for files, targets and identifiers.
 void check_name(const std::string& name);
+// Whether a program, and its target in CMake, may be called that.
+void check_program(const std::string& name);
 // The same for an id: what owns it, reversed, then what it is.
 void check_id(const std::string& id);
 

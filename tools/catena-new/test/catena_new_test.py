@@ -4,12 +4,20 @@ Whether what it writes builds and passes is for tests/package.
 """
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
 import unittest
 
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve()
+COMPILER = sys.argv.pop(1)
+INCLUDE = sys.argv.pop(1).split(";")
+# Names of what C and C++ bring, macros among them, and of what plugins are made of.
+SYSTEM = """abs any begin bool catena complex data detail div double end errno error exp forward function
+    functions i in index int linux list log main map math max min move name namespace next null out
+    plugin printf queue remove right set shape signal size stack std stderr string struct swap t test
+    testing time unix unsigned var vector x y y0""".split()
 
 
 class CatenaNew(unittest.TestCase):
@@ -98,11 +106,54 @@ class CatenaNew(unittest.TestCase):
     def test_names(self):
         for name in ("Swish", "2d", "a-b", "a__b", "_a", "a_", "a/b", "../a", "", "ä", "a" * 61):
             self.refused(2 if not name else 1, "expected", "plugin", name)
-        for name in ("int", "test", "namespace"):
-            self.refused(1, "no word of C++ or CMake", "host", name)
+        for name in ("test", "edit_cache", "install"):
+            self.refused(1, "none of CMake's own targets", "host", name)
+            self.written("plugin", name)  # the target is NAME.catena
         for name in ("swish", "a.b.", "Org.b", "org.example.a b", "a." + "b" * 94):
             self.refused(1, "[id] expected", "plugin", "a", "--id", name)
         self.refused(1, "one of your own", "plugin", "a", "--id", "catena.relu")
+
+    def compile(self, text):
+        source = self.folder / "all.cpp"
+        source.write_text(text)
+        run = subprocess.run([COMPILER, "-std=gnu++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror",
+                              *(f"-I{folder}" for folder in INCLUDE), source],
+                             capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr[:4000])
+
+    def test_any_name_compiles(self):
+        """Whatever the SDK and the system call something, a plugin may be called as well."""
+        words = set(SYSTEM)
+        for folder in INCLUDE:
+            for header in pathlib.Path(folder).rglob("catena/plugin/*.hpp"):
+                words |= set(re.findall(r"\w+", header.read_text()))
+            for header in pathlib.Path(folder).rglob("catena/abi/*.h"):
+                words |= set(re.findall(r"\w+", header.read_text()))
+        names = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", word).lower() for word in words}
+        names = sorted(n for n in names if re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", n))
+        self.assertGreater(len(names), 500)
+        self.assertLess({"shape", "grads", "error", "row"}, set(names))
+        self.written("plugin", "some_name")
+        files = self.files("some_name")
+        table = re.search(r'CATENA_PLUGIN\("[^"]*", "[^"]*", (.*)\);', files["some_name.cpp"]).group(1)
+
+        def named(text, name):
+            struct = "".join(part[0].upper() + part[1:] for part in name.split("_"))
+            return text.replace("some_name", name).replace("SomeName", struct)
+
+        text = files["some_name.hpp"].replace("#pragma once", "") + f"static_assert(sizeof({table}));\n"
+        self.compile("".join(named(text, name) for name in names))
+        self.compile("".join(named(files[f"some_name.{end}"], "shape").replace("#pragma once", "")
+                             .replace('#include "shape.hpp"', "") for end in ("hpp", "cpp")))
+
+    def test_names_in_code(self):
+        """Of the other templates nothing is called NAME but files, targets and texts."""
+        for kind in (["plugin", "some_name", "--lang", "c"], ["host", "some_name"]):
+            self.written(*kind, "--output", kind[0])
+            for name, text in self.files(kind[0]).items():
+                if name.endswith((".c", ".cpp", ".hpp")):
+                    code = re.sub(r'"[^"]*"|/\*.*?\*/|//[^\n]*', "", text, flags=re.DOTALL)
+                    self.assertNotRegex(code, "(?i)some_?name", name)
 
     def test_usage(self):
         self.refused(2, "expected plugin or host, got 'link'", "link", "a")

@@ -1,8 +1,8 @@
 // my_name: the one description, for every dtype, instruction set, thread and order of the gradient.
 #pragma once
-
 #include <catena/plugin.hpp>
 
+namespace my_name_functions {
 using namespace catena::plugin;
 
 struct MyName {
@@ -22,3 +22,4 @@ struct MyName {
         return gy * s * (1 + beta * x * (1 - s));
     }
 };
+}  // namespace my_name_functions

@@ -2,6 +2,7 @@
 #include "registry.hpp"
 #include "registry_check.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cctype>
 #include <cstring>
@@ -119,6 +120,12 @@ void check_flags(const catena_function& f) {
     if (f.grad_function) {
         check_name(f.grad_function, fmt::format("the grad_function of {}", f.name).c_str());
     }
+    if ((f.flags & CATENA_FUNCTION_ADDITION) && (f.n_inputs != 2 || f.n_outputs != 1)) {
+        refuse(
+            "function {}: flags: it claims to be the addition: expected 2 inputs and 1 output, got "
+            "{} and {}",
+            f.name, f.n_inputs, f.n_outputs);
+    }
     if (!(f.flags & CATENA_FUNCTION_VIEW)) return;
     if (f.n_outputs != 1 || !f.n_inputs ||
         (f.inputs[0]->flags & (CATENA_PORT_OPTIONAL | CATENA_PORT_MUTATED))) {
@@ -133,6 +140,19 @@ void check_flags(const catena_function& f) {
 constexpr std::uint32_t most_examples = 64;
 constexpr std::size_t longest_example = 1000;
 
+// Takes the first word off a text; in quotes blanks are part of it, and quotes after a backslash.
+std::string_view take_word(std::string_view& text) {
+    std::size_t end = 0;
+    for (bool quoted = false; end < text.size() && (quoted || text[end] != ' '); ++end) {
+        if (text[end] == '"') quoted = !quoted;
+        else if (quoted && text[end] == '\\') ++end;
+    }
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(word.size());
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    return word;
+}
+
 // Words NAME=VALUE; names are those of ports and attributes, and what is required is there.
 void check_example(const catena_function& f, const char* example) {
     const std::size_t length = strnlen(example, longest_example + 1);
@@ -146,10 +166,9 @@ void check_example(const catena_function& f, const char* example) {
         }
     }
     std::set<std::string_view> given;
-    for (std::string_view rest = text; !rest.empty();) {
-        const std::size_t space = rest.find(' ');
-        const std::string_view word = rest.substr(0, space);
-        rest = space == rest.npos ? "" : rest.substr(space + 1);
+    std::string_view rest = text.substr(std::min(text.find_first_not_of(' '), text.size()));
+    while (!rest.empty()) {
+        const std::string_view word = take_word(rest);
         const std::size_t equals = word.find('=');
         if (equals == word.npos || equals + 1 == word.size()) {
             refuse("function {}: example '{}': expected NAME=VALUE, got '{}'", f.name, text, word);

@@ -113,6 +113,12 @@ TEST_CASE("functions that are refused") {
     CHECK(refused([](auto& p) { p.f->flags = CATENA_FUNCTION_ADDITION; }) ==
           "function toy.candidate claims to be the addition, which is toy.add");
     CHECK(refused([](auto& p) {
+              p.f->flags = CATENA_FUNCTION_ADDITION;
+              p.f->n_inputs = 1;
+          }) ==
+          "function toy.candidate: flags: it claims to be the addition: expected 2 inputs and 1 "
+          "output, got 1 and 1");
+    CHECK(refused([](auto& p) {
               p.plugin.function("toy.types", {{"a", 0, "A"}, {"b", 0, "B"}, {"c", 0, "C"}},
                                 {{"d", 0, "D"}, {"e", 0, "E"}}, toys::infer_same);
           }) == "function toy.types: more than 4 type variables");
@@ -224,8 +230,11 @@ TEST_CASE("examples that are refused, and structs that end before them") {
           "function toy.candidate: example 'x=(2) z': expected NAME=VALUE, got 'z'");
     CHECK(with({"x=(2) z="}) ==
           "function toy.candidate: example 'x=(2) z=': expected NAME=VALUE, got 'z='");
-    CHECK(with({"x=(2)  z=(2)"}) ==
-          "function toy.candidate: example 'x=(2)  z=(2)': expected NAME=VALUE, got ''");
+    CHECK(with({"x=(2)  z=(2)", " x=(2) z=(2) "}) == "accepted");
+    CHECK(with({R"(alpha="a b" x=(2) z=(2))", R"(alpha="\" w=\\" x=(2)  z=(2))"}) == "accepted");
+    CHECK(
+        with({R"(alpha="a" b x=(2) z=(2))"}) ==
+        R"(function toy.candidate: example 'alpha="a" b x=(2) z=(2)': expected NAME=VALUE, got 'b')");
     CHECK(with({"x=(2)"}) == "function toy.candidate: example 'x=(2)': z is missing");
     CHECK(with({"x=() z=() w=()"}) ==
           "function toy.candidate: example 'x=() z=() w=()': it has no w");
@@ -429,6 +438,10 @@ TEST_CASE("a function that is not there: which, and where it was looked for") {
         INFO(text);
         CHECK(text.find("no plugin has the function toy.absent\n") == 0);
         CHECK(error.status() == CATENA_E_UNSUPPORTED);
+    }
+    for (const char* name : {"toy.mull", "Toy.Mul", "mul", "mull"}) {
+        CHECK_THROWS_WITH_AS(PluginFunction{name},
+                             doctest::Contains("; did you mean toy.mul?\nlooked in "), PluginError);
     }
     CHECK_THROWS_AS((void)function_descriptor("toy.absent"), PluginError);
     CHECK_THROWS_AS((void)kernels_of("toy.absent"), PluginError);

@@ -34,6 +34,7 @@ public:
     // First fit; null if there is no room.
     void* allocate(std::uint64_t bytes) {
         const std::lock_guard lock(mutex_);
+        if (bytes > size) return nullptr;  // before it is rounded, which may come to 0
         bytes = rounded(bytes);
         for (auto block = free_.begin(); block != free_.end(); ++block) {
             const auto [offset, room] = *block;

@@ -26,6 +26,8 @@ catena_status count(catena_ctx*, std::int32_t* n) {
     return CATENA_OK;
 }
 catena_status open(catena_ctx* ctx, std::int32_t ordinal, void** dev) {
+    if (ordinal < 0 || ordinal >= n_devices)
+        return host->fail(ctx, CATENA_E_DEVICE, "[island] ordinal: expected 0 or 1, got another");
     Memory& memory = memory_of(ordinal);
     if (!memory.works()) return host->fail(ctx, CATENA_E_DEVICE, "[island] no address space");
     *dev = &memory;

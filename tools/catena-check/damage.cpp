@@ -1,14 +1,13 @@
 // Whether a plugin's table can be walked at all.
 #include "plugin.hpp"
 
+#include "../../core/src/abi_sizes.hpp"
+
 #include <fmt/format.h>
 
 namespace catena::check {
 namespace {
 
-// Sizes in ABI 1.0: what every plugin fills in.
-constexpr std::uint32_t least_table = 72, least_function = 104, least_kernel = 112,
-                        least_backend = 168, least_extension = 32, least_port = 32, least_attr = 88;
 constexpr std::uint32_t most_entries = 100'000;
 
 struct Damage : std::runtime_error {
@@ -20,8 +19,8 @@ void need(bool good, const std::string& text) {
 }
 
 template <class T, class Body>
-void each(const T* const* list, std::uint32_t n, std::uint32_t least, const std::string& what,
-          const Body& body) {
+void each(const T* const* list, std::uint32_t n, const std::string& what, const Body& body) {
+    constexpr std::uint32_t least = size_1_0<T>;
     need(n <= most_entries, fmt::format("{}: expected a count of entries, got {}", what, n));
     need(n == 0 || list != nullptr, fmt::format("{}: expected {} entries, got NULL", what, n));
     for (std::uint32_t i = 0; i < n; ++i) {
@@ -43,7 +42,7 @@ void function(const catena_function& f, const std::string& what) {
     text(f.doc, name + ".doc");
     need(f.infer != nullptr, name + ": expected infer(), got NULL");
     for (const bool in : {true, false})
-        each(in ? f.inputs : f.outputs, in ? f.n_inputs : f.n_outputs, least_port,
+        each(in ? f.inputs : f.outputs, in ? f.n_inputs : f.n_outputs,
              name + (in ? ".inputs" : ".outputs"),
              [](const catena_port_spec& p, const std::string& port) {
                  text(p.name, port + ".name");
@@ -55,7 +54,7 @@ void function(const catena_function& f, const std::string& what) {
                      f.n_inputs, f.n_outputs));
     need(f.n_attrs <= CATENA_MAX_ATTRS, fmt::format("{}: expected at most {} attributes, got {}",
                                                     name, +CATENA_MAX_ATTRS, f.n_attrs));
-    each(f.attrs, f.n_attrs, least_attr, name + ".attrs",
+    each(f.attrs, f.n_attrs, name + ".attrs",
          [](const catena_attr_spec& a, const std::string& attr) {
              text(a.name, attr + ".name");
              text(a.doc, attr + ".doc");
@@ -91,6 +90,15 @@ void backend(const catena_backend& b, const std::string& what) {
          fmt::format("{} ({}): expected count, open, close, supports_isa, alloc, free, copy and "
                      "sync, got NULL among them",
                      what, b.name));
+    if ((b.flags & CATENA_BACKEND_ASYNC) == 0) return;
+    const std::pair<const char*, bool> streams[] = {
+        {"stream_create", b.stream_create}, {"stream_destroy", b.stream_destroy},
+        {"stream_sync", b.stream_sync},     {"event_create", b.event_create},
+        {"event_destroy", b.event_destroy}, {"event_record", b.event_record},
+        {"event_wait", b.event_wait}};
+    for (const auto& [name, there] : streams)
+        need(there,
+             fmt::format("{} ({}), asynchronous: expected {}(), got NULL", what, b.name, name));
 }
 
 void extension(const catena_extension& e, const std::string& what) {
@@ -103,13 +111,13 @@ void extension(const catena_extension& e, const std::string& what) {
 
 std::string damage(const catena_plugin& t) {
     try {
-        need(t.struct_size >= least_table,
-             fmt::format("the table: struct_size: expected at least {}, got {}", least_table,
-                         t.struct_size));
-        each(t.functions, t.n_functions, least_function, "function", function);
-        each(t.kernels, t.n_kernels, least_kernel, "kernel", kernel);
-        each(t.backends, t.n_backends, least_backend, "backend", backend);
-        each(t.extensions, t.n_extensions, least_extension, "extension", extension);
+        need(t.struct_size >= size_1_0<catena_plugin>,
+             fmt::format("the table: struct_size: expected at least {}, got {}",
+                         size_1_0<catena_plugin>, t.struct_size));
+        each(t.functions, t.n_functions, "function", function);
+        each(t.kernels, t.n_kernels, "kernel", kernel);
+        each(t.backends, t.n_backends, "backend", backend);
+        each(t.extensions, t.n_extensions, "extension", extension);
     } catch (const Damage& e) {
         return e.what();
     }

@@ -16,9 +16,9 @@ std::deque<Check>& registered() {
 
 // From what needs least of the plugin to what needs most.
 std::size_t rank(std::string_view group) {
-    static constexpr std::string_view order[] = {"static", "load",      "schema",      "inference",
-                                                 "values", "gradients", "determinism", "faults",
-                                                 "skew",   "fuzz"};
+    static constexpr std::string_view order[] = {"static",    "load",   "schema",    "backend",
+                                                 "inference", "values", "gradients", "determinism",
+                                                 "faults",    "skew",   "fuzz"};
     return static_cast<std::size_t>(std::find(std::begin(order), std::end(order), group) -
                                     std::begin(order));
 }

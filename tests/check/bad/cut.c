@@ -1,5 +1,5 @@
 // The end of the file is missing, where the table of sections is. It can be mapped nevertheless.
-// expect: static/file
+// expect: static/file load/host
 // cut: 100
 #include "module.h"
 SPOIL {}

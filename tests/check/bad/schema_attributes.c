@@ -1,4 +1,4 @@
-// expect: schema/attributes
+// expect: schema/attributes load/host
 #include "module.h"
 SPOIL {
     attr_scale.lo.v.f = 2;

@@ -1,4 +1,4 @@
-// expect: schema/names
+// expect: schema/names load/host
 #include "module.h"
 SPOIL {
     port_x.name = "the x";

@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <bit>
+#include <cctype>
 #include <optional>
 #include <set>
 
@@ -95,6 +97,14 @@ bool full_name(const std::string& name) {
     return parts >= 2 && name.size() <= 200;
 }
 
+// What the host takes for the name of a device or an extension.
+bool plain_name(const std::string& name) {
+    return !name.empty() && name.size() <= 200 && std::all_of(name.begin(), name.end(), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+               std::strchr("._-:/", c) != nullptr;
+    });
+}
+
 void names(const Subject& subject, Findings& findings) {
     const Table table(subject);
     const std::string id = field(table.manifest().id, sizeof table.manifest().id);
@@ -123,10 +133,24 @@ void names(const Subject& subject, Findings& findings) {
             meet(arguments, "attribute", f.attrs[i]->name);
         for (std::uint32_t i = 0; i < f.n_outputs; ++i) meet(outputs, "output", f.outputs[i]->name);
     });
+    const auto plain = [&](const char* what, const std::string& text) {
+        if (!plain_name(text))
+            findings.fail(
+                fmt::format("{} '{}': expected letters, digits and . _ - : /", what, text));
+    };
+    table.kernels([&](const catena_kernel& k) { plain("device of a kernel", k.device); });
+    for (std::uint32_t i = 0; i < table.raw().n_backends; ++i)
+        plain("backend", table.raw().backends[i]->name);
+    for (std::uint32_t i = 0; i < table.raw().n_extensions; ++i) {
+        const catena_extension& e = *table.raw().extensions[i];
+        plain("extension", e.id);
+        if (*e.device != 0) plain("device of an extension", e.device);
+    }
 }
-const Registered r2{
-    {"schema", "names",
-     "functions are named in reverse DNS; ports and attributes once, by identifiers", names}};
+const Registered r2{{"schema", "names",
+                     "functions are named in reverse DNS; ports and attributes once, by "
+                     "identifiers; devices and extensions without blanks",
+                     names}};
 
 void docs(const Subject& subject, Findings& findings) {
     const Table table(subject);
@@ -237,6 +261,11 @@ void ports(const Subject& subject, Findings& findings) {
                      (f.inputs[0]->flags & (CATENA_PORT_OPTIONAL | CATENA_PORT_MUTATED)) != 0 ||
                      std::strcmp(f.inputs[0]->type_var, f.outputs[0]->type_var) != 0))
             fail("a view: expected one output, of the dtype of a first input that is always there");
+        if ((f.flags & CATENA_FUNCTION_ADDITION) != 0 && (f.n_inputs != 2 || f.n_outputs != 1))
+            fail(fmt::format("the addition: expected 2 inputs and 1 output, got {} and {}",
+                             f.n_inputs, f.n_outputs));
+        if ((f.flags & CATENA_FUNCTION_ADDITION) != 0 && std::strcmp(f.name, "catena.add") != 0)
+            fail("the addition: expected catena.add alone, since a host takes one");
         if ((f.flags >> 6) != 0)
             fail(fmt::format("flags: expected those that there are, got {:#x}", f.flags));
     });
@@ -433,7 +462,8 @@ void devices(const Subject& subject, Findings& findings) {
     for (std::uint32_t i = 0; i < table.raw().n_backends; ++i)
         has.insert(table.raw().backends[i]->name);
     for (std::uint32_t i = 0; i < table.raw().n_extensions; ++i)
-        has.insert(table.raw().extensions[i]->device);
+        if (const char* const device = table.raw().extensions[i]->device; *device != 0)
+            has.insert(device);  // an empty one: it belongs to none
     const std::string text = field(table.manifest().devices, sizeof table.manifest().devices);
     for (std::size_t begin = 0; begin < text.size();) {
         const std::size_t end = std::min(text.find(',', begin), text.size());

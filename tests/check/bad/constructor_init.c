@@ -1,0 +1,9 @@
+// Of an older kind than lists of constructors: one function.
+// expect: static/constructors
+// link: -Wl,-init=begin
+// says: begin
+#include "module.h"
+static int count;
+CATENA_EXPORT void begin(void);
+void begin(void) { ++count; }
+SPOIL { the_plugin.reserved = 0; }

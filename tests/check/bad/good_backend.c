@@ -1,0 +1,3 @@
+// expect: nothing
+#include "backend.h"
+SPOIL { make_backend(); }

@@ -1,0 +1,296 @@
+// Backends: devices, their memory, and copies to and from it.
+#include "allocations.hpp"
+#include "plugin.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace catena::check {
+namespace {
+
+using testing::World;
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::int32_t most_devices = 8;
+constexpr std::uintptr_t alignment = 64;
+
+// A device of the plugin, as the host opens it.
+class Device {
+public:
+    Device(const catena_backend& backend, World& world, std::int32_t ordinal)
+        : table(backend),
+          name(fmt::format("{}:{}", backend.name, ordinal)),
+          ctx{&world, {}, {}},
+          ordinal_(ordinal) {}
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    void open() {
+        doing(fmt::format("{}: open()", name));
+        need(table.open(&ctx, ordinal_, &dev), "open()");
+        if (async()) need(table.stream_create(&ctx, dev, &stream), "stream_create()");
+    }
+    void close() {
+        if (stream != nullptr) table.stream_destroy(dev, stream);
+        doing(fmt::format("{}: close()", name));
+        table.close(dev);
+    }
+    bool async() const { return (table.flags & CATENA_BACKEND_ASYNC) != 0; }
+    void need(catena_status status, const std::string& what) {
+        if (status == CATENA_OK) return;
+        throw std::runtime_error(fmt::format("{}: {}: status {}: {}", name, what, status,
+                                             ctx.error.empty() ? "no text" : ctx.error));
+    }
+    std::uint8_t* alloc(std::uint64_t bytes) {
+        doing(fmt::format("{}: alloc() of {} bytes", name, bytes));
+        void* data = nullptr;
+        need(table.alloc(&ctx, dev, stream, bytes, &data),
+             fmt::format("alloc() of {} bytes", bytes));
+        return static_cast<std::uint8_t*>(data);
+    }
+    void free(std::uint8_t* data, std::uint64_t bytes) {
+        doing(fmt::format("{}: free() of {} bytes", name, bytes));
+        table.free(dev, stream, data, bytes);
+    }
+    // Done when it returns, on any backend.
+    void copy(void* to, const void* from, std::uint64_t bytes, int direction) {
+        static constexpr const char* const words[] = {"to the device", "to the host",
+                                                      "within the device"};
+        doing(fmt::format("{}: copy() of {} bytes {}", name, bytes, words[direction]));
+        need(table.copy(&ctx, dev, stream, to, from, bytes, direction), testing::doing);
+    }
+    void sync() {
+        if (async()) need(table.stream_sync(&ctx, dev, stream), "stream_sync()");
+    }
+
+    const catena_backend& table;
+    const std::string name;
+    catena_ctx ctx;
+    void* dev = nullptr;
+    catena_stream* stream = nullptr;
+
+private:
+    std::int32_t ordinal_;
+};
+
+// The plugin's backends, initialised as in a host.
+class Backends {
+public:
+    explicit Backends(const Subject& subject)
+        : module_(subject.file), table_(module_.table(world_)) {
+        if (table_.init == nullptr) return;
+        catena_ctx ctx{&world_, {}, {}};
+        if (table_.init(&World::host(), &ctx) != CATENA_OK)
+            throw std::runtime_error("init() failed: see load/entry");
+    }
+    template <class Body>
+    void each(Findings& findings, const Body& body) {
+        for (std::uint32_t i = 0; i < table_.n_backends; ++i) body(*table_.backends[i]);
+        if (table_.n_backends == 0) findings.skip("it brings no backend");
+    }
+    // Those that there are; each is closed, if nothing was wrong with it.
+    template <class Body>
+    void devices(Findings& findings, const Body& body) {
+        std::string without;
+        bool any = false;
+        each(findings, [&](const catena_backend& b) {
+            const std::int32_t n = count(b);
+            if (n < 1) {
+                without = fmt::format("{}: this machine has none", b.name);
+                return;
+            }
+            any = true;
+            for (std::int32_t ordinal = 0; ordinal < std::min(n, most_devices); ++ordinal) {
+                Device device(b, world_, ordinal);
+                device.open();
+                body(device);
+                device.close();
+            }
+        });
+        if (!any && !without.empty()) findings.skip(without);
+    }
+    std::int32_t count(const catena_backend& b) {
+        catena_ctx ctx{&world_, {}, {}};
+        std::int32_t n = 0;
+        doing(fmt::format("{}: count()", b.name));
+        return b.count(&ctx, &n) == CATENA_OK ? n : 0;
+    }
+    World& world() { return world_; }
+
+private:
+    World world_{std::vector<std::string>()};
+    Module module_;
+    const catena_plugin& table_;
+};
+
+// A refusal: a status, and a text that says why.
+void need_refusal(Findings& findings, const std::string& what, catena_status status,
+                  const catena_ctx& ctx) {
+    if (status == CATENA_OK) findings.fail(fmt::format("{}: expected a refusal, got none", what));
+    else if (status != CATENA_E_NOMEM && status != CATENA_E_DEVICE)
+        findings.fail(
+            fmt::format("{}: expected CATENA_E_NOMEM or CATENA_E_DEVICE, got {}", what, status));
+    else if (ctx.error.empty()) findings.fail(fmt::format("{}: expected a text, got none", what));
+}
+
+void devices(const Subject& subject, Findings& findings) {
+    Backends backends(subject);
+    backends.each(findings, [&](const catena_backend& b) {
+        const std::int32_t n = backends.count(b);
+        if (const std::int32_t again = backends.count(b); again != n || n < 0)
+            findings.fail(
+                fmt::format("{}: count(): expected 0 or more, the same each time, got {} "
+                            "and {}",
+                            b.name, n, again));
+        Device none(b, backends.world(), std::max(n, 0));
+        doing(fmt::format("{}: open(), where there are {}", none.name, n));
+        const catena_status status = b.open(&none.ctx, std::max(n, 0), &none.dev);
+        need_refusal(findings, fmt::format("open() of {}, where there are {}", none.name, n),
+                     status, none.ctx);
+    });
+    backends.devices(findings, [&](Device& device) {
+        doing(fmt::format("{}: supports_isa(), get_extension()", device.name));
+        if (device.table.supports_isa(device.dev, "org.example.none") != 0)
+            findings.fail(device.name + ": supports_isa(): expected 0 for org.example.none, got 1");
+        if (device.table.get_extension != nullptr &&
+            device.table.get_extension(device.dev, "org.example.none/1") != nullptr)
+            findings.fail(device.name +
+                          ": get_extension(): expected NULL for org.example.none/1, got another");
+    });
+}
+const Registered r1{{"backend", "devices",
+                     "count(), open() and close(); a device that is not there is refused in words",
+                     devices}};
+
+void check_sizes(Device& device, Findings& findings) {
+    std::vector<std::pair<std::uint8_t*, std::uint64_t>> blocks;
+    for (const std::uint64_t bytes : {1, 3, 64, 65, 4096, 100'001, 1 << 20})
+        blocks.emplace_back(device.alloc(bytes), bytes);
+    for (const auto& [data, bytes] : blocks)
+        if (data == nullptr || reinterpret_cast<std::uintptr_t>(data) % alignment != 0)
+            findings.fail(
+                fmt::format("{}: alloc() of {} bytes: expected an address that is a "
+                            "multiple of {}, got {}",
+                            device.name, bytes, alignment, static_cast<void*>(data)));
+    auto sorted = blocks;
+    std::sort(sorted.begin(), sorted.end());
+    for (std::size_t i = 1; i < sorted.size(); ++i)
+        if (sorted[i - 1].first + sorted[i - 1].second > sorted[i].first)
+            findings.fail(
+                fmt::format("{}: alloc(): expected blocks apart, got one of {} bytes that "
+                            "reaches into one of {}",
+                            device.name, sorted[i - 1].second, sorted[i].second));
+    for (const auto& [data, bytes] : blocks) device.free(data, bytes);
+    device.free(device.alloc(0), 0);
+}
+
+void memory(const Subject& subject, Findings& findings) {
+    Backends backends(subject);
+    backends.devices(findings, [&](Device& device) {
+        check_sizes(device, findings);
+        for (const std::uint64_t bytes : {std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
+            if (!allocations_fail()) break;  // a sanitizer's malloc() ends the process
+            const std::string what = fmt::format("{}: alloc() of {} bytes", device.name, bytes);
+            doing(what);
+            void* data = nullptr;
+            device.ctx.error.clear();
+            need_refusal(findings, what,
+                         device.table.alloc(&device.ctx, device.dev, device.stream, bytes, &data),
+                         device.ctx);
+        }
+        device.free(device.alloc(1), 1);  // works on
+        if (device.table.memory == nullptr) return;
+        std::uint64_t left = 0, all = 0;
+        doing(fmt::format("{}: memory()", device.name));
+        device.need(device.table.memory(&device.ctx, device.dev, &left, &all), "memory()");
+        if (all == 0 || left > all)
+            findings.fail(
+                fmt::format("{}: memory(): expected some bytes, and as many or fewer of "
+                            "them left, got {} of {}",
+                            device.name, left, all));
+    });
+}
+const Registered r2{
+    {"backend", "memory",
+     "blocks of 0, 1 and odd bytes, aligned and apart; too much is refused in words", memory}};
+
+// Different at each place.
+Bytes pattern(std::size_t bytes, std::uint8_t first) {
+    Bytes result(bytes);
+    std::uint32_t state = first;
+    for (std::uint8_t& byte : result) {
+        state = state * 1664525 + 1013904223;
+        byte = static_cast<std::uint8_t>(state >> 24);
+    }
+    return result;
+}
+
+// To a block, on to another one, and back: `bytes` of them, at odd places.
+void round_trip(Device& device, std::size_t bytes, std::size_t shift, Findings& findings) {
+    const std::size_t room = bytes + 2 * shift + 8;
+    std::uint8_t* const first = device.alloc(room);
+    std::uint8_t* const second = device.alloc(room);
+    const Bytes background = pattern(room, 1), numbers = pattern(bytes, 2);
+    for (std::uint8_t* const block : {first, second})
+        device.copy(block, background.data(), room, CATENA_COPY_HOST_TO_DEVICE);
+    Bytes lent(bytes + shift);
+    std::copy(numbers.begin(), numbers.end(), lent.begin() + static_cast<std::ptrdiff_t>(shift));
+    device.copy(first + shift, lent.data() + shift, bytes, CATENA_COPY_HOST_TO_DEVICE);
+    std::fill(lent.begin(), lent.end(), std::uint8_t{0});  // it has been read
+    device.copy(second + 2 * shift, first + shift, bytes, CATENA_COPY_DEVICE_TO_DEVICE);
+    const auto compare = [&](const std::uint8_t* block, std::size_t at, const char* what) {
+        Bytes want = background, got(room + shift);
+        std::copy(numbers.begin(), numbers.end(), want.begin() + static_cast<std::ptrdiff_t>(at));
+        device.copy(got.data() + shift, block, room, CATENA_COPY_DEVICE_TO_HOST);
+        device.sync();
+        for (std::size_t i = 0; i < room; ++i)
+            if (got[shift + i] != want[i])
+                return findings.fail(
+                    fmt::format("{}: copy() of {} bytes {}, by {}: byte {} of the block of {}: "
+                                "expected {}, got {}",
+                                device.name, bytes, what, at, i, room, want[i], got[shift + i]));
+    };
+    compare(first, shift, "to the device and back");
+    compare(second, 2 * shift, "to the device, within it and back");
+    device.free(second, room);
+    device.free(first, room);
+}
+
+void copies(const Subject& subject, Findings& findings) {
+    Backends backends(subject);
+    backends.devices(findings, [&](Device& device) {
+        for (const std::size_t bytes : {1, 7, 64, 4099, (3 << 20) + 5})
+            for (const std::size_t shift : {0, 1, 12}) round_trip(device, bytes, shift, findings);
+    });
+}
+const Registered r3{{"backend", "copy",
+                     "bytes come back as they went, by every direction and at any offset", copies}};
+
+void streams(const Subject& subject, Findings& findings) {
+    Backends backends(subject);
+    bool any = false;
+    backends.devices(findings, [&](Device& device) {
+        const catena_backend& b = device.table;
+        if (!device.async()) return;
+        any = true;
+        doing(fmt::format("{}: streams and events", device.name));
+        catena_stream* other = nullptr;
+        catena_event* event = nullptr;
+        device.need(b.stream_create(&device.ctx, device.dev, &other), "stream_create()");
+        device.need(b.event_create(&device.ctx, device.dev, &event), "event_create()");
+        device.need(b.event_record(&device.ctx, device.dev, event, device.stream),
+                    "event_record()");
+        device.need(b.event_wait(&device.ctx, device.dev, event, other), "event_wait()");
+        device.need(b.stream_sync(&device.ctx, device.dev, other), "stream_sync()");
+        b.event_destroy(device.dev, event);
+        b.stream_destroy(device.dev, other);
+        device.need(b.sync(&device.ctx, device.dev), "sync()");
+    });
+    if (!any) findings.skip("it brings no asynchronous device that is there");
+}
+const Registered r4{{"backend", "streams",
+                     "an asynchronous backend has streams and events, and they work", streams}};
+
+}  // namespace
+}  // namespace catena::check

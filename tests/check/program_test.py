@@ -12,6 +12,7 @@ import time
 import unittest
 
 PROGRAM, GOOD, CRASHING, HANGING = sys.argv[1:5]
+REFUSING = os.path.join(os.path.dirname(GOOD), "entry_null.catena")
 GUIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../sdk/doc/testing-guide.md")
 
 
@@ -62,7 +63,7 @@ class Program(unittest.TestCase):
         self.assertTrue(all(name.startswith("static/") for name in names))
 
     def test_a_crash_is_named_with_what_it_did(self):
-        # Of all that ran together the first is blamed, whichever was asked for.
+#Of all that ran together the first is blamed, whichever was asked for.
         result = check("--only", "gradients/kernel", CRASHING)
         self.assertEqual(result.returncode, 1)
         self.assertIn("FAILED  values/survives", result.stdout)
@@ -140,7 +141,7 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "damaged.catena")
             damaged = [b"", b"\x7fELF", whole[:64], whole[:500], whole[:-200], b"text" * 99]
-            # Every field of the header, and places all over the file.
+#Every field of the header, and places all over the file.
             for at in list(range(16, 64, 4)) + list(range(64, len(whole), len(whole) // 12)):
                 damaged.append(whole[:at] + b"\xff" * 8 + whole[at + 8:])
             for contents in damaged:
@@ -148,9 +149,29 @@ class Program(unittest.TestCase):
                     file.write(contents)
                 result = check("--only", "static", path)
                 self.assertIn(result.returncode, (0, 1), result.stderr)
-                self.assertNotIn("crashed", "".join(
-                    line for line in result.stdout.splitlines() if "static/" in line))
-                self.assertNotIn("it crashed: SIG", result.stdout)
+                checks = "".join(result.stdout.splitlines()[:-1])  # without the loading of it
+                self.assertNotIn("it crashed: SIG", checks)
+
+    def test_a_plugin_beside_it_that_cannot_be_loaded(self):
+        with tempfile.NamedTemporaryFile(suffix=".catena") as file:
+            file.write(b"no plugin")
+            file.flush()
+            for only in ("static", "values"):
+                result = check("--only", only, "--with", GOOD, "--with", file.name, GOOD)
+                self.assertEqual(result.returncode, 2, result.stdout)
+                self.assertIn(f"got one that cannot: '{file.name}': dlopen: ", result.stderr)
+                self.assertEqual(result.stdout, "")
+
+    def test_a_plugin_that_cannot_be_loaded_is_not_well(self):
+        for only, verdict in (("values", "skipped"), ("static/unique", "ok")):
+            result = check("--only", only, REFUSING)
+            self.assertEqual(result.returncode, 1, result.stdout)
+            self.assertIn("0 failed", result.stdout)
+            self.assertIn("; the plugin cannot be loaded: catena_plugin_entry_v1() returned NULL",
+                          result.stdout.splitlines()[-1])
+            report = json.loads(check("--only", only, "--format", "json", REFUSING).stdout)["plugins"][0]
+            self.assertIn("returned NULL", report["problem"])
+            self.assertEqual({c["verdict"] for c in report["checks"]}, {verdict})
 
     def test_what_was_not_loaded_is_not_praised(self):
         report = json.loads(check("--format", "json", "--only", "load",

@@ -24,7 +24,7 @@ std::vector<Callback> callbacks_of(Rig& rig, const std::string& name, const Play
     const auto add = [&](const std::string& label, auto body, const std::vector<Array>& expected,
                          testing::Tolerance tolerance) {
         const auto call = [&rig, &f, &p, body](const Circumstances& now) {
-            Caller caller(rig.world(), f, p.sample.example.attrs, p.sample.train);
+            Caller caller = rig.caller(f, p.sample.example.attrs, p.sample.train);
             caller.arm = now.arm;
             caller.placement = now.placement;
             return body(caller);

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <deque>
+
 namespace catena::check {
 
 using testing::Dims;
@@ -47,8 +49,9 @@ void set_clamped(Array& a, std::int64_t i, double value) {
     });
 }
 
-Caller::Caller(testing::World& world, const catena_function& f, const OwnedAttrs& attrs, bool train)
-    : world_(world), f_(f), attrs_(attrs), train_(train), ctx_{&world, {}, {}} {
+Caller::Caller(testing::World& world, const Devices& devices, const catena_function& f,
+               const OwnedAttrs& attrs, bool train)
+    : world_(world), devices_(devices), f_(f), attrs_(attrs), train_(train), ctx_{&world, {}, {}} {
     ctx_.device = cpu;
 }
 
@@ -72,6 +75,7 @@ void Caller::enter(Reply& reply, Step step, bool last, const Body& body) {
     ctx_.error.clear();
     control.forget();
     if (last && arm) arm();
+    ++control.entered;
     try {
         const Inside plugin(true);
         reply.status = body();
@@ -119,7 +123,8 @@ Reply Caller::infer(const std::vector<std::optional<catena_meta>>& x) {
 
 // The tensors of one call, with and without their data.
 struct Caller::Lists {
-    explicit Lists(Ground& g) : ground(g) {}
+    Lists(Ground& g, catena_ctx& c, const testing::detail::Device* d)
+        : ground(g), ctx(c), device(d) {}
 
     catena_tensor* add(Array& a, bool read_only) {
         if (!a) return nullptr;
@@ -128,7 +133,10 @@ struct Caller::Lists {
         t.dl.shape = const_cast<std::int64_t*>(ground.list(t.dl.shape, rank));
         t.dl.strides = const_cast<std::int64_t*>(ground.list(t.dl.strides, rank));
         if (read_only) t.flags |= CATENA_TENSOR_READONLY;
-        if (ground.fenced()) {
+        if (device != nullptr) {
+            t.dl.data = places.emplace_back(*device, ctx, a).data();
+            t.dl.device_type = device->table.dlpack_type;
+        } else if (ground.fenced()) {
             std::byte* data =
                 ground.bytes(a.data<std::byte>(), a.nbytes(), a.dtype().bits / 8u, read_only);
             t.dl.data = ground.last_page();
@@ -143,8 +151,20 @@ struct Caller::Lists {
         blind[lent] = ground.lend_writable(t);
         return lent;
     }
+    std::byte* scratch(std::uint64_t bytes) {
+        if (bytes == 0) return nullptr;
+        if (device == nullptr) return ground.bytes(nullptr, bytes, 64, false);
+        scratch_ = Array({static_cast<std::int64_t>(bytes)}, testing::dtype_of<std::uint8_t>());
+        scratch_.fill(0xff);
+        return places.emplace_back(*device, ctx, scratch_).data() + scratch_.shift();
+    }
     // What the plugin wrote comes back into the arrays.
     void fetch() {
+        if (device != nullptr) {
+            device->sync(ctx);
+            for (testing::detail::Placed& place : places) place.fetch();
+            device->sync(ctx);
+        }
         for (const auto& [array, from] : written)
             if (array->nbytes() > 0) std::memcpy(array->data<std::byte>(), from, array->nbytes());
     }
@@ -166,6 +186,10 @@ struct Caller::Lists {
     }
 
     Ground& ground;
+    catena_ctx& ctx;
+    const testing::detail::Device* device;
+    std::deque<testing::detail::Placed> places;
+    Array scratch_;
     bool backward = false;
     std::vector<const catena_tensor*> x;
     std::vector<catena_tensor*> y;
@@ -181,6 +205,11 @@ bool Caller::kernel_call(const catena_kernel& k, Ground& ground, Lists& lists,
                          std::vector<Array>& saved, Step last, Reply& reply) {
     const bool forward = k.phase == CATENA_PHASE_FORWARD;
     catena_call call = {};
+    ctx_.device = lists.device == nullptr ? cpu : k.device;
+    if (lists.device != nullptr) {
+        call.dev = lists.device->dev;
+        call.stream = lists.device->stream;
+    }
     call.flags = train_ ? +CATENA_CALL_TRAIN : 0u;
     call.phase = k.phase;
     call.n_saved = k.n_saved;
@@ -238,7 +267,7 @@ bool Caller::kernel_call(const catena_kernel& k, Ground& ground, Lists& lists,
     std::vector<catena_tensor*> saved_list;
     for (Array& a : saved) saved_list.push_back(lists.add(a, !forward));
     call.saved = ground.list(saved_list);
-    call.scratch = scratch == 0 ? nullptr : ground.bytes(nullptr, scratch, 64, false);
+    call.scratch = lists.scratch(scratch);
     call.scratch_bytes = scratch;
     const catena_call* late = ground.lend(call);
     enter(reply, Step::run, last == Step::run, [&] { return k.run(&ctx_, late); });
@@ -249,7 +278,7 @@ bool Caller::kernel_call(const catena_kernel& k, Ground& ground, Lists& lists,
 Reply Caller::forward(const catena_kernel& k, const std::vector<Array>& inputs,
                       const std::vector<catena_meta>& metas, Step last, std::vector<Array>* kept) {
     Ground ground(placement);
-    Lists lists(ground);
+    Lists lists(ground, ctx_, device_of(k));
     Reply reply;
     std::vector<Array> x = inputs;
     std::vector<Array> y;
@@ -276,7 +305,7 @@ Reply Caller::forward(const catena_kernel& k, const std::vector<Array>& inputs,
 Reply Caller::backward(const catena_kernel& k, const catena_kernel* before,
                        const testing::detail::Given& given, Step last) {
     Ground ground(placement);
-    Lists lists(ground);
+    Lists lists(ground, ctx_, device_of(k));
     Reply reply;
     testing::detail::Given g = given;
     std::vector<Array> saved;

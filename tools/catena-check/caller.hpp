@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 
 #include "control.hpp"
@@ -12,7 +13,10 @@ namespace catena::check {
 using testing::Array;
 using testing::OwnedAttrs;
 
-inline constexpr const char* cpu = "cpu";  // the device whose memory is lent
+inline constexpr const char* cpu = "cpu";  // whose memory is lent, but for kernels of `Devices`
+
+// By name, with memory of their own.
+using Devices = std::map<std::string, const testing::detail::Device*>;
 
 enum class Step { infer, supports, plan, run, gradient };
 const char* name_of(Step step);
@@ -39,7 +43,8 @@ void set_clamped(Array& a, std::int64_t i, double value);
 
 class Caller {
 public:
-    Caller(testing::World& world, const catena_function& f, const OwnedAttrs& attrs, bool train);
+    Caller(testing::World& world, const Devices& devices, const catena_function& f,
+           const OwnedAttrs& attrs, bool train);
 
     Placement placement;
     std::function<void()> arm;  // before the last step
@@ -63,8 +68,14 @@ private:
     bool kernel_call(const catena_kernel& k, Ground& ground, Lists& lists,
                      std::vector<Array>& saved, Step last, Reply& reply);
     const catena_value* attributes(Ground& ground) const;
+    // Null: its memory is the host's.
+    const testing::detail::Device* device_of(const catena_kernel& k) const {
+        const auto found = devices_.find(k.device);
+        return found == devices_.end() ? nullptr : found->second;
+    }
 
     testing::World& world_;
+    const Devices& devices_;
     const catena_function& f_;
     OwnedAttrs attrs_;
     bool train_;

@@ -17,7 +17,13 @@ struct Subject {
     bool reproduce = false;                   // the seed is that of one failure: run its case alone
     std::string function;                     // the one to examine, in checks for each function
     std::string id;                           // of the plugin; empty where it cannot be loaded
+
+    // For generators that take 32 bits.
+    unsigned seed32() const { return static_cast<unsigned>(seed ^ seed >> 32); }
 };
+
+// Of the search for calls that a function accepts: whichever case is reproduced, they are the same.
+inline constexpr unsigned example_seed = 1;
 
 // Neither fail() nor skip() called: the check passed.
 class Findings {
@@ -30,6 +36,8 @@ public:
     void note(const std::string& text);
     // From now on, this seed reproduces what goes wrong, a crash as well.
     void seed(std::uint64_t seed);
+    // From now on, it is a failure if anything is printed.
+    void silent();
     // Those of another check ("group/name") that has the same run().
     Findings of(const std::string& check) const { return Findings(check); }
 
@@ -53,7 +61,7 @@ struct Check {
     const char* name;
     const char* doc;
     // Checks with the same run() are run together, once; they are told apart by Findings::of(). A
-    // crash is blamed on the first of them.
+    // crash is blamed on the first of them, and so is an exception that gets out.
     void (*run)(const Subject&, Findings&);
     Each each = Each::plugin;
     bool loads = true;  // false: runs even where the plugin cannot be loaded

@@ -70,6 +70,27 @@ void find_own_plugins() {
     }
 }
 
+// Of those that the subject is tested with: each can be loaded.
+json describe_others(const Subject& subject) {
+    json others = json::array();
+    for (const auto& path : subject.with) try {
+            doing(fmt::format("loads {}", path.string()));
+            testing::World world{std::vector<std::string>()};
+            const Module module(path);
+            const catena_plugin& table = module.table(world);
+            if (const std::string text = damage(table); !text.empty())
+                throw std::runtime_error(text);
+            const testing::World whole(path.string());  // its init(), too
+            const char* const id = module.manifest->id;
+            others.push_back({{"path", path.string()},
+                              {"id", std::string(id, strnlen(id, sizeof module.manifest->id))},
+                              {"functions", table.n_functions}});
+        } catch (const std::exception& e) {
+            return {{"with_problem", fmt::format("'{}': {}", path.string(), e.what())}};
+        }
+    return {{"with", others}};
+}
+
 json describe(const Subject& subject) {
     json answer;
     testing::World world{std::vector<std::string>()};
@@ -92,17 +113,6 @@ json describe(const Subject& subject) {
         answer["functions"] = functions;
     } catch (const std::exception& e) {
         answer["problem"] = e.what();
-        return answer;
-    }
-    answer["with"] = json::array();
-    for (const auto& path : subject.with) {
-        doing(fmt::format("loads {}", path.string()));
-        const Module module(path);
-        if (std::strncmp(module.manifest->id, answer["id"].get<std::string>().c_str(),
-                         sizeof module.manifest->id) == 0)
-            continue;
-        // Kernels alone are no help: what they compute is their own plugin's matter.
-        if (module.table(world).n_functions > 0) answer["with"].push_back(path.string());
     }
     return answer;
 }
@@ -116,6 +126,7 @@ void run(const json& spec, const Subject& subject) {
             check->run(subject, findings);
         } catch (const std::exception& e) {
             findings.fail(e.what());
+            tell({{"cut", true}});
         }
         return;
     }
@@ -128,6 +139,10 @@ void Findings::fail(const std::string& text) { tell({{"check", check_}, {"fail",
 void Findings::skip(const std::string& why) { tell({{"check", check_}, {"skip", why}}); }
 void Findings::note(const std::string& text) { tell({{"check", check_}, {"note", text}}); }
 void Findings::seed(std::uint64_t seed) { tell({{"seed", seed}}); }
+void Findings::silent() {
+    std::fflush(nullptr);
+    if (write(STDOUT_FILENO, &silence, 1) == 1) tell({{"check", check_}, {"silent", true}});
+}
 
 void end_normally() { ends_normally = true; }
 
@@ -148,12 +163,12 @@ void serve(const std::string& text) {
     subject.reproduce = spec["reproduce"];
     subject.id = spec["id"];
     subject.function = spec.value("function", "");
-    if (spec.contains("check")) run(spec, subject);
-    else try {
-            tell({{"answer", describe(subject)}});
-        } catch (const std::exception& e) {
-            tell({{"answer", {{"problem", e.what()}}}});
-        }
+    if (spec.contains("check")) {
+        run(spec, subject);
+    } else {
+        tell({{"answer", describe_others(subject)}});
+        tell({{"answer", describe(subject)}});
+    }
     std::fflush(nullptr);
     tell({{"done", true}});
     if (ends_normally) std::exit(0);

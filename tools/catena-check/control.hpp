@@ -24,6 +24,7 @@ enum class Pieces {
 struct Control {
     long failing_call = 0;  // the n-th call of a service that may fail does; 0: none
     long calls = 0;
+    long entered = 0;  // callbacks of the plugin that were called, ever
     bool fired = false;
     bool empty_handed = false;  // no extension is there
     Pieces pieces = Pieces::whole;

@@ -25,21 +25,25 @@ struct Outcome {
     std::vector<Finding> failures;
     std::vector<Finding> skipped;
     std::vector<Finding> notes;
-    bool finished = false;  // the process said so at its end
+    bool finished = false;  // the check came to its end, and the process said so
     bool timed_out = false;
-    nlohmann::json answer;  // of the survey
-    std::string output;     // what the plugin printed
+    nlohmann::json answer = nlohmann::json::object();  // of the survey
+    std::string output;                                // what the plugin printed
     std::chrono::duration<double> time{0};
 };
 
 // What the survey, a process before all others, tells of the plugins.
 struct Survey {
-    std::string problem;  // why the subject cannot be loaded
+    std::string problem;       // why the subject cannot be loaded
+    std::string with_problem;  // which of the others cannot be, and why
     std::string id;
     std::string version;
     std::vector<std::string> functions;  // that it brings or has kernels for
     std::vector<std::filesystem::path> with;
 };
+
+// What a process prints first where it has to be silent from then on.
+inline constexpr char silence = '\x1e';
 
 // In the parent. A crash, a time-out and a silent exit are failures of the job's first check.
 Outcome run_job(const Job& job, const Subject& subject, double timeout);

@@ -31,4 +31,14 @@ std::unique_ptr<testing::World> make_world(const Subject& subject) {
     return std::make_unique<testing::World>(paths);
 }
 
+std::string absent_in(testing::World& world, const Subject& subject) {
+    if (world.origin(world.function(subject.function)) == subject.id) return {};
+    for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
+        for (const catena_kernel* k : world.kernels(subject.function, phase))
+            if (world.origin(*k) == subject.id) return {};
+    std::string text = "none of its kernels can run here";
+    for (const std::string& line : world.skipped(subject.function)) text += "; " + line;
+    return text;
+}
+
 }  // namespace catena::check

@@ -26,5 +26,7 @@ std::string damage(const catena_plugin& table);
 
 // The plugin, then those that it is tested with.
 std::unique_ptr<testing::World> make_world(const Subject& subject);
+// Why nothing of the subject has a part in calls of the subject's function; empty if something has.
+std::string absent_in(testing::World& world, const Subject& subject);
 
 }  // namespace catena::check

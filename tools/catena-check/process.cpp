@@ -138,27 +138,37 @@ private:
 // What the lines that came say; a line that the end of the process cut is left.
 struct Told {
     std::string doing;
-    std::uint64_t seed;
+    std::uint64_t seed = 1;
     bool done = false;
+    bool cut = false;
+    std::string silent;  // the check that fails if anything is printed
 };
 Told read(const std::string& results, std::uint64_t seed, Outcome& outcome) {
-    Told told{"", seed};
+    Told told;
+    told.seed = seed;
     for (std::size_t begin = 0, end; (end = results.find('\n', begin)) != results.npos;
          begin = end + 1) {
         const json line = json::parse(results.substr(begin, end - begin), nullptr, false);
         if (!line.is_object()) continue;
         if (line.contains("seed")) told.seed = line["seed"];
         if (line.contains("doing")) told.doing = line["doing"];
-        if (line.contains("answer")) outcome.answer = line["answer"];
+        if (line.contains("answer")) outcome.answer.update(line["answer"]);
         if (line.contains("fail"))
             outcome.failures.push_back({line["check"], line["fail"], told.seed});
         if (line.contains("skip"))
             outcome.skipped.push_back({line["check"], line["skip"], told.seed});
         if (line.contains("note"))
             outcome.notes.push_back({line["check"], line["note"], told.seed});
+        if (line.contains("silent")) told.silent = line["check"];
+        if (line.contains("cut")) told.cut = true;
         if (line.contains("done")) told.done = true;
     }
     return told;
+}
+
+std::string start_of(const std::string& printed) {
+    constexpr std::size_t most = 200;
+    return printed.size() <= most ? printed : printed.substr(0, most) + " ...";
 }
 
 std::string ending(int status, bool done) {
@@ -198,10 +208,19 @@ Outcome run(json spec, const std::string& blamed, std::uint64_t seed, double tim
     }
     Outcome outcome;
     const Told told = read(process.results, seed, outcome);
-    outcome.finished = told.done && in_time;
+    outcome.finished = told.done && in_time && !told.cut;
     outcome.timed_out = !in_time;
     outcome.output = std::move(process.output);
     outcome.time = Clock::now() - start;
+    if (const std::size_t at = outcome.output.find(silence); at != outcome.output.npos) {
+        outcome.output.erase(at, 1);
+        const std::string printed = outcome.output.substr(at);
+        // What is printed by the way when it crashes is no other fault.
+        if (outcome.finished && !told.silent.empty() && !printed.empty())
+            outcome.failures.push_back(
+                {told.silent, "expected nothing on stdout and stderr, got: " + start_of(printed),
+                 told.seed});
+    }
     std::string problem = in_time ? ending(process.status, told.done)
                                   : fmt::format("it did not end within {:.3g} s", timeout);
     if (!problem.empty()) {
@@ -225,15 +244,20 @@ Survey survey(const Subject& subject, double timeout) {
     const Outcome outcome = run(spec_of(subject), "survey", subject.seed, timeout);
     Survey result;
     const json& answer = outcome.answer;
-    result.problem = answer.is_object() ? answer.value("problem", "") : "";
-    if (result.problem.empty() && !outcome.failures.empty())
-        result.problem = outcome.failures.front().text;
-    if (!answer.is_object()) return result;
+    result.problem = answer.value("problem", "");
+    result.with_problem = answer.value("with_problem", "");
+    if (!outcome.failures.empty()) {
+        const bool others = !subject.with.empty() && !answer.contains("with");
+        std::string& problem = others ? result.with_problem : result.problem;
+        if (problem.empty()) problem = outcome.failures.front().text;
+    }
     result.id = answer.value("id", "");
     result.version = answer.value("version", "");
     result.functions = answer.value("functions", std::vector<std::string>());
-    for (const std::string& path : answer.value("with", std::vector<std::string>()))
-        result.with.emplace_back(path);
+    // Kernels alone are no help: what they compute is their own plugin's matter.
+    for (const json& other : answer.value("with", json::array()))
+        if (other["functions"] > 0 && other["id"] != result.id)
+            result.with.emplace_back(other["path"].get<std::string>());
     return result;
 }
 

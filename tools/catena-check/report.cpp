@@ -85,10 +85,12 @@ std::string text_of(const PluginReport& report, const Result& result) {
 }
 
 std::string summary_of(const PluginReport& report) {
-    return fmt::format("{} checks: {} ok, {} failed, {} skipped, in {:.1f} s\n",
+    const std::string& problem = report.survey.problem;
+    return fmt::format("{} checks: {} ok, {} failed, {} skipped, in {:.1f} s{}\n",
                        report.results.size(), report.count(Verdict::passed),
                        report.count(Verdict::failed), report.count(Verdict::skipped),
-                       report.seconds);
+                       report.seconds,
+                       problem.empty() ? "" : "; the plugin cannot be loaded: " + problem);
 }
 
 nlohmann::json json_of(const PluginReport& report) {
@@ -110,9 +112,11 @@ nlohmann::json json_of(const PluginReport& report) {
         if (!result.output.empty()) entry["output"] = result.output;
         checks.push_back(entry);
     }
+    const std::string& problem = report.survey.problem;
     return {{"plugin", report.file.string()},
             {"id", report.survey.id},
             {"version", report.survey.version},
+            {"problem", problem.empty() ? json() : json(problem)},  // why it cannot be loaded
             {"seed", report.seed},
             {"seconds", report.seconds},
             {"ok", report.count(Verdict::passed)},

@@ -37,11 +37,16 @@ Rig::Rig(const Subject& subject, const catena_host& host)
         throw Failure(CATENA_E_INVALID, "init() failed: " + ctx.error);
     for (std::uint32_t i = 0; i < table_->n_functions; ++i)
         functions_.emplace(table_->functions[i]->name, table_->functions[i]);
+    for (std::uint32_t i = 0; i < table_->n_backends; ++i)
+        if (const catena_backend& b = *table_->backends[i]; std::strcmp(b.name, cpu) != 0)
+            if (const auto* device = testing::detail::Device::find(b, *world_))
+                devices_.emplace(b.name, device);
     std::uint32_t next = 0;
     for (const catena_kernel* k : world_->kernels())
         if (world_->origin(*k) == subject.id && next < table_->n_kernels) {
             const catena_kernel* mine = table_->kernels[next++];
-            if (std::strcmp(mine->device, cpu) == 0) kernels_.emplace(k, mine);
+            if (std::strcmp(mine->device, cpu) == 0 || devices_.contains(mine->device))
+                kernels_.emplace(k, mine);
         }
 }
 
@@ -60,7 +65,7 @@ std::vector<Example> Rig::examples(const std::string& name) {
         }
     if (!result.empty()) return result;
     doing("looks for a call that it accepts");
-    if (auto found = testing::find_example(*world_, f, static_cast<unsigned>(subject_.seed)))
+    if (auto found = testing::find_example(*world_, f, example_seed))
         result.push_back(std::move(*found));
     return result;
 }
@@ -73,7 +78,7 @@ std::vector<Play> Rig::plays(const std::string& name) {
         for (const bool train : {true, false}) try {
                 doing(fmt::format("runs \"{}\"", testing::text_of(f, e)));
                 Sample s = testing::make_sample(*world_, world_->function(name), e,
-                                                static_cast<unsigned>(subject_.seed), train);
+                                                subject_.seed32(), train);
                 if (first && s.y == first->y) continue;
                 first = s;
                 result.push_back(play(f, std::move(s)));
@@ -88,7 +93,7 @@ Play Rig::play(const catena_function& f, Sample sample) {
     const catena_function& known = world_->function(f.name);
     testing::Report report;
     testing::Settings settings;
-    settings.seed = static_cast<unsigned>(subject_.seed);
+    settings.seed = subject_.seed32();
     testing::detail::Exam exam(*world_, known, sample, report, settings);
     Play p;
     p.base = exam.base();
@@ -135,6 +140,11 @@ const catena_kernel* Rig::forward_of(const Use& use, const catena_function& f) c
             return &other;
     }
     return nullptr;
+}
+
+void skip_if_idle(Findings& findings) {
+    if (control.entered == 0)
+        findings.skip("no function and no kernel of the plugin can be called here");
 }
 
 bool fits(const catena_function& f, const catena_kernel& k, const std::vector<Array>& x,

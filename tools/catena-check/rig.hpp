@@ -43,7 +43,11 @@ public:
     // For the function's examples, in training and without.
     std::vector<Play> plays(const std::string& name);
     Play play(const catena_function& f, testing::Sample sample);
-    // Kernels of the second copy that this machine can run.
+    Caller caller(const catena_function& f, const OwnedAttrs& attrs, bool train) {
+        return {*world_, devices_, f, attrs, train};
+    }
+    // Kernels of the second copy that this machine can run, in memory of the host or of a device that
+    // the plugin brings itself.
     std::vector<const catena_kernel*> kernels(const std::string& name, int phase);
 
 private:
@@ -51,10 +55,14 @@ private:
 
     const Subject& subject_;
     std::unique_ptr<testing::World> world_;
+    Devices devices_;
     const catena_plugin* table_ = nullptr;
     std::map<std::string, const catena_function*> functions_;
     std::map<const catena_kernel*, const catena_kernel*> kernels_;  // by the world's
 };
+
+// A check that came to no callback of the plugin has nothing to say.
+void skip_if_idle(Findings& findings);
 
 // Whether a row of the kernel's dtypes has those of the arrays.
 bool fits(const catena_function& f, const catena_kernel& k, const std::vector<Array>& x,

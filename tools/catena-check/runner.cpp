@@ -52,6 +52,7 @@ Result put_together(const Check& check, const std::vector<Job>& jobs,
     const std::string name = name_of(check);
     bool any = false;
     bool passed = false;
+    std::vector<std::string> missed;  // functions of which the check knows nothing
     for (std::size_t i = 0; i < jobs.size(); ++i) {
         const Job& job = jobs[i];
         if (job.checks.front()->run != check.run) continue;
@@ -73,6 +74,7 @@ Result put_together(const Check& check, const std::vector<Job>& jobs,
         if (!good && result.output.empty()) result.output = outcome.output;
         if (cut && good) {
             result.why = "it did not come to it: see " + name_of(*job.checks.front());
+            missed.push_back(job.function + ": " + result.why);
             continue;
         }
         for (const Finding& f : outcome.skipped) {
@@ -87,12 +89,18 @@ Result put_together(const Check& check, const std::vector<Job>& jobs,
                          ? "the plugin cannot be loaded: " + survey.problem
                          : "the plugin has no functions and no kernels";
     }
+    if (passed) result.notes.insert(result.notes.end(), missed.begin(), missed.end());
     result.verdict = !result.problems.empty() ? Verdict::failed
                      : passed                 ? Verdict::passed
                                               : Verdict::skipped;
     return result;
 }
 
+void need_others(const Survey& survey) {
+    if (survey.with_problem.empty()) return;
+    throw std::invalid_argument(
+        "--with: expected plugins that can be loaded, got one that cannot: " + survey.with_problem);
+}
 void need_function(const std::string& name, const Survey& survey) {
     const auto& all = survey.functions;
     if (name.empty() || std::find(all.begin(), all.end(), name) != all.end()) return;
@@ -123,6 +131,7 @@ Outcome too_late(const Job& job, const Settings& settings) {
 
 }  // namespace
 
+bool PluginReport::good() const { return survey.problem.empty() && count(Verdict::failed) == 0; }
 std::size_t PluginReport::count(Verdict verdict) const {
     return static_cast<std::size_t>(
         std::count_if(results.begin(), results.end(),
@@ -143,6 +152,7 @@ PluginReport examine(const std::filesystem::path& file, const Settings& settings
     report.timeout = settings.timeout;
     report.seed = settings.seed;
     report.survey = survey(subject, settings.timeout);
+    need_others(report.survey);
     need_function(settings.function, report.survey);
     subject.with = report.survey.with;
     subject.id = report.survey.id;

@@ -36,6 +36,8 @@ struct PluginReport {
     std::vector<Result> results;
     double seconds = 0;
     std::size_t count(Verdict verdict) const;
+    // It could be loaded, and no check failed.
+    bool good() const;
 };
 
 struct Settings {
@@ -50,7 +52,8 @@ struct Settings {
 };
 
 // `tell` gets each result as soon as it and all before it are there. Throws std::invalid_argument
-// before the first one if the plugin does not have the function that the settings name.
+// before the first one if the plugin does not have the function that the settings name, or if one of
+// `with` cannot be loaded.
 PluginReport examine(const std::filesystem::path& file, const Settings& settings,
                      const std::function<void(const PluginReport&, const Result&)>& tell);
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
 #include <cstdio>
 #include <cstring>
@@ -103,10 +104,14 @@ std::vector<std::string> ProcessState::environment(const ProcessState& later) co
 
 std::vector<std::string> ProcessState::files(const ProcessState& later) const {
     std::vector<std::string> lines;
+    std::map<std::string, int> more;
     for (const auto& [fd, to] : later.files_)
-        if (!files_.contains(fd)) lines.push_back(fmt::format("expected no new file, got {}", to));
+        if (!files_.contains(fd)) ++more[to];
         else if (files_.at(fd) != to)
             lines.push_back(fmt::format("file {}: expected {}, got {}", fd, files_.at(fd), to));
+    for (const auto& [to, n] : more)
+        lines.push_back(fmt::format("expected no new file, got {}{}", to,
+                                    n == 1 ? "" : fmt::format(", {} times", n)));
     for (const auto& [fd, to] : files_)
         if (!later.files_.contains(fd))
             lines.push_back(fmt::format("expected file {} ({}) open, got it closed", fd, to));
@@ -114,14 +119,10 @@ std::vector<std::string> ProcessState::files(const ProcessState& later) const {
 }
 
 std::vector<std::string> ProcessState::threads(const ProcessState& later) const {
-    std::vector<std::string> lines;
-    for (const int id : later.threads_) {
-        if (threads_.contains(id)) continue;
-        lines.push_back(fmt::format("expected no thread of its own, got {} more",
-                                    later.threads_.size() - threads_.size()));
-        break;
-    }
-    return lines;
+    const auto more = std::count_if(later.threads_.begin(), later.threads_.end(),
+                                    [&](int id) { return !threads_.contains(id); });
+    if (more == 0) return {};
+    return {fmt::format("expected no thread of its own, got {} more", more)};
 }
 
 void Capture::begin() {

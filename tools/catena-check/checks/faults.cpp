@@ -28,6 +28,7 @@ void faults(const Subject& subject, Findings& findings, const char* what, const 
     for (const Play& p : plays)
         for (const Callback& callback : callbacks_of(rig, subject.function, p))
             each_fault(callback, what, findings, arm);
+    skip_if_idle(findings);
 }
 
 void allocation(const Subject& subject, Findings& findings) {
@@ -115,14 +116,14 @@ void exception(const Subject& subject, Findings& findings) {
                 const testing::detail::Given given = u.of.given.changed(spoil);
                 check(fmt::format("{} of \"{}\" with {} everywhere", u.of.label, p.text(), words),
                       [&] {
-                          Caller c(rig.world(), f, p.sample.example.attrs, p.sample.train);
+                          Caller c = rig.caller(f, p.sample.example.attrs, p.sample.train);
                           c.placement.kind = Placement::Kind::fenced;
                           if (!forward) return c.backward(*u.kernel, u.before, given, Step::run);
                           return c.forward(*u.kernel, given.x, metas_of(u.of.result, f.n_outputs),
                                            Step::run);
                       });
             }
-    if (!rig.brings(subject.function)) return;
+    if (!rig.brings(subject.function)) return skip_if_idle(findings);
     for (const Play& p : plays)
         for (const auto& wrong : {testing::detail::wrong_shapes(p.sample.example),
                                   testing::detail::wrong_ranks(p.sample.example)})
@@ -132,7 +133,7 @@ void exception(const Subject& subject, Findings& findings) {
                     for (std::size_t i = 0; i < e.inputs.size(); ++i)
                         x.push_back(testing::detail::meta_of(
                             e.inputs[i], p.sample.x[i] ? p.sample.x[i].dtype() : catena_dtype()));
-                    Caller c(rig.world(), f, e.attrs, p.sample.train);
+                    Caller c = rig.caller(f, e.attrs, p.sample.train);
                     c.placement.kind = Placement::Kind::fenced;
                     return c.infer(x);
                 });
@@ -154,9 +155,8 @@ std::optional<testing::Sample> larger(Rig& rig, const std::string& name, const S
         for (const detail::Resize& r :
              {detail::Resize{first, to, false, false}, detail::Resize{first, to, false, true}})
             try {
-                return testing::make_sample(rig.world(), known,
-                                            detail::resize_first(example, set, r),
-                                            static_cast<unsigned>(subject.seed));
+                return testing::make_sample(
+                    rig.world(), known, detail::resize_first(example, set, r), subject.seed32());
             } catch (const testing::Failure&) {
                 // Not a call of this function.
             }
@@ -194,6 +194,7 @@ void pieces(const Subject& subject, Findings& findings) {
         }
     }
     if (!any) findings.skip("no larger call is known");
+    else skip_if_idle(findings);
 }
 const Registered r4{{"faults", "pieces",
                      "parallel_for() in any order, on any thread and slot, gives the same", pieces,

@@ -49,6 +49,7 @@ public:
             findings_.seed(seed);
             case_of(seed);
         }
+        skip_if_idle(findings_);
     }
 
     const catena_function& function() const { return f_; }
@@ -100,7 +101,7 @@ private:
     void try_case(const Example& e, Garbage& garbage) {
         const auto x = metas_for(e, garbage);
         const std::string words = describe(e, x);
-        Caller caller(rig_.world(), f_, e.attrs, !garbage.chance(4));
+        Caller caller = rig_.caller(f_, e.attrs, !garbage.chance(4));
         caller.placement.kind = Placement::Kind::fenced;
         std::vector<catena_meta> y;
         if (rig_.brings(f_.name)) {

@@ -43,6 +43,8 @@ public:
     // The function's examples, or a call that was found, with shapes and attributes.
     template <class Body>
     void each(const Body& body) {
+        if (world_->origin(f_) != subject_.id)
+            return findings_.skip("the function is another plugin's");
         std::vector<Example> examples;
         if (CATENA_HAS(&f_, catena_function, examples) && f_.examples != nullptr)
             for (std::size_t i = 0; f_.examples[i] != nullptr; ++i) try {
@@ -51,7 +53,7 @@ public:
                     // See schema/examples.
                 }
         if (examples.empty())
-            if (auto found = find_example(*world_, f_, static_cast<unsigned>(subject_.seed), 2000))
+            if (auto found = find_example(*world_, f_, example_seed, 2000))
                 examples.push_back(*found);
         if (examples.empty()) return findings_.skip("no call is known that it accepts");
         for (const Example& e : examples) {

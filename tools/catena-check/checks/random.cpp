@@ -33,6 +33,8 @@ Drawn draw(World& world, const catena_function& f, const Sample& sample, std::ui
 void random(const Subject& subject, Findings& findings) {
     const auto world = make_world(subject);
     const catena_function& f = world->function(subject.function);
+    if (const std::string absent = absent_in(*world, subject); !absent.empty())
+        return findings.skip(absent);
     if ((f.flags & CATENA_FUNCTION_STOCHASTIC) == 0) return findings.skip("it draws none");
     if (!CATENA_HAS(&f, catena_function, examples) || f.examples == nullptr ||
         world->kernels(f.name, CATENA_PHASE_FORWARD).empty())
@@ -41,8 +43,7 @@ void random(const Subject& subject, Findings& findings) {
     bool differs = false;
     for (std::size_t i = 0; f.examples[i] != nullptr; ++i) {
         const Example example = parse_example(f, f.examples[i]);
-        const Sample sample =
-            make_sample(*world, f, example, static_cast<unsigned>(subject.seed), true);
+        const Sample sample = make_sample(*world, f, example, subject.seed32(), true);
         const Drawn first = draw(*world, f, sample, 11, 0, 1);
         draws = draws || first.blocks > 0;
         differs = differs || draw(*world, f, sample, 12, 0, 1).y != first.y ||

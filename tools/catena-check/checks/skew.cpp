@@ -30,6 +30,7 @@ void play(const Subject& subject, Findings& findings, const Placement& placement
             const std::string problem = callback.judge_success(callback.call({{}, placement}));
             if (!problem.empty()) findings.fail(fmt::format("{}: {}", label, problem));
         }
+    skip_if_idle(findings);
 }
 
 void old_host(const Subject& subject, Findings& findings) {
@@ -99,6 +100,7 @@ void extensions(const Subject& subject, Findings& findings) {
             const std::string problem = callback.judge(callback.call({}));
             if (!problem.empty()) findings.fail(fmt::format("{}: {}", label, problem));
         }
+    skip_if_idle(findings);
 }
 const Registered r4{{"skew", "extensions",
                      "on a host without extensions it works, or says what it misses", extensions,

@@ -1,0 +1,14 @@
+// expect: values/nan faults/exception fuzz/attributes fuzz/shapes
+// compile: -Wno-extra -Wno-missing-field-initializers -Wno-attributes
+// A kernel throws where it meets a NaN.
+#include <stdexcept>
+
+#include "module.h"
+
+static catena_status CATENA_CALL forward(catena_ctx *ctx, const catena_call *call) {
+    const double *x = static_cast<const double *>(data_of(call->x[0]));
+    for (int64_t i = 0; i < size_of(call->x[0]); ++i)
+        if (x[i] != x[i]) throw std::domain_error("x");
+    return forward_double(ctx, call);
+}
+SPOIL { forward64.run = forward; }

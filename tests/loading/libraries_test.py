@@ -56,6 +56,18 @@ class Libraries(Case):
         shutil.rmtree(self.system)
         self.loads_with(self.bring("chain.catena", "chain"), "deep", "middle")
 
+    def test_one_that_two_need_is_there_once(self):
+        self.loads_with(self.bring("diamond.catena", "chain"), "deep", "middle")
+        shutil.rmtree(self.system)
+        self.bring("needs.catena", "brought", "chain")
+        self.put(MODULES / "opens.catena", self.system)  # another plugin
+        self.catena("plugins", "lock", "--plugins", self.system)
+        for lock in LOCKS:
+            self.assertEqual([row[0] for row in self.report(CATENA_PLUGIN_LOCK=lock)],
+                             ["loaded", "refused"])
+            self.assertIn("linked 1, by linked 1", self.all["plugins"][1]["reason"])
+            self.assertEqual(self.ran().count("brought"), 1)
+
     def test_an_rpath_holds_for_libraries_too(self):
         self.loads_with(self.bring("inherits.catena", "bare", "chain"), "deep", "bare")
 

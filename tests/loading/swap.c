@@ -54,7 +54,7 @@ static int real_openat(int folder, const char *path, int flags, mode_t mode) {
 }
 
 static mode_t mode_of(int flags, va_list list) {
-    return flags & (O_CREAT | O_TMPFILE) ? va_arg(list, mode_t) : 0;
+    return flags & O_CREAT ? va_arg(list, mode_t) : 0;
 }
 
 int open(const char *path, int flags, ...) {

@@ -4,6 +4,12 @@
 
 #include <catena/testing/conform.hpp>
 
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <iterator>
+#include <thread>
+
 namespace catena::check {
 namespace {
 
@@ -11,34 +17,60 @@ using testing::Report;
 using testing::Verdict;
 using In = testing::Check;
 
-struct Mapped {
-    In of;
+// A check that shares the exam, and what it is called there.
+struct Examined {
+    const char* group;
     const char* name;
+    const char* doc;
+    In of = In::count;  // of none
+    std::string full_name() const { return std::string(group) + "/" + name; }
 };
-constexpr Mapped mapped[] = {
-    {In::example, "values/examples"},
-    {In::dtypes, "values/dtypes"},
-    {In::variants, "values/variants"},
-    {In::empty, "values/empty"},
-    {In::size_one, "values/size-one"},
-    {In::zero_d, "values/zero-d"},
-    {In::layout, "values/layout"},
-    {In::inputs, "values/inputs"},
-    {In::guard, "values/guard"},
-    {In::written, "values/written"},
-    {In::add, "values/add"},
-    {In::wrong_rank, "inference/wrong-rank"},
-    {In::wrong_shape, "inference/wrong-shape"},
-    {In::wrong_dtype, "inference/wrong-dtype"},
-    {In::gradient, "gradients/composed"},
-    {In::backward, "gradients/kernel"},
-    {In::second_order, "gradients/second-order"},
-    {In::targets, "gradients/targets"},
-    {In::missing_gy, "gradients/missing"},
-    {In::retained, "gradients/retained"},
-    {In::threads, "determinism/threads"},
-    {In::determinism, "determinism/repeated"},
+constexpr Examined examined[] = {
+    {"values", "survives",
+     "calls of every shape and with NaN, right or wrong, come back: no crash, no hang"},
+    {"values", "examples", "the examples are accepted, and give finite numbers", In::example},
+    {"values", "dtypes", "every dtype gives what float64 gives", In::dtypes},
+    {"values", "variants",
+     "kernels for every instruction set and of every plugin agree: tuned ones with the reference",
+     In::variants},
+    {"values", "empty", "first extents of 0", In::empty},
+    {"values", "size-one", "extents of 1", In::size_one},
+    {"values", "zero-d", "inputs without axes", In::zero_d},
+    {"values", "nan", "NaN everywhere gives numbers or a status: no exception", In::nan},
+    {"values", "layout", "inputs at addresses that fit the dtype alone", In::layout},
+    {"values", "inputs", "what was lent for reading is unmodified", In::inputs},
+    {"values", "guard", "nothing is written or read beside what was lent", In::guard},
+    {"values", "written", "every byte of a result is written, whatever was there", In::written},
+    {"values", "add", "REQ_ADD adds to what is there", In::add},
+    {"values", "process",
+     "calls leave floating-point mode, signals, environment, files and threads as they were, and "
+     "print nothing"},
+    {"inference", "wrong-rank", "refused with \"[function] ...\" before a kernel runs",
+     In::wrong_rank},
+    {"inference", "wrong-shape", "refused with \"[function] ...\" before a kernel runs",
+     In::wrong_shape},
+    {"inference", "wrong-dtype", "refused with \"[function] ...\" before a kernel runs",
+     In::wrong_dtype},
+    {"gradients", "composed", "the composed gradient is that of finite differences", In::gradient},
+    {"gradients", "kernel",
+     "backward kernels give what the composition gives, or finite differences", In::backward},
+    {"gradients", "second-order", "the gradient of the gradient is that of finite differences",
+     In::second_order},
+    {"gradients", "targets", "every set of wanted gradients gives the same numbers", In::targets},
+    {"gradients", "missing", "an output's gradient that did not come is zero", In::missing_gy},
+    {"gradients", "retained",
+     "backward reads the inputs and outputs alone that are declared as retained", In::retained},
+    {"determinism", "threads", "1, 2 and 3 threads agree", In::threads},
+    {"determinism", "repeated", "the same call gives the same bits again", In::determinism},
 };
+constexpr bool has_all() {
+    for (std::size_t i = 0; i < testing::n_checks; ++i)
+        if (std::none_of(std::begin(examined), std::end(examined),
+                         [i](const Examined& e) { return e.of == static_cast<In>(i); }))
+            return false;
+    return true;
+}
+static_assert(has_all(), "each check of catena::testing has a name here");
 
 bool failed(const Report& report, In check) { return report[check].verdict == Verdict::failed; }
 bool contains(const std::string& text, const char* part) { return text.find(part) != text.npos; }
@@ -48,7 +80,8 @@ bool follows(const Report& report, In check, const std::string& line) {
     if (check == In::empty || check == In::size_one || check == In::zero_d) {
         // A shape that should have been refused is no edge.
         if (failed(report, In::wrong_shape) || failed(report, In::wrong_rank)) return true;
-        for (const Mapped& m : mapped) {
+        for (const Examined& m : examined) {
+            if (m.of == In::count) continue;
             const std::string start = report.function() + ": " + info(m.of).name + ": ";
             if (m.of != check && failed(report, m.of) && contains(line, start.c_str())) return true;
         }
@@ -64,7 +97,7 @@ bool follows(const Report& report, In check, const std::string& line) {
     return false;
 }
 
-void tell(const Report& report, const Mapped& m, Findings findings) {
+void tell(const Report& report, const Examined& m, Findings findings) {
     const Report::Entry& entry = report[m.of];
     if (entry.verdict == Verdict::not_applicable || entry.verdict == Verdict::none)
         return findings.skip(entry.text);
@@ -92,57 +125,50 @@ void tell(const Report& report, const Mapped& m, Findings findings) {
     else if (!said) findings.skip("it fails in another check, too");
 }
 
-void exam(const Subject& subject, Findings& findings) {
-    const auto world = make_world(subject);
-    testing::Settings settings;
-    settings.seed = static_cast<unsigned>(subject.seed);
-    const ProcessState before = ProcessState::now();
-    const Report report = conform(*world, subject.function, settings);
-    const ProcessState after = ProcessState::now();
-    for (const Mapped& m : mapped) tell(report, m, findings.of(m.name));
-    for (const auto& lines :
-         {before.float_mode(after), before.signals(after), before.environment(after)})
-        for (const std::string& line : lines) findings.of("values/process").fail(line);
+// A thread that was joined may still be listed for a moment.
+ProcessState settled(const ProcessState& before) {
+    using namespace std::chrono_literals;
+    const auto end = std::chrono::steady_clock::now() + 3s;
+    for (;;) {
+        ProcessState now = ProcessState::now();
+        if (before.threads(now).empty() || std::chrono::steady_clock::now() > end) return now;
+        std::this_thread::sleep_for(5ms);
+    }
 }
 
-#define CATENA_EXAMINED(id, group, name, doc)      \
-    const Registered id {                          \
-        { group, name, doc, exam, Each::function } \
-    }
-CATENA_EXAMINED(v1, "values", "survives",
-                "calls of every shape and with NaN, right or wrong, come back: no crash, no hang");
-CATENA_EXAMINED(v2, "values", "examples", "the examples are accepted, and give finite numbers");
-CATENA_EXAMINED(v3, "values", "dtypes", "every dtype gives what float64 gives");
-CATENA_EXAMINED(v4, "values", "variants",
-                "kernels for every instruction set and of every plugin agree: tuned ones with the "
-                "reference");
-CATENA_EXAMINED(v5, "values", "empty", "first extents of 0");
-CATENA_EXAMINED(v6, "values", "size-one", "extents of 1");
-CATENA_EXAMINED(v7, "values", "zero-d", "inputs without axes");
-CATENA_EXAMINED(v8, "values", "layout", "inputs at addresses that fit the dtype alone");
-CATENA_EXAMINED(v9, "values", "inputs", "what was lent for reading is unmodified");
-CATENA_EXAMINED(v10, "values", "guard", "nothing is written or read beside what was lent");
-CATENA_EXAMINED(v11, "values", "written", "every byte of a result is written, whatever was there");
-CATENA_EXAMINED(v12, "values", "add", "REQ_ADD adds to what is there");
-CATENA_EXAMINED(v13, "values", "process",
-                "calls leave floating-point mode, signals and environment as they were");
-CATENA_EXAMINED(i1, "inference", "wrong-rank",
-                "refused with \"[function] ...\" before a kernel runs");
-CATENA_EXAMINED(i2, "inference", "wrong-shape",
-                "refused with \"[function] ...\" before a kernel runs");
-CATENA_EXAMINED(i3, "inference", "wrong-dtype",
-                "refused with \"[function] ...\" before a kernel runs");
-CATENA_EXAMINED(g1, "gradients", "composed", "the composed gradient is that of finite differences");
-CATENA_EXAMINED(g2, "gradients", "kernel",
-                "backward kernels give what the composition gives, or finite differences");
-CATENA_EXAMINED(g3, "gradients", "second-order",
-                "the gradient of the gradient is that of finite differences");
-CATENA_EXAMINED(g4, "gradients", "targets", "every set of wanted gradients gives the same numbers");
-CATENA_EXAMINED(g5, "gradients", "missing", "an output's gradient that did not come is zero");
-CATENA_EXAMINED(g6, "gradients", "retained",
-                "backward reads the inputs and outputs alone that are declared as retained");
-CATENA_EXAMINED(d1, "determinism", "threads", "1, 2 and 3 threads agree");
-CATENA_EXAMINED(d2, "determinism", "repeated", "the same call gives the same bits again");
+void exam(const Subject& subject, Findings& findings) {
+    const auto world = make_world(subject);
+    const std::string absent = absent_in(*world, subject);
+    for (const Examined& e : examined)
+        if (!absent.empty()) findings.of(e.full_name()).skip(absent);
+    if (!absent.empty()) return;
+    testing::Settings settings;
+    settings.seed = subject.seed32();
+    Findings process = findings.of("values/process");
+    process.silent();
+    const ProcessState before = ProcessState::now();
+    const Report report = conform(*world, subject.function, settings);
+    const ProcessState after = settled(before);
+    for (const Examined& e : examined)
+        if (e.of != In::count) tell(report, e, findings.of(e.full_name()));
+    const auto differ = [&](const std::vector<std::string>& lines) {
+        for (const std::string& line : lines) process.fail(line);
+    };
+    differ(before.float_mode(after));
+    differ(before.signals(after));
+    differ(before.environment(after));
+    for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
+        for (const catena_kernel* k : world->kernels(subject.function, phase))
+            if (std::strcmp(k->device, "cpu") != 0)
+                return process.note("files and threads may be those of a device's driver");
+    differ(before.files(after));
+    differ(before.threads(after));
+}
+
+const bool registered = [] {
+    for (const Examined& e : examined) Registered({e.group, e.name, e.doc, exam, Each::function});
+    return true;
+}();
 
 }  // namespace
 }  // namespace catena::check

@@ -7,10 +7,10 @@
 set -euo pipefail
 
 cmake=$1 build=$2 source=$3 libdir=$4 cxx=$5 cc=$6
-unset CATENA_PLUGIN_PATH CATENA_PLUGINS CATENA_DATA
+unset "${!CATENA_@}" # what who runs this has set, and has installed
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export XDG_CACHE_HOME=$work/cache
+export XDG_CACHE_HOME=$work/cache XDG_DATA_HOME=$work/data
 fail() {
     echo "install: $*" >&2
     exit 1

@@ -4,6 +4,11 @@
 # only include <doctest/doctest.h>; a source with its own main() replaces it.
 if(CATENA_BUILD_TESTS)
     enable_testing()
+    # However ctest is started, tests see neither the settings nor the plugins of who runs them.
+    configure_file("${CMAKE_CURRENT_LIST_DIR}/test_environment.cmake.in"
+                   "${PROJECT_BINARY_DIR}/test_environment.cmake" @ONLY)
+    set_property(DIRECTORY APPEND PROPERTY
+        TEST_INCLUDE_FILES "${PROJECT_BINARY_DIR}/test_environment.cmake")
     find_package(doctest REQUIRED)
     find_package(Python3 REQUIRED COMPONENTS Interpreter)
     file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/doctest_main.cpp" CONTENT

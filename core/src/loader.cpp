@@ -9,6 +9,7 @@
 #include "registry.hpp"
 
 #include <catena/core/error.hpp>
+#include <catena/core/tables.hpp>
 
 #include <fmt/format.h>
 
@@ -122,7 +123,7 @@ bool is_wanted(const LoadedPlugin& info, Asked asked) {
 void load(Attempt& attempt, Asked asked) {
     Loader& loader = Loader::get();
     if (const auto off = switched_off()) {
-        throw PluginError(fmt::format("plugins are switched off: CATENA_PLUGINS={}", *off));
+        throw PluginError(switched_off_text(*off));
     }
     const fs::path path = attempt.info.path;
     const TrustedFile file(path, Writers::owner);
@@ -216,8 +217,14 @@ void load_plugin(const fs::path& file) {
 
 void load_plugins(const fs::path& folder) {
     const std::lock_guard lock(Registry::get().mutex());
-    std::error_code error;
-    if (!switched_off()) load_folder({fs::absolute(folder, error), "program"});
+    if (switched_off()) return;
+    std::error_code error;  // of the usual places one may be missing, not of those that are named
+    (void)fs::directory_iterator(folder, error);
+    if (error) {
+        throw PluginError(fmt::format("[plugins] expected a folder, got '{}': {}", folder.string(),
+                                      error.message()));
+    }
+    load_folder({fs::absolute(folder, error), "program"});
 }
 
 void load_default_plugins() {

@@ -32,14 +32,16 @@ std::string now() {
 
 // One write(): lines of several processes do not mix.
 void append(const char* file, const std::string& line) {
-    const Descriptor fd(
-        open(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600));
+    constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
+    const bool absolute = *file == '/';  // never in whatever folder happens to be current
+    const Descriptor fd(absolute ? open(file, flags, 0600) : -1);
     if (fd && write(fd.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()))
         return;
     static bool said = false;
     if (std::exchange(said, true)) return;
-    const std::string text = fmt::format("[plugin] CATENA_PLUGIN_AUDIT: {}: cannot be written: {}",
-                                         file, system_error());
+    const std::string text =
+        fmt::format("[plugin] CATENA_PLUGIN_AUDIT: {}: cannot be written: {}", file,
+                    absolute ? system_error() : "expected an absolute path");
     host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
 }
 

@@ -1,35 +1,54 @@
 // The report of the plugin host as text.
-#include <catena/core/plugins.hpp>
+#include <catena/core/tables.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace catena {
+
+std::string one_line(std::string text) {
+    const auto control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+    std::ranges::replace_if(text, control, '?');
+    return text;
+}
+
+std::string switched_off_text(std::string_view word) {
+    if (word == "off") return "plugins are switched off: CATENA_PLUGINS=off";
+    return one_line(fmt::format(
+        "plugins are switched off: CATENA_PLUGINS: expected on or off, got '{}'", word));
+}
+
+std::string refusals(const PluginReport& report) {
+    std::string text;
+    for (const RefusedPlugin& p : report.refused) {
+        text += text.empty() ? "" : "\n";
+        text += one_line(fmt::format("refused {}: {}", p.path.string(), p.reason));
+    }
+    return text;
+}
 
 std::string to_string(const PluginReport& report) {
     std::string text;
-    if (report.switched_off) {
-        text += fmt::format("plugins are switched off: CATENA_PLUGINS={}\n", *report.switched_off);
-    }
+    const auto add = [&](const std::string& line) { text += one_line(line) + '\n'; };
+    if (report.switched_off) add(switched_off_text(*report.switched_off));
     for (const SearchedFolder& folder : report.searched) {
         std::error_code error;
         const bool there = std::filesystem::is_directory(folder.path, error);
-        text +=
-            fmt::format("looked in {}{}\n", folder.path.string(), there ? "" : " (no such folder)");
+        add(fmt::format("looked in {}{}", folder.path.string(), there ? "" : " (no such folder)"));
     }
     for (const LoadedPlugin& p : report.loaded) {
-        text += fmt::format("loaded {} {} from {}\n", p.id, p.version, p.path.string());
+        add(fmt::format("loaded {} {} from {}", p.id, p.version, p.path.string()));
     }
-    for (const RefusedPlugin& p : report.refused) {
-        text += fmt::format("refused {}: {}\n", p.path.string(), p.reason);
-    }
+    if (!report.refused.empty()) text += refusals(report) + '\n';
     for (const LoadedPlugin& p : report.left_out) {
-        text += fmt::format("left out {}: {}\n", p.id, p.path.string());
+        add(fmt::format("left out {}: {}", p.id, p.path.string()));
     }
     for (const OverriddenPlugin& p : report.overridden) {
-        text += fmt::format("overridden {} {} of {}: {} came first\n", p.plugin.id,
-                            p.plugin.version, p.plugin.path.string(), p.by.string());
+        add(fmt::format("overridden {} {} of {}: {} came first", p.plugin.id, p.plugin.version,
+                        p.plugin.path.string(), p.by.string()));
     }
-    if (report.loaded.empty()) text += "no plugin is loaded\n";
+    if (report.loaded.empty()) add("no plugin is loaded");
     text.pop_back();
     return text;
 }

@@ -6,6 +6,7 @@
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
+#include <catena/core/tables.hpp>
 
 #include <fmt/format.h>
 
@@ -125,7 +126,9 @@ std::string Registry::missing(std::string_view what) {
 
 FunctionEntry& Registry::require(std::string_view name) {
     if (FunctionEntry* entry = find(name)) return *entry;
-    throw PluginError(missing(fmt::format("no plugin has the function {}", name)));
+    const std::string guess = nearest_function(name);
+    throw PluginError(missing(fmt::format("no plugin has the function {}{}", name,
+                                          guess.empty() ? "" : "; did you mean " + guess + "?")));
 }
 
 std::vector<std::string> Registry::function_names() {

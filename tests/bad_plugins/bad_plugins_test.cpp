@@ -147,6 +147,18 @@ TEST_CASE("one file asked for by name: refused with path and reason") {
     CHECK(refusal("/") == "it is no regular file");
 }
 
+TEST_CASE("a folder that is named is there") {
+    CHECK_THROWS_WITH_AS(catena::load_plugins("/nowhere/at/all"),
+                         "[plugins] expected a folder, got '/nowhere/at/all': No such file or "
+                         "directory",
+                         catena::PluginError);
+    const std::string file = (modules / "z_good.catena").string();
+    CHECK_THROWS_WITH_AS(
+        catena::load_plugins(file),
+        ("[plugins] expected a folder, got '" + file + "': Not a directory").c_str(),
+        catena::PluginError);
+}
+
 TEST_CASE("a manifest is read without running the plugin") {
     const catena::LoadedPlugin info = catena::read_manifest(modules / "throws.catena");
     CHECK(info.id == "org.example.throws");

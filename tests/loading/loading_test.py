@@ -150,6 +150,15 @@ class Search(Case):
             ("loaded", str(first), ""),
             ("refused", str(second), f"id org.example.good is already loaded from {first}")])
 
+    def test_a_name_of_several_lines_is_one_line(self):
+        self.put(GOOD, self.system)
+        (self.system / "evil\n9. loaded\t\x1b[31m.catena").write_text("no plugin")
+        text = self.catena("plugins")
+        self.assertIn("   refused     evil?9. loaded??[31m.catena: ", text)
+        self.assertNotIn("\n9. loaded", text)
+        self.assertNotIn("\x1b", text)
+        self.assertIn("evil?9. loaded??[31m.catena: ", self.fails("functions", "--plugins", self.system))
+
     def test_switched_off(self):
         self.put(GOOD, self.system)
         for word in ("off", "of", "0"):  # a slip of the pen does not switch on
@@ -158,6 +167,8 @@ class Search(Case):
                 self.assertEqual(self.all["switched_off"], word)
         self.assertIn("plugins are switched off: CATENA_PLUGINS=off\n",
                       self.catena("plugins", CATENA_PLUGINS="off"))
+        self.assertIn("plugins are switched off: CATENA_PLUGINS: expected on or off, got 'yes'\n",
+                      self.catena("plugins", CATENA_PLUGINS="yes"))
         for word in ("on", ""):
             self.loads(self.system / "good.catena", CATENA_PLUGINS=word)
 
@@ -506,6 +517,10 @@ class Audit(Case):
         self.report(CATENA_PLUGIN_AUDIT="/nowhere/audit")
         self.assertEqual(self.log, "catena warning: [plugin] CATENA_PLUGIN_AUDIT: /nowhere/audit: "
                                    "cannot be written: No such file or directory\n")
+        self.report(CATENA_PLUGIN_AUDIT="relative", cwd=self.top)
+        self.assertEqual(self.log, "catena warning: [plugin] CATENA_PLUGIN_AUDIT: relative: "
+                                   "cannot be written: expected an absolute path\n")
+        self.assertFalse((self.top / "relative").exists())
         (self.top / "link").symlink_to(self.top / "target")
         path.unlink()
         self.report(CATENA_PLUGIN_AUDIT=str(self.top / "link"))

@@ -313,6 +313,18 @@ std::string cpp_signature(const catena_function& f) {
     }
 }
 
+bool is_namespace(std::string_view name) {
+    while (true) {
+        const auto end = name.find("::");
+        const std::string_view word = name.substr(0, end);
+        if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0])) ||
+            identifier(word) != word)
+            return false;
+        if (end == name.npos) return true;
+        name.remove_prefix(end + 2);
+    }
+}
+
 std::string write_header(const HeaderOptions& options) {
     const auto others = gradients();
     const auto wanted = [&](const std::string& name) {

@@ -44,6 +44,8 @@ struct HeaderOptions {
 // A C++ header with a typed inline wrapper for each function whose name has the prefix. Left out:
 // functions that update an input in place and those that are there for the gradients of others.
 std::string write_header(const HeaderOptions& options);
+// Whether namespaces may be called so: a::b, without words that C++ keeps for itself.
+bool is_namespace(std::string_view name);
 // "Variable relu(const Variable& x)", as write_header() does it; empty if it leaves it out.
 std::string cpp_signature(const catena_function& f);
 

@@ -4,6 +4,7 @@
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
+#include <catena/core/tables.hpp>
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
@@ -113,6 +114,10 @@ inspect::Choice load(const std::vector<std::string>& names, const Options& o) {
     else disable_default_plugins();
     for (const auto& folder : o.folders) load_plugins(folder);
     const auto report = plugin_report();
+    for (const auto& id : o.without) {
+        if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) > 0) continue;
+        throw InvalidError(fmt::format("[without] expected a plugin that is there, got {}", id));
+    }
     for (const auto& name : names) {
         if (is_file(name)) continue;
         if (std::ranges::count(report.loaded, name, &LoadedPlugin::id) > 0) {
@@ -133,8 +138,8 @@ std::string header(const inspect::Choice& choice, const Options& o) {
     // A header that lacks a plugin's functions would surprise later.
     inspect::HeaderOptions wanted = o.header;
     if (choice.plugins.empty() && choice.functions.empty()) {
-        const auto report = plugin_report();
-        if (!report.refused.empty()) throw PluginError(to_string(report));
+        const std::string refused = refusals(plugin_report());
+        if (!refused.empty()) throw PluginError("[header] " + refused);
         return inspect::write_header(wanted);
     }
     const auto document = inspect::functions(choice);
@@ -203,6 +208,10 @@ void check(const Options& o) {
     }
     if (command == "plugins" && o.words.size() > 1) {
         throw po::error(fmt::format("plugins: expected no NAME, got '{}'", o.words[1]));
+    }
+    if (!inspect::is_namespace(o.header.space)) {
+        throw po::error(fmt::format(
+            "--namespace: expected names of C++, with :: between them, got '{}'", o.header.space));
     }
     if (o.format != "text" && o.format != "json" && o.format != "markdown") {
         throw po::error(

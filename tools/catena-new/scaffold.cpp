@@ -142,8 +142,9 @@ void write(const std::vector<fs::path>& templates, const Names& names, const fs:
     const fs::path target = fs::absolute(folder / "").parent_path().lexically_normal();
     if (fs::exists(fs::symlink_status(target)) &&
         !(fs::is_directory(target) && fs::is_empty(target)))
-        throw Error(fmt::format("[output] {}: expected to be new or empty, got something in it",
-                                target.string()));
+        throw Error(fmt::format("[output] {}: expected to be new or an empty folder, got {}",
+                                target.string(),
+                                fs::is_directory(target) ? "something in it" : "no folder"));
     Draft draft(target);
     for (const auto& [name, text] : files) save(draft.path() / name, text);
     draft.keep();

@@ -1,6 +1,8 @@
 // catena: functions and optimizers of the loaded plugins from a shell.
 #include "commands.hpp"
 
+#include <catena/core/tables.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <boost/program_options.hpp>
@@ -8,7 +10,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <filesystem>
 #include <iostream>
 #include <set>
 
@@ -66,16 +67,13 @@ void use_plugins(const Options& o) {
     for (const auto& id : o.without) leave_out_plugin(id);
     if (o.plugins.empty()) load_default_plugins();
     else disable_default_plugins();
-    for (const auto& folder : o.plugins) {
-        if (!std::filesystem::is_directory(folder)) {
-            throw InvalidError(fmt::format("[plugins] expected a folder, got '{}'", folder));
-        }
-        load_plugins(folder);
-    }
+    for (const auto& folder : o.plugins) load_plugins(folder);
     const auto report = plugin_report();
     // Named by hand: a plugin that is left out would surprise.
-    if (o.command != "plugins" && !o.plugins.empty() && !report.refused.empty())
-        throw PluginError(to_string(report));
+    if (o.command != "plugins" && !o.plugins.empty()) {
+        const std::string refused = refusals(report);
+        if (!refused.empty()) throw PluginError("[plugins] " + refused);
+    }
     for (const auto& id : o.without) {
         if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) > 0) continue;
         throw InvalidError(fmt::format("[without] expected a plugin that is there ({}), got {}",

@@ -1,42 +1,15 @@
 // Names on the command line and in files: found, guessed, refused.
 #include "commands.hpp"
 
+#include <catena/core/tables.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 
 namespace catena::command {
-namespace {
-
-// "catena.Adam_Update" -> "adamupdate": what people mix up.
-std::string folded(std::string_view name) {
-    if (name.starts_with("catena.")) name.remove_prefix(7);
-    std::string text;
-    for (const char c : name) {
-        if (c != '_') text += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    }
-    return text;
-}
-
-// Levenshtein's distance: insertions, deletions and replacements of letters.
-std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-        }
-    }
-    return row.back();
-}
-
-}  // namespace
 
 std::string full_name(std::string_view function) {
     return (function.find('.') == function.npos ? "catena." : "") + std::string(function);
@@ -49,15 +22,7 @@ const catena_function& find_function(std::string_view name) {
     if (names.empty() || std::find(names.begin(), names.end(), wanted) != names.end()) {
         return function_descriptor(wanted);
     }
-    const std::string folded_name = folded(wanted);
-    std::size_t nearest = folded_name.size() / 3 + 1;
-    std::string guess;
-    for (const auto& candidate : names) {
-        if (function_descriptor(candidate).flags & CATENA_FUNCTION_INTERNAL) continue;
-        const std::size_t d = distance(folded_name, folded(candidate));
-        if (d < nearest) guess = candidate;
-        nearest = std::min(nearest, d);
-    }
+    const std::string guess = nearest_function(name);
     const std::size_t n = plugin_report().refused.size();
     const std::string refused = n == 0 ? ""
                                        : fmt::format("{} file{} refused: see catena plugins; ", n,

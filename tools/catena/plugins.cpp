@@ -1,6 +1,8 @@
 // catena plugins: what was found where, what was loaded, refused or passed over, and why.
 #include "commands.hpp"
 
+#include <catena/core/tables.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -61,7 +63,7 @@ std::string text_of(const Row& row, std::size_t width, bool hash) {
         what = fmt::format("{:{}}  {:7}  {}: {}", p.id, width, p.version,
                            row.path.filename().string(), row.reason);
     }
-    std::string text = fmt::format("   {:10}  {}\n", row.state, what);
+    std::string text = fmt::format("   {:10}  {}\n", row.state, one_line(what));
     if (const std::string sum = hash ? hash_of(row) : ""; !sum.empty()) {
         text += fmt::format("   {:10}  sha256 {}\n", "", sum);
     }
@@ -73,7 +75,7 @@ std::string text_of(const Row& row, std::size_t width, bool hash) {
 std::string list_plugins(const PluginReport& report, bool hash) {
     std::string text;
     if (report.switched_off) {
-        text += fmt::format("plugins are switched off: CATENA_PLUGINS={}\n", *report.switched_off);
+        text += switched_off_text(*report.switched_off) + '\n';
     }
     std::vector<Row> rows = rows_of(report);
     std::size_t width = 0;
@@ -81,7 +83,7 @@ std::string list_plugins(const PluginReport& report, bool hash) {
     int place = 0;
     for (const SearchedFolder& folder : report.searched) {
         std::error_code error;
-        text += fmt::format("{}. {} ({}){}\n", ++place, folder.path.string(), folder.from,
+        text += fmt::format("{}. {} ({}){}\n", ++place, one_line(folder.path.string()), folder.from,
                             fs::is_directory(folder.path, error) ? "" : ": no such folder");
         std::erase_if(rows, [&](const Row& row) {
             if (row.path != folder.path && row.path.parent_path() != folder.path) return false;
@@ -90,7 +92,7 @@ std::string list_plugins(const PluginReport& report, bool hash) {
         });
     }
     for (const Row& row : rows) {
-        text += fmt::format("{}\n{}", row.path.string(), text_of(row, width, hash));
+        text += fmt::format("{}\n{}", one_line(row.path.string()), text_of(row, width, hash));
     }
     return text + fmt::format("{} loaded, {} refused, {} overridden, {} left out\n",
                               report.loaded.size(), report.refused.size(), report.overridden.size(),

@@ -95,12 +95,12 @@ class CatenaNew(unittest.TestCase):
     def test_nothing_is_overwritten(self):
         (self.folder / "a").mkdir()
         (self.folder / "a" / "mine").write_text("mine")
-        self.refused(1, "expected to be new or empty", "plugin", "a")
+        self.refused(1, "a: expected to be new or an empty folder, got something in it", "plugin", "a")
         self.assertEqual(self.files("a"), {"mine": "mine"})
         (self.folder / "b").write_text("mine")
-        self.refused(1, "expected to be new or empty", "plugin", "b")
+        self.refused(1, "b: expected to be new or an empty folder, got no folder", "plugin", "b")
         (self.folder / "c").symlink_to("nowhere")
-        self.refused(1, "expected to be new or empty", "plugin", "c")
+        self.refused(1, "c: expected to be new or an empty folder, got no folder", "plugin", "c")
         self.refused(1, "[output]", "plugin", "d", "--output", "b/d")
 
     def test_names(self):

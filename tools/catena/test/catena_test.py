@@ -272,9 +272,10 @@ class Listing(Case):
         self.assertEqual(code, 1)
         self.assertIn("expected a folder, got", err)
         (self.folder / "broken.catena").write_text("not a library")
-        code, _, err = self.run_program("functions", "--plugins", self.folder)
+        code, _, err = self.run_program("functions", "--plugins", PLUGINS, "--plugins", self.folder)
         self.assertEqual(code, 1)
-        self.assertIn("broken.catena", err)
+        self.assertTrue(err.startswith(f"catena: [plugins] refused {self.folder}/broken.catena: "))
+        self.assertEqual(len(err.splitlines()), 1)
 
     def test_plugins_are_shown_where_they_were_found(self):
         code, out, err = self.run_program("plugins", "--plugins", PLUGINS, "--without",

@@ -50,7 +50,8 @@ struct PluginReport {
 // Loads one file. Throws PluginError with the reason if it is refused; loading a file twice is
 // nothing. Plugins stay loaded until the process ends. CATENA_PLUGINS=off refuses every file.
 void load_plugin(const std::filesystem::path& file);
-// Loads every *.catena of a folder, by name; refused files go to the report.
+// Loads every *.catena of a folder, by name; refused files go to the report. Throws PluginError if
+// the folder cannot be read.
 void load_plugins(const std::filesystem::path& folder);
 // Loads from the usual places, once: the folders of $CATENA_PLUGIN_PATH, then catena/plugins in
 // $XDG_DATA_HOME (~/.local/share), then catena/plugins beside the core's library; never the current

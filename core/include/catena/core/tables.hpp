@@ -1,9 +1,11 @@
-// What the loaded plugins brought, in their own words: for tools that show it.
+// What the loaded plugins brought, in their own words, and names that were meant: for tools.
 #pragma once
 
 #include <catena/abi/plugin.h>
+#include <catena/core/plugins.hpp>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace catena {
@@ -14,5 +16,16 @@ struct PluginTable {
 };
 // In the order of loading; searches the usual places first, as every search does.
 std::vector<PluginTable> plugin_tables();
+
+// The function that was probably meant: "org.me.swish" for "swish", "Swish" or "org.me.swihs". "" if
+// none is near.
+std::string nearest_function(std::string_view name);
+
+// The refused files alone, a line each; "" if there is none.
+std::string refusals(const PluginReport& report);
+// Why nothing is loaded, from the word in CATENA_PLUGINS.
+std::string switched_off_text(std::string_view word);
+// With '?' for control characters: a file may have any name, and it must not look like two lines.
+std::string one_line(std::string text);
 
 }  // namespace catena

@@ -15,6 +15,7 @@ fail() {
 for program in catena catena-check catena-inspect catena-new; do
     "$prefix/bin/$program" --help >out
     head -n 1 out | grep -q "^usage: $program " || fail "$program --help"
+    "$prefix/bin/$program" --version | grep -q "^$program [0-9]*[.][0-9.]*, ABI " || fail "$program --version"
 done
 
 if ! command -v pkg-config >/dev/null; then
@@ -40,6 +41,20 @@ export CATENA_PLUGIN_PATH=$PWD/plugins
 for name in org.example.mul_add org.example.c.mul_add; do
     "$prefix/bin/catena" describe $name | grep -F 'w = x * y + z' || fail "$name is not there"
 done
+
+cat >test.cpp <<'END'
+#include <catena/testing.hpp>
+#include <cstdio>
+int main() {
+    catena::testing::World world(PLUGIN);
+    std::puts(conform(world, "org.example.mul_add").failures().c_str());
+}
+END
+"$CXX" -std=c++20 test.cpp -o tested -DPLUGIN='"plugins/mul_add.catena"' \
+    $(pkg-config --cflags --libs catena-testing)
+./tested | grep -qF 'CATENA_TESTING_PLUGINS names the folder' || fail "no word of where catena.mul may be"
+CATENA_TESTING_PLUGINS=$(pkg-config --variable=plugindir catena-testing) ./tested >out
+[[ -z $(<out) ]] || { cat out && fail "the test fails"; }
 
 cat >main.cpp <<'END'
 #include <catena/catena.hpp>

@@ -14,7 +14,7 @@ install(EXPORT catena-targets NAMESPACE catena:: DESTINATION "${catena_package}"
 # From the folder of the .pc files back to the prefix, so that the tree may be moved.
 set(catena_pc "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 string(REGEX REPLACE "[^/]+" ".." catena_pc_prefix "${catena_pc}")
-foreach(name IN ITEMS catena-plugin catena-host)
+foreach(name IN ITEMS catena-plugin catena-testing catena-host)
     configure_file("${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
     install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${catena_pc}")
 endforeach()

@@ -127,6 +127,28 @@ def errors(tree, _):
                     yield at(page, text, match.start(), f"it leaves out {name}")
 
 
+ALL_OF = re.compile(r"<!-- all of ([\w./-]+) (\w+) -->")
+
+
+def public_names(code, name):
+    """Functions of a struct or class up to private:, or free ones that take such an object."""
+    body = re.search(rf"^(?:class|struct) {name} {{\n(.*?)^(?:private:|}};)", code, re.S | re.M)
+    declared = r"(?!.*\boperator\b)[^\s/(][^(\n]*? (\w+)\("
+    inside = re.findall(f"^    {declared}", body.group(1) if body else "", re.M)
+    taking = re.findall(rf"^{declared}(?:const )?{name}\b", code, re.M)
+    return set(inside + taking)
+
+
+def members(tree, _):
+    """A page that promises all of a class tells of each of its public functions."""
+    for page, text in tree.pages.items():
+        told = {word for _, code in spans(text) for word in re.findall(r"\w+", code)}
+        for match in ALL_OF.finditer(text):
+            names_there = public_names((tree.root / match.group(1)).read_text(), match.group(2))
+            for name in sorted(names_there - told) if names_there else ["what it promises"]:
+                yield at(page, text, match.start(), f"it leaves out {name}")
+
+
 class Programs:
     """What the programs say of themselves, asked once."""
 
@@ -226,10 +248,11 @@ def fix_tables(tree, programs):
             tree.pages[page] = new
 
 
-RULES = [tables, links, files, names, variables, errors, commands, blocks]
+RULES = [tables, links, files, names, variables, errors, members, commands, blocks]
 
-# rule, text of a page, how many findings; the tree has sdk/a.hpp with `struct Known` and `class
-# KnownError`, a heading, and programs: catena knows `run --deep`, catena-check two checks.
+# rule, text of a page, how many findings; the tree has sdk/a.hpp with `struct Known`, `class
+# KnownError` and `class Whole` with one() and two(), a heading, and programs: catena knows
+# `run --deep`, catena-check two checks.
 TIMES = "| group | check | |\n|---|---|---|\n| load | `time` | short |\n|  | `end` | clean |\n"
 CASES = [
     (tables, f"<!-- catena-check --list -->\n{TIMES}<!-- end -->\n", 0),
@@ -246,6 +269,9 @@ CASES = [
     (variables, "`CATENA_HERE=1`", 0),
     (errors, "<!-- errors of sdk/a.hpp -->\n`KnownError`\n", 0),
     (errors, "<!-- errors of sdk/a.hpp -->\nKnownError\n", 1),
+    (members, "<!-- all of sdk/a.hpp Whole -->\n`w.one()`, `two(w)`", 0),
+    (members, "<!-- all of sdk/a.hpp Whole -->\n`w.one()`, two", 1),
+    (members, "<!-- all of sdk/a.hpp Gone -->\n", 1),
     (commands, "```sh\ncatena run x --deep > y   # --not\nls --gone\n```\n`catena run --deep`", 0),
     (commands, "```sh\nA=b catena run --gone\n```\n", 1),
     (commands, "```sh\ncatena run \\\n    --gone\n```\n", 1),
@@ -263,7 +289,10 @@ def self_test():
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "sdk/doc").mkdir(parents=True)
-            (root / "sdk/a.hpp").write_text("struct Known; // CATENA_HERE\nclass KnownError;\n")
+            (root / "sdk/a.hpp").write_text(
+                "struct Known; // CATENA_HERE\nclass KnownError;\n"
+                "class Whole {\n    Whole();\n    int one();\nprivate:\n    int no();\n};\n"
+                "int two(Whole w);\n")
             (root / "sdk/doc/a.md").write_text(text)
             (root / "sdk/doc/b.md").write_text("# A heading\n")
             for name, lines in (("catena", "  run  it\n  --deep  more"),

@@ -67,7 +67,10 @@ struct Broken {
         Var ga = gy * b + gz * (2.0 * a);
         if constexpr (is<Fault::gradient>) ga = ga * 1.25;
         Var gc = gy;
-        if constexpr (is<Fault::composed_retained>) gc = gy + (g.y(1) - g.y(1));
+        if constexpr (is<Fault::composed_retained>) {
+            const Var z(g.context(), g.raw().y[1]);  // g.y(1) would refuse
+            gc = gy + (z - z);
+        }
         if constexpr (is<Fault::composed_targets>)
             if (!g.wants(0)) gc = 2.0 * gy;
         if (g.wants(0)) g.gx(0, ga);
@@ -164,7 +167,7 @@ struct Broken {
             if (ga) store(ga.data[i], adds(0), factor * (g * at(b, i) + T(2) * h * a[i]));
             if (gb && (ga || !is<Fault::targets>)) store(gb.data[i], adds(1), g * a[i]);
             T unseen = T(0);
-            if constexpr (is<Fault::retained>) unseen = T(0) * call.template x<T>(2)[i];
+            if constexpr (is<Fault::retained>) unseen = T(0) * data_of<T>(*call.raw().x[2])[i];
             if (gc) store(gc.data[i], adds(2), g + unseen);
         }
         if constexpr (is<Fault::backward_input>)

@@ -23,10 +23,9 @@ struct Centre {
         s.y(0, x);
     }
     static void gradient(const auto& g) {
-        const std::int64_t minibatch = 0;
         const auto n = static_cast<double>(std::max<std::int64_t>(g.x_shape(0)[0], 1));
         const Var gy = g.gy(0);
-        g.gx(0, g.train() ? gy - sum(gy, Ints(&minibatch, 1), true) / n : gy);
+        g.gx(0, g.train() ? gy - sum(gy, {0}, true) / n : gy);
     }
 
     // In training: the mean of this minibatch.

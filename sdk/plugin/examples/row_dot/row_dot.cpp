@@ -12,17 +12,20 @@ struct RowDot {
             .example("a=(3,1) b=(3,1)");
     static constexpr auto retain_x = ports(0, 1);
 
+    // [infer]
     static void infer(const auto& s) {
         s.check(s.x(0).size() == 2, "a.ndim", 2, s.x(0).size());
         s.check(std::ranges::equal(s.x(1), s.x(0)), "b.shape", s.x(0), s.x(1));
         s.y(0, {s.x(0)[0]});
     }
+    // [/infer]
+    // [gradient]
     static void gradient(const auto& g) {
-        const std::int64_t column[] = {g.x_shape(0)[0], 1};
-        const Var gy = reshape(g.gy(0), column);  // broadcasts over a row
+        const Var gy = reshape(g.gy(0), {g.x_shape(0)[0], 1});  // broadcasts over a row
         if (g.wants(0)) g.gx(0, gy * g.x(1));
         if (g.wants(1)) g.gx(1, gy * g.x(0));
     }
+    // [/gradient]
 
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {

@@ -105,6 +105,38 @@ consteval Retained retained_by_formula() {
     for (const Probe& g : result.values) uses |= g.uses;
     return {uses & ((std::uint64_t{1} << n) - 1), uses >> 62 & 1};
 }
+// As its formula reads, and as F itself says.
+template <class F>
+consteval Retained retained_of() {
+    Retained r;
+    if constexpr (ElementwiseGradient<F>) r = retained_by_formula<F>();
+    if constexpr (requires { F::retain_x; }) r.x |= F::retain_x;
+    if constexpr (requires { F::retain_y; }) r.y |= F::retain_y;
+    return r;
+}
+
+namespace detail {
+
+template <class F>
+constexpr bool retains_x(std::size_t i) {
+    constexpr std::size_t n = n_inputs<F>;
+    constexpr bool variadic = n > 0 && (F::about.inputs[n - 1].flags & CATENA_PORT_VARIADIC) != 0;
+    const std::size_t bit = variadic && i >= n - 1 ? 63 : i;  // CATENA_RETAIN_REST
+    return bit < 64 && (retained_of<F>().x >> bit & 1) != 0;
+}
+template <class F>
+constexpr bool retains_y(std::size_t i) {
+    return i < 64 && (retained_of<F>().y >> i & 1) != 0;
+}
+// What is not retained is gone; to take it for zero would be a wrong gradient.
+[[noreturn, gnu::cold]] inline void fail_unretained(const char* function, const char* what,
+                                                    char port, std::size_t i) {
+    fail(CATENA_E_INTERNAL, function, what,
+         std::string(port == 'x' ? "inputs" : "outputs") + " that retain_" + port + " names",
+         std::string(1, port) + "(" + std::to_string(i) + ")");
+}
+
+}  // namespace detail
 
 // Attributes as numbers of the formula's type.
 template <class F, class T>

@@ -3,9 +3,7 @@
 
 #include <algorithm>
 
-#include "catena/plugin/describe.hpp"
-#include "catena/plugin/error.hpp"
-#include "catena/plugin/isa.hpp"
+#include "catena/plugin/elementwise.hpp"
 
 namespace catena::plugin {
 
@@ -90,8 +88,10 @@ public:
 
     Call(catena_ctx* ctx, const catena_call& call) : ctx_(ctx), call_(call) {}
 
+    // In backward: inputs and outputs that retain_x and retain_y name.
     template <class T>
     Tensor<const T> x(std::size_t i) const {
+        if (!detail::retains_x<F>(i)) only_forward('x', i, call_.x[i]);
         return view<const T>(call_.x[i]);
     }
     template <class T>
@@ -100,6 +100,7 @@ public:
     }
     template <class T>
     Tensor<T> y(std::size_t i) const {
+        if (!detail::retains_y<F>(i)) only_forward('y', i, call_.y[i]);
         return view<T>(call_.y[i]);
     }
     template <class T>
@@ -140,6 +141,12 @@ public:
     const catena_call& raw() const { return call_; }
 
 private:
+    // A variant of the kernel may retain more than the function.
+    void only_forward(char port, std::size_t i, const catena_tensor* tensor) const {
+        if (call_.phase != CATENA_PHASE_FORWARD && tensor == nullptr) [[unlikely]]
+            detail::fail_unretained(F::about.name, "backward", port, i);
+    }
+
     catena_ctx* ctx_;
     const catena_call& call_;
 };

@@ -2,6 +2,7 @@
 // gradient formula on it once, at compile time, to learn what backward needs to be kept.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
 #include "catena/plugin/isa.hpp"
@@ -17,6 +18,13 @@ struct Probe {
         Probe probe;
         probe.uses = std::uint64_t{1} << i;
         return probe;
+    }
+    template <std::same_as<bool> B>
+    explicit constexpr operator B() const {
+        static_assert(sizeof(B) == 0,
+                      "backward: write math::where(condition, a, b), a and b of type T, instead of "
+                      "if, ?:, && or !");
+        return false;
     }
     friend constexpr Probe join(Probe a, Probe b) {
         a.uses |= b.uses;

@@ -74,11 +74,13 @@ catena_status CATENA_CALL gradient(catena_ctx* ctx, const catena_gradient_call* 
         const Gradient<F> g(ctx, *call);
         if constexpr (ElementwiseGradient<F>) {
             Var x[n_inputs<F> + 1];
-            for (std::size_t i = 0; i < n_inputs<F>; ++i) x[i] = g.x(i);
+            for (std::size_t i = 0; i < n_inputs<F>; ++i)
+                if (retains_x<F>(i)) x[i] = g.x(i);
+            const Var y = retains_y<F>(0) ? g.y(0) : Var();
             const auto values = formula_attributes<F, double>(call->attrs);
             Var attrs[n_attributes<F> + 1];
             std::copy(values.begin(), values.end(), attrs);
-            const auto result = gradient_of<F, Var>(g.gy(0), x, g.y(0), attrs);
+            const auto result = gradient_of<F, Var>(g.gy(0), x, y, attrs);
             for (std::size_t i = 0; i < n_inputs<F>; ++i)
                 if (g.wants(i)) g.gx(i, result.values[i]);
         } else {
@@ -104,13 +106,6 @@ struct FunctionTable {
     static constexpr auto output_list = detail::pointers(outputs);
     static constexpr auto attr_list = detail::pointers(attrs);
 
-    static constexpr Retained retained() {
-        Retained r;
-        if constexpr (ElementwiseGradient<F>) r = retained_by_formula<F>();
-        if constexpr (requires { F::retain_x; }) r.x = F::retain_x;
-        if constexpr (requires { F::retain_y; }) r.y = F::retain_y;
-        return r;
-    }
     static constexpr bool has_gradient = ElementwiseGradient<F> || detail::HasGradient<F>;
     static constexpr bool differentiable =
         (F::about.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) == 0 && !Update<F>;
@@ -140,8 +135,8 @@ struct FunctionTable {
         .attrs = attr_list.data(),
         .inputs = input_list.data(),
         .outputs = output_list.data(),
-        .retain_x = retained().x,
-        .retain_y = retained().y,
+        .retain_x = retained_of<F>().x,
+        .retain_y = retained_of<F>().y,
         .infer = infer(),
         .gradient = gradient(),
         .grad_function = nullptr,
@@ -230,7 +225,7 @@ constexpr Plan plan_of(int phase, Row<First, T...>) {
 
 template <class F, class R, Isa isa, int phase>
 constexpr catena_kernel kernel_of() {
-    constexpr Retained retained = FunctionTable<F>::retained();
+    constexpr Retained retained = retained_of<F>();
     catena_kernel kernel = {
         .struct_size = sizeof(catena_kernel),
         .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,

@@ -7,9 +7,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "catena/plugin/describe.hpp"
-#include "catena/plugin/error.hpp"
-#include "catena/plugin/math.hpp"
+#include "catena/plugin/elementwise.hpp"
 
 namespace catena::plugin {
 
@@ -25,6 +23,13 @@ public:
     double constant() const { return constant_; }
     catena_ctx* context() const { return ctx_; }
     catena_var* get() const { return var_; }
+    template <std::same_as<bool> B>
+    explicit operator B() const {
+        static_assert(sizeof(B) == 0,
+                      "gradient: write math::where(condition, a, b) instead of if, ?:, && or !; "
+                      "is_constant(0) says that there is none");
+        return false;
+    }
     catena_meta meta() const {
         catena_meta meta;
         meta.struct_size = sizeof meta;
@@ -168,26 +173,36 @@ inline Var pow(const Var& a, const Var& b) {
 }
 }  // namespace math
 
-// Of the constant 0, which stands for "no gradient", all of these make the constant 0.
+// Of the constant 0, which stands for "no gradient", all of these make the constant 0. Shapes and
+// axes may be written as {n, 1}.
+using IntList = std::initializer_list<std::int64_t>;
+inline Ints ints_of(IntList list) { return {list.begin(), list.size()}; }
 
 // Sums x over what broadcasting to x's shape repeated, so that it has this shape.
 inline Var sum_to(const Var& x, Shape shape) {
     return x.is_constant(0) ? x : call<"catena.sum_to">({x}, {set("shape", shape)});
 }
+inline Var sum_to(const Var& x, IntList shape) { return sum_to(x, ints_of(shape)); }
 inline Var reshape(const Var& x, Shape shape) {
     return x.is_constant(0) ? x : call<"catena.reshape">({x}, {set("shape", shape)});
 }
+inline Var reshape(const Var& x, IntList shape) { return reshape(x, ints_of(shape)); }
 inline Var broadcast_to(const Var& x, Shape shape) {
     return x.is_constant(0) ? x : call<"catena.broadcast_to">({x}, {set("shape", shape)});
 }
+inline Var broadcast_to(const Var& x, IntList shape) { return broadcast_to(x, ints_of(shape)); }
 // axes: of x, for each axis of the result; empty: reversed.
 inline Var transpose(const Var& x, Ints axes = {}) {
     return x.is_constant(0) ? x : call<"catena.transpose">({x}, {set("axes", axes)});
 }
+inline Var transpose(const Var& x, IntList axes) { return transpose(x, ints_of(axes)); }
 // axis: empty: all.
 inline Var sum(const Var& x, Ints axis = {}, bool keepdims = false) {
     if (x.is_constant(0)) return x;
     return call<"catena.sum">({x}, {set("axis", axis), set("keepdims", keepdims)});
+}
+inline Var sum(const Var& x, IntList axis, bool keepdims = false) {
+    return sum(x, ints_of(axis), keepdims);
 }
 inline Var cast(const Var& x, catena_dtype dtype) {
     return x.is_constant(0) ? x : call<"catena.cast">({x}, {set("dtype", dtype)});
@@ -215,9 +230,16 @@ public:
 
     std::size_t n_x() const { return call_.n_x; }  // ports, missing ones included
     bool wants(std::size_t i) const { return (call_.targets[i / 64] >> (i % 64) & 1) != 0; }
-    bool has(std::size_t i) const { return i < call_.n_x && call_.x[i] != nullptr; }
-    Var x(std::size_t i) const { return make(call_.x[i]); }    // retained ones
-    Var y(std::size_t i) const { return make(call_.y[i]); }    // retained ones
+    bool has(std::size_t i) const { return i < call_.n_x && call_.x_meta[i] != nullptr; }
+    // Those that retain_x and retain_y name; constant 0: an optional one is missing.
+    Var x(std::size_t i) const {
+        if (!detail::retains_x<F>(i)) detail::fail_unretained(F::about.name, "gradient", 'x', i);
+        return make(call_.x[i]);
+    }
+    Var y(std::size_t i) const {
+        if (!detail::retains_y<F>(i)) detail::fail_unretained(F::about.name, "gradient", 'y', i);
+        return make(call_.y[i]);
+    }
     Var gy(std::size_t i) const { return make(call_.gy[i]); }  // constant 0: none came
     // Shape and dtype of an input, retained or not.
     const catena_meta& x_meta(std::size_t i) const { return *call_.x_meta[i]; }
@@ -240,6 +262,8 @@ public:
         if (!same_shape(meta, x_meta(i))) gradient = sum_to(gradient, x_shape(i));
         call_.gx[i] = gradient.get();
     }
+    catena_ctx* context() const { return ctx_; }
+    const catena_gradient_call& raw() const { return call_; }
 
 private:
     Var make(catena_var* var) const { return var == nullptr ? Var(0) : Var(ctx_, var); }

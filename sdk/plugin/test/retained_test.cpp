@@ -1,0 +1,32 @@
+// What a gradient reads without retaining it is an error by name, and a missing input is none.
+#include <doctest/doctest.h>
+
+#include <catena/testing.hpp>
+
+using namespace catena::testing;
+
+TEST_CASE("reading what is not retained") {
+    World world(FORGOT);
+    const std::vector<Array> x = {Array::of<double>({2}, {3, 4}), Array::of<double>({2}, {5, 6}),
+                                  Array::of<double>({1}, {7})};
+    const std::vector<Array> gy = {Array::of<double>({2}, {1, 1})};
+    const auto composed = [&](const char* name) {
+        return world.gradient(name, x, world.forward(name, x), gy);
+    };
+    const auto kernel = [&](const char* name) {
+        return world.backward(name, x, world.forward(name, x), gy);
+    };
+    CHECK_THROWS_WITH(
+        composed("org.example.forgot_x"),
+        "[org.example.forgot_x] gradient: expected inputs that retain_x names, got x(0)");
+    CHECK_THROWS_WITH(
+        composed("org.example.forgot_y"),
+        "[org.example.forgot_y] gradient: expected outputs that retain_y names, got y(0)");
+    CHECK_THROWS_WITH(
+        kernel("org.example.forgot_kernel_x"),
+        "[org.example.forgot_kernel_x] backward: expected inputs that retain_x names, got x(2)");
+    CHECK_THROWS_WITH(
+        kernel("org.example.forgot_kernel_y"),
+        "[org.example.forgot_kernel_y] backward: expected outputs that retain_y names, got y(0)");
+    CHECK(conform(world, "org.example.product").failures() == "");
+}

@@ -162,6 +162,10 @@ class Program(unittest.TestCase):
                 self.assertIn(f"got one that cannot: '{file.name}': dlopen: ", result.stderr)
                 self.assertEqual(result.stdout, "")
 
+        result = check("--only", "static", "--with", REFUSING, GOOD)
+        self.assertEqual(result.returncode, 2, result.stdout)
+        self.assertIn(f"'{REFUSING}': catena_plugin_entry_v1() returned NULL", result.stderr)
+
     def test_a_plugin_that_cannot_be_loaded_is_not_well(self):
         for only, verdict in (("values", "skipped"), ("static/unique", "ok")):
             result = check("--only", only, REFUSING)

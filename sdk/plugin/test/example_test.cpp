@@ -31,7 +31,8 @@ TEST_CASE("what a gradient is composed of is loaded where it is needed, or misse
     };
     setenv("CATENA_TESTING_PLUGINS", "", 1);
     CHECK_THROWS_WITH(gradient(),
-                      "[world] catena.mul: expected a function of the loaded plugins, got none");
+                      "[world] catena.mul: expected a function of the loaded plugins, got none; "
+                      "CATENA_TESTING_PLUGINS names the folder of catena's own");
     setenv("CATENA_TESTING_PLUGINS", "/nowhere", 1);
     CHECK_THROWS_WITH(gradient(),
                       "[world] catena.mul: expected a function of the loaded plugins or of those "

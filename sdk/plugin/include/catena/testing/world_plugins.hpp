@@ -102,7 +102,9 @@ inline const catena_function& World::function(const std::string& name) {
     throw Failure(CATENA_E_INVALID,
                   "[world] " + name + ": expected a function of the loaded plugins" +
                       (folder.empty() ? "" : " or of those in " + folder) + ", got none" +
-                      (near.empty() ? "" : " (did you mean " + near + "?)"));
+                      (near.empty() ? "" : " (did you mean " + near + "?)") +
+                      (folder.empty() ? "; CATENA_TESTING_PLUGINS names the folder of catena's own"
+                                      : ""));
 }
 
 inline std::vector<const char*> World::isas(const std::string& name) {

@@ -7,7 +7,7 @@ namespace catena::check {
 
 std::string Callback::judge(const Reply& reply) const {
     std::string problem = check::judge(reply, *function);
-    if (problem.empty() && reply.status == CATENA_OK && !reply.results.empty())
+    if (problem.empty() && reply.status == CATENA_OK && !expected.empty())
         problem = testing::compare(reply.results, expected, tolerance);
     return problem;
 }
@@ -45,7 +45,8 @@ std::vector<Callback> callbacks_of(Rig& rig, const std::string& name, const Play
                         return c.backward(*u.kernel, u.before, given, step);
                     return c.forward(*u.kernel, given.x, metas_of(u.of.result, f.n_outputs), step);
                 },
-                step == Step::run ? u.of.result : std::vector<Array>(), u.of.tolerance);
+                step == Step::run && u.repeats ? u.of.result : std::vector<Array>(),
+                u.of.tolerance);
         }
     if (p.composed)
         add("gradient()", [&p](Caller& c) { return c.gradient(p.base); }, p.gx, {1e-9, 1e-10});

@@ -104,7 +104,8 @@ Play Rig::play(const catena_function& f, Sample sample) {
         for (testing::detail::Use& u : exam.uses(phase)) {
             const auto mine = kernels_.find(u.kernel);
             if (mine == kernels_.end()) continue;
-            Use use = {mine->second, nullptr, std::move(u)};
+            const bool repeats = testing::detail::KernelChecks(exam).repeats(u);
+            Use use = {mine->second, nullptr, std::move(u), repeats};
             use.before = forward_of(use, f);
             p.uses.push_back(std::move(use));
         }

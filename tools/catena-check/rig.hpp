@@ -16,6 +16,7 @@ struct Use {
     const catena_kernel* kernel;  // of the second copy
     const catena_kernel* before;  // the forward kernel of a backward kernel's variant
     testing::detail::Use of;      // as the world has it
+    bool repeats = true;          // the same call gives the same: results can be compared
 };
 
 // A call that the function accepts, with numbers.

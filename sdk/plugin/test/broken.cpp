@@ -23,7 +23,16 @@ struct Broken {
     template <Fault... list>
     static constexpr bool is = ((fault == list) || ...);
 
+    static constexpr const char* modes[] = {"one", "two", nullptr};
     static constexpr auto described() {
+        if constexpr (is<Fault::choice, Fault::truth>)
+            return describe(name_of(fault), "y = a b + c, z = a^2", in("a", "b", "c"),
+                            out("y", "z"), attr("mode", "one", "a factor").one_of(modes),
+                            attr("neg", false, "a sign"))
+                .example("a=(2,3) b=(2,3) c=(2,3)");
+        else return plain();
+    }
+    static constexpr auto plain() {
         const auto d =
             describe(name_of(fault), "y = a b + c, z = a^2", in("a", "b", "c"), out("y", "z"));
         if constexpr (is<Fault::no_example, Fault::no_call>) return d;
@@ -101,6 +110,10 @@ struct Broken {
         if constexpr (is<Fault::isa>)
             if constexpr (std::decay_t<decltype(call)>::isa != Isa::baseline) factor = T(1.25);
         if constexpr (is<Fault::dtype> && sizeof(T) == 4) factor = T(1.25);
+        if constexpr (is<Fault::choice>)
+            if (call.template attr<"mode">() == "two") factor = T(2);
+        if constexpr (is<Fault::truth>)
+            if (call.template attr<"neg">()) factor = T(-1);
         if constexpr (is<Fault::layout>)
             if (reinterpret_cast<std::uintptr_t>(a.data) % 64 != 0) factor = T(1.25);
         if constexpr (is<Fault::size_one>)

@@ -55,6 +55,82 @@ TEST_CASE("a case with expected outputs tries other shapes, too") {
     CHECK(problems(name_of(Fault::none), world().forward(name_of(Fault::none), {x, x, x})) == "");
 }
 
+TEST_CASE("a call with too few or too many inputs is refused, in a host's words") {
+    const Array x = Array::of<double>({2}, {1, 2});
+    const char* right = name_of(Fault::none);
+    const auto refusal = [&](std::vector<Array> inputs) {
+        std::string texts[2];
+        texts[0] = check(world(), {.function = right, .inputs = inputs});
+        try {
+            world().forward(right, inputs);
+        } catch (const Failure& failure) {
+            texts[1] = failure.what();
+        }
+        CHECK(texts[0] == "org.example.right: example: " + texts[1] + "\n");
+        return texts[1];
+    };
+    CHECK(refusal({}) == "[org.example.right] inputs: expected 3, got 0");
+    CHECK(refusal({x, x, x, x}) == "[org.example.right] inputs: expected 3, got 4");
+    CHECK(refusal({x, Array(), x}) == "[org.example.right] b: expected an array, got none");
+    CHECK_THROWS_WITH(world().infer(right, {x.meta()}),
+                      "[org.example.right] inputs: expected 3, got 1");
+    CHECK_THROWS_WITH(world().gradient(right, {x}, {x, x}, {x, x}),
+                      "[org.example.right] inputs: expected 3, got 1");
+    CHECK_THROWS_WITH(world().backward(right, {x}, {x, x}, {x, x}),
+                      "[org.example.right] inputs: expected 3, got 1");
+}
+
+TEST_CASE("a case may have its floats in any width") {
+    const Array x = Array::of<float>({2}, {3, 4});
+    CHECK(check(world(), {.function = name_of(Fault::none), .inputs = {x, x, x}}) == "");
+    CHECK(check(world(), {.function = "catena.exp", .inputs = {x}}) == "");
+}
+
+TEST_CASE("numbers that differ are told with digits in which they do") {
+    const Array a = Array::of<double>({1}, {2.154192651234567});
+    const Array b = Array::of<double>({1}, {2.154192651234568});
+    const std::string text = compare(a, b, {0, 0});
+    CHECK(text == "element 0: expected 2.1541926512345682, got 2.1541926512345668");
+    CHECK(compare(Array::of<double>({1}, {3}), a, {0, 0}) ==
+          "element 0: expected 2.15419265, got 3");
+}
+
+TEST_CASE("choices and truths that no example has are tried as well") {
+    const std::string text = conform(world(), name_of(Fault::choice)).failures();
+    INFO(text);
+    CHECK(text.find(" of \"a=(2,3) b=(2,3) c=(2,3) mode=\"two\"\": ") != std::string::npos);
+    const std::string other = conform(world(), name_of(Fault::truth)).failures();
+    INFO(other);
+    CHECK(other.find(" of \"a=(2,3) b=(2,3) c=(2,3) neg=true\": ") != std::string::npos);
+}
+
+TEST_CASE("writing out of bounds: which kernel, which output, where; and nothing that follows") {
+    const std::string text = conform(world(), name_of(Fault::write_beside)).failures();
+    INFO(text);
+    CHECK(text.find("guard: \"a=(2,3) b=(2,3) c=(2,3)\": forward float64 '") != std::string::npos);
+    CHECK(text.find("of org.example.broken: output 0: written out of bounds: byte 1 behind its "
+                    "end\n") != std::string::npos);
+    CHECK(text.find("no example reaches") == std::string::npos);
+}
+
+TEST_CASE("kernels that no example reaches") {
+    const Report row = conform(world(), name_of(Fault::row));
+    CHECK(row[Check::reached].text ==
+          "no example reaches forward int32 '' of org.example.broken\n");
+    // Whoever brings kernels for functions of others cannot write examples.
+    World with_declining(DECLINES);
+    const Report declines = conform(with_declining, "catena.relu");
+    CHECK(declines.failures() == "");
+    CHECK(declines[Check::reached].verdict == Verdict::not_applicable);
+    CHECK(
+        declines.skipped.contains("skipped: no call that was tried is taken by forward float32 "
+                                  "'' of org.example.declines"));
+    const Report elsewhere = conform(with_declining, "catena.tanh");
+    CHECK(elsewhere.failures() == "");
+    CHECK(elsewhere[Check::dtypes].verdict == Verdict::not_applicable);
+    CHECK(elsewhere.skipped.contains("skipped: no device nowhere: no plugin here has its backend"));
+}
+
 TEST_CASE("a call is looked for where the description has none") {
     const catena_function& f = world().function(name_of(Fault::no_example));
     const Report report = conform(world(), f.name);

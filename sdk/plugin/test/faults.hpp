@@ -42,6 +42,8 @@ enum class Fault : std::size_t {
     late,
     name,
     dtype_name,
+    choice,
+    truth,
     count
 };
 inline constexpr std::size_t n_faults = static_cast<std::size_t>(Fault::count);
@@ -57,11 +59,11 @@ inline constexpr FaultInfo faults[] = {
     {"org.example.no_example", ""},
     {"org.example.no_call", "example"},
     {"org.example.dtype", "dtypes, size 1, 0-d"},
-    {"org.example.row", "dtypes"},
+    {"org.example.row", "reached"},
     {"org.example.isa", "dtypes, variants, gradient, size 1, 0-d"},
     {"org.example.threads", "threads"},
-    {"org.example.determinism", "threads, determinism, size 1, 0-d, guard, written"},
-    {"org.example.stochastic", "determinism, empty, size 1, 0-d"},
+    {"org.example.determinism", "determinism"},
+    {"org.example.stochastic", "determinism"},
     {"org.example.gradient", "gradient, backward, size 1, 0-d"},
     {"org.example.backward", "backward, size 1, 0-d"},
     {"org.example.backward_dtype", "backward, size 1, 0-d"},
@@ -78,9 +80,9 @@ inline constexpr FaultInfo faults[] = {
     {"org.example.size_one", "size 1, 0-d"},
     {"org.example.zero_d", "0-d"},
     {"org.example.layout", "size 1, 0-d, layout"},
-    {"org.example.input", "dtypes, inputs"},
+    {"org.example.input", "inputs"},
     {"org.example.backward_input", "size 1, 0-d, inputs"},
-    {"org.example.write_beside", "dtypes, guard"},
+    {"org.example.write_beside", "guard"},
     {"org.example.backward_beside", "empty, size 1, 0-d, guard"},
     {"org.example.read_beside", "size 1, 0-d, guard"},
     {"org.example.unwritten", "example, add, size 1, 0-d, written"},
@@ -90,6 +92,8 @@ inline constexpr FaultInfo faults[] = {
     {"org.example.late", "wrong rank, wrong shape"},
     {"org.example.name", "wrong rank, wrong shape"},
     {"org.example.dtype_name", "wrong dtype"},
+    {"org.example.choice", "gradient"},
+    {"org.example.truth", "gradient"},
 };
 // clang-format on
 static_assert(sizeof faults / sizeof *faults == n_faults);

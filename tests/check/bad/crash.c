@@ -1,5 +1,5 @@
 // A crash where there are many elements.
-// expect: values/survives faults/pieces fuzz/shapes
+// expect: values/survives determinism/concurrent faults/pieces fuzz/shapes
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {
     const int64_t n = size_of(call->x[0]);

@@ -216,6 +216,26 @@ void imports(const Subject& subject, Findings& findings) {
         "daemon",     "system",     "popen",    "signal",        "sigaction", "setlocale",
         "uselocale",  "chdir",      "fchdir",   "umask",         "longjmp",   "_longjmp",
         "siglongjmp", "fesetround", "fesetenv", "feenableexcept"};
+    // What gives other numbers in each call, whatever the seed.
+    static const std::set<std::string> generators = {"rand",
+                                                     "rand_r",
+                                                     "srand",
+                                                     "random",
+                                                     "random_r",
+                                                     "srandom",
+                                                     "drand48",
+                                                     "erand48",
+                                                     "lrand48",
+                                                     "nrand48",
+                                                     "mrand48",
+                                                     "jrand48",
+                                                     "srand48",
+                                                     "getrandom",
+                                                     "getentropy",
+                                                     "arc4random",
+                                                     "arc4random_buf",
+                                                     "arc4random_uniform",
+                                                     "_ZNSt13random_device9_M_getvalEv"};
     for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM)) {
         if (s.defined || s.binding == STB_WEAK) continue;
         const auto is = [&](const char* start) { return s.name.rfind(start, 0) == 0; };
@@ -229,6 +249,9 @@ void imports(const Subject& subject, Findings& findings) {
                 fmt::format("expected no threads of its own, got {}: parallel_for() is "
                             "the host's",
                             s.name));
+        else if (generators.contains(s.name))
+            findings.fail(fmt::format(
+                "expected no random numbers but those of the host's philox(), got {}", s.name));
         else if (process.contains(s.name))
             findings.fail(
                 fmt::format("expected nothing that changes or ends the host's process, "
@@ -237,7 +260,8 @@ void imports(const Subject& subject, Findings& findings) {
     }
 }
 const Registered r5{{"static", "imports",
-                     "no symbol of the host, of OpenMP, or that changes or ends the process",
+                     "no symbol of the host, of OpenMP, of random numbers, or that changes or ends "
+                     "the process",
                      imports, Each::plugin, false}};
 
 void unique(const Subject& subject, Findings& findings) {

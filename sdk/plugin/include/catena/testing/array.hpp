@@ -165,16 +165,23 @@ public:
         a.take(*this);
         return a;
     }
-    // Nobody wrote before or behind the elements.
-    bool intact() const {
+    // Where somebody wrote before or behind the elements; empty: nobody did.
+    std::string damage() const {
         const auto* all = reinterpret_cast<const std::uint8_t*>(chunks_.data());
         const std::uint8_t* first = data<std::uint8_t>();
-        const auto untouched = [&](const std::uint8_t* begin, const std::uint8_t* end) {
-            return std::all_of(begin, end, [&](std::uint8_t b) { return b == pattern_; });
+        const std::uint8_t* last = first + nbytes();
+        const std::uint8_t* end = all + chunks_.size() * sizeof(Chunk);
+        const auto foreign = [&](std::uint8_t b) { return b != pattern_; };
+        const auto text = [](std::ptrdiff_t distance, const char* where) {
+            return "byte " + std::to_string(distance) + where;
         };
-        return untouched(all, first) &&
-               untouched(first + nbytes(), all + chunks_.size() * sizeof(Chunk));
+        if (const auto* at = std::find_if(last, end, foreign); at != end)
+            return text(at - last + 1, " behind its end");
+        for (const auto* at = first; at != all;)
+            if (foreign(*--at)) return text(first - at, " before its beginning");
+        return {};
     }
+    bool intact() const { return damage().empty(); }
     bool operator==(const Array& other) const {
         if (chunks_.empty() || other.chunks_.empty())
             return chunks_.empty() == other.chunks_.empty();

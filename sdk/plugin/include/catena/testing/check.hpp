@@ -13,7 +13,7 @@ namespace catena::testing {
 
 struct Case {
     std::string function = {};
-    std::vector<Array> inputs = {};  // float64 where floating; Array() for a missing one
+    std::vector<Array> inputs = {};  // floats are taken as float64; Array() for a missing one
     Attrs attrs = {};
     // Outputs, then inputs that are updated; Array() for what is not compared. Without any, kernels
     // and gradients are still measured by each other and by finite differences.
@@ -36,7 +36,6 @@ namespace detail {
 inline std::vector<Array> fitted(World& world, const catena_function& f, std::vector<Array> x,
                                  const OwnedAttrs& attrs) {
     const TypeVars vars(f);
-    x.resize(std::max<std::size_t>(x.size(), f.n_inputs));
     std::optional<std::vector<Array>> widest;
     for (const Row& row : rows_of(world, f)) {
         std::vector<Array> other = x;
@@ -131,7 +130,10 @@ inline Report examine(World& world, const Case& c) {
         settings.differences = c.differences;
         Sample sample;
         sample.example.attrs = OwnedAttrs(c.attrs);
-        sample.x = detail::fitted(world, f, c.inputs, sample.example.attrs);
+        std::vector<Array> given = complete(f, c.inputs);
+        for (Array& a : given)
+            if (a && a.floating()) a = a.to(dtype_of<double>());
+        sample.x = detail::fitted(world, f, std::move(given), sample.example.attrs);
         for (const Array& a : sample.x) sample.example.inputs.push_back(detail::like(a));
         Example shapes = sample.example;
         for (Example::Input& input : shapes.inputs) input.ranged = false;
@@ -145,6 +147,7 @@ inline Report examine(World& world, const Case& c) {
         const std::string wrong = detail::compare_outputs(f, sample.y, c.expected, c.digits);
         if (!wrong.empty()) report.fail(Check::example, sample.text + ": " + wrong);
         detail::examine(world, f, sample, report, settings);
+        if (report.failed(Check::determinism)) return report;
         if (c.edges.value_or(!c.expected.empty()) && detail::takes_any(world, f, sample))
             detail::ShapeChecks(world, f, sample.example, report, settings).run(false);
     } catch (const std::exception& e) {

@@ -37,11 +37,11 @@ inline std::optional<Integer> integer_at(const Array& a, std::int64_t i) {
         }
     });
 }
-inline std::string element_text(const Array& a, std::int64_t i) {
+inline std::string element_text(const Array& a, std::int64_t i, int digits) {
     return with_type(a.dtype(), [&]<class T>(T) -> std::string {
         if constexpr (std::is_integral_v<T>) return std::to_string(a.data<T>()[i]);
         char text[40];
-        std::snprintf(text, sizeof text, "%.9g", a.at(i));
+        std::snprintf(text, sizeof text, "%.*g", digits, a.at(i));
         return text;
     });
 }
@@ -75,8 +75,11 @@ inline std::string compare(const Array& got, const Array& expected, Tolerance to
         return "shape: expected " + plugin::text_of(plugin::Shape(expected.shape())) + ", got " +
                plugin::text_of(plugin::Shape(got.shape()));
     const auto differs = [&](const Array& e, std::int64_t i) {
-        return "element " + std::to_string(i) + ": expected " + detail::element_text(e, i) +
-               ", got " + detail::element_text(got, i);
+        // As many digits as tell the two apart.
+        const bool alike = detail::element_text(e, i, 9) == detail::element_text(got, i, 9);
+        const int digits = alike ? 17 : 9;
+        return "element " + std::to_string(i) + ": expected " + detail::element_text(e, i, digits) +
+               ", got " + detail::element_text(got, i, digits);
     };
     if (!got.floating()) {
         for (std::int64_t i = 0; i < got.size(); ++i)

@@ -17,7 +17,7 @@ inline void examine(World& world, const catena_function& f, const Sample& sample
     Exam exam(world, f, sample, report, settings);
     KernelChecks kernels(exam);
     const std::vector<Use> forward = exam.uses(CATENA_PHASE_FORWARD);
-    kernels.values(forward, Check::dtypes);
+    if (!kernels.values(forward, Check::dtypes)) return;
     for (const Use& u : forward) kernels.behaviour(u);
     if (!exam.differentiable()) return;
     GradientChecks gradients(exam);
@@ -27,7 +27,7 @@ inline void examine(World& world, const catena_function& f, const Sample& sample
         gradients.composition();
     }
     const std::vector<Use> backward = exam.uses(CATENA_PHASE_BACKWARD);
-    kernels.values(backward, Check::backward);
+    if (!kernels.values(backward, Check::backward)) return;
     for (const Use& u : backward) {
         kernels.behaviour(u);
         gradients.kernel(u);
@@ -49,19 +49,75 @@ inline void examine_dtypes(World& world, const catena_function& f, const Example
                 Example other = example;
                 other.attrs.set(f.attrs[i]->name, plugin::value_of(d));
                 Exam exam(world, f, make_sample(world, f, other, settings.seed), report, settings);
-                KernelChecks(exam).values(exam.uses(CATENA_PHASE_FORWARD), Check::dtypes);
+                KernelChecks kernels(exam);
+                kernels.values(exam.uses(CATENA_PHASE_FORWARD), Check::dtypes);
+                if (exam.differentiable())
+                    kernels.values(exam.uses(CATENA_PHASE_BACKWARD), Check::backward);
             } catch (const Failure&) {
                 // Not one of its choices.
             }
     }
 }
-inline void all_rows_reached(World& world, const catena_function& f, Report& report) {
-    if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return;
-    std::set<std::string> missing;
-    for (const Row& row : rows_of(world, f))
-        if (!report.reached.contains(text_of(row))) missing.insert(text_of(row));
-    for (const std::string& row : missing)
-        report.fail(Check::dtypes, "no example reaches the kernels for " + row);
+
+// The call with another choice or truth for one of its attributes.
+inline std::vector<Example> other_choices(const catena_function& f, const Example& example) {
+    std::vector<Example> result;
+    const auto with = [&](const catena_attr_spec& spec, const catena_value& value) {
+        result.push_back(example);
+        result.back().attrs.set(spec.name, value);
+    };
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
+        const catena_attr_spec& spec = *f.attrs[i];
+        const catena_value* const given = example.attrs.find(spec.name);
+        const catena_value& now = given != nullptr ? *given : spec.def;
+        if (spec.kind == CATENA_ATTR_BOOL) with(spec, plugin::value_of(now.v.i == 0));
+        if (spec.kind != CATENA_ATTR_STRING || spec.choices == nullptr) continue;
+        for (const char* const* choice = spec.choices; *choice != nullptr; ++choice)
+            if (now.v.s == nullptr || std::strcmp(*choice, now.v.s) != 0)
+                with(spec, plugin::value_of(*choice));
+    }
+    return result;
+}
+
+// Kernels of the plugins under test that nobody ran: nothing is known of them. One that chooses its
+// calls may want larger ones than the examples of another plugin's function are.
+inline void all_reached(World& world, const catena_function& f, Report& report) {
+    // What failed may have kept them from running.
+    for (const Check check : {Check::example, Check::dtypes, Check::determinism, Check::backward,
+                              Check::retained, Check::inputs, Check::guard})
+        if (report.failed(check)) return;
+    const std::size_t n = TypeVars(f).size();
+    bool any = false;
+    std::string why = "the plugins under test have no kernel that can run here";
+    for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
+        for (const catena_kernel* k : world.kernels(f.name, phase)) {
+            if (!world.under_test(*k)) continue;
+            for (std::uint32_t r = 0; r < k->n_types; ++r) {
+                const std::string row = text_of(Row(k->types + r * n, k->types + (r + 1) * n));
+                const bool reached = report.reached.contains({k, row});
+                any = any || reached;
+                if (reached) continue;
+                const std::string label = label_of(world, *k, row);
+                const bool chooses = k->supports != nullptr || k->plan != nullptr;
+                if (!chooses || world.origin(f) == world.origin(*k)) {
+                    report.fail(Check::reached, "no example reaches " + label);
+                } else {
+                    why = "no call that was tried is taken by " + label;
+                    report.skipped.insert("skipped: " + why);
+                }
+            }
+        }
+    if (any) report.pass(Check::reached);
+    else report.skip(Check::reached, why);
+}
+
+// Why nothing under test has a part in the function's calls; empty: something has.
+inline std::string absent(World& world, const catena_function& f) {
+    if (world.under_test(f)) return {};
+    for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
+        for (const catena_kernel* k : world.kernels(f.name, phase))
+            if (world.under_test(*k)) return {};
+    return "no kernel under test can run here";
 }
 
 // Whether the function comes with several kernels for the same dtypes, on any machine.
@@ -89,7 +145,8 @@ inline void excuse(const World& world, const catena_function& f, bool differenti
     const auto& backward = world.kernels(f.name, CATENA_PHASE_BACKWARD);
     if ((f.flags & CATENA_FUNCTION_VIEW) != 0)
         skip({Check::dtypes, Check::variants, Check::threads, Check::determinism, Check::add,
-              Check::layout, Check::inputs, Check::guard, Check::written, Check::nan},
+              Check::layout, Check::inputs, Check::guard, Check::written, Check::nan,
+              Check::reached},
              "a view: it has no kernel");
     // By its own plugin's table: what another plugin or this machine has is no property of it.
     if (!has_variants(world, f, row)) skip({Check::variants}, "one kernel for each row of dtypes");
@@ -122,6 +179,13 @@ inline Report conform(World& world, const std::string& name, const Settings& set
     const catena_function& f = world.function(name);
     Report report(name);
     report.internal = (f.flags & CATENA_FUNCTION_INTERNAL) != 0;
+    report.skipped = world.skipped(name);
+    world.forget_runs();
+    if (const std::string why = detail::absent(world, f); !why.empty()) {
+        if (report.skipped.empty()) report.skipped.insert("skipped: " + why);
+        for (std::size_t i = 0; i < n_checks; ++i) report.skip(static_cast<Check>(i), why);
+        return report;
+    }
     std::vector<Example> examples;
     const bool declares = CATENA_HAS(&f, catena_function, examples) && f.examples != nullptr;
     for (std::size_t i = 0; declares && f.examples[i] != nullptr; ++i) try {
@@ -142,34 +206,44 @@ inline Report conform(World& world, const std::string& name, const Settings& set
         }
     }
     bool differentiable = false;
-    for (const Example& example : examples) {
+    // Whether it came to numbers. A derived call may be refused, and may give NaN.
+    const auto examine = [&](const Example& example, bool derived) {
+        const std::string call = '"' + text_of(f, example) + "\": ";
         std::optional<Sample> sample;
         for (const bool train : {true, false}) try {
                 now_doing(name, "runs " + text_of(f, example));
                 const Sample s = make_sample(world, f, example, settings.seed, train);
                 // Functions that do something else in test mode are examined there, too.
                 if (sample && s.y == sample->y) continue;
+                if (derived && has_nan(s.y)) continue;
                 sample = s;
                 differentiable =
                     differentiable || detail::Exam(world, f, s, report, settings).differentiable();
-                if (has_nan(s.y)) report.fail(Check::example, s.text + ": it gives NaN");
+                if (has_nan(s.y)) report.fail(Check::example, call + "it gives NaN");
                 else report.pass(Check::example);
                 detail::examine(world, f, s, report, settings);
             } catch (const OutOfBounds& e) {
-                report.fail(Check::guard, text_of(f, example) + ": " + e.what());
+                report.fail(Check::guard, call + e.what());
             } catch (const InputChanged& e) {
-                report.fail(Check::inputs, text_of(f, example) + ": " + e.what());
+                report.fail(Check::inputs, call + e.what());
             } catch (const std::exception& e) {
-                report.fail(Check::example, text_of(f, example) + ": " + e.what());
+                if (!derived || !detail::explains(f, e.what()))
+                    report.fail(Check::example, call + e.what());
             }
-        if (!sample) continue;
+        return sample.has_value();
+    };
+    std::set<std::string> tried;
+    for (const Example& example : examples) tried.insert(text_of(f, example));
+    for (const Example& example : examples) {
+        if (!examine(example, false) || report.failed(Check::determinism)) continue;
+        for (const Example& other : detail::other_choices(f, example))
+            if (tried.insert(text_of(f, other)).second) examine(other, true);
         detail::examine_dtypes(world, f, example, report, settings);
         detail::ShapeChecks(world, f, example, report, settings).run();
     }
-    if (!examples.empty()) detail::all_rows_reached(world, f, report);
+    if (!examples.empty()) detail::all_reached(world, f, report);
     detail::excuse(world, f, differentiable, report);
     report.finish();
-    report.skipped = world.skipped(name);
     now_doing("", "");
     return report;
 }

@@ -60,9 +60,9 @@ public:
             if (!problem.empty()) report.fail(check, where + problem);
             else if (decides) report.pass(check);
         } catch (const OutOfBounds& e) {
-            report.fail(Check::guard, where + e.what());
+            report.fail(Check::guard, named(e));
         } catch (const InputChanged& e) {
-            report.fail(Check::inputs, where + e.what());
+            report.fail(Check::inputs, named(e));
         } catch (const std::exception& e) {
             report.fail(check, where + e.what());
         }
@@ -147,9 +147,7 @@ private:
         u.kernel = &k;
         u.row = text_of(row);
         const bool forward = k.phase == CATENA_PHASE_FORWARD;
-        u.label = std::string(forward ? "forward" : "backward") + " " + u.row + " '" + k.isa +
-                  "' of " + world.origin(k) +
-                  (std::strcmp(k.device, "cpu") == 0 ? "" : std::string(" on ") + k.device);
+        u.label = label_of(world, k, u.row);
         u.tolerance = tolerance(row);
         for (std::size_t i = 0; i < sample.x.size(); ++i)
             u.given.x.push_back(convert(sample.x[i], row[vars.input(i)]));
@@ -171,18 +169,20 @@ private:
                 options.poison = false;
             }
             u.result = run(u, u.given, options);
-            if (forward) report.reached.insert(u.row);
+            report.reached.emplace(&k, u.row);
             result.push_back(std::move(u));
         } catch (const NoKernel&) {
             // It does not support this call.
         } catch (const OutOfBounds& e) {
-            report.fail(Check::guard, u.label + " of \"" + sample.text + "\": " + e.what());
+            report.fail(Check::guard, named(e));
         } catch (const InputChanged& e) {
-            report.fail(Check::inputs, u.label + " of \"" + sample.text + "\": " + e.what());
+            report.fail(Check::inputs, named(e));
         } catch (const std::exception& e) {
             report.fail(check, u.label + " of \"" + sample.text + "\": " + e.what());
         }
     }
+    // It names its kernel by itself.
+    std::string named(const Violation& e) const { return "\"" + sample.text + "\": " + e.what(); }
     // Another row may serve this call: the attributes or the shapes may decide about dtypes.
     bool fits(const std::vector<Array>& x, const Row& row) {
         try {

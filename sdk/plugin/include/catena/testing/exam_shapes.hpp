@@ -58,7 +58,7 @@ private:
         KernelChecks kernels(e);
         const auto watch = [&](int phase, Check values) {
             const std::vector<Use> uses = e.uses(phase);
-            kernels.values(uses, values);
+            if (!kernels.values(uses, values)) return;
             for (const Use& u : uses) kernels.behaviour(u);
         };
         watch(CATENA_PHASE_FORWARD, Check::dtypes);
@@ -176,9 +176,11 @@ private:
         for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
             if (phase == CATENA_PHASE_BACKWARD && !e.differentiable()) continue;
             const std::vector<Use> uses = e.uses(phase);
-            kernels.values(uses, phase == CATENA_PHASE_FORWARD ? Check::dtypes : Check::backward);
+            if (!kernels.values(uses,
+                                phase == CATENA_PHASE_FORWARD ? Check::dtypes : Check::backward))
+                return;
             for (const Use& u : uses)
-                if (threads) kernels.repeated(u, true);
+                if (threads) kernels.threads(u, true);
                 else kernels.behaviour(u);
         }
     }

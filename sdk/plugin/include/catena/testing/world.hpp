@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
@@ -88,9 +89,17 @@ public:
     // The id of the plugin that brought a kernel, or a function.
     const std::string& origin(const catena_kernel& kernel) const { return origins_.at(&kernel); }
     const std::string& origin(const catena_function& f) const { return origins_.at(&f); }
+    // Whether it is of one of the plugins to test.
+    template <class Part>
+    bool under_test(const Part& part) const {
+        return given_.contains(origin(part));
+    }
     // The plugin whose kernel ran last, and how many ran.
     const std::string& ran() const { return ran_; }
     std::size_t runs() const { return runs_; }
+    // The kernels that ran since the last forget_runs().
+    const std::set<const catena_kernel*>& kernels_run() const { return kernels_run_; }
+    void forget_runs() { kernels_run_.clear(); }
 
     // Instruction sets of this machine for which a function has a forward kernel; those that serve
     // halves on copies do not count.
@@ -169,6 +178,8 @@ private:
     // For ever, for plugins keep what they find.
     static const catena_callable* callable(const catena_function& f) {
         static std::map<const catena_function*, catena_callable> all;
+        static std::mutex mutex;  // worlds may be in different threads
+        const std::lock_guard lock(mutex);
         return &all.try_emplace(&f, catena_callable{&f}).first->second;
     }
 
@@ -181,8 +192,10 @@ private:
     std::vector<const catena_kernel*> kernels_;
     std::map<std::pair<std::string, int>, std::vector<const catena_kernel*>> by_phase_;
     std::map<const void*, std::string> origins_;
+    std::set<std::string> given_;  // the plugins to test, by id
     std::string ran_;
     std::size_t runs_ = 0;
+    std::set<const catena_kernel*> kernels_run_;
     std::uint64_t began_ = 0;  // `drawn` when the last forward() began
     static const catena_host host_;
 };
@@ -215,12 +228,39 @@ private:
     std::vector<std::size_t> out_;
 };
 
+// "forward float32 'x86-64-v3' of org.example.thing".
+inline std::string label_of(const World& world, const catena_kernel& k, const std::string& row) {
+    return std::string(k.phase == CATENA_PHASE_FORWARD ? "forward" : "backward") + " " + row +
+           " '" + k.isa + "' of " + world.origin(k) +
+           (std::strcmp(k.device, "cpu") == 0 ? "" : std::string(" on ") + k.device);
+}
 inline std::uint32_t input_flags(const catena_function& f, std::size_t i) {
     return f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->flags;
 }
 inline std::string input_name(const catena_function& f, std::size_t i) {
     const std::string name = f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->name;
     return i < f.n_inputs ? name : name + "[" + std::to_string(i - f.n_inputs + 1) + "]";
+}
+// What a call is given, with what it leaves out. Refused is what a host refuses, in its words.
+template <class Input>
+std::vector<Input> complete(const catena_function& f, std::vector<Input> x) {
+    const std::size_t n = f.n_inputs;
+    const bool variadic = n > 0 && (f.inputs[n - 1]->flags & CATENA_PORT_VARIADIC) != 0;
+    std::size_t least = n;
+    while (least > 0 && (f.inputs[least - 1]->flags & CATENA_PORT_OPTIONAL) != 0) --least;
+    if (x.size() < least || (x.size() > n && !variadic)) {
+        std::string most = variadic ? " or more" : " to " + std::to_string(n);
+        if (!variadic && least == n) most.clear();
+        throw Failure(CATENA_E_INVALID, std::string("[") + f.name + "] inputs: expected " +
+                                            std::to_string(least) + most + ", got " +
+                                            std::to_string(x.size()));
+    }
+    x.resize(std::max(x.size(), n));
+    for (std::size_t i = 0; i < x.size(); ++i)
+        if (!x[i] && (input_flags(f, i) & CATENA_PORT_OPTIONAL) == 0)
+            throw Failure(CATENA_E_INVALID, std::string("[") + f.name + "] " + input_name(f, i) +
+                                                ": expected an array, got none");
+    return x;
 }
 inline std::vector<std::optional<catena_meta>> metas_of(const std::vector<Array>& arrays) {
     std::vector<std::optional<catena_meta>> metas(arrays.size());

@@ -51,6 +51,8 @@ struct World::Invocation {
         }
         call.saved = list.data();
         ++ctx.world->runs_;
+        ctx.world->kernels_run_.insert(&kernel);
+        running = &kernel;
         if (device == nullptr) {
             check(kernel.run(&ctx, &call));
         } else {
@@ -106,9 +108,9 @@ struct World::Invocation {
     }
     void intact(const std::vector<Array>& arrays, const char* what) const {
         for (std::size_t i = 0; i < arrays.size(); ++i)
-            if (arrays[i] && !arrays[i].intact())
-                throw OutOfBounds(CATENA_E_INTERNAL, std::string(what) + " " + std::to_string(i) +
-                                                         ": written out of bounds");
+            if (const std::string text = arrays[i] ? arrays[i].damage() : ""; !text.empty())
+                throw OutOfBounds(CATENA_E_INTERNAL, who() + what + " " + std::to_string(i) +
+                                                         ": written out of bounds: " + text);
     }
     void unchanged(const std::vector<Array>& now, const std::vector<Array>& before,
                    const char* what) const {
@@ -116,7 +118,22 @@ struct World::Invocation {
         for (std::size_t i = 0; i < now.size() && i < before.size(); ++i)
             if (!(now[i] == before[i]))
                 throw InputChanged(CATENA_E_INTERNAL,
-                                   std::string(what) + " " + std::to_string(i) + ": changed");
+                                   who() + what + " " + std::to_string(i) + ": changed");
+    }
+    // The kernel that ran, with the dtypes of this call.
+    std::string who() const {
+        if (running == nullptr) return {};
+        const TypeVars vars(*call.function);
+        std::vector<std::string> row(vars.size(), "any");
+        for (std::size_t i = 0; i < x.size(); ++i)
+            if (x[i] != nullptr) row[vars.input(i)] = plugin::text_of(x[i]->dl.dtype);
+        for (std::size_t i = 0; i < y.size(); ++i)
+            if (y[i] != nullptr) row[vars.output(i)] = plugin::text_of(y[i]->dl.dtype);
+        for (std::size_t i = 0; i < gx.size(); ++i)
+            if (gx[i] != nullptr) row[vars.input(i)] = plugin::text_of(gx[i]->dl.dtype);
+        std::string types;
+        for (const std::string& dtype : row) types += (types.empty() ? "" : ",") + dtype;
+        return label_of(*ctx.world, *running, types) + ": ";
     }
     [[noreturn]] void fail_unsupported() const {
         throw NoKernel(CATENA_E_UNSUPPORTED, std::string("[") + call.function->name +
@@ -133,6 +150,7 @@ struct World::Invocation {
     std::vector<const catena_tensor*> gy;
     std::vector<catena_tensor*> gx;
     std::vector<std::uint8_t> req;
+    const catena_kernel* running = nullptr;
 };
 
 inline void fill_ones(Array& a) {
@@ -151,8 +169,7 @@ inline std::vector<Array> World::forward(const std::string& name, const std::vec
     const catena_function& f = function(name);
     const std::vector<catena_value> values = bind(f, attrs);
     Invocation run(*this, f, values, options);
-    std::vector<Array> x = inputs;
-    if (x.size() < f.n_inputs) x.resize(f.n_inputs);  // optional ones at the end may be left out
+    std::vector<Array> x = complete(f, inputs);
     const std::vector<Array> given = x;
     std::vector<Array> y;
     for (const catena_meta& m : infer(f, run.ctx, values, metas_of(x))) {
@@ -196,8 +213,7 @@ inline std::vector<Array> World::backward(const std::string& name, const std::ve
                                           const Options& options) {
     const catena_function& f = function(name);
     const std::vector<catena_value> values = bind(f, attrs);
-    std::vector<Array> x = inputs;
-    if (x.size() < f.n_inputs) x.resize(f.n_inputs);
+    std::vector<Array> x = complete(f, inputs);
     const std::vector<Array> given_x = x;
     std::vector<Array> gy = gys;
     gy.resize(f.n_outputs);

@@ -9,9 +9,8 @@ namespace catena::testing {
 struct World::Composition {
     Composition(World& world, const catena_function& function, const std::vector<Array>& inputs,
                 const std::vector<Array>& outputs)
-        : f(function), ctx{&world, {}, {}}, x_arrays(inputs), y_arrays(outputs) {
+        : f(function), ctx{&world, {}, {}}, x_arrays(complete(f, inputs)), y_arrays(outputs) {
         ctx.device = "cpu";
-        if (x_arrays.size() < f.n_inputs) x_arrays.resize(f.n_inputs);
         y_arrays.resize(f.n_outputs);
         for (const Array& a : x_arrays) x.push_back(make(a));
         for (const Array& a : y_arrays) y.push_back(make(a));

@@ -19,6 +19,7 @@ inline void World::load(const std::string& path, bool given) {
 
 inline void World::add(const detail::Library& library, bool given) {
     const catena_plugin& table = *library.table;
+    if (given) given_.insert(library.manifest->id);
     for (std::uint32_t i = 0; i < table.n_functions; ++i) {
         const catena_function& f = *table.functions[i];
         if (functions_.emplace(f.name, f).second) {
@@ -87,6 +88,8 @@ inline const void* const* World::extensions(const std::string& device,
     for (const catena_extension* e : found) tables.push_back(e->table);
     tables.push_back(nullptr);
     static std::set<std::vector<const void*>> lists;  // for ever, as plugins may keep them
+    static std::mutex mutex;                          // worlds may be in different threads
+    const std::lock_guard lock(mutex);
     return lists.insert(std::move(tables)).first->data();
 }
 
@@ -224,9 +227,7 @@ inline std::vector<catena_meta> World::infer(const std::string& name,
                                              const Attrs& attrs) {
     const catena_function& f = function(name);
     catena_ctx ctx{this, {}, {}};
-    auto x = inputs;
-    if (x.size() < f.n_inputs) x.resize(f.n_inputs);
-    return infer(f, ctx, bind(f, attrs), x);
+    return infer(f, ctx, bind(f, attrs), complete(f, inputs));
 }
 
 }  // namespace catena::testing

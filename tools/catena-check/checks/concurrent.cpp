@@ -1,0 +1,174 @@
+// Calls of one kernel from several threads at once, as hosts make them.
+#include "plugin.hpp"
+
+#include <catena/testing/conform.hpp>
+
+#include <fmt/format.h>
+
+#include <barrier>
+#include <optional>
+#include <thread>
+
+namespace catena::check {
+namespace {
+
+using testing::Array;
+using testing::Example;
+using testing::Failure;
+using testing::Options;
+using testing::Report;
+using testing::Sample;
+using testing::Settings;
+using testing::World;
+using testing::detail::Exam;
+using testing::detail::Use;
+
+constexpr unsigned n_threads = 3;
+constexpr int n_calls = 25;  // of each thread
+
+// One thread's: a host of its own, with numbers of its own.
+struct Caller {
+    Caller(const Subject& subject, unsigned number)
+        : world(make_world(subject)), seed(subject.seed32() + 7 * number) {}
+    void take(const catena_function& f, const Example& example) {
+        settings.seed = seed;
+        exam.emplace(*world, f, make_sample(*world, f, example, seed), report, settings);
+    }
+    std::vector<Use> uses(int phase) {
+        if (phase == CATENA_PHASE_BACKWARD && !exam->differentiable()) return {};
+        return exam->uses(phase);
+    }
+    // What differs from the result alone.
+    std::string again(const Use& use) {
+        const std::vector<Array> got = exam->run(use, use.given, Options());
+        return (use.kernel->flags & CATENA_KERNEL_DETERMINISTIC) != 0
+                   ? testing::detail::same_bits(got, use.result)
+                   : compare(got, use.result, use.tolerance);
+    }
+
+    std::unique_ptr<World> world;
+    unsigned seed;
+    Settings settings;
+    Report report;
+    std::optional<Exam> exam;
+};
+
+// The first problem of all threads; empty: none.
+std::string together(std::vector<Caller>& callers, const std::vector<const Use*>& uses) {
+    std::vector<std::string> problems(callers.size());
+    std::barrier start(static_cast<std::ptrdiff_t>(callers.size()));
+    {
+        std::vector<std::jthread> team;
+        for (std::size_t t = 0; t < callers.size(); ++t)
+            team.emplace_back([&, t] {
+                start.arrive_and_wait();
+                for (int i = 0; i < n_calls && problems[t].empty(); ++i) try {
+                        problems[t] = callers[t].again(*uses[t]);
+                    } catch (const std::exception& e) {
+                        problems[t] = e.what();
+                    }
+            });
+    }
+    for (const std::string& problem : problems)
+        if (!problem.empty()) return problem;
+    return {};
+}
+
+// A call of the example's kind that takes a while, if the function accepts one.
+std::vector<Example> longer(const Example& example) {
+    std::vector<Example> result;
+    for (const std::uint64_t set : testing::detail::equal_firsts(example)) {
+        const std::int64_t first = testing::detail::first_extent(example, set);
+        for (const bool attributes : {false, true})
+            result.push_back(
+                testing::detail::resize_first(example, set, {first, 1001, false, attributes}));
+    }
+    result.push_back(example);
+    return result;
+}
+
+std::vector<Example> examples_of(World& world, const catena_function& f) {
+    std::vector<Example> result;
+    const bool declares = CATENA_HAS(&f, catena_function, examples) && f.examples != nullptr;
+    for (std::size_t i = 0; declares && f.examples[i] != nullptr; ++i) try {
+            result.push_back(testing::parse_example(f, f.examples[i]));
+        } catch (const Failure&) {
+            // Of another check.
+        }
+    if (result.empty())
+        if (auto found = find_example(world, f, example_seed)) result.push_back(std::move(*found));
+    return result;
+}
+
+class Concurrent {
+public:
+    Concurrent(const Subject& subject, Findings& findings)
+        : subject_(subject), findings_(findings) {
+        for (unsigned t = 0; t < n_threads; ++t) callers_.emplace_back(subject, t);
+    }
+    void run() {
+        World& world = *callers_[0].world;
+        const catena_function& f = world.function(subject_.function);
+        for (const Example& example : examples_of(world, f))
+            for (const Example& call : longer(example)) try {
+                    for (Caller& c : callers_) c.take(c.world->function(f.name), call);
+                    kernels(f, call);
+                    break;
+                } catch (const Failure&) {
+                    // It is refused; the example itself comes last.
+                }
+        if (!ran_ && why_.empty()) why_ = "no kernel that runs on host memory here";
+        if (!ran_) findings_.skip(why_);
+    }
+
+private:
+    void kernels(const catena_function& f, const Example& call) {
+        for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
+            std::vector<std::vector<Use>> all;
+            for (Caller& c : callers_) all.push_back(c.uses(phase));
+            for (const Use& use : all[0]) {
+                const catena_kernel& k = *use.kernel;
+                if (std::strcmp(k.device, "cpu") != 0 ||
+                    callers_[0].world->origin(k) != subject_.id)
+                    continue;
+                std::vector<const Use*> same;
+                for (const auto& uses : all)
+                    for (const Use& other : uses)
+                        if (other.kernel == use.kernel && other.row == use.row) {
+                            same.push_back(&other);
+                            break;
+                        }
+                if (same.size() == callers_.size()) kernel(f, call, same);
+            }
+        }
+    }
+    void kernel(const catena_function& f, const Example& call,
+                const std::vector<const Use*>& uses) {
+        const std::string what = fmt::format("{} of \"{}\"", uses[0]->label, text_of(f, call));
+        doing(fmt::format("{} in {} threads", what, n_threads));
+        for (std::size_t t = 0; t < uses.size(); ++t) {
+            if (callers_[t].again(*uses[t]).empty()) continue;
+            why_ = "the same call differs alone: see determinism/repeated";
+            return;
+        }
+        ran_ = true;
+        const std::string problem = together(callers_, uses);
+        if (!problem.empty())
+            findings_.fail(fmt::format("{} in {} threads at once, each with numbers of its own: {}",
+                                       what, n_threads, problem));
+    }
+
+    const Subject& subject_;
+    Findings& findings_;
+    std::vector<Caller> callers_;
+    bool ran_ = false;
+    std::string why_;
+};
+
+void concurrent(const Subject& subject, Findings& findings) { Concurrent(subject, findings).run(); }
+const Registered r1{{"determinism", "concurrent",
+                     "calls from three threads at once give what each gives alone", concurrent,
+                     Each::function}};
+
+}  // namespace
+}  // namespace catena::check

@@ -32,10 +32,11 @@ struct Lstm {
         const Shape c = s.x(0);
         const Shape x = s.x(1);
         s.check(c.size() >= 2, "c_prev.ndim", "at least 2", c.size());
-        if (x.size() != c.size() || x[1] != 4 * c[1] || x[0] > c[0] ||
+        if (x.size() != c.size() || x[1] != times(4, c[1]) || x[0] > c[0] ||
             !std::ranges::equal(x.subspan(2), c.subspan(2))) [[unlikely]] {
             s.check(x.size() == c.size(), "x.ndim", text_of(c.size()) + " as c_prev", x.size());
-            s.check(x[1] == 4 * c[1], "x.shape[1]", text_of(4 * c[1]) + ", 4 times c_prev's", x[1]);
+            s.check(x[1] == times(4, c[1]), "x.shape[1]",
+                    text_of(times(4, c[1])) + ", 4 times c_prev's", x[1]);
             s.check(x[0] <= c[0], "x.shape[0]", "at most c_prev's " + text_of(c[0]), x[0]);
             s.check(false, "x.shape[2:]", c.subspan(2), x.subspan(2));
         }

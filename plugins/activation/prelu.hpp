@@ -80,15 +80,15 @@ private:
     // of the whole, the last one shorter.
     struct Lines {
         Lines(Shape x, Shape w) {
-            for (const std::int64_t d : x) size *= d;
-            for (const std::int64_t d : w) slopes *= d;
+            size = size_of(x);
+            slopes = size_of(w);
             if (w.empty()) {
                 inner = 4096;
                 outer = (size + inner - 1) / inner;
                 return;
             }
             outer = x[0];
-            for (const std::int64_t d : x.subspan(1 + w.size())) inner *= d;
+            inner = size_of(x.subspan(1 + w.size()));
             if (size == 0) outer = 0;  // no walk over rows without elements
         }
         std::int64_t pieces() const {

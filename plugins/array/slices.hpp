@@ -33,7 +33,7 @@ public:
                 : by > 0       ? Limits::max()
                                : Limits::min(),
                 by);
-            stride *= x[d];
+            stride = times(stride, x[d]);
         }
         last_ = n_ > 0 ? axes_[0] : Run{1, 1};
         for (std::size_t i = 1; i < n_; ++i) rows_ *= axes_[i].length;

@@ -32,8 +32,8 @@ inline Pair checked_pair(const auto& s, const char* name, Ints numbers) {
 // Positions of a filter of `size` along an image side of `side`; 0 if it does not fit.
 constexpr std::int64_t filter_positions(std::int64_t side, std::int64_t size, std::int64_t stride,
                                         std::int64_t pad) {
-    const std::int64_t room = side + 2 * pad - size;
-    return room < 0 ? 0 : room / stride + 1;
+    const std::int64_t room = plus(side, times(2, pad)) - size;
+    return room < 0 ? 0 : plus(room / stride, 1);
 }
 
 // Sizes of y = convolution of x with W: x (n, channels, height, width), W (outputs, channels, kh, kw),
@@ -73,7 +73,7 @@ inline std::string pair_text(Pair p) {
 inline void check_fit(const auto& s, const char* what, Pair filter, Pair side, Pair pad) {
     if (filter.y < 1 || filter.x < 1) [[unlikely]]
         s.check(false, what, "at least (1, 1)", pair_text(filter));
-    const Pair padded = {side.y + 2 * pad.y, side.x + 2 * pad.x};
+    const Pair padded = {plus(side.y, times(2, pad.y)), plus(side.x, times(2, pad.x))};
     if (filter.y > padded.y || filter.x > padded.x) [[unlikely]]
         s.check(false, what, "at most the padded image " + pair_text(padded), pair_text(filter));
 }

@@ -36,9 +36,10 @@ struct Deconvolution2D {
         const Pair stride = checked_pair(s, "stride", s.template attr<"stride">());
         const Pair pad = checked_pair(s, "pad", s.template attr<"pad">());
         const Ints outsize = s.template attr<"outsize">();
-        const Pair size = outsize.empty() ? Pair{stride.y * (x[2] - 1) + w[2] - 2 * pad.y,
-                                                 stride.x * (x[3] - 1) + w[3] - 2 * pad.x}
-                                          : checked_pair(s, "outsize", outsize);
+        const Pair size = outsize.empty()
+                              ? Pair{plus(times(stride.y, x[2] - 1), w[2]) - times(2, pad.y),
+                                     plus(times(stride.x, x[3] - 1), w[3]) - times(2, pad.x)}
+                              : checked_pair(s, "outsize", outsize);
         if (size.y < 1 || size.x < 1) [[unlikely]]
             s.check(false, "y.shape[2:]", "at least (1, 1)", pair_text(size));
         check_fit(s, "W.shape[2:]", {w[2], w[3]}, size, pad);

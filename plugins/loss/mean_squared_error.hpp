@@ -21,9 +21,8 @@ struct MeanSquaredError {
         s.y(0, {});
     }
     static void gradient(const auto& g) {
-        std::int64_t n = 1;
-        for (const std::int64_t d : g.x_shape(0)) n *= d;
-        const Var g0 = g.gy(0) * (2.0 / static_cast<double>(n)) * (g.x(0) - g.x(1));
+        const Var g0 =
+            g.gy(0) * (2.0 / static_cast<double>(size_of(g.x_shape(0)))) * (g.x(0) - g.x(1));
         if (g.wants(0)) g.gx(0, g0);
         if (g.wants(1)) g.gx(1, -g0);
     }

@@ -17,7 +17,7 @@ inline constexpr std::int64_t most_columns = 256;
 // together; a channel with many is a group of its own, with one column for all.
 struct Channels {
     explicit Channels(Shape x) : n(x[0]), channels(x[1]) {
-        for (const std::int64_t d : x.subspan(2)) rest *= d;
+        rest = size_of(x.subspan(2));
         if (rest == 0) n = 0;  // no walk over images without pixels
     }
     std::int64_t size() const { return n * rest; }  // of a channel

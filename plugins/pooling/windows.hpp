@@ -27,10 +27,11 @@ struct Side {
     static std::int64_t pick(Ints numbers, std::size_t axis, std::int64_t otherwise) {
         return numbers.empty() ? otherwise : numbers[numbers.size() == 1 ? 0 : axis];
     }
+    std::int64_t padded() const { return plus(extent, times(2, pad)); }
     // Positions of the window; below 1 if there is none.
     std::int64_t positions(bool cover_all) const {
-        const std::int64_t room = extent + 2 * pad - ksize + (cover_all ? stride - 1 : 0);
-        return room < 0 ? 0 : room / stride + 1;
+        const std::int64_t room = plus(padded(), cover_all ? stride - 1 : 0) - ksize;
+        return room < 0 ? 0 : plus(room / stride, 1);
     }
     // Cells of window o that lie within the image: [first, last).
     std::int64_t first(std::int64_t o) const { return std::max<std::int64_t>(0, pad - o * stride); }
@@ -92,7 +93,7 @@ Windows checked_windows(const S& s, std::int64_t height, std::int64_t width, boo
     w.x.count = w.x.positions(cover_all);
     if (w.y.count < 1 || w.x.count < 1) [[unlikely]] {
         const std::int64_t ksize[] = {w.y.ksize, w.x.ksize};
-        const std::int64_t padded[] = {height + 2 * w.y.pad, width + 2 * w.x.pad};
+        const std::int64_t padded[] = {w.y.padded(), w.x.padded()};
         s.check(false, "ksize", "a window within the padded image " + text_of(Shape(padded)),
                 Shape(ksize));
     }

@@ -3,9 +3,12 @@
 
 #include <catena/plugin.hpp>
 
+#include <limits>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 using namespace catena::plugin;
 
@@ -48,4 +51,19 @@ TEST_CASE("what a body throws becomes a status and a text that says what happene
     check(guarded_call([] { throw std::bad_alloc(); }), CATENA_E_NOMEM, "out of host memory");
     check(guarded_call([] { throw std::runtime_error("broken"); }), CATENA_E_INTERNAL, "broken");
     check(guarded_call([] { throw 1; }), CATENA_E_INTERNAL, "an exception of unknown type");
+}
+
+TEST_CASE("sizes end at the largest number, but an extent of 0 makes any array empty") {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    constexpr std::int64_t large = std::int64_t{1} << 40;
+    const auto size = [](std::vector<std::int64_t> shape) { return size_of(Shape(shape)); };
+    CHECK(times(3, 4) == 12);
+    CHECK(times(large, large) == most);
+    CHECK(plus(3, -4) == -1);
+    CHECK(plus(most, 1) == most);
+    CHECK(size({}) == 1);
+    CHECK(size({2, 3, 4}) == 24);
+    CHECK(size({large, large, 2}) == most);
+    CHECK(size({large, large, 0}) == 0);
+    CHECK(size({0, large, large}) == 0);
 }

@@ -75,8 +75,6 @@ private:
 template <class Call, class T>
 void broadcast_copy(const Call& call, const T* x, Shape from, T* y, Shape to, bool add) {
     const Broadcast walk(from, to);
-    std::int64_t n = 1;
-    for (const std::int64_t d : to) n *= d;
     auto body = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         if (!add) return walk.load(x, begin, end - begin, y + begin);
         constexpr std::int64_t block = 1024;
@@ -87,7 +85,7 @@ void broadcast_copy(const Call& call, const T* x, Shape from, T* y, Shape to, bo
             for (std::int64_t i = 0; i < size; ++i) y[b + i] += values[i];
         }
     };
-    parallel<Call::isa>(call.context(), n, 1, body);
+    parallel<Call::isa>(call.context(), size_of(to), 1, body);
 }
 
 }  // namespace catena::plugin

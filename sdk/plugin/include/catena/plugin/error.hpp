@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <new>
 #include <span>
 #include <string>
@@ -31,6 +32,24 @@ private:
 };
 
 using Shape = std::span<const std::int64_t>;
+
+// Of extents and sizes; at most 2^63 - 1. Beside an extent of 0 others may be as large as they like,
+// and what is too large is refused later.
+constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
+    std::int64_t product = 0;
+    return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max()
+                                                  : product;
+}
+constexpr std::int64_t plus(std::int64_t a, std::int64_t b) {
+    std::int64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
+}
+
+constexpr std::int64_t size_of(Shape shape) {
+    std::int64_t n = 1;
+    for (const std::int64_t d : shape) n = times(n, d);
+    return n;
+}
 
 inline std::string text_of(const char* text) { return text; }
 inline std::string text_of(const std::string& text) { return text; }

@@ -15,9 +15,7 @@ struct Tensor {
     std::int64_t dim(std::size_t i) const { return shape[i]; }
     // Elements along the axes [from, to).
     std::int64_t count(std::size_t from, std::size_t to) const {
-        std::int64_t n = 1;
-        for (std::size_t i = from; i < to; ++i) n *= shape[i];
-        return n;
+        return from < to ? size_of(shape.subspan(from, to - from)) : 1;
     }
     std::int64_t size() const { return count(0, shape.size()); }
     std::size_t ndim() const { return shape.size(); }
@@ -38,11 +36,7 @@ template <class T>
 Tensor<T> view(const catena_tensor* t) {
     return t == nullptr ? Tensor<T>{} : Tensor<T>{data_of<T>(*t), shape_of(*t)};
 }
-inline std::int64_t size_of(const catena_tensor& t) {
-    std::int64_t n = 1;
-    for (std::int32_t i = 0; i < t.dl.ndim; ++i) n *= t.dl.shape[i];
-    return n;
-}
+inline std::int64_t size_of(const catena_tensor& t) { return size_of(shape_of(t)); }
 inline bool same_shape(const catena_tensor& a, const catena_tensor& b) {
     if (a.dl.ndim != b.dl.ndim) return false;
     for (std::int32_t i = 0; i < a.dl.ndim; ++i)
@@ -167,11 +161,7 @@ public:
     std::size_t n_x() const { return n_x_; }
     bool has(std::size_t i) const { return i < n_x_ && x_[i] != nullptr; }
     Shape x(std::size_t i) const { return {x_[i]->shape, static_cast<std::size_t>(x_[i]->ndim)}; }
-    std::int64_t size(std::size_t i) const {
-        std::int64_t n = 1;
-        for (const std::int64_t d : x(i)) n *= d;
-        return n;
-    }
+    std::int64_t size(std::size_t i) const { return size_of(x(i)); }
     catena_dtype dtype(std::size_t i) const { return x_[i]->dtype; }
     // What numbers of x(i)'s dtype are computed in: float32 for a half.
     catena_dtype wide(std::size_t i) const {

@@ -74,7 +74,8 @@ public:
     Array(Dims shape, catena_dtype dtype, std::size_t shift = 0, std::uint8_t pattern = usual_guard)
         : shape_(std::move(shape)), dtype_(dtype), shift_(shift), pattern_(pattern) {
         strides_.resize(shape_.size());
-        for (std::size_t d = shape_.size(); d-- > 0; size_ *= shape_[d]) strides_[d] = size_;
+        for (std::size_t d = shape_.size(); d-- > 0; size_ = plugin::times(size_, shape_[d]))
+            strides_[d] = size_;
         chunks_.assign(nbytes() / guard + 4, Chunk(pattern));
         if (is_floating(dtype)) fill(0xff);
     }

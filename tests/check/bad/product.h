@@ -4,14 +4,17 @@
 
 #include "module.h"
 
+static inline catena_status need_equal_shapes(catena_ctx *ctx, const catena_meta *const *x) {
+    int equal = x[0]->ndim == x[1]->ndim;
+    for (int32_t d = 0; equal && d < x[0]->ndim; ++d) equal = x[0]->shape[d] == x[1]->shape[d];
+    if (equal) return CATENA_OK;
+    return host->fail(ctx, CATENA_E_SHAPE, "[" NAME "] w.shape: expected that of x, got another");
+}
 static inline catena_status CATENA_CALL infer_product(catena_ctx *ctx, const catena_value *attrs,
                                                       const catena_meta *const *x, uint32_t n_x,
                                                       catena_meta *const *y, uint32_t n_y) {
-    int equal = x[0]->ndim == x[1]->ndim;
-    for (int32_t d = 0; equal && d < x[0]->ndim; ++d) equal = x[0]->shape[d] == x[1]->shape[d];
-    if (!equal)
-        return host->fail(ctx, CATENA_E_SHAPE,
-                          "[" NAME "] w.shape: expected that of x, got another");
+    const catena_status status = need_equal_shapes(ctx, x);
+    if (status != CATENA_OK) return status;
     (void)n_x, (void)n_y;
     infer_square(ctx, attrs, x, 1, y, 1);
     return infer_square(ctx, attrs, x, 1, y + 1, 1);

@@ -171,6 +171,7 @@ class Program(unittest.TestCase):
             result = check("--only", only, REFUSING)
             self.assertEqual(result.returncode, 1, result.stdout)
             self.assertIn("0 failed", result.stdout)
+            self.assertEqual(result.stdout.count("cannot be loaded: "), 1)  # not with each check
             self.assertIn("; the plugin cannot be loaded: catena_plugin_entry_v1() returned NULL",
                           result.stdout.splitlines()[-1])
             report = json.loads(check("--only", only, "--format", "json",

@@ -57,6 +57,8 @@ std::string head_of(const PluginReport& report) {
 }
 
 std::string text_of(const PluginReport& report, const Result& result) {
+    const bool left_out = result.verdict == Verdict::skipped && result.check->loads;
+    if (left_out && !report.survey.problem.empty()) return "";  // the summary says why of them all
     std::string text = fmt::format("{:<8}{}", word(result.verdict), name_of(*result.check));
     if (result.verdict == Verdict::skipped) return text + ": " + result.why + "\n";
     text += "\n";

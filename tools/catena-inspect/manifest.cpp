@@ -1,6 +1,6 @@
 // What plugins say of themselves before any of their code runs.
-#include "elf.hpp"
 #include "inspect.hpp"
+#include "library.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/core/plugins.hpp>

@@ -1,11 +1,12 @@
 // What the file says, with nothing of it loaded.
 #include "check.hpp"
-#include "elf.hpp"
 
 #include "../../../core/src/abi_sizes.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <elf_file.hpp>
 
 #include <algorithm>
 #include <map>
@@ -14,6 +15,9 @@
 
 namespace catena::check {
 namespace {
+
+using tools::ElfError;
+using tools::ElfFile;
 
 // The manifest of the ABI's first minor; later ones are longer.
 constexpr std::size_t least_manifest = size_1_0<catena_manifest>;
@@ -157,7 +161,7 @@ void exports(const Subject& subject, Findings& findings) {
     std::set<std::string> missing = {"catena_manifest_v1", "catena_plugin_entry_v1"};
     std::vector<std::string> others;
     for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM)) {
-        if (!s.defined || s.binding == STB_LOCAL || s.type == STT_SECTION) continue;
+        if (!s.defined || s.absolute || s.binding == STB_LOCAL || s.type == STT_SECTION) continue;
         if (s.visibility == STV_HIDDEN || s.visibility == STV_INTERNAL) continue;
         if (s.binding == STB_GNU_UNIQUE) continue;  // static/unique names them
         if (missing.erase(s.name) > 0) {

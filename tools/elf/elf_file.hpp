@@ -1,4 +1,5 @@
-// A shared library as a file. Nothing of it runs, and no damage to it does more than throw.
+// A shared library as a file. Nothing of it runs, and no damage to it does more than throw an
+// ElfError.
 #pragma once
 
 #include <elf.h>
@@ -8,9 +9,10 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
-namespace catena::check {
+namespace catena::tools {
 
 struct ElfError : std::runtime_error {
     using std::runtime_error::runtime_error;
@@ -25,7 +27,7 @@ public:
     struct Symbol {
         std::string name;
         unsigned char binding, type, visibility;
-        bool defined;
+        bool defined, absolute;  // absolute: the name of a version, no code or data
         std::uint64_t value, size;
     };
     struct Relocation {
@@ -34,12 +36,16 @@ public:
         std::int64_t addend;
     };
 
-    // Throws an ElfError where it is no 64-bit little-endian shared library, or is cut.
+    // Refuses what is no 64-bit little-endian shared library, or is cut.
     explicit ElfFile(const std::filesystem::path& file);
+
+    std::uint64_t size() const { return bytes_.size(); }
+    std::string machine() const;   // "x86-64"
+    std::string build_id() const;  // hexadecimal; "" if it has none
 
     const std::vector<Elf64_Phdr>& segments() const { return segments_; }
     const std::vector<Section>& sections() const { return sections_; }
-    const Section* section(const char* name) const;
+    const Section* section(std::string_view name) const;  // null: none
     std::vector<std::uint8_t> contents(const Section& section) const;
 
     // Of the dynamic section.
@@ -61,9 +67,10 @@ private:
     std::string text(const Elf64_Shdr& section, std::uint64_t offset) const;
 
     std::vector<std::uint8_t> bytes_;
+    unsigned machine_ = 0;
     std::vector<Elf64_Phdr> segments_;
     std::vector<Section> sections_;
     std::vector<Elf64_Dyn> dynamic_;
 };
 
-}  // namespace catena::check
+}  // namespace catena::tools

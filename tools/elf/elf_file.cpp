@@ -1,11 +1,12 @@
 // Every offset and count is checked against the size of the file.
-#include "elf.hpp"
+#include "elf_file.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 
-namespace catena::check {
+namespace catena::tools {
 namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{4} << 30;
@@ -15,8 +16,8 @@ constexpr std::uint64_t most_entries = 50'000'000;
 
 const std::uint8_t* ElfFile::at(std::uint64_t offset, std::uint64_t bytes, const char* what) const {
     if (offset > bytes_.size() || bytes > bytes_.size() - offset) {
-        throw ElfError(fmt::format("{}: expected {} bytes at {}, the file has {}", what, bytes,
-                                   offset, bytes_.size()));
+        throw ElfError(fmt::format("the file is truncated: {}: {} bytes at {} wanted, it has {}",
+                                   what, bytes, offset, bytes_.size()));
     }
     return bytes_.data() + offset;
 }
@@ -32,6 +33,10 @@ std::string ElfFile::text(const Elf64_Shdr& section, std::uint64_t offset) const
 }
 
 ElfFile::ElfFile(const std::filesystem::path& file) {
+    std::error_code error;
+    const auto kind = std::filesystem::status(file, error).type();
+    if (kind == std::filesystem::file_type::not_found) throw ElfError("there is no such file");
+    if (kind != std::filesystem::file_type::regular) throw ElfError("it is no regular file");
     std::ifstream stream(file, std::ios::binary | std::ios::ate);
     if (!stream) throw ElfError("the file cannot be opened");
     const auto size = static_cast<std::uint64_t>(stream.tellg());
@@ -42,15 +47,17 @@ ElfFile::ElfFile(const std::filesystem::path& file) {
     stream.read(reinterpret_cast<char*>(bytes_.data()), static_cast<std::streamsize>(size));
     if (!stream) throw ElfError("the file cannot be read");
 
+    if (size < sizeof(Elf64_Ehdr)) throw ElfError("not a shared library: it is too short");
     const auto header = read<Elf64_Ehdr>(0, "the ELF header");
     if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-        throw ElfError("expected a shared library, got a file that does not begin as one");
+        throw ElfError("not a shared library: it does not begin as an ELF file");
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
         header.e_type != ET_DYN)
-        throw ElfError("expected a 64-bit little-endian shared library, got another kind of file");
+        throw ElfError("not a 64-bit little-endian shared library");
     if (header.e_phentsize != sizeof(Elf64_Phdr) ||
         (header.e_shnum > 0 && header.e_shentsize != sizeof(Elf64_Shdr)))
         throw ElfError("its tables have entries of other sizes than 64-bit ELF");
+    machine_ = header.e_machine;
     for (unsigned i = 0; i < header.e_phnum; ++i) {
         segments_.push_back(
             read<Elf64_Phdr>(header.e_phoff + i * sizeof(Elf64_Phdr), "a program header"));
@@ -78,7 +85,30 @@ ElfFile::ElfFile(const std::filesystem::path& file) {
     if (dynamic_.empty()) throw ElfError("it has no dynamic section");
 }
 
-const ElfFile::Section* ElfFile::section(const char* name) const {
+std::string ElfFile::machine() const {
+    switch (machine_) {
+        case EM_X86_64: return "x86-64";
+        case EM_AARCH64: return "aarch64";
+        case EM_RISCV: return "riscv64";
+        default: return fmt::format("ELF machine {}", machine_);
+    }
+}
+
+std::string ElfFile::build_id() const {
+    const Section* const found = section(".note.gnu.build-id");
+    if (found == nullptr) return {};
+    const auto note = contents(*found);
+    Elf64_Nhdr head;
+    if (note.size() < sizeof head) return {};
+    std::memcpy(&head, note.data(), sizeof head);
+    const std::size_t begin = sizeof head + (std::size_t{head.n_namesz} + 3) / 4 * 4;
+    if (head.n_type != NT_GNU_BUILD_ID || begin > note.size()) return {};
+    const std::size_t bytes = std::min<std::size_t>(head.n_descsz, note.size() - begin);
+    const auto* const id = note.data() + begin;
+    return fmt::format("{:02x}", fmt::join(id, id + bytes, ""));
+}
+
+const ElfFile::Section* ElfFile::section(std::string_view name) const {
     for (const Section& s : sections_)
         if (s.name == name) return &s;
     return nullptr;
@@ -122,7 +152,8 @@ std::vector<ElfFile::Symbol> ElfFile::symbols(std::uint32_t section_type) const 
                               static_cast<unsigned char>(ELF64_ST_BIND(symbol.st_info)),
                               static_cast<unsigned char>(ELF64_ST_TYPE(symbol.st_info)),
                               static_cast<unsigned char>(ELF64_ST_VISIBILITY(symbol.st_other)),
-                              symbol.st_shndx != SHN_UNDEF, symbol.st_value, symbol.st_size});
+                              symbol.st_shndx != SHN_UNDEF, symbol.st_shndx == SHN_ABS,
+                              symbol.st_value, symbol.st_size});
         }
     }
     return result;
@@ -144,4 +175,4 @@ std::vector<ElfFile::Relocation> ElfFile::relocations() const {
     return result;
 }
 
-}  // namespace catena::check
+}  // namespace catena::tools

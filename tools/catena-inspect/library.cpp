@@ -1,0 +1,52 @@
+// What a plugin's file says, of what any shared library's says.
+#include "library.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <elf_file.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace catena::inspect {
+namespace {
+
+using tools::ElfFile;
+
+std::vector<std::string> exports(const ElfFile& file) {
+    std::vector<std::string> names;
+    for (ElfFile::Symbol& symbol : file.symbols(SHT_DYNSYM)) {
+        if (symbol.defined && !symbol.absolute && symbol.binding != STB_LOCAL)
+            names.push_back(std::move(symbol.name));
+    }
+    std::ranges::sort(names);
+    return names;
+}
+
+Library describe(const ElfFile& file) {
+    const ElfFile::Section* const section = file.section(CATENA_MANIFEST_SECTION);
+    if (!section || section->header.sh_type == SHT_NOBITS) {
+        throw Error("no catena plugin: it has no manifest (section .catena)");
+    }
+    Library library{
+        file.size(), file.machine(), file.build_id(), file.strings(DT_NEEDED), exports(file), {}};
+    catena_manifest& m = library.manifest;
+    const auto bytes = file.contents(*section);
+    std::memcpy(&m, bytes.data(), std::min(bytes.size(), sizeof(m)));
+    if (std::memcmp(m.magic, CATENA_MANIFEST_MAGIC, sizeof(m.magic)) != 0) {
+        throw Error("its manifest does not begin with CATENAPL");
+    }
+    return library;
+}
+
+}  // namespace
+
+Library read_library(const std::filesystem::path& path) {
+    try {
+        return describe(ElfFile(path));
+    } catch (const tools::ElfError& error) {
+        throw Error(error.what());
+    }
+}
+
+}  // namespace catena::inspect

@@ -71,15 +71,15 @@ void save(const fs::path& file, const std::string& text) {
     if (!out) throw Error(fmt::format("[output] {}: cannot be written", file.string()));
 }
 
-// A folder beside the one that is wanted; gone again unless it becomes that one.
+// A folder that becomes the one that is wanted, or is gone again. Where that one is there already, it
+// is kept: it may be a mount point, or where the user's shell is.
 class Draft {
 public:
-    explicit Draft(const fs::path& folder) : folder_(folder) {
-        path_ =
-            folder.parent_path() / fmt::format(".{}.{}", folder.filename().string(), ::getpid());
-        fs::create_directories(folder.parent_path());
-        if (!fs::create_directory(path_))
-            throw Error(fmt::format("[output] {}: expected to be new", path_.string()));
+    explicit Draft(const fs::path& folder) : folder_(folder), into_(fs::exists(folder)) {
+        const fs::path place = into_ ? folder : folder.parent_path();
+        path_ = place / fmt::format(".{}.{}", folder.filename().string(), ::getpid());
+        fs::create_directories(place);
+        if (!fs::create_directory(path_)) throw taken(path_);
     }
     Draft(const Draft&) = delete;
     Draft& operator=(const Draft&) = delete;
@@ -88,10 +88,34 @@ public:
         fs::remove_all(path_, ignored);
     }
     const fs::path& path() const { return path_; }
-    void keep() { fs::rename(path_, folder_); }  // refused if somebody has filled it by now
+    void keep() {
+        if (into_) move_entries();
+        else fs::rename(path_, folder_);  // refused if somebody has filled it by now
+    }
 
 private:
+    static Error taken(const fs::path& path) {
+        return Error(fmt::format("[output] {}: expected to be new", path.string()));
+    }
+    void move_entries() {
+        std::vector<fs::path> names, moved;
+        for (const auto& entry : fs::directory_iterator(path_))
+            names.push_back(entry.path().filename());
+        try {
+            for (const fs::path& name : names) {
+                if (fs::exists(fs::symlink_status(folder_ / name))) throw taken(folder_ / name);
+                fs::rename(path_ / name, folder_ / name);
+                moved.push_back(name);
+            }
+        } catch (...) {
+            std::error_code ignored;
+            for (const fs::path& name : moved) fs::rename(folder_ / name, path_ / name, ignored);
+            throw;
+        }
+    }
+
     fs::path folder_;
+    bool into_;
     fs::path path_;
 };
 
@@ -113,12 +137,13 @@ void check_program(const std::string& name) {
 }
 
 void check_id(const std::string& id) {
-    static const std::regex form("[a-z][a-z0-9_]*(\\.[a-z0-9_]+)+");
+    static const std::regex form("[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)+");
     if (id.size() > max_id || !std::regex_match(id, form)) {
-        throw Error(
-            fmt::format("[id] expected lower-case words with dots between them, at most {} "
-                        "characters, as org.example.my_function, got '{}'",
-                        max_id, id));
+        throw Error(fmt::format(
+            "[id] expected words of lower-case letters, digits and _, each with a letter "
+            "first, with dots between them, at most {} characters, as "
+            "org.example.my_function, got '{}'",
+            max_id, id));
     }
     if (id.starts_with("catena.") || id.starts_with("org.catena."))
         throw Error(fmt::format("[id] expected one of your own, got '{}'", id));
@@ -139,7 +164,8 @@ void write(const std::vector<fs::path>& templates, const Names& names, const fs:
             files[replaced(name, names)] = replaced(read(item.path()), names);
         }
     }
-    const fs::path target = fs::absolute(folder / "").parent_path().lexically_normal();
+    // Without links and dots, as far as it is there.
+    const fs::path target = fs::weakly_canonical(fs::absolute(folder / "").parent_path());
     if (fs::exists(fs::symlink_status(target)) &&
         !(fs::is_directory(target) && fs::is_empty(target)))
         throw Error(fmt::format("[output] {}: expected to be new or an empty folder, got {}",

@@ -56,7 +56,7 @@ class CatenaNew(unittest.TestCase):
                                       "soft_step2.cpp", "test/soft_step2_test.cpp"})
         self.assertIn('describe("org.example.soft_step2"', files["soft_step2.hpp"])
         self.assertIn("struct SoftStep2 {", files["soft_step2.hpp"])
-        self.assertLessEqual(files["soft_step2.hpp"].count("\n"), 25)
+        self.assertLessEqual(len(re.findall(r"^.+$", files["soft_step2.hpp"], re.M)), 25)
         for text in files.values():
             self.assertNotIn("my_name", text)
             self.assertNotIn("MyName", text)
@@ -92,6 +92,50 @@ class CatenaNew(unittest.TestCase):
         self.written("plugin", "a", "--output", "empty")
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["deep", "empty", "new one"])
 
+    def test_output_is_kept(self):
+        """An empty folder is filled, not replaced: by any name, and where nothing beside it can be
+        written."""
+        outer = self.folder / "outer"
+        outputs = {"dot": ".", "slash": "./", "up": "../up/.", "real": "../link"}
+        for name in outputs:
+            (outer / name).mkdir(parents=True)
+        (outer / "link").symlink_to("real")
+        for name, output in outputs.items():
+            before = (outer / name).stat().st_ino
+            run = subprocess.run([PROGRAM, "plugin", "a", "--output", output], cwd=outer / name,
+                                 capture_output=True, text=True)
+            self.assertEqual((run.returncode, run.stderr), (0, ""))
+            self.assertEqual((outer / name).stat().st_ino, before)
+            self.assertEqual(set(self.files(f"outer/{name}")),
+                             {".gitignore", "CMakeLists.txt", "README.md", "a.hpp", "a.cpp",
+                              "test/a_test.cpp"})
+        self.assertTrue((outer / "link").is_symlink())
+        run = subprocess.run([PROGRAM, "plugin", "a", "--output", "."], cwd=outer / "dot",
+                             capture_output=True, text=True)
+        self.assertIn("got something in it", run.stderr)
+
+    def test_output_in_a_folder_of_others(self):
+        (self.folder / "ours/mine").mkdir(parents=True)
+        drop = {}
+        if os.geteuid() == 0:  # whom no mode stops
+            drop = {"user": 65534, "group": 65534, "extra_groups": []}
+            for folder, owner in ((self.folder, 0), (self.folder / "ours/mine", 65534)):
+                os.chmod(folder, 0o755)
+                os.chown(folder, owner, -1)
+            try:
+                subprocess.run([PROGRAM, "--version"], cwd=self.folder, capture_output=True, check=True,
+                               **drop)
+                subprocess.run(["ls", PROGRAM.parents[1] / "share/catena/templates/plugin-cpp"],
+                               capture_output=True, check=True, **drop)
+            except (OSError, subprocess.CalledProcessError):
+                self.skipTest("other users do not get at the build folder")
+        os.chmod(self.folder / "ours", 0o555)
+        self.addCleanup(os.chmod, self.folder / "ours", 0o755)
+        run = subprocess.run([PROGRAM, "plugin", "a", "--output", self.folder / "ours/mine"],
+                             cwd=self.folder, capture_output=True, text=True, **drop)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertIn("a.cpp", self.files("ours/mine"))
+
     def test_nothing_is_overwritten(self):
         (self.folder / "a").mkdir()
         (self.folder / "a" / "mine").write_text("mine")
@@ -109,7 +153,8 @@ class CatenaNew(unittest.TestCase):
         for name in ("test", "edit_cache", "install"):
             self.refused(1, "none of CMake's own targets", "host", name)
             self.written("plugin", name)  # the target is NAME.catena
-        for name in ("swish", "a.b.", "Org.b", "org.example.a b", "a." + "b" * 94):
+        for name in ("swish", "a.b.", "Org.b", "org.Example.b", "org.example.a b", "org.example.1.2",
+                     "org.2d", "org._b", "a." + "b" * 94):
             self.refused(1, "[id] expected", "plugin", "a", "--id", name)
         self.refused(1, "one of your own", "plugin", "a", "--id", "catena.relu")
 

@@ -32,7 +32,8 @@ done
 
 "$cmake" -G Ninja -S "$source/tests/install/consumer" -B consumer -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc" \
-    -DSDK="$source/sdk" >consumer.log || { cat consumer.log; exit 1; }
+    -DSDK="$source/sdk" -DFILE="$prefix/$libdir/catena/plugins/activation.catena" \
+    >consumer.log || { cat consumer.log; exit 1; }
 "$cmake" --build consumer >consumer.log || { cat consumer.log; exit 1; }
 consumer/consumer consumer/lib/catena/plugins
 

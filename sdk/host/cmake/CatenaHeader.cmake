@@ -3,7 +3,7 @@
 # Gives TARGET the header HEADER ("example/functions.hpp"): a typed C++ function in NAMESPACE for
 # each function of the plugins whose name begins with PREFIX ("org.example."). It is written by
 # catena-inspect when TARGET is built, and anew when a plugin changes. A plugin is a target, or a
-# file if it has a '/'.
+# file if it has a '/', from the folder of the CMakeLists.txt.
 function(catena_generate_header target)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "HEADER;PREFIX;NAMESPACE" "PLUGINS")
     foreach(option IN ITEMS HEADER PREFIX NAMESPACE PLUGINS)
@@ -17,18 +17,24 @@ function(catena_generate_header target)
         set(program catena-inspect)  # a target, or in PATH
     endif()
     set(files "")
+    set(depends "")
     foreach(plugin IN LISTS arg_PLUGINS)
-        if(plugin MATCHES "[/$]")
-            list(APPEND files "${plugin}")
-        else()
+        if(NOT plugin MATCHES "[/$]")
+            list(APPEND depends "${plugin}")
             list(APPEND files "$<TARGET_FILE:${plugin}>")
+            continue()
         endif()
+        if(NOT plugin MATCHES "^[$]<")  # the command runs in the build folder
+            get_filename_component(plugin "${plugin}" ABSOLUTE)
+        endif()
+        list(APPEND depends "${plugin}")
+        list(APPEND files "${plugin}")
     endforeach()
     set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}.include")
     add_custom_command(OUTPUT "${folder}/${arg_HEADER}"
         COMMAND "${program}" header ${files} --prefix "${arg_PREFIX}"
                 --namespace "${arg_NAMESPACE}" --output "${folder}/${arg_HEADER}"
-        DEPENDS ${arg_PLUGINS}
+        DEPENDS ${depends}
         COMMENT "Writing ${arg_HEADER}" VERBATIM)
     target_sources(${target} PRIVATE "${folder}/${arg_HEADER}")
     target_include_directories(${target} PRIVATE "${folder}")

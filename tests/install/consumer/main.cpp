@@ -3,6 +3,7 @@
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
 
+#include <beside/functions.hpp>
 #include <exception>
 #include <iostream>
 #include <string>
@@ -34,7 +35,7 @@ int main(int argc, char** argv) try {
     const bool cpp = check("org.example.mul_add");
     const bool c = check("org.example.c.mul_add");
     const auto two = catena::Array::from<float>({2}, {1});
-    const bool typed = third::mul_add(two, two, two).item<float>() == 6;
+    const bool typed = beside::relu(third::mul_add(two, two, two)).item<float>() == 6;
     return cpp && c && typed ? 0 : 1;
 } catch (const std::exception& e) {
     std::cerr << e.what() << '\n';

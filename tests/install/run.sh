@@ -30,10 +30,11 @@ for file in "$prefix"/bin/* "$prefix/$libdir"/*.so "$prefix/$libdir"/catena/plug
     fi
 done
 
-"$cmake" -G Ninja -S "$source/tests/install/consumer" -B consumer -DCMAKE_PREFIX_PATH="$prefix" \
+cp -r "$source/tests/install/consumer" source
+install -m 644 "$prefix/$libdir/catena/plugins/activation.catena" source
+"$cmake" -G Ninja -S source -B consumer -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_C_COMPILER="$cc" \
-    -DSDK="$source/sdk" -DFILE="$prefix/$libdir/catena/plugins/activation.catena" \
-    >consumer.log || { cat consumer.log; exit 1; }
+    -DSDK="$source/sdk" >consumer.log || { cat consumer.log; exit 1; }
 "$cmake" --build consumer >consumer.log || { cat consumer.log; exit 1; }
 consumer/consumer consumer/lib/catena/plugins
 

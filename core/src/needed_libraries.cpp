@@ -47,19 +47,35 @@ fs::path absolute(const fs::path& needed) {
                     needed.string(), needed.filename().string()));
 }
 
+Folders folders_of(const ElfFile& elf, std::int64_t tag, const fs::path& origin) {
+    Folders folders;
+    for (const std::string& list : elf.strings(tag)) {
+        for (std::size_t begin = 0; begin <= list.size();) {
+            const std::size_t end = std::min(list.find(':', begin), list.size());
+            folders.push_back(resolved(list.substr(begin, end - begin), origin));
+            begin = end + 1;
+        }
+    }
+    return folders;
+}
+
 class Search {
 public:
     // An RPATH, unlike a RUNPATH, holds for what is needed by what is needed, too.
     void add_needs_of(const ElfFile& elf, const fs::path& path, const Folders& inherited) {
-        const ElfFile::Wants wants = elf.wants();
+        for (const std::string& library : elf.stand_ins()) {
+            throw PluginError(fmt::format(
+                "what it needs: expected libraries under DT_NEEDED alone, got {}", library));
+        }
         const fs::path origin = path.parent_path();
-        Folders folders;
-        for (const std::string& folder : wants.folders) folders.push_back(resolved(folder, origin));
-        Folders passed_on = wants.is_runpath ? Folders() : folders;
-        passed_on.insert(passed_on.end(), inherited.begin(), inherited.end());
-        if (!wants.is_runpath) folders = passed_on;
+        Folders folders = folders_of(elf, DT_RUNPATH, origin), passed_on = inherited;
+        if (elf.values(DT_RUNPATH).empty()) {
+            folders = folders_of(elf, DT_RPATH, origin);
+            folders.insert(folders.end(), inherited.begin(), inherited.end());
+            passed_on = folders;
+        }
         std::vector<std::string> others;
-        for (const std::string& name : wants.libraries) {
+        for (const std::string& name : elf.strings(DT_NEEDED)) {
             const fs::path file = brought(name, folders);
             if (file.empty()) others.push_back(name);
             else add(name, file, passed_on);
@@ -87,7 +103,6 @@ private:
         try {
             TrustedFile file(path, Writers::owner);
             const ElfFile elf(file.fd());
-            elf.check_segments();
             check_name(name, elf);
             add_needs_of(elf, file.path(), inherited);
             found_.push_back({name, std::move(file)});
@@ -100,11 +115,11 @@ private:
     // By the SONAME those who need it find it when it is there already; without, the system's loader
     // would look for a file again.
     static void check_name(const std::string& name, const ElfFile& elf) {
-        const std::string own = elf.wants().soname;
-        if (own == name) return;
+        const auto own = elf.strings(DT_SONAME);
+        if (!own.empty() && own[0] == name) return;
         throw PluginError(fmt::format(
             "SONAME: expected {}, as it is asked for, got {}; link it with -Wl,-soname,{}", name,
-            own.empty() ? "none" : own, fs::path(name).filename().string()));
+            own.empty() ? "none" : own[0], fs::path(name).filename().string()));
     }
 
     std::vector<NeededLibrary> found_;

@@ -1,10 +1,11 @@
 // What a plugin needs loaded before it, found and checked before any of it runs.
 #pragma once
 
-#include "elf_file.hpp"
 #include "trusted_file.hpp"
 
 #include <catena/core/error.hpp>
+
+#include <elf_file.hpp>
 
 #include <filesystem>
 #include <optional>

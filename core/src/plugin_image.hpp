@@ -1,10 +1,11 @@
 // One plugin on its way into the process, a step at a time: open and check, snapshot, map.
 #pragma once
 
-#include "elf_file.hpp"
 #include "trusted_file.hpp"
 
 #include <boost/dll/shared_library.hpp>
+
+#include <elf_file.hpp>
 
 #include <string>
 

@@ -11,8 +11,6 @@
 namespace catena::inspect {
 namespace {
 
-using tools::ElfFile;
-
 std::vector<std::string> exports(const ElfFile& file) {
     std::vector<std::string> names;
     for (ElfFile::Symbol& symbol : file.symbols(SHT_DYNSYM)) {
@@ -23,7 +21,10 @@ std::vector<std::string> exports(const ElfFile& file) {
     return names;
 }
 
-Library describe(const ElfFile& file) {
+}  // namespace
+
+Library read_library(const std::filesystem::path& path) {
+    const ElfFile file(path);
     const ElfFile::Section* const section = file.section(CATENA_MANIFEST_SECTION);
     if (!section || section->header.sh_type == SHT_NOBITS) {
         throw Error("no catena plugin: it has no manifest (section .catena)");
@@ -37,16 +38,6 @@ Library describe(const ElfFile& file) {
         throw Error("its manifest does not begin with CATENAPL");
     }
     return library;
-}
-
-}  // namespace
-
-Library read_library(const std::filesystem::path& path) {
-    try {
-        return describe(ElfFile(path));
-    } catch (const tools::ElfError& error) {
-        throw Error(error.what());
-    }
 }
 
 }  // namespace catena::inspect

@@ -1,6 +1,5 @@
 // my_name: the one description, for every dtype, instruction set, thread and order of the gradient.
 #pragma once
-
 #include <catena/plugin.hpp>
 
 namespace my_name_functions {

@@ -167,6 +167,13 @@ class Libraries(Case):
                                   "\\$ORIGIN, got 'brought', in the current directory$")
         self.refuses(path, "where it looks for libraries: ", cwd=MODULES)
 
+    def test_libraries_that_stand_in_for_others(self):
+        for kind in ("filter", "auxiliary"):
+            path = self.bring(f"{kind}.catena", "brought")
+            self.refused_unseen(path, "what it needs: expected libraries under DT_NEEDED alone, got "
+                                      f"libbrought.so.1 \\(DT_{kind.upper()}\\)$")
+            shutil.rmtree(self.system)
+
     def test_a_plugin_that_opens_libraries_itself(self):
         path = self.bring("opens.catena", "brought", "chain")
         self.folder("lib/catena/private")

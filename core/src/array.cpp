@@ -40,17 +40,18 @@ Ref<ArrayBody> new_body(DeviceState& device) {
 
 bool shape_known(ArrayBody& body) {
     const std::uint32_t item = body.meta.dtype.bits / 8u;
-    std::int64_t size = 1;
+    std::int64_t size = 1, room = 1;  // room: without the extents of 0, so that no part overflows
     bool sane = body.meta.ndim >= 0 && body.meta.ndim <= CATENA_MAX_NDIM;
-    for (int i = sane ? body.meta.ndim - 1 : -1; i >= 0; --i) {
+    for (int i = sane ? body.meta.ndim - 1 : -1; sane && i >= 0; --i) {
+        const std::int64_t extent = body.meta.shape[i];
         body.strides[i] = size;
-        sane = sane && body.meta.shape[i] >= 0 &&
-               !__builtin_mul_overflow(size, body.meta.shape[i], &size);
+        sane = extent >= 0 && !__builtin_mul_overflow(room, extent > 0 ? extent : 1, &room);
+        size = extent > 0 && size > 0 ? room : 0;
     }
     body.tensor.dl.ndim = body.meta.ndim;
     body.tensor.dl.dtype = body.meta.dtype;
     body.tensor.nbytes = static_cast<std::uint64_t>(size) * item;
-    return sane && size <= most_elements;
+    return sane && room <= most_elements;
 }
 
 void allocate(ArrayBody& body) {
@@ -96,8 +97,9 @@ Ref<ArrayBody> make(const Shape& shape, Dtype dtype, DeviceState& device) {
     body->meta.ndim = shape.ndim();
     std::copy(shape.begin(), shape.end(), body->meta.shape);
     if (!shape_known(*body)) {
-        throw MemoryError(
-            fmt::format("[array] shape {}: more bytes than any memory has", to_string(shape)));
+        throw MemoryError(fmt::format(
+            "[array] shape {}: expected extents other than 0 that multiply to at most 2^59",
+            to_string(shape)));
     }
     seal(*body);
     return body;

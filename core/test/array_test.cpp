@@ -171,10 +171,17 @@ TEST_CASE("misuse of arrays is told") {
                          "[shape] extents: expected none below 0, got (2, -1)", ShapeError);
     CHECK_THROWS_WITH_AS(Array::zeros({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}),
                          "[shape] rank: expected at most 16, got 17", ShapeError);
+    constexpr std::int64_t much = std::int64_t{1} << 40;
     CHECK_THROWS_WITH_AS(
-        Array::empty({std::int64_t{1} << 40, std::int64_t{1} << 40}),
-        "[array] shape (1099511627776, 1099511627776): more bytes than any memory has",
+        Array::empty({much, much}),
+        "[array] shape (1099511627776, 1099511627776): expected extents other than "
+        "0 that multiply to at most 2^59",
         MemoryError);
+    // Nothing overflows in an empty array either, wherever its 0 is.
+    CHECK_THROWS_AS(Array::empty({0, much, much}), MemoryError);
+    CHECK_THROWS_AS(Array::empty({much, 0, much}), MemoryError);
+    CHECK_THROWS_AS(Array::empty({much, much, 0}), MemoryError);
+    CHECK(Array::empty({much, 0, 3}).size() == 0);
     for (int log = 30; log < 61; ++log) {  // every size class: an error, not a crash
         CHECK_THROWS_AS(Array::empty({std::int64_t{1} << log}), MemoryError);
     }

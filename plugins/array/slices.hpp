@@ -36,7 +36,7 @@ public:
             stride = times(stride, x[d]);
         }
         last_ = n_ > 0 ? axes_[0] : Run{1, 1};
-        for (std::size_t i = 1; i < n_; ++i) rows_ *= axes_[i].length;
+        for (std::size_t i = 1; i < n_; ++i) rows_ = times(rows_, axes_[i].length);
     }
     Shape shape() const { return {shape_, ndim_}; }
 
@@ -71,10 +71,11 @@ private:
         const bool some = step > 0 ? begin < end : begin > end;
         const std::int64_t length = some ? (end - begin - (step > 0 ? 1 : -1)) / step + 1 : 0;
         shape_[d] = length;
-        start_ += length > 0 ? begin * stride : 0;
-        const std::int64_t jump = length > 1 ? step * stride : stride;  // a step that is taken
-        if (n_ > 0 && jump == stride && axes_[n_ - 1].stride * axes_[n_ - 1].length == stride)
-            axes_[n_ - 1].length *= length;
+        start_ = plus(start_, length > 0 ? times(begin, stride) : 0);
+        const std::int64_t jump =
+            length > 1 ? times(step, stride) : stride;  // a step that is taken
+        if (n_ > 0 && jump == stride && times(axes_[n_ - 1].stride, axes_[n_ - 1].length) == stride)
+            axes_[n_ - 1].length = times(axes_[n_ - 1].length, length);
         else axes_[n_++] = {length, jump};
     }
 

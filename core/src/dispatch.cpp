@@ -117,6 +117,7 @@ void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
         copies.push_back(body ? Array(Ref(body)).to(Device(&other)) : Array());
         bodies.push_back(body ? copies.back().body() : nullptr);
     }
+    const using_device scope{Device(&other)};  // for a call without inputs
     ForwardResult there;
     run_forward(f, attributes, {bodies.data(), bodies.size()}, now, needs_backward, there);
     const auto bring = [](const Array& to, const Array& from) {

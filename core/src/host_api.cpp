@@ -129,6 +129,7 @@ catena_status host_call(catena_ctx* ctx, const catena_callable* function,
             inputs.push_back(x[i] ? Variable(Ref<VariableNode>(x[i])) : Variable());
         }
         for (const Variable& input : inputs) pointers.push_back(&input);
+        const using_device scope{Device(ctx->device)};  // for a call without inputs
         CallResult result;
         call_function(entry, *bound, std::span(pointers.data(), pointers.size()), result);
         for (std::uint32_t i = 0; i < n_y; ++i) {

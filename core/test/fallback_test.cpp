@@ -51,6 +51,14 @@ catena_status count_up(catena_ctx*, const catena_call* c) {
     }
     return CATENA_OK;
 }
+// Two numbers of no input.
+catena_status infer_pair(catena_ctx*, const catena_value*, const catena_meta* const*, std::uint32_t,
+                         catena_meta* const* y, std::uint32_t) {
+    y[0]->ndim = 1;
+    y[0]->shape[0] = 2;
+    y[0]->dtype = to_abi(Dtype::float32);
+    return CATENA_OK;
+}
 
 Device vault() { return Device::get("vault:0"); }
 
@@ -79,6 +87,15 @@ void add_functions() {
             return catena_status{CATENA_OK};
         };
         plugin.kernel("toy.refusing", refuse);
+        plugin.function("toy.pair", {}, {{"y"}}, infer_pair).flags |=
+            CATENA_FUNCTION_NOT_DIFFERENTIABLE;
+        plugin.kernel("toy.pair", toys::say<7>);
+        plugin.function("toy.paired", {{"x"}}, {{"y"}}, toys::infer_same).gradient =
+            [](catena_ctx* ctx, const catena_gradient_call* c) {
+                c->gx[0] = toys::call(ctx, "toy.pair", {});
+                return c->gx[0] ? catena_status{CATENA_OK} : catena_status{CATENA_E_INTERNAL};
+            };
+        plugin.kernel("toy.paired", twice);
         plugin.kernel("toy.counter", count_up);
         plugin.add();
         return true;
@@ -155,6 +172,39 @@ TEST_CASE("what a call writes in place comes back") {
     const using_fallback scope("toy:0");
     PluginFunction("toy.counter").first({&x});
     CHECK(values(x.data()) == Values{2, 3});
+}
+
+TEST_CASE("a call without inputs is made on the current device") {
+    add_functions();
+    const PluginFunction pair("toy.pair");
+    {
+        const using_device scope("toy:1");
+        const Array y = pair.first({}).data();
+        CHECK(y.device() == Device::get("toy:1"));
+        CHECK(y.body()->meta.device_type == y.body()->tensor.dl.device_type);
+        CHECK(values(y) == Values{7, 7});
+        CHECK(pair.forward(std::span<const Array>()).at(0).device() == Device::get("toy:1"));
+    }
+    const using_device scope(vault());
+    CHECK(what<UnsupportedError>([&] {
+              pair.first({});
+          }).find("[toy.pair] kernel: expected one for no inputs on vault:0, got none") == 0);
+    const using_fallback elsewhere("toy:0");
+    const Array y = pair.first({}).data();
+    CHECK(y.device() == vault());
+    CHECK(values(y) == Values{7, 7});
+    CHECK(Device::current() == vault());
+}
+
+TEST_CASE("a call without inputs in a gradient is made on the gradient's device") {
+    add_functions();
+    const Variable x(floats({1, 2}).to(Device::get("toy:0")));
+    const Variable y = PluginFunction("toy.paired").first({&x});
+    y.set_grad(y.data());
+    const using_device scope("toy:1");
+    y.backward();
+    CHECK(x.grad().device() == Device::get("toy:0"));
+    CHECK(values(x.grad()) == Values{7, 7});
 }
 
 TEST_CASE("a kernel's refusal is the call's, also from elsewhere") {

@@ -25,6 +25,7 @@ static void lend(catena_tensor *tensors, catena_tensor **list, minihost_array *a
 
 static int refused(const catena_attr_spec *s, const catena_value *v) {
     if (v->kind != s->kind) return 1;
+    if (v->kind == CATENA_ATTR_BOOL && v->v.i != 0 && v->v.i != 1) return 1;
     if (v->kind == CATENA_ATTR_STRING && s->choices != NULL) {
         const char *const *choice = s->choices;
         while (*choice != NULL && strcmp(*choice, v->v.s) != 0) ++choice;
@@ -112,6 +113,7 @@ catena_status minihost_infer(minihost_call *c) {
     }
     for (uint32_t i = 0; i < c->n_y; ++i) {
         c->y[i].meta.struct_size = sizeof(catena_meta);
+        c->y[i].meta.device_type = 1; /* the CPU, for a function without inputs to tell */
         y[i] = &c->y[i].meta;
     }
     return f->infer(&ctx, c->attrs, x, c->n_x, y, c->n_y);

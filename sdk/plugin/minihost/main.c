@@ -2,8 +2,10 @@
  *
  * usage: catena-minihost [--with PLUGIN]... [--compose] PLUGIN [FUNCTION [NAME=NUMBER | SHAPE]...]
  *
- * SHAPE: extents, as in 2x3; "-" for a missing input. Input i holds i + 0.1, i + 0.2, ... in float32.
+ * SHAPE: extents, as in 2x3, "" for 0-d; "-" for a missing input. Input i holds i + 0.1, i + 0.2, ... in float32.
  * --with: a plugin that gradients are composed of. --compose: no kernels for the gradient. */
+#include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,21 @@ static int show(const catena_plugin *plugin) {
     return 0;
 }
 
+/* All of a text as a number; 0 if it is none, or one that the type does not hold. */
+static int whole(const char *text, int64_t *value) {
+    char *end;
+    errno = 0;
+    *value = strtoll(text, &end, 10);
+    return end != text && *end == '\0' && !isspace((unsigned char)*text) && errno == 0;
+}
+static int real(const char *text, double *value) {
+    char *end;
+    errno = 0;
+    *value = strtod(text, &end);
+    const int held = errno == 0 || (-1 < *value && *value < 1); /* tiny ones are rounded */
+    return end != text && *end == '\0' && !isspace((unsigned char)*text) && held;
+}
+
 /* An attribute of the function by its text; 0 if it is no number. Names are begin()'s to refuse. */
 static int number(const char *function, const char *name, const char *text, catena_value *value) {
     const catena_function *f = minihost_function(function);
@@ -56,9 +73,8 @@ static int number(const char *function, const char *name, const char *text, cate
         if (strcmp(f->attrs[i]->name, name) != 0) continue;
         value->kind = f->attrs[i]->kind;
         value->n = 1;
-        if (value->kind == CATENA_ATTR_FLOAT) value->v.f = strtod(text, NULL);
-        else value->v.i = strtoll(text, NULL, 10);
-        return value->kind <= CATENA_ATTR_BOOL;
+        if (value->kind == CATENA_ATTR_FLOAT) return real(text, &value->v.f);
+        return value->kind <= CATENA_ATTR_BOOL && whole(text, &value->v.i);
     }
     *value = (catena_value){.kind = CATENA_ATTR_INT, .n = 1};
     return 1;
@@ -67,10 +83,14 @@ static int number(const char *function, const char *name, const char *text, cate
 static int fill(minihost_array *a, uint32_t port, const char *text) {
     int64_t shape[CATENA_MAX_NDIM];
     int32_t ndim = 0;
-    for (char *end = NULL; *text != '\0'; text = *end == 'x' ? end + 1 : end) {
-        if (ndim == CATENA_MAX_NDIM) return 0;
+    for (int more = *text != '\0'; more;) {
+        char *end;
+        if (ndim == CATENA_MAX_NDIM || !isdigit((unsigned char)*text)) return 0;
+        errno = 0;
         shape[ndim++] = strtoll(text, &end, 10);
-        if (end == text || (*end != 'x' && *end != '\0') || shape[ndim - 1] < 0) return 0;
+        more = *end == 'x';
+        if (errno != 0 || (!more && *end != '\0')) return 0;
+        text = end + 1;
     }
     float *data = minihost_floats(a, ndim, shape);
     for (int64_t i = 0; data != NULL && i < minihost_size(a); ++i)

@@ -1,4 +1,5 @@
 // Checks what a plugin says of a function.
+#include "ids.hpp"
 #include "registry.hpp"
 #include "registry_check.hpp"
 
@@ -10,9 +11,22 @@
 
 namespace catena {
 
-void check_name(const char* name, const char* what) {
+namespace {
+
+void check_length(const char* name, const char* what) {
     if (!name || !*name) refuse("{} has no name", what);
     if (std::strlen(name) > 200) refuse("{} has a name of over 200 bytes", what);
+}
+
+}  // namespace
+
+void check_id(const char* name, const char* what) {
+    check_length(name, what);
+    if (!is_id(name)) refuse("the name of {}: expected {}, got '{}'", what, id_rule, name);
+}
+
+void check_name(const char* name, const char* what) {
+    check_length(name, what);
     for (const char* c = name; *c; ++c) {
         if (!(std::isalnum(static_cast<unsigned char>(*c)) || std::strchr("._-:/", *c))) {
             refuse("{} '{}': names are letters, digits and . _ - : /", what, name);
@@ -118,7 +132,7 @@ void check_flags(const catena_function& f) {
         refuse("function {} has both gradient() and grad_function", f.name);
     }
     if (f.grad_function) {
-        check_name(f.grad_function, fmt::format("the grad_function of {}", f.name).c_str());
+        check_id(f.grad_function, fmt::format("the grad_function of {}", f.name).c_str());
     }
     if ((f.flags & CATENA_FUNCTION_ADDITION) && (f.n_inputs != 2 || f.n_outputs != 1)) {
         refuse(
@@ -208,7 +222,7 @@ void check_examples(const catena_function& f) {
 }  // namespace
 
 void check_function(const catena_function& f) {
-    check_name(f.name, "a function");
+    check_id(f.name, "a function");
     if (!f.infer) refuse("function {} has no infer()", f.name);
     if (f.version < 1) refuse("function {}: version: expected at least 1, got 0", f.name);
     check_ports(f, f.inputs, f.n_inputs, true);

@@ -10,7 +10,7 @@ namespace catena {
 namespace {
 
 void check_kernel(const catena_kernel& k) {
-    check_name(k.function, "a kernel's function");
+    check_id(k.function, "a kernel's function");
     check_name(k.device, "a kernel's device");
     if (k.phase != CATENA_PHASE_FORWARD && k.phase != CATENA_PHASE_BACKWARD) {
         refuse("kernel of {}: unknown phase {}", k.function, k.phase);

@@ -27,7 +27,8 @@ void check_struct(const T* item, const char* what, std::uint32_t index) {
     }
 }
 
-void check_name(const char* name, const char* what);
+void check_id(const char* name, const char* what);    // of a function: org.example.thing
+void check_name(const char* name, const char* what);  // of anything else
 void check_function(const catena_function& f);
 
 inline bool is_variadic(const catena_function& f) {

@@ -8,6 +8,7 @@
 #include <catena/core/plugins.hpp>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -73,8 +74,16 @@ TEST_CASE("a good plugin is accepted, and taken out again") {
 TEST_CASE("functions that are refused") {
     CHECK(refused([](auto& p) { p.f->name = nullptr; }) == "a function has no name");
     CHECK(refused([](auto& p) { p.f->name = ""; }) == "a function has no name");
-    CHECK(refused([](auto& p) { p.f->name = "a b"; }) ==
-          "a function 'a b': names are letters, digits and . _ - : /");
+    for (const char* name : {"toy.a b", "toy", "toy.", ".toy", "toy..a", "toy.A", "toy.1", "toy._a",
+                             "toy.a/1", "toy.\xc3\xa4"}) {
+        CHECK(refused([=](auto& p) { p.f->name = name; }) ==
+              fmt::format("the name of a function: expected two or more words with dots between "
+                          "them, each a lower-case letter and then lower-case letters, digits, _ "
+                          "and -, as in org.example.thing, got '{}'",
+                          name));
+    }
+    for (const char* name : {"a.b", "toy.a-b_2.c"})
+        CHECK(refused([=](auto& p) { p.f->name = name; }) == "accepted");
     CHECK(refused([](auto& p) {
               static const std::string name(201, 'a');
               p.f->name = name.c_str();

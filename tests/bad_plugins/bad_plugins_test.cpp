@@ -36,9 +36,14 @@ std::string refusal(const fs::path& file) {
 
 const fs::path modules = MODULES;
 
+const std::string id_rule =
+    "two or more words with dots between them, each a lower-case letter and then lower-case "
+    "letters, digits, _ and -, as in org.example.thing";
+
 // The reason of every module of the folder; those that are not here load.
 const std::map<std::string, std::string> reasons = {
-    {"bad_name.catena", "a function 'test.bad name!': names are letters, digits and . _ - : /"},
+    {"bad_id.catena", "its manifest: id: expected " + id_rule + ", got 'org.example.Bad'"},
+    {"bad_name.catena", "the name of a function: expected " + id_rule + ", got 'test.bad name!'"},
     {"duplicate_within.catena", "function test.duplicate_within is there twice"},
     {"empty.catena", "not a shared library: it is too short"},
     {"folder.catena", "it is no regular file"},

@@ -16,8 +16,9 @@ REFUSING = os.path.join(os.path.dirname(GOOD), "entry_null.catena")
 GUIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../sdk/doc/testing-guide.md")
 
 
-def check(*arguments):
-    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300)
+def check(*arguments, **environment):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, **environment})
 
 
 class Program(unittest.TestCase):
@@ -61,6 +62,11 @@ class Program(unittest.TestCase):
         self.assertIn("static/exports", names)
         self.assertNotIn("static/needed", names)
         self.assertTrue(all(name.startswith("static/") for name in names))
+
+    def test_no_temporary_folder_is_no_fault(self):
+        result = check("--only", "load/host", GOOD, TMPDIR="/nowhere")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn("skipped load/host: catena cannot be asked: ", result.stdout)
 
     def test_a_crash_is_named_with_what_it_did(self):
         # Of all that ran together the first is blamed, whichever was asked for.

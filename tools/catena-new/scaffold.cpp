@@ -1,6 +1,8 @@
 // Copies templates under a new name.
 #include "scaffold.hpp"
 
+#include "../../core/src/ids.hpp"
+
 #include <fmt/format.h>
 
 #include <unistd.h>
@@ -137,14 +139,9 @@ void check_program(const std::string& name) {
 }
 
 void check_id(const std::string& id) {
-    static const std::regex form("[a-z][a-z0-9_]*(\\.[a-z][a-z0-9_]*)+");
-    if (id.size() > max_id || !std::regex_match(id, form)) {
-        throw Error(fmt::format(
-            "[id] expected words of lower-case letters, digits and _, each with a letter "
-            "first, with dots between them, at most {} characters, as "
-            "org.example.my_function, got '{}'",
-            max_id, id));
-    }
+    if (!is_id(id)) throw Error(fmt::format("[id] expected {}, got '{}'", id_rule, id));
+    if (id.size() > max_id)
+        throw Error(fmt::format("[id] expected at most {} characters, got '{}'", max_id, id));
     if (id.starts_with("catena.") || id.starts_with("org.catena."))
         throw Error(fmt::format("[id] expected one of your own, got '{}'", id));
 }

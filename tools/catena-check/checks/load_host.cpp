@@ -21,13 +21,16 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+[[noreturn]] void fail_system(const std::string& what, int error) {
+    throw std::system_error(error, std::generic_category(), what);
+}
+
 // Links under names that are loaded in their order; the folder is gone afterwards.
 class Links {
 public:
     Links() {
         std::string name = (fs::temp_directory_path() / "catena-check-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr)
-            throw std::runtime_error(fmt::format("{}: {}", name, std::strerror(errno)));
+        if (mkdtemp(name.data()) == nullptr) fail_system(name, errno);
         folder_ = name;
     }
     Links(const Links&) = delete;
@@ -70,10 +73,6 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
     for (std::string& text : texts) result.push_back(text.data());
     result.push_back(nullptr);
     return result;
-}
-
-[[noreturn]] void fail_system(const char* what, int error) {
-    throw std::system_error(error, std::generic_category(), what);
 }
 
 // What the program says, and how it ended.
@@ -126,11 +125,7 @@ std::map<std::string, std::string> loads(const fs::path& program,
     return result;
 }
 
-void host(const Subject& subject, Findings& findings) {
-    std::error_code error;
-    const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path() / "catena";
-    if (access(program.c_str(), X_OK) != 0)
-        return findings.skip("no program catena beside this one");
+void ask(const fs::path& program, const Subject& subject, Findings& findings) {
     Links links;
     for (const fs::path& file : subject.with) links.add(file);
     const std::string mine = links.add(subject.file).string();
@@ -155,11 +150,23 @@ void host(const Subject& subject, Findings& findings) {
             return findings.skip("where it lies, catena would not load it: " +
                                  links.named(found->second));
     if (!found->second.empty()) return findings.fail(links.named(found->second));
+    std::error_code error;
     for (const auto& [path, reason] : states)
         if (!reason.empty() && without.contains(path) && without[path].empty() &&
             !fs::equivalent(path, mine, error))
             findings.fail(fmt::format("with it, catena's own {} is refused: {}",
                                       fs::path(path).filename().string(), links.named(reason)));
+}
+void host(const Subject& subject, Findings& findings) {
+    std::error_code error;
+    const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path() / "catena";
+    if (access(program.c_str(), X_OK) != 0)
+        return findings.skip("no program catena beside this one");
+    try {
+        ask(program, subject, findings);
+    } catch (const std::system_error& e) {  // no room in /tmp, no process: not the plugin's fault
+        findings.skip(fmt::format("catena cannot be asked: {}", e.what()));
+    }
 }
 const Registered r1{
     {"load", "host", "catena itself takes it, and its own plugins beside it", host}};

@@ -1,6 +1,8 @@
 // What the table says of functions, kernels and devices: complete, and no contradiction.
 #include "plugin.hpp"
 
+#include "../../../core/src/ids.hpp"
+
 #include <catena/testing/example.hpp>
 
 #include <fmt/format.h>
@@ -85,17 +87,6 @@ bool identifier(const std::string& name) {
     return std::all_of(name.begin(), name.end(),
                        [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
-bool full_name(const std::string& name) {
-    std::size_t parts = 0;
-    for (std::size_t begin = 0; begin <= name.size(); ++parts) {
-        const std::size_t end = std::min(name.find('.', begin), name.size());
-        std::string part = name.substr(begin, end - begin);
-        std::replace(part.begin(), part.end(), '-', '_');
-        if (!identifier(part)) return false;
-        begin = end + 1;
-    }
-    return parts >= 2 && name.size() <= 200;
-}
 
 // What the host takes for the name of a device or an extension.
 bool plain_name(const std::string& name) {
@@ -111,8 +102,10 @@ void names(const Subject& subject, Findings& findings) {
     std::set<std::string> seen;
     table.functions([&](const catena_function& f) {
         const std::string name = f.name;
-        if (!full_name(name))
-            findings.fail(fmt::format("'{}': expected a name as in org.example.thing", name));
+        if (!is_id(name)) findings.fail(fmt::format("'{}': expected {}", name, id_rule));
+        if (name.size() > 200)
+            findings.fail(
+                fmt::format("'{}': expected at most 200 bytes, got {}", name, name.size()));
         if (!seen.insert(name).second) findings.fail(name + ": it is there twice");
         if (name.rfind("catena.", 0) == 0 && id.rfind("org.catena.", 0) != 0)
             findings.fail(

@@ -1,7 +1,9 @@
 // What the file says, with nothing of it loaded.
 #include "check.hpp"
+#include "toolchain.hpp"
 
 #include "../../../core/src/abi_sizes.hpp"
+#include "../../../core/src/ids.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,16 +18,13 @@
 namespace catena::check {
 namespace {
 
-using tools::ElfError;
-using tools::ElfFile;
-
 // The manifest of the ABI's first minor; later ones are longer.
 constexpr std::size_t least_manifest = size_1_0<catena_manifest>;
 
 std::optional<ElfFile> opened(const Subject& subject, Findings& findings) {
     try {
         return ElfFile(subject.file);
-    } catch (const ElfError&) {
+    } catch (const PluginError&) {
         findings.skip("it is no whole shared library: see static/file");
         return std::nullopt;
     }
@@ -57,19 +56,6 @@ bool utf8(const std::string& text) {
     }
     return true;
 }
-bool reverse_dns(const std::string& id) {
-    std::size_t parts = 1;
-    std::size_t length = 0;
-    for (const char c : id) {
-        const bool letter =
-            (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-        if (c != '.' && !letter) return false;
-        if (c == '.' && length == 0) return false;
-        length = c == '.' ? 0 : length + 1;
-        parts += c == '.';
-    }
-    return parts >= 2 && length > 0;
-}
 bool version(const std::string& text) {
     const std::size_t digits = text.find_first_not_of("0123456789.");
     const std::string numbers = text.substr(0, digits);
@@ -100,9 +86,7 @@ void check_manifest(const catena_manifest& m, Findings& findings) {
         findings.fail(
             fmt::format("flags and reserved: expected 0, got {} and {}", m.flags, m.reserved));
     const std::string id = field(m.id, "id", findings);
-    if (!reverse_dns(id))
-        findings.fail(
-            fmt::format("id: expected reverse DNS as in org.example.thing, got '{}'", id));
+    if (!is_id(id)) findings.fail(fmt::format("id: expected {}, got '{}'", id_rule, id));
     const std::string text = field(m.version, "version", findings);
     if (!version(text))
         findings.fail(fmt::format("version: expected numbers as in 1.2.3, got '{}'", text));
@@ -205,11 +189,14 @@ void needed(const Subject& subject, Findings& findings) {
             findings.fail(fmt::format("expected names, got the path {}", name));
         else rest.push_back(name);
     }
+    for (const std::string& name : elf->stand_ins())
+        findings.fail(fmt::format("expected libraries under DT_NEEDED alone, got {}", name));
     findings.note(fmt::format("needs {}", fmt::join(rest, " ")));
 }
-const Registered r4{{"static", "needed",
-                     "no library of catena's and no OpenMP or TBB among the needed libraries",
-                     needed, Each::plugin, false}};
+const Registered r4{
+    {"static", "needed",
+     "no library of catena's, no OpenMP or TBB and no filters among the needed libraries", needed,
+     Each::plugin, false}};
 
 void imports(const Subject& subject, Findings& findings) {
     const auto elf = opened(subject, findings);
@@ -240,8 +227,9 @@ void imports(const Subject& subject, Findings& findings) {
                                                      "arc4random_buf",
                                                      "arc4random_uniform",
                                                      "_ZNSt13random_device9_M_getvalEv"};
+    const Toolchain toolchain(*elf);
     for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM)) {
-        if (s.defined || s.binding == STB_WEAK) continue;
+        if (s.defined || s.binding == STB_WEAK || toolchain.imports(s.name)) continue;
         const auto is = [&](const char* start) { return s.name.rfind(start, 0) == 0; };
         if (is("catena"))
             findings.fail(
@@ -335,17 +323,6 @@ const Registered r8{{"static", "run-path",
                      "libraries are looked for beside the plugin alone: $ORIGIN or nothing",
                      run_path, Each::plugin, false}};
 
-// What compilers and sanitizers put there by themselves.
-bool of_toolchain(const std::string& name) {
-    static const std::set<std::string> known = {"frame_dummy",      "__cpu_indicator_init",
-                                                "asan.module_ctor", "tsan.module_ctor",
-                                                "_sub_I_00099_0",   "_sub_I_00099_1"};
-    return known.contains(name) || name.find("ARGV_INIT_ARRAY") != name.npos ||
-           name.find("really_init") != name.npos ||               // Rust: the program's arguments
-           name.find("__sti____cudaRegisterAll") != name.npos ||  // nvcc: where the kernels are
-           name.rfind("libcudart_static_", 0) == 0;
-}
-
 // Runs with the library, before or after its lists: as a rule the linker's own, where its section is.
 void lone_function(const ElfFile& elf, std::int64_t tag, const char* own, Findings& findings) {
     const ElfFile::Section* const section = elf.section(own);
@@ -377,22 +354,29 @@ void constructors(const Subject& subject, Findings& findings) {
             std::memcpy(&functions[section->header.sh_addr + i], bytes.data() + i, 8);
     }
     for (const ElfFile::Relocation& r : elf->relocations())
-        if (r.at >= addresses[0] && r.at < addresses[0] + sizes[0])
-            functions[r.at] = static_cast<std::uint64_t>(r.addend);
+        if (r.at >= addresses[0] && r.at < addresses[0] + sizes[0]) functions[r.at] = r.addend;
     const std::vector<ElfFile::Symbol> symbols = elf->symbols(SHT_SYMTAB);
+    const Toolchain toolchain(*elf);
     std::vector<std::string> named;
-    std::size_t nameless = 0;
+    std::vector<std::uint64_t> nameless;
     for (const auto& [at, address] : functions) {
         const std::uint64_t target = address;
         const auto found = std::find_if(symbols.begin(), symbols.end(), [&](const auto& s) {
             return s.type == STT_FUNC && s.value == target;
         });
-        if (found == symbols.end()) ++nameless;
-        else if (!of_toolchain(found->name)) named.push_back(found->name);
+        if (found == symbols.end()) nameless.push_back(target);
+        else if (!toolchain.constructs(found->name)) named.push_back(found->name);
     }
-    // The toolchain's are one; of a library with code for GPUs nobody can tell without names.
-    const bool gpu = elf->section(".nv_fatbin") != nullptr;
-    if (nameless > 1 && !gpu) findings.fail(fmt::format("expected none, got {}", nameless - 1));
+    const std::size_t usual = 1 + std::ranges::any_of(nameless, [&](std::uint64_t address) {
+                                  return toolchain.reads_cpu(address);
+                              });
+    if (nameless.size() > usual && toolchain.countable())
+        findings.fail(fmt::format("expected none, got {}", nameless.size() - usual));
+    else if (nameless.size() > usual)
+        findings.note(
+            fmt::format("{} without names: of the C++ library, a profiler or CUDA inside, or "
+                        "your own; the file before strip tells",
+                        nameless.size()));
     for (const std::string& name : named)
         findings.fail(fmt::format("expected none, got {}: entry() and init() are for that", name));
 }

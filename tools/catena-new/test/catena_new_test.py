@@ -77,8 +77,8 @@ class CatenaNew(unittest.TestCase):
         self.assertNotIn("[build]", self.files("c")["CMakeLists.txt"])  # a mark for documents
 
     def test_id(self):
-        self.written("plugin", "a", "--id", "com.acme.my_name_of_it")
-        self.assertIn('describe("com.acme.my_name_of_it"', self.files("a")["a.hpp"])
+        self.written("plugin", "a", "--id", "com.acme-2.my_name_of_it")
+        self.assertIn('describe("com.acme-2.my_name_of_it"', self.files("a")["a.hpp"])
         # The templates' own name is a name like any other.
         self.written("plugin", "my_name_2")
         self.assertIn('describe("org.example.my_name_2"', self.files("my_name_2")["my_name_2.hpp"])

@@ -1,0 +1,17 @@
+// expect: nothing
+// needs: -static-libstdc++
+// link: -s
+// compile: -Wno-extra -Wno-missing-field-initializers -Wno-attributes
+// Nobody can tell the C++ library's own constructors then.
+#include <stdexcept>
+#include <string>
+
+#include "module.h"
+
+SPOIL {
+    try {
+        throw std::runtime_error(std::to_string(the_function.version));
+    } catch (const std::exception &e) {
+        if (e.what() != std::string("1")) the_function.version = 0;
+    }
+}

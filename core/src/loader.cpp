@@ -103,10 +103,12 @@ void start(LoadedPlugin& info, boost::dll::shared_library& library) {
 enum class Asked { by_name, by_folder };
 
 // False if it is passed over: left out, or overridden by an earlier folder's.
-bool is_wanted(const LoadedPlugin& info, Asked asked) {
+bool is_wanted(const Attempt& attempt, Asked asked) {
     Loader& loader = Loader::get();
+    const LoadedPlugin& info = attempt.info;
     if (std::ranges::count(loader.unwanted, info.id) > 0) {
         loader.report.left_out.push_back(info);
+        audit("left-out", attempt, "");
         return false;
     }
     const auto first = std::ranges::find(loader.report.loaded, info.id, &LoadedPlugin::id);
@@ -116,6 +118,7 @@ bool is_wanted(const LoadedPlugin& info, Asked asked) {
             fmt::format("id {} is already loaded from {}", info.id, first->path.string()));
     }
     loader.report.overridden.push_back({info, first->path});
+    audit("overridden", attempt, first->path.string() + " came first");
     return false;
 }
 
@@ -129,23 +132,44 @@ void load(Attempt& attempt, Asked asked) {
     const TrustedFile file(path, Writers::owner);
     attempt.owner = file.owner();
     attempt.mode = file.mode();
-    const bool locked = loader.locks.mode(path.parent_path()) != PluginLockMode::off;
+    attempt.info.file = file.path();
+    const PluginFolders folders{path.parent_path(), file.path().parent_path()};
+    const bool locked = loader.locks.mode(folders) != PluginLockMode::off;
     using Bytes = PluginImage::Bytes;
     const PluginImage image(file, locked ? Bytes::sealed : Bytes::of_the_file);
     attempt.info = check_manifest(read_raw_manifest(image.elf()), path);
-    if (!is_wanted(attempt.info, asked)) return;
+    attempt.info.file = file.path();
     if (locked || audit_has_file()) attempt.info.sha256 = image.sha256();
-    const std::string warning = loader.locks.check(attempt.info, path.parent_path());
-    if (!warning.empty()) {
+    if (!is_wanted(attempt, asked)) return;
+    for (const std::string& warning : loader.locks.check(attempt.info, folders)) {
         const std::string text = fmt::format("[plugin] {}: {}", path.string(), warning);
         host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
     }
     start(attempt.info, image.map());
     loader.report.loaded.push_back(attempt.info);
-    audit_loaded(attempt);
+    audit("loaded", attempt, "");
 }
 
-// One file; a refusal goes to the report and the audit before it is thrown on, with its bare reason.
+// Each refusal goes to the report and to the audit.
+void refused(Attempt& attempt, const RefusedPlugin& refusal) {
+    Loader::get().report.refused.push_back(refusal);
+    struct stat status {};
+    const fs::path& path = attempt.info.path;
+    if (!attempt.owner && path.is_absolute() && stat(path.c_str(), &status) == 0) {
+        attempt.owner = status.st_uid;
+        attempt.mode = status.st_mode & 07777;
+    }
+    audit("refused", attempt, refusal.reason);
+}
+
+// Of what is no plugin's file: a folder, or odd words for one.
+void refused(const RefusedPlugin& refusal) {
+    Attempt attempt;
+    attempt.info.path = refusal.path;
+    refused(attempt, refusal);
+}
+
+// One file; a refusal is thrown on, with its bare reason.
 void load_file(const fs::path& file, Asked asked) {
     Attempt attempt;
     std::error_code error;
@@ -153,13 +177,7 @@ void load_file(const fs::path& file, Asked asked) {
     try {
         load(attempt, asked);
     } catch (const std::exception& refusal) {
-        Loader::get().report.refused.push_back({file, refusal.what()});
-        struct stat status {};
-        if (!attempt.owner && stat(attempt.info.path.c_str(), &status) == 0) {
-            attempt.owner = status.st_uid;
-            attempt.mode = status.st_mode & 07777;
-        }
-        audit_refused(attempt, refusal.what());
+        refused(attempt, {file, refusal.what()});
         throw;
     }
 }
@@ -176,23 +194,20 @@ bool already_loaded(const fs::path& path) {
 bool knows_lock_of(const fs::path& folder) {
     Loader& loader = Loader::get();
     try {
-        loader.locks.mode(folder);
+        loader.locks.mode({folder, folder});
         return true;
     } catch (const PluginError& error) {
-        if (std::exchange(loader.lock_fault_said, true)) return false;
-        loader.report.refused.push_back({folder, error.what()});
-        Attempt attempt;
-        attempt.info.path = folder;
-        audit_refused(attempt, error.what());
+        if (!std::exchange(loader.lock_fault_said, true)) refused({folder, error.what()});
         return false;
     }
 }
 
 void load_folder(SearchedFolder folder) {
-    PluginReport& report = Loader::get().report;
     if (!folder.path.has_filename()) folder.path = folder.path.parent_path();  // "/plugins/"
-    report.searched.push_back(folder);
-    const std::vector<fs::path> files = plugin_files(folder, report.refused);
+    Loader::get().report.searched.push_back(folder);
+    std::vector<RefusedPlugin> unread;
+    const std::vector<fs::path> files = plugin_files(folder, unread);
+    for (const auto& refusal : unread) refused(refusal);
     if (files.empty() || !knows_lock_of(folder.path)) return;
     for (const fs::path& file : files) {
         if (already_loaded(file)) continue;
@@ -235,7 +250,10 @@ void load_default_plugins() {
     if (loader.loading) return;  // a plugin that asks while it is loaded
     if (!loader.default_done && !switched_off()) {
         loader.loading = true;
-        for (const auto& folder : usual_folders(loader.report.refused)) load_folder(folder);
+        std::vector<RefusedPlugin> odd;
+        const auto folders = usual_folders(odd);
+        for (const auto& refusal : odd) refused(refusal);
+        for (const auto& folder : folders) load_folder(folder);
         loader.loading = false;
     }
     loader.default_done = true;

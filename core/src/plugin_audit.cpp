@@ -1,4 +1,4 @@
-// Writes what was loaded and refused: log and audit file.
+// Writes what became of each plugin: log and audit file.
 #include "plugin_audit.hpp"
 
 #include "context.hpp"
@@ -45,28 +45,23 @@ void append(const char* file, const std::string& line) {
     host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
 }
 
-void audit(const char* verdict, const Attempt& a, std::string_view reason) {
+}  // namespace
+
+bool audit_has_file() { return audit_file() != nullptr; }
+
+void audit(std::string_view verdict, const Attempt& a, std::string_view reason) {
     std::string line = fmt::format("{} id={} version={} sha256={}", verdict, as_word(a.info.id),
                                    as_word(a.info.version), as_word(a.info.sha256));
     if (a.owner) line += fmt::format(" owner={} mode={:04o}", *a.owner, a.mode);
     else line += " owner=- mode=-";
     line += fmt::format(" path={}", as_word(a.info.path.string()));
+    if (a.info.is_another_file()) line += fmt::format(" file={}", as_word(a.info.file.string()));
     if (!reason.empty()) line += " reason=";
     for (const char c : reason) line += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
     host_table().log(nullptr, CATENA_LOG_INFO, line.c_str());
     if (const char* file = audit_file()) {
         append(file, fmt::format("{} pid={} {}\n", now(), getpid(), line));
     }
-}
-
-}  // namespace
-
-bool audit_has_file() { return audit_file() != nullptr; }
-
-void audit_loaded(const Attempt& attempt) { audit("loaded", attempt, ""); }
-
-void audit_refused(const Attempt& attempt, std::string_view reason) {
-    audit("refused", attempt, reason);
 }
 
 }  // namespace catena

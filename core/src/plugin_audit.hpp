@@ -1,4 +1,4 @@
-// A line for each plugin that was loaded or refused.
+// A line for each plugin that was loaded, refused or passed over.
 #pragma once
 
 #include <catena/core/plugins.hpp>
@@ -19,8 +19,7 @@ struct Attempt {
 
 // True if $CATENA_PLUGIN_AUDIT names a file: then hashes are wanted too.
 bool audit_has_file();
-// To the host's log, and appended to that file.
-void audit_loaded(const Attempt& attempt);
-void audit_refused(const Attempt& attempt, std::string_view reason);
+// To the host's log, and appended to that file. The verdict is one word; a reason may be "".
+void audit(std::string_view verdict, const Attempt& attempt, std::string_view reason);
 
 }  // namespace catena

@@ -39,6 +39,12 @@ std::string read_all(int fd) {
     }
 }
 
+// A link to nowhere is meant as a lock, too.
+bool is_meant(const fs::path& lock) {
+    std::error_code error;
+    return fs::symlink_status(lock, error).type() != fs::file_type::not_found;
+}
+
 // What `read` makes of a file that is opened once; a refusal says which file it was.
 template <class Read>
 auto of_file(const fs::path& file, const Read& read) {
@@ -134,31 +140,43 @@ std::optional<PluginLocks::Wish> PluginLocks::wish() const {
     return Wish{found->second, file};
 }
 
-PluginLockMode PluginLocks::mode(const fs::path& folder) const {
-    if (const auto said = wish()) return said->mode;
-    std::error_code error;  // a link to nowhere is meant as a lock, too
-    const auto kind = fs::symlink_status(folder / default_name, error).type();
-    return kind == fs::file_type::not_found ? PluginLockMode::off : PluginLockMode::strict;
-}
-
-fs::path PluginLocks::file_for(const fs::path& folder) const {
+std::vector<fs::path> PluginLocks::files_for(const PluginFolders& folders) const {
     const auto said = wish();
-    return said && !said->file.empty() ? said->file : folder / default_name;
+    if (said && !said->file.empty()) return {said->file};
+    std::error_code error;
+    const bool same = fs::equivalent(folders.named, folders.real, error);
+    std::vector<fs::path> files;
+    const fs::path beside = folders.named / default_name, real = folders.real / default_name;
+    if (said || is_meant(beside)) files.push_back(beside);
+    if (!same && is_meant(real)) files.push_back(real);
+    return files;
 }
 
-std::string PluginLocks::check(const LoadedPlugin& plugin, const fs::path& folder) {
-    const PluginLockMode how = mode(folder);
-    if (how == PluginLockMode::off) return "";
-    const fs::path file = file_for(folder);
-    try {
-        auto found = read_.find(file);
-        if (found == read_.end()) found = read_.emplace(file, PluginLock::read(file)).first;
-        found->second.check(plugin);
-        return "";
-    } catch (const PluginError& error) {
-        if (how == PluginLockMode::strict) throw;
-        return warned_.insert(error.what()).second ? error.what() : "";
+PluginLockMode PluginLocks::mode(const PluginFolders& folders) const {
+    if (const auto said = wish()) return said->mode;
+    return files_for(folders).empty() ? PluginLockMode::off : PluginLockMode::strict;
+}
+
+const PluginLock& PluginLocks::lock_of(const fs::path& file) {
+    const auto found = read_.find(file);
+    return found != read_.end() ? found->second
+                                : read_.emplace(file, PluginLock::read(file)).first->second;
+}
+
+std::vector<std::string> PluginLocks::check(const LoadedPlugin& plugin,
+                                            const PluginFolders& folders) {
+    const PluginLockMode how = mode(folders);
+    std::vector<std::string> warnings;
+    if (how == PluginLockMode::off) return warnings;
+    for (const fs::path& file : files_for(folders)) {
+        try {
+            lock_of(file).check(plugin);
+        } catch (const PluginError& error) {
+            if (how == PluginLockMode::strict) throw;
+            if (warned_.insert(error.what()).second) warnings.emplace_back(error.what());
+        }
     }
+    return warnings;
 }
 
 std::string plugin_sha256(const fs::path& file) {

@@ -30,16 +30,22 @@ private:
     std::vector<Line> lines_;
 };
 
-// Which lock holds for which folder: the program's word, else $CATENA_PLUGIN_LOCK, else a lock file
-// beside the plugins, which is strict.
+// The folders of a plugin: that of the name which was asked for, and that of the file which it
+// stands for, so that no link leads around a lock.
+struct PluginFolders {
+    std::filesystem::path named, real;
+};
+
+// Which locks hold for which plugin: the program's word, else $CATENA_PLUGIN_LOCK, else a lock file
+// in one of its folders, which is strict.
 class PluginLocks {
 public:
     void set(PluginLockMode mode, const std::filesystem::path& file);
     // Off if nothing asks for a lock. Throws PluginError if the environment's words mean nothing.
-    PluginLockMode mode(const std::filesystem::path& folder) const;
-    // Throws PluginError if the folder's lock does not allow it, or is itself at fault. A lock that
-    // only warns returns that text, the first time; else "".
-    std::string check(const LoadedPlugin& plugin, const std::filesystem::path& folder);
+    PluginLockMode mode(const PluginFolders& folders) const;
+    // Throws PluginError if one of the locks does not allow it, or is itself at fault. Locks that
+    // only warn return these texts, each once.
+    std::vector<std::string> check(const LoadedPlugin& plugin, const PluginFolders& folders);
 
 private:
     struct Wish {
@@ -48,7 +54,9 @@ private:
     };
     // nullopt: nobody said anything
     std::optional<Wish> wish() const;
-    std::filesystem::path file_for(const std::filesystem::path& folder) const;
+    // The locks that are asked for or there.
+    std::vector<std::filesystem::path> files_for(const PluginFolders& folders) const;
+    const PluginLock& lock_of(const std::filesystem::path& file);
 
     std::optional<Wish> program_;
     std::map<std::filesystem::path, PluginLock> read_;

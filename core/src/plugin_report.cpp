@@ -38,7 +38,8 @@ std::string to_string(const PluginReport& report) {
         add(fmt::format("looked in {}{}", folder.path.string(), there ? "" : " (no such folder)"));
     }
     for (const LoadedPlugin& p : report.loaded) {
-        add(fmt::format("loaded {} {} from {}", p.id, p.version, p.path.string()));
+        add(fmt::format("loaded {} {} from {}{}", p.id, p.version, p.path.string(),
+                        p.is_another_file() ? " -> " + p.file.string() : ""));
     }
     if (!report.refused.empty()) text += refusals(report) + '\n';
     for (const LoadedPlugin& p : report.left_out) {

@@ -1,8 +1,9 @@
 // The usual places of plugins.
 #include "plugin_search.hpp"
 
+#include "core_place.hpp"
+
 #include <fmt/format.h>
-#include <boost/dll/runtime_symbol_info.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -30,8 +31,8 @@ std::vector<SearchedFolder> usual_folders(std::vector<RefusedPlugin>& refused) {
     fs::path user = data ? data : "";
     if (!user.is_absolute()) user = home && *home ? fs::path(home) / ".local/share" : fs::path();
     if (user.is_absolute()) folders.push_back({user / "catena" / "plugins", "user"});
-    const fs::path core = fs::weakly_canonical(boost::dll::this_line_location().string());
-    folders.push_back({core.parent_path() / "catena" / "plugins", "system"});
+    const fs::path& core = core_place().folder;
+    if (!core.empty()) folders.push_back({core / "catena" / "plugins", "system"});
     return folders;
 }
 

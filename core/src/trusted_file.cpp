@@ -1,11 +1,13 @@
 // Opens files through folders that are checked one by one.
 #include "trusted_file.hpp"
 
+#include "access_acl.hpp"
+#include "core_place.hpp"
+
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
@@ -32,34 +34,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// This library. Whoever owns it, or can write to a folder above it, decides what runs anyway.
-struct Core {
-    fs::path path;
-    uid_t owner = 0;
-
-    static const Core& get() {
-        static const Core core = [] {
-            Core found;
-            Dl_info info{};
-            struct stat status {};
-            std::error_code error;
-            if (dladdr(reinterpret_cast<const void*>(&Core::get), &info) == 0) return found;
-            const fs::path path = fs::canonical(info.dli_fname, error);
-            if (error || stat(path.c_str(), &status) != 0) return found;
-            return Core{path, status.st_uid};
-        }();
-        return core;
-    }
-    bool is_below(const fs::path& folder) const {
-        const auto [at, end] =
-            std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
-        return at == folder.end();
-    }
-};
-
 // Root, the user, the core's owner, and the uids of $CATENA_PLUGIN_OWNERS ("1001:1002").
 std::vector<uid_t> trusted_owners() {
-    std::vector<uid_t> owners{0, geteuid(), Core::get().owner};
+    std::vector<uid_t> owners{0, geteuid()};
+    if (const auto owner = core_place().owner) owners.push_back(*owner);
     const char* more = secure_getenv("CATENA_PLUGIN_OWNERS");
     for (std::string_view rest = more ? more : ""; !rest.empty();) {
         const std::string_view word = rest.substr(0, rest.find(':'));
@@ -117,20 +95,26 @@ void check_owner(const char* what, const fs::path& path, const struct stat& stat
         what, path.string(), geteuid(), status.st_uid, status.st_uid));
 }
 
-void check_mode(const char* what, const fs::path& path, const struct stat& status,
+void check_mode(const char* what, const fs::path& path, int fd, const struct stat& status,
                 Writers writers) {
+    if (!(status.st_mode & (S_IWGRP | S_IWOTH))) return;
+    const auto trusted = trusted_owners();
     const auto is_private = [&] {
-        const auto trusted = trusted_owners();
         return std::ranges::any_of(trusted, [&](uid_t u) { return is_group_of(u, status.st_gid); });
     };
-    if (!(status.st_mode & S_IWOTH) &&
-        (!(status.st_mode & S_IWGRP) || (writers == Writers::private_group && is_private()))) {
-        return;
+    if (status.st_mode & S_IWOTH || writers == Writers::owner || !is_private()) {
+        throw PluginError(fmt::format(
+            "mode of the {} {}: expected that only its owner can write, got {:04o} (group {}); "
+            "chmod go-w {}",
+            what, path.string(), status.st_mode & 07777, status.st_gid, path.string()));
     }
-    throw PluginError(fmt::format(
-        "mode of the {} {}: expected that only its owner can write, got {:04o} (group {}); chmod "
-        "go-w {}",
-        what, path.string(), status.st_mode & 07777, status.st_gid, path.string()));
+    // With an access list the group's bits are what everybody in it may do at most.
+    if (const std::string other = listed_writer(fd, trusted); !other.empty()) {
+        throw PluginError(fmt::format(
+            "access list of the {} {}: expected that only its owner can write, got {}; setfacl -b "
+            "{}",
+            what, path.string(), other, path.string()));
+    }
 }
 
 // Goes down from the root, a step at a time.
@@ -144,9 +128,7 @@ public:
         while (!rest_.empty()) step();
         if (name_.empty()) throw PluginError("it is no regular file");
         const Folder& own = folders_.back();
-        if (!Core::get().is_below(own.path)) {
-            check_mode("folder", own.path, own.status, Writers::private_group);
-        }
+        if (!core_place().is_below(own.path)) check_mode_of(own);
     }
     int folder() const { return folders_.back().fd.get(); }
     const fs::path& name() const { return name_; }
@@ -159,16 +141,20 @@ private:
         struct stat status;
     };
 
+    static void check_mode_of(const Folder& folder) {
+        check_mode("folder", folder.path, folder.fd.get(), folder.status, Writers::private_group);
+    }
+
     void enter(const fs::path& path, Descriptor fd) {
         struct stat status {};
         if (!fd || fstat(fd.get(), &status) != 0) {
             throw PluginError(fmt::format("{}: {}", path.string(), system_error()));
         }
         folders_.push_back({path, std::move(fd), status});
-        if (Core::get().is_below(path)) return;
+        if (core_place().is_below(path)) return;
         check_owner("folder", path, status);
         // What is in a sticky folder only its owner can replace, and the next step is checked too.
-        if (!(status.st_mode & S_ISVTX)) check_mode("folder", path, status, Writers::private_group);
+        if (!(status.st_mode & S_ISVTX)) check_mode_of(folders_.back());
     }
 
     void step() {
@@ -238,7 +224,7 @@ TrustedFile::TrustedFile(const fs::path& path, Writers writers) {
     }
     if (!S_ISREG(status_.st_mode)) throw PluginError("it is no regular file");
     check_owner("file", path_, status_);
-    check_mode("file", path_, status_, writers);
+    check_mode("file", path_, fd(), status_, writers);
 }
 
 void TrustedFile::check_unchanged() const {

@@ -1,5 +1,6 @@
 // The steps of loading, one by one: hash, checked open, sealed copy, swapped files, lock files.
 #include "../bad_plugins/folder.hpp"
+#include "core_place.hpp"
 #include "plugin_image.hpp"
 #include "plugin_lock.hpp"
 #include "sha256.hpp"
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <sstream>
 
 using namespace catena;
 namespace fs = std::filesystem;
@@ -166,6 +168,45 @@ TEST_CASE("paths: links are followed, circles and folders refused") {
     CHECK(open("sub/../../../../../../../../../../../nowhere/x") == "there is no such file");
 }
 
+TEST_CASE("the core's place is that of the file that is mapped") {
+    const Folder folder;
+    const fs::path core = folder.write("a core.so", "x"), other = folder.write("other.so", "y");
+    struct stat status {};
+    REQUIRE(stat(core.c_str(), &status) == 0);
+    const auto place = [&](const std::string& name, ino_t inode, const fs::path& loaders_name) {
+        std::istringstream maps(
+            "1000-2000 r-xp 00000000 08:01 7          /elsewhere/first.so\n"
+            "2000-3000 r-xp 00001000 08:01 " +
+            std::to_string(inode) + "                  " + name +
+            "\n3000-4000 rw-p 00000000 00:00 0\n");
+        return find_place(0x2fff, maps, loaders_name);
+    };
+    const CorePlace found = place(core.string(), status.st_ino, other);
+    CHECK(found.folder == core.parent_path());
+    CHECK(found.owner == status.st_uid);
+    CHECK(found.is_below("/"));
+    CHECK(found.is_below(core.parent_path()));
+    CHECK_FALSE(found.is_below(core.parent_path() / "sub"));
+
+    const CorePlace replaced = place(core.string(), status.st_ino + 1, other);
+    CHECK(replaced.folder == core.parent_path());
+    CHECK_FALSE(replaced.owner);
+    const CorePlace deleted = place(core.string() + " (deleted)", status.st_ino, other);
+    CHECK(deleted.folder == core.parent_path());
+    CHECK_FALSE(deleted.owner);
+
+    const CorePlace named = place("[anon]", 0, core);  // or where there is no /proc
+    CHECK(named.folder == core.parent_path());
+    CHECK(named.owner == status.st_uid);
+    for (const fs::path& name : {fs::path(), fs::relative(core), core / "none"}) {
+        const CorePlace nowhere = place("", 0, name);
+        CHECK(nowhere.folder == "");
+        CHECK_FALSE(nowhere.owner);
+        CHECK_FALSE(nowhere.is_below("/"));
+    }
+    CHECK(core_place().folder == fs::canonical(CORE).parent_path());
+}
+
 TEST_CASE("lock files: what is wrong is said with its line") {
     const Folder folder;
     const std::string sum(64, 'a'), name = (folder / "l").string();
@@ -209,6 +250,20 @@ TEST_CASE("lock files: id, version and hash have to fit one line") {
                                     b + ", got 2 with " + a);
     CHECK(check("x", "3", a) == "lock " + file.string() + ", line 1: expected x 1 with SHA-256 " +
                                     a + ", got 3 with " + a);
+}
+
+TEST_CASE("a lock holds for a file by any name") {
+    const Folder folder;
+    const fs::path path = folder.write("good.catena", bytes_of(modules / "good.catena"));
+    const fs::path lock = folder.write("catena.plugins.lock", "# none\n");
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const fs::path name = "/proc/self/fd/" + std::to_string(file.get());
+    setenv("CATENA_PLUGIN_LOCK", "", 1);
+    disable_default_plugins();
+    CHECK(refusal([&] { load_plugin(name); }) ==
+          "[plugin] " + name.string() + ": refused: lock " + lock.string() +
+              ": expected a line for org.example.good, got none");
+    unsetenv("CATENA_PLUGIN_LOCK");
 }
 
 TEST_CASE("the program's word goes before the environment's") {

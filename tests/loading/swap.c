@@ -2,7 +2,7 @@
  * that is looked at for the last time; or takes the place of CATENA_TEST_SWAP_LATE's file when the
  * system's loader is asked for that. CATENA_TEST_EXCHANGE changes places with each plugin that is opened
  * to be read. CATENA_TEST_GROUP is one more user's primary group;
- * CATENA_TEST_NO_PROC hides /proc/self. */
+ * CATENA_TEST_NO_PROC hides /proc/self; CATENA_TEST_FOLDER is current from the start. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,6 +14,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+__attribute__((constructor)) static void move(void) {
+    const char *folder = getenv("CATENA_TEST_FOLDER");
+    if (folder && chdir(folder) != 0) abort();
+}
 
 static int ends_with(const char *text, const char *suffix) {
     const size_t length = strlen(text), end = strlen(suffix);

@@ -50,18 +50,19 @@ std::string number(int n, const char* what) {
 
 std::string text_of(const Row& row, std::size_t width, bool hash) {
     const LoadedPlugin& p = row.plugin;
+    const std::string file =
+        row.path.filename().string() + (p.is_another_file() ? " -> " + p.file.string() : "");
     std::string what;
     if (row.state == "refused") {
-        what = fmt::format("{}: {}", row.path.filename().string(), row.reason);
+        what = fmt::format("{}: {}", file, row.reason);
     } else if (row.state == "loaded") {
-        what = fmt::format("{:{}}  {:7}  {}", p.id, width, p.version, row.path.filename().string());
+        what = fmt::format("{:{}}  {:7}  {}", p.id, width, p.version, file);
         for (const auto& count : {number(p.n_functions, "function"), number(p.n_kernels, "kernel"),
                                   number(p.n_backends, "device backend")}) {
             if (!count.empty()) what += ", " + count;
         }
     } else {
-        what = fmt::format("{:{}}  {:7}  {}: {}", p.id, width, p.version,
-                           row.path.filename().string(), row.reason);
+        what = fmt::format("{:{}}  {:7}  {}: {}", p.id, width, p.version, file, row.reason);
     }
     std::string text = fmt::format("   {:10}  {}\n", row.state, one_line(what));
     if (const std::string sum = hash ? hash_of(row) : ""; !sum.empty()) {
@@ -116,6 +117,7 @@ std::string list_plugins_as_json(const PluginReport& report, bool hash) {
                            {"version", p.version},
                            {"vendor", p.vendor},
                            {"devices", p.devices}});
+            if (p.is_another_file()) plugin["file"] = p.file.string();
         }
         if (row.state == "loaded") {
             plugin.update({{"functions", row.plugin.n_functions},

@@ -20,6 +20,9 @@ struct LoadedPlugin {
     int n_kernels = 0;
     int n_backends = 0;
     std::string sha256 = {};  // of the bytes that were loaded or read, if somebody asked for it
+    std::filesystem::path file = {};  // what `path` stands for, without links; "" if only read
+
+    bool is_another_file() const { return !file.empty() && file != path.lexically_normal(); }
 };
 struct RefusedPlugin {
     std::filesystem::path path;
@@ -68,7 +71,7 @@ void leave_out_plugin(std::string_view id);
 // What a lock that does not fit means: nothing, a line in the log, or a refusal.
 enum class PluginLockMode { off, warn, strict };
 // Says which lock holds for what is loaded from now on; without a file each folder's own
-// catena.plugins.lock. Goes before $CATENA_PLUGIN_LOCK ("strict", "warn", "off", or one with
+// catena.plugins.lock, and for a link to a plugin also that of the true file's folder. Goes before $CATENA_PLUGIN_LOCK ("strict", "warn", "off", or one with
 // ":/FILE"). Where neither says anything, a lock beside the plugins is strict, and none is off.
 void set_plugin_lock(PluginLockMode mode, const std::filesystem::path& file = {});
 // What a file says of itself and the hash of the same bytes, read without running it. Throws

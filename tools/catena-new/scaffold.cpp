@@ -157,7 +157,7 @@ void write(const std::vector<fs::path>& templates, const Names& names, const fs:
         }
         for (const auto& item : fs::recursive_directory_iterator(source)) {
             if (!item.is_regular_file()) continue;
-            const std::string name = fs::relative(item.path(), source).string();
+            const std::string name = item.path().lexically_relative(source).string();
             files[replaced(name, names)] = replaced(read(item.path()), names);
         }
     }

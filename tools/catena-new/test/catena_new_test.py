@@ -5,6 +5,7 @@ Whether what it writes builds and passes is for tests/package.
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -210,13 +211,29 @@ class CatenaNew(unittest.TestCase):
         self.refused(2, "unrecognised option", "plugin", "a", "--speed")
         self.assertIn("usage: catena-new plugin NAME", self.written("--help"))
 
-    def test_without_templates(self):
+    def elsewhere(self, *arguments):
         copy = self.folder / "bin" / "catena-new"
         copy.parent.mkdir()
         copy.write_bytes(PROGRAM.read_bytes())
         copy.chmod(0o755)
-        run = subprocess.run([copy, "plugin", "a"], cwd=self.folder, capture_output=True, text=True,
-                             env={"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")})
+        return subprocess.run([copy, *arguments], cwd=self.folder, capture_output=True, text=True,
+                              env={"LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", "")})
+
+    def test_templates_that_are_links(self):
+        """As programs that install by links have them: what is written stays in the folder."""
+        held = self.folder / "held"
+        shutil.copytree(PROGRAM.parents[1] / "share/catena/templates/plugin-c", held)
+        for file in [f for f in held.rglob("*") if f.is_file()]:
+            link = self.folder / "share/catena/templates/plugin-c" / file.relative_to(held)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(file)
+        run = self.elsewhere("plugin", "a", "--lang", "c", "--output", "one/two/three/four/five")
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        self.assertEqual(set(self.files("one")), {f"two/three/four/five/{name}" for name in (
+            ".gitignore", "CMakeLists.txt", "README.md", "a.c", "test/a_test.cpp")})
+
+    def test_without_templates(self):
+        run = self.elsewhere("plugin", "a")
         self.assertEqual(run.returncode, 1)
         self.assertIn(f"[template] {self.folder.resolve()}/share/catena/templates/plugin-cpp",
                       run.stderr)

@@ -1,10 +1,10 @@
 // From a file to a registered plugin.
 #pragma once
 
-#include "elf_file.hpp"
-
 #include <catena/abi/plugin.h>
 #include <catena/core/plugins.hpp>
+
+#include <elf_file.hpp>
 
 namespace catena {
 

@@ -24,9 +24,7 @@ struct Linear {
         s.check(s.x(0).size() >= 1, "x.ndim", "at least 1", s.x(0).size());
         s.check(s.x(1).size() == 2, "W.ndim", 2, s.x(1).size());
         const std::int64_t outputs = s.x(1)[0];
-        std::int64_t inputs = 1;
-        for (const std::int64_t d : s.x(0).subspan(1)) inputs *= d;
-        if (inputs != s.x(1)[1]) [[unlikely]]  // the text costs heap memory
+        if (size_of(s.x(0).subspan(1)) != s.x(1)[1]) [[unlikely]]  // the text costs heap memory
             s.check(false, "x.shape[1:]", text(s.x(1)[1]), s.x(0).subspan(1));
         if (s.has(2))
             s.check(std::ranges::equal(s.x(2), Shape(&outputs, 1)), "b.shape", Shape(&outputs, 1),

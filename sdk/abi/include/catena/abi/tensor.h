@@ -29,7 +29,7 @@ typedef struct catena_dl_tensor {
     int32_t device_id;   /* the ordinal */
     int32_t ndim;
     catena_dtype dtype;
-    int64_t *shape;   /* ndim extents */
+    int64_t *shape;   /* ndim extents; those other than 0 multiply to 2^59 at most */
     int64_t *strides; /* in elements; not NULL if ndim > 0 */
     uint64_t byte_offset;
 } catena_dl_tensor;

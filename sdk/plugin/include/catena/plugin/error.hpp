@@ -33,8 +33,8 @@ private:
 
 using Shape = std::span<const std::int64_t>;
 
-// Of extents and sizes; at most 2^63 - 1. Beside an extent of 0 others may be as large as they like,
-// and what is too large is refused later.
+// Of extents and sizes; at most 2^63 - 1. In infer() extents may be as large as they like: the host
+// refuses what no tensor can have.
 constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
     std::int64_t product = 0;
     return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max()

@@ -55,13 +55,10 @@ std::string replaced(std::string_view text, const Names& names) {
     return result;
 }
 
-// Without "# [NAME]" and "// [NAME]", which mark what documents quote.
 std::string read(const fs::path& file) {
-    static const std::regex mark("^(#|//) \\[/?[a-z-]+\\]$");
     std::ifstream in(file, std::ios::binary);
     std::string text;
-    for (std::string line; std::getline(in, line);)
-        if (!std::regex_match(line, mark)) text += line + '\n';
+    for (char c = 0; in.get(c);) text += c;
     if (!in.eof()) throw Error(fmt::format("[template] {}: cannot be read", file.string()));
     return text;
 }

@@ -75,7 +75,6 @@ class CatenaNew(unittest.TestCase):
         self.assertEqual(set(self.files("c")), {".gitignore", "CMakeLists.txt", "README.md",
                                                 "main.cpp", "training.hpp", "training.cpp",
                                                 "test/training_test.cpp"})
-        self.assertNotIn("[build]", self.files("c")["CMakeLists.txt"])  # a mark for documents
 
     def test_id(self):
         self.written("plugin", "a", "--id", "com.acme-2.my_name_of_it")

@@ -2,7 +2,8 @@
 """The guides under sdk/doc name only what is there: links, files, names, commands and options.
 
 That quoted code is the code as it is now, tools/lint finds out; that it runs, the tests of the
-examples do. --fix writes the table of catena-check's checks anew.
+examples do, and guides_test.py does what the pages tell a reader to do. --fix writes anew what the
+programs say: the table of catena-check's checks, the files that catena-new writes.
 """
 import argparse
 import pathlib
@@ -167,6 +168,14 @@ class Programs:
                 self.texts[command] = None
         return self.texts[command]
 
+    def scaffold(self, command, name):
+        """The text of a file that catena-new writes, or None."""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([self.folder / "catena-new", *command.split(), "--output", folder],
+                                  capture_output=True, timeout=60)
+            file = pathlib.Path(folder) / name
+            return file.read_text() if done.returncode == 0 and file.is_file() else None
+
     def wrong(self, line):
         """What is wrong with a command, or None."""
         words = shlex.split(re.sub(r"\s+[>|<].*", "", line), comments=True)
@@ -202,17 +211,31 @@ def commands(tree, programs):
 
 
 def blocks(tree, _):
-    """Code is quoted from files that are compiled; a sketch has an ellipsis; CMake calls our own."""
+    """Code is quoted from files that are compiled, or written to files by guides_test.py; a sketch in
+    C or C++ has an ellipsis; CMake calls our own."""
     for page, text in tree.pages.items():
         for match in FENCE.finditer(text):
             language, code = match.group(1), match.group(2)
-            if match.group().startswith("<!--"):
+            if language == "cmake":
+                for name in re.findall(r"\bcatena_\w+(?=\()", code):
+                    if name not in tree.words:
+                        yield at(page, text, match.start(), f"CMake has no {name}()")
+            if match.group().startswith("<!--") or language not in ("c", "cpp", "cmake"):
                 continue
-            if language in ("c", "cpp") and "..." not in code:
+            if language == "cmake" or "..." not in code:
                 yield at(page, text, match.start(), f"expected code quoted from a file: {code[:40]!r}")
-            for name in re.findall(r"\bcatena_\w+(?=\()", code) if language == "cmake" else ():
-                if name not in tree.words:
-                    yield at(page, text, match.start(), f"CMake has no {name}()")
+
+
+SCAFFOLD = re.compile(r"(<!-- catena-new ([^\n]*): (\S+) -->\n```\w*\n)(.*?)(^```)", re.S | re.M)
+
+
+def scaffolds(tree, programs):
+    """Files that catena-new writes are shown as it writes them."""
+    for page, text in tree.pages.items():
+        for match in SCAFFOLD.finditer(text):
+            if match.group(4) != programs.scaffold(match.group(2), match.group(3)):
+                yield at(page, text, match.start(), f"not the {match.group(3)} of today: the target "
+                                                    "docs-update writes it anew")
 
 
 TABLE = re.compile(r"(<!-- catena-check --list -->\n)(.*?)(^<!-- end -->)", re.S | re.M)
@@ -240,19 +263,20 @@ def tables(tree, programs):
                 yield at(page, text, match.start(), "not of today: the target docs-update writes it anew")
 
 
-def fix_tables(tree, programs):
+def fix(tree, programs):
     for page, text in tree.pages.items():
         new = TABLE.sub(lambda m: m[1] + table(programs) + m[3], text)
+        new = SCAFFOLD.sub(lambda m: m[1] + (programs.scaffold(m[2], m[3]) or m[4]) + m[5], new)
         if new != text:
             (tree.root / page).write_text(new)
             tree.pages[page] = new
 
 
-RULES = [tables, links, files, names, variables, errors, members, commands, blocks]
+RULES = [tables, scaffolds, links, files, names, variables, errors, members, commands, blocks]
 
 # rule, text of a page, how many findings; the tree has sdk/a.hpp with `struct Known`, `class
 # KnownError` and `class Whole` with one() and two(), a heading, and programs: catena knows
-# `run --deep`, catena-check two checks.
+# `run --deep`, catena-check two checks, catena-new a file x.c.
 TIMES = "| group | check | |\n|---|---|---|\n| load | `time` | short |\n|  | `end` | clean |\n"
 CASES = [
     (tables, f"<!-- catena-check --list -->\n{TIMES}<!-- end -->\n", 0),
@@ -279,7 +303,12 @@ CASES = [
     (commands, "`catena-gone --help`", 1),
     (blocks, "```cpp\nint x;\n```\n", 1),
     (blocks, "<!-- a.cpp -->\n```cpp\nint x;\n```\n", 0),
-    (blocks, "```cmake\ncatena_gone(x)\n```\n", 1),
+    (blocks, "<!-- x -->\n```cmake\ncatena_gone(x)\n```\n", 1),
+    (blocks, "<!-- x -->\n```cmake\nproject(x)\n```\n", 0),
+    (blocks, "```cmake\nproject(...)\n```\n", 1),
+    (scaffolds, "<!-- catena-new plugin y: x.c -->\n```c\nint plugin_y;\n```\n", 0),
+    (scaffolds, "<!-- catena-new plugin y: x.c -->\n```c\nint plugin_x;\n```\n", 1),
+    (scaffolds, "<!-- catena-new plugin y: gone.c -->\n```c\n```\n", 1),
 ]
 
 
@@ -295,9 +324,10 @@ def self_test():
                 "int two(Whole w);\n")
             (root / "sdk/doc/a.md").write_text(text)
             (root / "sdk/doc/b.md").write_text("# A heading\n")
-            for name, lines in (("catena", "  run  it\n  --deep  more"),
-                                ("catena-check", "load\n  time  short\n  end   clean")):
-                (root / name).write_text(f"#!/bin/sh\necho '{lines}'\n")
+            for name, line in (("catena", "echo '  run  it\n  --deep  more'"),
+                               ("catena-check", "echo 'load\n  time  short\n  end   clean'"),
+                               ("catena-new", 'echo "int $1_$2;" >"$4/x.c"')):
+                (root / name).write_text(f"#!/bin/sh\n{line}\n")
                 (root / name).chmod(0o755)
             found = list(rule(Tree(root), Programs(root)))
             if len(found) != expected:
@@ -324,7 +354,7 @@ def main():
         return 1 if findings or broken or not tree.pages else 0
     tree, programs = Tree(arguments.source), Programs(arguments.programs)
     if arguments.fix:
-        fix_tables(tree, programs)
+        fix(tree, programs)
     for rule in RULES:
         for finding in rule(tree, programs):
             print(f"{finding} [{rule.__name__}]")

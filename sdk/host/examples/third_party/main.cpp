@@ -43,7 +43,7 @@ Variable softplus_by_name(const Variable& x) {
 // [/by_name]
 
 int main(int argc, char** argv) try {
-    if (argc < 3) return 2;
+    if (argc < 3) throw DataError("usage: third_party DIGITS PLUGIN.catena...");
     // [load]
     for (int i = 2; i < argc; ++i) load_plugin(argv[i]);
     // [/load]

@@ -12,8 +12,9 @@ struct Mlp : Chain {
     Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
 };
 
-int main(int argc, char** argv) {
-    const Mnist digits = load_mnist(argc > 1 ? argv[1] : ".");
+int main(int argc, char** argv) try {
+    if (argc != 2) throw DataError("usage: train_digits FOLDER, as in PREFIX/share/catena/digits");
+    const Mnist digits = load_mnist(argv[1]);
     Mlp model;
     optimizers::SGD optimizer(/*lr=*/0.1);
     optimizer.setup(model);
@@ -29,4 +30,7 @@ int main(int argc, char** argv) {
     const no_backprop_mode evaluation;
     const Variable x = as_variable(digits.test.arrays[0]), t = as_variable(digits.test.arrays[1]);
     std::printf("test accuracy: %.4f\n", F::accuracy(model(x), t).data().item<double>());
+} catch (const Error& e) {
+    std::fprintf(stderr, "train_digits: %s\n", e.what());
+    return 1;
 }

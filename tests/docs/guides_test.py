@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Does what the pages of an installed catena tell a reader to do, word by word, from an empty folder.
+
+Each page is a script: its sh blocks run in order in one shell, which stops at the first failure, with
+catena's bin in PATH. A comment in front of a block says what else there is:
+
+    <!-- file: PATH -->      the block is the text of this file
+    <!-- end of: PATH -->    it is added to this file
+    <!-- not run: WHY -->    of sh: it is only looked at
+
+Pages speak of a plugin that the reader has, swish.catena: the one that catena-new writes.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+from docs_test import FENCE
+
+DIRECTIVE = re.compile(r"<!-- (file|end of|not run): ([^\n]+) -->\n")
+# What the pages use of NumPy, where it is not installed.
+NUMPY = '''
+import struct, zipfile
+def linspace(low, high, n): return [low + (high - low) * i / (n - 1) for i in range(n)]
+def ones(n): return [1.0] * n
+def savez(file, **arrays):
+    with zipfile.ZipFile(file, "w") as out:
+        for name, values in arrays.items():
+            head = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({len(values)},), }}"
+            head = head.encode().ljust(117) + b"\\n"
+            out.writestr(name + ".npy", b"\\x93NUMPY\\x01\\x00" + struct.pack("<H", len(head)) + head +
+                         struct.pack(f"<{len(values)}d", *values))
+'''
+
+
+def script(page, text):
+    """A page as a script for bash, and how many of its blocks are in it."""
+    lines = ["set -euo pipefail"]
+    count = 0
+    for match in FENCE.finditer(text):
+        said = DIRECTIVE.match(match.group())
+        directive, about = said.groups() if said else (None, None)
+        language, code = match.group(1), match.group(2)
+        where = f"{page}:{text.count(chr(10), 0, match.start(2))}"
+        if directive in ("file", "end of"):
+            lines += [f"mkdir -p {shlex.quote(os.path.dirname(about) or '.')}",
+                      f"cat {'>' if directive == 'file' else '>>'}{shlex.quote(about)} "
+                      f"<<'END OF BLOCK'\n{code}END OF BLOCK"]
+        elif language == "sh" and directive is None:
+            lines += [f"echo '== {where}'", code]
+        else:
+            continue
+        count += 1
+    return "\n".join(lines) + "\n", count
+
+
+def self_test():
+    """A page that does what it should, and one that does not."""
+    page = ("<!-- file: a/b -->\n```cpp\n$x'\n```\n<!-- end of: a/b -->\n```cmake\ny\n```\n```cpp\n?\n```\n"
+            "<!-- not run: no -->\n```sh\nexit 3\n```\n```sh\nz=1\n```\n\n```sh\ncat a/b; echo $z{}\n```\n")
+    failures = 0
+    for more, expected in (("", (0, "== p:16\n== p:20\n$x'\ny\n1\n", 4)),
+                           ("; false | cat; echo no", (1, "== p:16\n== p:20\n$x'\ny\n1\n", 4))):
+        text, count = script("p", page.replace("{}", more))
+        with tempfile.TemporaryDirectory() as folder:
+            run = subprocess.run(["bash", "-c", text], cwd=folder, capture_output=True, text=True)
+        if (run.returncode, run.stdout, count) != expected:
+            print(f"FAIL expected {expected}, got {(run.returncode, run.stdout, count)}")
+            failures += 1
+    return failures
+
+
+def environment(work, prefix, libdir, cmake):
+    kept = {name: os.environ[name] for name in ("CC", "CXX", "LANG", "TMPDIR") if name in os.environ}
+    if subprocess.run(["python3", "-c", "import numpy"], capture_output=True).returncode != 0:
+        (work / "modules").mkdir()
+        (work / "modules/numpy.py").write_text(NUMPY)
+        kept["PYTHONPATH"] = str(work / "modules")
+    (work / "home").mkdir()
+    path = f"{prefix}/bin:{os.path.dirname(shutil.which(cmake))}:{os.environ['PATH']}"
+    return kept | {"HOME": str(work / "home"), "PATH": path,
+                   "PKG_CONFIG_PATH": f"{prefix}/{libdir}/pkgconfig", "CMAKE_GENERATOR": "Ninja"}
+
+
+def run(command, folder, variables):
+    """Its exit code; what it printed is printed if it fails."""
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=variables, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode != 0:
+        print(done.stdout[-8000:])
+    return done.returncode
+
+
+def follow(work, prefix, variables, only):
+    """How many pages failed."""
+    if run("catena-new plugin swish && cmake -S swish -B build && "
+           "cmake --build build --target swish.catena", work, variables) != 0:
+        return 1
+    failures = pages = 0
+    root = prefix / "share/doc/catena"
+    for path in sorted(root.glob("sdk/**/*.md")):
+        name = path.relative_to(root).as_posix()
+        text, count = script(name, path.read_text())
+        if count == 0 or (only and path.name not in only):
+            continue
+        folder = work / name
+        folder.mkdir(parents=True)
+        shutil.copy(work / "build/lib/catena/plugins/swish.catena", folder)
+        failed = run(text, folder, variables) != 0
+        print(f"{'FAIL' if failed else 'ok  '} {name}: {count} blocks", flush=True)
+        failures += failed
+        pages += 1
+    return failures if pages else 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--prefix", help="an installed catena")
+    parser.add_argument("--build", help="or a build folder, which is installed first")
+    parser.add_argument("--cmake", default="cmake")
+    parser.add_argument("--libdir", default="lib")
+    parser.add_argument("pages", nargs="*", help="names of pages; without them all")
+    arguments = parser.parse_args()
+    os.umask(0o022)
+    failures = self_test()
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder).resolve()
+        prefix = pathlib.Path(arguments.prefix or work / "prefix").resolve()
+        if not arguments.prefix:
+            subprocess.run([arguments.cmake, "--install", arguments.build, "--prefix", prefix],
+                           check=True, stdout=subprocess.DEVNULL)
+        variables = environment(work, prefix, arguments.libdir, arguments.cmake)
+        failures += follow(work, prefix, variables, arguments.pages)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

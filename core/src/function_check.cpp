@@ -22,7 +22,7 @@ void check_length(const char* name, const char* what) {
 
 void check_id(const char* name, const char* what) {
     check_length(name, what);
-    if (!is_id(name)) refuse("the name of {}: expected {}, got '{}'", what, id_rule, name);
+    if (!is_id(name)) refuse("{} '{}': expected {}", what, name, id_rule);
 }
 
 void check_name(const char* name, const char* what) {

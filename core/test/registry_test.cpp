@@ -77,9 +77,9 @@ TEST_CASE("functions that are refused") {
     for (const char* name : {"toy.a b", "toy", "toy.", ".toy", "toy..a", "toy.A", "toy.1", "toy._a",
                              "toy.a/1", "toy.\xc3\xa4"}) {
         CHECK(refused([=](auto& p) { p.f->name = name; }) ==
-              fmt::format("the name of a function: expected two or more words with dots between "
-                          "them, each a lower-case letter and then lower-case letters, digits, _ "
-                          "and -, as in org.example.thing, got '{}'",
+              fmt::format("a function '{}': expected two or more words with dots between them, "
+                          "each a lower-case letter and then lower-case letters, digits, _ and -, "
+                          "as in org.example.thing",
                           name));
     }
     for (const char* name : {"a.b", "toy.a-b_2.c"})

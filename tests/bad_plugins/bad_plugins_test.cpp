@@ -43,7 +43,7 @@ const std::string id_rule =
 // The reason of every module of the folder; those that are not here load.
 const std::map<std::string, std::string> reasons = {
     {"bad_id.catena", "its manifest: id: expected " + id_rule + ", got 'org.example.Bad'"},
-    {"bad_name.catena", "the name of a function: expected " + id_rule + ", got 'test.bad name!'"},
+    {"bad_name.catena", "a function 'test.bad name!': expected " + id_rule},
     {"duplicate_within.catena", "function test.duplicate_within is there twice"},
     {"empty.catena", "not a shared library: it is too short"},
     {"folder.catena", "it is no regular file"},

@@ -34,10 +34,11 @@ def one(program, source, plugin):
             for problem in check.get("problems", []):
                 print(check["check"], problem.get("function", ""), problem["text"])
         sys.exit(f"{source}: expected to fail: {sorted(want)}, got {sorted(failed)}")
-    skipped = {c["check"] for c in report["checks"] if c["verdict"] == "skipped"}
-    missing = set(told(source, "skips").split()) - skipped
-    if missing:
-        sys.exit(f"{source}: expected to be skipped: {sorted(missing)}")
+    for word, verdict in (("skips", "skipped"), ("passes", "ok")):
+        missing = set(told(source, word).split()) - {c["check"] for c in report["checks"]
+                                                     if c["verdict"] == verdict}
+        if missing:
+            sys.exit(f"{source}: expected to be {verdict}: {sorted(missing)}")
     for check in report["checks"]:
         for problem in check.get("problems", []):
             if not problem["text"].strip():

@@ -69,13 +69,20 @@ class Program(unittest.TestCase):
         self.assertIn("skipped load/host: catena cannot be asked: ", result.stdout)
 
     def test_a_crash_is_named_with_what_it_did(self):
-        # Of all that ran together the first is blamed, whichever was asked for.
+        # Of all that ran together the first is blamed, whichever was asked for; that one is then
+        # run by itself, and again without the calls in which it crashes, too.
         result = check("--only", "gradients/kernel", CRASHING)
         self.assertEqual(result.returncode, 1)
         self.assertIn("FAILED  values/survives", result.stdout)
         self.assertIn("it crashed: SIGSEGV", result.stdout)
         self.assertIn("in: org.example.square: forward float32", result.stdout)
-        self.assertIn("skipped gradients/kernel: it did not come to it", result.stdout)
+        self.assertIn("ok      gradients/kernel\n    org.example.square: without long calls, since "
+                      "it crashed: SIGSEGV", result.stdout)
+
+    def test_what_was_cut_off_is_not_run_again_where_the_time_for_all_is_over(self):
+        result = check("--only", "values", "--timeout", "4", "--total", "2", HANGING)
+        self.assertIn("skipped values/empty: it did not come to it: see values/survives",
+                      result.stdout)
 
     def test_a_failure_is_reproduced(self):
         def problems(*arguments):
@@ -106,8 +113,11 @@ class Program(unittest.TestCase):
         self.assertIn("skipped fuzz/shapes: the function hangs: see values/survives",
                       result.stdout)
         start = time.monotonic()
-        self.assertEqual(check(HANGING).returncode, 1)
+        result = check(HANGING)
+        self.assertEqual(result.returncode, 1)
         self.assertLess(time.monotonic() - start, 120)
+        self.assertIn("ok      values/empty\n    org.example.square: without long calls, since the "
+                      "function hangs", result.stdout)
 
     def test_the_time_for_all(self):
         start = time.monotonic()

@@ -1,5 +1,6 @@
-// What a check is: a name in a group, and a function that tells what it found in a plugin. Every check
-// runs in a process of its own, so it may load the plugin, crash and hang.
+// What a check is: a name in a group, and a function that tells what it found in a plugin. It runs in
+// a process of its own, or of a few that look at the same calls, so it may load the plugin, crash and
+// hang.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,12 @@ struct Subject {
     bool reproduce = false;                   // the seed is that of one failure: run its case alone
     std::string function;                     // the one to examine, in checks for each function
     std::string id;                           // of the plugin; empty where it cannot be loaded
+
+    // Of checks that share a run(), one by itself, since together they did not come to their end; and
+    // what is left out, since it crashes there as well.
+    std::string only;  // GROUP/NAME; empty: all of them
+    bool large = true;
+    bool gradients = true;
 
     // For generators that take 32 bits.
     unsigned seed32() const { return static_cast<unsigned>(seed ^ seed >> 32); }
@@ -61,7 +68,8 @@ struct Check {
     const char* name;
     const char* doc;
     // Checks with the same run() are run together, once; they are told apart by Findings::of(). A
-    // crash is blamed on the first of them, and so is an exception that gets out.
+    // crash is blamed on the first of them, and so is an exception that gets out. Those of a function
+    // are run again after it, each with its name in Subject::only.
     void (*run)(const Subject&, Findings&);
     Each each = Each::plugin;
     bool loads = true;  // false: runs even where the plugin cannot be loaded

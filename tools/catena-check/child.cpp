@@ -162,6 +162,9 @@ void serve(const std::string& text) {
     subject.seed = spec["seed"];
     subject.reproduce = spec["reproduce"];
     subject.id = spec["id"];
+    subject.only = spec["only"];
+    subject.large = spec["large"];
+    subject.gradients = spec["gradients"];
     subject.function = spec.value("function", "");
     if (spec.contains("check")) {
         run(spec, subject);

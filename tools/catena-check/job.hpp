@@ -11,8 +11,10 @@
 namespace catena::check {
 
 struct Job {
-    std::vector<const Check*> checks;
+    std::vector<const Check*> checks;  // of which it says something
     std::string function;
+    // One check by itself, since this ended the run that it shared. Empty: none did.
+    std::string cut_by;
 };
 
 struct Finding {

@@ -18,9 +18,9 @@ namespace {
 
 constexpr const char* usage =
     "usage: catena-check [OPTION...] PLUGIN.catena...\n\n"
-    "Examines plugins: each check in a process of its own, with a time limit. Exit code: 0 if all "
-    "is\n"
-    "well, 1 if a check failed or a plugin cannot be loaded, 2 if it was called wrongly.\n\n";
+    "Examines plugins, in processes with a time limit: a crash in one check loses no other. Exit\n"
+    "code: 0 if all is well, 1 if a check failed or a plugin cannot be loaded, 2 if it was called\n"
+    "wrongly.\n\n";
 
 struct Options {
     std::vector<std::string> plugins;

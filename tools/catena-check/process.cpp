@@ -191,7 +191,10 @@ json spec_of(const Subject& subject) {
             {"with", with},
             {"seed", subject.seed},
             {"reproduce", subject.reproduce},
-            {"id", subject.id}};
+            {"id", subject.id},
+            {"only", subject.only},
+            {"large", subject.large},
+            {"gradients", subject.gradients}};
 }
 
 Outcome run(json spec, const std::string& blamed, std::uint64_t seed, double timeout) {

@@ -56,18 +56,7 @@ const catena_function& Rig::function(const std::string& name) {
 }
 
 std::vector<Example> Rig::examples(const std::string& name) {
-    const catena_function& f = function(name);
-    std::vector<Example> result;
-    for (std::size_t i = 0; f.examples != nullptr && f.examples[i] != nullptr; ++i) try {
-            result.push_back(testing::parse_example(f, f.examples[i]));
-        } catch (const Failure&) {
-            // Of another check.
-        }
-    if (!result.empty()) return result;
-    doing("looks for a call that it accepts");
-    if (auto found = testing::find_example(*world_, f, example_seed))
-        result.push_back(std::move(*found));
-    return result;
+    return testing::examples_of(*world_, function(name), example_seed).calls;
 }
 
 std::vector<Play> Rig::plays(const std::string& name) {

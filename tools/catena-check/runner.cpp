@@ -1,25 +1,13 @@
 // Which processes there are, in which order, and what their outcomes mean.
-#include "runner.hpp"
+#include "team.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <exception>
-#include <map>
-#include <mutex>
 #include <stdexcept>
-#include <thread>
 
 namespace catena::check {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double since(Clock::time_point start) {
-    return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Checks with the same run() share a job: one, or one for each function. A check that is not wanted
 // is left out of the results, not out of its job.
@@ -45,23 +33,33 @@ std::vector<Job> jobs_of(const Settings& settings, const Survey& survey) {
     return jobs;
 }
 
-Result put_together(const Check& check, const std::vector<Job>& jobs,
-                    const std::vector<Outcome>& outcomes, const Survey& survey) {
+// Why the job says nothing of the check; empty: it says something.
+std::string cut_off(const Task& task, const Check& check) {
+    const Outcome& outcome = task.outcome;
+    const std::string first = name_of(*together_with(check).front());
+    if (outcome.finished || first == name_of(check)) return {};
+    const std::string& cut_by = task.job.cut_by;
+    if (cut_by.empty() || outcome.failures.empty() || outcome.failures.back().text == cut_by)
+        return "it did not come to it: see " + first;
+    return (outcome.timed_out ? "the function hangs" : outcome.failures.back().text) + ": see " +
+           first;
+}
+
+Result put_together(const Check& check, const std::vector<const Task*>& tasks,
+                    const Survey& survey) {
     Result result;
     result.check = &check;
     const std::string name = name_of(check);
-    bool any = false;
     bool passed = false;
     std::vector<std::string> missed;  // functions of which the check knows nothing
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-        const Job& job = jobs[i];
-        if (job.checks.front()->run != check.run) continue;
-        any = true;
-        const Outcome& outcome = outcomes[i];
+    for (const Task* task : tasks) {
+        const Job& job = task->job;
+        const Outcome& outcome = task->outcome;
         if (job.checks.front() == &check) result.seconds += outcome.time.count();
+        const std::string cut = cut_off(*task, check);
         bool good = true;
         for (const Finding& f : outcome.failures) {
-            if (f.check != name) continue;
+            if (f.check != name || (!job.cut_by.empty() && !cut.empty())) continue;
             result.problems.push_back({job.function, f.text, f.seed});
             good = false;
         }
@@ -69,12 +67,10 @@ Result put_together(const Check& check, const std::vector<Job>& jobs,
             if (f.check == name)
                 result.notes.push_back(job.function.empty() ? f.text
                                                             : job.function + ": " + f.text);
-        // Of one that did not come to its end the others know nothing.
-        const bool cut = !outcome.finished && job.checks.front() != &check;
         if (!good && result.output.empty()) result.output = outcome.output;
-        if (cut && good) {
-            result.why = "it did not come to it: see " + name_of(*job.checks.front());
-            missed.push_back(job.function + ": " + result.why);
+        if (!cut.empty() && good) {
+            result.why = cut;
+            missed.push_back(job.function + ": " + cut);
             continue;
         }
         for (const Finding& f : outcome.skipped) {
@@ -84,7 +80,7 @@ Result put_together(const Check& check, const std::vector<Job>& jobs,
         }
         passed = passed || good;
     }
-    if (!any) {
+    if (tasks.empty()) {
         result.why = check.loads && !survey.problem.empty()
                          ? "the plugin cannot be loaded: " + survey.problem
                          : "the plugin has no functions and no kernels";
@@ -107,26 +103,6 @@ void need_function(const std::string& name, const Survey& survey) {
     throw std::invalid_argument(fmt::format(
         "--function: expected one of the plugin, got '{}'{}", name,
         survey.problem.empty() ? "" : "; the plugin cannot be loaded: " + survey.problem));
-}
-
-// Of a job that is left out, since a call of its function did not end in another one's.
-Outcome left_out(const Job& job, const std::string& other) {
-    Outcome outcome;
-    outcome.finished = true;
-    for (const Check* check : job.checks)
-        outcome.skipped.push_back({name_of(*check), "the function hangs: see " + other});
-    return outcome;
-}
-
-// Of a job that is not begun, since the time for all of them is over.
-Outcome too_late(const Job& job, const Settings& settings) {
-    Outcome outcome;
-    outcome.failures.push_back(
-        {name_of(*job.checks.front()),
-         fmt::format("it was not begun: expected all checks to end within {} s (--total)",
-                     settings.total),
-         settings.seed});
-    return outcome;
 }
 
 }  // namespace
@@ -157,65 +133,12 @@ PluginReport examine(const std::filesystem::path& file, const Settings& settings
     subject.with = report.survey.with;
     subject.id = report.survey.id;
 
-    const std::vector<Job> jobs = jobs_of(settings, report.survey);
-    std::vector<Outcome> outcomes(jobs.size());
-    std::vector<bool> done(jobs.size());
-    std::map<std::string, std::string> hung;  // functions, and the check that says so
-    std::atomic<std::size_t> next{0};
-    std::exception_ptr error;
-    std::mutex mutex;
-    std::condition_variable changed;
-    const auto work = [&] {
-        for (std::size_t i; (i = next++) < jobs.size();) {
-            Outcome outcome;
-            std::exception_ptr failed;
-            std::string other;
-            {
-                const std::lock_guard lock(mutex);
-                if (const auto it = hung.find(jobs[i].function); it != hung.end())
-                    other = it->second;
-            }
-            try {
-                Subject mine = subject;
-                mine.function = jobs[i].function;
-                const double left = settings.total - since(start);
-                if (!other.empty()) outcome = left_out(jobs[i], other);
-                else if (left <= 0) outcome = too_late(jobs[i], settings);
-                else outcome = run_job(jobs[i], mine, std::min(settings.timeout, left));
-            } catch (...) {
-                failed = std::current_exception();
-            }
-            const std::lock_guard lock(mutex);
-            if (outcome.timed_out && !jobs[i].function.empty())
-                hung.emplace(jobs[i].function, name_of(*jobs[i].checks.front()));
-            outcomes[i] = std::move(outcome);
-            done[i] = true;
-            if (failed && !error) error = failed;
-            changed.notify_all();
-        }
-    };
-    std::vector<std::jthread> team;
-    for (int i = 0; i < settings.jobs; ++i) team.emplace_back(work);
-
+    Team team(jobs_of(settings, report.survey), subject, settings, start);
     for (const Check* check : settings.checks) {
-        std::unique_lock lock(mutex);
-        changed.wait(lock, [&] {
-            for (std::size_t i = 0; i < jobs.size(); ++i)
-                if (jobs[i].checks.front()->run == check->run && !done[i]) return false;
-            return true;
-        });
-        if (error) {
-            next = jobs.size();
-            lock.unlock();
-            team.clear();
-            std::rethrow_exception(error);
-        }
-        Result result = put_together(*check, jobs, outcomes, report.survey);
-        lock.unlock();
-        report.results.push_back(std::move(result));
+        report.results.push_back(put_together(*check, team.of(*check), report.survey));
         tell(report, report.results.back());
     }
-    report.seconds = since(start);
+    report.seconds = seconds_since(start);
     return report;
 }
 

@@ -87,19 +87,6 @@ std::vector<Example> longer(const Example& example) {
     return result;
 }
 
-std::vector<Example> examples_of(World& world, const catena_function& f) {
-    std::vector<Example> result;
-    const bool declares = CATENA_HAS(&f, catena_function, examples) && f.examples != nullptr;
-    for (std::size_t i = 0; declares && f.examples[i] != nullptr; ++i) try {
-            result.push_back(testing::parse_example(f, f.examples[i]));
-        } catch (const Failure&) {
-            // Of another check.
-        }
-    if (result.empty())
-        if (auto found = find_example(world, f, example_seed)) result.push_back(std::move(*found));
-    return result;
-}
-
 class Concurrent {
 public:
     Concurrent(const Subject& subject, Findings& findings)
@@ -109,7 +96,7 @@ public:
     void run() {
         World& world = *callers_[0].world;
         const catena_function& f = world.function(subject_.function);
-        for (const Example& example : examples_of(world, f))
+        for (const Example& example : examples_of(world, f, example_seed).calls)
             for (const Example& call : longer(example)) try {
                     for (Caller& c : callers_) c.take(c.world->function(f.name), call);
                     kernels(f, call);

@@ -45,16 +45,7 @@ public:
     void each(const Body& body) {
         if (world_->origin(f_) != subject_.id)
             return findings_.skip("the function is another plugin's");
-        std::vector<Example> examples;
-        if (CATENA_HAS(&f_, catena_function, examples) && f_.examples != nullptr)
-            for (std::size_t i = 0; f_.examples[i] != nullptr; ++i) try {
-                    examples.push_back(parse_example(f_, f_.examples[i]));
-                } catch (const Failure&) {
-                    // See schema/examples.
-                }
-        if (examples.empty())
-            if (auto found = find_example(*world_, f_, example_seed, 2000))
-                examples.push_back(*found);
+        const std::vector<Example> examples = examples_of(*world_, f_, example_seed).calls;
         if (examples.empty()) return findings_.skip("no call is known that it accepts");
         for (const Example& e : examples) {
             const auto values = values_of(e);

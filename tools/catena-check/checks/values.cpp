@@ -133,6 +133,10 @@ void exam(const Subject& subject, Findings& findings) {
     if (!absent.empty()) return;
     testing::Settings settings;
     settings.seed = subject.seed32();
+    settings.large = subject.large;
+    settings.gradients = subject.gradients;
+    for (const Examined& e : examined)  // `process` watches the calls of another one
+        if (e.full_name() == subject.only) settings.only = e.of == In::count ? In::inputs : e.of;
     Findings process = findings.of("values/process");
     process.silent();
     const ProcessState before = ProcessState::now();

@@ -128,6 +128,7 @@ inline Report examine(World& world, const Case& c) {
         settings.float32 = c.float32;
         settings.float64 = c.float64;
         settings.differences = c.differences;
+        settings.large = false;
         Sample sample;
         sample.example.attrs = OwnedAttrs(c.attrs);
         std::vector<Array> given = complete(f, c.inputs);
@@ -149,7 +150,7 @@ inline Report examine(World& world, const Case& c) {
         detail::examine(world, f, sample, report, settings);
         if (report.failed(Check::determinism)) return report;
         if (c.edges.value_or(!c.expected.empty()) && detail::takes_any(world, f, sample))
-            detail::ShapeChecks(world, f, sample.example, report, settings).run(false);
+            detail::ShapeChecks(world, f, sample.example, report, settings).run();
     } catch (const std::exception& e) {
         report.fail(Check::example, e.what());
     }

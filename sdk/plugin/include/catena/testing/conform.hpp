@@ -186,25 +186,13 @@ inline Report conform(World& world, const std::string& name, const Settings& set
         for (std::size_t i = 0; i < n_checks; ++i) report.skip(static_cast<Check>(i), why);
         return report;
     }
-    std::vector<Example> examples;
-    const bool declares = CATENA_HAS(&f, catena_function, examples) && f.examples != nullptr;
-    for (std::size_t i = 0; declares && f.examples[i] != nullptr; ++i) try {
-            ++report.examples;
-            examples.push_back(parse_example(f, f.examples[i]));
-        } catch (const Failure& e) {
-            report.fail(Check::example, e.what());
-        }
-    if (report.examples == 0) {
-        now_doing(name, "looks for an example");
-        if (auto found = find_example(world, f, settings.seed)) {
-            report.found = text_of(f, *found);
-            examples.push_back(std::move(*found));
-        } else {
-            report.fail(Check::example,
-                        "it has none, and no call was found that it accepts (seed " +
-                            std::to_string(settings.seed) + ")");
-        }
-    }
+    const Examples known = examples_of(world, f, settings.seed);
+    report.examples = known.declared;
+    for (const std::string& fault : known.faults) report.fail(Check::example, fault);
+    if (known.found) report.found = text_of(f, known.calls[0]);
+    else if (known.calls.empty())
+        report.fail(Check::example, "no call was found that it accepts (seed " +
+                                        std::to_string(settings.seed) + ")");
     bool differentiable = false;
     // Whether it came to numbers. A derived call may be refused, and may give NaN.
     const auto examine = [&](const Example& example, bool derived) {
@@ -233,17 +221,20 @@ inline Report conform(World& world, const std::string& name, const Settings& set
         return sample.has_value();
     };
     std::set<std::string> tried;
-    for (const Example& example : examples) tried.insert(text_of(f, example));
-    for (const Example& example : examples) {
+    for (const Example& example : known.calls) tried.insert(text_of(f, example));
+    for (const Example& example : known.calls) {
         if (!examine(example, false) || report.failed(Check::determinism)) continue;
         for (const Example& other : detail::other_choices(f, example))
             if (tried.insert(text_of(f, other)).second) examine(other, true);
         detail::examine_dtypes(world, f, example, report, settings);
         detail::ShapeChecks(world, f, example, report, settings).run();
     }
-    if (!examples.empty()) detail::all_reached(world, f, report);
+    if (!settings.large || !settings.gradients)
+        report.skip(Check::reached, "some kernels may serve what is left out alone");
+    else if (!known.calls.empty() && settings.wants(Check::reached))
+        detail::all_reached(world, f, report);
     detail::excuse(world, f, differentiable, report);
-    report.finish();
+    report.finish(settings.only);
     now_doing("", "");
     return report;
 }

@@ -179,7 +179,7 @@ private:
         for (const std::size_t i : targets_) all |= std::uint64_t{1} << i;
         std::vector<Array> complete;
         e_.step(
-            Check::targets, who,
+            adds && !settings().wants(Check::targets) ? Check::add : Check::targets, who,
             [&] {
                 complete = run(g, Options());
                 return "";

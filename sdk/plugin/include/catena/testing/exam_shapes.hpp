@@ -22,14 +22,18 @@ public:
           report_(report),
           settings_(settings) {}
 
-    void run(bool with_large = true) {
-        empty();
-        size_one();
-        zero_d();
-        if (with_large && (f_.flags & CATENA_FUNCTION_VIEW) == 0) large();
-        refusals(Check::wrong_shape, wrong_shapes(example_), "every shape");
-        refusals(Check::wrong_rank, wrong_ranks(example_), "every rank");
-        dtypes();
+    void run() {
+        if (settings_.wants(Check::empty)) empty();
+        if (settings_.wants(Check::size_one)) size_one();
+        if (settings_.wants(Check::zero_d)) zero_d();
+        const bool kernels = settings_.wants_kernels(CATENA_PHASE_FORWARD) ||
+                             settings_.wants_kernels(CATENA_PHASE_BACKWARD);
+        if (kernels && settings_.large && (f_.flags & CATENA_FUNCTION_VIEW) == 0) large();
+        if (settings_.wants(Check::wrong_shape))
+            refusals(Check::wrong_shape, wrong_shapes(example_), "every shape");
+        if (settings_.wants(Check::wrong_rank))
+            refusals(Check::wrong_rank, wrong_ranks(example_), "every rank");
+        if (settings_.wants(Check::wrong_dtype)) dtypes();
     }
 
 private:
@@ -38,9 +42,9 @@ private:
         try {
             return make_sample(world_, f_, e, settings_.seed);
         } catch (const OutOfBounds& failure) {
-            report_.fail(Check::guard, text_of(f_, e) + ": " + failure.what());
+            report_.fail(settings_.blamed(Check::guard), text_of(f_, e) + ": " + failure.what());
         } catch (const InputChanged& failure) {
-            report_.fail(Check::inputs, text_of(f_, e) + ": " + failure.what());
+            report_.fail(settings_.blamed(Check::inputs), text_of(f_, e) + ": " + failure.what());
         } catch (const Failure& failure) {
             if (!explains(f_, failure.what()))
                 report_.fail(Check::wrong_shape, text_of(f_, e) + ": expected \"[" + f_.name +
@@ -54,7 +58,9 @@ private:
         if (check != Check::empty && has_nan(sample.y))
             report_.fail(check, sample.text + ": it gives NaN");
         Report found(report_.function());
-        Exam e(world_, f_, sample, found, settings_);
+        Settings all = settings_;
+        all.only.reset();
+        Exam e(world_, f_, sample, found, all);
         KernelChecks kernels(e);
         const auto watch = [&](int phase, Check values) {
             const std::vector<Use> uses = e.uses(phase);

@@ -3,6 +3,7 @@
 
 #include "catena/testing/compare.hpp"
 #include "catena/testing/example.hpp"
+#include "catena/testing/report.hpp"
 #include "catena/testing/world.hpp"
 
 namespace catena::testing {
@@ -246,6 +247,30 @@ private:
 inline std::optional<Example> find_example(World& world, const catena_function& f,
                                            unsigned seed = 1, int tries = 20000) {
     return detail::Search(world, f, seed).run(tries);
+}
+
+// Calls that a function is known to accept, as far as its examples can be read.
+struct Examples {
+    std::vector<Example> calls;
+    int declared = 0;                 // by the function
+    bool found = false;               // by trying, for want of any
+    std::vector<std::string> faults;  // of those that cannot be read
+};
+inline Examples examples_of(World& world, const catena_function& f, unsigned seed = 1) {
+    Examples result;
+    const bool declares = CATENA_HAS(&f, catena_function, examples) && f.examples != nullptr;
+    for (; declares && f.examples[result.declared] != nullptr; ++result.declared) try {
+            result.calls.push_back(parse_example(f, f.examples[result.declared]));
+        } catch (const Failure& e) {
+            result.faults.emplace_back(e.what());
+        }
+    if (!result.calls.empty()) return result;
+    now_doing(f.name, "looks for a call that it accepts");
+    if (auto call = find_example(world, f, seed)) {
+        result.calls.push_back(std::move(*call));
+        result.found = true;
+    }
+    return result;
 }
 
 }  // namespace catena::testing

@@ -1,3 +1,4 @@
+// How the toolchain's part of a plugin is told from the author's.
 #include "toolchain.hpp"
 
 #include <algorithm>

@@ -143,7 +143,7 @@ int run(const Options& o) {
     config().train = !o.test;
     config().deterministic = o.deterministic;
     config().debug = o.debug;
-    const auto given = load_arrays(o.npz, device);
+    const auto given = o.npz.empty() ? command::Arrays() : load_arrays(o.npz, device);
     const auto order = o.double_backward ? command::Order::double_backward
                        : o.backward      ? command::Order::backward
                                          : command::Order::forward;
@@ -185,7 +185,9 @@ void check(const po::variables_map& given, const Options& o) {
         }
     }
     for (const char* option : {"npz", "out", "device"}) {
+        // A function may have no inputs.
         const bool needed = option != std::string_view("device") && o.command != "plugins" &&
+                            (option != std::string_view("npz") || o.command != "call") &&
                             command->second.contains(option);
         if (given.count(option) ? given[option].as<std::string>().empty() : needed) {
             throw po::error(fmt::format("{}: expected a value of --{}", o.command, option));

@@ -1,11 +1,17 @@
-// A formula that decides by `if` does not compile; the first error says what to write.
+// A formula that decides by `if`, or whose input may be missing, does not compile; the first error
+// says what to write.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;
 
+#if defined(MISSING)
+constexpr Port x = Port("x").optional();
+#else
+constexpr Port x = "x";
+#endif
+
 struct Branch {
-    static constexpr auto about =
-        describe("org.example.branch", "y = max(x, 0)", in("x"), out("y"));
+    static constexpr auto about = describe("org.example.branch", "y = max(x, 0)", in(x), out("y"));
     template <class T>
     CATENA_FN static T forward(T x) {
         return math::max(x, T(0));

@@ -1,5 +1,5 @@
 """Tests of catena from outside: usage:
-catena_test.py PROGRAM PLUGINS WISHED [unittest options], two folders of plugins"""
+catena_test.py PROGRAM PLUGINS WISHED FEW_INPUTS [unittest options], folders of plugins"""
 import os
 import pathlib
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 
 import npz
 
-PROGRAM, PLUGINS, WISHED = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(3))
+PROGRAM, PLUGINS, WISHED, FEW_INPUTS = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(4))
 
 
 class Case(unittest.TestCase):
@@ -76,6 +76,23 @@ class Call(Case):
         self.assertEqual(self.work("call", "linear", arrays)["out_y"][2], [16])
         arrays = {f"in_x{i}": ("<f4", (1, 1), [i]) for i in range(11)}
         self.assertEqual(self.work("call", "concat", arrays)["out_y"][2], list(range(11)))
+
+    def test_a_function_without_inputs_needs_no_file(self):
+        out = self.folder / "out.npz"
+        done = self.run_program("call", "org.example.ramp", "--plugins", PLUGINS, "--plugins",
+                                FEW_INPUTS, "--attr", "n=3", "--attr", "step=0.5", "--out", out)
+        self.assertEqual(done, (0, "", ""))
+        self.assertEqual(npz.read(out), {"out_y": ("<f4", (3,), [0, 0.5, 1])})
+        self.assertEqual(self.run_program("call", "exp", "--out", out), (
+            1, "", "catena: [catena.exp] in_x: expected in the file, got none\n"))
+
+    def test_a_first_input_that_is_missing(self):
+        b = ("<f8", (2,), [3, 4])
+        plugins = ("--plugins", PLUGINS, "--plugins", FEW_INPUTS)
+        self.assertEqual(self.work("call", "org.example.scaled", {"in_b": b, "gy_y": b},
+                                   "--backward", *plugins), {"out_y": b, "gx_b": b})
+        self.assertIn("[org.example.y_dtype] infer: y(0, shape): expected a dtype as well",
+                      self.refused("call", "org.example.y_dtype", {"in_b": b}, *plugins))
 
     def test_dtypes(self):
         for dtype in ("<f2", "<f4", "<f8"):

@@ -81,7 +81,8 @@ struct catena_function {
     uint64_t retain_y;
 
     /* [any] Fills y[0 .. n_y), but for their struct_size: shape and dtype from those of x (entries of missing optional ports
-     * are NULL). No side effects; the result depends on the arguments only. */
+     * are NULL). device_type is there already, that of the call's device, and may be left so. No side
+     * effects; the result depends on the arguments only. */
     catena_status(CATENA_CALL *infer)(catena_ctx *ctx, const catena_value *attrs,
                                       const catena_meta *const *x, uint32_t n_x,
                                       catena_meta *const *y, uint32_t n_y);

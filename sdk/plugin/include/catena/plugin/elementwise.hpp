@@ -74,6 +74,14 @@ template <class F>
 concept ElementwiseGradient = Elementwise<F> &&
     (backward_takes_y<F> || detail::BackwardTakes<F, 1 + n_inputs<F> + n_attributes<F>>);
 
+// A formula reads an element of every input: there are some, and they are always there, once.
+template <class F>
+consteval bool inputs_suit_formula() {
+    for (const Port& port : F::about.inputs)
+        if ((port.flags & (CATENA_PORT_OPTIONAL | CATENA_PORT_VARIADIC)) != 0) return false;
+    return n_inputs<F> > 0;
+}
+
 // backward of all arguments, whether the formula takes y or not.
 template <class F, class T, std::size_t... X, std::size_t... A>
 CATENA_FN auto gradient_of(const T& gy, const T* x, const T& y, const T* attrs,
@@ -134,6 +142,11 @@ constexpr bool retains_y(std::size_t i) {
     fail(CATENA_E_INTERNAL, function, what,
          std::string(port == 'x' ? "inputs" : "outputs") + " that retain_" + port + " names",
          std::string(1, port) + "(" + std::to_string(i) + ")");
+}
+[[noreturn, gnu::cold]] inline void fail_missing(const char* function, const char* what,
+                                                 std::size_t i) {
+    fail(CATENA_E_INTERNAL, function, what, "inputs that has() says are there",
+         "x(" + std::to_string(i) + ")");
 }
 
 }  // namespace detail

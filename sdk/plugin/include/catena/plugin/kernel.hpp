@@ -160,9 +160,13 @@ public:
 
     std::size_t n_x() const { return n_x_; }
     bool has(std::size_t i) const { return i < n_x_ && x_[i] != nullptr; }
-    Shape x(std::size_t i) const { return {x_[i]->shape, static_cast<std::size_t>(x_[i]->ndim)}; }
+    // Of an optional input that is missing: an error in words.
+    Shape x(std::size_t i) const {
+        const catena_meta& m = meta(i);
+        return {m.shape, static_cast<std::size_t>(m.ndim)};
+    }
     std::int64_t size(std::size_t i) const { return size_of(x(i)); }
-    catena_dtype dtype(std::size_t i) const { return x_[i]->dtype; }
+    catena_dtype dtype(std::size_t i) const { return meta(i).dtype; }
     // What numbers of x(i)'s dtype are computed in: float32 for a half.
     catena_dtype wide(std::size_t i) const {
         return is_half(dtype(i)) ? dtype_of<float>() : dtype(i);
@@ -192,15 +196,35 @@ public:
         check(shape.size() <= CATENA_MAX_NDIM, "y.ndim", "at most 16", shape.size());
         y_[i]->ndim = static_cast<std::int32_t>(shape.size());
         y_[i]->dtype = dtype;
-        y_[i]->device_type = x_[0]->device_type;
+        for (std::size_t k = 0; k < n_x_; ++k) {  // without inputs the host's stays
+            if (x_[k] == nullptr) continue;
+            y_[i]->device_type = x_[k]->device_type;
+            break;
+        }
         std::copy(shape.begin(), shape.end(), y_[i]->shape);
     }
-    void y(std::size_t i, Shape shape) const { y(i, shape, dtype(0)); }
+    void y(std::size_t i, std::initializer_list<std::int64_t> shape, catena_dtype dtype) const {
+        y(i, Shape(shape.begin(), shape.size()), dtype);
+    }
+    // In x(0)'s dtype.
+    void y(std::size_t i, Shape shape) const {
+        if (!has(0)) [[unlikely]]
+            plugin::fail(CATENA_E_INTERNAL, F::about.name,
+                         ("infer: y(" + std::to_string(i) + ", shape)").c_str(),
+                         "a dtype as well, for there is no x(0)", "none");
+        y(i, shape, dtype(0));
+    }
     void y(std::size_t i, std::initializer_list<std::int64_t> shape) const {
         y(i, Shape(shape.begin(), shape.size()));
     }
 
 private:
+    const catena_meta& meta(std::size_t i) const {
+        if (!has(i)) [[unlikely]]
+            detail::fail_missing(F::about.name, "infer", i);
+        return *x_[i];
+    }
+
     const catena_value* attrs_;
     const catena_meta* const* x_;
     std::uint32_t n_x_;

@@ -112,6 +112,9 @@ struct FunctionTable {
     static_assert(has_gradient || !differentiable,
                   "a function has backward(gy, x..., [y,] attributes...) as a formula, or "
                   "gradient(g), or its description says .not_differentiable()");
+    static_assert(!(Elementwise<F> || Update<F>) || inputs_suit_formula<F>(),
+                  "a formula has inputs that are always there: with none, optional or variadic "
+                  "ones a function has infer(s) and forward(call)");
     static constexpr auto infer() {
         if constexpr (Elementwise<F>) return &infer_elementwise<F>;
         else if constexpr (Update<F>) return &infer_update<F>;

@@ -242,7 +242,10 @@ public:
     }
     Var gy(std::size_t i) const { return make(call_.gy[i]); }  // constant 0: none came
     // Shape and dtype of an input, retained or not.
-    const catena_meta& x_meta(std::size_t i) const { return *call_.x_meta[i]; }
+    const catena_meta& x_meta(std::size_t i) const {
+        if (!has(i)) detail::fail_missing(F::about.name, "gradient", i);
+        return *call_.x_meta[i];
+    }
     Shape x_shape(std::size_t i) const { return shape_of(x_meta(i)); }
     template <Name name>
     auto attr() const {

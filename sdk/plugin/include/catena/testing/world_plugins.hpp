@@ -209,6 +209,7 @@ inline std::vector<catena_meta> World::infer(const catena_function& f, catena_ct
     std::vector<catena_meta*> out_list;
     for (catena_meta& m : out) {
         m.struct_size = sizeof m;
+        m.device_type = 1;  // a function without inputs leaves it
         out_list.push_back(&m);
     }
     const catena_status status =

@@ -78,14 +78,16 @@ def self_test():
 
 def environment(work, prefix, libdir, cmake):
     kept = {name: os.environ[name] for name in ("CC", "CXX", "LANG", "TMPDIR") if name in os.environ}
-    if subprocess.run(["python3", "-c", "import numpy"], capture_output=True).returncode != 0:
+    path = f"{prefix}/bin:{os.path.dirname(shutil.which(cmake))}:{os.environ['PATH']}"
+    variables = kept | {"HOME": str(work / "home"), "PATH": path, "CMAKE_GENERATOR": "Ninja",
+                        "PKG_CONFIG_PATH": f"{prefix}/{libdir}/pkgconfig"}
+    (work / "home").mkdir()
+    have = subprocess.run(["python3", "-c", "import numpy"], env=variables, capture_output=True)
+    if have.returncode != 0:
         (work / "modules").mkdir()
         (work / "modules/numpy.py").write_text(NUMPY)
-        kept["PYTHONPATH"] = str(work / "modules")
-    (work / "home").mkdir()
-    path = f"{prefix}/bin:{os.path.dirname(shutil.which(cmake))}:{os.environ['PATH']}"
-    return kept | {"HOME": str(work / "home"), "PATH": path,
-                   "PKG_CONFIG_PATH": f"{prefix}/{libdir}/pkgconfig", "CMAKE_GENERATOR": "Ninja"}
+        variables["PYTHONPATH"] = str(work / "modules")
+    return variables
 
 
 def run(command, folder, variables):

@@ -51,14 +51,14 @@ public:
     catena_stream* stream = nullptr;
 };
 
-// An array's place on a device, for one call.
+// An array's place on a device, for one call. The array may go before it.
 class Placed {
 public:
     Placed(const Device& device, catena_ctx& ctx, Array& array)
-        : device_(device), ctx_(ctx), array_(array) {
-        device.check(device.table.alloc(&ctx, device.dev, device.stream, bytes(), &memory_), ctx);
+        : device_(device), ctx_(ctx), array_(array), bytes_(array.memory_bytes()) {
+        device.check(device.table.alloc(&ctx, device.dev, device.stream, bytes_, &memory_), ctx);
         try {
-            device.copy(ctx, memory_, array.memory(), bytes(), CATENA_COPY_HOST_TO_DEVICE);
+            device.copy(ctx, memory_, array.memory(), bytes_, CATENA_COPY_HOST_TO_DEVICE);
         } catch (...) {
             release();
             throw;
@@ -71,16 +71,16 @@ public:
     // Of the first element, less the array's shift.
     std::byte* data() const { return static_cast<std::byte*>(memory_) + Array::guard; }
     void fetch() {
-        device_.copy(ctx_, array_.memory(), memory_, bytes(), CATENA_COPY_DEVICE_TO_HOST);
+        device_.copy(ctx_, array_.memory(), memory_, bytes_, CATENA_COPY_DEVICE_TO_HOST);
     }
 
 private:
-    std::size_t bytes() const { return array_.memory_bytes(); }
-    void release() { device_.table.free(device_.dev, device_.stream, memory_, bytes()); }
+    void release() { device_.table.free(device_.dev, device_.stream, memory_, bytes_); }
 
     const Device& device_;
     catena_ctx& ctx_;
     Array& array_;
+    std::size_t bytes_;
     void* memory_ = nullptr;
 };
 

@@ -216,7 +216,8 @@ TEST_CASE("damaged headers are refused") {
               h.e_phoff = ~std::uint64_t{0} - 8;
           }).find("the file is truncated") == 0);
     CHECK(spoilt([](auto& h) { h.e_phnum = 60'000; }).find("the file is truncated") == 0);
-    CHECK(spoilt([](auto& h) { h.e_shstrndx = 0; }).find("no catena plugin") == 0);
+    const std::string names = "its section table is damaged: a name at ";
+    CHECK(spoilt([](auto& h) { h.e_shstrndx = 0; }).find(names) == 0);
 
     // Each section header in turn points far behind the file.
     for (unsigned i = 0; i < header.e_shnum; ++i) {
@@ -230,7 +231,7 @@ TEST_CASE("damaged headers are refused") {
         const std::string reason = refusal(folder.write("spoilt.catena", bytes));
         INFO(i << ": " << reason);
         // Only the names and the manifest matter; else it is the plugin that is loaded already.
-        CHECK((reason.find("the file is truncated") == 0 || reason.find("no catena plugin") == 0 ||
+        CHECK((reason.find("the file is truncated") == 0 || reason.find(names) == 0 ||
                reason.find("id org.example.z is already loaded") == 0 ||
                reason.find("the system's loader refuses it") == 0));
     }

@@ -90,12 +90,12 @@ void add_functions() {
         plugin.function("toy.pair", {}, {{"y"}}, infer_pair).flags |=
             CATENA_FUNCTION_NOT_DIFFERENTIABLE;
         plugin.kernel("toy.pair", toys::say<7>);
-        plugin.function("toy.paired", {{"x"}}, {{"y"}}, toys::infer_same).gradient =
+        plugin.function("toy.made_pair", {{"x"}}, {{"y"}}, toys::infer_same).gradient =
             [](catena_ctx* ctx, const catena_gradient_call* c) {
                 c->gx[0] = toys::call(ctx, "toy.pair", {});
                 return c->gx[0] ? catena_status{CATENA_OK} : catena_status{CATENA_E_INTERNAL};
             };
-        plugin.kernel("toy.paired", twice);
+        plugin.kernel("toy.made_pair", twice);
         plugin.kernel("toy.counter", count_up);
         plugin.add();
         return true;
@@ -199,7 +199,7 @@ TEST_CASE("a call without inputs is made on the current device") {
 TEST_CASE("a call without inputs in a gradient is made on the gradient's device") {
     add_functions();
     const Variable x(floats({1, 2}).to(Device::get("toy:0")));
-    const Variable y = PluginFunction("toy.paired").first({&x});
+    const Variable y = PluginFunction("toy.made_pair").first({&x});
     y.set_grad(y.data());
     const using_device scope("toy:1");
     y.backward();

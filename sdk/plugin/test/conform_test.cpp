@@ -29,6 +29,7 @@ std::string failed(const Report& report) {
 // The checks that failed, and do not if each is asked by itself.
 std::string not_found_alone(const Report& all) {
     std::string names;
+    if (all.examples == 0) return names;  // it takes long to look for a call
     const auto fails = [&](std::size_t i) {
         Settings settings;
         settings.only = static_cast<Check>(i);
@@ -62,7 +63,8 @@ TEST_CASE("each fault is found, by the checks that should; none where there is n
 
 TEST_CASE("one check by itself says what it says among the others") {
     Settings settings;
-    const Report right = conform(world(), name_of(Fault::none));
+    settings.large = false;  // they take long
+    const Report right = conform(world(), name_of(Fault::none), settings);
     for (std::size_t i = 0; i < n_checks; ++i) {
         settings.only = static_cast<Check>(i);
         const Report alone = conform(world(), name_of(Fault::none), settings);
@@ -84,7 +86,8 @@ TEST_CASE("what is left out is not called, and not praised") {
     settings.large = false;
     const Report small = conform(world(), name_of(Fault::none), settings);
     CHECK(small[Check::gradient].verdict == Verdict::passed);
-    CHECK(small[Check::threads].verdict != Verdict::passed);
+    CHECK(small.failures() == "");
+    CHECK(small[Check::threads].verdict == Verdict::not_applicable);
     CHECK(small[Check::reached].verdict == Verdict::not_applicable);
 }
 

@@ -229,6 +229,7 @@ inline Report conform(World& world, const std::string& name, const Settings& set
         detail::examine_dtypes(world, f, example, report, settings);
         detail::ShapeChecks(world, f, example, report, settings).run();
     }
+    if (!settings.large) report.skip(Check::threads, "long calls are left out");
     if (!settings.large || !settings.gradients)
         report.skip(Check::reached, "some kernels may serve what is left out alone");
     else if (!known.calls.empty() && settings.wants(Check::reached))

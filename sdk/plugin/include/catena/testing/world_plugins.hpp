@@ -102,12 +102,12 @@ inline const catena_function& World::function(const std::string& name) {
     }
     const std::string folder = detail::own_folder();
     const std::string near = detail::nearest(name, functions_);
-    throw Failure(CATENA_E_INVALID,
-                  "[world] " + name + ": expected a function of the loaded plugins" +
-                      (folder.empty() ? "" : " or of those in " + folder) + ", got none" +
-                      (near.empty() ? "" : " (did you mean " + near + "?)") +
-                      (folder.empty() ? "; CATENA_TESTING_PLUGINS names the folder of catena's own"
-                                      : ""));
+    throw Failure(
+        CATENA_E_INVALID,
+        "[world] " + name + ": expected a function of the loaded plugins" +
+            (folder.empty() ? "" : " or of those in " + folder) + ", got none" +
+            (near.empty() ? "" : " (did you mean " + near + "?)") +
+            (folder.empty() ? "; CATENA_TESTING_PLUGINS names the folder of catena's own" : ""));
 }
 
 inline std::vector<const char*> World::isas(const std::string& name) {

@@ -154,7 +154,7 @@ std::shared_ptr<const Correlation> make(const Geometry& g, const Correlate& c) {
 
 template <Work (*read)(const catena_call&)>
 catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
-    return planned(ctx, call, [&] {
+    return planned(ctx, [&] {
         const Work work = read(*call);
         const std::int32_t slots = host().slots(ctx);
         std::size_t bytes = 0;

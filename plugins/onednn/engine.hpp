@@ -150,7 +150,7 @@ private:
 
 // The border to the host, for what plans: oneDNN cannot do it, so another kernel shall.
 template <class Body>
-catena_status planned(catena_ctx* ctx, const catena_call* call, Body&& body) noexcept {
+catena_status planned(catena_ctx* ctx, Body&& body) noexcept {
     return guarded(ctx, [&] {
         try {
             body();

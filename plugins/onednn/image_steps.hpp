@@ -69,7 +69,7 @@ public:
 // The plan() of a kernel whose primitives make(call) finds or makes.
 template <auto make>
 catena_status plan_place(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
-    return planned(ctx, call, [&] { plan->scratch_bytes = make(*call)->scratch_bytes(ctx); });
+    return planned(ctx, [&] { plan->scratch_bytes = make(*call)->scratch_bytes(ctx); });
 }
 
 }  // namespace catena_onednn

@@ -1,5 +1,5 @@
 // Twice as many elements, by 64-bit arithmetic; halved again.
-// expect: inference/overflow fuzz/shapes
+// expect: inference/overflow
 #include "module.h"
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,
                                        const catena_meta *const *x, uint32_t n_x,

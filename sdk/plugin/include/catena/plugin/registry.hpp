@@ -168,9 +168,8 @@ struct BackwardByHand {
 };
 template <class F, Isa isa, class K>
 catena_status CATENA_CALL run_by_hand(catena_ctx* ctx, const catena_call* call) noexcept {
-    return guarded(ctx, [&] {
-        Target<isa>::template call<K, catena_ctx*, const catena_call*>(ctx, call);
-    });
+    return guarded(
+        ctx, [&] { Target<isa>::template call<K, catena_ctx*, const catena_call*>(ctx, call); });
 }
 template <class F, class... T>
 catena_status CATENA_CALL plan_by_hand(catena_ctx* ctx, const catena_call* call,

@@ -1,7 +1,8 @@
 // Checks what a plugin says of a function.
-#include "ids.hpp"
 #include "registry.hpp"
 #include "registry_check.hpp"
+
+#include <ids.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -1,11 +1,12 @@
 // Reads a plugin's manifest from the file: no code of the plugin runs.
-#include "abi_sizes.hpp"
-#include "ids.hpp"
 #include "loader.hpp"
 
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
+
+#include <abi_sizes.hpp>
+#include <ids.hpp>
 
 #include <algorithm>
 #include <cstring>

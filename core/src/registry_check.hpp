@@ -1,11 +1,11 @@
 // What the checks of a plugin's table share.
 #pragma once
 
-#include "abi_sizes.hpp"
-
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
+
+#include <abi_sizes.hpp>
 
 #include <cstdint>
 

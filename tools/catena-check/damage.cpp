@@ -1,9 +1,9 @@
 // Whether a plugin's table can be walked at all.
 #include "plugin.hpp"
 
-#include "../../core/src/abi_sizes.hpp"
-
 #include <fmt/format.h>
+
+#include <abi_sizes.hpp>
 
 namespace catena::check {
 namespace {

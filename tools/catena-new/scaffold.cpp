@@ -1,9 +1,9 @@
 // Copies templates under a new name.
 #include "scaffold.hpp"
 
-#include "../../core/src/ids.hpp"
-
 #include <fmt/format.h>
+
+#include <ids.hpp>
 
 #include <unistd.h>
 

@@ -2,7 +2,8 @@
  *
  * usage: catena-minihost [--with PLUGIN]... [--compose] PLUGIN [FUNCTION [NAME=NUMBER | SHAPE]...]
  *
- * SHAPE: extents, as in 2x3, "" for 0-d; "-" for a missing input. Input i holds i + 0.1, i + 0.2, ... in float32.
+ * SHAPE: extents, as in 2x3, "" for 0-d; "-" for a missing input. Input i holds i + 0.1,
+ * i + 0.2, ... in float32.
  * --with: a plugin that gradients are composed of. --compose: no kernels for the gradient. */
 #include <ctype.h>
 #include <errno.h>

@@ -1,12 +1,12 @@
 // What the table says of functions, kernels and devices: complete, and no contradiction.
 #include "plugin.hpp"
 
-#include "../../../core/src/ids.hpp"
-
 #include <catena/testing/example.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <ids.hpp>
 
 #include <algorithm>
 #include <bit>

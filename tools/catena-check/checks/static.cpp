@@ -2,13 +2,12 @@
 #include "check.hpp"
 #include "toolchain.hpp"
 
-#include "../../../core/src/abi_sizes.hpp"
-#include "../../../core/src/ids.hpp"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <abi_sizes.hpp>
 #include <elf_file.hpp>
+#include <ids.hpp>
 
 #include <algorithm>
 #include <map>

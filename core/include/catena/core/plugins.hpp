@@ -71,8 +71,9 @@ void leave_out_plugin(std::string_view id);
 // What a lock that does not fit means: nothing, a line in the log, or a refusal.
 enum class PluginLockMode { off, warn, strict };
 // Says which lock holds for what is loaded from now on; without a file each folder's own
-// catena.plugins.lock, and for a link to a plugin also that of the true file's folder. Goes before $CATENA_PLUGIN_LOCK ("strict", "warn", "off", or one with
-// ":/FILE"). Where neither says anything, a lock beside the plugins is strict, and none is off.
+// catena.plugins.lock, and for a link to a plugin also that of the true file's folder. Goes before
+// $CATENA_PLUGIN_LOCK ("strict", "warn", "off", or one with ":/FILE"). Where neither says anything, a
+// lock beside the plugins is strict, and none is off.
 void set_plugin_lock(PluginLockMode mode, const std::filesystem::path& file = {});
 // What a file says of itself and the hash of the same bytes, read without running it. Throws
 // PluginError if the file would be refused for its owner or mode.

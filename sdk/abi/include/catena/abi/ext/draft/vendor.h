@@ -1,0 +1,25 @@
+/* catena.vendor.draft/1: a backend extension; handles of the vendor's libraries, made once for each device
+ * and stream. */
+#ifndef CATENA_ABI_EXT_DRAFT_VENDOR_H
+#define CATENA_ABI_EXT_DRAFT_VENDOR_H
+
+#include "catena/abi/backend.h"
+
+#define CATENA_VENDOR_DRAFT_1 "catena.vendor.draft/1" /* its id */
+
+/* The table of the extension. */
+typedef struct catena_vendor {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [compute] The library's handle ("cublas": a cublasHandle_t), bound to stream and to the calling
+     * thread, made on the first call; the backend's, valid until the stream is destroyed. Work on it
+     * is work on the stream. CATENA_E_UNSUPPORTED, with text, if the library is not to be had. */
+    catena_status(CATENA_CALL *handle)(catena_ctx *ctx, void *dev, catena_stream *stream,
+                                       const char *library, void **handle);
+    /* [any] The library opened with dlopen() and its version as one number, for those who need more
+     * of it than the backend does. CATENA_E_UNSUPPORTED as above. */
+    catena_status(CATENA_CALL *library)(catena_ctx *ctx, const char *library, void **dl_handle,
+                                        int64_t *version);
+} catena_vendor;
+
+#endif

@@ -62,8 +62,15 @@ inline unsigned grid(std::int64_t n) {
 inline cudaStream_t stream_of(const catena_call& call) {
     return reinterpret_cast<cudaStream_t>(call.stream);
 }
-inline catena_status launched(catena_ctx* ctx, const char* function) {
-    const cudaError_t error = cudaPeekAtLastError();
+// One thread for each of n elements, up to a bound. Not by <<<>>>, so that any C++ compiler can read it.
+template <class... P, class... A>
+catena_status launch(catena_ctx* ctx, const char* function, std::int64_t n, cudaStream_t stream,
+                     void (*kernel)(P...), A&&... args) {
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(grid(n));
+    config.blockDim = dim3(block);
+    config.stream = stream;
+    const cudaError_t error = cudaLaunchKernelEx(&config, kernel, std::forward<A>(args)...);
     return error == cudaSuccess
                ? CATENA_OK
                : host().fail(
@@ -102,9 +109,9 @@ catena_status CATENA_CALL forward(catena_ctx* ctx, const catena_call* call) noex
     if (n == 0) return CATENA_OK;
     List<const T*, n_inputs<F>> x;
     for (std::size_t i = 0; i < n_inputs<F>; ++i) x.item[i] = data_of<const T>(*call->x[i]);
-    forward_kernel<F, T><<<grid(n), block, 0, stream_of(*call)>>>(
-        n, data_of<T>(*call->y[0]), x, attributes_of<F, T>(*call), call->req[0] == CATENA_REQ_ADD);
-    return launched(ctx, F::about.name);
+    return launch(ctx, F::about.name, n, stream_of(*call), forward_kernel<F, T>, n,
+                  data_of<T>(*call->y[0]), x, attributes_of<F, T>(*call),
+                  call->req[0] == CATENA_REQ_ADD);
 }
 
 template <class F, class T>
@@ -120,10 +127,10 @@ catena_status CATENA_CALL backward(catena_ctx* ctx, const catena_call* call) noe
         gx.item[i] = data_or_null<T>(call->gx[i]);
         if (call->req[i] == CATENA_REQ_ADD) adds |= std::uint64_t{1} << i;
     }
-    backward_kernel<F, T><<<grid(n), block, 0, stream_of(*call)>>>(
-        n, data_of<const T>(*call->gy[0]), x, data_or_null<const T>(call->y[0], retained.y != 0),
-        gx, attributes_of<F, T>(*call), adds);
-    return launched(ctx, F::about.name);
+    return launch(ctx, F::about.name, n, stream_of(*call), backward_kernel<F, T>, n,
+                  data_of<const T>(*call->gy[0]), x,
+                  data_or_null<const T>(call->y[0], retained.y != 0), gx,
+                  attributes_of<F, T>(*call), adds);
 }
 
 template <class F, class T>

@@ -4,9 +4,15 @@
 #include <cstdint>
 #include <type_traits>
 
+// This translation unit is CUDA code: nvcc's, or that of who defines the macro to compile the same
+// sources without nvcc.
+#if defined(__CUDACC__) && !defined(CATENA_CUDA)
+#define CATENA_CUDA 1
+#endif
+
 // Goes before every formula: it is then inlined into the loop of each instruction set, known to the
 // compiler at compile time, and callable on a GPU.
-#if defined(__CUDACC__)
+#if defined(CATENA_CUDA)
 #define CATENA_FN __host__ __device__ __forceinline__ constexpr
 #else
 #define CATENA_FN [[gnu::always_inline]] inline constexpr
@@ -23,7 +29,7 @@
 #define CATENA_LOOP _Pragma("GCC ivdep")
 #endif
 
-#if defined(__x86_64__) && !defined(__CUDACC__)
+#if defined(__x86_64__) && !defined(CATENA_CUDA)
 #define CATENA_X86 1
 #define CATENA_TARGET_V3 __attribute__((target("avx2,fma,f16c,bmi,bmi2,lzcnt,popcnt,movbe")))
 #if defined(__clang__)

@@ -4,7 +4,7 @@
 #include "catena/plugin/elementwise.hpp"
 #include "catena/plugin/update.hpp"
 #include "catena/plugin/var.hpp"
-#if defined(__CUDACC__)
+#if defined(CATENA_CUDA)
 #include "catena/plugin/elementwise.cuh"
 #else
 #include "catena/plugin/elementwise_cpu.hpp"
@@ -147,7 +147,7 @@ struct FunctionTable {
     };
 };
 
-#if !defined(__CUDACC__)
+#if !defined(CATENA_CUDA)
 
 namespace detail {
 
@@ -328,7 +328,7 @@ struct KernelTable {
 
 template <class... F>
 struct Plugin {
-#if defined(__CUDACC__)  // the plugin for the CPU brings the functions, this one kernels for them
+#if defined(CATENA_CUDA)  // the plugin for the CPU brings the functions, this one kernels for them
     static constexpr std::array<const catena_function*, 0> functions = {};
     static constexpr auto kernels = detail::joined<const catena_kernel*>(cuda::kernel_list<F>...);
     static constexpr const char* devices = "cuda";

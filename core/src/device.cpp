@@ -62,9 +62,10 @@ DeviceState& Registry::open(BackendEntry& backend, int ordinal) {
     const auto slot = static_cast<std::size_t>(ordinal);
     if (backend.devices.size() <= slot) backend.devices.resize(slot + 1);
     if (!backend.devices[slot]) {
+        const std::uint64_t seed = seed_ ? *seed_ : initial_seed();
         auto state =
             std::make_unique<DeviceState>(backend, ordinal, static_cast<int>(opened_.size()));
-        state->random_seed = mix(seed_, ordinal);
+        state->random_seed = mix(seed, ordinal);
         opened_.push_back(state.get());
         backend.devices[slot] = std::move(state);
     }
@@ -146,6 +147,12 @@ Device Device::current() {
 
 std::vector<std::string> Device::list() { return Registry::get().devices(); }
 
+std::vector<Device> Device::opened() {
+    std::vector<Device> all;
+    for (DeviceState* state : Registry::get().opened()) all.emplace_back(state);
+    return all;
+}
+
 const std::string& Device::name() const { return need(*this).name; }
 
 std::string_view Device::backend() const { return need(*this).table.name; }
@@ -177,6 +184,8 @@ using_device::using_device(Device device) : before_(catena::current) {
 }
 using_device::~using_device() { catena::current = before_.state(); }
 
+void use_device(Device device) { catena::current = device.state(); }
+
 Device Device::fallback() {
     if (catena::fallback) return *catena::fallback;
     static const Device wish = [] {
@@ -195,14 +204,28 @@ void seed(std::uint64_t value) {
     Registry& registry = Registry::get();
     const std::lock_guard lock(registry.mutex());
     registry.seed_ = value;
-    for (DeviceState* device : registry.opened()) {
-        device->random_seed = mix(value, device->ordinal);
-        device->random_offset = 0;
+    for (DeviceState* device : registry.opened()) seed(value, Device(device));
+}
+
+void seed(std::uint64_t value, Device device) {
+    set_random_state(device, {mix(value, device.ordinal()), 0});
+}
+
+std::uint64_t initial_seed() {
+    const char* text = std::getenv("CATENA_SEED");
+    if (!text || !*text) return 0;
+    const std::string_view digits = text;
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (error != std::errc() || end != digits.data() + digits.size()) {
+        throw InvalidError(fmt::format(
+            "[seed] CATENA_SEED: expected a number from 0 to 2^64 - 1, got '{}'", digits));
     }
+    return value;
 }
 
 RandomState random_state(Device device) {
-    return {device.state()->random_seed, device.state()->random_offset};
+    return {need(device).random_seed, need(device).random_offset};
 }
 
 RandomState reserve_random(Device device, std::uint64_t n) {
@@ -212,8 +235,8 @@ RandomState reserve_random(Device device, std::uint64_t n) {
 }
 
 void set_random_state(Device device, RandomState state) {
-    device.state()->random_seed = state.seed;
-    device.state()->random_offset = state.offset;
+    need(device).random_seed = state.seed;
+    need(device).random_offset = state.offset;
 }
 
 }  // namespace catena

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -173,7 +174,7 @@ private:
     std::vector<DeviceState*> opened_;
     std::atomic<DeviceState*> default_device_{nullptr};
     std::atomic<FunctionEntry*> addition_{nullptr};
-    std::uint64_t seed_ = 0;
+    std::optional<std::uint64_t> seed_;  // none: initial_seed()
     friend void seed(std::uint64_t);
 };
 

@@ -148,7 +148,36 @@ TEST_CASE("random streams: seeds, offsets, devices") {
     CHECK(random_state(Device::get("toy:1")).seed == random_state(Device::get("vault:1")).seed);
     CHECK(random_state(Device::get("vault:0")).seed == 7);
     CHECK_THROWS_AS(draw(), ShapeError);
+    // One alone, as if all were.
+    const std::uint64_t before = random_state(Device::get("toy:1")).seed;
+    seed(8, Device::get("toy:1"));
+    const RandomState alone = random_state(Device::get("toy:1"));
+    CHECK(alone.seed != before);
+    CHECK(random_state(Device::get("vault:1")).seed == before);
+    seed(8);
+    CHECK(random_state(Device::get("toy:1")).seed == alone.seed);
+    CHECK_THROWS_AS(seed(8, Device()), InvalidError);
+    CHECK_THROWS_AS(random_state(Device()), InvalidError);
+    CHECK_THROWS_AS(set_random_state(Device(), {}), InvalidError);
     seed(0);
+}
+
+TEST_CASE("use_device: for good, within scopes") {
+    const Device first = Device::current();
+    const Device other = Device::get("vault:1");
+    use_device(other);
+    CHECK(Device::current() == other);
+    {
+        const using_device scope(first);
+        use_device(Device::get("toy:1"));
+        CHECK(Device::current() == Device::get("toy:1"));
+        std::thread([&] { CHECK(Device::current() == first); }).join();
+    }
+    CHECK(Device::current() == other);
+    use_device({});
+    CHECK(Device::current() == first);
+    const auto opened = Device::opened();
+    CHECK(std::count(opened.begin(), opened.end(), other) == 1);
 }
 
 TEST_CASE("ranges of random numbers never overlap between threads") {

@@ -1,6 +1,8 @@
 // Options of catena-train-mnist: their texts, and what is allowed.
 #include "options.hpp"
 
+#include <catena/core/device.hpp>
+
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
 
@@ -40,7 +42,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
         ("optimizer", po::value(&o.optimizer)->default_value(o.optimizer), "sgd or adam")
         ("lr", po::value(&o.lr), "step size; without it 0.01 for sgd, 0.001 for adam")
         ("dropout", po::value(&o.dropout)->default_value(o.dropout), "share dropped after each ReLU")
-        ("seed", po::value(&o.seed)->default_value(o.seed), "of weights, order and dropout")
+        ("seed", po::value(&o.seed), "of weights, order and dropout; without it $CATENA_SEED, else 0")
         ("device", po::value(&o.device)->value_name("NAME"),
          "such as cpu:0; without it the first that is there")
         ("threads", po::value(&o.threads), "without it as many as suit the device")
@@ -71,6 +73,11 @@ std::optional<Options> parse_options(int argc, char** argv) {
     }
     if (values.count("data")) o.data = data;
     if (!values.count("lr") && o.optimizer == "adam") o.lr = 0.001;
+    if (!values.count("seed")) {
+        const std::uint64_t seed = catena::initial_seed();
+        o.seed = static_cast<std::int64_t>(seed);
+        require(o.seed >= 0, "seed", "at most 2^63 - 1 in CATENA_SEED", seed);
+    }
     o.save = save;
     o.resume = resume;
     require(o.epochs >= 0, "epochs", "0 or more", o.epochs);

@@ -69,6 +69,20 @@ class Training(Case):
         self.assertEqual(snapshot("d", "--deterministic", "--threads", 1),
                          snapshot("e", "--deterministic", "--threads", 3))
 
+    def test_the_environment_gives_the_seed(self):
+        def snapshot(*options):
+            file = self.folder / "a"
+            self.run_program("--epochs", 1, "--dropout", 0.5, "--save", file, *options)
+            return file.read_bytes()
+        three, zero = snapshot("--seed", 3), snapshot()
+        self.env["CATENA_SEED"] = "3"
+        self.assertEqual(snapshot(), three)
+        self.assertEqual(snapshot("--seed", 0), zero)
+        self.env["CATENA_SEED"] = "x"
+        self.assertIn("[seed] CATENA_SEED: expected", self.run_program("--epochs", 0, code=1))
+        self.env["CATENA_SEED"] = str(2**64 - 1)
+        self.assertIn("at most 2^63 - 1", self.run_program("--epochs", 0, code=2))
+
     def test_data_are_looked_for_in_order(self):
         places = [self.folder / "cache/catena/mnist", self.folder / "data/mnist",
                   self.folder / "named"]
@@ -144,6 +158,15 @@ class Snapshots(Case):
             text = out.read()
         self.assertIn(b"test accuracy", text)
         return process.wait(timeout=60)
+
+    def test_a_snapshot_goes_on_on_another_device(self):
+        there = ("--device", "cpu:1")
+        self.run_program(*self.OPTIONS, *there, "--epochs", 1, "--save", self.folder / "one")
+        self.run_program(*self.OPTIONS, *there, "--epochs", 2, "--save", self.folder / "two")
+        out = self.run_program(*self.OPTIONS, "--device", "cpu:0", "--epochs", 2, "--resume",
+                               self.folder / "one", "--save", self.folder / "resumed")
+        self.assertIn(" on cpu:0", out)
+        self.assertEqual((self.folder / "resumed").read_bytes(), (self.folder / "two").read_bytes())
 
     def test_ctrl_c_shows_even_at_the_end(self):
         self.assertEqual(self.signalled_before_the_end(), 130)
@@ -228,6 +251,12 @@ class Mistakes(Case):
 
     def test_unknown_device(self):
         self.assertIn("nothing:7", self.run_program("--device", "nothing:7", code=1))
+        for name in ("cuda:4096", "cpu:4096", "cpu:x", "cpu:-1"):
+            with self.subTest(name=name):
+                out = self.run_program("--device", name, code=1)
+                self.assertTrue(out.startswith("catena-train-mnist: "), out)
+                self.assertIn(name.split(":")[0], out.splitlines()[0])
+                self.assertNotIn("data:", out)
 
     def test_missing_plugins_are_named(self):
         plugins = self.folder / "plugins"

@@ -1,6 +1,7 @@
 // F::copy as a node of the host: plugins never see two devices at once.
 #include <catena/copy.hpp>
 #include <catena/core/error.hpp>
+#include <catena/cuda/device.hpp>
 #include <catena/function_node.hpp>
 
 #include <string>
@@ -39,5 +40,8 @@ Array copy(const Array& x, Device device) {
     if (!device) throw InvalidError("[copy] device: expected a device, got none");
     return x.device() == device ? x.copy() : x.to(device);
 }
+
+Variable copy(const Variable& x, int gpu) { return copy(x, cuda::get_device(gpu)); }
+Array copy(const Array& x, int gpu) { return copy(x, cuda::get_device(gpu)); }
 
 }  // namespace catena::functions

@@ -50,6 +50,19 @@ bool FunctionSet::contains(std::string_view path) const {
     return set && set->contains(path.substr(slash + 1));
 }
 
+FunctionSet& FunctionSet::to_gpu(const cuda::DeviceLike& device) & {
+    Link::to_gpu(device);
+    return *this;
+}
+FunctionSet FunctionSet::to_gpu(const cuda::DeviceLike& device) && {
+    return std::move(to_gpu(device));
+}
+FunctionSet& FunctionSet::to_cpu() & {
+    Link::to_cpu();
+    return *this;
+}
+FunctionSet FunctionSet::to_cpu() && { return std::move(to_cpu()); }
+
 void FunctionSet::visit(Visitor& visitor) {
     for (auto& [name, child] : children_) visitor(name, child.link());
 }

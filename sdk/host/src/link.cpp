@@ -221,6 +221,9 @@ Link& Link::to(Dtype dtype) {
     return *this;
 }
 
+Link& Link::to_gpu(const cuda::DeviceLike& device) { return to(cuda::get_gpu("to_gpu", device)); }
+Link& Link::to_cpu() { return to(cuda::host()); }
+
 void Link::unshare() {
     Unsharer unsharer;
     visit(unsharer);

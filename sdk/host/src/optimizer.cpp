@@ -53,6 +53,12 @@ void Optimizer::update() {
     for (const auto& slot : slots_) {
         if (slot.parameter.variable.grad() && !slot.state.empty()) require_as_at_setup(slot);
     }
+    for (auto& slot : slots_) {  // parameters may have moved
+        const Device device = slot.parameter.variable.device();
+        for (Array& state : slot.state) {
+            if (state.device() != device) state = state.to(device);
+        }
+    }
     struct Count {
         std::int64_t& t;
         bool done = false;
@@ -76,13 +82,9 @@ void Optimizer::update() {
 void Optimizer::require_as_at_setup(const Slot& slot) {
     const Array& data = slot.parameter.variable.data();
     const Array& state = slot.state[0];
-    if (state.shape() == data.shape() && state.dtype() == state_dtype(data) &&
-        state.device() == data.device()) {
-        return;
-    }
+    if (state.shape() == data.shape() && state.dtype() == state_dtype(data)) return;
     const auto text = [](const Array& array) {
-        return fmt::format("{} {} on {}", to_string(array.shape()), name(state_dtype(array)),
-                           array.device().name());
+        return fmt::format("{} {}", to_string(array.shape()), name(state_dtype(array)));
     };
     throw InvalidError(fmt::format("[update] {}: expected {} as at setup(), got {}",
                                    slot.parameter.name, text(state), text(data)));

@@ -320,21 +320,18 @@ TEST_CASE("a step that fails does not count") {
     failing.setup(Two());
     CHECK_THROWS_AS(failing.update(), InvalidError);
     CHECK(failing.t() == 0);
-    for (const bool other_device : {true, false}) {
-        Two two;
-        optimizers::Adam adam;
-        adam.setup(two);
-        two.set_grad();
-        adam.update();
-        const auto before = two.values();
-        if (other_device) two.to(Device::get("cpu:1"));
-        else two.p.set_data(two.p.data().astype(Dtype::float64));
-        two.p.set_grad(Array::ones({2}, two.p.dtype(), two.p.device()));
-        contains(error_of<InvalidError>([&] { adam.update(); }),
-                 "[update] p: expected (2,) float32 on cpu:0 as at setup(), got (2,) float");
-        CHECK(adam.t() == 1);
-        CHECK(two.values() == before);
-    }
+    Two two;
+    optimizers::Adam adam;
+    adam.setup(two);
+    two.set_grad();
+    adam.update();
+    const auto before = two.values();
+    two.p.set_data(two.p.data().astype(Dtype::float64));
+    two.p.set_grad(Array::ones({2}, two.p.dtype(), two.p.device()));
+    contains(error_of<InvalidError>([&] { adam.update(); }),
+             "[update] p: expected (2,) float32 as at setup(), got (2,) float64");
+    CHECK(adam.t() == 1);
+    CHECK(two.values() == before);
 }
 
 TEST_CASE("arguments that cannot learn are refused by name, at once and when they are changed") {

@@ -35,6 +35,8 @@ public:
     static Device fallback();
     // Every device that the loaded backends report, opened or not: "NAME:ORDINAL".
     static std::vector<std::string> list();
+    // Those that were opened so far, in that order.
+    static std::vector<Device> opened();
 
     const std::string& name() const;   // "NAME:ORDINAL"
     std::string_view backend() const;  // the part before the colon
@@ -71,6 +73,10 @@ private:
     Device before_;
 };
 
+// The same until the end of the scope in which it is called, and without one for the thread's life. An
+// empty device: the first that the host can write to directly.
+void use_device(Device device);
+
 // In the scope, calls of this thread for which their device has no kernel run on another: inputs are
 // copied there and results back, forward and backward. An empty device: such calls are refused.
 class [[nodiscard]] using_fallback {
@@ -86,8 +92,14 @@ private:
     const Device* before_;
 };
 
-// Random numbers: one counter-based Philox stream for each device. seed() restarts all of them.
+// Random numbers: one counter-based Philox stream for each device. They start from initial_seed();
+// seed() restarts all of them, or that of one device as if all were: devices of other ordinals draw
+// other numbers.
 void seed(std::uint64_t value);
+void seed(std::uint64_t value, Device device);
+// The environment's CATENA_SEED, else 0. Throws InvalidError, as does the first device that is opened,
+// unless that is a number of 64 bits.
+std::uint64_t initial_seed();
 struct RandomState {
     std::uint64_t seed;
     std::uint64_t offset;

@@ -12,7 +12,7 @@ int main() try {
     // [place]
     const Device second = Device::get("cpu:1");  // Device::list() names all that there are
     const using_device scope(second);            // new arrays of this thread go there
-    layer.to(second);                            // parameters; set up the optimizer afterwards
+    layer.to(second);                            // parameters; an optimizer follows
     const Array moved = x.data().to(second);     // outside any graph
     const Variable there = F::copy(x, second);   // in the graph: the gradient comes back
     // [/place]

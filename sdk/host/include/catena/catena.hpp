@@ -6,6 +6,7 @@
 #include <catena/array_file.hpp>
 #include <catena/copy.hpp>
 #include <catena/core.hpp>
+#include <catena/cuda.hpp>
 #include <catena/data_error.hpp>
 #include <catena/function.hpp>
 #include <catena/function_node.hpp>

@@ -66,6 +66,15 @@ public:
     bool contains(std::string_view path) const;
     std::size_t size() const noexcept { return children_.size(); }
 
+    // As of every link; they return the set, so that it may stand in another one as it is moved:
+    //
+    //     FunctionSet model{{"gpu0", FunctionSet{{"l1", links::Linear(784, 1000)}}.to_gpu(0)},
+    //                       {"gpu1", FunctionSet{{"l1", links::Linear(784, 1000)}}.to_gpu(1)}};
+    FunctionSet& to_gpu(const cuda::DeviceLike& device = {}) &;
+    FunctionSet to_gpu(const cuda::DeviceLike& device = {}) &&;
+    FunctionSet& to_cpu() &;
+    FunctionSet to_cpu() &&;
+
     void visit(Visitor& visitor) override;
 
 private:

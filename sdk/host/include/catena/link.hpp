@@ -1,6 +1,7 @@
 // Link: a part of a network that owns parameters, or a network made of such parts.
 #pragma once
 
+#include <catena/cuda/device.hpp>
 #include <catena/visitor.hpp>
 
 #include <concepts>
@@ -60,11 +61,15 @@ public:
 
     // Moves parameters, their gradients and persistent values, or converts those that are floating,
     // and returns this link. The parameters stay the same variables, what was shared stays shared;
-    // arrays taken from them before stay what they were. Set optimizers up afterwards. Throws, and
-    // changes nothing: DtypeError unless dtype is floating, GraphError while a graph refers to a
-    // parameter that would change.
+    // arrays taken from them before stay what they were. An optimizer follows to another device with
+    // its state; after another dtype set it up anew. Throws, and changes nothing: DtypeError unless
+    // dtype is floating, GraphError while a graph refers to a parameter that would change.
     Link& to(Device device);
     Link& to(Dtype dtype);
+    // The same to the GPU that is meant, from wherever it is; and to the host. cuda::to_gpu(link) and
+    // cuda::to_cpu(link) return the link as what it is. Throws as cuda::get_gpu(), too.
+    Link& to_gpu(const cuda::DeviceLike& device = {});
+    Link& to_cpu();
 
 protected:
     Link() = default;

@@ -34,9 +34,9 @@ public:
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<NamedParameter> parameters);
 
-    // One step: t + 1, then every parameter that has a gradient. Gradients stay as they are. Throws
-    // InvalidError, and changes nothing, before setup() and if a parameter with state was moved or
-    // converted since.
+    // One step: t + 1, then every parameter that has a gradient. Gradients stay as they are. State
+    // follows a parameter that was moved to another device since setup(). Throws InvalidError, and
+    // changes nothing, before setup() and if a parameter with state has another shape or dtype since.
     void update();
     std::int64_t t() const noexcept { return t_; }
 

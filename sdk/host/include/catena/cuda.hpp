@@ -1,0 +1,8 @@
+// cuda: what programs do with GPUs beyond calling functions on arrays there. Links, and is harmless,
+// where there is no GPU: what needs one throws DeviceError that says why there is none.
+#pragma once
+
+#include <catena/cuda/array.hpp>
+#include <catena/cuda/device.hpp>
+#include <catena/cuda/memory.hpp>
+#include <catena/cuda/random.hpp>

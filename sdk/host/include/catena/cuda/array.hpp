@@ -1,0 +1,54 @@
+// cuda: arrays on GPUs, made there or copied there and back.
+#pragma once
+
+#include <catena/cuda/device.hpp>
+#include <catena/link.hpp>
+
+#include <concepts>
+#include <type_traits>
+
+namespace catena::cuda {
+
+// Copies an array to a GPU. One that is on a GPU already is returned as it is, also where that is
+// another one: copy() goes between GPUs. Throws as get_gpu().
+Array to_gpu(const Array& array, const DeviceLike& device = {});
+// Copies an array to the host; one that is on no GPU is returned as it is.
+Array to_cpu(const Array& array);
+
+// Moves a link, which may be on another GPU, and returns it: see Link::to(). A temporary is returned
+// by value: Mlp replica = cuda::to_gpu(deep_copy(model), 1);
+template <class L>
+    requires std::derived_from<std::remove_cvref_t<L>, Link>
+L to_gpu(L&& link, const DeviceLike& device = {}) {
+    link.to_gpu(device);
+    return std::forward<L>(link);
+}
+template <class L>
+    requires std::derived_from<std::remove_cvref_t<L>, Link>
+L to_cpu(L&& link) {
+    link.to_cpu();
+    return std::forward<L>(link);
+}
+
+// Where copy() writes: into out, whose shape and dtype are the array's; else into new memory of
+// out_device; else of the array's own device.
+struct CopyTarget {
+    Array out = {};
+    DeviceLike out_device = {};
+};
+// Always new memory, or out: cuda::copy(x, {.out_device = 1}). Throws as get_gpu(), and ShapeError if
+// the array does not fit into out.
+Array copy(const Array& array, const CopyTarget& target = {});
+
+// New arrays on the current GPU: get_device(). empty() is uninitialised.
+Array empty(const Shape& shape, Dtype dtype = Dtype::float32);
+Array full(const Shape& shape, double value, Dtype dtype = Dtype::float32);
+Array zeros(const Shape& shape, Dtype dtype = Dtype::float32);
+Array ones(const Shape& shape, Dtype dtype = Dtype::float32);
+// Of another array's shape and dtype: on its GPU, or on the current one if it is on none.
+Array empty_like(const Array& array);
+Array full_like(const Array& array, double value);
+Array zeros_like(const Array& array);
+Array ones_like(const Array& array);
+
+}  // namespace catena::cuda

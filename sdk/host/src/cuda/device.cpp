@@ -1,0 +1,153 @@
+// GPUs by number: the devices of one backend that are not the host's.
+#include <catena/core/error.hpp>
+#include <catena/cuda/device.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+namespace catena::cuda {
+namespace {
+
+std::mutex mutex;
+std::string chosen_backend;       // empty: as the environment says
+std::atomic<DeviceState*> first_choice{nullptr};  // of init()
+std::atomic<pid_t> opened_by{0};                  // the process that opened GPUs
+
+bool has_host(std::string_view backend_name) { return host().backend() == backend_name; }
+
+void require_this_process() {
+    const pid_t owner = opened_by;
+    if (owner == 0 || owner == getpid()) return;
+    throw DeviceError(
+        fmt::format("[cuda] process: expected one that was forked before GPUs were opened, got a "
+                    "child of process {}, which had opened them",
+                    owner));
+}
+
+Device gpu(int id) {
+    const std::string name = backend();
+    const int n = device_count();
+    if (id >= 0 && id < n) {
+        require_this_process();
+        const Device device = Device::get(fmt::format("{}:{}", name, has_host(name) ? id + 1 : id));
+        opened_by = getpid();
+        return device;
+    }
+    if (n == 0) {
+        throw DeviceError(fmt::format("[cuda] device {}: expected a GPU, got none: {}", id, reason()));
+    }
+    throw DeviceError(
+        fmt::format("[cuda] device: expected the number of a GPU, 0 to {}, got {}", n - 1, id));
+}
+
+}  // namespace
+
+std::string backend() {
+    const std::lock_guard lock(mutex);
+    if (!chosen_backend.empty()) return chosen_backend;
+    const char* name = std::getenv("CATENA_GPU");
+    return name && *name ? name : "cuda";
+}
+
+void set_backend(std::string_view name) {
+    const std::lock_guard lock(mutex);
+    chosen_backend = name;
+}
+
+Device host() {
+    const catena::using_device scope{Device()};
+    return Device::current();
+}
+
+bool is_gpu(Device device) { return device && device.backend() == backend() && device != host(); }
+
+int device_count() {
+    const std::string prefix = backend() + ':';
+    int n = 0;
+    for (const auto& name : Device::list()) n += name.starts_with(prefix);
+    return n > 0 && has_host(backend()) ? n - 1 : n;
+}
+
+std::string reason() {
+    const std::string name = backend();
+    if (available()) return {};
+    try {
+        return fmt::format("{} is the only device of its backend, and the host's",
+                           Device::get(name).name());
+    } catch (const Error& error) {
+        return error.what();
+    }
+}
+
+Device get_device(const DeviceLike& like) {
+    if (like.kind_ == DeviceLike::Kind::id) return gpu(like.id_);
+    if (like.kind_ == DeviceLike::Kind::home) return is_gpu(like.device_) ? like.device_ : Device();
+    if (like.device_) return like.device_;
+    if (!available()) return gpu(0);  // which says why
+    const Device choices[] = {Device::current(), Device(first_choice)};
+    for (const Device choice : choices) {
+        if (is_gpu(choice)) return choice;
+    }
+    return gpu(0);
+}
+
+Device get_gpu(std::string_view what, const DeviceLike& like) {
+    const Device device = get_device(like);
+    if (is_gpu(device)) return device;
+    throw InvalidError(fmt::format("[{}] device: expected a GPU, got {}", what,
+                                   device ? device.name() : "what is on none"));
+}
+
+void init(const DeviceLike& like) {
+    const Device device = get_gpu("init", like);
+    require_this_process();
+    first_choice = device.state();
+    opened_by = getpid();
+    static const bool at_exit = std::atexit([] { shutdown(); }) == 0;
+    (void)at_exit;
+}
+
+void shutdown() noexcept {
+    first_choice = nullptr;
+    const pid_t owner = opened_by;
+    if (owner != 0 && owner != getpid()) return;  // a child's copy of what is its parent's
+    try {
+        for (const Device device : Device::opened()) {
+            if (!is_gpu(device)) continue;
+            device.synchronize();
+            device.release_cached();
+        }
+    } catch (...) {  // a device that fails, or is gone, has nothing to give back
+    }
+}
+
+void use_device(const DeviceLike& like) {
+    const Device device = get_device(like);
+    catena::use_device(device ? device : get_gpu("use_device", like));
+}
+
+using_device::using_device(std::initializer_list<DeviceLike> likes) {
+    for (const DeviceLike& like : likes) {
+        if (enter(like)) return;
+    }
+}
+
+using_device::using_device(std::span<const Array> arrays) {
+    for (const Array& array : arrays) {
+        if (enter(array)) return;
+    }
+}
+
+bool using_device::enter(const DeviceLike& like) {
+    const Device device = like.is_nothing() ? Device() : get_device(like);
+    if (!is_gpu(device)) return false;
+    device_ = device;
+    scope_.emplace(device);
+    return true;
+}
+
+}  // namespace catena::cuda

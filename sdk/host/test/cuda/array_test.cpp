@@ -1,0 +1,212 @@
+// Arrays on GPUs: new ones, there and back, from one to another; their memory.
+#include "gpus.hpp"
+
+#include <cmath>
+
+using namespace gpus;
+
+namespace {
+
+Array on_cpu() { return Array::from({1.F, -2.F, 3.F, 4.F, 5.F, 6.F}, {2, 3}, cuda::host()); }
+bool is(const Array& array, Device device, const Shape& shape, Dtype dtype, double value) {
+    for (const double v : array.to_vector<double>()) CHECK(v == value);
+    CHECK(array.device() == device);
+    CHECK(array.shape() == shape);
+    CHECK(array.dtype() == dtype);
+    return array.device() == device;
+}
+
+}  // namespace
+
+TEST_CASE("to_gpu and to_cpu") {
+    const SameDevice same;
+    const Array x = on_cpu();
+    const Array there = cuda::to_gpu(x);
+    CHECK(there.device() == first());
+    CHECK(values(there) == values(x));
+    const Array other = cuda::to_gpu(x, 1);
+    CHECK(other.device() == second());
+    CHECK(values(other) == values(x));
+    CHECK(cuda::to_gpu(x, other).device() == second());
+    // What is on a GPU already stays, as does what is on none.
+    CHECK(cuda::to_gpu(other, 0).body() == other.body());
+    CHECK(cuda::to_cpu(x).body() == x.body());
+    const Array back = cuda::to_cpu(other);
+    CHECK(back.device() == cuda::host());
+    CHECK(values(back) == values(x));
+    other.fill(9);
+    CHECK(values(back) == values(x));
+    {
+        const cuda::using_device scope(1);
+        CHECK(cuda::to_gpu(x).device() == second());
+        CHECK(cuda::to_cpu(other).device() == cuda::host());
+    }
+    for (const Dtype dtype : {Dtype::float16, Dtype::bfloat16, Dtype::float64, Dtype::int32,
+                              Dtype::int64, Dtype::uint8}) {
+        for (const Shape& shape : {Shape{}, Shape{1}, Shape{0, 3}, Shape{5, 7}}) {
+            const Array a = Array::full(shape, 3, dtype, cuda::host());
+            is(cuda::to_gpu(a, 1), second(), shape, dtype, 3);
+            is(cuda::to_cpu(cuda::to_gpu(a, 1)), cuda::host(), shape, dtype, 3);
+        }
+    }
+    contains(error_of<InvalidError>([] { (void)cuda::to_gpu(Array()); }), "[to_gpu] array");
+    contains(error_of<InvalidError>([] { (void)cuda::to_cpu(Array()); }), "[to_cpu] array");
+    CHECK_THROWS_AS((void)cuda::to_gpu(x, 99), DeviceError);
+    contains(error_of<InvalidError>([&] { (void)cuda::to_gpu(x, cuda::host()); }),
+             "[to_gpu] device: expected a GPU, got " + cuda::host().name());
+}
+
+TEST_CASE("copy: new memory, another GPU, or into an array") {
+    const SameDevice same;
+    const Array x = cuda::to_gpu(on_cpu(), 0);
+    const Array here = cuda::copy(x);
+    CHECK(here.device() == first());
+    CHECK(here.body() != x.body());
+    CHECK(values(here) == values(x));
+    here.fill(7);
+    CHECK(values(x) == values(on_cpu()));
+    const Array there = cuda::copy(x, {.out_device = 1});
+    CHECK(there.device() == second());
+    CHECK(values(there) == values(x));
+    CHECK(cuda::copy(x, {.out_device = 0}).body() != x.body());
+    CHECK(cuda::copy(x, {.out_device = there}).device() == second());
+    const Array out = cuda::zeros_like(there);
+    CHECK(cuda::copy(x, {.out = out, .out_device = 0}).body() == out.body());  // out wins
+    CHECK(values(out) == values(x));
+    CHECK(cuda::copy(on_cpu(), {.out_device = 1}).device() == second());
+    CHECK(cuda::copy(on_cpu()).device() == cuda::host());
+    CHECK_THROWS_AS((void)cuda::copy(x, {.out = cuda::zeros({3, 2})}), ShapeError);
+    CHECK_THROWS_AS((void)cuda::copy(x, {.out = cuda::zeros({2, 3}, Dtype::float64)}), ShapeError);
+    CHECK_THROWS_AS((void)cuda::copy(x, {.out_device = 99}), DeviceError);
+    CHECK_THROWS_AS((void)cuda::copy(x, {.out_device = cuda::host()}), InvalidError);
+    CHECK_THROWS_AS((void)cuda::copy(Array()), InvalidError);
+}
+
+TEST_CASE("new arrays") {
+    const SameDevice same;
+    const auto f32 = Dtype::float32;
+    CHECK(cuda::empty({2, 3}).shape() == Shape{2, 3});
+    CHECK(cuda::empty({2, 3}).dtype() == f32);
+    CHECK(cuda::empty({2, 3}, Dtype::int64).dtype() == Dtype::int64);
+    is(cuda::full({2, 3}, 1.5), first(), {2, 3}, f32, 1.5);
+    is(cuda::full({3}, 4, Dtype::int32), first(), {3}, Dtype::int32, 4);
+    is(cuda::zeros({4}), first(), {4}, f32, 0);
+    is(cuda::ones({}), first(), {}, f32, 1);
+    is(cuda::ones({0, 2}, Dtype::float16), first(), {0, 2}, Dtype::float16, 1);
+    CHECK(std::isnan(cuda::full({1}, std::nan("")).item<double>()));
+    CHECK(cuda::empty({}).size() == 1);
+    // Like another: on its GPU, else on the current one.
+    const Array like = Array::full({2, 2}, 8, Dtype::float64, second());
+    CHECK(cuda::empty_like(like).device() == second());
+    is(cuda::full_like(like, 3), second(), {2, 2}, Dtype::float64, 3);
+    is(cuda::zeros_like(like), second(), {2, 2}, Dtype::float64, 0);
+    is(cuda::ones_like(like), second(), {2, 2}, Dtype::float64, 1);
+    is(cuda::ones_like(on_cpu()), first(), {2, 3}, f32, 1);
+    const cuda::using_device scope(1);
+    is(cuda::ones_like(on_cpu()), second(), {2, 3}, f32, 1);
+    is(cuda::zeros({2}), second(), {2}, f32, 0);
+    CHECK_THROWS_AS((void)cuda::zeros_like(Array()), InvalidError);
+    CHECK_THROWS_AS((void)cuda::zeros({-1}), ShapeError);
+}
+
+TEST_CASE("F::copy by a GPU's number, and the gradient back") {
+    const SameDevice same;
+    const Variable x(on_cpu());
+    const Variable y = F::copy(F::copy(x, 0), 1);
+    CHECK(y.device() == second());
+    F::sum(y * y).backward();
+    CHECK(x.grad().device() == cuda::host());
+    CHECK(values(x.grad()) == Floats{2, -4, 6, 8, 10, 12});
+    CHECK(F::copy(y.data(), 0).device() == first());
+    CHECK(values(F::copy(y.data(), 0)) == values(on_cpu()));
+    CHECK_THROWS_AS((void)F::copy(x, 99), DeviceError);
+    CHECK_THROWS_AS((void)F::copy(x, -1), DeviceError);
+}
+
+TEST_CASE("memory of the pool") {
+    const SameDevice same;
+    const std::int64_t before = cuda::memory_stats(1).in_use;
+    const std::int64_t large = std::int64_t{1} << 20;
+    cuda::Memory block = cuda::mem_alloc(large, 1);
+    REQUIRE(block.data() != nullptr);
+    CHECK(reinterpret_cast<std::uintptr_t>(block.data()) % 64 == 0);
+    CHECK(block.size() == large);
+    CHECK(block.device() == second());
+    CHECK(cuda::memory_stats(1).in_use >= before + large);
+    const cuda::Memory second_handle = block;
+    block = {};
+    CHECK(cuda::memory_stats(1).in_use >= before + large);
+    CHECK(second_handle.array().shape() == Shape{large});
+    block = cuda::mem_alloc(0);
+    CHECK(block.size() == 0);
+    CHECK(block.device() == first());
+    CHECK(cuda::Memory().data() == nullptr);
+    CHECK(cuda::Memory().size() == 0);
+    CHECK_FALSE(cuda::Memory().device());
+    contains(error_of<InvalidError>([] { (void)cuda::mem_alloc(-1); }), "[mem_alloc] nbytes");
+    CHECK_THROWS_AS((void)cuda::mem_alloc(std::int64_t{1} << 62), MemoryError);
+    CHECK_THROWS_AS((void)cuda::mem_alloc(1, 99), DeviceError);
+}
+
+TEST_CASE("what is free goes back to the driver") {
+    const std::int64_t large = std::int64_t{8} << 20;
+    (void)cuda::mem_alloc(large, 1);
+    CHECK(cuda::memory_stats(1).cached >= large);
+    cuda::release_cached(1);
+    CHECK(cuda::memory_stats(1).cached < large);
+}
+
+TEST_CASE("random numbers of a GPU") {
+    const SameDevice same;
+    catena::seed(3);
+    const cuda::RandomGenerator generator = cuda::get_generator(1);
+    CHECK(generator.device() == second());
+    CHECK(cuda::get_generator().device() == first());
+    const RandomState start = generator.state();
+    const Array u = generator.gen_uniform({50, 20});
+    CHECK(u.device() == second());
+    CHECK(u.dtype() == Dtype::float32);
+    double mean = 0;
+    for (const float v : values(u)) {
+        CHECK((v >= 0 && v <= 1));
+        mean += v / 1000;
+    }
+    CHECK(std::abs(mean - 0.5) < 0.05);
+    CHECK(values(generator.gen_uniform({50, 20})) != values(u));
+    generator.set_state(start);
+    CHECK(values(generator.gen_uniform({50, 20})) == values(u));
+    const Array n = generator.gen_normal({1000}, Dtype::float64);
+    double square = 0;
+    for (const double v : n.to_vector<double>()) square += v * v / 1000;
+    CHECK(std::abs(square - 1) < 0.2);
+    CHECK(n.dtype() == Dtype::float64);
+    CHECK(generator.gen_normal({0}).size() == 0);
+    CHECK_THROWS_AS((void)generator.gen_normal({1}, Dtype::int32), DtypeError);
+
+    // seed() is for one device alone, and as if for all.
+    const RandomState other = cuda::get_generator(0).state();
+    cuda::seed(3, 1);
+    CHECK(generator.state().seed == start.seed);
+    CHECK(generator.state().offset == 0);
+    CHECK(values(generator.gen_uniform({50, 20})) == values(u));
+    CHECK(cuda::get_generator(0).state().seed == other.seed);
+    cuda::seed(4, 1);
+    CHECK(values(generator.gen_uniform({50, 20})) != values(u));
+    cuda::seed({}, 1);
+    const std::uint64_t drawn = generator.state().seed;
+    cuda::seed({}, 1);
+    CHECK(generator.state().seed != drawn);
+    cuda::seed(5);
+    CHECK(cuda::get_generator(0).state().seed != other.seed);
+    CHECK_THROWS_AS((void)cuda::get_generator(99), DeviceError);
+    CHECK_THROWS_AS(cuda::seed(1, 99), DeviceError);
+    CHECK_THROWS_AS(cuda::seed(1, cuda::host()), InvalidError);
+    // Dropout draws from it.
+    const Variable x(Array::ones({100}, Dtype::float32, second()));
+    cuda::seed(6, 1);
+    const Floats dropped = values(F::dropout(x, 0.5).data());
+    cuda::seed(6, 1);
+    CHECK(values(F::dropout(x, 0.5).data()) == dropped);
+    CHECK(values(F::dropout(x, 0.5).data()) != dropped);
+    catena::seed(0);
+}

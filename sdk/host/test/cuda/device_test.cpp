@@ -1,0 +1,161 @@
+// Which devices are GPUs, what names them, the current one.
+#include "gpus.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+using namespace gpus;
+
+TEST_CASE("what a device is named by") {
+    const SameDevice same;
+    const Array on_cpu = Array::ones({2}, Dtype::float32, cuda::host());
+    const Array on_gpu = Array::ones({2}, Dtype::float32, second());
+    CHECK(cuda::available());
+    CHECK(cuda::reason().empty());
+    CHECK(first() != second());
+    CHECK(first().backend() == cuda::backend());
+    CHECK_FALSE(cuda::is_gpu(cuda::host()));
+    CHECK_FALSE(cuda::is_gpu(Device()));
+    CHECK(cuda::host().host_accessible());
+
+    CHECK(cuda::get_device() == first());
+    CHECK(cuda::get_device(Device()) == first());
+    CHECK(cuda::get_device(1) == second());
+    CHECK(cuda::get_device(second()) == second());
+    CHECK(cuda::get_device(second().name()) == second());
+    CHECK(cuda::get_device(second().name().c_str()) == second());
+    CHECK(cuda::get_device(on_gpu) == second());
+    CHECK(cuda::get_device(on_gpu.reshape({2, 1})) == second());  // a view
+    CHECK(cuda::get_device(Variable(on_gpu)) == second());
+    CHECK(cuda::get_device(cuda::host()) == cuda::host());
+    CHECK_FALSE(cuda::get_device(on_cpu));
+    CHECK_FALSE(cuda::get_device(Variable(on_cpu)));
+    CHECK(cuda::get_gpu("x", on_gpu) == second());
+
+    const catena::using_device scope(second());
+    CHECK(cuda::get_device() == second());  // the current one
+    CHECK(cuda::get_gpu("x") == second());
+}
+
+TEST_CASE("what names no GPU") {
+    const SameDevice same;
+    const int n = cuda::device_count();
+    contains(error_of<DeviceError>([&] { (void)cuda::get_device(n); }),
+             "[cuda] device: expected the number of a GPU, 0 to " + std::to_string(n - 1) +
+                 ", got " + std::to_string(n));
+    CHECK_THROWS_AS((void)cuda::get_device(-1), DeviceError);
+    CHECK_THROWS_AS((void)cuda::get_device("nowhere:0"), DeviceError);
+    CHECK_THROWS_AS((void)cuda::get_device(Array()), InvalidError);
+    CHECK_THROWS_AS((void)cuda::get_device(Variable()), InvalidError);
+    const Array on_cpu = Array::ones({2}, Dtype::float32, cuda::host());
+    contains(error_of<InvalidError>([&] { (void)cuda::get_gpu("here", on_cpu); }),
+             "[here] device: expected a GPU, got what is on none");
+    contains(error_of<InvalidError>([&] { (void)cuda::get_gpu("here", cuda::host()); }),
+             "[here] device: expected a GPU, got " + cuda::host().name());
+    CHECK_THROWS_AS(cuda::use_device(on_cpu), InvalidError);
+    CHECK_THROWS_AS(cuda::use_device(n), DeviceError);
+    CHECK_THROWS_AS(cuda::init(on_cpu), InvalidError);
+    CHECK_THROWS_AS(cuda::init(n), DeviceError);
+    CHECK_THROWS_AS(cuda::using_device{n}, DeviceError);
+}
+
+TEST_CASE("use_device: until the next, in this thread") {
+    const Device before = Device::current();
+    {
+        const catena::using_device scope(before);
+        cuda::use_device(1);
+        CHECK(Device::current() == second());
+        CHECK(Array::zeros({2}).device() == second());
+        CHECK(cuda::empty({2}).device() == second());
+        CHECK(links::Linear(2, 2).W.device() == second());
+        std::thread([&] { CHECK(Device::current() == before); }).join();
+        cuda::use_device(Array::ones({1}, Dtype::float32, first()));
+        CHECK(Device::current() == first());
+        cuda::use_device(cuda::host());
+        CHECK(Array::zeros({2}).device() == cuda::host());
+    }
+    CHECK(Device::current() == before);
+}
+
+TEST_CASE("using_device: the first that names a GPU") {
+    const SameDevice same;
+    const Device before = Device::current();
+    const Array on_cpu = Array::ones({2}, Dtype::float32, cuda::host());
+    const Array on_0 = Array::ones({2}, Dtype::float32, first());
+    const Variable on_1(Array::ones({2}, Dtype::float32, second()));
+    {
+        const cuda::using_device scope(on_cpu, on_1, on_0);
+        CHECK(scope.is_active());
+        CHECK(scope.device() == second());
+        CHECK(Device::current() == second());
+        {
+            const cuda::using_device none(on_cpu, cuda::host(), Device());
+            CHECK_FALSE(none.is_active());
+            CHECK_FALSE(none.device());
+            CHECK(Device::current() == second());
+            const cuda::using_device inner(0);
+            CHECK(Device::current() == first());
+        }
+        CHECK(Device::current() == second());
+    }
+    CHECK(Device::current() == before);
+    CHECK_FALSE(cuda::using_device().is_active());
+    const std::vector<Array> arrays{on_cpu, on_0};
+    CHECK(cuda::using_device(arrays).device() == first());
+    CHECK_FALSE(cuda::using_device(std::span<const Array>()).is_active());
+    CHECK(cuda::using_device(second(), 0).device() == second());
+}
+
+TEST_CASE("init chooses, shutdown forgets") {
+    const SameDevice same;
+    cuda::shutdown();
+    cuda::init(1);
+    CHECK(cuda::get_device() == second());
+    std::thread([&] { CHECK(cuda::get_device() == second()); }).join();  // the process' choice
+    const Array x = cuda::ones({3});
+    CHECK(x.device() == second());
+    cuda::init();
+    CHECK(cuda::get_device() == second());
+    cuda::shutdown();
+    cuda::shutdown();
+    CHECK(cuda::get_device() == first());
+    CHECK(values(x) == Floats{1, 1, 1});
+    CHECK(cuda::ones({2}).device() == first());
+    cuda::init(x);
+    CHECK(cuda::get_device() == second());
+    cuda::shutdown();
+}
+
+TEST_CASE("a forked process is told that GPUs stay behind") {
+    cuda::init();
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        int code = 1;
+        try {
+            cuda::init();
+        } catch (const DeviceError& error) {
+            code = std::string_view(error.what()).find("forked before") != std::string_view::npos ? 0 : 2;
+        }
+        cuda::shutdown();
+        _exit(code);
+    }
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    cuda::shutdown();
+}
+
+TEST_CASE("another backend, and none") {
+    const SameDevice same;
+    const std::string before = cuda::backend();
+    cuda::set_backend("nowhere");
+    CHECK(cuda::backend() == "nowhere");
+    CHECK(cuda::device_count() == 0);
+    cuda::set_backend("");
+    CHECK(cuda::backend() == before);
+    CHECK(cuda::device_count() > 1);
+}

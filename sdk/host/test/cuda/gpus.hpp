@@ -1,0 +1,37 @@
+// Two GPUs, whatever they are, and that a test leaves the thread's current device as it was.
+#pragma once
+
+#include <catena/catena.hpp>
+
+#include "../temporary.hpp"
+
+#include <vector>
+
+namespace gpus {
+
+using namespace catena;
+namespace F = catena::functions;
+
+using Floats = std::vector<float>;
+
+inline Device first() { return cuda::get_device(0); }
+inline Device second() { return cuda::get_device(1); }
+inline Floats values(const Array& array) { return array.to_vector<float>(); }
+// Of all parameters.
+inline Floats values(const Link& link) {
+    Floats all;
+    for (const Variable& p : link.parameters()) {
+        for (const float v : values(p.data())) all.push_back(v);
+    }
+    return all;
+}
+
+struct SameDevice {
+    Device before = Device::current();
+    SameDevice() = default;
+    SameDevice(const SameDevice&) = delete;
+    SameDevice& operator=(const SameDevice&) = delete;
+    ~SameDevice() { CHECK(Device::current() == before); }
+};
+
+}  // namespace gpus

@@ -1,0 +1,88 @@
+// Without a GPU: nothing breaks, and who needs one is told why there is none.
+#include <catena/catena.hpp>
+
+#include "temporary.hpp"
+
+#include <cstdlib>
+
+using namespace catena;
+namespace F = catena::functions;
+
+namespace {
+
+// Before anything asks: on a machine with GPUs there are none either.
+const int none = setenv("CATENA_GPU", "nowhere", 1);
+
+template <class F>
+void needs(F&& f) {
+    const std::string text = error_of<DeviceError>(f);
+    contains(text, "expected a GPU, got none");
+    contains(text, "no plugin has a backend for the device nowhere");
+}
+
+}  // namespace
+
+TEST_CASE("harmless") {
+    const Device before = Device::current();
+    CHECK(cuda::backend() == "nowhere");
+    CHECK(cuda::device_count() == 0);
+    CHECK_FALSE(cuda::available());
+    contains(cuda::reason(), "no plugin has a backend for the device nowhere");
+    cuda::shutdown();
+    cuda::shutdown();
+    CHECK(cuda::host() == before);
+    CHECK_FALSE(cuda::is_gpu(before));
+    const Array x = Array::ones({2});
+    CHECK(cuda::to_cpu(x).body() == x.body());
+    CHECK_FALSE(cuda::get_device(x));
+    CHECK(cuda::get_device(before) == before);
+    CHECK_FALSE(cuda::using_device(x, before).is_active());
+    CHECK(cuda::copy(x).device() == before);
+    FunctionSet set{{"l", links::Linear(2, 2)}};
+    CHECK(&set.to_cpu() == &set);
+    cuda::use_device(before);
+    CHECK(Device::current() == before);
+    use_device({});
+}
+
+TEST_CASE("told why") {
+    const Array x = Array::ones({2});
+    links::Linear link(2, 2);
+    needs([] { cuda::init(); });
+    needs([] { cuda::init(1); });
+    needs([] { (void)cuda::get_device(); });
+    needs([] { (void)cuda::get_device(0); });
+    needs([] { cuda::use_device(0); });
+    needs([] { const cuda::using_device scope(0); });
+    needs([&] { (void)cuda::to_gpu(x); });
+    needs([&] { (void)cuda::to_gpu(x, 1); });
+    needs([&] { (void)cuda::copy(x, {.out_device = 0}); });
+    needs([] { (void)cuda::empty({2}); });
+    needs([] { (void)cuda::full({2}, 1); });
+    needs([] { (void)cuda::zeros({2}); });
+    needs([] { (void)cuda::ones({2}); });
+    needs([&] { (void)cuda::empty_like(x); });
+    needs([&] { (void)cuda::full_like(x, 1); });
+    needs([] { (void)cuda::get_generator(); });
+    needs([] { cuda::seed(1); });
+    needs([] { (void)cuda::mem_alloc(8); });
+    needs([] { (void)cuda::memory_stats(); });
+    needs([] { cuda::release_cached(); });
+    needs([&] { link.to_gpu(); });
+    needs([&] { (void)F::copy(x, 0); });
+    needs([&] { (void)F::copy(Variable(x), 0); });
+    CHECK(link.W.device() == cuda::host());
+    CHECK(Device::current() == cuda::host());
+}
+
+TEST_CASE("the host alone is no GPU") {
+    CHECK(none == 0);
+    setenv("CATENA_CPU_DEVICES", "1", 1);
+    cuda::set_backend("cpu");
+    CHECK(cuda::device_count() == 0);
+    CHECK(cuda::reason() == "cpu:0 is the only device of its backend, and the host's");
+    contains(error_of<DeviceError>([] { (void)cuda::zeros({1}); }), "cpu:0 is the only device");
+    unsetenv("CATENA_CPU_DEVICES");
+    CHECK(cuda::device_count() == 7);
+    cuda::set_backend("");
+}

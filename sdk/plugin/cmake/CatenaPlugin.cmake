@@ -4,9 +4,9 @@
 # Builds the module name.catena from catena::plugin, with the two symbols of the ABI as its only
 # exports, and installs it to PREFIX/lib/catena/plugins; to the user's own folder of plugins where
 # PREFIX is only CMake's default and catena is elsewhere. CUDA_SOURCES become name.cuda.catena where
-# the language CUDA is enabled. Targets are name.catena and name.cuda.catena; the plugin's own
-# folder is in their include path. OUTPUT_DIRECTORY: in place of <build>/lib/catena/plugins, and
-# nothing is installed.
+# the language CUDA is enabled; a module whose SOURCES have a .cu file is built there alone as well.
+# Targets are name.catena and name.cuda.catena; the plugin's own folder is in their include path.
+# OUTPUT_DIRECTORY: in place of <build>/lib/catena/plugins, and nothing is installed.
 #
 # catena_add_plugin_test(PLUGIN SOURCES file... [LIBS target...] [NAME test])
 #
@@ -22,19 +22,29 @@ function(catena_add_plugin)
         message(FATAL_ERROR "catena_add_plugin: expected NAME and SOURCES or CUDA_SOURCES, "
                             "got '${ARGN}'")
     endif()
-    if(arg_SOURCES)
+    if(arg_SOURCES MATCHES "\\.cu(;|$)")
+        _catena_cuda_module(${arg_NAME}.catena ${arg_NAME} "${arg_SOURCES}")
+    elseif(arg_SOURCES)
         _catena_plugin_module(${arg_NAME}.catena ${arg_NAME} "${arg_SOURCES}")
-        target_compile_options(${arg_NAME}.catena PRIVATE
-            -O3 -fno-math-errno -fno-trapping-math
-            "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>")
     endif()
-    if(arg_CUDA_SOURCES AND CMAKE_CUDA_COMPILER)
-        _catena_plugin_module(${arg_NAME}.cuda.catena ${arg_NAME}.cuda "${arg_CUDA_SOURCES}")
-        target_compile_options(${arg_NAME}.cuda.catena PRIVATE
+    if(arg_CUDA_SOURCES)
+        _catena_cuda_module(${arg_NAME}.cuda.catena ${arg_NAME}.cuda "${arg_CUDA_SOURCES}")
+    endif()
+endfunction()
+
+# Where there is no CUDA, the module is only written down, with all that it takes to build it: in the
+# global properties CATENA_CUDA_MODULES (targets), CATENA_CUDA_MODULE_<target>_SOURCES, _FOLDER, _LIBS.
+function(_catena_cuda_module target output sources)
+    set_property(GLOBAL APPEND PROPERTY CATENA_CUDA_MODULES ${target})
+    set_property(GLOBAL PROPERTY CATENA_CUDA_MODULE_${target}_SOURCES ${sources})
+    set_property(GLOBAL PROPERTY CATENA_CUDA_MODULE_${target}_FOLDER "${CMAKE_CURRENT_SOURCE_DIR}")
+    set_property(GLOBAL PROPERTY CATENA_CUDA_MODULE_${target}_LIBS ${arg_LIBS})
+    if(CMAKE_CUDA_COMPILER)
+        _catena_plugin_module(${target} ${output} "${sources}")
+        target_compile_options(${target} PRIVATE
             "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-fno-gnu-unique>")
         if(NOT CMAKE_CUDA_STANDARD)  # CMake 3.25 cannot ask nvcc for C++20 itself
-            target_compile_options(${arg_NAME}.cuda.catena PRIVATE
-                "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>")
+            target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>")
         endif()
     endif()
 endfunction()
@@ -47,6 +57,9 @@ function(_catena_plugin_module target output sources)
     target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}")
     target_compile_definitions(${target} PRIVATE
         "CATENA_PLUGIN_VENDOR=\"${arg_VENDOR}\"" "CATENA_PLUGIN_LICENSE=\"${arg_LICENSE}\"")
+    target_compile_options(${target} PRIVATE
+        "$<$<COMPILE_LANGUAGE:C,CXX>:-O3;-fno-math-errno;-fno-trapping-math>"
+        "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>")
     target_link_options(${target} PRIVATE "LINKER:--version-script=${exports}")
     if(NOT CATENA_SANITIZE AND NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
         target_link_options(${target} PRIVATE "LINKER:-z,defs")

@@ -1,0 +1,238 @@
+// Devices, their memory, and what an address is.
+#include "device.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "config.hpp"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(data, bytes) (static_cast<void>(data), static_cast<void>(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(data, bytes) (static_cast<void>(data), static_cast<void>(bytes))
+#endif
+
+namespace catena_emulator {
+namespace {
+
+constexpr std::size_t unit = 512;  // blocks and the gaps between them
+constexpr unsigned char gap_byte = 0xa5;
+constexpr unsigned char fresh_byte = 0xff;              // NaN in every floating type, and -1
+constexpr std::uintptr_t lowest_host = 0x500000000000;  // programs, libraries, heaps and stacks
+constexpr std::uintptr_t highest_host = 0x7fffffffffff;
+
+long number(const char* name, long otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr || *text == 0 ? otherwise : std::strtol(text, nullptr, 10);
+}
+
+struct Pinned {
+    std::map<std::uintptr_t, std::size_t> blocks;
+};
+Pinned& pinned() {
+    static auto* const p = new Pinned;
+    return *p;
+}
+
+std::mutex& access_mutex() {
+    static auto* const m = new std::mutex;
+    return *m;
+}
+int accesses = 0;
+
+void* as_pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
+
+bool is_mapped(std::uintptr_t address) {
+    const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    unsigned char resident = 0;
+    return mincore(as_pointer(address & ~(page - 1)), page, &resident) == 0;
+}
+
+}  // namespace
+
+const Config& config() {
+    static const Config c = {
+        .devices = static_cast<int>(number("CATENA_EMULATOR_DEVICES", 2)),
+        .memory = static_cast<std::size_t>(number("CATENA_EMULATOR_MEMORY", 1L << 30)),
+        .capability = static_cast<int>(number("CATENA_EMULATOR_CAPABILITY", 90)),
+        .threads = static_cast<int>(number("CATENA_EMULATOR_THREADS", 1)),
+        .reversed = number("CATENA_EMULATOR_REVERSED", 0) != 0,
+        .delay_us = static_cast<int>(number("CATENA_EMULATOR_DELAY", 0)),
+        .peers = number("CATENA_EMULATOR_PEERS", 1) != 0,
+        .guarded = number("CATENA_EMULATOR_GUARD", 1) != 0,
+        .driver_error = static_cast<int>(number("CATENA_EMULATOR_ERROR", 0)),
+    };
+    return c;
+}
+
+std::mutex& api() {
+    static auto* const m = new std::mutex;
+    return *m;
+}
+
+void Heap::map() {
+    size_ = config().memory + (std::size_t{64} << 20);  // for the gaps
+    file_ = memfd_create("catena-emulated-device", MFD_CLOEXEC);
+    if (file_ < 0 || ftruncate(file_, static_cast<off_t>(size_)) != 0) return;
+    const bool closed = config().guarded && accesses == 0;
+    void* base = mmap(nullptr, size_, closed ? PROT_NONE : PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_NORESERVE, file_, 0);
+    if (base == MAP_FAILED) return;
+    base_ = reinterpret_cast<std::uintptr_t>(base);
+    next_ = base_;
+}
+
+void Heap::protect(bool closed) const {
+    if (base_ != 0) mprotect(as_pointer(base_), size_, closed ? PROT_NONE : PROT_READ | PROT_WRITE);
+}
+
+void* Heap::allocate(std::size_t bytes) {
+    if (bytes > config().memory - used_) return nullptr;
+    if (base_ == 0) {
+        const std::lock_guard lock(access_mutex());
+        map();
+    }
+    if (base_ == 0) return nullptr;
+    const std::size_t room = (bytes + unit - 1) / unit * unit + unit;
+    // What was freed is taken up again as late as possible.
+    for (int round = 0; round < 2; ++round) {
+        std::uintptr_t at = round == 0 ? next_ : base_;
+        for (auto next = blocks_.lower_bound(at); at + room <= base_ + size_; ++next) {
+            if (next == blocks_.end() || next->first - at >= room) {
+                blocks_[at] = bytes;
+                next_ = at + room;
+                used_ += bytes;
+                const Access access;
+                ASAN_UNPOISON_MEMORY_REGION(as_pointer(at), room);
+                std::memset(as_pointer(at), fresh_byte, bytes);
+                std::memset(as_pointer(at + bytes), gap_byte, room - bytes);
+                ASAN_POISON_MEMORY_REGION(as_pointer(at + bytes), room - bytes);
+                return as_pointer(at);
+            }
+            at = next->first + (next->second + unit - 1) / unit * unit + unit;
+        }
+    }
+    return nullptr;
+}
+
+std::string Heap::release(void* data) {
+    const auto at = reinterpret_cast<std::uintptr_t>(data);
+    const auto block = blocks_.find(at);
+    const std::size_t bytes = block->second;
+    const std::size_t room = (bytes + unit - 1) / unit * unit + unit;
+    std::string wrong;
+    {
+        const Access access;
+        ASAN_UNPOISON_MEMORY_REGION(as_pointer(at + bytes), room - bytes);
+        const auto* gap = reinterpret_cast<const unsigned char*>(at + bytes);
+        for (std::size_t i = 0; i < room - bytes && wrong.empty(); ++i)
+            if (gap[i] != gap_byte)
+                wrong = "memory behind a block of " + std::to_string(bytes) +
+                        " bytes was written, at its byte " + std::to_string(bytes + i);
+        std::memset(data, fresh_byte, bytes);
+        ASAN_POISON_MEMORY_REGION(data, room);
+    }
+    used_ -= bytes;
+    blocks_.erase(block);
+    return wrong;
+}
+
+bool Heap::holds(std::uintptr_t address) const {
+    return base_ != 0 && address >= base_ && address < base_ + size_;
+}
+
+const std::pair<const std::uintptr_t, std::size_t>* Heap::find(std::uintptr_t address) const {
+    auto block = blocks_.upper_bound(address);
+    if (block == blocks_.begin()) return nullptr;
+    --block;
+    return address <= block->first + block->second ? &*block : nullptr;
+}
+
+std::vector<std::unique_ptr<Device>>& devices() {
+    static auto* const all = [] {
+        auto* list = new std::vector<std::unique_ptr<Device>>;
+        for (int i = 0; i < config().devices; ++i) {
+            list->push_back(std::make_unique<Device>());
+            list->back()->ordinal = i;
+        }
+        return list;
+    }();
+    return *all;
+}
+
+int& current_ordinal() {
+    thread_local int ordinal = 0;
+    return ordinal;
+}
+Device& current_device() { return *devices()[static_cast<std::size_t>(current_ordinal())]; }
+
+std::map<std::uintptr_t, Block>& imported() {
+    static auto* const all = new std::map<std::uintptr_t, Block>;
+    return *all;
+}
+
+Place place_of(const void* data, std::size_t bytes) {
+    const auto at = reinterpret_cast<std::uintptr_t>(data);
+    for (const auto& device : devices()) {
+        if (!device->heap.holds(at)) continue;
+        const auto* block = device->heap.find(at);
+        const bool inside = block != nullptr && at + bytes <= block->first + block->second;
+        return {inside ? Place::Kind::device : Place::Kind::invalid, device->ordinal};
+    }
+    const auto contains = [&](const auto& map, auto size) {
+        auto block = map.upper_bound(at);
+        if (block == map.begin()) return map.end();
+        --block;
+        return at + bytes <= block->first + size(*block) ? block : map.end();
+    };
+    const auto foreign = contains(imported(), [](const auto& b) { return b.second.bytes; });
+    if (foreign != imported().end()) return {Place::Kind::device, foreign->second.device};
+    if (contains(pinned().blocks, [](const auto& b) { return b.second; }) != pinned().blocks.end())
+        return {Place::Kind::pinned, 0};
+    return {data == nullptr ? Place::Kind::invalid : Place::Kind::pageable, 0};
+}
+
+std::string wrong_address(std::uint64_t word, const Device& device) {
+    if (word < lowest_host || word > highest_host) return {};
+    for (const auto& other : devices()) {
+        if (!other->heap.holds(word)) continue;
+        if (other->heap.find(word) == nullptr)
+            return "device memory that is nobody's: freed, or beyond a block";
+        if (other.get() == &device || device.peers.count(other->ordinal) != 0) return {};
+        return "memory of device " + std::to_string(other->ordinal) + ", which device " +
+               std::to_string(device.ordinal) + " has no access to";
+    }
+    const Place place = place_of(as_pointer(word), 0);
+    if (place.kind != Place::Kind::pageable || !is_mapped(word)) return {};
+    return "memory of the host";
+}
+
+Access::Access() {
+    const std::lock_guard lock(access_mutex());
+    if (accesses++ == 0 && config().guarded)
+        for (const auto& device : devices()) device->heap.protect(false);
+}
+Access::~Access() {
+    const std::lock_guard lock(access_mutex());
+    if (--accesses == 0 && config().guarded)
+        for (const auto& device : devices()) device->heap.protect(true);
+}
+
+void* pinned_allocate(std::size_t bytes) {
+    constexpr std::size_t page = 4096;
+    void* data = std::aligned_alloc(page, (bytes + page - 1) / page * page);
+    if (data != nullptr) pinned().blocks[reinterpret_cast<std::uintptr_t>(data)] = bytes;
+    return data;
+}
+bool pinned_release(void* data) {
+    if (pinned().blocks.erase(reinterpret_cast<std::uintptr_t>(data)) == 0) return false;
+    std::free(data);
+    return true;
+}
+
+}  // namespace catena_emulator

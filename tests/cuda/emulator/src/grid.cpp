@@ -1,0 +1,338 @@
+// A fiber runs one thread after another, as long as none has to wait: a kernel without barriers takes
+// a single fiber, and no switch between threads.
+#include "grid.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "config.hpp"
+#include "emulator/device_code.hpp"
+#include "fiber.hpp"
+
+__thread uint3 threadIdx, blockIdx;
+__thread dim3 blockDim, gridDim;
+
+namespace catena_emulator {
+namespace {
+
+constexpr int lanes = 32;
+
+struct Thread {
+    enum class State { ready, in_barrier, in_warp, done };
+    uint3 index = {};
+    State state = State::ready;
+    Fiber* fiber = nullptr;  // while it has begun and is not done
+    // What it brought to its warp, and what it gets.
+    std::uint32_t mask = 0;
+    std::uint64_t value = 0;
+    Pick pick = nullptr;
+    int argument = 0;
+    int width = lanes;
+};
+
+// Runs blocks on one OS thread.
+class Runner {
+public:
+    std::string run(const Grid& grid, std::uint64_t block);
+
+    void sync(bool predicate);
+    int count() const { return last_count_; }
+    std::uint64_t exchange(std::uint32_t mask, std::uint64_t value, Pick pick, int argument,
+                           int width);
+    [[noreturn]] void give_up(std::string why);
+    void* shared() { return shared_.data(); }
+
+private:
+    static void fiber_main();
+    void run_threads();
+    void resume(Fiber& fiber);
+    void wait();  // of the running thread, for others
+    void finish(int thread);
+    void complete_warp(int warp, std::uint32_t mask);
+    std::uint32_t waiting(int warp, std::uint32_t mask) const;
+    std::uint32_t absent(int warp) const;
+    void make_ready(int thread) { ready_.push_back(thread); }
+    std::string stuck() const;
+    int number(int i) const { return reversed_ ? n_ - 1 - i : i; }
+
+    const Grid* grid_ = nullptr;
+    bool reversed_ = false;
+    int n_ = 0;
+    int next_ = 0;  // threads that have begun
+    int done_ = 0;
+    int current_ = 0;
+    int in_barrier_ = 0;
+    int predicates_ = 0;
+    int last_count_ = 0;
+    std::string failure_;
+    std::vector<Thread> threads_;
+    std::deque<int> ready_;
+    Fiber here_;
+    Fiber* const scheduler_ = &here_;
+    Fiber* running_ = nullptr;
+    std::vector<std::unique_ptr<Fiber>> fibers_;
+    std::vector<Fiber*> idle_;
+    std::vector<std::max_align_t> shared_;
+};
+
+thread_local std::unique_ptr<Runner> runner;
+
+Runner& this_runner() {
+    if (runner == nullptr) runner = std::make_unique<Runner>();
+    return *runner;
+}
+
+std::string Runner::run(const Grid& grid, std::uint64_t block) {
+    grid_ = &grid;
+    reversed_ = config().reversed;
+    const dim3 d = grid.threads;
+    n_ = static_cast<int>(d.x * d.y * d.z);
+    next_ = done_ = in_barrier_ = predicates_ = 0;
+    failure_.clear();
+    ready_.clear();
+    threads_.assign(static_cast<std::size_t>(n_), {});
+    for (int i = 0; i < n_; ++i) {
+        const auto u = static_cast<unsigned>(i);
+        threads_[u].index = {u % d.x, u / d.x % d.y, u / d.x / d.y};
+    }
+    // As on a device, nothing is known of shared memory at the start.
+    shared_.resize((grid.shared_bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
+    std::memset(static_cast<void*>(shared_.data()), 0xff, shared_.size() * sizeof shared_[0]);
+    blockDim = d;
+    gridDim = grid.blocks;
+    blockIdx = {static_cast<unsigned>(block % gridDim.x),
+                static_cast<unsigned>(block / gridDim.x % gridDim.y),
+                static_cast<unsigned>(block / gridDim.x / gridDim.y)};
+    while (failure_.empty() && done_ < n_) {
+        if (!ready_.empty()) {
+            const int thread = ready_.front();
+            ready_.pop_front();
+            current_ = thread;
+            resume(*threads_[static_cast<unsigned>(thread)].fiber);
+        } else if (next_ < n_) {
+            if (idle_.empty()) {
+                fibers_.push_back(std::make_unique<Fiber>(&Runner::fiber_main));
+                idle_.push_back(fibers_.back().get());
+            }
+            Fiber* fiber = idle_.back();
+            idle_.pop_back();
+            resume(*fiber);
+        } else {
+            failure_ = stuck();
+        }
+    }
+    if (!failure_.empty()) {  // stacks in the middle of a kernel are of no use any more
+        fibers_.clear();
+        idle_.clear();
+    }
+    return failure_;
+}
+
+void Runner::resume(Fiber& fiber) {
+    running_ = &fiber;
+    scheduler_->switch_to(fiber);
+}
+
+void Runner::fiber_main() {
+    Runner& self = *runner;
+    Fiber::entered(*self.scheduler_);
+    for (;;) self.run_threads();
+}
+
+void Runner::run_threads() {
+    Fiber& fiber = *running_;
+    while (next_ < n_ && ready_.empty() && failure_.empty()) {
+        const int thread = number(next_++);
+        current_ = thread;
+        Thread& me = threads_[static_cast<unsigned>(thread)];
+        me.fiber = &fiber;
+        threadIdx = me.index;
+        grid_->body();
+        finish(thread);
+    }
+    idle_.push_back(&fiber);
+    fiber.switch_to(*scheduler_);
+}
+
+void Runner::wait() {
+    const int thread = current_;
+    Thread& me = threads_[static_cast<unsigned>(thread)];
+    me.fiber->switch_to(*scheduler_);
+    threadIdx = me.index;
+    me.state = Thread::State::ready;
+}
+
+void Runner::finish(int thread) {
+    Thread& me = threads_[static_cast<unsigned>(thread)];
+    me.state = Thread::State::done;
+    me.fiber = nullptr;
+    ++done_;
+    // Its warp may have waited for nobody else.
+    const int warp = thread / lanes;
+    for (int lane = 0; lane < lanes && warp * lanes + lane < n_; ++lane) {
+        const Thread& other = threads_[static_cast<unsigned>(warp * lanes + lane)];
+        if (other.state == Thread::State::in_warp &&
+            ((waiting(warp, other.mask) | absent(warp)) & other.mask) == other.mask)
+            complete_warp(warp, other.mask);
+    }
+}
+
+void Runner::sync(bool predicate) {
+    Thread& me = threads_[static_cast<unsigned>(current_)];
+    predicates_ += predicate;
+    if (++in_barrier_ < n_) {
+        me.state = Thread::State::in_barrier;
+        return wait();
+    }
+    for (int i = 0; i < n_; ++i)
+        if (const int thread = number(i); thread != current_) make_ready(thread);
+    last_count_ = predicates_;
+    in_barrier_ = predicates_ = 0;
+}
+
+std::uint32_t Runner::waiting(int warp, std::uint32_t mask) const {
+    std::uint32_t bits = 0;
+    for (int lane = 0; lane < lanes && warp * lanes + lane < n_; ++lane) {
+        const Thread& t = threads_[static_cast<unsigned>(warp * lanes + lane)];
+        if (t.state == Thread::State::in_warp && t.mask == mask) bits |= 1u << lane;
+    }
+    return bits;
+}
+
+// Lanes that are done, or never were.
+std::uint32_t Runner::absent(int warp) const {
+    std::uint32_t bits = 0;
+    for (int lane = 0; lane < lanes; ++lane) {
+        const int thread = warp * lanes + lane;
+        if (thread >= n_ || threads_[static_cast<unsigned>(thread)].state == Thread::State::done)
+            bits |= 1u << lane;
+    }
+    return bits;
+}
+
+std::uint64_t Runner::exchange(std::uint32_t mask, std::uint64_t value, Pick pick, int argument,
+                               int width) {
+    const int thread = current_;
+    const int warp = thread / lanes;
+    Thread& me = threads_[static_cast<unsigned>(thread)];
+    if ((mask >> (thread % lanes) & 1) == 0)
+        give_up("a lane is not in the mask that it gives to its warp");
+    if (width < 1 || width > lanes || !std::has_single_bit(static_cast<unsigned>(width)))
+        give_up("a shuffle's width is no power of 2 up to 32");
+    me.mask = mask;
+    me.value = value;
+    me.pick = pick;
+    me.argument = argument;
+    me.width = width;
+    me.state = Thread::State::in_warp;
+    if (((waiting(warp, mask) | absent(warp)) & mask) == mask) complete_warp(warp, mask);
+    else wait();
+    me.state = Thread::State::ready;
+    return me.value;
+}
+
+// Everybody in mask is there: hands out the results and lets all but the running thread go on.
+void Runner::complete_warp(int warp, std::uint32_t mask) {
+    std::uint64_t values[lanes];
+    std::memset(values, 0xff, sizeof values);  // NaN: of lanes that are not there
+    const std::uint32_t present = waiting(warp, mask);
+    for (int lane = 0; lane < lanes; ++lane)
+        if ((present >> lane & 1) != 0)
+            values[lane] = threads_[static_cast<unsigned>(warp * lanes + lane)].value;
+    for (int lane = 0; lane < lanes; ++lane) {
+        if ((present >> lane & 1) == 0) continue;
+        const int thread = warp * lanes + lane;
+        Thread& t = threads_[static_cast<unsigned>(thread)];
+        t.value = t.pick(values, present, lane, t.argument, t.width);
+        t.state = Thread::State::ready;
+        if (thread != current_) make_ready(thread);
+    }
+}
+
+void Runner::give_up(std::string why) {
+    failure_ = std::move(why);
+    running_ = nullptr;
+    threads_[static_cast<unsigned>(current_)].fiber->switch_to(*scheduler_);
+    __builtin_unreachable();
+}
+
+std::string Runner::stuck() const {
+    int barrier = 0;
+    int warp = 0;
+    for (const Thread& t : threads_) {
+        barrier += t.state == Thread::State::in_barrier;
+        warp += t.state == Thread::State::in_warp;
+    }
+    return "barrier: expected all " + std::to_string(n_) + " threads of a block, got " +
+           std::to_string(barrier) + " in __syncthreads(), " + std::to_string(warp) +
+           " in an operation of their warp, " + std::to_string(done_) + " that have ended";
+}
+
+}  // namespace
+
+std::string run_grid(const Grid& grid) {
+    const std::uint64_t blocks = std::uint64_t{grid.blocks.x} * grid.blocks.y * grid.blocks.z;
+    const auto pieces =
+        std::min<std::uint64_t>(blocks, static_cast<std::uint64_t>(config().threads));
+    std::atomic<bool> stop = false;
+    std::mutex mutex;
+    std::string failure;
+    const auto work = [&](std::uint64_t piece) {
+        for (std::uint64_t i = piece; i < blocks && !stop; i += pieces) {
+            std::string why = this_runner().run(grid, config().reversed ? blocks - 1 - i : i);
+            if (why.empty()) continue;
+            const std::lock_guard lock(mutex);
+            if (failure.empty()) failure = std::move(why);
+            stop = true;
+        }
+    };
+    std::vector<std::thread> helpers;
+    for (std::uint64_t piece = 1; piece < pieces; ++piece) helpers.emplace_back(work, piece);
+    work(0);
+    for (std::thread& helper : helpers) helper.join();
+    return failure;
+}
+
+void sync_block() { this_runner().sync(false); }
+int sync_block_count(bool predicate) {
+    this_runner().sync(predicate);
+    return this_runner().count();
+}
+void trap(const char* why) { this_runner().give_up(why); }
+std::uint64_t exchange(std::uint32_t mask, std::uint64_t value, Pick pick, int argument,
+                       int width) {
+    return this_runner().exchange(mask, value, pick, argument, width);
+}
+void* dynamic_shared_memory() { return this_runner().shared(); }
+
+// A lane outside of its own segment of width lanes gets its own value.
+std::uint64_t pick_lane(const std::uint64_t* values, std::uint32_t, int lane, int from, int width) {
+    return values[(lane & ~(width - 1)) | (from & (width - 1))];
+}
+std::uint64_t pick_up(const std::uint64_t* values, std::uint32_t, int lane, int delta, int width) {
+    return values[(lane & (width - 1)) < delta ? lane : lane - delta];
+}
+std::uint64_t pick_down(const std::uint64_t* values, std::uint32_t, int lane, int delta,
+                        int width) {
+    return values[(lane & (width - 1)) + delta >= width ? lane : lane + delta];
+}
+std::uint64_t pick_xor(const std::uint64_t* values, std::uint32_t, int lane, int bits, int width) {
+    const int from = lane ^ bits;
+    return values[from >= (lane & ~(width - 1)) + width ? lane : from & (lanes - 1)];
+}
+std::uint64_t pick_ballot(const std::uint64_t* values, std::uint32_t present, int, int, int) {
+    std::uint32_t bits = 0;
+    for (int lane = 0; lane < lanes; ++lane)
+        if ((present >> lane & 1) != 0 && values[lane] != 0) bits |= 1u << lane;
+    return bits;
+}
+
+}  // namespace catena_emulator

@@ -1,0 +1,104 @@
+// Launches: what a device would refuse is refused, then the grid becomes work of the stream.
+#include <cstring>
+#include <map>
+
+#include "config.hpp"
+#include "cuda_runtime.h"
+#include "device.hpp"
+#include "grid.hpp"
+#include "library.hpp"
+#include "stream.hpp"
+
+using namespace catena_emulator;
+
+namespace {
+
+constexpr std::size_t shared_without_asking = std::size_t{48} << 10;
+constexpr std::size_t shared_at_most = std::size_t{227} << 10;
+
+std::map<const void*, int>& shared_allowed() {
+    static auto* const map = new std::map<const void*, int>;
+    return *map;
+}
+
+bool is_possible(dim3 blocks, dim3 threads) {
+    return blocks.x >= 1 && blocks.x <= 0x7fffffff && blocks.y >= 1 && blocks.y <= 65535 &&
+           blocks.z >= 1 && blocks.z <= 65535 && threads.x >= 1 && threads.x <= 1024 &&
+           threads.y >= 1 && threads.y <= 1024 && threads.z >= 1 && threads.z <= 64 &&
+           std::uint64_t{threads.x} * threads.y * threads.z <= 1024;
+}
+
+// Words of arguments that look like addresses are looked up: a kernel that gets memory of the host
+// would fail on a device.
+std::string wrong_argument(const std::vector<Argument>& arguments, const Device& device) {
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        for (std::size_t at = 0; at + 8 <= arguments[i].bytes; at += 8) {
+            std::uint64_t word = 0;
+            std::memcpy(&word, static_cast<const char*>(arguments[i].data) + at, sizeof word);
+            if (std::string why = wrong_address(word, device); !why.empty())
+                return "argument " + std::to_string(i) + " of a kernel, its byte " +
+                       std::to_string(at) + ": " + why;
+        }
+    return {};
+}
+
+}  // namespace
+
+namespace catena_emulator {
+
+cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, Bound bound) {
+    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (!is_possible(config.gridDim, config.blockDim)) return note(cudaErrorInvalidConfiguration);
+    const std::lock_guard lock(api());
+    const auto allowed = shared_allowed().find(kernel);
+    const std::size_t most = allowed == shared_allowed().end()
+                                 ? shared_without_asking
+                                 : static_cast<std::size_t>(allowed->second);
+    if (config.dynamicSmemBytes > most) return note(cudaErrorInvalidValue);
+    const auto stream = find_stream(config.stream);
+    if (stream == nullptr || stream->device->ordinal != current_ordinal())
+        return note(cudaErrorInvalidResourceHandle);
+    Device& device = *stream->device;
+    std::string wrong = wrong_argument(bound.arguments, device);
+    Grid grid = {config.gridDim, config.blockDim, config.dynamicSmemBytes, std::move(bound.body)};
+    submit(*stream, [&device, grid = std::move(grid), wrong = std::move(wrong)] {
+        if (__atomic_load_n(reinterpret_cast<const int*>(&device.fault), __ATOMIC_ACQUIRE) != 0)
+            return;
+        if (!wrong.empty()) return fault(device, cudaErrorIllegalAddress, wrong);
+        const Access access;
+        if (const std::string why = run_grid(grid); !why.empty())
+            fault(device, cudaErrorLaunchFailure, why);
+    });
+    return cudaSuccess;
+}
+
+}  // namespace catena_emulator
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** args) {
+    const KernelEntry* entry = find_kernel(kernel);
+    if (entry == nullptr) return note(cudaErrorInvalidDeviceFunction);
+    return launch(*config, kernel, entry->bind(args));
+}
+
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** args,
+                             std::size_t shared_bytes, cudaStream_t stream) {
+    const cudaLaunchConfig_t config = {grid, block, shared_bytes, stream, nullptr, 0};
+    return cudaLaunchKernelExC(&config, kernel, args);
+}
+
+cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute, int value) {
+    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (value < 0 || static_cast<std::size_t>(value) > shared_at_most)
+        return note(cudaErrorInvalidValue);
+    const std::lock_guard lock(api());
+    shared_allowed()[kernel] = value;
+    return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int block_size,
+                                                          std::size_t) {
+    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (block_size < 1 || block_size > 1024) return note(cudaErrorInvalidValue);
+    *blocks = 2048 / ((block_size + 31) / 32 * 32);
+    return cudaSuccess;
+}

@@ -1,0 +1,231 @@
+// Errors, versions and devices.
+#include <cstdio>
+#include <cstring>
+
+#include "config.hpp"
+#include "cuda_runtime.h"
+#include "device.hpp"
+#include "emulator/control.h"
+#include "stream.hpp"
+
+using namespace catena_emulator;
+
+namespace catena_emulator {
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+struct Name {
+    cudaError_t error;
+    const char* name;
+    const char* text;
+};
+constexpr Name names[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInitializationError, "cudaErrorInitializationError", "initialization error"},
+    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration", "invalid configuration"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction"},
+    {cudaErrorInsufficientDriver, "cudaErrorInsufficientDriver", "the driver is too old"},
+    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "there is no device"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorInvalidKernelImage, "cudaErrorInvalidKernelImage", "invalid kernel image"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel image for the device"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorSymbolNotFound, "cudaErrorSymbolNotFound", "named symbol not found"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "not ready"},
+    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal address was accessed"},
+    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
+     "too many resources requested"},
+    {cudaErrorPeerAccessAlreadyEnabled, "cudaErrorPeerAccessAlreadyEnabled",
+     "peer access is enabled already"},
+    {cudaErrorPeerAccessNotEnabled, "cudaErrorPeerAccessNotEnabled", "peer access is not enabled"},
+    {cudaErrorMisalignedAddress, "cudaErrorMisalignedAddress", "misaligned address"},
+    {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+    {cudaErrorNotSupported, "cudaErrorNotSupported", "not supported"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "not permitted while a stream is captured"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "the capture failed before"},
+    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
+     "the capture was not begun on this stream"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
+     "the capture has work that was not joined"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent", "the event was recorded in a capture"},
+    {cudaErrorUnknown, "cudaErrorUnknown", "unknown error"},
+};
+
+bool is_device(int ordinal) { return ordinal >= 0 && ordinal < config().devices; }
+
+cudaError_t driver() {
+    if (config().driver_error != 0) return static_cast<cudaError_t>(config().driver_error);
+    return config().devices > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+
+cudaError_t current_fault() {
+    if (driver() != cudaSuccess) return cudaSuccess;
+    return static_cast<cudaError_t>(
+        __atomic_load_n(reinterpret_cast<const int*>(&current_device().fault), __ATOMIC_ACQUIRE));
+}
+
+}  // namespace
+
+cudaError_t note(cudaError_t error) {
+    if (error != cudaSuccess) last_error = error;
+    return error;
+}
+
+cudaError_t enter() {
+    if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
+    return note(current_fault());
+}
+
+void fault(Device& device, cudaError_t error, const std::string& why) {
+    int none = cudaSuccess;
+    __atomic_compare_exchange_n(reinterpret_cast<int*>(&device.fault), &none, error, false,
+                                __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+    std::fprintf(stderr, "emulator: device %d: %s: %s\n", device.ordinal, cudaGetErrorName(error),
+                 why.c_str());
+}
+
+}  // namespace catena_emulator
+
+void catena_emulator_fault(int device, int error) {
+    fault(*devices()[static_cast<std::size_t>(device)], static_cast<cudaError_t>(error),
+          "asked for by a test");
+}
+
+cudaError_t cudaGetLastError() {
+    if (const cudaError_t error = current_fault(); error != cudaSuccess) return error;
+    const cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}
+
+cudaError_t cudaPeekAtLastError() {
+    const cudaError_t error = current_fault();
+    return error != cudaSuccess ? error : last_error;
+}
+
+const char* cudaGetErrorName(cudaError_t error) {
+    for (const Name& n : names)
+        if (n.error == error) return n.name;
+    return "unrecognized error code";
+}
+const char* cudaGetErrorString(cudaError_t error) {
+    for (const Name& n : names)
+        if (n.error == error) return n.text;
+    return "unrecognized error code";
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+    *version = config().driver_error != 0 ? (config().driver_error == 35 ? 11040 : 0) : 13000;
+    return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+    *version = 13000;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDeviceCount(int* count) {
+    *count = 0;
+    if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
+    *count = config().devices;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDevice(int* device) {
+    if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
+    *device = current_ordinal();
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device) {
+    if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
+    if (!is_device(device)) return note(cudaErrorInvalidDevice);
+    current_ordinal() = device;
+    return note(current_fault());
+}
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+    if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
+    if (!is_device(device)) return note(cudaErrorInvalidDevice);
+    *properties = {};
+    std::snprintf(properties->name, sizeof properties->name, "Emulated device");
+    properties->uuid.bytes[0] = static_cast<char>(device + 1);
+    properties->totalGlobalMem = config().memory;
+    properties->sharedMemPerBlock = 48 << 10;
+    properties->sharedMemPerBlockOptin = 227 << 10;
+    properties->major = config().capability / 10;
+    properties->minor = config().capability % 10;
+    properties->multiProcessorCount = 4;
+    properties->warpSize = 32;
+    properties->maxThreadsPerBlock = 1024;
+    properties->maxThreadsPerMultiProcessor = 2048;
+    properties->pciBusID = device + 1;
+    properties->concurrentKernels = properties->asyncEngineCount = 1;
+    properties->unifiedAddressing = 1;
+    const int extents[] = {1024, 1024, 64};
+    const int blocks[] = {0x7fffffff, 65535, 65535};
+    std::memcpy(properties->maxThreadsDim, extents, sizeof extents);
+    std::memcpy(properties->maxGridSize, blocks, sizeof blocks);
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+    cudaDeviceProp p;
+    if (const cudaError_t error = cudaGetDeviceProperties(&p, device); error != cudaSuccess)
+        return error;
+    switch (attribute) {
+        case cudaDevAttrMaxThreadsPerBlock: *value = p.maxThreadsPerBlock; break;
+        case cudaDevAttrMaxSharedMemoryPerBlock:
+            *value = static_cast<int>(p.sharedMemPerBlock);
+            break;
+        case cudaDevAttrMultiProcessorCount: *value = p.multiProcessorCount; break;
+        case cudaDevAttrMaxThreadsPerMultiProcessor: *value = p.maxThreadsPerMultiProcessor; break;
+        case cudaDevAttrComputeCapabilityMajor: *value = p.major; break;
+        case cudaDevAttrComputeCapabilityMinor: *value = p.minor; break;
+        case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+            *value = static_cast<int>(p.sharedMemPerBlockOptin);
+            break;
+        default: return note(cudaErrorInvalidValue);
+    }
+    return cudaSuccess;
+}
+
+// Memory and streams stay as they are: only the fault is forgotten.
+cudaError_t cudaDeviceReset() {
+    if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
+    __atomic_store_n(reinterpret_cast<int*>(&current_device().fault), 0, __ATOMIC_RELEASE);
+    last_error = cudaSuccess;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int* can, int device, int peer) {
+    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (!is_device(device) || !is_device(peer)) return note(cudaErrorInvalidDevice);
+    *can = config().peers && device != peer ? 1 : 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
+    int can = 0;
+    if (flags != 0) return note(cudaErrorInvalidValue);
+    if (const cudaError_t error = cudaDeviceCanAccessPeer(&can, current_ordinal(), peer);
+        error != cudaSuccess)
+        return error;
+    if (can == 0) return note(cudaErrorInvalidDevice);
+    const std::lock_guard lock(api());
+    return current_device().peers.insert(peer).second ? cudaSuccess
+                                                      : note(cudaErrorPeerAccessAlreadyEnabled);
+}
+
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    const std::lock_guard lock(api());
+    return current_device().peers.erase(peer) == 1 ? cudaSuccess
+                                                   : note(cudaErrorPeerAccessNotEnabled);
+}

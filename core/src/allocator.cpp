@@ -1,7 +1,8 @@
-// The caching allocator of a device.
-#include "device_state.hpp"
+// The caching allocator of a queue.
+#include "allocator.hpp"
 
 #include "context.hpp"
+#include "device_state.hpp"
 #include "recycle.hpp"
 
 #include <catena/core/error.hpp>
@@ -18,7 +19,8 @@ constexpr std::uint64_t smallest = 64;
 constexpr std::uint64_t slab_bytes = 256 << 10;
 constexpr std::int64_t slack = 64 << 20;
 constexpr std::uint64_t largest_growth = 64 << 20;
-constexpr int most_devices = 8;  // devices whose small blocks a thread caches
+constexpr int most_slots = 8;  // allocators whose small blocks a thread caches
+std::atomic<int> next_slot{0};
 
 // Four classes to each power of two, rounded to whole cache lines, so that slabs stay aligned.
 int class_of(std::uint64_t bytes) noexcept {
@@ -38,9 +40,9 @@ std::uint64_t size_of_class(int index) noexcept {
 }
 
 struct ThreadLists {
-    CachingAllocator* owner[most_devices] = {};
-    int count[most_devices][CachingAllocator::small_classes] = {};
-    void* block[most_devices][CachingAllocator::small_classes][CachingAllocator::thread_depth];
+    CachingAllocator* owner[most_slots] = {};
+    int count[most_slots][CachingAllocator::small_classes] = {};
+    void* block[most_slots][CachingAllocator::small_classes][CachingAllocator::thread_depth];
 };
 
 __attribute__((tls_model("initial-exec"))) thread_local ThreadLists* lists = nullptr;
@@ -52,11 +54,11 @@ struct Closer {
         ThreadLists* mine = lists;
         lists = nullptr;
         if (!mine) return;
-        for (int device = 0; device < most_devices; ++device) {
-            if (!mine->owner[device]) continue;
+        for (int slot = 0; slot < most_slots; ++slot) {
+            if (!mine->owner[slot]) continue;
             for (int index = 0; index < CachingAllocator::small_classes; ++index) {
-                mine->owner[device]->give_back(index, mine->block[device][index],
-                                               mine->count[device][index]);
+                mine->owner[slot]->give_back(index, mine->block[slot][index],
+                                             mine->count[slot][index]);
             }
         }
         delete mine;
@@ -72,6 +74,15 @@ ThreadLists* open_lists() {
 
 }  // namespace
 
+// Some allocators have a place in the threads' lists; those of recordings need none.
+CachingAllocator::CachingAllocator(Queue& owner, Kind kind)
+    : queue(owner),
+      memory_(owner.device.heap),
+      slot_(kind == Kind::shared ? next_slot.fetch_add(1) : most_slots) {
+    const std::lock_guard lock(memory_.mutex);
+    memory_.pools.push_back(this);
+}
+
 void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     const int index = class_of(bytes);
     if (index >= small_classes) {
@@ -79,101 +90,102 @@ void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
         return take_large(capacity);
     }
     capacity = size_of_class(index);
-    if (recycle && device_.index < most_devices) {
+    if (recycle && slot_ < most_slots) {
         ThreadLists* mine = lists ? lists : open_lists();
         if (mine) {
-            const int device = device_.index;
-            int& count = mine->count[device][index];
-            if (count == 0) {
-                mine->owner[device] = this;
-                count = refill(index, mine->block[device][index], thread_depth / 2);
+            int& n = mine->count[slot_][index];
+            if (n == 0) {
+                mine->owner[slot_] = this;
+                n = refill(index, mine->block[slot_][index], thread_depth / 2);
             }
-            return mine->block[device][index][--count];
+            return mine->block[slot_][index][--n];
         }
     }
-    return take_small(index, capacity);
+    return take_small(index);
 }
 
 void CachingAllocator::free(void* block, std::uint64_t capacity) noexcept {
     const int index = class_of(capacity);
     if (index >= small_classes) return give_back_large(block, capacity);
-    if (recycle && device_.index < most_devices) {
+    if (recycle && slot_ < most_slots) {
         ThreadLists* mine = lists ? lists : open_lists();
         if (mine) {
-            const int device = device_.index;
-            mine->owner[device] = this;
-            int& count = mine->count[device][index];
-            void** blocks = mine->block[device][index];
-            if (count == thread_depth) {
-                count = thread_depth / 2;
-                give_back(index, blocks + count, thread_depth - count);
+            mine->owner[slot_] = this;
+            int& n = mine->count[slot_][index];
+            void** blocks = mine->block[slot_][index];
+            if (n == thread_depth) {
+                n = thread_depth / 2;
+                give_back(index, blocks + n, thread_depth - n);
             }
-            blocks[count++] = block;
+            blocks[n++] = block;
             return;
         }
     }
     give_back(index, &block, 1);
 }
 
-void CachingAllocator::give_back(int index, void* const* blocks, int count) noexcept {
-    if (count == 0) return;
-    const auto bytes = static_cast<std::int64_t>(size_of_class(index));
-    const std::lock_guard lock(mutex_);
-    stats_.in_use -= bytes * count;
+void CachingAllocator::count(std::int64_t in_use, std::int64_t cached) noexcept {
+    for (MemoryStats* stats : {&stats_, &memory_.stats}) {
+        stats->in_use += in_use;
+        stats->cached += cached;
+        stats->peak = std::max(stats->peak, stats->in_use);
+    }
+}
+
+void CachingAllocator::return_to_backend(void* block, std::uint64_t bytes) noexcept {
+    queue.device.table.free(queue.device.dev, queue.native, block, bytes);
+}
+
+void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept {
+    if (n == 0) return;
+    const std::uint64_t bytes = size_of_class(index);
+    const std::int64_t all = static_cast<std::int64_t>(bytes) * n;
+    const std::lock_guard lock(memory_.mutex);
     if (!recycle) {
-        for (int i = 0; i < count; ++i) {
-            device_.table.free(device_.dev, device_.stream, blocks[i],
-                               static_cast<std::uint64_t>(bytes));
-        }
-        return;
+        for (int i = 0; i < n; ++i) return_to_backend(blocks[i], bytes);
+        return count(-all, 0);
     }
-    stats_.cached += bytes * count;
+    count(-all, all);
     free_[static_cast<std::size_t>(index)].insert(free_[static_cast<std::size_t>(index)].end(),
-                                                  blocks, blocks + count);
+                                                  blocks, blocks + n);
 }
 
-void CachingAllocator::used(std::int64_t bytes) noexcept {
-    stats_.in_use += bytes;
-    stats_.peak = std::max(stats_.peak, stats_.in_use);
-}
-
-void* CachingAllocator::take_small(int index, std::uint64_t capacity) {
-    const std::lock_guard lock(mutex_);
-    auto& blocks = free_[static_cast<std::size_t>(index)];
-    const auto bytes = static_cast<std::int64_t>(capacity);
+void* CachingAllocator::take_small(int index) {
     void* block = nullptr;
-    if (!blocks.empty()) {
-        block = blocks.back();
-        blocks.pop_back();
-        stats_.cached -= bytes;
-    } else {
-        block = ask_backend(capacity);
+    if (recycle) {
+        refill(index, &block, 1);
+        return block;
     }
-    used(bytes);
+    const std::uint64_t bytes = size_of_class(index);
+    const std::lock_guard lock(memory_.mutex);
+    block = ask_backend(bytes);
+    count(static_cast<std::int64_t>(bytes), 0);
     return block;
 }
 
 void* CachingAllocator::take_large(std::uint64_t capacity) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(memory_.mutex);
     const auto bytes = static_cast<std::int64_t>(capacity);
     void* block = nullptr;
     if (recycle) {
         block = segments_.take(capacity);
         if (!block) block = grow(capacity);
-        stats_.cached -= bytes;
+        count(bytes, -bytes);
     } else {
         block = ask_backend(capacity);
+        count(bytes, 0);
     }
-    used(bytes);
     return block;
 }
 
 void CachingAllocator::give_back_large(void* block, std::uint64_t capacity) noexcept {
     const auto bytes = static_cast<std::int64_t>(capacity);
-    const std::lock_guard lock(mutex_);
-    stats_.in_use -= bytes;
-    if (!recycle) return device_.table.free(device_.dev, device_.stream, block, capacity);
-    stats_.cached += bytes;
+    const std::lock_guard lock(memory_.mutex);
+    if (!recycle) {
+        return_to_backend(block, capacity);
+        return count(-bytes, 0);
+    }
+    count(-bytes, bytes);
     segments_.give_back(block);
 }
 
@@ -184,103 +196,122 @@ void* CachingAllocator::grow(std::uint64_t capacity) {
     void* memory = nullptr;
     if (bytes > capacity) {
         catena_ctx ctx;
-        ctx.device = &device_;
-        catena_status status = CATENA_OK;
-        memory = try_backend(bytes, ctx, status);
+        memory = try_backend(bytes, ctx);
     }
     if (!memory) memory = ask_backend(bytes = capacity);
     segments_.add(memory, bytes);
-    stats_.cached += static_cast<std::int64_t>(bytes);
+    count(0, static_cast<std::int64_t>(bytes));
     return segments_.take(capacity);
 }
 
-// Sizes that vary would fill the cache without end: past twice the peak, segments that are free go
-// back. A loop that repeats its sizes never comes here.
-void CachingAllocator::trim(std::int64_t wanted) {
-    const std::int64_t most = 2 * std::max(stats_.peak, stats_.in_use + wanted) + slack;
-    const auto too_much = [&] { return stats_.in_use + stats_.cached + wanted > most; };
-    if (!too_much()) return;
+// Free segments go back, largest first, as long as more() says so. Under the lock.
+template <class More>
+void CachingAllocator::release_segments(const More& more) noexcept {
+    if (kept_ || queue.recording.load()) return;
     segments_.release([&](void* memory, std::uint64_t bytes) {
-        device_.table.free(device_.dev, device_.stream, memory, bytes);
-        stats_.cached -= static_cast<std::int64_t>(bytes);
-        return too_much();
+        return_to_backend(memory, bytes);
+        count(0, -static_cast<std::int64_t>(bytes));
+        return more();
     });
+}
+
+// Sizes that vary would fill the cache without end: past twice the peak, segments that are free go
+// back, also those of other queues. A loop that repeats its sizes never comes here.
+void CachingAllocator::trim(std::int64_t wanted) {
+    const MemoryStats& all = memory_.stats;
+    const std::int64_t most = 2 * std::max(all.peak, all.in_use + wanted) + slack;
+    const auto too_much = [&] { return all.in_use + all.cached + wanted > most; };
+    for (CachingAllocator* pool : memory_.pools) {
+        if (!too_much()) return;
+        pool->release_segments(too_much);
+    }
 }
 
 // Cuts slabs, so that small arrays do not cost a call of the backend each.
-int CachingAllocator::refill(int index, void** out, int count) {
+int CachingAllocator::refill(int index, void** out, int wanted) {
     const std::uint64_t bytes = size_of_class(index);
-    const std::lock_guard lock(mutex_);
+    const auto all_of = [&](int n) { return static_cast<std::int64_t>(bytes) * n; };
+    const std::lock_guard lock(memory_.mutex);
     auto& blocks = free_[static_cast<std::size_t>(index)];
     int n = 0;
-    for (; n < count && !blocks.empty(); ++n) {
+    for (; n < wanted && !blocks.empty(); ++n) {
         out[n] = blocks.back();
         blocks.pop_back();
-        stats_.cached -= static_cast<std::int64_t>(bytes);
     }
-    if (n == 0) {
-        if (slab_rest_ < bytes) {
-            slab_ = static_cast<char*>(ask_backend(slab_bytes));
-            slab_rest_ = slab_bytes;
-            slabs_.push_back(slab_);
-        }
-        for (; n < count && slab_rest_ >= bytes; ++n) {
-            out[n] = slab_;
-            slab_ += bytes;
-            slab_rest_ -= bytes;
-        }
+    if (n > 0) {
+        count(all_of(n), -all_of(n));
+        return n;
     }
-    stats_.in_use += static_cast<std::int64_t>(bytes) * n;
-    stats_.peak = std::max(stats_.peak, stats_.in_use);
+    if (slab_rest_ < bytes) {
+        slab_ = static_cast<char*>(ask_backend(slab_bytes));
+        slab_rest_ = slab_bytes;
+        slabs_.push_back(slab_);
+    }
+    for (; n < wanted && slab_rest_ >= bytes; ++n) {
+        out[n] = slab_;
+        slab_ += bytes;
+        slab_rest_ -= bytes;
+    }
+    count(all_of(n), 0);
     return n;
 }
 
-void* CachingAllocator::try_backend(std::uint64_t capacity, catena_ctx& ctx,
-                                    catena_status& status) {
+void* CachingAllocator::try_backend(std::uint64_t capacity, catena_ctx& ctx) {
+    DeviceState& device = queue.device;
+    ctx.device = &device;
     void* block = nullptr;
     ++stats_.system_calls;
-    status = device_.table.alloc(&ctx, device_.dev, device_.stream, capacity, &block);
-    return status == CATENA_OK ? block : nullptr;
+    ++memory_.stats.system_calls;
+    ctx.status = device.table.alloc(&ctx, device.dev, queue.native, capacity, &block);
+    return ctx.status == CATENA_OK ? block : nullptr;
 }
 
+// Under the lock of the whole device: what all its queues have cached is given back before it fails.
 void* CachingAllocator::ask_backend(std::uint64_t capacity) {
+    DeviceState& device = queue.device;
     for (int attempt = 0;; ++attempt) {
         catena_ctx ctx;
-        ctx.device = &device_;
-        catena_status status = CATENA_OK;
-        if (void* block = try_backend(capacity, ctx, status)) return block;
-        if (status != CATENA_E_NOMEM || attempt > 0) {
-            throw_failure(
-                ctx, status, device_.name,
-                fmt::format("{} bytes wanted, {} in use by arrays", capacity, stats_.in_use));
+        if (void* block = try_backend(capacity, ctx)) return block;
+        if (ctx.status != CATENA_E_NOMEM || attempt > 0) {
+            std::string hint =
+                fmt::format("{} bytes wanted, {} in use by arrays", capacity, memory_.stats.in_use);
+            const MemorySize size = device.memory_size();
+            if (size.total) hint += fmt::format(", {} free of {}", size.free, size.total);
+            throw_failure(ctx, ctx.status, device.name, hint);
         }
-        release_segments();
+        for (CachingAllocator* pool : memory_.pools) pool->release_segments([] { return true; });
+        device.pinned.release();
+        if (device.async() && !queue.recording.load()) {  // until then nothing may really be free
+            catena_ctx wait;
+            device.table.sync(&wait, device.dev);
+        }
     }
-}
-
-void CachingAllocator::release_segments() noexcept {
-    segments_.release([&](void* memory, std::uint64_t bytes) {
-        device_.table.free(device_.dev, device_.stream, memory, bytes);
-        stats_.cached -= static_cast<std::int64_t>(bytes);
-        return true;
-    });
 }
 
 void CachingAllocator::release_cached() noexcept {
-    const std::lock_guard lock(mutex_);
-    release_segments();
+    const std::lock_guard lock(memory_.mutex);
+    release_segments([] { return true; });
+}
+
+void CachingAllocator::keep(bool kept) noexcept {
+    const std::lock_guard lock(memory_.mutex);
+    kept_ = kept;
+}
+
+std::int64_t CachingAllocator::at_hand() const noexcept {
+    if (!lists || slot_ >= most_slots) return 0;
+    std::int64_t bytes = 0;
+    for (int index = 0; index < small_classes; ++index) {
+        bytes += static_cast<std::int64_t>(size_of_class(index)) * lists->count[slot_][index];
+    }
+    return bytes;
 }
 
 MemoryStats CachingAllocator::stats() const {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(memory_.mutex);
     MemoryStats stats = stats_;
-    if (!lists || device_.index >= most_devices) return stats;
-    for (int index = 0; index < small_classes; ++index) {  // what this thread keeps at hand is free
-        const std::int64_t bytes =
-            static_cast<std::int64_t>(size_of_class(index)) * lists->count[device_.index][index];
-        stats.in_use -= bytes;
-        stats.cached += bytes;
-    }
+    stats.in_use -= at_hand();
+    stats.cached += at_hand();
     return stats;
 }
 

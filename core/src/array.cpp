@@ -54,11 +54,6 @@ bool shape_known(ArrayBody& body) {
     return sane && room <= most_elements;
 }
 
-void allocate(ArrayBody& body) {
-    body.block = body.device->allocator.allocate(body.tensor.nbytes, body.capacity);
-    body.tensor.dl.data = body.block;
-}
-
 void alias(ArrayBody& view, const Ref<ArrayBody>& source) {
     view.tensor.dl.data = source->tensor.dl.data;
     ArrayBody* owner = source->base ? source->base : source.get();
@@ -67,8 +62,7 @@ void alias(ArrayBody& view, const Ref<ArrayBody>& source) {
 }
 
 void ArrayBody::destroy() noexcept {
-    if (block) device->allocator.free(block, capacity);
-    if (base) base->release();
+    drop_memory(*this);
     this->~ArrayBody();
     pool_free(this, sizeof(ArrayBody));
 }
@@ -76,10 +70,7 @@ void ArrayBody::destroy() noexcept {
 Array shell_of(Array array) {
     ArrayBody& body = *array.body();
     if (body.unique()) {
-        if (body.block) body.device->allocator.free(body.block, body.capacity);
-        if (body.base) body.base->release();
-        body.block = nullptr;
-        body.base = nullptr;
+        drop_memory(body);
         body.tensor.dl.data = nullptr;
         return array;
     }
@@ -89,9 +80,7 @@ Array shell_of(Array array) {
     return Array(std::move(shell));
 }
 
-namespace {
-
-Ref<ArrayBody> make(const Shape& shape, Dtype dtype, DeviceState& device) {
+Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device) {
     Ref<ArrayBody> body = new_body(device);
     body->meta.dtype = to_abi(dtype);
     body->meta.ndim = shape.ndim();
@@ -105,6 +94,8 @@ Ref<ArrayBody> make(const Shape& shape, Dtype dtype, DeviceState& device) {
     return body;
 }
 
+namespace {
+
 DeviceState& or_current(Device device) { return *(device ? device : Device::current()).state(); }
 
 const ArrayBody& need(const Array& array) {
@@ -112,22 +103,26 @@ const ArrayBody& need(const Array& array) {
     return *array.body();
 }
 
-// The same where the elements are wanted.
-const ArrayBody& need_memory(const Array& array) {
-    const ArrayBody& body = need(array);
-    if (!has_memory(body)) {
+}  // namespace
+
+ArrayBody& need_memory(const Array& array) {
+    need(array);
+    if (!has_memory(*array.body())) {
         throw GraphError(
             "[array] expected elements, got the shape alone: the graph keeps no more "
             "of a variable that nobody holds");
     }
-    return body;
+    return *array.body();
 }
 
-}  // namespace
-
 Array Array::empty(const Shape& shape, Dtype dtype, Device device) {
-    Ref<ArrayBody> body = make(shape, dtype, or_current(device));
-    allocate(*body);
+    DeviceState& state = or_current(device);
+    return empty_on(current_queue(state), shape, dtype);
+}
+
+Array empty_on(Queue& queue, const Shape& shape, Dtype dtype) {
+    Ref<ArrayBody> body = make_body(shape, dtype, queue.device);
+    allocate(*body, queue);
     return Array(std::move(body));
 }
 
@@ -161,8 +156,13 @@ Array Array::from_host(const void* data, std::int64_t count, Dtype dtype, const 
         data = dense.data();
     }
     const auto bytes = static_cast<std::uint64_t>(count) * item;
-    if (state.host_accessible() && bytes) std::memcpy(memory_of(*array.body_), data, bytes);
-    else state.copy(memory_of(*array.body_), data, bytes, CATENA_COPY_HOST_TO_DEVICE);
+    if (state.host_accessible() && !state.async()) {
+        if (bytes) std::memcpy(memory_of(*array.body_), data, bytes);
+        return array;
+    }
+    Queue& queue = current_queue(state);
+    state.copy(queue, memory_of(*array.body_), data, bytes, CATENA_COPY_HOST_TO_DEVICE);
+    after_write(*array.body_, queue, queue.now());
     return array;
 }
 
@@ -203,7 +203,7 @@ Array Array::reshape(const Shape& target) const {
                                      size(), catena::to_string(shape()),
                                      catena::to_string(target)));
     }
-    Ref<ArrayBody> view = make(target, dtype(), *body.device);
+    Ref<ArrayBody> view = make_body(target, dtype(), *body.device);
     alias(*view, body_);
     return Array(std::move(view));
 }
@@ -213,112 +213,6 @@ Array Array::copy() const {
     seal(*target.body());
     target.copy_from(*this);
     return target;
-}
-
-Array Array::to(Device device) const {
-    if (need(*this).device == device.state()) return *this;
-    Array target = empty(shape(), dtype(), device);
-    target.copy_from(*this);
-    return target;
-}
-
-Array Array::astype(Dtype target) const {
-    const ArrayBody& body = need_memory(*this);
-    if (target == dtype()) return *this;
-    Array converted = empty(shape(), target, Device(body.device));
-    if (body.device->host_accessible()) {
-        convert(dtype(), memory_of(body), target, memory_of(*converted.body_), size());
-        return converted;
-    }
-    std::vector<char> host(static_cast<std::size_t>(converted.nbytes()));
-    to_host(target, host.data());
-    body.device->copy(memory_of(*converted.body_), host.data(), host.size(),
-                      CATENA_COPY_HOST_TO_DEVICE);
-    return converted;
-}
-
-void Array::copy_from(const Array& source) const {
-    const ArrayBody& to = need_memory(*this);
-    const ArrayBody& from = need_memory(source);
-    if (!(shape() == source.shape()) || dtype() != source.dtype()) {
-        throw ShapeError(fmt::format("[copy] source: expected {} {}, got {} {}",
-                                     catena::to_string(shape()), name(dtype()),
-                                     catena::to_string(source.shape()), name(source.dtype())));
-    }
-    const std::uint64_t bytes = to.tensor.nbytes;
-    written(*body_);
-    DeviceState& a = *to.device;
-    DeviceState& b = *from.device;
-    if (a.host_accessible() && b.host_accessible()) {
-        if (bytes) std::memmove(memory_of(to), memory_of(from), bytes);
-    } else if (&a == &b) {
-        a.copy(memory_of(to), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_DEVICE);
-    } else if (b.host_accessible()) {
-        a.copy(memory_of(to), memory_of(from), bytes, CATENA_COPY_HOST_TO_DEVICE);
-    } else if (a.host_accessible()) {
-        b.copy(memory_of(to), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_HOST);
-        b.synchronize();
-    } else {  // two devices that know nothing of each other
-        std::vector<char> host(bytes);
-        b.copy(host.data(), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_HOST);
-        b.synchronize();
-        a.copy(memory_of(to), host.data(), bytes, CATENA_COPY_HOST_TO_DEVICE);
-    }
-}
-
-void Array::fill(double value) const {
-    const ArrayBody& body = need_memory(*this);
-    const std::int64_t n = size();
-    if (n == 0) return;
-    written(*body_);
-    const std::size_t item = body.meta.dtype.bits / 8u;
-    std::vector<char> staging;
-    char* target = static_cast<char*>(memory_of(body));
-    if (!body.device->host_accessible()) {
-        staging.resize(body.tensor.nbytes);
-        target = staging.data();
-    }
-    convert(Dtype::float64, &value, dtype(), target, 1);
-    for (std::size_t done = item; done < body.tensor.nbytes; done *= 2) {  // double what is there
-        std::memcpy(target + done, target, std::min<std::size_t>(done, body.tensor.nbytes - done));
-    }
-    if (!staging.empty()) {
-        body.device->copy(memory_of(body), target, body.tensor.nbytes, CATENA_COPY_HOST_TO_DEVICE);
-    }
-}
-
-void* Array::host_data(Dtype wanted) const {
-    const ArrayBody& body = need_memory(*this);
-    if (!body.device->host_accessible()) {
-        throw DeviceError(
-            fmt::format("[array] host(): expected a device that the host can reach, "
-                        "got {}; copy it with to()",
-                        body.device->name));
-    }
-    if (wanted != dtype()) {
-        throw DtypeError(
-            fmt::format("[array] host(): expected {}, got {}", name(wanted), name(dtype())));
-    }
-    return memory_of(body);
-}
-
-void Array::require_item() const {
-    if (size() != 1) {
-        throw ShapeError(fmt::format("[array] item(): expected one element, got shape {}",
-                                     catena::to_string(shape())));
-    }
-}
-
-void Array::to_host(Dtype wanted, void* target) const {
-    const ArrayBody& body = need_memory(*this);
-    if (body.device->host_accessible()) {
-        return convert(dtype(), memory_of(body), wanted, target, size());
-    }
-    std::vector<char> staging(body.tensor.nbytes);
-    body.device->copy(staging.data(), memory_of(body), body.tensor.nbytes,
-                      CATENA_COPY_DEVICE_TO_HOST);
-    body.device->synchronize();
-    convert(dtype(), staging.data(), wanted, target, size());
 }
 
 std::string to_string(const Array& array) {

@@ -9,10 +9,22 @@ namespace catena {
 
 // A body without memory, not sealed; fill in meta's dtype, ndim and shape, then call shape_known().
 Ref<ArrayBody> new_body(DeviceState& device);
+// One of that shape, sealed. Throws MemoryError if no array can have it.
+Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device);
+Array empty_on(Queue& queue, const Shape& shape, Dtype dtype);
+// Throws if it holds nothing, or a shape alone.
+ArrayBody& need_memory(const Array& array);
 // Completes the descriptors from meta. False if no array can have this shape.
 bool shape_known(ArrayBody& body);
-// Gives it memory of its own.
-void allocate(ArrayBody& body);
+// Gives it memory of its own, for work of the queue.
+inline void allocate(ArrayBody& body, Queue& queue) {
+    CachingAllocator* pool = queue.pool.load(std::memory_order_relaxed);
+    body.block = pool->allocate(body.tensor.nbytes, body.capacity);
+    body.home = pool;
+    body.tensor.dl.data = body.block;
+    body.queue.store(&queue, std::memory_order_relaxed);
+    body.ticket = queue.now();
+}
 // A view of source's memory with the shape in view's meta.
 void alias(ArrayBody& view, const Ref<ArrayBody>& source);
 // The same shape without memory: what a graph remembers of an array that nobody needs.
@@ -29,6 +41,20 @@ inline void seal(ArrayBody& body) noexcept { body.tensor.flags |= CATENA_TENSOR_
 inline void unseal(ArrayBody& body) noexcept {
     body.tensor.flags &= ~std::uint32_t{CATENA_TENSOR_READONLY};
 }
+// Gives its memory back, if it has any.
+inline void drop_memory(ArrayBody& body) noexcept {
+    CachingAllocator* home = body.home;
+    if (home && body.queue.load(std::memory_order_relaxed) == &home->queue &&
+        !body.extra.load(std::memory_order_relaxed)) [[likely]] {
+        home->free(body.block, body.capacity);
+        body.block = nullptr;
+        body.home = nullptr;
+    } else if (body.block) {
+        give_back_memory(body);
+    }
+    if (body.base) body.base->release();
+    body.base = nullptr;
+}
 // Nobody else can see its memory.
 inline bool exclusive(const ArrayBody& body) noexcept {
     return body.unique() && (!body.base || body.base->unique());
@@ -36,15 +62,19 @@ inline bool exclusive(const ArrayBody& body) noexcept {
 inline void* memory_of(const ArrayBody& body) noexcept {
     return static_cast<char*>(body.tensor.dl.data) + body.tensor.dl.byte_offset;
 }
-inline Array empty_like(const ArrayBody& like, DeviceState& device) {
-    Ref<ArrayBody> body = new_body(device);
+inline Array empty_like(const ArrayBody& like, Queue& queue) {
+    Ref<ArrayBody> body = new_body(queue.device);
     body->meta.dtype = like.meta.dtype;
     body->meta.ndim = like.meta.ndim;
     for (int i = 0; i < like.meta.ndim; ++i) body->meta.shape[i] = like.meta.shape[i];
     shape_known(*body);
-    allocate(*body);
+    allocate(*body, queue);
     return Array(std::move(body));
 }
-inline Array empty_like(const ArrayBody& like) { return empty_like(like, *like.device); }
+inline Array empty_like(const ArrayBody& like) {
+    return empty_like(like, current_queue(*like.device));
+}
+// The elements in the host's memory: where they are, or copied to staging.
+const void* on_host(const ArrayBody& body, std::vector<char>& staging);
 
 }  // namespace catena

@@ -108,6 +108,7 @@ CallNode::Words CallNode::targets() const {
 // back.
 bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span<const Array> gy,
                           const Words& targets) {
+    Queue& queue = current_queue(device);
     const std::size_t n_x = inputs_.size();
     const std::size_t n_y = y_.size();
     SmallVector<const catena_tensor*, 6> x(n_x, nullptr);
@@ -116,7 +117,10 @@ bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span
     SmallVector<catena_tensor*, 3> saved;
     SmallVector<Array, 2> copies;
     const auto tensor_of = [&](const Array& array) {
-        if (array.body()->device == &device) return &array.body()->tensor;
+        if (array.body()->device == &device) {
+            before_read(*array.body(), queue);
+            return &array.body()->tensor;
+        }
         return &copies.emplace_back(array.to(Device(&device))).body()->tensor;
     };
     for (std::size_t i = 0; i < n_x; ++i) {
@@ -126,7 +130,10 @@ bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span
         if (y_[i]) y[i] = tensor_of(y_[i]);
         if (gy[i]) gy_tensors[i] = tensor_of(gy[i]);
     }
-    for (const Array& array : saved_) saved.push_back(&array.body()->tensor);
+    for (const Array& array : saved_) {  // of use to a kernel on its own device alone
+        if (array.body()->device == &device) before_read(*array.body(), queue);
+        saved.push_back(&array.body()->tensor);
+    }
 
     catena_call call{};
     call.struct_size = sizeof(catena_call);
@@ -142,7 +149,7 @@ bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span
     call.gy = gy_tensors.data();
     call.saved = saved.data();
     call.targets = targets.data();
-    call.stream = device.stream;
+    call.stream = queue.native;
     call.dev = device.dev;
     call.device_id = device.ordinal;
 
@@ -166,10 +173,11 @@ bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span
                              (input.gathers() || !input.grad_node);
             if (adds && first && own) {
                 gx[i] = there;
+                before_write(*gx[i].body(), queue);
                 unseal(*gx[i].body());
                 req[i] = CATENA_REQ_ADD;
             } else {
-                if (!gx[i]) gx[i] = empty_like(*input.data.body(), device);
+                if (!gx[i]) gx[i] = empty_like(*input.data.body(), queue);
                 req[i] = CATENA_REQ_WRITE;
             }
             gx_tensors[i] = &gx[i].body()->tensor;
@@ -195,12 +203,15 @@ bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span
             }
             if (status != CATENA_OK) throw_failure(ctx, status, std::string(label()) + " backward");
         }
-        const Scratch scratch(device, plan.scratch_bytes);
+        const Scratch scratch(queue, plan.scratch_bytes);
         call.scratch = scratch.get();
         call.scratch_bytes = plan.scratch_bytes;
         const catena_status status = kernel.run(&ctx, &call);
+        const std::uint64_t ticket = queue.advance();
         for (const Array& array : gx) {
-            if (array) seal(*array.body());
+            if (!array) continue;
+            after_write(*array.body(), queue, ticket);
+            seal(*array.body());
         }
         if (status != CATENA_OK) throw_failure(ctx, status, std::string(label()) + " backward");
         for (std::size_t i = 0; i < n_x; ++i) {  // these are done; the node holds them alone again

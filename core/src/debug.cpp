@@ -33,13 +33,7 @@ std::int64_t count_nan(const Array& array) {
     if (n == 0) return 0;
     const ArrayBody& body = *array.body();
     std::vector<char> copy;
-    const void* data = memory_of(body);
-    if (!body.device->host_accessible()) {
-        copy.resize(body.tensor.nbytes);
-        body.device->copy(copy.data(), data, copy.size(), CATENA_COPY_DEVICE_TO_HOST);
-        data = copy.data();
-    }
-    body.device->synchronize();
+    const void* const data = on_host(body, copy);
     switch (array.dtype()) {
         case Dtype::float16: return count<std::uint16_t>(data, n, 0x7c00);
         case Dtype::bfloat16: return count<std::uint16_t>(data, n, 0x7f80);

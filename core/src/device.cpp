@@ -32,24 +32,99 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
     catena_ctx ctx;
     const catena_status status = table.open(&ctx, ordinal, &dev);
     if (status != CATENA_OK) throw_failure(ctx, status, name, "the device could not be opened");
-    if (table.get_extension) {
-        threads = static_cast<const catena_threads*>(table.get_extension(dev, CATENA_THREADS_1));
-    }
+    ask(threads, CATENA_THREADS_1);
+    ask(memory, CATENA_MEMORY_DRAFT_1);
+    ask(events, CATENA_EVENTS_DRAFT_1);
+    ask(graphs, CATENA_GRAPH_DRAFT_1);
+    main_ = &make_queue();
 }
 
-void DeviceState::copy(void* target, const void* source, std::uint64_t bytes, int direction) {
+template <class Table>
+void DeviceState::ask(const Table*& table_of, const char* id) {
+    if (table.get_extension) table_of = static_cast<const Table*>(table.get_extension(dev, id));
+}
+
+Queue& DeviceState::make_queue() {
+    catena_stream* stream = nullptr;
+    if (async()) {
+        catena_ctx ctx;
+        ctx.device = this;
+        const catena_status status = table.stream_create(&ctx, dev, &stream);
+        if (status != CATENA_OK) throw_failure(ctx, status, name, "a stream could not be made");
+    }
+    return *queues_.emplace_back(std::make_unique<Queue>(*this, stream));
+}
+
+Queue& DeviceState::take_queue() {
+    if (!async()) return *main_;
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return make_queue();
+    Queue& queue = *idle_.back();
+    idle_.pop_back();
+    return queue;
+}
+
+void DeviceState::give_back_queue(Queue& queue) noexcept {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(&queue);
+}
+
+void DeviceState::copy(Queue& queue, void* target, const void* source, std::uint64_t bytes,
+                       int direction) {
     if (bytes == 0) return;
     catena_ctx ctx;
     ctx.device = this;
-    const catena_status status = table.copy(&ctx, dev, stream, target, source, bytes, direction);
-    if (status != CATENA_OK) throw_failure(ctx, status, name);
+    queue.check(ctx, table.copy(&ctx, dev, queue.native, target, source, bytes, direction));
+    queue.advance();
+    if (direction == CATENA_COPY_DEVICE_TO_HOST) queue.finish();
 }
 
 void DeviceState::synchronize() {
+    std::vector<std::pair<Queue*, std::uint64_t>> reached;
+    if (async()) {
+        const std::lock_guard lock(mutex_);
+        for (const auto& queue : queues_) reached.emplace_back(queue.get(), queue->now());
+    }
     catena_ctx ctx;
     ctx.device = this;
     const catena_status status = table.sync(&ctx, dev);
     if (status != CATENA_OK) throw_failure(ctx, status, name);
+    for (const auto& [queue, ticket] : reached) queue->known_done(ticket);
+}
+
+MemoryStats DeviceState::memory_stats() {
+    const std::lock_guard lock(heap.mutex);
+    MemoryStats stats = heap.stats;
+    for (const CachingAllocator* pool : heap.pools) {  // what this thread keeps at hand is free
+        stats.in_use -= pool->at_hand();
+        stats.cached += pool->at_hand();
+    }
+    return stats;
+}
+
+MemorySize DeviceState::memory_size() {
+    MemorySize size;
+    if (!table.memory) return size;
+    catena_ctx ctx;
+    ctx.device = this;
+    std::uint64_t free = 0, total = 0;
+    if (table.memory(&ctx, dev, &free, &total) != CATENA_OK) return size;
+    return {static_cast<std::int64_t>(free), static_cast<std::int64_t>(total)};
+}
+
+void DeviceState::release_cached() {
+    std::vector<CachingAllocator*> pools;
+    {
+        const std::lock_guard lock(heap.mutex);
+        pools = heap.pools;
+    }
+    for (CachingAllocator* pool : pools) pool->release_cached();
+    pinned.release();
+}
+
+void DeviceState::reset_peak() {
+    const std::lock_guard lock(heap.mutex);
+    heap.stats.peak = heap.stats.in_use;
 }
 
 int Registry::count(const BackendEntry& backend) {
@@ -159,8 +234,10 @@ std::string_view Device::backend() const { return need(*this).table.name; }
 int Device::ordinal() const { return need(*this).ordinal; }
 bool Device::host_accessible() const { return need(*this).host_accessible(); }
 void Device::synchronize() const { need(*this).synchronize(); }
-MemoryStats Device::memory() const { return need(*this).allocator.stats(); }
-void Device::release_cached() const { need(*this).allocator.release_cached(); }
+MemoryStats Device::memory() const { return need(*this).memory_stats(); }
+MemorySize Device::memory_size() const { return need(*this).memory_size(); }
+void Device::reset_peak_memory() const { need(*this).reset_peak(); }
+void Device::release_cached() const { need(*this).release_cached(); }
 
 std::span<const void* const> Device::extensions(const char* id) const {
     const DeviceState& state = need(*this);

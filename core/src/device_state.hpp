@@ -1,64 +1,26 @@
-// One opened device: its backend, allocator, threads and random stream.
+// One opened device: its backend, queues, threads and random stream.
 #pragma once
 
-#include "segments.hpp"
+#include "pinned.hpp"
+#include "queue.hpp"
 
 #include <catena/core/device.hpp>
 
 #include <catena/abi/backend.h>
+#include <catena/abi/ext/draft/events.h>
+#include <catena/abi/ext/draft/graph.h>
+#include <catena/abi/ext/draft/memory.h>
 #include <catena/abi/ext/threads.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace catena {
 
 struct BackendEntry;
-
-// Caches memory. Small blocks have size classes, four to each power of two, and pass through lists of
-// the thread, so that the hot path takes no lock; large ones are cut from segments, which grow with
-// what is in use.
-class CachingAllocator {
-public:
-    explicit CachingAllocator(DeviceState& device) : device_(device) {}
-
-    // Throws MemoryError. capacity: the block's true size, to be given back to free().
-    void* allocate(std::uint64_t bytes, std::uint64_t& capacity);
-    void free(void* block, std::uint64_t capacity) noexcept;
-    void release_cached() noexcept;
-    MemoryStats stats() const;
-
-    // For the lists of a thread that ends.
-    void give_back(int size_class, void* const* blocks, int count) noexcept;
-
-    static constexpr int small_classes = 28;  // up to 7 KiB
-    static constexpr int thread_depth = 32;   // blocks kept in a thread for each small class
-
-private:
-    void* take_small(int size_class, std::uint64_t capacity);
-    void* take_large(std::uint64_t capacity);
-    void give_back_large(void* block, std::uint64_t capacity) noexcept;
-    void* grow(std::uint64_t capacity);
-    void trim(std::int64_t wanted);
-    void* ask_backend(std::uint64_t capacity);
-    void* try_backend(std::uint64_t capacity, catena_ctx& ctx, catena_status& status);
-    int refill(int size_class, void** blocks, int count);
-    void release_segments() noexcept;
-    void used(std::int64_t bytes) noexcept;
-
-    DeviceState& device_;
-    mutable std::mutex mutex_;
-    std::array<std::vector<void*>, small_classes> free_;
-    Segments segments_;
-    std::vector<void*> slabs_;  // memory that small blocks are cut from: never given back
-    char* slab_ = nullptr;      // rest of the newest slab
-    std::uint64_t slab_rest_ = 0;
-    MemoryStats stats_;
-};
 
 class DeviceState {
 public:
@@ -70,16 +32,45 @@ public:
     int index;  // among all opened devices
     std::string name;
     void* dev = nullptr;
+    // What the backend has beyond its table, or null.
     const catena_threads* threads = nullptr;
-    catena_stream* stream = nullptr;
-    CachingAllocator allocator{*this};
+    const catena_memory* memory = nullptr;
+    const catena_events* events = nullptr;
+    const catena_graph* graphs = nullptr;
+    DeviceMemory heap;
+    PinnedPool pinned{*this};
     std::atomic<std::uint64_t> random_seed;
     std::atomic<std::uint64_t> random_offset{0};
 
+    Queue& main() noexcept { return *main_; }
+    // For a new stream: one that nobody has any more, else a new one. On a device that does all at
+    // once there is the main one alone.
+    Queue& take_queue();
+    void give_back_queue(Queue& queue) noexcept;
+
     bool host_accessible() const noexcept { return table.flags & CATENA_BACKEND_HOST_MEMORY; }
-    // Throws DeviceError with the backend's words.
-    void copy(void* target, const void* source, std::uint64_t bytes, int direction);
-    void synchronize();
+    bool async() const noexcept { return table.flags & CATENA_BACKEND_ASYNC; }
+    // Copies between the device and memory of the host, or within the device. What the queue was given
+    // before is done first; to the host: the caller waits until it is complete. Throws DeviceError
+    // with the backend's words.
+    void copy(Queue& queue, void* target, const void* source, std::uint64_t bytes, int direction);
+    void synchronize();  // all queues
+    MemoryStats memory_stats();
+    MemorySize memory_size();
+    void release_cached();
+    void reset_peak();
+
+private:
+    Queue& make_queue();
+    template <class Table>
+    void ask(const Table*& table_of, const char* id);
+
+    std::mutex mutex_;  // of the queues
+    std::vector<std::unique_ptr<Queue>> queues_;
+    std::vector<Queue*> idle_;
+    Queue* main_ = nullptr;
 };
+
+inline Queue& main_queue(DeviceState& device) noexcept { return device.main(); }
 
 }  // namespace catena

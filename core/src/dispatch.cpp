@@ -142,6 +142,7 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
     const std::uint32_t n_y = d.n_outputs;
     check_present(f, x);
     DeviceState& device = common_device(f, x);
+    Queue& queue = current_queue(device);
     result.device = &device;
     TypeKey key(f);
     SmallVector<const catena_meta*, 6> metas;
@@ -149,7 +150,9 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
     for (std::uint32_t i = 0; i < n_x; ++i) {
         metas.push_back(x[i] ? &x[i]->meta : nullptr);
         tensors.push_back(x[i] ? &x[i]->tensor : nullptr);
-        if (x[i]) key.add(f.input_type[f.port(i)], x[i]->meta, i, true);
+        if (!x[i]) continue;
+        key.add(f.input_type[f.port(i)], x[i]->meta, i, true);
+        before_read(*x[i], queue);
     }
 
     catena_ctx ctx;
@@ -184,7 +187,7 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         seal(*result.y[0].body());
         return;
     }
-    for (std::uint32_t i = 0; i < n_y; ++i) allocate(*result.y[i].body());
+    for (std::uint32_t i = 0; i < n_y; ++i) allocate(*result.y[i].body(), queue);
 
     catena_call call{};
     call.struct_size = sizeof(catena_call);
@@ -197,7 +200,7 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
     call.x = tensors.data();
     call.y = y_tensors;
     call.req = req;
-    call.stream = device.stream;
+    call.stream = queue.native;
     call.dev = device.dev;
     call.device_id = device.ordinal;
     const auto for_mutated = [&](auto&& action) {
@@ -206,12 +209,21 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         }
     };
     const auto run = [&](const Candidate& candidate) {
-        for_mutated([](ArrayBody& body) {
+        for_mutated([&](ArrayBody& body) {
+            before_write(body, queue);
             written(body);
             unseal(body);
         });
         status = candidate.forward->run(&ctx, &call);
         for_mutated(seal);
+        if (queue.async) {
+            const std::uint64_t ticket = queue.advance();
+            for (const Array& y : result.y) after_write(*y.body(), queue, ticket);
+            for (const Array& saved : result.saved) after_write(*saved.body(), queue, ticket);
+            for_mutated([&](ArrayBody& body) { after_write(body, queue, ticket); });
+        } else {
+            for_mutated([&](ArrayBody& body) { after_write(body, queue, 0); });
+        }
         if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
         for (const Array& y : result.y) seal(*y.body());
         for (const Array& saved : result.saved) seal(*saved.body());
@@ -250,9 +262,9 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
         for (Array& saved : result.saved) {
             if (!shape_known(*saved.body())) throw_shape(f, "saved", saved.body()->meta, x);
-            allocate(*saved.body());
+            allocate(*saved.body(), queue);
         }
-        const Scratch scratch(device, plan.scratch_bytes);
+        const Scratch scratch(queue, plan.scratch_bytes);
         call.scratch = scratch.get();
         call.scratch_bytes = plan.scratch_bytes;
         call.saved = saved_tensors.data();

@@ -47,18 +47,19 @@ std::uint32_t call_flags(const Config& config) noexcept;
 // Scratch memory for one call.
 class Scratch {
 public:
-    Scratch(DeviceState& device, std::uint64_t bytes) : device_(device) {
-        if (bytes) block_ = device.allocator.allocate(bytes, capacity_);
+    Scratch(Queue& queue, std::uint64_t bytes)
+        : pool_(*queue.pool.load(std::memory_order_relaxed)) {
+        if (bytes) block_ = pool_.allocate(bytes, capacity_);
     }
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;
     ~Scratch() {
-        if (block_) device_.allocator.free(block_, capacity_);
+        if (block_) pool_.free(block_, capacity_);
     }
     void* get() const noexcept { return block_; }
 
 private:
-    DeviceState& device_;
+    CachingAllocator& pool_;
     void* block_ = nullptr;
     std::uint64_t capacity_ = 0;
 };

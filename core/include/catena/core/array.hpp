@@ -7,6 +7,7 @@
 #include <catena/core/ref.hpp>
 #include <catena/core/shape.hpp>
 
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 namespace catena {
 
 class ArrayBody;
+class Stream;
 
 // A shared handle: copies refer to the same elements. A default-constructed Array holds nothing.
 // Handles may be copied and dropped by any thread; writing elements needs the caller's own order.
@@ -54,6 +56,17 @@ public:
         return from_host(data, shape.size(), dtype_of<T>, shape, strides, device);
     }
 
+    // Memory of others, as it is after the work given to the thread's current stream so far. release, if
+    // any, is called by the thread that drops the last handle, once all work on the array is done.
+    // Throws InvalidError unless data is aligned to the element.
+    static Array wrap(Device device, void* data, const Shape& shape, Dtype dtype = Dtype::float32,
+                      std::function<void()> release = {});
+    // An array in the host's memory, uninitialised, that the given device (none: the current one)
+    // reads and writes by itself: copies from and to it run beside the host. Plain memory where the
+    // device has no such power. It may be dropped and written at any time, as all arrays.
+    static Array pinned(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {});
+    bool is_pinned() const;
+
     explicit operator bool() const noexcept { return static_cast<bool>(body_); }
     Shape shape() const;
     int ndim() const;
@@ -70,6 +83,13 @@ public:
     Array copy() const;
     Array to(Device device) const;
     Array astype(Dtype dtype) const;
+    // A copy made by a stream of the device, or of this array's device if the other one is the host's:
+    // then the result is pinned. Returns before it is done if the host's array is pinned or both are
+    // devices; whoever uses the result, or writes into this array, waits for it by itself. Throws
+    // DeviceError if it is another device's stream.
+    Array to(Device device, const Stream& stream) const;
+    // Waits until the elements are there.
+    void synchronize() const;
 
     // Writes into this memory; shapes and dtypes must be equal, devices may differ.
     void copy_from(const Array& source) const;

@@ -8,7 +8,10 @@
 
 namespace catena {
 
+class CachingAllocator;
 class DeviceState;
+class Queue;
+struct ArrayExtra;
 
 // Lives in a pool; made and destroyed by the functions of array.cpp only.
 class ArrayBody {
@@ -28,10 +31,16 @@ public:
     catena_meta meta;
     std::int64_t strides[CATENA_MAX_NDIM];
     DeviceState* device = nullptr;
-    void* block = nullptr;       // the allocator's memory, or null
-    std::uint64_t capacity = 0;  // bytes of block
-    ArrayBody* base = nullptr;   // a view keeps the owner of its memory
-    std::uint32_t version = 0;   // of the owner: changes when a call writes into the memory
+    void* block = nullptr;             // its memory, or null
+    std::uint64_t capacity = 0;        // bytes of block
+    CachingAllocator* home = nullptr;  // whose block it is; null: foreign memory
+    ArrayBody* base = nullptr;         // a view keeps the owner of its memory
+
+    // Of the owner: which work comes before a use of the memory.
+    std::atomic<Queue*> queue{nullptr};       // of the last writer
+    std::uint64_t ticket = 0;                 // of the last writer in its queue
+    std::atomic<ArrayExtra*> extra{nullptr};  // what few arrays need
+    std::uint32_t version = 0;                // changes when a call writes into the memory
 
 private:
     void destroy() noexcept;

@@ -11,12 +11,18 @@ namespace catena {
 
 class DeviceState;
 
-// Counters of a device's allocator, in bytes and numbers since the start.
+// Counters of a device's allocators, or of one stream's, in bytes and numbers since the start.
 struct MemoryStats {
     std::int64_t in_use = 0;        // held by arrays, or small and at hand in other threads
-    std::int64_t peak = 0;          // highest in_use
+    std::int64_t peak = 0;          // highest in_use, since reset_peak_memory()
     std::int64_t cached = 0;        // taken from the backend and free
     std::int64_t system_calls = 0;  // allocations asked of the backend
+};
+
+// Bytes of a device; 0 where its backend does not say.
+struct MemorySize {
+    std::int64_t free = 0;
+    std::int64_t total = 0;
 };
 
 // A handle, cheap to copy; valid for ever. Devices are opened when first asked for.
@@ -42,9 +48,11 @@ public:
     std::string_view backend() const;  // the part before the colon
     int ordinal() const;
     bool host_accessible() const;  // the host may read and write its memory
-    void synchronize() const;      // waits for all work
+    void synchronize() const;      // waits for all work of all its streams
     MemoryStats memory() const;
-    void release_cached() const;  // gives cached memory back to the backend
+    MemorySize memory_size() const;
+    void reset_peak_memory() const;  // to what is in use
+    void release_cached() const;     // gives cached memory back to the backend
     // Tables that plugins offer for it under an id ("catena.blas/1"), best first; none if there is
     // nothing. Each is the struct that the id names in the ABI. Valid for ever, but a later plugin
     // or pin makes a new list: ask again.

@@ -1,0 +1,81 @@
+// Caches memory of a device for the work of one queue.
+#pragma once
+
+#include "segments.hpp"
+
+#include <catena/core/device.hpp>
+
+#include <catena/abi/base.h>
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace catena {
+
+class CachingAllocator;
+class Queue;
+
+// What the allocators of a device share.
+struct DeviceMemory {
+    std::mutex mutex;  // of all of them
+    MemoryStats stats;
+    std::vector<CachingAllocator*> pools;
+};
+
+// Blocks are used, freed and used again in the order of one queue: a block may be freed while work
+// that uses it is still queued there. Small blocks have size classes, four to each power of two, and
+// pass through lists of the thread, so that the hot path takes no lock; large ones are cut from
+// segments, which grow with what is in use.
+class CachingAllocator {
+public:
+    enum class Kind { shared, recorded };  // recorded: for the work of one recording
+    explicit CachingAllocator(Queue& owner, Kind kind = Kind::shared);
+    CachingAllocator(const CachingAllocator&) = delete;
+    CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+    Queue& queue;
+
+    // Throws MemoryError. capacity: the block's true size, to be given back to free().
+    void* allocate(std::uint64_t bytes, std::uint64_t& capacity);
+    void free(void* block, std::uint64_t capacity) noexcept;
+    // All that is free goes back to the backend, unless a recording may use it again.
+    void release_cached() noexcept;
+    MemoryStats stats() const;
+    void keep(bool kept) noexcept;  // free blocks are not given back
+
+    // For the lists of a thread that ends.
+    void give_back(int size_class, void* const* blocks, int count) noexcept;
+    // Bytes that this thread has at hand.
+    std::int64_t at_hand() const noexcept;
+
+    static constexpr int small_classes = 28;  // up to 7 KiB
+    static constexpr int thread_depth = 32;   // blocks kept in a thread for each small class
+
+private:
+    void* take_small(int size_class);
+    void* take_large(std::uint64_t capacity);
+    void give_back_large(void* block, std::uint64_t capacity) noexcept;
+    void* grow(std::uint64_t capacity);
+    void trim(std::int64_t wanted);
+    void* ask_backend(std::uint64_t capacity);
+    void* try_backend(std::uint64_t capacity, catena_ctx& ctx);
+    void return_to_backend(void* block, std::uint64_t bytes) noexcept;
+    int refill(int size_class, void** blocks, int count);
+    template <class More>
+    void release_segments(const More& more) noexcept;
+    void count(std::int64_t in_use, std::int64_t cached) noexcept;
+
+    DeviceMemory& memory_;
+    const int slot_;  // in the threads' lists, or none
+    bool kept_ = false;
+    std::array<std::vector<void*>, small_classes> free_;
+    Segments segments_;
+    std::vector<void*> slabs_;  // memory that small blocks are cut from: never given back
+    char* slab_ = nullptr;      // rest of the newest slab
+    std::uint64_t slab_rest_ = 0;
+    MemoryStats stats_;
+};
+
+}  // namespace catena

@@ -1,0 +1,74 @@
+// Pinned host memory: blocks of powers of two, used again when the work on them is done.
+#include "pinned.hpp"
+
+#include "context.hpp"
+#include "device_state.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace catena {
+namespace {
+
+constexpr std::uint64_t smallest = 4096;
+
+}  // namespace
+
+// Does not wait.
+bool PinnedPool::Block::done() {
+    std::erase_if(uses, [](const auto& use) { return use.first->reached(use.second); });
+    return uses.empty();
+}
+
+const void* PinnedPool::backend() const noexcept { return &device_.table; }
+
+void* PinnedPool::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
+    if (!device_.memory || !device_.memory->host_alloc || !device_.memory->host_free)
+        return nullptr;
+    capacity = std::bit_ceil(std::max(bytes, smallest));
+    {
+        const std::lock_guard lock(mutex_);
+        const auto found = std::find_if(free_.begin(), free_.end(), [&](Block& block) {
+            return block.capacity == capacity && block.done();
+        });
+        if (found != free_.end()) {
+            void* memory = found->memory;
+            free_.erase(found);
+            return memory;
+        }
+    }
+    for (int attempt = 0;; ++attempt) {
+        catena_ctx ctx;
+        ctx.device = &device_;
+        void* memory = nullptr;
+        const catena_status status =
+            device_.memory->host_alloc(&ctx, device_.dev, capacity, &memory);
+        if (status == CATENA_OK) return memory;
+        if (status == CATENA_E_UNSUPPORTED) return nullptr;
+        if (status != CATENA_E_NOMEM || attempt > 0) {
+            throw_failure(ctx, status, device_.name,
+                          fmt::format("{} bytes of pinned host memory wanted", capacity));
+        }
+        release();
+    }
+}
+
+void PinnedPool::free(void* block, std::uint64_t capacity, Uses uses) noexcept {
+    const std::lock_guard lock(mutex_);
+    free_.push_back({block, capacity, std::move(uses)});
+}
+
+void PinnedPool::release() noexcept {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(free_, [&](Block& block) {
+        if (!block.done()) return false;
+        device_.memory->host_free(device_.dev, block.memory, block.capacity);
+        return true;
+    });
+}
+
+}  // namespace catena

@@ -27,8 +27,9 @@ TEST_CASE("CATENA_SEED seeds every device, until seed() does") {
     for (const char* wrong : {"abc", "-1", "1.5", "18446744073709551616", "7 ", " 7", "0x1"}) {
         CAPTURE(wrong);
         setenv("CATENA_SEED", wrong, 1);
-        contains(error_of<InvalidError>([] { (void)initial_seed(); }),
-                 std::string("[seed] CATENA_SEED: expected a number from 0 to 2^64 - 1, got '") + wrong);
+        contains(
+            error_of<InvalidError>([] { (void)initial_seed(); }),
+            std::string("[seed] CATENA_SEED: expected a number from 0 to 2^64 - 1, got '") + wrong);
         contains(error_of<InvalidError>([] { (void)Device::get("cpu:3"); }), "[seed] CATENA_SEED");
         CHECK(random_state(devices[0]).seed == 42);
     }

@@ -53,9 +53,9 @@ int main(int argc, char** argv) try {
     const no_backprop_mode evaluation;
     const auto& test = digits.test.arrays;
     for (const int gpu : {0, 1}) {
-        const Variable accuracy =
-            forward(gpu == 0 ? model_0 : model_1, cuda::to_gpu(test[0], gpu), cuda::to_gpu(test[1], gpu))
-                .second;
+        const Variable accuracy = forward(gpu == 0 ? model_0 : model_1, cuda::to_gpu(test[0], gpu),
+                                          cuda::to_gpu(test[1], gpu))
+                                      .second;
         std::printf("GPU %d, test accuracy: %.4f\n", gpu, accuracy.data().item<double>());
     }
 } catch (const Error& e) {

@@ -41,7 +41,8 @@ std::pair<Variable, Variable> forward(const FunctionSet& model, const Array& x_d
 }  // namespace
 
 int main(int argc, char** argv) try {
-    if (argc != 2) throw DataError("usage: model_parallel FOLDER, as in PREFIX/share/catena/digits");
+    if (argc != 2)
+        throw DataError("usage: model_parallel FOLDER, as in PREFIX/share/catena/digits");
     const Mnist digits = load_mnist(argv[1]);
     // [setup]
     const FunctionSet model{{"gpu0", column().to_gpu(0)}, {"gpu1", column().to_gpu(1)}};
@@ -56,8 +57,7 @@ int main(int argc, char** argv) try {
         optimizer.update();
     }
     const no_backprop_mode evaluation;
-    const Variable accuracy =
-        forward(model, digits.test.arrays[0], digits.test.arrays[1]).second;
+    const Variable accuracy = forward(model, digits.test.arrays[0], digits.test.arrays[1]).second;
     std::printf("test accuracy: %.4f\n", accuracy.data().item<double>());
 } catch (const Error& e) {
     std::fprintf(stderr, "model_parallel: %s\n", e.what());

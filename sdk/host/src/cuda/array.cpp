@@ -39,11 +39,15 @@ Array copy(const Array& array, const CopyTarget& target) {
     return device == from ? array.copy() : array.to(device);
 }
 
-Array empty(const Shape& shape, Dtype dtype) { return Array::empty(shape, dtype, get_gpu("empty")); }
+Array empty(const Shape& shape, Dtype dtype) {
+    return Array::empty(shape, dtype, get_gpu("empty"));
+}
 Array full(const Shape& shape, double value, Dtype dtype) {
     return Array::full(shape, value, dtype, get_gpu("full"));
 }
-Array zeros(const Shape& shape, Dtype dtype) { return Array::zeros(shape, dtype, get_gpu("zeros")); }
+Array zeros(const Shape& shape, Dtype dtype) {
+    return Array::zeros(shape, dtype, get_gpu("zeros"));
+}
 Array ones(const Shape& shape, Dtype dtype) { return Array::ones(shape, dtype, get_gpu("ones")); }
 
 Array empty_like(const Array& array) {

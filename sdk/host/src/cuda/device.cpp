@@ -13,7 +13,7 @@ namespace catena::cuda {
 namespace {
 
 std::mutex mutex;
-std::string chosen_backend;       // empty: as the environment says
+std::string chosen_backend;                       // empty: as the environment says
 std::atomic<DeviceState*> first_choice{nullptr};  // of init()
 std::atomic<pid_t> opened_by{0};                  // the process that opened GPUs
 
@@ -38,7 +38,8 @@ Device gpu(int id) {
         return device;
     }
     if (n == 0) {
-        throw DeviceError(fmt::format("[cuda] device {}: expected a GPU, got none: {}", id, reason()));
+        throw DeviceError(
+            fmt::format("[cuda] device {}: expected a GPU, got none: {}", id, reason()));
     }
     throw DeviceError(
         fmt::format("[cuda] device: expected the number of a GPU, 0 to {}, got {}", n - 1, id));

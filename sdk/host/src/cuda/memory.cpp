@@ -23,6 +23,8 @@ MemoryStats memory_stats(const DeviceLike& device) {
     return get_gpu("memory_stats", device).memory();
 }
 
-void release_cached(const DeviceLike& device) { get_gpu("release_cached", device).release_cached(); }
+void release_cached(const DeviceLike& device) {
+    get_gpu("release_cached", device).release_cached();
+}
 
 }  // namespace catena::cuda

@@ -137,7 +137,9 @@ TEST_CASE("a forked process is told that GPUs stay behind") {
         try {
             cuda::init();
         } catch (const DeviceError& error) {
-            code = std::string_view(error.what()).find("forked before") != std::string_view::npos ? 0 : 2;
+            code = std::string_view(error.what()).find("forked before") != std::string_view::npos
+                       ? 0
+                       : 2;
         }
         cuda::shutdown();
         _exit(code);

@@ -72,7 +72,8 @@ Floats train_columns(Device gpu0, Device gpu1) {
 }
 
 FunctionSet three_layers() {
-    return {{"l1", Linear(n_in, units)}, {"l2", Linear(units, units)}, {"l3", Linear(units, classes)}};
+    return {
+        {"l1", Linear(n_in, units)}, {"l2", Linear(units, units)}, {"l3", Linear(units, classes)}};
 }
 Variable loss_of(const FunctionSet& model, const Array& x_data, const Array& t_data) {
     const Variable x(x_data), t(t_data);

@@ -35,13 +35,13 @@ std::string reason();
 class DeviceLike {
 public:
     DeviceLike() = default;
-    DeviceLike(int id) : kind_(Kind::id), id_(id) {}                            // NOLINT
-    DeviceLike(Device device) : kind_(Kind::device), device_(device) {}         // NOLINT
+    DeviceLike(int id) : kind_(Kind::id), id_(id) {}                                // NOLINT
+    DeviceLike(Device device) : kind_(Kind::device), device_(device) {}             // NOLINT
     DeviceLike(const Array& array) : kind_(Kind::home), device_(array.device()) {}  // NOLINT
-    DeviceLike(const Variable& variable) : DeviceLike(variable.data()) {}       // NOLINT
-    DeviceLike(std::string_view name) : DeviceLike(Device::get(name)) {}        // NOLINT
-    DeviceLike(const std::string& name) : DeviceLike(Device::get(name)) {}  // NOLINT
-    DeviceLike(const char* name) : DeviceLike(Device::get(name)) {}             // NOLINT
+    DeviceLike(const Variable& variable) : DeviceLike(variable.data()) {}           // NOLINT
+    DeviceLike(std::string_view name) : DeviceLike(Device::get(name)) {}            // NOLINT
+    DeviceLike(const std::string& name) : DeviceLike(Device::get(name)) {}          // NOLINT
+    DeviceLike(const char* name) : DeviceLike(Device::get(name)) {}                 // NOLINT
 
     // An empty Device is nothing, too.
     bool is_nothing() const { return kind_ != Kind::id && !device_; }

@@ -38,6 +38,8 @@ TEST_CASE("harmless") {
     CHECK(cuda::get_device(before) == before);
     CHECK_FALSE(cuda::using_device(x, before).is_active());
     CHECK(cuda::copy(x).device() == before);
+    CHECK(cuda::to_cpu_async(x).body() == x.body());
+    CHECK_FALSE(cuda::ipc_available());
     FunctionSet set{{"l", links::Linear(2, 2)}};
     CHECK(&set.to_cpu() == &set);
     cuda::use_device(before);
@@ -68,9 +70,16 @@ TEST_CASE("told why") {
     needs([] { (void)cuda::mem_alloc(8); });
     needs([] { (void)cuda::memory_stats(); });
     needs([] { cuda::release_cached(); });
+    needs([] { (void)cuda::pinned({2}); });
+    needs([&] { (void)cuda::to_gpu_async(x); });
+    needs([&] { (void)cuda::copy_async(x, {.out_device = 0}); });
+    needs([] { (void)cuda::zeros({2}, Dtype::float32, cuda::Stream()); });
+    needs([] { (void)cuda::get_cublas_handle(); });
+    needs([] { cuda::IPCEvent{}; });
     needs([&] { link.to_gpu(); });
     needs([&] { (void)F::copy(x, 0); });
     needs([&] { (void)F::copy(Variable(x), 0); });
+    CHECK_THROWS_AS(cuda::IPCArrayHandle{x}, InvalidError);
     CHECK(link.W.device() == cuda::host());
     CHECK(Device::current() == cuda::host());
 }

@@ -77,7 +77,8 @@ Imports& imports() {
 }  // namespace
 
 bool ipc_available(const DeviceLike& device) {
-    return backend_extension(get_gpu("ipc_available", device), CATENA_IPC_DRAFT_1) != nullptr;
+    return available() &&
+           backend_extension(get_gpu("ipc_available", device), CATENA_IPC_DRAFT_1) != nullptr;
 }
 
 IPCArrayHandle::IPCArrayHandle(const Array& array) : array_(array) {
@@ -119,7 +120,8 @@ Array IPCArrayHandle::get(const DeviceLike& like) const {
     });
     void* dev = backend_device(device);
     char* data = static_cast<char*>(start) + message.offset;
-    const std::int64_t nbytes = shape.size() * static_cast<std::int64_t>(item_size(message.element()));
+    const std::int64_t nbytes =
+        shape.size() * static_cast<std::int64_t>(item_size(message.element()));
     const Imports::Place place = imports().add({message, device, data, nbytes});
     const auto release = [&ipc, dev, start, place] {
         imports().remove(place);
@@ -147,9 +149,8 @@ IPCEvent::IPCEvent(const DeviceLike& like) {
     const Device device = get_gpu("IPCEvent", like);
     const catena_ipc& ipc = ipc_table("IPCEvent", device);
     catena_event* native = nullptr;
-    call_backend(device, "IPCEvent", [&](catena_ctx* ctx, void* dev) {
-        return ipc.event_create(ctx, dev, &native);
-    });
+    call_backend(device, "IPCEvent",
+                 [&](catena_ctx* ctx, void* dev) { return ipc.event_create(ctx, dev, &native); });
     static_cast<Event&>(*this) = Event(device, native);
     IPCMessage message;
     message.kind = IPCMessage::event;

@@ -13,7 +13,7 @@
 
 namespace catena::cuda {
 
-static_assert(std::is_trivially_copyable_v<IPCMessage> && sizeof(IPCMessage) == 304);
+static_assert(std::is_trivially_copyable_v<IPCMessage> && sizeof(IPCMessage) == 296);
 
 namespace {
 
@@ -42,8 +42,8 @@ IPCMessage IPCMessage::read(std::string_view what, std::string_view bytes, Kind 
         wrong = problem(message, kind);
     }
     if (!wrong) return message;
-    throw InvalidError(fmt::format("[{}] bytes: expected those that bytes() of {} gave, got {}", what,
-                                   kind == event ? "an event" : "an array", wrong));
+    throw InvalidError(fmt::format("[{}] bytes: expected those that bytes() of {} gave, got {}",
+                                   what, kind == event ? "an event" : "an array", wrong));
 }
 
 std::string IPCMessage::write() const {

@@ -48,7 +48,8 @@ Array to_cpu_async(const Array& array, const Stream& stream) {
 Array copy_async(const Array& array, const CopyTarget& target, const Stream& stream) {
     const Device from = need("copy_async", array).device();
     Device to = target.out ? target.out.device() : from;
-    if (!target.out && !target.out_device.is_nothing()) to = get_gpu("copy_async", target.out_device);
+    if (!target.out && !target.out_device.is_nothing())
+        to = get_gpu("copy_async", target.out_device);
     const Stream queue = or_current(stream, is_gpu(to) ? to : from);
     if (queue.device() != to && (queue.device() != from || is_gpu(to))) {
         throw DeviceError(fmt::format("[copy_async] stream: expected one of {}, got one of {}",

@@ -1,8 +1,8 @@
 // The other process: gets arrays and events by their bytes, and does with them as it is told.
 #include "ipc_peer.hpp"
 
-#include <catena/catena.hpp>
 #include <unistd.h>
+#include <catena/catena.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -33,7 +33,8 @@ struct State {
     std::string answer(const std::string& what, const std::string& bytes) {
         if (what.starts_with("get")) {
             x = cuda::IPCArrayHandle::from_bytes(bytes).get();
-            return to_string(x.shape()) + ' ' + std::string(name(x.dtype())) + ' ' + x.device().name();
+            return to_string(x.shape()) + ' ' + std::string(name(x.dtype())) + ' ' +
+                   x.device().name();
         }
         if (what == "sum") return sum();
         if (what == "export") return cuda::IPCArrayHandle(x).bytes();

@@ -5,9 +5,7 @@ using namespace gpus;
 
 namespace {
 
-Array large(float value) {
-    return Array::full({64, 1024}, value, Dtype::float32, cuda::host());
-}
+Array large(float value) { return Array::full({64, 1024}, value, Dtype::float32, cuda::host()); }
 bool all_are(const Array& array, float value) {
     bool all = true;
     for (const float v : values(array)) all = all && v == value;
@@ -101,7 +99,8 @@ TEST_CASE("arrays filled by a stream") {
     CHECK(all_are(cuda::ones_like(like, stream), 1));
     CHECK(cuda::full({1}, 1, Dtype::float32, cuda::Stream()).device() == first());
     CHECK_THROWS_AS((void)cuda::ones_like(Array(), stream), InvalidError);
-    CHECK_THROWS_AS((void)cuda::ones({1}, Dtype::float32, cuda::Stream(cuda::host())), InvalidError);
+    CHECK_THROWS_AS((void)cuda::ones({1}, Dtype::float32, cuda::Stream(cuda::host())),
+                    InvalidError);
 }
 
 TEST_CASE("events: points in streams, and the time between them") {

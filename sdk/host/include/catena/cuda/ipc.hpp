@@ -16,7 +16,7 @@
 
 namespace catena::cuda {
 
-// Whether a GPU's backend shares memory between processes.
+// Whether a GPU's backend shares memory between processes; not where there is no GPU.
 bool ipc_available(const DeviceLike& device = {});
 
 // An array's memory, shape, dtype and device, in bytes that mean the same in every process of the

@@ -38,6 +38,8 @@ Array ones_like(const Array& array, const Stream& stream);
 // stream became current. Before work on arrays is given to it: catena::use(). Throws as get_gpu(), and
 // UnsupportedError if there is no such library.
 void* get_handle(const char* library, const DeviceLike& device = {});
-inline void* get_cublas_handle(const DeviceLike& device = {}) { return get_handle("cublas", device); }
+inline void* get_cublas_handle(const DeviceLike& device = {}) {
+    return get_handle("cublas", device);
+}
 
 }  // namespace catena::cuda

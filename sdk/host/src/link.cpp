@@ -1,6 +1,7 @@
 // Link: everything that follows from a link's visit().
 #include "class_name.hpp"
 
+#include <catena/copy.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/link.hpp>
@@ -187,7 +188,7 @@ void Link::add_gradients(const Link& source) const {
     }
     for (std::size_t i = 0; i < targets.size(); ++i) {
         const Variable& to = targets[i].variable;
-        if (gradients[i]) accumulate(to.node(), gradients[i].to(to.device()).copy());
+        if (gradients[i]) accumulate(to.node(), functions::copy(gradients[i], to.device()));
     }
 }
 

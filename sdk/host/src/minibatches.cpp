@@ -1,5 +1,6 @@
 // Minibatches: the order of an epoch, and gathering rows.
 #include <catena/core/error.hpp>
+#include <catena/core/stream.hpp>
 #include <catena/minibatches.hpp>
 #include <catena/random.hpp>
 
@@ -18,19 +19,22 @@ char* bytes_of(const Array& array) {
     return static_cast<char*>(dl.data) + dl.byte_offset;
 }
 
-// The rows of source that order names, in host memory.
-Array gather(const Array& source, const std::int64_t* order, std::int64_t n) {
+// The rows of source that order names, on a device. To one with memory of its own they are copied
+// beside what the host does next.
+Array gather(const Array& source, const std::int64_t* order, std::int64_t n, Device device) {
     Shape shape = source.shape();
     const std::int64_t rows = shape[0];
     shape[0] = n;
-    Array result = Array::empty(shape, source.dtype(), source.device());
+    const bool copies = !device.host_accessible();
+    const Array result = copies ? Array::pinned(shape, source.dtype(), device)
+                                : Array::empty(shape, source.dtype(), source.device());
     const auto row = static_cast<std::size_t>(rows ? source.nbytes() / rows : 0);
     const char* from = bytes_of(source);
     char* to = bytes_of(result);
     for (std::int64_t i = 0; i < n; ++i, to += row) {
         std::memcpy(to, from + static_cast<std::size_t>(order[i]) * row, row);
     }
-    return result;
+    return copies ? result.to(device, Stream::current(device)) : result.to(device);
 }
 
 }  // namespace
@@ -92,7 +96,7 @@ std::vector<Array> Minibatches::next() {
     std::vector<Array> batch;
     batch.reserve(data_.arrays.size());
     for (const auto& array : data_.arrays) {
-        batch.push_back(gather(array, order_.data() + position_, n).to(device_));
+        batch.push_back(gather(array, order_.data() + position_, n, device_));
     }
     position_ += n;
     if (position_ == size_) {

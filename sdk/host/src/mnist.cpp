@@ -1,4 +1,5 @@
 // MNIST: finds, reads and checks the four files.
+#include <catena/cuda/device.hpp>
 #include <catena/data_error.hpp>
 #include <catena/idx.hpp>
 #include <catena/mnist.hpp>
@@ -35,16 +36,6 @@ fs::path require(const fs::path& folder, const std::string& name) {
     return file;
 }
 
-// The current device if the host can write to it, else the first such.
-Device host_device() {
-    Device device = Device::current();
-    for (const auto& name : Device::list()) {
-        if (device.host_accessible()) break;
-        device = Device::get(name);
-    }
-    return device;
-}
-
 Dataset load_part(const fs::path& folder, const std::string& prefix) {
     const fs::path images_file = require(folder, prefix + images_name);
     const fs::path labels_file = require(folder, prefix + labels_name);
@@ -61,7 +52,7 @@ Dataset load_part(const fs::path& folder, const std::string& prefix) {
         throw DataError(fmt::format("[load_mnist] {}: expected labels 0 to 9, got {} at {}",
                                     labels_file.string(), *wrong, wrong - labels.values.begin()));
     }
-    const Device device = host_device();
+    const Device device = cuda::host();
     const Array x =
         Array::empty({images.shape[0], images.shape[1] * images.shape[2]}, Dtype::float32, device);
     const Array t = Array::empty({labels.shape[0]}, Dtype::int32, device);

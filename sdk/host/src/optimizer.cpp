@@ -1,4 +1,5 @@
 // Optimizer: state, the step over all parameters, and hooks on gradients.
+#include <catena/copy.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/small_vector.hpp>
 #include <catena/operators.hpp>
@@ -148,7 +149,8 @@ void Optimizer::accumulate_grads(std::span<const Array> gradients) const {
     }
     for (std::size_t i = 0; i < slots_.size(); ++i) {
         const Variable& variable = slots_[i].parameter.variable;
-        if (gradients[i]) accumulate(variable.node(), gradients[i].to(variable.device()).copy());
+        if (gradients[i])
+            accumulate(variable.node(), functions::copy(gradients[i], variable.device()));
     }
 }
 

@@ -27,7 +27,8 @@ int main(int argc, char** argv) try {
     const cuda::Event begin(cuda::get_device()), end(cuda::get_device());
     begin.record(cuda::Stream::current(cuda::get_device()));
     // [streams]
-    const cuda::Stream copies(cuda::get_device());  // calls go to another one: the GPU's main stream
+    const cuda::Stream copies(
+        cuda::get_device());  // calls go to another one: the GPU's main stream
     Minibatches batches(digits.train, 100, 1);
     const auto fetch = [&] {
         std::vector<Array> batch = batches.next();

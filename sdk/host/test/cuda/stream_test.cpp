@@ -111,7 +111,7 @@ TEST_CASE("events: points in streams, and the time between them") {
     Variable x(cuda::full({256, 256}, 0.01, Dtype::float32, stream));
     {
         const cuda::using_stream scope(stream);
-        for (int i = 0; i < 10; ++i) x = F::matmul(x, x);
+        for (int i = 0; i < 10; ++i) x = F::tanh(x);
     }
     end.record(stream);
     other.wait(end);
@@ -153,8 +153,8 @@ TEST_CASE("handles of vendors' libraries, or a refusal") {
     void* handle = nullptr;
     try {
         handle = cuda::get_cublas_handle(1);
-    } catch (const UnsupportedError& error) {  // of this backend there are none
-        CHECK(error.what() != nullptr);
+    } catch (const Error& error) {  // the backend has none, or there is no true GPU
+        contains(error.what(), "cublas");
         return;
     }
     CHECK(handle != nullptr);

@@ -10,7 +10,7 @@ if(NOT CATENA_CUDA STREQUAL "OFF")
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
         if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-            set(CMAKE_CUDA_ARCHITECTURES 80 90)
+            set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)  # the last: PTX, for later ones
         endif()
         enable_language(CUDA)
         if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # unknown to CMake 3.25
@@ -21,6 +21,7 @@ if(NOT CATENA_CUDA STREQUAL "OFF")
         set(CMAKE_CUDA_STANDARD_REQUIRED ON)
         set(CMAKE_CUDA_EXTENSIONS OFF)
         set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
+        find_package(CUDAToolkit REQUIRED)
         set(CATENA_HAS_CUDA ON)
     elseif(CATENA_CUDA STREQUAL "ON")
         message(FATAL_ERROR "CATENA_CUDA is ON, but there is no nvcc: expected it in PATH, "

@@ -9,6 +9,8 @@
 #include "emulator/launch.hpp"
 #include "emulator/types.hpp"
 
+#define CUDART_VERSION 13000
+
 #pragma GCC visibility push(default)
 
 // Errors, versions, devices.
@@ -58,6 +60,7 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* user);

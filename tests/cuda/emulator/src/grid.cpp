@@ -105,7 +105,8 @@ std::string Runner::run(const Grid& grid, std::uint64_t block) {
     }
     // As on a device, nothing is known of shared memory at the start.
     shared_.resize((grid.shared_bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t));
-    std::memset(static_cast<void*>(shared_.data()), 0xff, shared_.size() * sizeof shared_[0]);
+    if (!shared_.empty())
+        std::memset(static_cast<void*>(shared_.data()), 0xff, shared_.size() * sizeof shared_[0]);
     blockDim = d;
     gridDim = grid.blocks;
     blockIdx = {static_cast<unsigned>(block % gridDim.x),

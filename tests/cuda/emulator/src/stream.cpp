@@ -226,6 +226,15 @@ cudaError_t cudaDeviceSynchronize() {
     return note(fault_of(device));
 }
 
+cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
+    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    const std::lock_guard lock(api());
+    const auto stream = find_stream(handle);
+    if (stream == nullptr) return note(cudaErrorInvalidResourceHandle);
+    *device = stream->device->ordinal;
+    return cudaSuccess;
+}
+
 cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t fn, void* user) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
     const std::lock_guard lock(api());

@@ -1,0 +1,129 @@
+// cuBLAS thinks in columns: C = A B by rows is C^T = B^T A^T by columns, the same bytes.
+//
+// The same bits each time: the handle has one stream, a workspace of its own, and no atomics.
+#include "blas.hpp"
+
+#include <cublas_v2.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <climits>
+
+#include "device.hpp"
+#include "host.hpp"
+#include "settings.hpp"
+#include "vendor.hpp"
+
+namespace catena_cuda {
+namespace {
+
+using GemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int,
+                                  int, const void*, const void*, cudaDataType, int, const void*,
+                                  cudaDataType, int, const void*, void*, cudaDataType, int,
+                                  cublasComputeType_t, cublasGemmAlgo_t);
+
+struct Type {
+    uint8_t code;
+    uint8_t bits;
+    cudaDataType data;
+    cublasComputeType_t compute;  // also of alpha and beta
+};
+constexpr Type types[] = {
+    {CATENA_CODE_FLOAT, 32, CUDA_R_32F, CUBLAS_COMPUTE_32F},
+    {CATENA_CODE_FLOAT, 64, CUDA_R_64F, CUBLAS_COMPUTE_64F},
+    {CATENA_CODE_FLOAT, 16, CUDA_R_16F, CUBLAS_COMPUTE_32F},
+    {CATENA_CODE_BFLOAT, 16, CUDA_R_16BF, CUBLAS_COMPUTE_32F},
+};
+
+const Type* type_of(catena_dtype dtype) {
+    for (const Type& t : types)
+        if (t.code == dtype.code && t.bits == dtype.bits && dtype.lanes == 1) return &t;
+    return nullptr;
+}
+
+int32_t supports(const catena_gemm* gemm) {
+    const int64_t largest = std::max({gemm->m, gemm->n, gemm->k, gemm->lda, gemm->ldb, gemm->ldc});
+    return type_of(gemm->dtype) != nullptr && largest <= INT_MAX ? 1 : 0;
+}
+
+catena_status check_ld(catena_ctx* ctx, const char* name, int64_t ld, int64_t columns) {
+    if (ld >= std::max<int64_t>(columns, 1)) return CATENA_OK;
+    return fail(ctx, CATENA_E_INVALID, "[gemm] %s: expected at least %" PRId64 ", got %" PRId64,
+                name, std::max<int64_t>(columns, 1), ld);
+}
+
+catena_status check(catena_ctx* ctx, const catena_gemm& gemm) {
+    if (supports(&gemm) == 0)
+        return fail(ctx, CATENA_E_UNSUPPORTED,
+                    "[gemm] product: expected float32, float64, float16 or bfloat16 and extents "
+                    "below 2^31, got code %d, %d bits, %" PRId64 " x %" PRId64 " x %" PRId64,
+                    gemm.dtype.code, gemm.dtype.bits, gemm.m, gemm.n, gemm.k);
+    if (gemm.m < 0 || gemm.n < 0 || gemm.k < 0)
+        return fail(ctx, CATENA_E_SHAPE,
+                    "[gemm] extents: expected none below 0, got %" PRId64 " x %" PRId64
+                    " x %" PRId64,
+                    gemm.m, gemm.n, gemm.k);
+    const catena_status status[] = {
+        check_ld(ctx, "lda", gemm.lda, gemm.transpose_a != 0 ? gemm.m : gemm.k),
+        check_ld(ctx, "ldb", gemm.ldb, gemm.transpose_b != 0 ? gemm.k : gemm.n),
+        check_ld(ctx, "ldc", gemm.ldc, gemm.n)};
+    for (const catena_status s : status)
+        if (s != CATENA_OK) return s;
+    return CATENA_OK;
+}
+
+cublasOperation_t operation(uint8_t transpose) {
+    return transpose != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
+catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
+    const catena_status status = check(ctx, *gemm);
+    if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
+    if (gemm->c == nullptr || (gemm->k > 0 && (gemm->a == nullptr || gemm->b == nullptr)))
+        return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
+    const cudaStream_t stream = cuda(gemm->stream);
+    int device = 0;
+    if (const cudaError_t error = cudaStreamGetDevice(stream, &device); error != cudaSuccess)
+        return fail(ctx, CATENA_E_DEVICE, "[gemm] cudaStreamGetDevice: %s (%s)",
+                    cudaGetErrorName(error), cudaGetErrorString(error));
+    void* handle = nullptr;
+    if (const catena_status s = handle_of(ctx, device, stream, "cublas", &handle); s != CATENA_OK)
+        return s;
+    static const auto gemm_ex =
+        reinterpret_cast<GemmEx>(dlsym(library("cublas")->dl, "cublasGemmEx"));
+    if (gemm_ex == nullptr)
+        return fail(ctx, CATENA_E_UNSUPPORTED,
+                    "[gemm] cublas: expected cublasGemmEx, got a library without");
+    Scope scope(ctx, "gemm", device);
+    const Type& type = *type_of(gemm->dtype);
+    const float alpha = static_cast<float>(gemm->alpha);
+    const float beta = static_cast<float>(gemm->beta);
+    const bool wide = type.compute == CUBLAS_COMPUTE_64F;
+    const bool tf32 = type.data == CUDA_R_32F && settings().tf32;
+    const cublasStatus_t result =
+        gemm_ex(static_cast<cublasHandle_t>(handle), operation(gemm->transpose_b),
+                operation(gemm->transpose_a), static_cast<int>(gemm->n), static_cast<int>(gemm->m),
+                static_cast<int>(gemm->k), wide ? static_cast<const void*>(&gemm->alpha) : &alpha,
+                gemm->b, type.data, static_cast<int>(gemm->ldb), gemm->a, type.data,
+                static_cast<int>(gemm->lda), wide ? static_cast<const void*>(&gemm->beta) : &beta,
+                gemm->c, type.data, static_cast<int>(gemm->ldc),
+                tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : type.compute, CUBLAS_GEMM_DEFAULT);
+    if (result == CUBLAS_STATUS_SUCCESS) return scope.status();
+    return fail(ctx, CATENA_E_DEVICE,
+                "[gemm] cublasGemmEx on device %d: status %d, of %" PRId64 " x %" PRId64
+                " x %" PRId64,
+                device, static_cast<int>(result), gemm->m, gemm->n, gemm->k);
+}
+
+}  // namespace
+
+const catena_blas blas_table = {
+    .struct_size = sizeof(catena_blas),
+    .reserved = 0,
+    .name = "cublas",
+    .supports = supports,
+    .gemm = run,
+};
+
+}  // namespace catena_cuda

@@ -1,0 +1,117 @@
+// Devices that there are, and why there are none.
+#include "device.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "host.hpp"
+
+namespace catena_cuda {
+namespace {
+
+struct Version {
+    int major;
+    int minor;
+};
+Version version(int number) { return {number / 1000, number % 1000 / 10}; }
+
+// Forgets an error that does not stick, so that nobody takes it for one of his own calls.
+void forget_error() { static_cast<void>(cudaGetLastError()); }
+
+const char* reason(cudaError_t error) {
+    switch (error) {
+        case cudaErrorNoDevice: return "there is no GPU, or CUDA_VISIBLE_DEVICES hides it";
+        case cudaErrorInsufficientDriver: return "the driver is missing, or too old";
+        default: return cudaGetErrorString(error);
+    }
+}
+
+}  // namespace
+
+catena_status count(catena_ctx* ctx, int32_t* n) {
+    *n = 0;
+    int devices = 0;
+    if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess) {
+        int driver = 0;
+        int runtime = 0;
+        static_cast<void>(cudaDriverGetVersion(&driver));
+        static_cast<void>(cudaRuntimeGetVersion(&runtime));
+        forget_error();
+        const Version d = version(driver);
+        const Version r = version(runtime);
+        if (driver == 0)
+            return fail(
+                ctx, CATENA_E_DEVICE,
+                "[cuda count] cudaGetDeviceCount: %s (%s): expected a driver for CUDA %d.%d "
+                "or newer, got none",
+                cudaGetErrorName(error), reason(error), r.major, r.minor);
+        return fail(ctx, CATENA_E_DEVICE,
+                    "[cuda count] cudaGetDeviceCount: %s (%s): the driver is for CUDA %d.%d, the "
+                    "plugin for CUDA %d.%d",
+                    cudaGetErrorName(error), reason(error), d.major, d.minor, r.major, r.minor);
+    }
+    *n = devices;
+    return CATENA_OK;
+}
+
+catena_status open(catena_ctx* ctx, int32_t ordinal, void** dev) {
+    *dev = nullptr;
+    int32_t devices = 0;
+    if (const catena_status status = count(ctx, &devices); status != CATENA_OK) return status;
+    if (ordinal < 0 || ordinal >= devices)
+        return fail(ctx, CATENA_E_DEVICE, "[cuda open] ordinal: expected 0 to %d, got %d",
+                    devices - 1, ordinal);
+    Scope scope(ctx, "open", ordinal);
+    cudaDeviceProp p;
+    if (!scope.check(cudaGetDeviceProperties(&p, ordinal), "cudaGetDeviceProperties"))
+        return scope.status();
+    auto* device = new (std::nothrow) Device;
+    if (device == nullptr) return fail(ctx, CATENA_E_NOMEM, "[cuda open] out of memory");
+    device->ordinal = ordinal;
+    device->capability = p.major * 10 + p.minor;
+    device->processors = p.multiProcessorCount;
+    std::snprintf(device->about, sizeof device->about,
+                  "%s, capability %d.%d, %d multiprocessors, %.1f GiB", p.name, p.major, p.minor,
+                  p.multiProcessorCount, static_cast<double>(p.totalGlobalMem) / (1u << 30));
+    *dev = device;
+    return CATENA_OK;
+}
+
+void close(void* dev) { delete static_cast<Device*>(dev); }
+
+int32_t supports_isa(void* dev, const char* isa) {
+    if (*isa == 0) return 1;
+    if (std::strncmp(isa, "sm_", 3) != 0) return 0;
+    char* end = nullptr;
+    const long wanted = std::strtol(isa + 3, &end, 10);
+    if (end == isa + 3 || wanted <= 0) return 0;
+    const int capability = device_of(dev).capability;
+    if (std::strcmp(end, "a") == 0) return capability == wanted ? 1 : 0;
+    return *end == 0 && capability >= wanted ? 1 : 0;
+}
+
+Scope::Scope(catena_ctx* ctx, const char* function, int ordinal)
+    : ctx_(ctx), function_(function), ordinal_(ordinal) {
+    int now = -1;
+    if (!check(cudaGetDevice(&now), "cudaGetDevice") || now == ordinal) return;
+    if (check(cudaSetDevice(ordinal), "cudaSetDevice")) before_ = now;
+}
+
+Scope::~Scope() {
+    if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) forget_error();
+}
+
+bool Scope::check(cudaError_t error, const char* call, const char* detail) {
+    if (error == cudaSuccess) return true;
+    forget_error();
+    if (status_ != CATENA_OK) return false;
+    status_ = error == cudaErrorMemoryAllocation ? CATENA_E_NOMEM : CATENA_E_DEVICE;
+    if (ctx_ != nullptr)
+        fail(ctx_, status_, "[cuda %s] %s on device %d: %s (%s)%s%s", function_, call, ordinal_,
+             cudaGetErrorName(error), cudaGetErrorString(error), *detail != 0 ? ": " : "", detail);
+    return false;
+}
+
+}  // namespace catena_cuda

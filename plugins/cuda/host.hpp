@@ -1,0 +1,15 @@
+// The host's table as this plugin keeps it, and errors with formatted text.
+#pragma once
+
+#include "catena/abi.h"
+
+namespace catena_cuda {
+
+// Set by the entry, before any other call; valid for ever.
+extern const catena_host* host;
+
+// [any] Formats the reason, hands it to the host and returns status.
+[[gnu::format(printf, 3, 4)]] catena_status fail(catena_ctx* ctx, catena_status status,
+                                                 const char* format, ...);
+
+}  // namespace catena_cuda

@@ -1,0 +1,175 @@
+// Blocks come from cudaMalloc: the host keeps what it frees, so that this is rare.
+#include "memory.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+
+#include "device.hpp"
+#include "host.hpp"
+#include "ipc.hpp"
+
+namespace catena_cuda {
+namespace {
+
+bool is_recording(Scope& scope, cudaStream_t stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return scope.check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing") &&
+           status != cudaStreamCaptureStatusNone;
+}
+
+bool is_pinned(Scope& scope, const void* data) {
+    cudaPointerAttributes attributes = {};
+    return scope.check(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes") &&
+           attributes.type == cudaMemoryTypeHost;
+}
+
+catena_status host_alloc(catena_ctx* ctx, void* dev, uint64_t bytes, void** data) {
+    *data = nullptr;
+    if (bytes == 0) return CATENA_OK;
+    Scope scope(ctx, "host_alloc", dev);
+    char detail[64];
+    std::snprintf(detail, sizeof detail, "expected %" PRIu64 " bytes of pinned memory", bytes);
+    scope.check(cudaHostAlloc(data, bytes, cudaHostAllocPortable), "cudaHostAlloc", detail);
+    return scope.status();
+}
+
+void host_free(void* dev, void* data, uint64_t) {
+    if (data == nullptr) return;
+    Scope scope(nullptr, "host_free", dev);
+    scope.check(cudaFreeHost(data), "cudaFreeHost");
+}
+
+cudaMemcpyKind kind_of(int32_t direction) {
+    switch (direction) {
+        case CATENA_COPY_HOST_TO_DEVICE: return cudaMemcpyHostToDevice;
+        case CATENA_COPY_DEVICE_TO_HOST: return cudaMemcpyDeviceToHost;
+        default: return cudaMemcpyDeviceToDevice;
+    }
+}
+
+catena_status copy_async(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
+                         const void* src, uint64_t bytes, int32_t direction) {
+    if (bytes == 0) return CATENA_OK;
+    Scope scope(ctx, "copy_async", dev);
+    scope.check(cudaMemcpyAsync(dst, src, bytes, kind_of(direction), cuda(stream)),
+                "cudaMemcpyAsync");
+    return scope.status();
+}
+
+catena_status fill(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst, const void* value,
+                   uint32_t value_bytes, uint64_t n) {
+    if (value_bytes != 1 && value_bytes != 2 && value_bytes != 4 && value_bytes != 8 &&
+        value_bytes != 16)
+        return fail(ctx, CATENA_E_INVALID,
+                    "[cuda fill] element: expected 1, 2, 4, 8 or 16 bytes, got %u", value_bytes);
+    if (n == 0) return CATENA_OK;
+    Scope scope(ctx, "fill", dev);
+    const auto* bytes = static_cast<const unsigned char*>(value);
+    bool same = true;
+    for (uint32_t i = 1; i < value_bytes; ++i) same = same && bytes[i] == bytes[0];
+    if (same)  // as zeros are
+        scope.check(cudaMemsetAsync(dst, bytes[0], n * value_bytes, cuda(stream)),
+                    "cudaMemsetAsync");
+    else
+        scope.check(
+            launch_fill(cuda(stream), device_of(dev).processors, dst, value, value_bytes, n),
+            "cudaLaunchKernelEx");
+    return scope.status();
+}
+
+// Once for each pair; without it copies go through the host, slower.
+void enable_peer(Device& device, int peer) {
+    const auto bit = uint64_t{1} << (peer % 64);
+    if ((device.peers.load(std::memory_order_relaxed) & bit) != 0) return;
+    int can = 0;
+    Scope scope(nullptr, "copy_peer", device.ordinal);
+    if (scope.check(cudaDeviceCanAccessPeer(&can, device.ordinal, peer),
+                    "cudaDeviceCanAccessPeer") &&
+        can != 0)  // another library may have done it before
+        scope.check(cudaDeviceEnablePeerAccess(peer, 0), "cudaDeviceEnablePeerAccess");
+    device.peers.fetch_or(bit, std::memory_order_relaxed);
+}
+
+catena_status copy_peer(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst, void* src_dev,
+                        const void* src, uint64_t bytes) {
+    if (bytes == 0) return CATENA_OK;
+    const int from = device_of(src_dev).ordinal;
+    enable_peer(device_of(dev), from);
+    Scope scope(ctx, "copy_peer", dev);
+    scope.check(cudaMemcpyPeerAsync(dst, device_of(dev).ordinal, src, from, bytes, cuda(stream)),
+                "cudaMemcpyPeerAsync");
+    return scope.status();
+}
+
+}  // namespace
+
+catena_status alloc(catena_ctx* ctx, void* dev, catena_stream*, uint64_t bytes, void** data) {
+    *data = nullptr;
+    if (bytes == 0) return CATENA_OK;
+    Scope scope(ctx, "alloc", dev);
+    char detail[128];
+    std::snprintf(detail, sizeof detail, "expected %" PRIu64 " bytes", bytes);
+    const cudaError_t error = cudaMalloc(data, bytes);
+    size_t left = 0;
+    size_t all = 0;
+    if (error == cudaErrorMemoryAllocation && cudaMemGetInfo(&left, &all) == cudaSuccess)
+        std::snprintf(detail, sizeof detail, "expected %" PRIu64 " bytes, got %zu left of %zu",
+                      bytes, left, all);
+    scope.check(error, "cudaMalloc", detail);
+    if (error == cudaSuccess) note_block(*data, bytes);
+    else *data = nullptr;
+    return scope.status();
+}
+
+// What the stream still does with the block is done first.
+void release(void* dev, catena_stream* stream, void* data, uint64_t) {
+    if (data == nullptr) return;
+    Scope scope(nullptr, "free", dev);
+    if (stream != nullptr)
+        scope.check(cudaStreamSynchronize(cuda(stream)), "cudaStreamSynchronize");
+    forget_block(data);
+    scope.check(cudaFree(data), "cudaFree");
+}
+
+catena_status copy(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst, const void* src,
+                   uint64_t bytes, int32_t direction) {
+    if (bytes == 0 || dst == src) return CATENA_OK;
+    Scope scope(ctx, "copy", dev);
+    const bool from_host = direction == CATENA_COPY_HOST_TO_DEVICE;
+    if (from_host && is_recording(scope, cuda(stream)))
+        return fail(
+            ctx, CATENA_E_DEVICE,
+            "[cuda copy] a graph is being recorded on device %d: memory of the host that is "
+            "read now cannot be part of it; expected copy_async() of pinned memory",
+            device_of(dev).ordinal);
+    // CUDA reads pageable memory before it returns, pinned memory when the stream gets there.
+    if (!scope.check(cudaMemcpyAsync(dst, src, bytes, kind_of(direction), cuda(stream)),
+                     "cudaMemcpyAsync"))
+        return scope.status();
+    if (from_host && is_pinned(scope, src))
+        scope.check(cudaStreamSynchronize(cuda(stream)), "cudaStreamSynchronize");
+    return scope.status();
+}
+
+catena_status memory(catena_ctx* ctx, void* dev, uint64_t* free_bytes, uint64_t* total_bytes) {
+    Scope scope(ctx, "memory", dev);
+    size_t left = 0;
+    size_t all = 0;
+    scope.check(cudaMemGetInfo(&left, &all), "cudaMemGetInfo");
+    *free_bytes = left;
+    *total_bytes = all;
+    return scope.status();
+}
+
+const catena_memory memory_table = {
+    .struct_size = sizeof(catena_memory),
+    .reserved = 0,
+    .host_alloc = host_alloc,
+    .host_free = host_free,
+    .copy_async = copy_async,
+    .fill = fill,
+    .copy_peer = copy_peer,
+};
+
+}  // namespace catena_cuda

@@ -1,0 +1,154 @@
+// cuda.catena, table of contents: the backend "cuda", its extensions, and its matrix products.
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "blas.hpp"
+#include "catena/abi/ext/draft/about.h"
+#include "device.hpp"
+#include "graph.hpp"
+#include "host.hpp"
+#include "ipc.hpp"
+#include "memory.hpp"
+#include "settings.hpp"
+#include "stream.hpp"
+#include "vendor.hpp"
+
+namespace catena_cuda {
+
+constinit const catena_host* host = nullptr;
+
+catena_status fail(catena_ctx* ctx, catena_status status, const char* format, ...) {
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    std::vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return host->fail(ctx, status, text);
+}
+
+namespace {
+
+constinit Settings current_settings = {};
+
+bool read_path(const char* variable, char (&path)[1024]) {
+    const char* text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)
+    if (text == nullptr) return true;
+    return std::snprintf(path, sizeof path, "%s", text) < static_cast<int>(sizeof path);
+}
+
+const catena_about about_table = {
+    .struct_size = sizeof(catena_about),
+    .reserved = 0,
+    .text = [](void* dev) -> const char* { return device_of(dev).about; },
+};
+
+struct Extension {
+    const char* id;
+    const void* table;
+};
+constexpr Extension backend_extensions[] = {
+    {CATENA_MEMORY_DRAFT_1, &memory_table}, {CATENA_EVENTS_DRAFT_1, &events_table},
+    {CATENA_GRAPH_DRAFT_1, &graph_table},   {CATENA_IPC_DRAFT_1, &ipc_table},
+    {CATENA_VENDOR_DRAFT_1, &vendor_table}, {CATENA_ABOUT_DRAFT_1, &about_table},
+};
+
+const void* get_extension(void*, const char* id) {
+    for (const Extension& e : backend_extensions)
+        if (std::strcmp(e.id, id) == 0) return e.table;
+    return nullptr;
+}
+
+const catena_backend backend = {
+    .struct_size = sizeof(catena_backend),
+    .flags = CATENA_BACKEND_ASYNC,
+    .name = "cuda",
+    .doc = "NVIDIA's GPUs, by the CUDA runtime.",
+    .dlpack_type = 2,  // kDLCUDA
+    .reserved = 0,
+    .count = count,
+    .open = open,
+    .close = close,
+    .supports_isa = supports_isa,
+    .alloc = alloc,
+    .free = release,
+    .copy = copy,
+    .memory = memory,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_sync = stream_sync,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_wait = event_wait,
+    .sync = sync,
+    .get_extension = get_extension,
+};
+const catena_backend* const backends[] = {&backend};
+
+const catena_extension blas = {
+    .struct_size = sizeof(catena_extension),
+    .priority = CATENA_PRIORITY_VENDOR,
+    .id = CATENA_BLAS_1,
+    .device = "cuda",
+    .table = &blas_table,
+};
+const catena_extension* const extensions[] = {&blas};
+
+catena_status init(const catena_host*, catena_ctx* ctx) {
+    return read_settings()
+               ? CATENA_OK
+               : fail(ctx, CATENA_E_INVALID,
+                      "[cuda init] CATENA_CUBLAS, CATENA_CUDNN_LIBRARY, CATENA_NVRTC: expected "
+                      "paths of less than 1024 bytes, got a longer one");
+}
+
+const catena_plugin plugin = {
+    .struct_size = sizeof(catena_plugin),
+    .n_functions = 0,
+    .n_kernels = 0,
+    .n_backends = 1,
+    .n_extensions = 1,
+    .reserved = 0,
+    .functions = nullptr,
+    .kernels = nullptr,
+    .backends = backends,
+    .extensions = extensions,
+    .init = init,
+    .deinit = nullptr,
+};
+
+}  // namespace
+
+bool read_settings() {
+    const char* tf32 = std::getenv("CATENA_CUDA_TF32");  // NOLINT(concurrency-mt-unsafe)
+    current_settings.tf32 = tf32 != nullptr && std::strcmp(tf32, "1") == 0;
+    return read_path("CATENA_CUBLAS", current_settings.cublas) &&
+           read_path("CATENA_CUDNN_LIBRARY", current_settings.cudnn) &&
+           read_path("CATENA_NVRTC", current_settings.nvrtc);
+}
+const Settings& settings() { return current_settings; }
+
+}  // namespace catena_cuda
+
+// No devices: it has no kernels, so hosts load it before the plugins that have some for it.
+[[gnu::section(CATENA_MANIFEST_SECTION), gnu::used]] const catena_manifest catena_manifest_v1 = {
+    .magic = {'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L'},
+    .struct_size = sizeof(catena_manifest),
+    .abi_major = CATENA_ABI_MAJOR,
+    .abi_minor_built = CATENA_ABI_MINOR,
+    .abi_minor_needed = CATENA_TARGET_MINOR,
+    .flags = 0,
+    .reserved = 0,
+    .id = "org.catena.cuda",
+    .version = "0.1.0",
+    .vendor = "The catena authors",
+    .license = "BSD-2-Clause",
+    .devices = "",
+};
+
+const catena_plugin* catena_plugin_entry_v1(const catena_host* host, catena_ctx*) {
+    catena_cuda::host = host;
+    return &catena_cuda::plugin;
+}

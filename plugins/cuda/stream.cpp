@@ -1,0 +1,109 @@
+// Streams do not wait for CUDA's stream 0, nor it for them.
+#include "stream.hpp"
+
+#include "device.hpp"
+#include "vendor.hpp"
+
+namespace catena_cuda {
+namespace {
+
+// 1 if it is done, 0 if not yet.
+int32_t is_done(Scope& scope, cudaError_t error, const char* call) {
+    if (error != cudaErrorNotReady) return scope.check(error, call) ? 1 : 0;
+    static_cast<void>(cudaGetLastError());
+    return 0;
+}
+
+catena_status stream_query(catena_ctx* ctx, void* dev, catena_stream* stream, int32_t* done) {
+    Scope scope(ctx, "stream_query", dev);
+    *done = is_done(scope, cudaStreamQuery(cuda(stream)), "cudaStreamQuery");
+    return scope.status();
+}
+
+catena_status event_query(catena_ctx* ctx, void* dev, catena_event* event, int32_t* done) {
+    Scope scope(ctx, "event_query", dev);
+    *done = is_done(scope, cudaEventQuery(cuda(event)), "cudaEventQuery");
+    return scope.status();
+}
+
+catena_status event_sync(catena_ctx* ctx, void* dev, catena_event* event) {
+    Scope scope(ctx, "event_sync", dev);
+    scope.check(cudaEventSynchronize(cuda(event)), "cudaEventSynchronize");
+    return scope.status();
+}
+
+catena_status elapsed(catena_ctx* ctx, void* dev, catena_event* begin, catena_event* end,
+                      double* milliseconds) {
+    Scope scope(ctx, "elapsed", dev);
+    float ms = 0;
+    scope.check(cudaEventElapsedTime(&ms, cuda(begin), cuda(end)), "cudaEventElapsedTime");
+    *milliseconds = static_cast<double>(ms);
+    return scope.status();
+}
+
+}  // namespace
+
+catena_status stream_create(catena_ctx* ctx, void* dev, catena_stream** stream) {
+    Scope scope(ctx, "stream_create", dev);
+    cudaStream_t made = nullptr;
+    scope.check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking),
+                "cudaStreamCreateWithFlags");
+    *stream = reinterpret_cast<catena_stream*>(made);
+    return scope.status();
+}
+
+void stream_destroy(void* dev, catena_stream* stream) {
+    if (stream == nullptr) return;
+    Scope scope(nullptr, "stream_destroy", dev);
+    drop_handles(cuda(stream));
+    scope.check(cudaStreamDestroy(cuda(stream)), "cudaStreamDestroy");
+}
+
+catena_status stream_sync(catena_ctx* ctx, void* dev, catena_stream* stream) {
+    Scope scope(ctx, "stream_sync", dev);
+    scope.check(cudaStreamSynchronize(cuda(stream)), "cudaStreamSynchronize");
+    return scope.status();
+}
+
+catena_status event_create(catena_ctx* ctx, void* dev, catena_event** event) {
+    Scope scope(ctx, "event_create", dev);
+    cudaEvent_t made = nullptr;
+    scope.check(cudaEventCreateWithFlags(&made, cudaEventDefault), "cudaEventCreateWithFlags");
+    *event = reinterpret_cast<catena_event*>(made);
+    return scope.status();
+}
+
+void event_destroy(void* dev, catena_event* event) {
+    if (event == nullptr) return;
+    Scope scope(nullptr, "event_destroy", dev);
+    scope.check(cudaEventDestroy(cuda(event)), "cudaEventDestroy");
+}
+
+catena_status event_record(catena_ctx* ctx, void* dev, catena_event* event, catena_stream* stream) {
+    Scope scope(ctx, "event_record", dev);
+    scope.check(cudaEventRecord(cuda(event), cuda(stream)), "cudaEventRecord");
+    return scope.status();
+}
+
+catena_status event_wait(catena_ctx* ctx, void* dev, catena_event* event, catena_stream* stream) {
+    Scope scope(ctx, "event_wait", dev);
+    scope.check(cudaStreamWaitEvent(cuda(stream), cuda(event), 0), "cudaStreamWaitEvent");
+    return scope.status();
+}
+
+catena_status sync(catena_ctx* ctx, void* dev) {
+    Scope scope(ctx, "sync", dev);
+    scope.check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    return scope.status();
+}
+
+const catena_events events_table = {
+    .struct_size = sizeof(catena_events),
+    .reserved = 0,
+    .stream_query = stream_query,
+    .event_query = event_query,
+    .event_sync = event_sync,
+    .elapsed = elapsed,
+};
+
+}  // namespace catena_cuda

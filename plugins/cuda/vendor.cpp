@@ -1,0 +1,313 @@
+// Libraries and handles. A handle of cuBLAS has the stream's own workspace, so that results do not
+// depend on what other streams do and nothing is allocated while a graph is recorded.
+#include "vendor.hpp"
+
+#include <cublas_v2.h>
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "device.hpp"
+#include "host.hpp"
+#include "settings.hpp"
+
+namespace catena_cuda {
+namespace {
+
+// How a library is found, and what its handles need. The functions are the library's, all with handles
+// and streams as pointers and statuses as numbers.
+struct Kind {
+    const char* name;
+    const char* soname;
+    const char* variable;
+    const char* (*path)();  // of the setting
+    const char* version;    // size_t f(), int f(property, int*) or int f(int*, int*)
+    const char* create;     // NULL: it has no handles
+    const char* destroy;
+    const char* set_stream;
+    const char* error_name;  // const char* f(status)
+};
+
+constexpr int cuda_major = CUDART_VERSION / 1000;
+static_assert(cuda_major == 13 || cuda_major == 12, "name the libraries of this CUDA below");
+constexpr bool is_13 = cuda_major == 13;
+
+constexpr Kind kinds[] = {
+    {"cublas", is_13 ? "libcublas.so.13" : "libcublas.so.12", "CATENA_CUBLAS",
+     [] { return settings().cublas; }, "cublasGetProperty", "cublasCreate_v2", "cublasDestroy_v2",
+     "cublasSetStream_v2", "cublasGetStatusName"},
+    {"cudnn", "libcudnn.so.9", "CATENA_CUDNN_LIBRARY", [] { return settings().cudnn; },
+     "cudnnGetVersion", "cudnnCreate", "cudnnDestroy", "cudnnSetStream", "cudnnGetErrorString"},
+    {"nvrtc", is_13 ? "libnvrtc.so.13" : "libnvrtc.so.12", "CATENA_NVRTC",
+     [] { return settings().nvrtc; }, "nvrtcVersion", nullptr, nullptr, nullptr, nullptr},
+};
+constexpr int n_kinds = sizeof kinds / sizeof kinds[0];
+
+template <class F>
+F* function(const Library& library, const char* name) {
+    return reinterpret_cast<F*>(dlsym(library.dl, name));
+}
+
+std::int64_t version_of(const Library& library, const Kind& kind) {
+    if (std::strcmp(kind.name, "cudnn") == 0) {
+        auto* const version = function<size_t()>(library, kind.version);
+        return version != nullptr ? static_cast<std::int64_t>(version()) : 0;
+    }
+    int major = 0;
+    int minor = 0;
+    if (std::strcmp(kind.name, "nvrtc") == 0) {
+        auto* const version = function<int(int*, int*)>(library, kind.version);
+        if (version != nullptr) version(&major, &minor);
+        return major * 1000 + minor * 10;
+    }
+    // As CUBLAS_VERSION: 13.0.2 is 130002.
+    int patch = 0;
+    auto* const property = function<int(int, int*)>(library, kind.version);
+    if (property == nullptr || property(0, &major) != 0 || property(1, &minor) != 0 ||
+        property(2, &patch) != 0)
+        return 0;
+    return major * 10000 + minor * 100 + patch;
+}
+
+Library open_library(const Kind& kind) {
+    Library library;
+    const char* path = kind.path();
+    char usual[128];
+    std::snprintf(usual, sizeof usual, "/usr/local/cuda/lib64/%s", kind.soname);
+    library.dl = dlopen(*path != 0 ? path : kind.soname, RTLD_NOW | RTLD_LOCAL);
+    const char* reason = library.dl == nullptr ? dlerror() : nullptr;
+    if (library.dl == nullptr && *path == 0) {
+        std::snprintf(library.error, sizeof library.error, "%s", reason);
+        library.dl = dlopen(usual, RTLD_NOW | RTLD_LOCAL);
+        reason = library.error;
+    }
+    char text[sizeof library.error];
+    const char* missing = nullptr;
+    if (library.dl != nullptr)
+        for (const char* name : {kind.version, kind.create, kind.destroy, kind.set_stream})
+            if (name != nullptr && dlsym(library.dl, name) == nullptr) missing = name;
+    if (library.dl == nullptr || missing != nullptr) {
+        std::snprintf(text, sizeof text, "expected %s (a path in %s goes first), got: %s%s",
+                      kind.soname, kind.variable,
+                      missing != nullptr ? "a library without " : reason,
+                      missing != nullptr ? missing : "");
+        library.dl = nullptr;
+        std::memcpy(library.error, text, sizeof text);
+        return library;
+    }
+    library.error[0] = 0;
+    library.version = version_of(library, kind);
+    return library;
+}
+
+const Library& library_of(int kind) {
+    struct Opened {
+        std::once_flag once;
+        Library library;
+    };
+    static auto* const all = new Opened[n_kinds];
+    std::call_once(all[kind].once, [kind] { all[kind].library = open_library(kinds[kind]); });
+    return all[kind].library;
+}
+
+int kind_of(const char* name) {
+    for (int i = 0; i < n_kinds; ++i)
+        if (std::strcmp(kinds[i].name, name) == 0) return i;
+    return -1;
+}
+
+struct Handle {
+    std::thread::id thread;
+    int kind;
+    void* handle;
+};
+struct StreamHandles {
+    std::vector<Handle> handles;
+    void* workspace = nullptr;  // of cuBLAS
+};
+struct Streams {
+    std::mutex mutex;
+    std::map<cudaStream_t, StreamHandles> handles;
+    std::atomic<std::uint64_t> dropped = 0;
+};
+Streams& streams() {
+    static auto* const all = new Streams;
+    return *all;
+}
+
+// The library's own call, with a text for the host if it fails.
+struct Caller {
+    catena_ctx* ctx;
+    int device;
+    const Kind& kind;
+    const Library& library;
+
+    catena_status check(int status, const char* call) const {
+        if (status == 0) return CATENA_OK;
+        const char* text = "";
+        if (auto* const name = function<const char*(int)>(library, kind.error_name))
+            text = name(status);
+        return fail(ctx, CATENA_E_DEVICE, "[cuda vendor] %s on device %d: status %d (%s)", call,
+                    device, status, text);
+    }
+};
+
+// Bytes that NVIDIA recommends.
+size_t workspace_bytes(int device) {
+    int major = 0;
+    static_cast<void>(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    return (major >= 9 ? size_t{32} : size_t{4}) << 20;
+}
+
+// Products of float16 and bfloat16 are summed up in float32 throughout.
+catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handle) {
+    Scope scope(call.ctx, "vendor", call.device);
+    const size_t bytes = workspace_bytes(call.device);
+    void* workspace = nullptr;
+    {
+        const std::lock_guard lock(streams().mutex);
+        workspace = streams().handles[stream].workspace;
+    }
+    if (workspace == nullptr) {
+        if (!scope.check(cudaMalloc(&workspace, bytes), "cudaMalloc", "the workspace of cuBLAS"))
+            return scope.status();
+        const std::lock_guard lock(streams().mutex);
+        void*& kept = streams().handles[stream].workspace;
+        if (kept == nullptr) kept = workspace;
+        else cudaFree(workspace), workspace = kept;
+    }
+    auto* const set_workspace =
+        function<int(void*, void*, size_t)>(call.library, "cublasSetWorkspace_v2");
+    auto* const set_mode = function<int(void*, int)>(call.library, "cublasSetMathMode");
+    if (set_workspace == nullptr || set_mode == nullptr)
+        return fail(call.ctx, CATENA_E_UNSUPPORTED,
+                    "[cuda vendor] cublas: expected cublasSetWorkspace_v2 and cublasSetMathMode, "
+                    "got a library without");
+    if (const catena_status status =
+            call.check(set_workspace(handle, workspace, bytes), "cublasSetWorkspace");
+        status != CATENA_OK)
+        return status;
+    return call.check(
+        set_mode(handle, CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+        "cublasSetMathMode");
+}
+
+catena_status make_handle(const Caller& call, cudaStream_t stream, void** handle) {
+    const Kind& kind = call.kind;
+    Scope scope(call.ctx, "vendor", call.device);
+    if (scope.status() != CATENA_OK) return scope.status();
+    void* made = nullptr;
+    if (const catena_status status =
+            call.check(function<int(void**)>(call.library, kind.create)(&made), kind.create);
+        status != CATENA_OK)
+        return status;
+    catena_status status =
+        call.check(function<int(void*, cudaStream_t)>(call.library, kind.set_stream)(made, stream),
+                   kind.set_stream);
+    // After the stream: that takes a workspace away.
+    if (status == CATENA_OK && std::strcmp(kind.name, "cublas") == 0)
+        status = set_up_cublas(call, stream, made);
+    if (status != CATENA_OK) function<int(void*)>(call.library, kind.destroy)(made);
+    else *handle = made;
+    return status;
+}
+
+// What the thread used last: products come one after the other on one stream.
+struct Last {
+    cudaStream_t stream;
+    int kind = -1;
+    std::uint64_t dropped;
+    void* handle;
+};
+thread_local Last last;
+
+catena_status CATENA_CALL handle(catena_ctx* ctx, void* dev, catena_stream* stream,
+                                 const char* name, void** out) {
+    return handle_of(ctx, device_of(dev).ordinal, cuda(stream), name, out);
+}
+
+catena_status CATENA_CALL find_library(catena_ctx* ctx, const char* name, void** dl_handle,
+                                       int64_t* version) {
+    *dl_handle = nullptr;
+    *version = 0;
+    const Library* found = library(name);
+    if (found == nullptr)
+        return fail(ctx, CATENA_E_UNSUPPORTED,
+                    "[cuda vendor] library: expected cublas, cudnn or nvrtc, got '%s'", name);
+    if (found->dl == nullptr)
+        return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name, found->error);
+    *dl_handle = found->dl;
+    *version = found->version;
+    return CATENA_OK;
+}
+
+}  // namespace
+
+const Library* library(const char* name) {
+    const int kind = kind_of(name);
+    return kind >= 0 ? &library_of(kind) : nullptr;
+}
+
+catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name,
+                        void** handle) {
+    *handle = nullptr;
+    const int kind = kind_of(name);
+    if (kind < 0 || kinds[kind].create == nullptr)
+        return fail(ctx, CATENA_E_UNSUPPORTED,
+                    "[cuda vendor] library with handles: expected cublas or cudnn, got '%s'", name);
+    const std::uint64_t dropped = streams().dropped.load(std::memory_order_acquire);
+    if (last.kind == kind && last.stream == stream && last.dropped == dropped &&
+        stream != nullptr) {
+        *handle = last.handle;
+        return CATENA_OK;
+    }
+    const Library& library = library_of(kind);
+    if (library.dl == nullptr)
+        return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name, library.error);
+    const std::thread::id thread = std::this_thread::get_id();
+    {
+        const std::lock_guard lock(streams().mutex);
+        for (const Handle& h : streams().handles[stream].handles)
+            if (h.kind == kind && h.thread == thread) *handle = h.handle;
+    }
+    if (*handle == nullptr) {
+        const Caller call = {ctx, device, kinds[kind], library};
+        if (const catena_status status = make_handle(call, stream, handle); status != CATENA_OK)
+            return status;
+        const std::lock_guard lock(streams().mutex);
+        streams().handles[stream].handles.push_back({thread, kind, *handle});
+    }
+    last = {stream, kind, dropped, *handle};
+    return CATENA_OK;
+}
+
+void drop_handles(cudaStream_t stream) {
+    StreamHandles mine;
+    {
+        const std::lock_guard lock(streams().mutex);
+        const auto found = streams().handles.find(stream);
+        if (found == streams().handles.end()) return;
+        mine = std::move(found->second);
+        streams().handles.erase(found);
+        streams().dropped.fetch_add(1, std::memory_order_release);
+    }
+    static_cast<void>(cudaStreamSynchronize(stream));
+    for (const Handle& h : mine.handles)
+        function<int(void*)>(library_of(h.kind), kinds[h.kind].destroy)(h.handle);
+    static_cast<void>(cudaFree(mine.workspace));
+}
+
+const catena_vendor vendor_table = {
+    .struct_size = sizeof(catena_vendor),
+    .reserved = 0,
+    .handle = handle,
+    .library = find_library,
+};
+
+}  // namespace catena_cuda

@@ -1,0 +1,32 @@
+// NVIDIA's libraries: opened when they are first asked for, their handles made for each stream and
+// thread.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "catena/abi/ext/draft/vendor.h"
+
+namespace catena_cuda {
+
+extern const catena_vendor vendor_table;
+
+// A library as dlopen() gave it. name: "cublas", "cudnn" or "nvrtc".
+struct Library {
+    void* dl = nullptr;
+    std::int64_t version = 0;
+    char error[512] = {};  // why dl is NULL
+};
+
+// [any] NULL if it is none of these.
+const Library* library(const char* name);
+
+// [compute] The handle of a library for the stream, which is the device's, and the calling thread.
+catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name,
+                        void** handle);
+
+// The stream's handles end with it; its device is the current one.
+void drop_handles(cudaStream_t stream);
+
+}  // namespace catena_cuda

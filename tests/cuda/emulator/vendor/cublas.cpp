@@ -1,0 +1,132 @@
+// What catena asks of cuBLAS, by the plainest loops: one emulated thread for each element of C.
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#include <catena/plugin/half.hpp>
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+struct cublasContext {
+    cudaStream_t stream = nullptr;
+    void* workspace = nullptr;
+    int mode = 0;
+};
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+    *handle = new cublasContext;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+    handle->stream = stream;
+    handle->workspace = nullptr;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t* stream) {
+    *stream = handle->stream;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* data, std::size_t) {
+    handle->workspace = data;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, int mode) {
+    handle->mode = mode;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasGetProperty(int property, int* value) {
+    const int version[] = {13, 0, 0};
+    *value = version[property];
+    return CUBLAS_STATUS_SUCCESS;
+}
+const char* cublasGetStatusName(cublasStatus_t status) {
+    return status == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_OTHER";
+}
+
+}  // extern "C"
+
+namespace {
+
+using catena::plugin::BFloat16;
+using catena::plugin::Float16;
+
+inline float load(float x) { return x; }
+inline double load(double x) { return x; }
+inline float load(Float16 x) { return catena::plugin::to_float(x); }
+inline float load(BFloat16 x) { return catena::plugin::to_float(x); }
+inline void store(float* place, float x) { *place = x; }
+inline void store(double* place, double x) { *place = x; }
+inline void store(Float16* place, float x) { *place = catena::plugin::to_float16(x); }
+inline void store(BFloat16* place, float x) { *place = catena::plugin::to_bfloat16(x); }
+
+template <class T>
+struct Matrix {
+    T* data;
+    std::int64_t ld;
+    bool transposed;
+    T& operator()(std::int64_t row, std::int64_t column) const {
+        return transposed ? data[row * ld + column] : data[column * ld + row];
+    }
+};
+
+template <class T, class Sum>
+__global__ void product(Matrix<const T> a, Matrix<const T> b, Matrix<T> c, int m, int n, int k,
+                        Sum alpha, Sum beta) {
+    const int at = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+    if (at >= m * n) return;
+    Sum sum = 0;
+    for (int l = 0; l < k; ++l) sum += load(a(at % m, l)) * load(b(l, at / m));
+    T* const place = &c(at % m, at / m);
+    const Sum before = beta == 0 ? 0 : static_cast<Sum>(load(*place));
+    store(place, beta == 0 ? alpha * sum : alpha * sum + beta * before);
+}
+
+template <class T, class Sum>
+cublasStatus_t run(cublasHandle_t handle, cublasOperation_t trans_a, cublasOperation_t trans_b,
+                   int m, int n, int k, const void* alpha, const void* a, int lda, const void* b,
+                   int ldb, const void* beta, void* c, int ldc) {
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(static_cast<unsigned>((m * n + 127) / 128));
+    config.blockDim = dim3(128);
+    config.stream = handle->stream;
+    const cudaError_t error =
+        cudaLaunchKernelEx(&config, product<T, Sum>,
+                           Matrix<const T>{static_cast<const T*>(a), lda, trans_a == CUBLAS_OP_T},
+                           Matrix<const T>{static_cast<const T*>(b), ldb, trans_b == CUBLAS_OP_T},
+                           Matrix<T>{static_cast<T*>(c), ldc, false}, m, n, k,
+                           *static_cast<const Sum*>(alpha), *static_cast<const Sum*>(beta));
+    return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+}  // namespace
+
+extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t trans_a,
+                                       cublasOperation_t trans_b, int m, int n, int k,
+                                       const void* alpha, const void* a, cudaDataType type_a,
+                                       int lda, const void* b, cudaDataType type_b, int ldb,
+                                       const void* beta, void* c, cudaDataType type_c, int ldc,
+                                       cublasComputeType_t compute, cublasGemmAlgo_t) {
+    // As cuBLAS checks them; without a workspace of the caller it would allocate one.
+    if (m < 0 || n < 0 || k < 0 || lda < (trans_a == CUBLAS_OP_N ? m : k) ||
+        ldb < (trans_b == CUBLAS_OP_N ? k : n) || ldc < m || lda < 1 || ldb < 1 || ldc < 1)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (handle->workspace == nullptr || type_a != type_b || type_a != type_c ||
+        (compute == CUBLAS_COMPUTE_64F) != (type_a == CUDA_R_64F))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
+    const auto with = [&](auto* runner) {
+        return runner(handle, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    };
+    switch (type_a) {
+        case CUDA_R_32F: return with(&run<float, float>);
+        case CUDA_R_64F: return with(&run<double, double>);
+        case CUDA_R_16F: return with(&run<Float16, float>);
+        case CUDA_R_16BF: return with(&run<BFloat16, float>);
+    }
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+}
+#pragma GCC visibility pop

@@ -1,7 +1,10 @@
 // Reads CPUID once: it traps in virtual machines, and hosts ask for every kernel.
 #include "isa.hpp"
 
+#include <sys/utsname.h>
+
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 
 #if defined(__x86_64__)
@@ -61,7 +64,26 @@ int detect() { return 0; }
 
 #endif
 
+#if defined(__x86_64__)
+std::string signature() {
+    char text[160];
+    const Registers basic = cpuid(1), more = cpuid(7), extended = cpuid(0x80000001u);
+    // The low half of basic.b names the processor that happens to run this.
+    std::snprintf(text, sizeof text, "%x-%x-%x-%x-%x-%x-%x-%x", basic.a, basic.c, basic.d, more.b,
+                  more.c, more.d, extended.c, extended.d);
+    return text;
+}
+#else
+std::string signature() {
+    utsname system = {};
+    uname(&system);
+    return std::string(system.machine) + "-" + system.nodename;
+}
+#endif
+
 }  // namespace
+
+std::string cpu_signature() { return signature(); }
 
 int isa_level() {
     static const int level = detect();

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "blas.hpp"
+#include "compiler.hpp"
 #include "host.hpp"
 #include "isa.hpp"
 #include "memory.hpp"
@@ -99,7 +100,14 @@ const catena_extension blas = {
     .device = "cpu",
     .table = &blas_table,
 };
-const catena_extension* const extensions[] = {&blas};
+const catena_extension compiler = {
+    .struct_size = sizeof(catena_extension),
+    .priority = CATENA_PRIORITY_VENDOR,
+    .id = CATENA_COMPILER_DRAFT_1,
+    .device = "cpu",
+    .table = &compiler_table,
+};
+const catena_extension* const extensions[] = {&blas, &compiler};
 
 // The environment is read and OpenBLAS loaded here, where one thread runs. Without OpenBLAS memory
 // and threads still serve; products say what is missing.
@@ -114,7 +122,7 @@ const catena_plugin plugin = {
     .n_functions = 0,
     .n_kernels = 0,
     .n_backends = 1,
-    .n_extensions = 1,
+    .n_extensions = 2,
     .reserved = 0,
     .functions = nullptr,
     .kernels = nullptr,

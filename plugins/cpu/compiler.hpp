@@ -1,0 +1,13 @@
+// catena.compiler.draft/1 of the CPU: the system's C++ compiler, asked at run time.
+#pragma once
+
+#include "catena/abi/ext/draft/compiler.h"
+
+namespace catena_cpu {
+
+extern const catena_compiler compiler_table;
+
+// Source that comes before every kernel.
+extern const char* const dialect;
+
+}  // namespace catena_cpu

@@ -1,0 +1,319 @@
+// What kernels of the run-time compiler begin with on the CPU: no header of the system, so that a kernel
+// compiles in a tenth of a second. plugins/kernels/README.md says what a dialect defines.
+#include "compiler.hpp"
+
+namespace catena_cpu {
+
+const char* const dialect = R"dialect(
+namespace catena_kernel {
+
+typedef float float32;
+typedef double float64;
+typedef int int32;
+typedef long long int64;
+typedef unsigned char uint8;
+struct float16 { unsigned short bits; };
+struct bfloat16 { unsigned short bits; };
+
+#define CATENA_FN inline __attribute__((always_inline))
+#if defined(__clang__)
+#define CATENA_PARALLEL _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CATENA_PARALLEL _Pragma("GCC ivdep")
+#endif
+
+template <class To, class From>
+CATENA_FN To bits_as(const From& from) {
+    To to;
+    __builtin_memcpy(&to, &from, sizeof(To));
+    return to;
+}
+
+// Branch-free, so that loops vectorise; rounded to nearest even.
+CATENA_FN float load(bfloat16 h) { return bits_as<float>((unsigned)h.bits << 16); }
+CATENA_FN float load(float16 h) {
+    const unsigned sign = (unsigned)(h.bits & 0x8000u) << 16, rest = (unsigned)(h.bits & 0x7fffu) << 13;
+    const float finite = bits_as<float>(rest) * 0x1p112f;
+    const unsigned special = rest | (rest > 0x0f800000u ? 0x7fc00000u : 0x7f800000u);
+    const unsigned any = (h.bits & 0x7c00u) == 0x7c00u ? special : bits_as<unsigned>(finite);
+    return bits_as<float>(any | sign);
+}
+CATENA_FN void store(bfloat16& h, float x) {
+    const unsigned bits = bits_as<unsigned>(x), rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    h.bits = (unsigned short)((x != x ? bits | 0x400000u : rounded) >> 16);
+}
+CATENA_FN void store(float16& h, float x) {
+    const unsigned bits = bits_as<unsigned>(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+    const unsigned normal = (size + 0xc8000fffu + (size >> 13 & 1u)) >> 13;
+    const unsigned tiny = bits_as<unsigned>(bits_as<float>(size) + 0.5f) - 0x3f000000u;
+    unsigned result = size < 0x38800000u ? tiny : normal;
+    result = size >= 0x477ff000u ? 0x7c00u : result;
+    result = size > 0x7f800000u ? 0x7e00u | (size >> 13 & 0x3ffu) : result;
+    h.bits = (unsigned short)(result | sign);
+}
+
+// Mathematics by the names of C, for float and double; of an integer it is double. CATENA_MVEC: what the
+// system has vectors of, 1 the oldest few, 2 all that are marked here.
+#if CATENA_MVEC >= 1 && !defined(__clang__)
+#define CATENA_VECTOR1 __attribute__((simd("notinbranch")))
+#else
+#define CATENA_VECTOR1
+#endif
+#if CATENA_MVEC >= 2 && !defined(__clang__)
+#define CATENA_VECTOR2 __attribute__((simd("notinbranch")))
+#else
+#define CATENA_VECTOR2
+#endif
+template <bool> struct when {};
+template <> struct when<true> { typedef double type; };
+template <class I> struct is_whole { static constexpr bool value = (I)0.5f == (I)0; };
+template <> struct is_whole<bool> { static constexpr bool value = true; };
+#define CATENA_MATH(ATTRIBUTE, NAME) \
+    extern "C" ATTRIBUTE double NAME(double) noexcept __attribute__((const)); \
+    extern "C" ATTRIBUTE float NAME##f(float) noexcept __attribute__((const)); \
+    CATENA_FN float NAME(float x) { return NAME##f(x); } \
+    template <class I> CATENA_FN typename when<is_whole<I>::value>::type NAME(I x) { \
+        return NAME((double)x); \
+    }
+#define CATENA_MATH_2(ATTRIBUTE, NAME) \
+    extern "C" ATTRIBUTE double NAME(double, double) noexcept __attribute__((const)); \
+    extern "C" ATTRIBUTE float NAME##f(float, float) noexcept __attribute__((const)); \
+    CATENA_FN float NAME(float x, float y) { return NAME##f(x, y); } \
+    template <class X, class Y> CATENA_FN double NAME(X x, Y y) { \
+        return NAME((double)x, (double)y); \
+    }
+CATENA_MATH(CATENA_VECTOR1, exp) CATENA_MATH(CATENA_VECTOR1, log)
+CATENA_MATH(CATENA_VECTOR1, sin) CATENA_MATH(CATENA_VECTOR1, cos)
+CATENA_MATH(CATENA_VECTOR2, exp2) CATENA_MATH(CATENA_VECTOR2, expm1)
+CATENA_MATH(CATENA_VECTOR2, log2) CATENA_MATH(CATENA_VECTOR2, log10) CATENA_MATH(CATENA_VECTOR2, log1p)
+CATENA_MATH(CATENA_VECTOR2, tan) CATENA_MATH(CATENA_VECTOR2, asin) CATENA_MATH(CATENA_VECTOR2, acos)
+CATENA_MATH(CATENA_VECTOR2, atan) CATENA_MATH(CATENA_VECTOR2, sinh) CATENA_MATH(CATENA_VECTOR2, cosh)
+CATENA_MATH(CATENA_VECTOR2, tanh) CATENA_MATH(CATENA_VECTOR2, asinh) CATENA_MATH(CATENA_VECTOR2, acosh)
+CATENA_MATH(CATENA_VECTOR2, atanh) CATENA_MATH(CATENA_VECTOR2, erf) CATENA_MATH(CATENA_VECTOR2, erfc)
+CATENA_MATH(CATENA_VECTOR2, cbrt) CATENA_MATH(, tgamma) CATENA_MATH(, lgamma)
+CATENA_MATH_2(CATENA_VECTOR2, atan2) CATENA_MATH_2(CATENA_VECTOR2, hypot)
+CATENA_MATH_2(CATENA_VECTOR1, pow) CATENA_MATH_2(, fmod)
+CATENA_FN float pow(float x, int y) { return powf(x, (float)y); }
+
+#define CATENA_BUILTIN(NAME) \
+    CATENA_FN float NAME(float x) { return __builtin_##NAME##f(x); } \
+    CATENA_FN double NAME(double x) { return __builtin_##NAME(x); } \
+    template <class I> CATENA_FN typename when<is_whole<I>::value>::type NAME(I x) { \
+        return NAME((double)x); \
+    }
+CATENA_BUILTIN(sqrt) CATENA_BUILTIN(floor) CATENA_BUILTIN(ceil) CATENA_BUILTIN(trunc)
+CATENA_BUILTIN(rint) CATENA_BUILTIN(round) CATENA_BUILTIN(fabs)
+CATENA_FN float rsqrt(float x) { return 1 / sqrt(x); }
+CATENA_FN double rsqrt(double x) { return 1 / sqrt(x); }
+CATENA_FN float copysign(float x, float y) { return __builtin_copysignf(x, y); }
+CATENA_FN double copysign(double x, double y) { return __builtin_copysign(x, y); }
+CATENA_FN float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
+CATENA_FN double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
+template <class T> CATENA_FN bool isnan(T x) { return x != x; }
+template <class T> CATENA_FN bool isfinite(T x) { return x - x == 0; }
+template <class T> CATENA_FN bool isinf(T x) { return x == x && !(x - x == 0); }
+CATENA_FN float abs(float x) { return __builtin_fabsf(x); }
+CATENA_FN double abs(double x) { return __builtin_fabs(x); }
+CATENA_FN int32 abs(int32 x) { return x < 0 ? -x : x; }
+CATENA_FN int64 abs(int64 x) { return x < 0 ? -x : x; }
+CATENA_FN int64 abs(long x) { return x < 0 ? -x : x; }
+// Of a number and a NaN the number, as fmin() has it.
+template <class X, class Y> CATENA_FN auto min(X x, Y y) -> decltype(x + y) {
+    return x < y || y != y ? x : y;
+}
+template <class X, class Y> CATENA_FN auto max(X x, Y y) -> decltype(x + y) {
+    return x > y || y != y ? x : y;
+}
+template <class X, class Y> CATENA_FN auto fmin(X x, Y y) -> decltype(x + y) { return min(x, y); }
+template <class X, class Y> CATENA_FN auto fmax(X x, Y y) -> decltype(x + y) { return max(x, y); }
+
+// *p += x as one step, where several elements may meet. Gives what was there.
+template <class T> CATENA_FN T atomic_add(T* p, T x) {
+    T before, after;
+    __atomic_load(p, &before, __ATOMIC_RELAXED);
+    do after = before + x;
+    while (!__atomic_compare_exchange(p, &before, &after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    return before;
+}
+
+// A run of elements ends where a row does, where the caller's share does, and at multiples of this: so
+// vectors and what is left over fall the same for any number of threads.
+static constexpr int64 grain = 16384;
+
+#define CATENA_ENTRY(NAME, ARGS) \
+    extern "C" __attribute__((visibility("default"))) void NAME( \
+        const ARGS* catena_p, int64 catena_begin, int64 catena_end) { \
+        const ARGS catena_args = *catena_p; \
+        (void)catena_args;
+#define CATENA_ENTRY_END }
+#define CATENA_EACH(I) \
+    CATENA_PARALLEL for (int64 I = catena_begin; I < catena_end; ++I) {
+#define CATENA_EACH_END }
+
+// The odometer of D dimensions and K strided arguments.
+template <int D, int K>
+struct walk {
+    int64 at, run, index[D], offset[K + 1];
+    template <class Args>
+    CATENA_FN walk(const Args& a, int64 begin) : at(begin), run(0) {
+        int64 rest = begin;
+        for (int d = D - 1; d >= 0; --d) {
+            index[d] = rest % a.extent[d];
+            rest /= a.extent[d];
+        }
+    }
+    template <class Args>
+    CATENA_FN bool next(const Args& a, int64 end) {
+        at += run;
+        index[D - 1] += run;
+        for (int d = D - 1; d > 0 && index[d] == a.extent[d]; --d) {
+            index[d] = 0;
+            ++index[d - 1];
+        }
+        if (at >= end) return false;
+        run = a.extent[D - 1] - index[D - 1];
+        if (run > end - at) run = end - at;
+        if (run > grain - at % grain) run = grain - at % grain;
+        for (int k = 0; k < K; ++k) {
+            offset[k] = 0;
+            for (int d = 0; d < D; ++d) offset[k] += index[d] * a.stride[k][d];
+        }
+        return true;
+    }
+};
+#define CATENA_WALK(D, K) \
+    walk<D, K> catena_walk(catena_args, catena_begin); \
+    while (catena_walk.next(catena_args, catena_end)) { \
+        const int64 catena_at = catena_walk.at, catena_run = catena_walk.run; \
+        (void)catena_at;
+#define CATENA_OFFSET(K) catena_walk.offset[K]
+#define CATENA_RUN(I, LANE) \
+    CATENA_PARALLEL for (int64 LANE = 0; LANE < catena_run; ++LANE) { \
+        const int64 I = catena_at + LANE; (void)I;
+#define CATENA_WALK_END }}
+
+// Reductions. An item is a piece of what is reduced into one output; partial results of a cut one go to
+// memory, and a second launch joins them.
+template <class Op, int D>
+CATENA_FN void place(int64 at, const int64* extent, const int64 (*stride)[D], int64* index, int64* offset) {
+    for (int d = D - 1; d >= 0; --d) {
+        index[d] = at % extent[d];
+        at /= extent[d];
+    }
+    for (int k = 0; k < Op::inputs; ++k) {
+        offset[k] = 0;
+        for (int d = 0; d < D; ++d) offset[k] += index[d] * stride[k][d];
+    }
+}
+
+template <class Op, class V, class Args>
+CATENA_FN void put(const Args& a, int64 piece, int64 j, V value) {
+    if (a.phase == 0) Op::finish(a, value, j);
+    else ((V*)a.partial)[piece * a.outputs + j] = value;
+}
+
+// Lanes along what is reduced: many partial values, so that the loop over them is one of vectors.
+template <class Op, class V, class Args>
+CATENA_FN void reduce_row(const Args& a, int64 piece, int64 j) {
+    constexpr int lanes = sizeof(V) <= 8 ? 256 / sizeof(V) : 4, K = Op::inputs, R = Op::reduced;
+    int64 begin = piece * a.length, end = begin + a.length;
+    if (end > a.n) end = a.n;
+    int64 index[Op::kept > R ? Op::kept : R], base[K + 1], offset[K + 1];
+    place<Op, Op::kept>(j, a.kept, a.kept_stride, index, base);
+    V acc[lanes];
+    int filled = 0;
+    if (Op::has_identity) {
+        for (int l = 0; l < lanes; ++l) acc[l] = Op::identity();
+        filled = lanes;
+    }
+    for (int64 i = begin; i < end;) {
+        place<Op, R>(i, a.reduced, a.reduced_stride, index, offset);
+        for (int k = 0; k < K; ++k) offset[k] += base[k];
+        int64 run = a.reduced[R - 1] - index[R - 1], at = 0;
+        if (run > end - i) run = end - i;
+        // Without an identity the first elements are the first values.
+        for (; filled < lanes && at < run; ++at, ++filled) acc[filled] = Op::map(a, offset, at, i + at, j);
+        for (; at + lanes <= run; at += lanes)
+            CATENA_PARALLEL for (int l = 0; l < lanes; ++l)
+                acc[l] = Op::join(acc[l], Op::map(a, offset, at + l, i + at + l, j));
+        for (int l = 0; at < run; ++at, ++l) acc[l] = Op::join(acc[l], Op::map(a, offset, at, i + at, j));
+        i += run;
+    }
+    // In halves, as far as there are values.
+    for (int width = lanes / 2; width > 0; width /= 2)
+        for (int l = 0; l < width; ++l)
+            if (l + width < filled) acc[l] = Op::join(acc[l], acc[l + width]);
+    put<Op, V>(a, piece, j, acc[0]);
+}
+
+// Lanes across: neighbouring outputs, each with a value of its own.
+template <class Op, class V, class Args>
+CATENA_FN void reduce_columns(const Args& a, int64 piece, int64 first, int width) {
+    constexpr int lanes = sizeof(V) <= 8 ? 512 / sizeof(V) : 16, K = Op::inputs, R = Op::reduced;
+    int64 begin = piece * a.length, end = begin + a.length;
+    if (end > a.n) end = a.n;
+    int64 index[Op::kept > R ? Op::kept : R], base[K + 1], offset[K + 1];
+    place<Op, Op::kept>(first, a.kept, a.kept_stride, index, base);
+    V acc[lanes];
+    if (Op::has_identity)
+        for (int l = 0; l < width; ++l) acc[l] = Op::identity();
+    int64 place_in_run = 0, run = 0;
+    for (int64 i = begin; i < end; ++i, ++place_in_run) {
+        if (place_in_run == run) {
+            place<Op, R>(i, a.reduced, a.reduced_stride, index, offset);
+            for (int k = 0; k < K; ++k) offset[k] += base[k];
+            run = a.reduced[R - 1] - index[R - 1];
+            place_in_run = 0;
+        }
+        if (!Op::has_identity && i == begin)
+            CATENA_PARALLEL for (int l = 0; l < width; ++l)
+                acc[l] = Op::map(a, offset, l, i, first + l);
+        else if (width == lanes)
+            CATENA_PARALLEL for (int l = 0; l < lanes; ++l)
+                acc[l] = Op::join(acc[l], Op::map(a, offset, l, i, first + l));
+        else
+            CATENA_PARALLEL for (int l = 0; l < width; ++l)
+                acc[l] = Op::join(acc[l], Op::map(a, offset, l, i, first + l));
+        for (int k = 0; k < K; ++k) offset[k] += a.reduced_stride[k][R - 1];
+    }
+    for (int l = 0; l < width; ++l) put<Op, V>(a, piece, first + l, acc[l]);
+}
+
+template <class Op, class V, class Args>
+CATENA_FN void reduce(const Args& a, int64 item, int64 end) {
+    static_assert(sizeof(V) <= 64, "the type of a reduction has at most 64 bytes");
+    constexpr int lanes = sizeof(V) <= 8 ? 512 / sizeof(V) : 16;
+    if (a.phase == 2) {
+        for (int64 j = item; j < end; ++j) {
+            const V* partial = (const V*)a.partial + j;
+            V acc = *partial;
+            for (int64 piece = 1; piece < a.pieces; ++piece) acc = Op::join(acc, partial[piece * a.outputs]);
+            Op::finish(a, acc, j);
+        }
+        return;
+    }
+    while (item < end) {
+        const int64 piece = item / a.outputs, j = item % a.outputs;
+        if (Op::along) {
+            reduce_row<Op, V>(a, piece, j);
+            ++item;
+            continue;
+        }
+        int64 width = a.kept[Op::kept - 1] - j % a.kept[Op::kept - 1];
+        if (width > lanes) width = lanes;
+        if (width > end - item) width = end - item;
+        reduce_columns<Op, V>(a, piece, j, (int)width);
+        item += width;
+    }
+}
+#define CATENA_REDUCTION(NAME, ARGS, OP, VALUE) \
+    extern "C" __attribute__((visibility("default"))) void NAME( \
+        const ARGS* catena_p, int64 catena_begin, int64 catena_end) { \
+        const ARGS catena_args = *catena_p; \
+        reduce<OP, VALUE>(catena_args, catena_begin, catena_end); \
+    }
+
+}  // namespace catena_kernel
+)dialect";
+
+}  // namespace catena_cpu

@@ -1,0 +1,278 @@
+// Reads and writes the folder of binaries.
+#include "binary_cache.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+
+#include "sha256.hpp"
+
+namespace catena_jit {
+namespace {
+
+constexpr std::uint64_t default_limit = std::uint64_t{256} << 20;
+constexpr std::string_view suffix = ".kernel";
+constexpr std::string_view temporary = ".new-";
+constexpr time_t stale = 3600;  // seconds: whoever wrote a temporary file has died
+
+// Behind the bytes of a file.
+struct Trailer {
+    std::array<char, 8> magic;
+    std::uint64_t bytes;
+    std::array<unsigned char, 32> digest;
+};
+constexpr std::array<char, 8> magic = {'C', 'A', 'T', 'K', 'R', 'N', '0', '1'};
+
+Trailer trailer_of(const std::vector<unsigned char>& bytes) {
+    Sha256 hash;
+    hash.add(bytes.data(), bytes.size());
+    return {magic, bytes.size(), hash.digest()};
+}
+
+std::string system_error() { return std::strerror(errno); }  // NOLINT(concurrency-mt-unsafe)
+
+const char* variable(const char* name) {
+    const char* value = secure_getenv(name);
+    return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+std::string default_path() {
+    if (const char* path = variable("CATENA_KERNEL_CACHE")) return path;
+    if (const char* path = variable("XDG_CACHE_HOME"); path != nullptr && *path == '/')
+        return std::string(path) + "/catena/kernels";
+    if (const char* home = variable("HOME"); home != nullptr && *home == '/')
+        return std::string(home) + "/.cache/catena/kernels";
+    std::array<char, 16384> texts;
+    passwd entry, *user = nullptr;
+    if (getpwuid_r(geteuid(), &entry, texts.data(), texts.size(), &user) != 0 || user == nullptr)
+        return "";
+    return std::string(user->pw_dir) + "/.cache/catena/kernels";
+}
+
+// "1000000", "64K", "256M", "2G".
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+    std::uint64_t n = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (error != std::errc()) return std::nullopt;
+    const std::string_view unit(stop, static_cast<std::size_t>(text.data() + text.size() - stop));
+    if (unit.empty()) return n;
+    const std::size_t power = std::string_view("KMG").find(unit);
+    if (unit.size() != 1 || power == std::string_view::npos) return std::nullopt;
+    return n << 10 * (power + 1);
+}
+
+void make_folders(const std::string& path) {
+    for (std::size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1))
+        mkdir(path.substr(0, end).c_str(), 0700);
+    mkdir(path.c_str(), 0700);
+}
+
+// Why code must not come from here, or "".
+std::string distrust(const struct stat& status) {
+    if (status.st_uid != geteuid())
+        return "owner: expected this user (uid " + std::to_string(geteuid()) + "), got uid " +
+               std::to_string(status.st_uid);
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        std::array<char, 8> mode;
+        const auto end = std::to_chars(mode.data(), mode.data() + mode.size(), status.st_mode & 07777, 8);
+        return "mode: expected that only its owner can write, got " + std::string(mode.data(), end.ptr);
+    }
+    return "";
+}
+
+bool write_all(int fd, const void* data, std::size_t size) {
+    const char* at = static_cast<const char*>(data);
+    while (size > 0) {
+        const ssize_t n = write(fd, at, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        at += n;
+        size -= static_cast<std::size_t>(n);
+    }
+    return true;
+}
+
+std::string file_name(const std::string& name, const std::string& key) {
+    return name + "-" + key + std::string(suffix);
+}
+
+// Where there is no folder.
+struct Memory {
+    std::mutex mutex;
+    std::map<std::string, std::vector<unsigned char>> binaries;
+};
+Memory& memory() {
+    static auto* all = new Memory;
+    return *all;
+}
+
+}  // namespace
+
+Descriptor::~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+}
+
+BinaryCache::BinaryCache(const catena_host& host) : host_(host), limit_(default_limit) {
+    if (const char* text = variable("CATENA_KERNEL_CACHE_SIZE")) {
+        const auto size = parse_size(text);
+        if (size) limit_ = *size;
+        else
+            host_.log(nullptr, CATENA_LOG_WARNING,
+                      ("[kernels] CATENA_KERNEL_CACHE_SIZE: expected bytes as 256M, got '" +
+                       std::string(text) + "'")
+                          .c_str());
+    }
+    const std::string path = default_path();
+    if (path != "off") open_folder(path);
+}
+
+void BinaryCache::open_folder(const std::string& path) {
+    const auto refuse = [&](const std::string& why) {
+        host_.log(nullptr, CATENA_LOG_WARNING,
+                  ("[kernels] folder of compiled kernels " + path + ": " + why +
+                   "; kernels are compiled anew by every process")
+                      .c_str());
+    };
+    if (path.empty() || path[0] != '/')
+        return refuse("expected an absolute path in CATENA_KERNEL_CACHE, or HOME");
+    make_folders(path);
+    Descriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct stat status {};
+    if (!folder || fstat(folder.get(), &status) != 0) return refuse(system_error());
+    if (const std::string why = distrust(status); !why.empty()) return refuse(why);
+    if (faccessat(folder.get(), ".", W_OK | X_OK, AT_EACCESS) != 0) return refuse(system_error());
+    path_ = path;
+    folder_ = std::move(folder);
+}
+
+std::optional<Binary> BinaryCache::read(const std::string& file) {
+    Descriptor fd(openat(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status {};
+    if (!fd || fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+    const auto refuse = [&](const std::string& why) {
+        host_.log(nullptr, CATENA_LOG_WARNING,
+                  ("[kernels] " + path_ + "/" + file + ": " + why + "; it is made anew").c_str());
+        return std::nullopt;
+    };
+    if (const std::string why = distrust(status); !why.empty()) return refuse(why);
+    Trailer trailer;
+    const auto size = static_cast<std::size_t>(status.st_size);
+    if (size <= sizeof trailer) return refuse("expected a kernel, got a file that is too short");
+    std::vector<unsigned char> bytes(size);
+    std::size_t got = 0;
+    while (got < size) {
+        const ssize_t n = pread(fd.get(), bytes.data() + got, size - got, static_cast<off_t>(got));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return refuse("it cannot be read");
+        got += static_cast<std::size_t>(n);
+    }
+    std::memcpy(&trailer, bytes.data() + size - sizeof trailer, sizeof trailer);
+    bytes.resize(size - sizeof trailer);
+    const Trailer expected = trailer_of(bytes);
+    if (trailer.magic != expected.magic || trailer.bytes != expected.bytes ||
+        trailer.digest != expected.digest)
+        return refuse("expected bytes that fit their checksum, got others");
+    futimens(fd.get(), nullptr);  // used now
+    return Binary{std::move(bytes), std::move(fd)};
+}
+
+std::optional<Binary> BinaryCache::find(const std::string& name, const std::string& key) {
+    if (folder_) return read(file_name(name, key));
+    const std::lock_guard guard(memory().mutex);
+    const auto found = memory().binaries.find(key);
+    if (found == memory().binaries.end()) return std::nullopt;
+    return Binary{found->second, {}};
+}
+
+Binary BinaryCache::store(const std::string& name, const std::string& key,
+                          std::vector<unsigned char> bytes) {
+    if (!folder_) {
+        const std::lock_guard guard(memory().mutex);
+        memory().binaries[key] = bytes;
+        return {std::move(bytes), {}};
+    }
+    static std::atomic<unsigned> count = 0;
+    const std::string unfinished = std::string(temporary) + std::to_string(getpid()) + "-" +
+                                   std::to_string(count.fetch_add(1));
+    const std::string file = file_name(name, key);
+    const Trailer trailer = trailer_of(bytes);
+    Descriptor fd(openat(folder_.get(), unfinished.c_str(),
+                         O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    // A full disk costs the next process a compilation, and this one nothing.
+    if (!fd) return {std::move(bytes), {}};
+    if (!write_all(fd.get(), bytes.data(), bytes.size()) ||
+        !write_all(fd.get(), &trailer, sizeof trailer) ||
+        renameat(folder_.get(), unfinished.c_str(), folder_.get(), file.c_str()) != 0) {
+        unlinkat(folder_.get(), unfinished.c_str(), 0);
+        return {std::move(bytes), {}};
+    }
+    evict(file);
+    return {std::move(bytes), Descriptor(openat(folder_.get(), file.c_str(),
+                                                O_RDONLY | O_NOFOLLOW | O_CLOEXEC))};
+}
+
+void BinaryCache::evict(const std::string& newest) {
+    struct File {
+        std::string name;
+        std::uint64_t bytes;
+        timespec used;
+    };
+    std::vector<File> files;
+    std::uint64_t total = 0;
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(
+        fdopendir(openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), closedir);
+    if (folder == nullptr) return;
+    while (const dirent* entry = readdir(folder.get())) {  // NOLINT(concurrency-mt-unsafe)
+        const std::string_view name = entry->d_name;
+        struct stat status {};
+        if (fstatat(folder_.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (name.starts_with(temporary) && status.st_mtim.tv_sec + stale < std::time(nullptr))
+            unlinkat(folder_.get(), entry->d_name, 0);
+        if (!name.ends_with(suffix) || !S_ISREG(status.st_mode)) continue;
+        total += static_cast<std::uint64_t>(status.st_size);
+        if (name != newest)
+            files.push_back({entry->d_name, static_cast<std::uint64_t>(status.st_size), status.st_mtim});
+    }
+    std::ranges::sort(files, [](const File& a, const File& b) {
+        return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
+    });
+    for (const File& file : files) {
+        if (total <= limit_) return;
+        if (unlinkat(folder_.get(), file.name.c_str(), 0) != 0) continue;
+        total -= file.bytes;
+        evicted_.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+// A byte of one file for each key: nothing has to be tidied away, and a process that dies lets go.
+Descriptor BinaryCache::lock(const std::string& key) const {
+    if (!folder_) return {};
+    Descriptor file(openat(folder_.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    struct flock region = {};
+    region.l_type = F_WRLCK;
+    region.l_whence = SEEK_SET;
+    std::uint64_t place = 0;
+    std::from_chars(key.data(), key.data() + 15, place, 16);
+    region.l_start = static_cast<off_t>(place);
+    region.l_len = 1;
+    int done = -1;
+    do done = file ? fcntl(file.get(), F_OFD_SETLKW, &region) : -1;
+    while (done != 0 && file && errno == EINTR);
+    return file;  // without locks, on some network's disk, two may make the same: no harm
+}
+
+}  // namespace catena_jit

@@ -1,0 +1,69 @@
+// Compiled kernels on disk, shared by the processes of one user.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catena/abi.h"
+
+namespace catena_jit {
+
+// A file descriptor, closed with its owner.
+class Descriptor {
+public:
+    Descriptor() = default;
+    explicit Descriptor(int fd) : fd_(fd) {}
+    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Descriptor& operator=(Descriptor&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Descriptor();
+    explicit operator bool() const { return fd_ >= 0; }
+    int get() const { return fd_; }
+
+private:
+    int fd_ = -1;
+};
+
+struct Binary {
+    std::vector<unsigned char> bytes;
+    Descriptor file;  // begins with the bytes; or none
+};
+
+// A folder of $CATENA_KERNEL_CACHE, else catena/kernels in $XDG_CACHE_HOME or ~/.cache. What is in it
+// will be run: the folder and its files must be the user's, and nobody else may write to them. A file
+// ends in a checksum; what does not fit is made anew. Where the folder cannot be used binaries live in
+// memory, as with CATENA_KERNEL_CACHE=off. For any thread, and any number of processes.
+class BinaryCache {
+public:
+    // Reads the environment. log gets a line for what is wrong.
+    explicit BinaryCache(const catena_host& host);
+
+    // key: 64 hexadecimal digits. name: of the kernel, to recognise its file by.
+    std::optional<Binary> find(const std::string& name, const std::string& key);
+    // Returns the binary as find() would; deletes those used longest ago where the limit is passed.
+    Binary store(const std::string& name, const std::string& key,
+                 std::vector<unsigned char> bytes);
+    // Until the end of its life no other process makes the same key's binary.
+    Descriptor lock(const std::string& key) const;
+
+    std::uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
+
+private:
+    void open_folder(const std::string& path);
+    void evict(const std::string& newest);
+    std::optional<Binary> read(const std::string& file);
+
+    const catena_host& host_;
+    std::string path_;
+    Descriptor folder_;  // none: in memory
+    std::uint64_t limit_;
+    std::atomic<std::uint64_t> evicted_{0};
+};
+
+}  // namespace catena_jit

@@ -1,0 +1,334 @@
+// Binds, broadcasts and lays out. All of it runs in every call: no memory is asked for.
+#include "binding.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace catena_jit {
+namespace {
+
+Extents extents_of(const catena_tensor& tensor) {
+    Extents extents;
+    extents.ndim = tensor.dl.ndim;
+    std::copy_n(tensor.dl.shape, extents.ndim, extents.at);
+    return extents;
+}
+
+bool is_dense(const catena_tensor& tensor) {
+    if ((tensor.flags & CATENA_TENSOR_CONTIGUOUS) != 0) return true;
+    int64_t expected = 1;
+    for (int d = tensor.dl.ndim - 1; d >= 0; --d) {
+        if (tensor.dl.shape[d] == 0) return true;
+        if (tensor.dl.shape[d] != 1 && tensor.dl.strides[d] != expected) return false;
+        expected *= tensor.dl.shape[d];
+    }
+    return true;
+}
+
+// Adds a dimension inside of those that are there; joins it with the last where all steps allow it.
+template <class Stride>
+void append(Dims& dims, std::size_t arguments, int64_t extent, const Stride& stride) {
+    if (extent == 1) return;
+    const int last = dims.n - 1;
+    bool joins = last >= 0;
+    for (std::size_t k = 0; joins && k < arguments; ++k)
+        joins = dims.stride[k][last] == stride(k) * extent;
+    if (!joins) ++dims.n;
+    const int d = dims.n - 1;
+    dims.extent[d] = joins ? dims.extent[d] * extent : extent;
+    for (std::size_t k = 0; k < arguments; ++k) dims.stride[k][d] = stride(k);
+}
+
+// Source has at least one dimension to go through.
+void fill_up(Dims& dims, std::size_t arguments, bool neighbours) {
+    if (dims.n != 0) return;
+    dims.n = 1;
+    dims.extent[0] = 1;
+    for (std::size_t k = 0; k < arguments; ++k) dims.stride[k][0] = neighbours ? 1 : 0;
+}
+
+}  // namespace
+
+std::string Extents::text() const {
+    std::string text = "(";
+    for (int d = 0; d < ndim; ++d) text += (d == 0 ? "" : ", ") + std::to_string(at[d]);
+    return text + (ndim == 1 ? ",)" : ")");
+}
+
+void Binding::refuse(catena_status status, std::size_t i, const std::string& text) const {
+    throw Failure{status, "[" + formula.name + "] " + name_of(i) + ": " + text};
+}
+
+Binding::Binding(const Formula& f, const catena_formula_call& c) : formula(f), call(c) {
+    if (call.n_x != formula.n_x || (call.y != nullptr && call.n_y != formula.n_y))
+        throw Failure{CATENA_E_INVALID, "[" + formula.name + "] arguments: expected " +
+                                            formula.signature() + ", got " +
+                                            std::to_string(call.n_x) + " inputs"};
+    std::memset(&key, 0, sizeof key);
+    key.dev = call.dev;
+    bind_types();
+    if (!formula.is_reduction() && lay_out_flat()) return;
+    find_loop();
+    if (formula.is_reduction()) lay_out_reduction();
+    else lay_out();
+}
+
+void Binding::bind_letter(std::size_t i, int type) {
+    int& bound = letter[formula.at(i).letter - 'A'];
+    if (bound < 0) bound = type;
+    else if (bound != type) {
+        std::string other;
+        for (std::size_t k = 0; k < i && other.empty(); ++k)
+            if (formula.at(k).letter == formula.at(i).letter && tensor(k) != nullptr)
+                other = name_of(k);
+        refuse(CATENA_E_DTYPE, i,
+               std::string("expected ") + type_at(bound).name + " (" + formula.at(i).letter + ", as " +
+                   other + "), got " + type_at(type).name);
+    }
+}
+
+void Binding::bind_types() {
+    std::ranges::fill(letter, -1);
+    for (std::size_t i = 0; i < formula.count(); ++i) {
+        const catena_tensor* t = tensor(i);
+        if (t == nullptr) continue;
+        const int type = type_of(t->dl.dtype);
+        if (type < 0) refuse(CATENA_E_DTYPE, i, "expected a dtype that formulas know, got another");
+        if (formula.at(i).letter != 0) bind_letter(i, type);
+        else if (formula.at(i).type != type)
+            refuse(CATENA_E_DTYPE, i,
+                   std::string("expected ") + type_at(formula.at(i).type).name + ", got " +
+                       type_at(type).name);
+        key.type[i] = static_cast<uint8_t>(type);
+        if ((formula.is_output(i) || formula.at(i).writes) &&
+            (t->flags & CATENA_TENSOR_READONLY) != 0)
+            refuse(CATENA_E_INVALID, i, "expected an array that may be written, got a read-only one");
+        if (formula.at(i).raw) {
+            if (!is_dense(*t)) refuse(CATENA_E_UNSUPPORTED, i, "expected a dense array, got a strided one");
+            key.form[i] = form_raw;
+        }
+    }
+    // Arrays go before numbers, which take what they are given.
+    for (std::size_t i = 0; i < formula.n_x; ++i) {
+        const catena_operand& x = call.x[i];
+        if (x.tensor != nullptr) continue;
+        if (formula.at(i).raw) refuse(CATENA_E_INVALID, i, "expected an array, got a number");
+        const int given = type_of(x.dtype);
+        int type = formula.at(i).type;
+        if (formula.at(i).letter != 0) {
+            int& bound = letter[formula.at(i).letter - 'A'];
+            if (bound < 0) bound = given;
+            type = bound;
+        }
+        if (!is_floating(type) && is_floating(given) && std::trunc(x.number.f) != x.number.f)
+            refuse(CATENA_E_DTYPE, i,
+                   std::string("expected a number for ") + type_at(type).name + ", got " +
+                       std::to_string(x.number.f));
+        key.type[i] = static_cast<uint8_t>(type);
+        key.form[i] = form_number;
+    }
+    for (std::size_t i = formula.n_x; i < formula.count(); ++i) {
+        if (tensor(i) != nullptr) continue;
+        const Parameter& p = formula.at(i);
+        const int type = p.letter != 0 ? letter[p.letter - 'A'] : p.type;
+        if (type < 0)
+            refuse(CATENA_E_DTYPE, i,
+                   std::string("expected an input of dtype ") + p.letter +
+                       ", which says what it stands for, or an array for the output; got neither");
+        key.type[i] = static_cast<uint8_t>(type);
+        key.form[i] = p.raw ? form_raw : form_next;
+    }
+}
+
+// The usual call: plain arrays of one shape, and numbers.
+bool Binding::lay_out_flat() {
+    const catena_tensor* first = nullptr;
+    for (std::size_t i = 0; i < formula.count(); ++i) {
+        const catena_tensor* t = tensor(i);
+        if (t == nullptr || formula.at(i).raw) continue;
+        if (first == nullptr) {
+            first = t;
+            loop = extents_of(*t);
+        }
+        if ((t->flags & CATENA_TENSOR_CONTIGUOUS) == 0 || t->dl.ndim != loop.ndim ||
+            std::memcmp(t->dl.shape, loop.at,
+                        sizeof(int64_t) * static_cast<std::size_t>(loop.ndim)) != 0)
+            return false;
+        key.form[i] = form_next;
+    }
+    if (first == nullptr || (call.flags & CATENA_FORMULA_SHAPE) != 0) return false;
+    size = outputs = loop.size();
+    output = loop;
+    key.dims = 1;
+    return true;
+}
+
+void Binding::join(std::size_t i, const Extents& shape) {
+    Extents all;
+    all.ndim = std::max(loop.ndim, shape.ndim);
+    for (int d = 0; d < all.ndim; ++d) {
+        const auto from_end = [&](const Extents& e) {
+            const int at = d - (all.ndim - e.ndim);
+            return at < 0 ? int64_t{1} : e.at[at];
+        };
+        const int64_t a = from_end(loop);
+        const int64_t b = from_end(shape);
+        if (a != b && a != 1 && b != 1)
+            refuse(CATENA_E_SHAPE, i,
+                   "expected a shape that goes with " + loop.text() + ", got " + shape.text());
+        all.at[d] = a == 1 ? b : a;
+    }
+    loop = all;
+}
+
+// Plain arrays decide; without one the shape of the call does, or the first array that is indexed.
+void Binding::find_loop() {
+    loop.ndim = 0;
+    bool known = false;
+    if ((call.flags & CATENA_FORMULA_SHAPE) != 0) {
+        loop.ndim = call.ndim;
+        std::copy_n(call.shape, call.ndim, loop.at);
+        known = true;
+    }
+    const Extents asked = loop;
+    const bool reduction = formula.is_reduction();
+    for (std::size_t i = 0; i < (reduction ? formula.n_x : formula.count()); ++i) {
+        const catena_tensor* t = tensor(i);
+        if (t == nullptr || formula.at(i).raw) continue;
+        const Extents shape = extents_of(*t);
+        join(i, shape);
+        if (formula.is_output(i) && !(loop == shape))
+            refuse(CATENA_E_SHAPE, i, "expected shape " + loop.text() + ", got " + shape.text());
+        known = true;
+    }
+    if ((call.flags & CATENA_FORMULA_SHAPE) != 0 && !(loop == asked))
+        throw Failure{CATENA_E_SHAPE, "[" + formula.name + "] shape: expected " + loop.text() +
+                                          ", got " + asked.text()};
+    for (std::size_t i = 0; i < formula.count() && !known; ++i) {
+        const catena_tensor* t = tensor(i);
+        // An indexed input says nothing about outputs that are not there yet.
+        const bool outputs_follow = !reduction && formula.n_y != 0;
+        if (t == nullptr || (outputs_follow && !formula.is_output(i))) continue;
+        loop = extents_of(*t);
+        known = true;
+    }
+    if (!known)
+        throw Failure{CATENA_E_INVALID,
+                      "[" + formula.name +
+                          "] size: expected a plain array argument, an array for an output or "
+                          "over(shape), which say how many elements there are; got none"};
+    size = loop.size();
+}
+
+// Steps along loop's dimensions.
+void Binding::strides_of(std::size_t i, int64_t* strides) const {
+    const catena_tensor* t = tensor(i);
+    std::fill_n(strides, loop.ndim, int64_t{0});
+    if (t == nullptr && formula.is_output(i)) {
+        int64_t step = 1;
+        for (int d = loop.ndim - 1; d >= 0; --d) {
+            strides[d] = step;
+            step *= loop.at[d];
+        }
+        return;
+    }
+    if (t == nullptr) return;
+    for (int d = 0; d < t->dl.ndim; ++d)
+        if (t->dl.shape[d] != 1) strides[loop.ndim - t->dl.ndim + d] = t->dl.strides[d];
+}
+
+void Binding::set_forms(const Dims& lanes) {
+    const std::size_t plain = formula.is_reduction() ? formula.n_x : formula.count();
+    for (std::size_t i = 0; i < plain; ++i) {
+        if (key.form[i] == form_number || formula.at(i).raw) continue;
+        const int64_t step = lanes.stride[i][lanes.n - 1];
+        key.form[i] = step == 0 ? form_once : step == 1 ? form_next : form_strided;
+    }
+}
+
+void Binding::lay_out() {
+    int64_t strides[max_arguments][CATENA_MAX_NDIM];
+    const std::size_t n = formula.count();
+    for (std::size_t i = 0; i < n; ++i) {
+        if (formula.at(i).raw) std::fill_n(strides[i], loop.ndim, int64_t{0});
+        else strides_of(i, strides[i]);
+    }
+    for (int d = 0; d < loop.ndim; ++d)
+        append(dims, n, loop.at[d], [&](std::size_t i) { return strides[i][d]; });
+    fill_up(dims, n, true);
+    set_forms(dims);
+    output = loop;
+    outputs = size;
+    key.dims = static_cast<uint8_t>(dims.n);
+}
+
+void Binding::lay_out_reduction() {
+    bool chosen[CATENA_MAX_NDIM] = {};
+    if ((call.flags & CATENA_FORMULA_AXES) == 0) std::ranges::fill(chosen, true);
+    for (int32_t k = 0; (call.flags & CATENA_FORMULA_AXES) != 0 && k < call.n_axes; ++k) {
+        const int axis = call.axes[k] < 0 ? call.axes[k] + loop.ndim : call.axes[k];
+        if (axis < 0 || axis >= loop.ndim || chosen[axis])
+            throw Failure{CATENA_E_INVALID,
+                          "[" + formula.name + "] axis: expected each from " +
+                              std::to_string(-loop.ndim) + " to " + std::to_string(loop.ndim - 1) +
+                              " once, for the shape " + loop.text() + ", got " +
+                              std::to_string(call.axes[k])};
+        chosen[axis] = true;
+    }
+    int64_t strides[max_arguments][CATENA_MAX_NDIM];
+    const std::size_t n = formula.n_x;
+    for (std::size_t i = 0; i < n; ++i) {
+        if (formula.at(i).raw) std::fill_n(strides[i], loop.ndim, int64_t{0});
+        else strides_of(i, strides[i]);
+    }
+    const bool keepdims = (call.flags & CATENA_FORMULA_KEEPDIMS) != 0;
+    outputs = reduced = 1;
+    key.along = 1;
+    int last = -1;  // class of the last dimension added
+    for (int d = 0; d < loop.ndim; ++d) {
+        const auto stride = [&](std::size_t i) { return strides[i][d]; };
+        if (chosen[d]) {
+            reduced *= loop.at[d];
+            if (keepdims) output.at[output.ndim++] = 1;
+        } else {
+            outputs *= loop.at[d];
+            output.at[output.ndim++] = loop.at[d];
+        }
+        if (loop.at[d] == 1) continue;
+        append(chosen[d] ? reduced_dims : dims, n, loop.at[d], stride);
+        last = chosen[d] ? 1 : 0;
+    }
+    if (last == 0) key.along = 0;
+    fill_up(dims, n, false);
+    fill_up(reduced_dims, n, false);
+    set_forms(key.along != 0 ? reduced_dims : dims);
+    key.dims = static_cast<uint8_t>(dims.n);
+    key.reduced = static_cast<uint8_t>(reduced_dims.n);
+    for (std::size_t i = formula.n_x; i < formula.count(); ++i) {
+        const catena_tensor* t = tensor(i);
+        if (t == nullptr) continue;
+        if (!(extents_of(*t) == output) || !is_dense(*t))
+            refuse(CATENA_E_SHAPE, i,
+                   "expected a dense array of shape " + output.text() + ", got " +
+                       extents_of(*t).text());
+        key.form[i] = form_next;
+    }
+    if (reduced == 0 && outputs != 0 && !formula.has_identity)
+        throw Failure{CATENA_E_VALUE,
+                      "[" + formula.name + "] axis: expected at least one element in each reduced "
+                                           "part, got shape " + loop.text() + " and no identity"};
+}
+
+std::string Binding::types_text() const {
+    std::string text;
+    for (std::size_t i = 0; i < formula.count(); ++i) {
+        if (i == formula.n_x) text += i == 0 ? "-> " : " -> ";
+        else if (i != 0) text += ", ";
+        if (key.form[i] == form_raw) text += "raw ";
+        text += std::string(type_at(key.type[i]).name) + " " + name_of(i);
+        if (key.form[i] == form_number) text += " (a number)";
+    }
+    return text;
+}
+
+}  // namespace catena_jit

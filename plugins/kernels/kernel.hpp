@@ -1,0 +1,45 @@
+// A formula with what was compiled of it so far.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "binary_cache.hpp"
+#include "binding.hpp"
+#include "catena/abi/ext/draft/compiler.h"
+#include "source.hpp"
+
+struct catena_formula_kernel {
+    explicit catena_formula_kernel(const catena_formula& source) : formula(source) {}
+
+    catena_jit::Formula formula;
+    mutable std::atomic<const struct catena_variant*> variants = nullptr;
+    mutable std::mutex compiling;
+};
+
+namespace catena_jit {
+
+// Since the start of the process.
+struct Counts {
+    std::atomic<uint64_t> compiled = 0;
+    std::atomic<uint64_t> loaded = 0;
+    std::atomic<uint64_t> hits = 0;
+};
+Counts& counts();
+BinaryCache& binary_cache();
+
+// The host's table; set by the entry.
+extern const catena_host* host;
+
+// The device's best compiler, nullptr if it has none.
+const catena_compiler* compiler_of(catena_ctx* ctx);
+// How a reduction is cut on that device: the same for any number of threads.
+Cut make_cut(const Binding& binding, const catena_compiler* compiler);
+// A partial result's bytes at most, as dialects assert.
+constexpr uint64_t partial_bytes = 64;
+
+// Finds, loads or compiles, and launches. Throws Failure, or returns what a compiler's table returned.
+catena_status run(catena_ctx* ctx, const catena_formula_kernel& kernel, const Binding& binding);
+
+}  // namespace catena_jit

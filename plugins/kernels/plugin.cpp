@@ -1,0 +1,166 @@
+// kernels.catena, table of contents: kernels from formulas that are written down at run time.
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+
+#include "kernel.hpp"
+
+namespace catena_jit {
+
+constinit const catena_host* host = nullptr;
+
+namespace {
+
+template <class Body>
+catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
+    try {
+        return body();
+    } catch (const Failure& failure) {
+        return host->fail(ctx, failure.status, failure.text.c_str());
+    } catch (const std::bad_alloc&) {
+        return host->fail(ctx, CATENA_E_NOMEM, "[kernels] out of memory");
+    } catch (const std::exception& error) {
+        return host->fail(ctx, CATENA_E_INTERNAL, error.what());
+    }
+}
+
+// All that makes two formulas the same.
+std::string identity_of(const catena_formula& f) {
+    std::string text(1, static_cast<char>('0' + f.kind));
+    const auto add = [&](const char* part) {
+        text += part != nullptr ? '+' : '-';
+        if (part != nullptr) text += part;
+        text += '\0';
+    };
+    for (const char* part :
+         {f.name, f.inputs, f.outputs, f.operation, f.preamble, f.loop_prep, f.after_loop, f.reduce,
+          f.finish, f.identity, f.reduce_type})
+        add(part);
+    for (const char* const* o = f.options; o != nullptr && *o != nullptr; ++o) add(*o);
+    return text;
+}
+
+catena_status create(catena_ctx* ctx, const catena_formula* source,
+                     const catena_formula_kernel** kernel) {
+    return guarded(ctx, [&]() -> catena_status {
+        static auto* kernels = new std::map<std::string, std::unique_ptr<catena_formula_kernel>>;
+        static std::shared_mutex mutex;
+        std::string identity = identity_of(*source);
+        {
+            const std::shared_lock guard(mutex);
+            if (const auto found = kernels->find(identity); found != kernels->end()) {
+                *kernel = found->second.get();
+                return CATENA_OK;
+            }
+        }
+        auto made = std::make_unique<catena_formula_kernel>(*source);
+        const std::lock_guard guard(mutex);
+        *kernel = kernels->try_emplace(std::move(identity), std::move(made)).first->second.get();
+        return CATENA_OK;
+    });
+}
+
+void arity(const catena_formula_kernel* kernel, uint32_t* n_x, uint32_t* n_y) {
+    *n_x = static_cast<uint32_t>(kernel->formula.n_x);
+    *n_y = static_cast<uint32_t>(kernel->formula.n_y);
+}
+
+catena_status infer(catena_ctx* ctx, const catena_formula_kernel* kernel,
+                    const catena_formula_call* call, catena_meta* const* y,
+                    uint64_t* scratch_bytes) {
+    return guarded(ctx, [&]() -> catena_status {
+        const Formula& f = kernel->formula;
+        const Binding b(f, *call);
+        for (std::size_t k = 0; k < f.n_y; ++k) {
+            if (call->y != nullptr && call->y[k] != nullptr) continue;
+            y[k]->dtype = type_at(b.key.type[f.n_x + k]).dtype;
+            y[k]->ndim = b.output.ndim;
+            std::copy_n(b.output.at, b.output.ndim, y[k]->shape);
+        }
+        *scratch_bytes = 0;
+        if (!f.is_reduction()) return CATENA_OK;
+        const Cut cut = make_cut(b, compiler_of(ctx));
+        if (cut.pieces > 1)
+            *scratch_bytes = static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes;
+        return CATENA_OK;
+    });
+}
+
+catena_status run_call(catena_ctx* ctx, const catena_formula_kernel* kernel,
+                       const catena_formula_call* call) {
+    return guarded(ctx, [&]() -> catena_status {
+        for (uint32_t k = 0; k < kernel->formula.n_y; ++k)
+            if (call->y == nullptr || call->y[k] == nullptr)
+                throw Failure{CATENA_E_INVALID, "[" + kernel->formula.name +
+                                                    "] outputs: expected an array for each, got none"};
+        return run(ctx, *kernel, Binding(kernel->formula, *call));
+    });
+}
+
+void stats(catena_kernels_stats* s) {
+    s->compiled = counts().compiled.load(std::memory_order_relaxed);
+    s->loaded = counts().loaded.load(std::memory_order_relaxed);
+    s->hits = counts().hits.load(std::memory_order_relaxed);
+    s->evicted = binary_cache().evicted();
+}
+
+const catena_kernels table = {
+    .struct_size = sizeof(catena_kernels),
+    .reserved = 0,
+    .create = create,
+    .arity = arity,
+    .writes = [](const catena_formula_kernel* kernel, uint32_t i) -> int32_t {
+        return kernel->formula.at(i).writes ? 1 : 0;
+    },
+    .infer = infer,
+    .run = run_call,
+    .stats = stats,
+};
+
+const catena_extension extension = {
+    .struct_size = sizeof(catena_extension),
+    .priority = CATENA_PRIORITY_PORTABLE,
+    .id = CATENA_KERNELS_DRAFT_1,
+    .device = "",
+    .table = &table,
+};
+const catena_extension* const extensions[] = {&extension};
+
+const catena_plugin plugin = {
+    .struct_size = sizeof(catena_plugin),
+    .n_functions = 0,
+    .n_kernels = 0,
+    .n_backends = 0,
+    .n_extensions = 1,
+    .reserved = 0,
+    .functions = nullptr,
+    .kernels = nullptr,
+    .backends = nullptr,
+    .extensions = extensions,
+    .init = nullptr,
+    .deinit = nullptr,
+};
+
+}  // namespace
+}  // namespace catena_jit
+
+[[gnu::section(CATENA_MANIFEST_SECTION), gnu::used]] const catena_manifest catena_manifest_v1 = {
+    .magic = {'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L'},
+    .struct_size = sizeof(catena_manifest),
+    .abi_major = CATENA_ABI_MAJOR,
+    .abi_minor_built = CATENA_ABI_MINOR,
+    .abi_minor_needed = CATENA_TARGET_MINOR,
+    .flags = 0,
+    .reserved = 0,
+    .id = "org.catena.kernels",
+    .version = "0.1.0",
+    .vendor = "The catena authors",
+    .license = "BSD-2-Clause",
+    .devices = "",
+};
+
+const catena_plugin* catena_plugin_entry_v1(const catena_host* host, catena_ctx*) {
+    catena_jit::host = host;
+    return &catena_jit::plugin;
+}

@@ -1,0 +1,30 @@
+// SHA-256 (FIPS 180-4), for the names of binaries and for what is in them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace catena_jit {
+
+class Sha256 {
+public:
+    void add(const void* data, std::size_t size);
+    void add(std::string_view text) { add(text.data(), text.size()); }
+    // Nothing may be added afterwards.
+    std::array<unsigned char, 32> digest();
+
+private:
+    void block(const unsigned char* bytes);
+
+    std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    std::array<unsigned char, 64> rest_{};
+    std::uint64_t size_ = 0;
+};
+
+std::string to_hex(const std::array<unsigned char, 32>& digest);
+
+}  // namespace catena_jit

@@ -1,0 +1,412 @@
+// Writes kernels.
+#include "source.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace catena_jit {
+namespace {
+
+// What every dialect's kernels have in common: elements of memory as values, also where a formula
+// indexes halves.
+constexpr const char* common = R"common(
+namespace catena_kernel {
+template <class H>
+struct half_reader {
+    const H* p;
+    CATENA_FN float operator[](int64 k) const { return load(p[k]); }
+};
+template <class H>
+struct half_reference {
+    H* p;
+    CATENA_FN operator float() const { return load(*p); }
+    CATENA_FN half_reference& operator=(float x) { store(*p, x); return *this; }
+    CATENA_FN half_reference& operator=(const half_reference& x) { store(*p, load(*x.p)); return *this; }
+    CATENA_FN half_reference& operator+=(float x) { return *this = load(*p) + x; }
+    CATENA_FN half_reference& operator-=(float x) { return *this = load(*p) - x; }
+    CATENA_FN half_reference& operator*=(float x) { return *this = load(*p) * x; }
+    CATENA_FN half_reference& operator/=(float x) { return *this = load(*p) / x; }
+};
+template <class H>
+struct half_writer {
+    H* p;
+    CATENA_FN half_reference<H> operator[](int64 k) const { return half_reference<H>{p + k}; }
+};
+}
+)common";
+
+class Writer {
+public:
+    Writer(const Binding& binding, const char* dialect) : b_(binding), f_(binding.formula) {
+        text_ = "#line 1 \"catena dialect\"\n";
+        text_ += dialect;
+        text_ += common;
+        write_preamble();
+        write_struct();
+        if (f_.is_reduction()) write_reduction();
+        else write_elementwise();
+        text_ += "}  // namespace catena_kernel\n";
+    }
+    std::string take() { return std::move(text_); }
+
+private:
+    void line(const std::string& code) { text_ += code + "\n"; }
+    void user(const Code& code) {
+        text_ += "#line 1 \"" + code.label + "\"\n" + code.text + "\n#line 1 \"catena\"\n";
+    }
+    int type(std::size_t i) const { return b_.key.type[i]; }
+    int form(std::size_t i) const { return b_.key.form[i]; }
+    std::string storage(std::size_t i) const { return type_at(type(i)).storage; }
+    std::string value(std::size_t i) const { return type_at(type(i)).value; }
+    const std::string& name(std::size_t i) const { return f_.at(i).name; }
+    bool writes(std::size_t i) const { return f_.is_output(i) || f_.at(i).writes; }
+    bool is_plain(std::size_t i) const { return form(i) <= form_strided; }
+    static std::string member(std::size_t i) { return "catena_args.a" + std::to_string(i); }
+    static std::string pointer(std::size_t i) { return "catena_a" + std::to_string(i); }
+    bool has(const char* wanted) const {
+        for (const Parameter& p : f_.parameters)
+            if (p.name == wanted) return true;
+        return false;
+    }
+
+    // Lines that include come before the namespace, whatever else the preamble has.
+    void write_preamble() {
+        std::string includes, rest;
+        const std::string& all = f_.preamble.text;
+        for (std::size_t at = 0; at < all.size();) {
+            const std::size_t end = std::min(all.find('\n', at), all.size());
+            const std::string one = all.substr(at, end - at);
+            const std::size_t first = one.find_first_not_of(" \t");
+            const bool include = first != std::string::npos && one[first] == '#' &&
+                                 one.find("include", first) != std::string::npos;
+            includes += (include ? one : "") + "\n";
+            rest += (include ? "" : one) + "\n";
+            at = end + 1;
+        }
+        if (includes.find('#') != std::string::npos) user({f_.preamble.label, includes});
+        line("namespace catena_kernel {");
+        for (std::size_t i = 0; i < 26; ++i)
+            if (b_.letter[i] >= 0)
+                line("typedef " + std::string(type_at(b_.letter[i]).value) + " " +
+                     static_cast<char>('A' + i) + ";");
+        if (!f_.preamble.empty()) user({f_.preamble.label, rest});
+    }
+
+    void write_struct() {
+        line("struct catena_arguments {");
+        line(f_.is_reduction() ? "int64 n, outputs, pieces, length, phase; void* partial;"
+                               : "int64 size;");
+        for (std::size_t i = 0; i < f_.count(); ++i) {
+            const std::string a = " a" + std::to_string(i) + ";";
+            if (form(i) == form_number) line((is_floating(type(i)) ? "float64" : "int64") + a);
+            else line((writes(i) ? "" : "const ") + storage(i) + "*" + a);
+        }
+        const std::string d = std::to_string(b_.key.dims), r = std::to_string(b_.key.reduced);
+        const std::string k = std::to_string(std::max<std::size_t>(strided(), 1));
+        if (f_.is_reduction())
+            line("int64 kept[" + d + "], reduced[" + r + "], kept_stride[" + k + "][" + d +
+                 "], reduced_stride[" + k + "][" + r + "];");
+        else if (!is_flat()) line("int64 extent[" + d + "], stride[" + k + "][" + d + "];");
+        line("};");
+    }
+
+    // Arguments that are laid out along the dimensions.
+    std::size_t strided() const {
+        std::size_t n = 0;
+        for (std::size_t i = 0; i < (f_.is_reduction() ? f_.n_x : f_.count()); ++i)
+            if (is_plain(i)) ++n;
+        return n;
+    }
+    bool is_flat() const {
+        if (b_.key.dims != 1) return false;
+        for (std::size_t i = 0; i < f_.count(); ++i)
+            if (form(i) == form_strided) return false;
+        return true;
+    }
+
+    std::string loaded(std::size_t i, const std::string& place) const {
+        return is_half(type(i)) ? "load(" + place + ")" : place;
+    }
+    std::string as_number(std::size_t i) const {
+        return "const " + value(i) + " " + name(i) + " = (" + value(i) + ")" + member(i) +
+               "; (void)" + name(i) + ";";
+    }
+    // Whole arrays and numbers, which all elements share.
+    void write_shared() {
+        for (std::size_t i = 0; i < f_.count(); ++i) {
+            if (form(i) == form_number) line(as_number(i));
+            if (form(i) != form_raw) continue;
+            if (!is_half(type(i)))
+                line((writes(i) ? "" : "const ") + storage(i) + "* const " + name(i) + " = " +
+                     member(i) + "; (void)" + name(i) + ";");
+            else
+                line(std::string("const half_") + (writes(i) ? "writer" : "reader") + "<" + storage(i) +
+                     "> " + name(i) + " = {" + member(i) + "}; (void)" + name(i) + ";");
+        }
+    }
+
+    void write_elementwise() {
+        line("CATENA_ENTRY(" + f_.name + ", catena_arguments)");
+        if (!has("n")) line("const int64 n = catena_args.size; (void)n;");
+        write_shared();
+        if (is_flat()) {
+            for (std::size_t i = 0; i < f_.count(); ++i)
+                if (form(i) == form_once && !writes(i))
+                    line("const " + value(i) + " " + name(i) + " = " + loaded(i, "*" + member(i)) +
+                         "; (void)" + name(i) + ";");
+        }
+        if (!f_.loop_prep.empty()) user(f_.loop_prep);
+        if (is_flat()) write_flat_loop();
+        else write_walk();
+        if (!f_.after_loop.empty()) user(f_.after_loop);
+        line("CATENA_ENTRY_END");
+    }
+    void write_flat_loop() {
+        line("CATENA_EACH(i)");
+        write_body([&](std::size_t i) { return member(i) + (form(i) == form_once ? "[0]" : "[i]"); },
+                   [&](std::size_t i) { return form(i) != form_once || writes(i); });
+        line("CATENA_EACH_END");
+    }
+    void write_walk() {
+        line("CATENA_WALK(" + std::to_string(b_.key.dims) + ", " + std::to_string(strided()) + ")");
+        std::size_t k = 0;
+        for (std::size_t i = 0; i < f_.count(); ++i) {
+            if (!is_plain(i)) continue;
+            const std::string at = std::to_string(k);
+            line((writes(i) ? "" : "const ") + storage(i) + "* const " + pointer(i) + " = " + member(i) +
+                 " + CATENA_OFFSET(" + at + ");");
+            if (form(i) == form_strided)
+                line("const int64 catena_s" + std::to_string(i) + " = catena_args.stride[" + at + "][" +
+                     std::to_string(b_.key.dims - 1) + "];");
+            ++k;
+        }
+        line("CATENA_RUN(i, catena_lane)");
+        write_body(
+            [&](std::size_t i) {
+                if (form(i) == form_once) return pointer(i) + "[0]";
+                if (form(i) == form_next) return pointer(i) + "[catena_lane]";
+                return pointer(i) + "[catena_lane * catena_s" + std::to_string(i) + "]";
+            },
+            [](std::size_t) { return true; });
+        line("CATENA_WALK_END");
+    }
+    // Inputs are there as values, outputs as variables that are stored in the end: an output may be an
+    // input's memory. The code may leave by continue or break.
+    template <class Place, class Wanted>
+    void write_body(const Place& place, const Wanted& wanted) {
+        for (std::size_t i = 0; i < f_.count(); ++i) {
+            if (!is_plain(i) || !wanted(i)) continue;
+            line((writes(i) ? "" : "const ") + value(i) + " " + name(i) + " = " + loaded(i, place(i)) +
+                 "; (void)" + name(i) + ";");
+        }
+        line("do {");
+        user(f_.operation);
+        line("; } while (0);");
+        for (std::size_t i = f_.n_x; i < f_.count(); ++i) {
+            if (!is_plain(i)) continue;
+            if (is_half(type(i))) line("store(" + place(i) + ", " + name(i) + ");");
+            else line(place(i) + " = " + name(i) + ";");
+        }
+    }
+
+    void write_reduction() {
+        std::string v = f_.reduce_type;
+        if (v.empty()) v = value(f_.n_x);
+        else if (const int known = type_by_name(v); known >= 0) v = type_at(known).value;
+        line("typedef " + v + " catena_value;");
+        line("struct catena_operation {");
+        const auto constant = [&](const char* what, std::size_t n) {
+            line(std::string("static constexpr int ") + what + " = " + std::to_string(n) + ";");
+        };
+        constant("inputs", strided());
+        constant("kept", b_.key.dims);
+        constant("reduced", b_.key.reduced);
+        constant("along", b_.key.along);
+        constant("has_identity", f_.has_identity ? 1 : 0);
+        line("static CATENA_FN catena_value identity() { return (");
+        if (f_.has_identity) user(f_.identity);
+        else line("catena_value()");
+        line("); }");
+        line("static CATENA_FN catena_value join(const catena_value a, const catena_value b) { return (");
+        user(f_.reduce);
+        line("); }");
+        line("static CATENA_FN catena_value map(const catena_arguments& catena_args, "
+             "const int64* catena_offset, int64 catena_lane, int64 i, int64 j) {");
+        line("(void)i; (void)j; (void)catena_lane; (void)catena_offset;");
+        if (!has("n")) line("const int64 n = catena_args.n; (void)n;");
+        write_shared();
+        std::size_t k = 0;
+        for (std::size_t i = 0; i < f_.n_x; ++i) {
+            if (!is_plain(i)) continue;
+            const std::string at = std::to_string(k++);
+            std::string place = member(i) + "[catena_offset[" + at + "]";
+            if (form(i) == form_next) place += " + catena_lane";
+            if (form(i) == form_strided)
+                place += std::string(" + catena_lane * catena_args.") +
+                         (b_.key.along != 0 ? "reduced_stride[" : "kept_stride[") + at + "][" +
+                         std::to_string((b_.key.along != 0 ? b_.key.reduced : b_.key.dims) - 1) + "]";
+            line("const " + value(i) + " " + name(i) + " = " + loaded(i, place + "]") + "; (void)" +
+                 name(i) + ";");
+        }
+        line("return (");
+        user(f_.operation);
+        line("); }");
+        line("static CATENA_FN void finish(const catena_arguments& catena_args, const catena_value a, "
+             "int64 j) {");
+        line("(void)j;");
+        if (!has("n")) line("const int64 n = catena_args.n; (void)n;");
+        write_shared();
+        for (std::size_t i = f_.n_x; i < f_.count(); ++i)
+            line(value(i) + " " + name(i) + " = " + value(i) + "();");
+        line("do {");
+        user(f_.finish);
+        line("; } while (0);");
+        for (std::size_t i = f_.n_x; i < f_.count(); ++i) {
+            if (is_half(type(i))) line("store(" + member(i) + "[j], " + name(i) + ");");
+            else line(member(i) + "[j] = " + name(i) + ";");
+        }
+        line("}};");
+        line("CATENA_REDUCTION(" + f_.name + ", catena_arguments, catena_operation, catena_value)");
+    }
+
+    const Binding& b_;
+    const Formula& f_;
+    std::string text_;
+};
+
+// Values of eight bytes, one after the other, as all members of the struct are.
+class Packer {
+public:
+    explicit Packer(const Binding& binding, unsigned char* at) : b_(binding), begin_(at), at_(at) {}
+    template <class T>
+    void add(T value) {
+        static_assert(sizeof(T) == 8);
+        if (at_ + 8 > begin_ + max_args_bytes)
+            throw Failure{CATENA_E_UNSUPPORTED,
+                          "[" + b_.formula.name + "] arguments: expected fewer, or shapes with fewer "
+                                                  "dimensions; got more than a launch can carry"};
+        std::memcpy(at_, &value, 8);
+        at_ += 8;
+    }
+    void add(const Dims& dims, const int64_t* values) {
+        for (int d = 0; d < dims.n; ++d) add(values[d]);
+    }
+    std::size_t bytes() const { return static_cast<std::size_t>(at_ - begin_); }
+
+private:
+    const Binding& b_;
+    unsigned char* begin_;
+    unsigned char* at_;
+};
+
+// The first place of the author's code that the messages name: "LABEL:3:7: error" or "LABEL(3): error".
+struct Place {
+    const Code* code = nullptr;
+    std::size_t line = 0;
+    std::size_t column = 0;
+};
+
+std::size_t number_at(const std::string& text, std::size_t& at) {
+    std::size_t number = 0;
+    while (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0)
+        number = number * 10 + static_cast<std::size_t>(text[at++] - '0');
+    return number;
+}
+
+Place first_place(const Formula& f, const std::string& messages) {
+    for (std::size_t begin = 0; begin < messages.size();) {
+        const std::size_t end = std::min(messages.find('\n', begin), messages.size());
+        const std::string one = messages.substr(begin, end - begin);
+        begin = end + 1;
+        if (one.find("error") == std::string::npos) continue;
+        for (const Code* code : {&f.preamble, &f.loop_prep, &f.after_loop, &f.reduce, &f.finish,
+                                 &f.identity, &f.operation}) {
+            std::size_t at = code->label.size();
+            if (!one.starts_with(code->label) || at >= one.size() || (one[at] != ':' && one[at] != '('))
+                continue;
+            Place place{code, number_at(one, ++at), 0};
+            if (at < one.size() && one[at] == ':') place.column = number_at(one, ++at);
+            if (place.line != 0) return place;
+        }
+    }
+    return {};
+}
+
+std::string line_of(const std::string& text, std::size_t number) {
+    std::size_t begin = 0;
+    for (; number > 1 && begin < text.size(); --number)
+        begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+std::string make_source(const Binding& binding, const char* dialect) {
+    return Writer(binding, dialect).take();
+}
+
+std::size_t pack_arguments(const Binding& b, const Cut& cut, unsigned char* at) {
+    Packer packer(b, at);
+    const Formula& f = b.formula;
+    if (f.is_reduction()) {
+        for (const int64_t value : {b.reduced, b.outputs, cut.pieces, cut.length, cut.phase})
+            packer.add(value);
+        packer.add(cut.partial);
+    } else {
+        packer.add(b.size);
+    }
+    bool flat = b.key.dims == 1;
+    std::array<std::size_t, max_arguments> strided;
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < f.count(); ++i) {
+        if (b.key.form[i] == form_number) {
+            const catena_operand& x = b.call.x[i];
+            const bool given = is_floating(type_of(x.dtype));
+            if (is_floating(b.key.type[i]))
+                packer.add(given ? x.number.f : static_cast<double>(x.number.i));
+            else packer.add(given ? static_cast<int64_t>(x.number.f) : x.number.i);
+            continue;
+        }
+        const catena_tensor& t = *b.tensor(i);
+        packer.add(static_cast<char*>(t.dl.data) + t.dl.byte_offset);
+        if (b.key.form[i] == form_strided) flat = false;
+        if (b.key.form[i] <= form_strided && (!f.is_reduction() || i < f.n_x)) strided[n++] = i;
+    }
+    if (f.is_reduction()) {
+        packer.add(b.dims, b.dims.extent);
+        packer.add(b.reduced_dims, b.reduced_dims.extent);
+        for (const Dims* dims : {&b.dims, &b.reduced_dims}) {
+            for (std::size_t k = 0; k < n; ++k) packer.add(*dims, dims->stride[strided[k]]);
+            if (n == 0) packer.add(*dims, dims->extent);  // the struct has room for one
+        }
+    } else if (!flat) {
+        packer.add(b.dims, b.dims.extent);
+        for (std::size_t k = 0; k < n; ++k) packer.add(b.dims, b.dims.stride[strided[k]]);
+    }
+    return packer.bytes();
+}
+
+std::string explain(const Binding& binding, const char* compiler, const std::string& messages) {
+    const Formula& f = binding.formula;
+    const Place place = first_place(f, messages);
+    std::string text = "[" + f.name + "] ";
+    if (place.code != nullptr) {
+        const std::size_t part = place.code->label.find('(');
+        text += part == std::string::npos
+                    ? "operation"
+                    : place.code->label.substr(part + 1, place.code->label.size() - part - 2);
+        text += ", line " + std::to_string(place.line) + ": expected code that compiles, got\n    " +
+                line_of(place.code->text, place.line);
+        if (place.column > 0) text += "\n    " + std::string(place.column - 1, ' ') + "^";
+    } else {
+        text += "code: expected code that compiles, got none";
+    }
+    text += "\nThe " + std::string(compiler) + " compiler says, with " + binding.types_text() + ":\n";
+    constexpr std::size_t most = 4000;
+    text += messages.size() > most ? messages.substr(0, most) + "\n..." : messages;
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    return text;
+}
+
+}  // namespace catena_jit

@@ -5,6 +5,7 @@
 #include <catena/core/config.hpp>
 #include <catena/core/device.hpp>
 #include <catena/core/error.hpp>
+#include <catena/core/extension_call.hpp>
 #include <catena/core/grad.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>

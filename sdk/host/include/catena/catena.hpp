@@ -8,6 +8,7 @@
 #include <catena/core.hpp>
 #include <catena/cuda.hpp>
 #include <catena/data_error.hpp>
+#include <catena/elementwise.hpp>
 #include <catena/function.hpp>
 #include <catena/function_node.hpp>
 #include <catena/function_set.hpp>
@@ -26,6 +27,7 @@
 #include <catena/pair.hpp>
 #include <catena/progress.hpp>
 #include <catena/random.hpp>
+#include <catena/reduction.hpp>
 #include <catena/serializer.hpp>
 #include <catena/split_axis.hpp>
 #include <catena/word_tree.hpp>

@@ -1,0 +1,51 @@
+// Calls into tables that plugins offer, with arrays: for the host SDK, and for programs that use an
+// extension by themselves.
+#pragma once
+
+#include <catena/core/array.hpp>
+#include <catena/core/small_vector.hpp>
+
+#include <catena/abi/host.h>
+
+#include <cstddef>
+#include <string_view>
+
+namespace catena {
+
+class Queue;
+
+// The best table that plugins offer under an id ("catena.kernels.draft/1") for no device in particular,
+// or null. Searches the usual places first. Valid for ever.
+const void* extension(const char* id);
+
+// One call: the context that the table's functions take, on the thread's current stream of the device.
+// What is written is so until the end of the object's life, which is when the work was given.
+class ExtensionCall {
+public:
+    // Without a device: for functions that touch no memory.
+    explicit ExtensionCall(Device device = {});
+    ExtensionCall(const ExtensionCall&) = delete;
+    ExtensionCall& operator=(const ExtensionCall&) = delete;
+    ~ExtensionCall();
+
+    catena_ctx* context() noexcept;
+    void* dev() const noexcept;
+    catena_stream* stream() const noexcept;
+
+    // The stream waits for what it needs; whoever uses the array later waits for the stream. Throws
+    // DeviceError if the array is elsewhere, InvalidError if it is an empty handle.
+    const catena_tensor* reads(const Array& array);
+    catena_tensor* writes(const Array& array);
+
+    // Throws what the function said went wrong; "[what] " comes before it if no '[' does.
+    void check(catena_status status, std::string_view what);
+
+private:
+    ArrayBody& need(const Array& array) const;
+
+    Queue* queue_ = nullptr;
+    SmallVector<Ref<ArrayBody>, 4> written_;
+    alignas(std::max_align_t) std::byte context_[96];
+};
+
+}  // namespace catena

@@ -1,0 +1,79 @@
+// Calls into extensions: what dispatch does around a kernel.
+#include <catena/core/extension_call.hpp>
+
+#include "array_ops.hpp"
+#include "context.hpp"
+#include "queue.hpp"
+#include "registry.hpp"
+
+#include <catena/core/error.hpp>
+#include <catena/core/plugins.hpp>
+
+#include <fmt/format.h>
+
+#include <new>
+
+namespace catena {
+
+const void* extension(const char* id) {
+    load_default_plugins();
+    return *Registry::get().extensions(nullptr, id);
+}
+
+ExtensionCall::ExtensionCall(Device device) {
+    static_assert(sizeof(catena_ctx) <= sizeof(context_));
+    auto* ctx = new (context_) catena_ctx;
+    ctx->device = device.state();
+    if (device) queue_ = &current_queue(*device.state());
+}
+
+ExtensionCall::~ExtensionCall() {
+    if (!written_.empty()) {
+        const std::uint64_t ticket = queue_->async ? queue_->advance() : 0;
+        for (const Ref<ArrayBody>& body : written_) {
+            after_write(*body, *queue_, ticket);
+            seal(*body);
+        }
+    }
+    context()->~catena_ctx();
+}
+
+catena_ctx* ExtensionCall::context() noexcept {
+    return std::launder(reinterpret_cast<catena_ctx*>(context_));
+}
+
+void* ExtensionCall::dev() const noexcept { return queue_ ? queue_->device.dev : nullptr; }
+
+catena_stream* ExtensionCall::stream() const noexcept {
+    return queue_ ? queue_->native : nullptr;
+}
+
+ArrayBody& ExtensionCall::need(const Array& array) const {
+    ArrayBody& body = need_memory(array);
+    if (!queue_ || body.device != &queue_->device) {
+        throw DeviceError(fmt::format("[call] device: expected {}, got an array on {}",
+                                      queue_ ? queue_->device.name : "none", body.device->name));
+    }
+    return body;
+}
+
+const catena_tensor* ExtensionCall::reads(const Array& array) {
+    ArrayBody& body = need(array);
+    before_read(body, *queue_);
+    return &body.tensor;
+}
+
+catena_tensor* ExtensionCall::writes(const Array& array) {
+    ArrayBody& body = need(array);
+    before_write(body, *queue_);
+    written(body);
+    unseal(body);
+    written_.push_back(Ref<ArrayBody>(&body));
+    return &body.tensor;
+}
+
+void ExtensionCall::check(catena_status status, std::string_view what) {
+    if (status != CATENA_OK) throw_failure(*context(), status, std::string(what));
+}
+
+}  // namespace catena

@@ -1,0 +1,82 @@
+// elementwise: kernels that a program writes down as formulas, for every device that has a compiler.
+#pragma once
+
+#include <catena/kernels/formula_kernel.hpp>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+struct ElementwiseOptions {
+    std::string preamble = {};    // before the kernel: includes, types, functions
+    std::string loop_prep = {};   // before the loop over a thread's share, and
+    std::string after_loop = {};  // behind it
+    std::vector<std::string> options = {};  // for the compiler
+};
+
+// A kernel with N outputs. Called with its inputs, it returns an Array where N is 1, a
+// std::array<Array, N> where there are several, nothing where there are none. Arrays given behind the
+// inputs, one for each output, are written; they may be inputs too.
+template <std::size_t N>
+class ElementwiseKernel : public FormulaKernel {
+public:
+    explicit ElementwiseKernel(const catena_formula& formula) : FormulaKernel(formula) {
+        expect_outputs(N, "elementwise");
+    }
+
+    template <class... A>
+    auto operator()(const A&... arguments) const {
+        const KernelArgument all[] = {KernelArgument(arguments)...};
+        std::array<Array, N == 0 ? 1 : N> y;
+        run(all, y.data());
+        if constexpr (N == 1) return std::move(y[0]);
+        else if constexpr (N != 0) return y;
+    }
+};
+
+namespace detail {
+// Gives the formula to make(), while what it points to lives.
+struct ElementwiseSource {
+    ElementwiseSource(const char* inputs, const char* outputs, const char* operation,
+                      const char* name, const ElementwiseOptions& options);
+    ~ElementwiseSource();
+    const catena_formula& formula() const { return *formula_; }
+
+private:
+    std::vector<const char*> options_;
+    catena_formula* formula_;
+};
+}  // namespace detail
+
+// Element by element, the arrays broadcast as NumPy does:
+//     const auto muladd = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd");
+//     const Array w = muladd(x, y, z);
+// An argument has a dtype by name (float32, int64, bool ...; C's float, double, int), or a capital
+// letter, which stands for the dtype of the first array that has it. `raw T x` is a whole array to be
+// indexed, x[n - 1 - i]; i is the element's index, n their number. A number may be given for any input
+// that is not raw. float16 and bfloat16 are computed with in float32. name is what profilers show.
+//     const auto both = elementwise<2>("T x, T y", "T sum, T product", "sum = x + y; product = x * y",
+//                                      "both");
+//     const auto [sum, product] = both(x, y);
+// It is compiled on the first call with new dtypes, and kept for later processes: see kernels.md.
+// Making the same kernel again is a search, so it may be done in a forward. Strings are code: they run
+// with all rights of the process. Throws InvalidError for wrong argument lists, and what
+// FormulaKernel::call() does.
+template <std::size_t N = 1>
+ElementwiseKernel<N> elementwise(const char* inputs, const char* outputs, const char* operation,
+                                 const char* name, const ElementwiseOptions& options = {}) {
+    const detail::ElementwiseSource source(inputs, outputs, operation, name, options);
+    return ElementwiseKernel<N>(source.formula());
+}
+
+// With pointers, in place, as in Chainer 1: i runs over the first array.
+//     elementwise("float* w, const float* x, const float* y, const float* z",
+//                 "w[i] = x[i] * y[i] + z[i]", "muladd")(w, x, y, z);
+inline ElementwiseKernel<0> elementwise(const char* arguments, const char* operation,
+                                        const char* name, const ElementwiseOptions& options = {}) {
+    return elementwise<0>(arguments, "", operation, name, options);
+}
+
+}  // namespace catena

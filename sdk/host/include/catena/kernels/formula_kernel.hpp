@@ -1,0 +1,102 @@
+// What elementwise kernels and reductions from formulas have in common: how they are called.
+#pragma once
+
+#include <catena/core/array.hpp>
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+struct catena_kernels;
+struct catena_formula_kernel;
+struct catena_formula;
+
+namespace catena {
+
+// Says what a kernel runs over, where no plain array does: k(x, n, over({n})).
+struct over {
+    explicit over(const Shape& extents) : shape(extents) {}
+    Shape shape;
+};
+
+// Says what a reduction runs along: l2norm(x, along(1)), l2norm(x, along({0, 2}, /*keepdims=*/true)).
+struct along {
+    explicit along(int axis, bool keep = false) : axes{axis}, keepdims(keep) {}
+    explicit along(std::vector<int> several, bool keep = false)
+        : axes(std::move(several)), keepdims(keep) {}
+    std::vector<int> axes;  // negative: from the last
+    bool keepdims;          // reduced axes stay, of extent 1
+};
+
+// An argument of a call, for the length of the call: an array or a number, over() or along().
+class KernelArgument {
+public:
+    KernelArgument(const Array& array) : array_(&array) {}
+    template <class N>
+    requires std::is_arithmetic_v<N> KernelArgument(N number) {
+        if constexpr (std::is_floating_point_v<N>) {
+            dtype_ = std::is_same_v<N, float> ? Dtype::float32 : Dtype::float64;
+            float_ = static_cast<double>(number);
+        } else {
+            dtype_ = std::is_same_v<N, bool> ? Dtype::bool8
+                     : sizeof(N) > 4         ? Dtype::int64
+                                             : Dtype::int32;
+            int_ = static_cast<std::int64_t>(number);
+        }
+    }
+    KernelArgument(const over& what) : over_(&what) {}
+    KernelArgument(const along& what) : along_(&what) {}
+
+private:
+    friend class FormulaKernel;
+    const Array* array_ = nullptr;
+    const over* over_ = nullptr;
+    const along* along_ = nullptr;
+    Dtype dtype_ = Dtype::float64;
+    double float_ = 0;
+    std::int64_t int_ = 0;
+};
+
+// A handle, cheap to copy; any thread may call it. The kernel behind it lives as long as the process.
+class FormulaKernel {
+public:
+    // All outputs; those that the call is given arrays for are these arrays. Throws InvalidError,
+    // DtypeError, ShapeError or DeviceError for arguments that do not fit, InvalidError with the
+    // compiler's words if the formula does not compile, UnsupportedError if the device has no compiler.
+    std::vector<Array> call(std::span<const KernelArgument> arguments) const;
+
+    std::size_t inputs() const noexcept { return n_x_; }
+    std::size_t outputs() const noexcept { return n_y_; }
+    const std::string& name() const noexcept { return name_; }
+
+protected:
+    // Throws PluginError if no plugin has kernels from formulas, InvalidError if the formula is wrong.
+    explicit FormulaKernel(const catena_formula& formula);
+    // Throws InvalidError if there are not n outputs.
+    void expect_outputs(std::size_t n, const char* said) const;
+    // y has room for all outputs.
+    void run(std::span<const KernelArgument> arguments, Array* y) const;
+
+private:
+    const catena_kernels* table_;
+    const catena_formula_kernel* kernel_;
+    std::string name_;
+    std::size_t n_x_ = 0;
+    std::size_t n_y_ = 0;
+    std::uint32_t writes_ = 0;  // bit i: into input i
+};
+
+// What was done for all kernels of the process.
+struct KernelStats {
+    std::uint64_t compiled = 0;  // by a compiler
+    std::uint64_t loaded = 0;    // found compiled, by this process before or by another
+    std::uint64_t hits = 0;      // calls that found their kernel in memory
+    std::uint64_t evicted = 0;   // binaries deleted because the folder was full
+};
+KernelStats kernel_stats();
+
+}  // namespace catena

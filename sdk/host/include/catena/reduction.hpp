@@ -1,0 +1,97 @@
+// reduction: sums, norms, maxima ... that a program writes down as formulas.
+#pragma once
+
+#include <catena/kernels/formula_kernel.hpp>
+
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+struct ReductionOptions {
+    std::string reduce_type = {};  // of a and b, at most 64 bytes; else that of the first output
+    std::string preamble = {};     // before the kernel: includes, types, functions
+    std::vector<std::string> options = {};  // for the compiler
+};
+
+// A reduction with N outputs; what a call returns is as with ElementwiseKernel.
+template <std::size_t N>
+class ReductionKernel : public FormulaKernel {
+public:
+    explicit ReductionKernel(const catena_formula& formula) : FormulaKernel(formula) {
+        expect_outputs(N, "reduction");
+    }
+
+    // Over all elements, or along what along() says.
+    template <class... A>
+    auto operator()(const A&... arguments) const {
+        const KernelArgument all[] = {KernelArgument(arguments)...};
+        return result(all);
+    }
+    // Of one array along an axis, or several; negative ones count from the last.
+    auto operator()(const Array& x, int axis, bool keepdims) const {
+        const along where(axis, keepdims);
+        const KernelArgument all[] = {x, where};
+        return result(all);
+    }
+    auto operator()(const Array& x, int axis) const {
+        if (inputs() == 1) return (*this)(x, axis, false);
+        const KernelArgument all[] = {x, axis};
+        return result(all);
+    }
+    auto operator()(const Array& x, std::initializer_list<int> axes, bool keepdims = false) const {
+        const along where(std::vector<int>(axes), keepdims);
+        const KernelArgument all[] = {x, where};
+        return result(all);
+    }
+
+private:
+    auto result(std::span<const KernelArgument> all) const {
+        std::array<Array, N> y;
+        run(all, y.data());
+        if constexpr (N == 1) return std::move(y[0]);
+        else return y;
+    }
+};
+
+namespace detail {
+struct ReductionSource {
+    ReductionSource(const char* inputs, const char* outputs, const char* map, const char* reduce,
+                    const char* finish, const char* identity, const char* name,
+                    const ReductionOptions& options);
+    ~ReductionSource();
+    const catena_formula& formula() const { return *formula_; }
+
+private:
+    std::vector<const char*> options_;
+    catena_formula* formula_;
+};
+}  // namespace detail
+
+// Maps every element, joins the values in any order, and makes the outputs of what remains:
+//     const auto l2norm = reduction("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm");
+//     const Array all = l2norm(x), rows = l2norm(x, /*axis=*/1), kept = l2norm(x, {0, 2}, true);
+// map is an expression of the inputs, which are broadcast, the index i among the n elements that are
+// reduced into one output, and the output's index j; reduce one of a and b, associative and commutative;
+// finish statements with a, j and n, "" for OUTPUT = a. identity changes nothing: with "" for none,
+// nothing cannot be reduced. The result depends on shapes, not on the number of threads. Arguments,
+// caches and errors are as with elementwise().
+template <std::size_t N = 1>
+ReductionKernel<N> reduction(const char* inputs, const char* outputs, const char* map,
+                             const char* reduce, const char* finish, const char* identity,
+                             const char* name, const ReductionOptions& options = {}) {
+    const detail::ReductionSource source(inputs, outputs, map, reduce, finish, identity, name,
+                                         options);
+    return ReductionKernel<N>(source.formula());
+}
+
+// Over all elements, as in Chainer 1: with pointers i runs over the first array.
+//     const auto dot = reduce("const float* x, const float* y", "x[i] * y[i]", "a + b", "0", "dot");
+//     const double product = dot(x, y).item<double>();
+ReductionKernel<1> reduce(const char* arguments, const char* map, const char* reduce,
+                          const char* neutral, const char* name,
+                          Dtype dtype_out = Dtype::float32, const ReductionOptions& options = {});
+
+}  // namespace catena

@@ -44,9 +44,7 @@ catena_ctx* ExtensionCall::context() noexcept {
 
 void* ExtensionCall::dev() const noexcept { return queue_ ? queue_->device.dev : nullptr; }
 
-catena_stream* ExtensionCall::stream() const noexcept {
-    return queue_ ? queue_->native : nullptr;
-}
+catena_stream* ExtensionCall::stream() const noexcept { return queue_ ? queue_->native : nullptr; }
 
 ArrayBody& ExtensionCall::need(const Array& array) const {
     ArrayBody& body = need_memory(array);

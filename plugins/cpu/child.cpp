@@ -53,7 +53,8 @@ Outcome run_program(const std::vector<std::string>& arguments) {
     Pipe pipe;
     if (!pipe.good()) return outcome;
     std::vector<char*> words;
-    for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+    for (const std::string& argument : arguments)
+        words.push_back(const_cast<char*>(argument.c_str()));
     words.push_back(nullptr);
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);

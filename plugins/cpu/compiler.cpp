@@ -66,9 +66,9 @@ Tool find_tool() {
     Tool tool;
     const char* wish = std::getenv("CATENA_CXX");  // NOLINT(concurrency-mt-unsafe)
     std::string looked_for;
-    for (const std::string& name :
-         wish != nullptr && *wish != '\0' ? std::vector<std::string>{wish}
-                                          : std::vector<std::string>{"c++", "g++", "clang++"}) {
+    for (const std::string& name : wish != nullptr && *wish != '\0'
+                                       ? std::vector<std::string>{wish}
+                                       : std::vector<std::string>{"c++", "g++", "clang++"}) {
         looked_for += (looked_for.empty() ? "" : ", ") + name;
         std::vector<std::string> command = words_of(name);
         if (command.empty()) continue;
@@ -83,8 +83,8 @@ Tool find_tool() {
         break;
     }
     if (tool.command.empty()) {
-        tool.missing = "expected a C++ compiler to make a kernel with, found none of " + looked_for +
-                       " in PATH; install one (Debian: g++), or name it in CATENA_CXX";
+        tool.missing = "expected a C++ compiler to make a kernel with, found none of " +
+                       looked_for + " in PATH; install one (Debian: g++), or name it in CATENA_CXX";
         return tool;
     }
     // Reassociation is left alone, and NaN is a number like any other.
@@ -188,7 +188,8 @@ catena_status compile(catena_ctx* ctx, void*, const catena_compilation* c) {
         if (!write_file(source, c->source))
             return fail(ctx, CATENA_E_DEVICE, "[cpu compiler] %s: cannot be written",
                         source.c_str());
-        for (const std::string& word : {std::string("-o"), library, source}) command.push_back(word);
+        for (const std::string& word : {std::string("-o"), library, source})
+            command.push_back(word);
         const Outcome outcome = run_program(command);
         const std::string binary = outcome.status == 0 ? read_file(library) : std::string();
         if (!outcome.started)

@@ -76,7 +76,8 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
 }
 
 void make_folders(const std::string& path) {
-    for (std::size_t end = path.find('/', 1); end != std::string::npos; end = path.find('/', end + 1))
+    for (std::size_t end = path.find('/', 1); end != std::string::npos;
+         end = path.find('/', end + 1))
         mkdir(path.substr(0, end).c_str(), 0700);
     mkdir(path.c_str(), 0700);
 }
@@ -88,8 +89,10 @@ std::string distrust(const struct stat& status) {
                std::to_string(status.st_uid);
     if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         std::array<char, 8> mode;
-        const auto end = std::to_chars(mode.data(), mode.data() + mode.size(), status.st_mode & 07777, 8);
-        return "mode: expected that only its owner can write, got " + std::string(mode.data(), end.ptr);
+        const auto end =
+            std::to_chars(mode.data(), mode.data() + mode.size(), status.st_mode & 07777, 8);
+        return "mode: expected that only its owner can write, got " +
+               std::string(mode.data(), end.ptr);
     }
     return "";
 }
@@ -221,8 +224,8 @@ Binary BinaryCache::store(const std::string& name, const std::string& key,
         return {std::move(bytes), {}};
     }
     evict(file);
-    return {std::move(bytes), Descriptor(openat(folder_.get(), file.c_str(),
-                                                O_RDONLY | O_NOFOLLOW | O_CLOEXEC))};
+    return {std::move(bytes),
+            Descriptor(openat(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC))};
 }
 
 void BinaryCache::evict(const std::string& newest) {
@@ -245,7 +248,8 @@ void BinaryCache::evict(const std::string& newest) {
         if (!name.ends_with(suffix) || !S_ISREG(status.st_mode)) continue;
         total += static_cast<std::uint64_t>(status.st_size);
         if (name != newest)
-            files.push_back({entry->d_name, static_cast<std::uint64_t>(status.st_size), status.st_mtim});
+            files.push_back(
+                {entry->d_name, static_cast<std::uint64_t>(status.st_size), status.st_mtim});
     }
     std::ranges::sort(files, [](const File& a, const File& b) {
         return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);

@@ -47,8 +47,7 @@ public:
     // key: 64 hexadecimal digits. name: of the kernel, to recognise its file by.
     std::optional<Binary> find(const std::string& name, const std::string& key);
     // Returns the binary as find() would; deletes those used longest ago where the limit is passed.
-    Binary store(const std::string& name, const std::string& key,
-                 std::vector<unsigned char> bytes);
+    Binary store(const std::string& name, const std::string& key, std::vector<unsigned char> bytes);
     // Until the end of its life no other process makes the same key's binary.
     Descriptor lock(const std::string& key) const;
 

@@ -82,8 +82,8 @@ void Binding::bind_letter(std::size_t i, int type) {
             if (formula.at(k).letter == formula.at(i).letter && tensor(k) != nullptr)
                 other = name_of(k);
         refuse(CATENA_E_DTYPE, i,
-               std::string("expected ") + type_at(bound).name + " (" + formula.at(i).letter + ", as " +
-                   other + "), got " + type_at(type).name);
+               std::string("expected ") + type_at(bound).name + " (" + formula.at(i).letter +
+                   ", as " + other + "), got " + type_at(type).name);
     }
 }
 
@@ -102,9 +102,11 @@ void Binding::bind_types() {
         key.type[i] = static_cast<uint8_t>(type);
         if ((formula.is_output(i) || formula.at(i).writes) &&
             (t->flags & CATENA_TENSOR_READONLY) != 0)
-            refuse(CATENA_E_INVALID, i, "expected an array that may be written, got a read-only one");
+            refuse(CATENA_E_INVALID, i,
+                   "expected an array that may be written, got a read-only one");
         if (formula.at(i).raw) {
-            if (!is_dense(*t)) refuse(CATENA_E_UNSUPPORTED, i, "expected a dense array, got a strided one");
+            if (!is_dense(*t))
+                refuse(CATENA_E_UNSUPPORTED, i, "expected a dense array, got a strided one");
             key.form[i] = form_raw;
         }
     }
@@ -268,11 +270,11 @@ void Binding::lay_out_reduction() {
     for (int32_t k = 0; (call.flags & CATENA_FORMULA_AXES) != 0 && k < call.n_axes; ++k) {
         const int axis = call.axes[k] < 0 ? call.axes[k] + loop.ndim : call.axes[k];
         if (axis < 0 || axis >= loop.ndim || chosen[axis])
-            throw Failure{CATENA_E_INVALID,
-                          "[" + formula.name + "] axis: expected each from " +
-                              std::to_string(-loop.ndim) + " to " + std::to_string(loop.ndim - 1) +
-                              " once, for the shape " + loop.text() + ", got " +
-                              std::to_string(call.axes[k])};
+            throw Failure{CATENA_E_INVALID, "[" + formula.name + "] axis: expected each from " +
+                                                std::to_string(-loop.ndim) + " to " +
+                                                std::to_string(loop.ndim - 1) +
+                                                " once, for the shape " + loop.text() + ", got " +
+                                                std::to_string(call.axes[k])};
         chosen[axis] = true;
     }
     int64_t strides[max_arguments][CATENA_MAX_NDIM];
@@ -314,9 +316,10 @@ void Binding::lay_out_reduction() {
         key.form[i] = form_next;
     }
     if (reduced == 0 && outputs != 0 && !formula.has_identity)
-        throw Failure{CATENA_E_VALUE,
-                      "[" + formula.name + "] axis: expected at least one element in each reduced "
-                                           "part, got shape " + loop.text() + " and no identity"};
+        throw Failure{CATENA_E_VALUE, "[" + formula.name +
+                                          "] axis: expected at least one element in each reduced "
+                                          "part, got shape " +
+                                          loop.text() + " and no identity"};
 }
 
 std::string Binding::types_text() const {

@@ -39,9 +39,9 @@ int type_by_name(const std::string& name) {
     static constexpr struct {
         const char* name;
         const char* known_as;
-    } others[] = {{"float", "float32"},    {"double", "float64"}, {"int", "int32"},
-                  {"long", "int64"},       {"long long", "int64"}, {"unsigned char", "uint8"},
-                  {"half", "float16"},     {"bool8", "bool"}};
+    } others[] = {{"float", "float32"}, {"double", "float64"},  {"int", "int32"},
+                  {"long", "int64"},    {"long long", "int64"}, {"unsigned char", "uint8"},
+                  {"half", "float16"},  {"bool8", "bool"}};
     std::string wanted = name;
     for (const auto& other : others)
         if (name == other.name) wanted = other.known_as;
@@ -93,11 +93,14 @@ Formula::Formula(const catena_formula& source)
             finish.text = parameters[n_x].name + " = a";
         }
         for (const Parameter& p : parameters)
-            if (p.writes) refuse(p.name + ": expected an input that is only read, got a pointer "
-                                          "without const");
+            if (p.writes)
+                refuse(p.name +
+                       ": expected an input that is only read, got a pointer "
+                       "without const");
     } else if (n_y == 0 &&
                std::ranges::none_of(parameters, [](const Parameter& p) { return p.writes; })) {
-        refuse("arguments: expected an output, or a pointer without const, got none that is written");
+        refuse(
+            "arguments: expected an output, or a pointer without const, got none that is written");
     }
 }
 
@@ -127,13 +130,17 @@ void Formula::parse(const std::string& list, bool output) {
         p.type = type_by_name(type);
         if (p.type < 0 && type.size() == 1 && type[0] >= 'A' && type[0] <= 'Z') p.letter = type[0];
         else if (p.type < 0)
-            refuse(p.name + ": expected a dtype (float32, int64 ...) or a capital letter that stands "
-                            "for one, got '" + type + "'");
+            refuse(p.name +
+                   ": expected a dtype (float32, int64 ...) or a capital letter that stands "
+                   "for one, got '" +
+                   type + "'");
         if (output && (pointer || constant))
-            refuse(p.name + ": expected an output as TYPE NAME or raw TYPE NAME, got '" + piece + "'");
+            refuse(p.name + ": expected an output as TYPE NAME or raw TYPE NAME, got '" + piece +
+                   "'");
         const bool reserved = p.name == "i" || p.name.starts_with("catena_") ||
                               (is_reduction() && (p.name == "a" || p.name == "b" || p.name == "j"));
-        if (reserved) refuse(p.name + ": expected another name, this one has a meaning in formulas");
+        if (reserved)
+            refuse(p.name + ": expected another name, this one has a meaning in formulas");
         if (std::ranges::any_of(parameters, [&](const Parameter& q) { return q.name == p.name; }))
             refuse(p.name + ": expected a name for each argument, got it twice");
         p.raw = p.raw || pointer;

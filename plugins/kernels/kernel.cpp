@@ -215,7 +215,8 @@ const catena_compiler* compiler_of(catena_ctx* ctx) {
 Cut make_cut(const Binding& b, const catena_compiler* compiler) {
     Cut cut;
     cut.length = b.reduced;
-    if (compiler == nullptr || b.outputs == 0 || b.outputs >= compiler->reduction_pieces) return cut;
+    if (compiler == nullptr || b.outputs == 0 || b.outputs >= compiler->reduction_pieces)
+        return cut;
     const int64_t wanted = (compiler->reduction_pieces + b.outputs - 1) / b.outputs;
     const int64_t pieces = std::min(wanted, b.reduced / compiler->reduction_least);
     if (pieces < 2) return cut;
@@ -238,9 +239,9 @@ catena_status run(catena_ctx* ctx, const catena_formula_kernel& kernel, const Bi
     if (cut.pieces == 1) return launch(ctx, b, *variant, cut);
     const auto needed = static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes;
     if (b.call.scratch == nullptr || b.call.scratch_bytes < needed)
-        throw Failure{CATENA_E_INVALID, "[" + kernel.formula.name + "] scratch: expected " +
-                                            std::to_string(needed) + " bytes, as infer() says, got " +
-                                            std::to_string(b.call.scratch_bytes)};
+        throw Failure{CATENA_E_INVALID,
+                      "[" + kernel.formula.name + "] scratch: expected " + std::to_string(needed) +
+                          " bytes, as infer() says, got " + std::to_string(b.call.scratch_bytes)};
     cut.partial = b.call.scratch;
     cut.phase = 1;
     if (const catena_status status = launch(ctx, b, *variant, cut); status != CATENA_OK)

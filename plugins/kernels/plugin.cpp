@@ -33,9 +33,8 @@ std::string identity_of(const catena_formula& f) {
         if (part != nullptr) text += part;
         text += '\0';
     };
-    for (const char* part :
-         {f.name, f.inputs, f.outputs, f.operation, f.preamble, f.loop_prep, f.after_loop, f.reduce,
-          f.finish, f.identity, f.reduce_type})
+    for (const char* part : {f.name, f.inputs, f.outputs, f.operation, f.preamble, f.loop_prep,
+                             f.after_loop, f.reduce, f.finish, f.identity, f.reduce_type})
         add(part);
     for (const char* const* o = f.options; o != nullptr && *o != nullptr; ++o) add(*o);
     return text;
@@ -92,8 +91,9 @@ catena_status run_call(catena_ctx* ctx, const catena_formula_kernel* kernel,
     return guarded(ctx, [&]() -> catena_status {
         for (uint32_t k = 0; k < kernel->formula.n_y; ++k)
             if (call->y == nullptr || call->y[k] == nullptr)
-                throw Failure{CATENA_E_INVALID, "[" + kernel->formula.name +
-                                                    "] outputs: expected an array for each, got none"};
+                throw Failure{
+                    CATENA_E_INVALID,
+                    "[" + kernel->formula.name + "] outputs: expected an array for each, got none"};
         return run(ctx, *kernel, Binding(kernel->formula, *call));
     });
 }

@@ -141,8 +141,9 @@ private:
                 line((writes(i) ? "" : "const ") + storage(i) + "* const " + name(i) + " = " +
                      member(i) + "; (void)" + name(i) + ";");
             else
-                line(std::string("const half_") + (writes(i) ? "writer" : "reader") + "<" + storage(i) +
-                     "> " + name(i) + " = {" + member(i) + "}; (void)" + name(i) + ";");
+                line(std::string("const half_") + (writes(i) ? "writer" : "reader") + "<" +
+                     storage(i) + "> " + name(i) + " = {" + member(i) + "}; (void)" + name(i) +
+                     ";");
         }
     }
 
@@ -164,8 +165,9 @@ private:
     }
     void write_flat_loop() {
         line("CATENA_EACH(i)");
-        write_body([&](std::size_t i) { return member(i) + (form(i) == form_once ? "[0]" : "[i]"); },
-                   [&](std::size_t i) { return form(i) != form_once || writes(i); });
+        write_body(
+            [&](std::size_t i) { return member(i) + (form(i) == form_once ? "[0]" : "[i]"); },
+            [&](std::size_t i) { return form(i) != form_once || writes(i); });
         line("CATENA_EACH_END");
     }
     void write_walk() {
@@ -174,11 +176,11 @@ private:
         for (std::size_t i = 0; i < f_.count(); ++i) {
             if (!is_plain(i)) continue;
             const std::string at = std::to_string(k);
-            line((writes(i) ? "" : "const ") + storage(i) + "* const " + pointer(i) + " = " + member(i) +
-                 " + CATENA_OFFSET(" + at + ");");
+            line((writes(i) ? "" : "const ") + storage(i) + "* const " + pointer(i) + " = " +
+                 member(i) + " + CATENA_OFFSET(" + at + ");");
             if (form(i) == form_strided)
-                line("const int64 catena_s" + std::to_string(i) + " = catena_args.stride[" + at + "][" +
-                     std::to_string(b_.key.dims - 1) + "];");
+                line("const int64 catena_s" + std::to_string(i) + " = catena_args.stride[" + at +
+                     "][" + std::to_string(b_.key.dims - 1) + "];");
             ++k;
         }
         line("CATENA_RUN(i, catena_lane)");
@@ -197,8 +199,8 @@ private:
     void write_body(const Place& place, const Wanted& wanted) {
         for (std::size_t i = 0; i < f_.count(); ++i) {
             if (!is_plain(i) || !wanted(i)) continue;
-            line((writes(i) ? "" : "const ") + value(i) + " " + name(i) + " = " + loaded(i, place(i)) +
-                 "; (void)" + name(i) + ";");
+            line((writes(i) ? "" : "const ") + value(i) + " " + name(i) + " = " +
+                 loaded(i, place(i)) + "; (void)" + name(i) + ";");
         }
         line("do {");
         user(f_.operation);
@@ -228,11 +230,14 @@ private:
         if (f_.has_identity) user(f_.identity);
         else line("catena_value()");
         line("); }");
-        line("static CATENA_FN catena_value join(const catena_value a, const catena_value b) { return (");
+        line(
+            "static CATENA_FN catena_value join(const catena_value a, const catena_value b) { "
+            "return (");
         user(f_.reduce);
         line("); }");
-        line("static CATENA_FN catena_value map(const catena_arguments& catena_args, "
-             "const int64* catena_offset, int64 catena_lane, int64 i, int64 j) {");
+        line(
+            "static CATENA_FN catena_value map(const catena_arguments& catena_args, "
+            "const int64* catena_offset, int64 catena_lane, int64 i, int64 j) {");
         line("(void)i; (void)j; (void)catena_lane; (void)catena_offset;");
         if (!has("n")) line("const int64 n = catena_args.n; (void)n;");
         write_shared();
@@ -245,15 +250,18 @@ private:
             if (form(i) == form_strided)
                 place += std::string(" + catena_lane * catena_args.") +
                          (b_.key.along != 0 ? "reduced_stride[" : "kept_stride[") + at + "][" +
-                         std::to_string((b_.key.along != 0 ? b_.key.reduced : b_.key.dims) - 1) + "]";
+                         std::to_string((b_.key.along != 0 ? b_.key.reduced : b_.key.dims) - 1) +
+                         "]";
             line("const " + value(i) + " " + name(i) + " = " + loaded(i, place + "]") + "; (void)" +
                  name(i) + ";");
         }
         line("return (");
         user(f_.operation);
         line("); }");
-        line("static CATENA_FN void finish(const catena_arguments& catena_args, const catena_value a, "
-             "int64 j) {");
+        line(
+            "static CATENA_FN void finish(const catena_arguments& catena_args, const catena_value "
+            "a, "
+            "int64 j) {");
         line("(void)j;");
         if (!has("n")) line("const int64 n = catena_args.n; (void)n;");
         write_shared();
@@ -284,8 +292,9 @@ public:
         static_assert(sizeof(T) == 8);
         if (at_ + 8 > begin_ + max_args_bytes)
             throw Failure{CATENA_E_UNSUPPORTED,
-                          "[" + b_.formula.name + "] arguments: expected fewer, or shapes with fewer "
-                                                  "dimensions; got more than a launch can carry"};
+                          "[" + b_.formula.name +
+                              "] arguments: expected fewer, or shapes with fewer "
+                              "dimensions; got more than a launch can carry"};
         std::memcpy(at_, &value, 8);
         at_ += 8;
     }
@@ -323,7 +332,8 @@ Place first_place(const Formula& f, const std::string& messages) {
         for (const Code* code : {&f.preamble, &f.loop_prep, &f.after_loop, &f.reduce, &f.finish,
                                  &f.identity, &f.operation}) {
             std::size_t at = code->label.size();
-            if (!one.starts_with(code->label) || at >= one.size() || (one[at] != ':' && one[at] != '('))
+            if (!one.starts_with(code->label) || at >= one.size() ||
+                (one[at] != ':' && one[at] != '('))
                 continue;
             Place place{code, number_at(one, ++at), 0};
             if (at < one.size() && one[at] == ':') place.column = number_at(one, ++at);
@@ -396,13 +406,14 @@ std::string explain(const Binding& binding, const char* compiler, const std::str
         text += part == std::string::npos
                     ? "operation"
                     : place.code->label.substr(part + 1, place.code->label.size() - part - 2);
-        text += ", line " + std::to_string(place.line) + ": expected code that compiles, got\n    " +
-                line_of(place.code->text, place.line);
+        text += ", line " + std::to_string(place.line) +
+                ": expected code that compiles, got\n    " + line_of(place.code->text, place.line);
         if (place.column > 0) text += "\n    " + std::string(place.column - 1, ' ') + "^";
     } else {
         text += "code: expected code that compiles, got none";
     }
-    text += "\nThe " + std::string(compiler) + " compiler says, with " + binding.types_text() + ":\n";
+    text +=
+        "\nThe " + std::string(compiler) + " compiler says, with " + binding.types_text() + ":\n";
     constexpr std::size_t most = 4000;
     text += messages.size() > most ? messages.substr(0, most) + "\n..." : messages;
     while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -10,9 +10,9 @@
 namespace catena {
 
 struct ElementwiseOptions {
-    std::string preamble = {};    // before the kernel: includes, types, functions
-    std::string loop_prep = {};   // before the loop over a thread's share, and
-    std::string after_loop = {};  // behind it
+    std::string preamble = {};              // before the kernel: includes, types, functions
+    std::string loop_prep = {};             // before the loop over a thread's share, and
+    std::string after_loop = {};            // behind it
     std::vector<std::string> options = {};  // for the compiler
 };
 

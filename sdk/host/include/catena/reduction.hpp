@@ -91,7 +91,7 @@ ReductionKernel<N> reduction(const char* inputs, const char* outputs, const char
 //     const auto dot = reduce("const float* x, const float* y", "x[i] * y[i]", "a + b", "0", "dot");
 //     const double product = dot(x, y).item<double>();
 ReductionKernel<1> reduce(const char* arguments, const char* map, const char* reduce,
-                          const char* neutral, const char* name,
-                          Dtype dtype_out = Dtype::float32, const ReductionOptions& options = {});
+                          const char* neutral, const char* name, Dtype dtype_out = Dtype::float32,
+                          const ReductionOptions& options = {});
 
 }  // namespace catena

@@ -84,8 +84,9 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
         }
         const Device here = values[i]->array_->device();
         if (device && here != device) {
-            throw DeviceError(fmt::format("[{}] argument {}: expected {} as the first array, got {}",
-                                          name_, i, device.name(), here.name()));
+            throw DeviceError(
+                fmt::format("[{}] argument {}: expected {} as the first array, got {}", name_, i,
+                            device.name(), here.name()));
         }
         device = here;
     }
@@ -98,7 +99,8 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
         const KernelArgument& a = *values[i];
         x[i] = {};
         if (a.array_) {
-            x[i].tensor = writes_ >> i & 1 ? extension.writes(*a.array_) : extension.reads(*a.array_);
+            x[i].tensor =
+                writes_ >> i & 1 ? extension.writes(*a.array_) : extension.reads(*a.array_);
             continue;
         }
         x[i].dtype = to_abi(a.dtype_);
@@ -108,9 +110,10 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
     for (std::size_t k = 0; given && k < n_y_; ++k) {
         const KernelArgument& a = *values[n_x_ + k];
         if (!a.array_) {
-            throw InvalidError(fmt::format("[{}] argument {}: expected an array for the output, "
-                                           "got a number",
-                                           name_, n_x_ + k));
+            throw InvalidError(
+                fmt::format("[{}] argument {}: expected an array for the output, "
+                            "got a number",
+                            name_, n_x_ + k));
         }
         y[k] = *a.array_;
         tensors[k] = extension.writes(y[k]);

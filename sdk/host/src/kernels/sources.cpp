@@ -22,9 +22,8 @@ std::vector<const char*> list_of(const std::vector<std::string>& options) {
 
 namespace detail {
 
-ElementwiseSource::ElementwiseSource(const char* inputs, const char* outputs,
-                                     const char* operation, const char* name,
-                                     const ElementwiseOptions& options)
+ElementwiseSource::ElementwiseSource(const char* inputs, const char* outputs, const char* operation,
+                                     const char* name, const ElementwiseOptions& options)
     : options_(list_of(options.options)), formula_(new catena_formula{}) {
     formula_->struct_size = sizeof(catena_formula);
     formula_->kind = CATENA_FORMULA_ELEMENTWISE;

@@ -10,7 +10,8 @@
 
 enum { CATENA_COMPILER_IDENTITY = 1024 }; /* bytes that an identity needs at most */
 
-typedef struct catena_compiled catena_compiled; /* compiler's: a kernel, ready to launch; for ever */
+typedef struct catena_compiled
+    catena_compiled; /* compiler's: a kernel, ready to launch; for ever */
 
 /* One translation unit with one kernel. */
 typedef struct catena_compilation {

@@ -18,13 +18,15 @@ enum { CATENA_FORMULA_ELEMENTWISE = 0, CATENA_FORMULA_REDUCTION = 1 };
  * pointer likewise; a pointer without const may be written. */
 typedef struct catena_formula {
     uint32_t struct_size;
-    int32_t kind;          /* CATENA_FORMULA_* */
-    const char *name;      /* an identifier */
-    const char *inputs;    /* argument list */
-    const char *outputs;   /* argument list; may be empty where an input is written */
-    const char *operation; /* elementwise: statements with the arguments, the index i and the size n.
+    int32_t kind;        /* CATENA_FORMULA_* */
+    const char *name;    /* an identifier */
+    const char *inputs;  /* argument list */
+    const char *outputs; /* argument list; may be empty where an input is written */
+    const char
+        *operation; /* elementwise: statements with the arguments, the index i and the size n.
                               Reduction: an expression, the value of element i of the n reduced ones */
-    const char *preamble;  /* before the kernel: includes, types, functions; placeholders are types */
+    const char
+        *preamble; /* before the kernel: includes, types, functions; placeholders are types */
     /* Elementwise: statements around the loop over a thread's share. */
     const char *loop_prep;
     const char *after_loop;
@@ -41,7 +43,7 @@ typedef struct catena_formula {
 /* An argument of a call: an array or a number; frozen. */
 typedef struct catena_operand {
     const catena_tensor *tensor; /* NULL: the number */
-    catena_dtype dtype;          /* of the number: float64, int64 or bool; code and bits as it was given */
+    catena_dtype dtype; /* of the number: float64, int64 or bool; code and bits as it was given */
     uint32_t reserved;
     union {
         double f;  /* of a floating dtype */
@@ -50,7 +52,7 @@ typedef struct catena_operand {
 } catena_operand;
 
 enum {
-    CATENA_FORMULA_AXES = 1u,    /* reductions: along axes[0 .. n_axes); else along all */
+    CATENA_FORMULA_AXES = 1u,     /* reductions: along axes[0 .. n_axes); else along all */
     CATENA_FORMULA_KEEPDIMS = 2u, /* reductions: reduced axes stay, of extent 1 */
     CATENA_FORMULA_SHAPE = 4u     /* shape[0 .. ndim) is what the call runs over */
 };

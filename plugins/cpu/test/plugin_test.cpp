@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "catena/abi/ext/draft/compiler.h"
 #include "host.hpp"
 
 using namespace cpu_test;
@@ -21,12 +22,14 @@ TEST_CASE("the manifest describes the plugin") {
 TEST_CASE("the tables are complete") {
     const catena_plugin& table = *plugin().table;
     REQUIRE(table.n_backends == 1);
-    REQUIRE(table.n_extensions == 1);
+    REQUIRE(table.n_extensions == 2);
     CHECK(std::string(plugin().backend->name) == "cpu");
     CHECK((plugin().backend->flags & CATENA_BACKEND_HOST_MEMORY) != 0);
     CHECK((plugin().backend->flags & CATENA_BACKEND_ASYNC) == 0);
     CHECK(std::string(table.extensions[0]->id) == CATENA_BLAS_1);
     CHECK(std::string(table.extensions[0]->device) == "cpu");
+    CHECK(std::string(table.extensions[1]->id) == CATENA_COMPILER_DRAFT_1);
+    CHECK(std::string(table.extensions[1]->device) == "cpu");
     CHECK(plugin().threads != nullptr);
     CHECK(plugin().backend->get_extension(plugin().dev, "org.example.thing/1") == nullptr);
     CHECK(plugin().backend->sync(nullptr, plugin().dev) == CATENA_OK);

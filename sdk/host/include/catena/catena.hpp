@@ -9,6 +9,7 @@
 #include <catena/cuda.hpp>
 #include <catena/data_error.hpp>
 #include <catena/elementwise.hpp>
+#include <catena/elementwise_function.hpp>
 #include <catena/function.hpp>
 #include <catena/function_node.hpp>
 #include <catena/function_set.hpp>

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -26,6 +27,8 @@ struct over {
 // Says what a reduction runs along: l2norm(x, along(1)), l2norm(x, along({0, 2}, /*keepdims=*/true)).
 struct along {
     explicit along(int axis, bool keep = false) : axes{axis}, keepdims(keep) {}
+    explicit along(std::initializer_list<int> several, bool keep = false)
+        : axes(several), keepdims(keep) {}
     explicit along(std::vector<int> several, bool keep = false)
         : axes(std::move(several)), keepdims(keep) {}
     std::vector<int> axes;  // negative: from the last

@@ -1,0 +1,95 @@
+// ElementwiseFunction: a differentiable function from formulas: one for its value, one for its gradient.
+#pragma once
+
+#include <catena/core/variable.hpp>
+#include <catena/elementwise.hpp>
+
+#include <array>
+#include <concepts>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+// As the arguments of elementwise().
+struct ElementwiseFormula {
+    std::string inputs;
+    std::string outputs;
+    std::string operation;
+    std::string name = {};  // of a gradient "" stands for that of the function and "_grad"
+    ElementwiseOptions options = {};
+};
+
+namespace detail {
+class FormulaChain;  // a formula, and the chain of its gradient
+
+class ElementwiseFunctionBase {
+protected:
+    // formulas: value, gradient, gradient of the gradient ...
+    ElementwiseFunctionBase(std::vector<ElementwiseFormula> formulas, std::size_t n);
+    std::vector<Variable> apply(std::span<const Variable> inputs) const;
+    const FormulaKernel& kernel() const;
+
+private:
+    std::shared_ptr<const FormulaChain> chain_;
+};
+}  // namespace detail
+
+// The gradient's formula names what it reads: inputs and outputs of the function by their names, and the
+// gradient of output w as gw; and what it makes: gx for input x. Inputs may be broadcast: gradients are
+// summed to their shapes.
+//     const ElementwiseFunction muladd(
+//         {"T x, T y, T z", "T w", "w = x * y + z", "muladd"},
+//         {"T x, T y, T gw", "T gx, T gy, T gz", "gx = gw * y; gy = gw * x; gz = gw"});
+//     const Variable w = muladd(x, y, z);
+// What the gradient does not read is not kept for it. An input without a gx gets no gradient. To
+// differentiate the gradient, give it a gradient too, with the same rules: its outputs are gx ..., their
+// gradients ggx. Without one, asking for it is a NotDifferentiableError.
+template <std::size_t N = 1>
+class ElementwiseFunction : private detail::ElementwiseFunctionBase {
+public:
+    // Throws InvalidError if a formula is wrong, or a gradient names what is not there.
+    explicit ElementwiseFunction(ElementwiseFormula value)
+        : ElementwiseFunctionBase({std::move(value)}, N) {}
+    ElementwiseFunction(ElementwiseFormula value, ElementwiseFormula gradient)
+        : ElementwiseFunctionBase({std::move(value), std::move(gradient)}, N) {}
+    ElementwiseFunction(ElementwiseFormula value, ElementwiseFormula gradient,
+                        ElementwiseFormula second)
+        : ElementwiseFunctionBase({std::move(value), std::move(gradient), std::move(second)}, N) {}
+    // Of any order: value, gradient, its gradient ...
+    explicit ElementwiseFunction(std::vector<ElementwiseFormula> formulas)
+        : ElementwiseFunctionBase(std::move(formulas), N) {}
+
+    // A Variable, or N of them in a std::array. Errors are those of FormulaKernel::call().
+    template <std::convertible_to<Variable>... V>
+    auto operator()(const V&... inputs) const {
+        std::vector<Variable> y = apply(std::initializer_list<Variable>{inputs...});
+        if constexpr (N == 1) return std::move(y[0]);
+        else return to_array(y);
+    }
+    // On arrays: no graph.
+    template <std::same_as<Array>... A>
+    auto operator()(const A&... inputs) const {
+        const KernelArgument all[] = {inputs...};
+        std::vector<Array> y = kernel().call(all);
+        if constexpr (N == 1) return std::move(y[0]);
+        else return to_array(y);
+    }
+
+private:
+    template <class T>
+    static std::array<T, N> to_array(const std::vector<T>& values) {
+        std::array<T, N> all;
+        for (std::size_t i = 0; i < N; ++i) all[i] = values[i];
+        return all;
+    }
+};
+// Braces alone say one output.
+ElementwiseFunction(ElementwiseFormula)->ElementwiseFunction<1>;
+ElementwiseFunction(ElementwiseFormula, ElementwiseFormula)->ElementwiseFunction<1>;
+ElementwiseFunction(ElementwiseFormula, ElementwiseFormula, ElementwiseFormula)
+    ->ElementwiseFunction<1>;
+
+}  // namespace catena

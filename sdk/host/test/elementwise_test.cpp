@@ -1,0 +1,345 @@
+// Elementwise kernels from formulas: values in all forms, dtypes, shapes, and what is wrong.
+#include <catena/catena.hpp>
+
+#include "temporary.hpp"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <thread>
+
+using namespace catena;
+
+namespace {
+
+using Floats = std::vector<float>;
+
+Array iota(const Shape& shape, Dtype dtype = Dtype::float32) {
+    std::vector<double> values(static_cast<std::size_t>(shape.size()));
+    std::iota(values.begin(), values.end(), 1.0);
+    return Array::from(values, shape).astype(dtype);
+}
+Floats floats(const Array& array) { return array.to_vector<float>(); }
+
+template <class E, class F>
+std::string thrown(F&& f) {
+    try {
+        f();
+    } catch (const E& error) {
+        return error.what();
+    }
+    return "nothing was thrown";
+}
+
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("muladd with dtypes by name, with a placeholder, and with pointers") {
+    const Array x = iota({2, 3}), y = iota({2, 3}), z = iota({2, 3});
+    const Floats expected{2, 6, 12, 20, 30, 42};
+    CHECK(floats(elementwise("float32 x, float32 y, float32 z", "float32 w", "w = x * y + z",
+                             "muladd_fwd")(x, y, z)) == expected);
+    const auto any = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd_fwd");
+    const Array w = any(x, y, z);
+    CHECK(floats(w) == expected);
+    CHECK(w.shape() == Shape{2, 3});
+    CHECK(w.dtype() == Dtype::float32);
+
+    const Array in_place = Array::zeros({2, 3});
+    elementwise("float* w, const float* x, const float* y, const float* z",
+                "w[i] = x[i] * y[i] + z[i]", "muladd_fwd")(in_place, x, y, z);
+    CHECK(floats(in_place) == expected);
+}
+
+TEST_CASE("two outputs, as the gradient of muladd has them") {
+    const auto both = elementwise<2>("T x, T y, T gw", "T gx, T gy", R"(
+        gx = y * gw;
+        gy = x * gw;
+    )",
+                                     "muladd_bwd");
+    const auto [gx, gy] = both(iota({3}), iota({3}), Array::full({3}, 2));
+    CHECK(floats(gx) == Floats{2, 4, 6});
+    CHECK(floats(gy) == Floats{2, 4, 6});
+    const KernelArgument arguments[] = {gx, gy, 3};
+    CHECK(both.call(arguments).size() == 2);
+    CHECK(floats(both.call(arguments)[0]) == Floats{6, 12, 18});
+}
+
+TEST_CASE("a placeholder stands for any dtype, and says the output's") {
+    const auto twice = elementwise("T x", "T y", "y = x + x", "twice");
+    for (const Dtype dtype : {Dtype::float16, Dtype::bfloat16, Dtype::float32, Dtype::float64,
+                              Dtype::int32, Dtype::int64, Dtype::uint8}) {
+        CAPTURE(name(dtype));
+        const Array y = twice(iota({17}, dtype));
+        CHECK(y.dtype() == dtype);
+        CHECK(floats(y) == floats(iota({17}) + iota({17})));
+    }
+    const Array mask = elementwise("T x", "bool y", "y = x > 2", "above")(iota({3}));
+    CHECK(mask.to_vector<int>() == std::vector<int>{0, 0, 1});
+    CHECK(elementwise("bool x", "bool y", "y = !x", "negate")(mask).to_vector<int>() ==
+          std::vector<int>{1, 1, 0});
+    const Array large = Array::from<std::int64_t>({std::int64_t{1} << 60}, {1});
+    CHECK(twice(large).item<std::int64_t>() == std::int64_t{1} << 61);
+}
+
+TEST_CASE("halves are computed with in float32 and rounded once") {
+    // 1 + 2^-11 is no float16, and neither is its square: rounded in between it would be 1.
+    const auto f =
+        elementwise("T x, float32 d", "T y", "T t = x + d; y = (t * t - 1) * 1024", "halves");
+    for (const Dtype dtype : {Dtype::float16, Dtype::bfloat16}) {
+        const Array y = f(Array::ones({33}, dtype), 0x1p-11f);
+        const float exact = ((1 + 0x1p-11f) * (1 + 0x1p-11f) - 1) * 1024;
+        const Array rounded = Array::full({1}, exact).astype(dtype);
+        CHECK(y.to_vector<float>()[32] == rounded.item<float>());
+    }
+    // Every float16 there is goes through unchanged, but for the payload of a NaN.
+    std::vector<float16> all(65536);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].bits = static_cast<std::uint16_t>(i);
+    const auto same = elementwise("T x", "T y", "y = x", "same");
+    const auto after = same(Array::from(all, {65536})).to_vector<float16>();
+    int wrong = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const bool is_nan = (all[i].bits & 0x7fff) > 0x7c00;
+        wrong += is_nan ? (after[i].bits & 0x7fff) <= 0x7c00 : after[i].bits != all[i].bits;
+    }
+    CHECK(wrong == 0);
+    // Rounding is to nearest, ties to even; what is too large is infinite.
+    const Array values = Array::from<float>({2049, 2051, 65519, 65520, 0x1p-25f, 0x1.8p-25f}, {6});
+    const auto narrow = elementwise("float32 x", "float16 y", "y = x", "narrow");
+    CHECK(floats(narrow(values)) == floats(values.astype(Dtype::float16)));
+    const Array raw =
+        elementwise("raw T x, int64 last", "raw T y", "y[i] = x[last - i]; y[i] += 1",
+                    "raw_halves")(Array::full({3}, 2).astype(Dtype::float16), 2, over({3}));
+    CHECK(floats(raw) == Floats{3, 3, 3});
+}
+
+TEST_CASE("shapes are broadcast as NumPy's") {
+    const auto f = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd");
+    const auto check = [&](const Shape& a, const Shape& b, const Shape& c, const Shape& out) {
+        // Small whole numbers: exact, fused or not.
+        const auto small = [](const Shape& s) {
+            return elementwise("raw int64 none", "float32 y", "y = i % 61", "small")(
+                Array::zeros({1}, Dtype::int64), over(s));
+        };
+        const Array x = small(a), y = small(b), z = small(c);
+        const Array w = f(x, y, z);
+        CHECK(w.shape() == out);
+        CHECK(floats(w) == floats(x * y + z));
+    };
+    check({2, 3}, {3}, {2, 1}, {2, 3});
+    check({4, 1, 3}, {5, 1}, {}, {4, 5, 3});
+    check({7}, {}, {1}, {7});
+    check({}, {}, {}, {});
+    check({1}, {}, {1, 1}, {1, 1});
+    check({2, 1, 3, 1, 2}, {1, 4, 1, 5, 1}, {2, 4, 3, 5, 2}, {2, 4, 3, 5, 2});
+    check({0}, {1}, {}, {0});
+    check({3, 0}, {3, 1}, {1}, {3, 0});
+    check({257, 129}, {129}, {257, 1}, {257, 129});  // more than one piece of work
+    check({3, 40001}, {3, 1}, {40001}, {3, 40001});
+    for (const std::int64_t n : {1, 3, 15, 16, 17, 63, 65, 16383, 16384, 16385, 100003}) {
+        CAPTURE(n);
+        check({n}, {n}, {n}, {n});
+    }
+}
+
+TEST_CASE("numbers are arguments, of the formula's dtype") {
+    const auto f = elementwise("T x, T a, int32 k", "T y", "y = a * x + k", "axpk");
+    CHECK(floats(f(iota({3}), 0.5, 2)) == Floats{2.5, 3, 3.5});
+    CHECK(floats(f(iota({3}), 2, 2.0)) == Floats{4, 6, 8});
+    CHECK(f(iota({3}, Dtype::int32), 2, 0).dtype() == Dtype::int32);
+    CHECK(f(2.5, Array::full({1}, 2), 0).to_vector<float>() == Floats{5});
+    CHECK(elementwise("T x, T y", "T z", "z = x + y", "add")(1, 2, over({2})).dtype() ==
+          Dtype::int32);
+    CHECK(has(thrown<DtypeError>([&] { f(iota({3}), 2, 2.5); }),
+              "[axpk] k: expected a number for int32"));
+    CHECK(has(thrown<DtypeError>([&] { f(iota({3}, Dtype::int32), 0.5, 1); }), "[axpk] a:"));
+}
+
+TEST_CASE("raw arguments, the index and the size") {
+    const auto reverse = elementwise("raw T x, int64 n", "T y", "y = x[n - 1 - i]", "reverse");
+    CHECK(floats(reverse(iota({4}), 4, over({4}))) == Floats{4, 3, 2, 1});
+    const Array given = Array::zeros({2, 2});
+    CHECK(floats(reverse(iota({4}), 4, given)) == Floats{4, 3, 2, 1});
+    CHECK(floats(given) == Floats{4, 3, 2, 1});
+    CHECK(floats(elementwise("raw T x, int64 k", "T y", "y = x[k] * (i + n)", "gather")(
+              iota({3}), Array::from<std::int64_t>({2, 0}, {2}))) == Floats{6, 3});
+    const Array counts = Array::zeros({3}, Dtype::int32);
+    elementwise("int64 label, int32* counts", "atomic_add(counts + label, 1)", "count")(
+        Array::from<std::int64_t>({0, 2, 2, 1, 2}, {5}), counts);
+    CHECK(counts.to_vector<int>() == std::vector<int>{1, 1, 3});
+    CHECK(has(thrown<InvalidError>([&] { reverse(iota({4}), 4); }), "[reverse] size: expected"));
+    CHECK(has(thrown<InvalidError>([&] { reverse(4, 4, over({4})); }),
+              "[reverse] x: expected an array"));
+}
+
+TEST_CASE("given outputs, which may be inputs, and keep what is not written") {
+    const auto f = elementwise("T x, T y", "T z", "z = x - y", "sub");
+    const Array x = iota({40000}), y = Array::ones({40000});
+    const Array z = f(x, y, x);
+    CHECK(z.body() == x.body());
+    CHECK(x.to_vector<float>()[39999] == 39999);
+    const auto swap = elementwise<2>("T x, T y", "T a, T b", "a = y; b = x", "swap");
+    const Array a = iota({1000}), b = Array::zeros({1000});
+    swap(a, b, a, b);
+    CHECK(a.to_vector<float>()[999] == 0);
+    CHECK(b.to_vector<float>()[999] == 1000);
+    const Array kept = Array::full({3}, 7);
+    elementwise("T x", "T y", "if (x > 2) y += x", "some")(iota({3}), kept);
+    CHECK(floats(kept) == Floats{7, 7, 10});
+    elementwise("T x", "T y", "if (x < 2) continue; y = 0", "leaves")(iota({3}), kept);
+    CHECK(floats(kept) == Floats{7, 0, 0});
+    CHECK(has(thrown<ShapeError>([&] { f(iota({3}), iota({3}), Array::zeros({4})); }), "[sub] z:"));
+    CHECK(has(thrown<DtypeError>([&] { f(iota({3}), iota({3}), iota({3}, Dtype::int32)); }),
+              "[sub] z: expected float32 (T, as x), got int32"));
+    CHECK(has(thrown<ShapeError>([&] { f(iota({3}), iota({1}), Array::zeros({1})); }), "[sub] z:"));
+    // An output alone may say what its letter stands for.
+    const auto cast = elementwise("T x", "U y", "y = x", "cast");
+    CHECK(cast(iota({2}), Array::zeros({2}, Dtype::int64)).dtype() == Dtype::int64);
+    CHECK(has(thrown<DtypeError>([&] { cast(iota({2})); }),
+              "[cast] y: expected an input of dtype U"));
+}
+
+TEST_CASE("what a call writes in place is noticed by a graph that needs it") {
+    const Variable x(iota({3}));
+    const Variable y = x * x;
+    elementwise("float* x", "x[i] = 0", "clear")(x.data());
+    CHECK_THROWS_AS(functions::sum(y).backward(), GraphError);
+}
+
+TEST_CASE("preamble, code around the loop, options") {
+    const auto f =
+        elementwise("T x", "T y", "y = square(x) + offset + FACTOR", "with_all",
+                    {.preamble = "#include <climits>\nstatic_assert(CHAR_BIT == 8, \"\");\n"
+                                 "inline T square(T x) { return x * x; }",
+                     .loop_prep = "const T offset = 10;",
+                     .after_loop = "(void)offset;",
+                     .options = {"-DFACTOR=100"}});
+    CHECK(floats(f(iota({3}))) == Floats{111, 114, 119});
+    CHECK(has(thrown<InvalidError>([] {
+                  elementwise("T x", "T y", "y = x", "badly",
+                              {.options = {"--no-such-option"}})(iota({1}));
+              }),
+              "no-such-option"));
+}
+
+TEST_CASE("mathematics, as exact as the library's") {
+    const auto check = [](const char* code, double (*f)(double), double low, double high) {
+        CAPTURE(code);
+        const auto kernel =
+            elementwise("T x", "T y", (std::string("y = ") + code + "(x)").c_str(), "mathematics");
+        const int n = 1003;
+        std::vector<double> x(n), exact(n);
+        for (int i = 0; i < n; ++i) {
+            x[static_cast<std::size_t>(i)] = low + (high - low) * i / (n - 1);
+            exact[static_cast<std::size_t>(i)] = f(x[static_cast<std::size_t>(i)]);
+        }
+        const Array a = Array::from(x, {n});
+        gradient_check::assert_allclose(kernel(a), Array::from(exact, {n}), 1e-14, 1e-14);
+        gradient_check::assert_allclose(kernel(a.astype(Dtype::float32)), Array::from(exact, {n}),
+                                        2e-6, 1e-6);
+    };
+    check("exp", std::exp, -5, 5);
+    check("log", std::log, 0.1, 50);
+    check("tanh", std::tanh, -3, 3);
+    check("sin", std::sin, -3, 3);
+    check("sqrt", std::sqrt, 0, 9);
+    check("erf", std::erf, -2, 2);
+    check("floor", std::floor, -3.3, 3.1);
+    check("abs", std::fabs, -3, 3);
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const float inf = std::numeric_limits<float>::infinity();
+    const Array x = Array::from<float>({nan, inf, -inf, 1}, {4});
+    const Floats y = floats(elementwise("T x", "T y", "y = exp(x)", "exp_edges")(x));
+    CHECK(std::isnan(y[0]));
+    CHECK(y[1] == inf);
+    CHECK(y[2] == 0);
+    CHECK(floats(elementwise("T x", "T y", "y = max(x, 0)", "relu")(x))[0] == 0);
+    CHECK(elementwise("T x", "int32 y", "y = isnan(x) + 2 * isinf(x) + 4 * isfinite(x)", "kinds")(x)
+              .to_vector<int>() == std::vector<int>{1, 2, 2, 4});
+    CHECK(floats(elementwise("T x", "T y", "y = pow(x, 2) + min(x, 2)", "powers")(iota({3}))) ==
+          Floats{2, 6, 11});
+}
+
+TEST_CASE("code that does not compile is shown, with its line") {
+    const std::string text = thrown<InvalidError>([] {
+        elementwise("T x, T y", "T w", "T t = x;\nw = t * q + y;", "broken")(iota({2}), iota({2}));
+    });
+    CHECK(has(text,
+              "[broken] operation, line 2: expected code that compiles, got\n    w = t * q + y;"));
+    CHECK(has(text, "q"));
+    CHECK(has(text, "float32 x, float32 y -> float32 w"));
+    const std::string other = thrown<InvalidError>([] {
+        elementwise("T x", "T y", "y = f(x)", "broken",
+                    {.preamble = "\n\nT f(T x) { return z; }"})(iota({2}));
+    });
+    CHECK(has(other, "[broken] preamble, line 3: expected code that compiles, got\n    T f(T x)"));
+}
+
+TEST_CASE("definitions that are wrong are refused at once") {
+    const auto text = [](const char* in, const char* out, const char* code = "y = x",
+                         const char* name = "k") {
+        return thrown<InvalidError>([&] { elementwise(in, out, code, name); });
+    };
+    CHECK(has(text("floaty x", "T y"),
+              "[k] x: expected a dtype (float32, int64 ...) or a capital letter"));
+    CHECK(has(text("T", "T y"), "[k] arguments: expected a type and a name, got 'T'"));
+    CHECK(has(text("T x,", "T y"), "[k] arguments: expected a type and a name, got ''"));
+    CHECK(has(text("T x, T x", "T y"), "[k] x: expected a name for each argument"));
+    CHECK(has(text("T i", "T y"), "[k] i: expected another name"));
+    CHECK(has(text("T x", "T y", " "), "[k] operation: expected code, got none"));
+    CHECK(has(text("T x", "T y", "y = x", "a b"), "name: expected an identifier"));
+    CHECK(has(text("T x", "T y, T z"), "[k] outputs: expected 1, as elementwise<1>() says, got 2"));
+    CHECK(has(thrown<InvalidError>([] { elementwise("T x", "y = x", "k"); }),
+              "[k] arguments: expected an output"));
+    const auto f = elementwise("T x, T y", "T z", "z = x", "k");
+    CHECK(has(thrown<InvalidError>([&] { f(iota({1})); }),
+              "[k] arguments: expected 2, or 3 with arrays"));
+    CHECK(has(thrown<InvalidError>([&] { f(iota({1}), Array()); }),
+              "[k] argument 1: expected an array"));
+    CHECK(has(thrown<ShapeError>([&] { f(iota({2}), iota({3})); }),
+              "[k] y: expected a shape that goes with (2,), got (3,)"));
+    CHECK(has(thrown<DtypeError>([&] { f(iota({2}), iota({2}, Dtype::int32)); }),
+              "[k] y: expected float32 (T, as x), got int32"));
+    const Device second = Device::get(std::string(Device::current().backend()) + ":1");
+    CHECK_THROWS_AS(f(iota({2}), iota({2}).to(second)), DeviceError);
+    CHECK(f(iota({2}).to(second), 1).device() == second);
+}
+
+TEST_CASE("the result does not depend on the number of threads") {
+    const auto f = elementwise("T x, T y", "T z", "z = tanh(x) * exp(-y) + sin(x * y)", "threads");
+    const Array x = iota({37, 4001}) * 1e-4, y = iota({4001}) * 1e-3;
+    const int before = Device::current().threads();
+    std::vector<Floats> results;
+    for (const int threads : {1, 2, 3, 5}) {
+        Device::current().set_threads(threads);
+        results.push_back(floats(f(x, y)));
+        CHECK(results.back() == results.front());
+    }
+    Device::current().set_threads(before);
+}
+
+TEST_CASE("threads that call at once, first of all") {
+    const auto f =
+        elementwise("T x, T y", "T z", "z = x * 3 + y /* of several threads */", "crowd");
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong = 0;
+    const KernelStats before = kernel_stats();
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&, t] {
+            const auto again =
+                elementwise("T x, T y", "T z", "z = x * 3 + y /* of several threads */", "crowd");
+            for (int i = 0; i < 20; ++i) {
+                const Array x = Array::full({64 + t}, i);
+                if (floats((i % 2 ? f : again)(x, x))[63] != 4 * static_cast<float>(i)) ++wrong;
+            }
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == 0);
+    const KernelStats after = kernel_stats();
+    CHECK(after.compiled + after.loaded == before.compiled + before.loaded + 1);
+    CHECK(after.hits >= before.hits + 76);
+}

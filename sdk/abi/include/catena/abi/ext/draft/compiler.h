@@ -23,7 +23,7 @@ typedef struct catena_compilation {
     /* Get the binary, or what the compiler has to say of a source that is wrong; not both. */
     void(CATENA_CALL *binary)(void *user, const void *data, uint64_t bytes);
     void(CATENA_CALL *messages)(void *user, const char *text);
-    void *user;
+    void *user; /* for both */
 } catena_compilation;
 
 /* What compile() made, now or in another process of another day. */
@@ -31,8 +31,8 @@ typedef struct catena_binary {
     uint32_t struct_size;
     uint32_t reserved;
     const char *name; /* as in catena_compilation */
-    const void *data;
-    uint64_t bytes; /* at data */
+    const void *data; /* as binary() got it */
+    uint64_t bytes;   /* at data */
     /* A file that begins with these bytes, so that profilers find the code, or NULL. The name may stand
      * for another file after the call. */
     const char *path;
@@ -45,17 +45,18 @@ enum {
     CATENA_LAUNCH_COLUMNS = 2   /* CATENA_REDUCTION with its lanes across: neighbouring columns */
 };
 
+/* One launch of a kernel. */
 typedef struct catena_launch {
     uint32_t struct_size;
-    int32_t kind; /* CATENA_LAUNCH_* */
-    const catena_compiled *kernel;
-    int64_t n;             /* items; at least 1 */
-    int64_t cost;          /* elements that an item reads of each argument, about */
-    int64_t unit;          /* items that belong together: n is cut at multiples of it */
-    const void *args;      /* the entry's struct, read before the return; aligned to 8 */
-    uint64_t args_bytes;   /* at args; at most 4000 */
-    void *dev;             /* as in catena_call */
-    catena_stream *stream; /* as in catena_call */
+    int32_t kind;                  /* CATENA_LAUNCH_* */
+    const catena_compiled *kernel; /* from load(), of the same dev */
+    int64_t n;                     /* items; at least 1 */
+    int64_t cost;                  /* elements that an item reads of each argument, about */
+    int64_t unit;                  /* items that belong together: n is cut at multiples of it */
+    const void *args;              /* the entry's struct, read before the return; aligned to 8 */
+    uint64_t args_bytes;           /* at args; at most 4000 */
+    void *dev;                     /* as in catena_call */
+    catena_stream *stream;         /* as in catena_call */
 } catena_launch;
 
 /* The table of the extension. Failures have text by fail(), but for what messages() got. */
@@ -76,7 +77,7 @@ typedef struct catena_compiler {
     /* [any] CATENA_E_INVALID if the source or an option is wrong. */
     catena_status(CATENA_CALL *compile)(catena_ctx *ctx, void *dev,
                                         const catena_compilation *compilation);
-    /* [compute] */
+    /* [compute] Brings a binary onto the device. */
     catena_status(CATENA_CALL *load)(catena_ctx *ctx, void *dev, const catena_binary *binary,
                                      const catena_compiled **kernel);
     /* [compute] Enqueues or does the work. */

@@ -9,7 +9,10 @@
 
 typedef struct catena_formula_kernel catena_formula_kernel; /* of the extension; lives for ever */
 
-enum { CATENA_FORMULA_ELEMENTWISE = 0, CATENA_FORMULA_REDUCTION = 1 };
+enum {
+    CATENA_FORMULA_ELEMENTWISE = 0, /* statements for each element */
+    CATENA_FORMULA_REDUCTION = 1    /* many elements become one */
+};
 
 /* A kernel's source; strings may be NULL where they are empty. An argument list is "T x, raw float32 y,
  * const float* z": a dtype by name, or a placeholder, which is one capital letter and stands for the
@@ -43,12 +46,12 @@ typedef struct catena_formula {
 /* An argument of a call: an array or a number; frozen. */
 typedef struct catena_operand {
     const catena_tensor *tensor; /* NULL: the number */
-    catena_dtype dtype; /* of the number: float64, int64 or bool; code and bits as it was given */
+    catena_dtype dtype;          /* of the number, as it was given */
     uint32_t reserved;
     union {
         double f;  /* of a floating dtype */
         int64_t i; /* of others */
-    } number;
+    } number;      /* where there is no tensor */
 } catena_operand;
 
 enum {
@@ -65,8 +68,8 @@ typedef struct catena_formula_call {
     catena_tensor *const *y; /* outputs; infer(): NULL, or NULL entries, for those to be made */
     uint32_t n_x;
     uint32_t n_y;
-    const int32_t *axes; /* may be negative, as in NumPy */
-    const int64_t *shape;
+    const int32_t *axes;  /* may be negative, as in NumPy */
+    const int64_t *shape; /* of CATENA_FORMULA_SHAPE */
     int32_t n_axes;
     int32_t ndim;
     void *dev;              /* as in catena_call */

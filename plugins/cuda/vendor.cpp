@@ -91,7 +91,8 @@ Library open_library(const Kind& kind) {
     const char* missing = nullptr;
     if (library.dl != nullptr)
         for (const char* name : {kind.version, kind.create, kind.destroy, kind.set_stream})
-            if (name != nullptr && dlsym(library.dl, name) == nullptr) missing = name;
+            if (missing == nullptr && name != nullptr && dlsym(library.dl, name) == nullptr)
+                missing = name;
     if (library.dl == nullptr || missing != nullptr) {
         std::snprintf(text, sizeof text, "expected %s (a path in %s goes first), got: %s%s",
                       kind.soname, kind.variable,

@@ -27,6 +27,9 @@ template <class... P>
 Bound bind_kernel(void (*kernel)(P...), std::tuple<P...> values) {
     const auto held = std::make_shared<std::tuple<P...>>(std::move(values));
     Bound bound;
+    // What lies between members would be taken for addresses.
+    if constexpr (sizeof...(P) > 0)
+        std::apply([](auto&... v) { (__builtin_clear_padding(&v), ...); }, *held);
     std::apply([&](const auto&... v) { bound.arguments = {Argument{&v, sizeof v}...}; }, *held);
     bound.body = [kernel, held] { std::apply(kernel, *held); };
     return bound;

@@ -1,0 +1,96 @@
+// Handles of the vendor's libraries: one for each device, stream and thread.
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "host.hpp"
+
+using namespace cuda_test;
+
+namespace {
+
+const catena_vendor& vendor() { return plugin().extension<catena_vendor>(CATENA_VENDOR_DRAFT_1); }
+
+void* handle(Stream& s, const char* library) {
+    void* found = nullptr;
+    const catena_status status = vendor().handle(ctx, s.dev, s.stream, library, &found);
+    CHECK_MESSAGE(status == CATENA_OK, failure);
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("libraries are opened once, with their versions") {
+    for (const auto& [name, version] :
+         {std::pair<const char*, int64_t>{"cublas", 130000}, {"cudnn", 91300}, {"nvrtc", 13000}}) {
+        CAPTURE(name);
+        void* dl = nullptr;
+        int64_t got = 0;
+        REQUIRE(vendor().library(ctx, name, &dl, &got) == CATENA_OK);
+        CHECK(dl != nullptr);
+        CHECK(got == version);
+        void* again = nullptr;
+        REQUIRE(vendor().library(ctx, name, &again, &got) == CATENA_OK);
+        CHECK(again == dl);
+    }
+    void* dl = nullptr;
+    int64_t version = 1;
+    CHECK(vendor().library(ctx, "cufft", &dl, &version) == CATENA_E_UNSUPPORTED);
+    CHECK(failure == "[cuda vendor] library: expected cublas, cudnn or nvrtc, got 'cufft'");
+    void* none = nullptr;
+    CHECK(vendor().handle(ctx, plugin().dev(), nullptr, "nvrtc", &none) == CATENA_E_UNSUPPORTED);
+    CHECK(failure == "[cuda vendor] library with handles: expected cublas or cudnn, got 'nvrtc'");
+}
+
+TEST_CASE("a handle is of its stream and thread, and stays the same") {
+    for (const char* library : {"cublas", "cudnn"}) {
+        CAPTURE(library);
+        Stream one;
+        Stream two;
+        Stream far(1);
+        std::set<void*> handles;
+        for (Stream* s : {&one, &two, &far}) {
+            void* const mine = handle(*s, library);
+            CHECK(handle(*s, library) == mine);
+            handles.insert(mine);
+            void* theirs = nullptr;
+            std::thread([&] {
+                theirs = handle(*s, library);
+                CHECK(handle(*s, library) == theirs);
+            }).join();
+            handles.insert(theirs);
+            CHECK(handle(*s, library) == mine);
+            void* dl = nullptr;
+            int64_t version = 0;
+            REQUIRE(vendor().library(ctx, library, &dl, &version) == CATENA_OK);
+            const char* name =
+                std::strcmp(library, "cublas") == 0 ? "cublasGetStream_v2" : "cudnnGetStream";
+            auto* const get_stream = reinterpret_cast<int (*)(void*, void**)>(dlsym(dl, name));
+            REQUIRE(static_cast<bool>(get_stream));
+            void* stream = nullptr;
+            REQUIRE(get_stream(mine, &stream) == 0);
+            CHECK(stream == s->stream);
+        }
+        CHECK(handles.size() == 6);
+    }
+}
+
+TEST_CASE("handles and the workspace end with the stream") {
+    uint64_t before = 0;
+    uint64_t all = 0;
+    REQUIRE(backend().memory(ctx, plugin().dev(), &before, &all) == CATENA_OK);
+    {
+        Stream s;
+        handle(s, "cublas");
+        std::thread([&] { handle(s, "cublas"); }).join();
+        uint64_t left = 0;
+        REQUIRE(backend().memory(ctx, s.dev, &left, &all) == CATENA_OK);
+        CHECK(before - left == uint64_t{32} << 20);  // one for all threads
+    }
+    uint64_t after = 0;
+    REQUIRE(backend().memory(ctx, plugin().dev(), &after, &all) == CATENA_OK);
+    CHECK(after == before);
+}

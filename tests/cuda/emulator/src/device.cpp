@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,8 +23,9 @@ namespace {
 
 constexpr std::size_t unit = 512;  // blocks and the gaps between them
 constexpr unsigned char gap_byte = 0xa5;
-constexpr unsigned char fresh_byte = 0xff;              // NaN in every floating type, and -1
-constexpr std::uintptr_t lowest_host = 0x500000000000;  // programs, libraries, heaps and stacks
+constexpr unsigned char fresh_byte = 0xff;                // NaN in every floating type, and -1
+constexpr std::size_t fresh_most = std::size_t{1} << 20;  // of larger blocks the rest is left alone
+constexpr std::uintptr_t lowest_host = 0x500000000000;    // programs, libraries, heaps and stacks
 constexpr std::uintptr_t highest_host = 0x7fffffffffff;
 
 long number(const char* name, long otherwise) {
@@ -109,7 +111,7 @@ void* Heap::allocate(std::size_t bytes) {
                 used_ += bytes;
                 const Access access;
                 ASAN_UNPOISON_MEMORY_REGION(as_pointer(at), room);
-                std::memset(as_pointer(at), fresh_byte, bytes);
+                std::memset(as_pointer(at), fresh_byte, std::min(bytes, fresh_most));
                 std::memset(as_pointer(at + bytes), gap_byte, room - bytes);
                 ASAN_POISON_MEMORY_REGION(as_pointer(at + bytes), room - bytes);
                 return as_pointer(at);
@@ -134,7 +136,7 @@ std::string Heap::release(void* data) {
             if (gap[i] != gap_byte)
                 wrong = "memory behind a block of " + std::to_string(bytes) +
                         " bytes was written, at its byte " + std::to_string(bytes + i);
-        std::memset(data, fresh_byte, bytes);
+        std::memset(data, fresh_byte, std::min(bytes, fresh_most));
         ASAN_POISON_MEMORY_REGION(data, room);
     }
     used_ -= bytes;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -127,10 +128,46 @@ void DeviceState::reset_peak() {
     heap.stats.peak = heap.stats.in_use;
 }
 
-int Registry::count(const BackendEntry& backend) {
+int Registry::count(const BackendEntry& backend, std::string* reason) {
     catena_ctx ctx;
-    int32_t n = 0;
-    return backend.table->count(&ctx, &n) == CATENA_OK ? n : 0;
+    std::int32_t n = 0;
+    const catena_status status = backend.table->count(&ctx, &n);
+    if (status == CATENA_OK && n > 0) return n;
+    if (reason && !ctx.error.empty()) *reason = one_line(ctx.error);
+    else if (reason) *reason = status ? fmt::format("status {}", status) : "it found none";
+    return 0;
+}
+
+std::vector<BackendInfo> Registry::backends() {
+    const std::lock_guard lock(mutex_);
+    std::vector<BackendInfo> all;
+    for (const auto& backend : backends_) {
+        const catena_backend& table = *backend->table;
+        BackendInfo& info = all.emplace_back();
+        info.name = table.name;
+        info.doc = table.doc ? table.doc : "";
+        info.plugin = backend->plugin->info.id;
+        info.devices = count(*backend, &info.reason);
+        info.host_memory = table.flags & CATENA_BACKEND_HOST_MEMORY;
+        info.async = table.flags & CATENA_BACKEND_ASYNC;
+    }
+    return all;
+}
+
+std::optional<std::string> Registry::no_device(std::string_view names) {
+    const std::lock_guard lock(mutex_);
+    std::string text;
+    while (!names.empty()) {
+        const std::string_view name = names.substr(0, names.find(','));
+        names.remove_prefix(std::min(names.size(), name.size() + 1));
+        const auto backend = std::ranges::find(
+            backends_, name, [](const auto& b) { return std::string_view(b->table->name); });
+        std::string reason;
+        if (backend == backends_.end() || count(**backend, &reason) > 0) return std::nullopt;
+        text += fmt::format("{}{}: no device ({})", text.empty() ? "" : ", ", name, reason);
+    }
+    if (text.empty()) return std::nullopt;
+    return text;
 }
 
 DeviceState& Registry::open(BackendEntry& backend, int ordinal) {
@@ -163,8 +200,13 @@ DeviceState& Registry::device(std::string_view name) {
     }
     for (const auto& backend : backends_) {
         if (backend->table->name != kind) continue;
-        const int n = count(*backend);
+        std::string reason;
+        const int n = count(*backend, &reason);
         if (ordinal < n) return open(*backend, ordinal);
+        if (n == 0) {
+            throw DeviceError(fmt::format("[device] {}: expected a device, got none: {}",
+                                          backend->table->name, reason));
+        }
         throw DeviceError(
             fmt::format("[device] {}: expected an ordinal below {}, got {}", kind, n, ordinal));
     }
@@ -218,6 +260,11 @@ Device Device::get(std::string_view name) { return Device(&Registry::get().devic
 
 Device Device::current() {
     return Device(catena::current ? catena::current : &Registry::get().default_device());
+}
+
+std::vector<BackendInfo> Device::backends() {
+    load_default_plugins();
+    return Registry::get().backends();
 }
 
 std::vector<std::string> Device::list() { return Registry::get().devices(); }

@@ -141,13 +141,32 @@ void load(Attempt& attempt, Asked asked) {
     attempt.info.file = file.path();
     if (locked || audit_has_file()) attempt.info.sha256 = image.sha256();
     if (!is_wanted(attempt, asked)) return;
+    if (asked == Asked::by_folder) {
+        if (const auto reason = Registry::get().no_device(attempt.info.devices)) {
+            loader.report.idle.push_back({attempt.info, *reason});
+            return audit("idle", attempt, *reason);
+        }
+    }
     for (const std::string& warning : loader.locks.check(attempt.info, folders)) {
         const std::string text = fmt::format("[plugin] {}: {}", path.string(), warning);
         host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
     }
     start(attempt.info, image.map());
+    std::erase_if(loader.report.idle,
+                  [&](const IdlePlugin& idle) { return idle.plugin.id == attempt.info.id; });
     loader.report.loaded.push_back(attempt.info);
     audit("loaded", attempt, "");
+}
+
+// What a file says of itself, if it may be read.
+std::optional<LoadedPlugin> peek(const fs::path& path) {
+    try {
+        const TrustedFile file(path, Writers::owner);
+        const PluginImage image(file, PluginImage::Bytes::of_the_file);
+        return check_manifest(read_raw_manifest(image.elf()), path);
+    } catch (const PluginError&) {
+        return std::nullopt;
+    }
 }
 
 // Each refusal goes to the report and to the audit.
@@ -202,14 +221,31 @@ bool knows_lock_of(const fs::path& folder) {
     }
 }
 
-void load_folder(SearchedFolder folder) {
-    if (!folder.path.has_filename()) folder.path = folder.path.parent_path();  // "/plugins/"
-    Loader::get().report.searched.push_back(folder);
-    std::vector<RefusedPlugin> unread;
-    const std::vector<fs::path> files = plugin_files(folder, unread);
-    for (const auto& refusal : unread) refused(refusal);
-    if (files.empty() || !knows_lock_of(folder.path)) return;
-    for (const fs::path& file : files) {
+// Plugins that name no devices come first, for they may bring them; but never before one of the same
+// id that comes first.
+void bringers_first(std::vector<fs::path>& files) {
+    std::vector<std::string> later;
+    std::stable_partition(files.begin(), files.end(), [&](const fs::path& file) {
+        const auto info = peek(file);
+        if (info && info->devices.empty() && std::ranges::count(later, info->id) == 0) return true;
+        if (info) later.push_back(info->id);
+        return false;
+    });
+}
+
+void load_folders(std::vector<SearchedFolder> folders) {
+    std::vector<fs::path> all;
+    for (SearchedFolder& folder : folders) {
+        if (!folder.path.has_filename()) folder.path = folder.path.parent_path();  // "/plugins/"
+        Loader::get().report.searched.push_back(folder);
+        std::vector<RefusedPlugin> unread;
+        const std::vector<fs::path> files = plugin_files(folder, unread);
+        for (const auto& refusal : unread) refused(refusal);
+        if (files.empty() || !knows_lock_of(folder.path)) continue;
+        all.insert(all.end(), files.begin(), files.end());
+    }
+    bringers_first(all);
+    for (const fs::path& file : all) {
         if (already_loaded(file)) continue;
         try {
             load_file(file, Asked::by_folder);
@@ -239,7 +275,7 @@ void load_plugins(const fs::path& folder) {
         throw PluginError(fmt::format("[plugins] expected a folder, got '{}': {}", folder.string(),
                                       error.message()));
     }
-    load_folder({fs::absolute(folder, error), "program"});
+    load_folders({{fs::absolute(folder, error), "program"}});
 }
 
 void load_default_plugins() {
@@ -251,9 +287,9 @@ void load_default_plugins() {
     if (!loader.default_done && !switched_off()) {
         loader.loading = true;
         std::vector<RefusedPlugin> odd;
-        const auto folders = usual_folders(odd);
+        std::vector<SearchedFolder> folders = usual_folders(odd);
         for (const auto& refusal : odd) refused(refusal);
-        for (const auto& folder : folders) load_folder(folder);
+        load_folders(std::move(folders));
         loader.loading = false;
     }
     loader.default_done = true;
@@ -280,6 +316,7 @@ PluginReport plugin_report() {
     const std::lock_guard lock(Registry::get().mutex());
     PluginReport report = Loader::get().report;
     report.switched_off = switched_off();
+    report.backends = Registry::get().backends();
     return report;
 }
 

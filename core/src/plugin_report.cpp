@@ -49,6 +49,12 @@ std::string to_string(const PluginReport& report) {
         add(fmt::format("overridden {} {} of {}: {} came first", p.plugin.id, p.plugin.version,
                         p.plugin.path.string(), p.by.string()));
     }
+    for (const IdlePlugin& p : report.idle) {
+        add(fmt::format("not loaded {}: {}: {}", p.plugin.id, p.plugin.path.string(), p.reason));
+    }
+    for (const BackendInfo& b : report.backends) {
+        if (b.devices == 0) add(fmt::format("{}: no device ({})", b.name, b.reason));
+    }
     if (report.loaded.empty()) add("no plugin is loaded");
     text.pop_back();
     return text;

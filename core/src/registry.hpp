@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -135,6 +136,10 @@ public:
     DeviceState& device(std::string_view name);
     DeviceState& default_device();
     std::vector<std::string> devices();
+    std::vector<BackendInfo> backends();  // of what is loaded by now
+    // Why a list of backends as in a manifest ("name,name") has no device: if all of them are known
+    // and have none.
+    std::optional<std::string> no_device(std::string_view backends);
     std::vector<DeviceState*> opened();
 
     // backend null: those that belong to no device.
@@ -157,7 +162,8 @@ private:
     void set_extensions(Versions& versions, std::string_view id, std::vector<Offer> offers);
     std::string_view pin_of(std::string_view name) const;
     DeviceState& open(BackendEntry& backend, int ordinal);
-    int count(const BackendEntry& backend);
+    // Of devices; reason: why there is none.
+    int count(const BackendEntry& backend, std::string* reason = nullptr);
     std::string missing(std::string_view what);
 
     std::recursive_mutex mutex_;

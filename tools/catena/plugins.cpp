@@ -17,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Row {
-    std::string state;  // loaded, refused, overridden, left out
+    std::string state;  // loaded, refused, overridden, left out, idle
     fs::path path;
     LoadedPlugin plugin;  // empty if refused
     std::string reason;
@@ -31,6 +31,7 @@ std::vector<Row> rows_of(const PluginReport& report) {
         rows.push_back({"overridden", p.plugin.path, p.plugin, p.by.string() + " came first"});
     }
     for (const auto& p : report.left_out) rows.push_back({"left out", p.path, p, "as asked for"});
+    for (const auto& p : report.idle) rows.push_back({"idle", p.plugin.path, p.plugin, p.reason});
     return rows;
 }
 
@@ -95,9 +96,14 @@ std::string list_plugins(const PluginReport& report, bool hash) {
     for (const Row& row : rows) {
         text += fmt::format("{}\n{}", one_line(row.path.string()), text_of(row, width, hash));
     }
-    return text + fmt::format("{} loaded, {} refused, {} overridden, {} left out\n",
+    for (const BackendInfo& b : report.backends) {
+        if (b.devices == 0) text += one_line(fmt::format("{}: no device ({})", b.name, b.reason)) + '\n';
+    }
+    const std::string idle =
+        report.idle.empty() ? "" : fmt::format(", {} idle", report.idle.size());
+    return text + fmt::format("{} loaded, {} refused, {} overridden, {} left out{}\n",
                               report.loaded.size(), report.refused.size(), report.overridden.size(),
-                              report.left_out.size());
+                              report.left_out.size(), idle);
 }
 
 std::string list_plugins_as_json(const PluginReport& report, bool hash) {
@@ -129,8 +135,17 @@ std::string list_plugins_as_json(const PluginReport& report, bool hash) {
         if (!sum.empty()) plugin["sha256"] = sum;
         plugins.push_back(plugin);
     }
-    Json all{
-        {"format", 1}, {"switched_off", nullptr}, {"searched", searched}, {"plugins", plugins}};
+    Json backends = Json::array();
+    for (const BackendInfo& b : report.backends) {
+        Json backend{{"name", b.name}, {"plugin", b.plugin}, {"devices", b.devices}};
+        if (!b.reason.empty()) backend["reason"] = b.reason;
+        backends.push_back(backend);
+    }
+    Json all{{"format", 1},
+             {"switched_off", nullptr},
+             {"searched", searched},
+             {"plugins", plugins},
+             {"backends", backends}};
     if (report.switched_off) all["switched_off"] = *report.switched_off;
     return all.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

@@ -25,6 +25,17 @@ struct MemorySize {
     std::int64_t total = 0;
 };
 
+// A family of devices, as a plugin gives it.
+struct BackendInfo {
+    std::string name;    // the part before the colon of its devices
+    std::string doc;     // what it is
+    std::string plugin;  // manifest id
+    int devices = 0;
+    std::string reason;        // why there is no device; "" if there is one
+    bool host_memory = false;  // the host may read and write its memory
+    bool async = false;        // work is queued on streams
+};
+
 // A handle, cheap to copy; valid for ever. Devices are opened when first asked for.
 class Device {
 public:
@@ -41,6 +52,8 @@ public:
     static Device fallback();
     // Every device that the loaded backends report, opened or not: "NAME:ORDINAL".
     static std::vector<std::string> list();
+    // Every backend of the loaded plugins, also those without a device, in the order of loading.
+    static std::vector<BackendInfo> backends();
     // Those that were opened so far, in that order.
     static std::vector<Device> opened();
 

@@ -1,6 +1,8 @@
 // The plugin host: where plugins are looked for, what may be loaded, what was refused and why.
 #pragma once
 
+#include <catena/core/device.hpp>
+
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -36,12 +38,18 @@ struct SearchedFolder {
     std::filesystem::path path;
     std::string from;  // who named it: "program", "CATENA_PLUGIN_PATH", "user" or "system"
 };
+struct IdlePlugin {
+    LoadedPlugin plugin;
+    std::string reason;  // of each of its devices
+};
 struct PluginReport {
     std::vector<SearchedFolder> searched;  // in order
     std::vector<LoadedPlugin> loaded;
     std::vector<RefusedPlugin> refused;
     std::vector<LoadedPlugin> left_out;  // as asked for
     std::vector<OverriddenPlugin> overridden;
+    std::vector<IdlePlugin> idle;         // not loaded: no device of those that they serve is here
+    std::vector<BackendInfo> backends;    // of what is loaded
     std::optional<std::string> switched_off;  // the word in CATENA_PLUGINS that does
 };
 
@@ -53,12 +61,13 @@ struct PluginReport {
 // Loads one file. Throws PluginError with the reason if it is refused; loading a file twice is
 // nothing. Plugins stay loaded until the process ends. CATENA_PLUGINS=off refuses every file.
 void load_plugin(const std::filesystem::path& file);
-// Loads every *.catena of a folder, by name; refused files go to the report. Throws PluginError if
-// the folder cannot be read.
+// Loads every *.catena of a folder, by name, those first that name no devices, for such bring them.
+// A plugin whose devices are all of backends that are there and have no device is not loaded; that
+// and refused files go to the report. Throws PluginError if the folder cannot be read.
 void load_plugins(const std::filesystem::path& folder);
 // Loads from the usual places, once: the folders of $CATENA_PLUGIN_PATH, then catena/plugins in
 // $XDG_DATA_HOME (~/.local/share), then catena/plugins beside the core's library; never the current
-// directory. Called by the first search for a function or device. CATENA_PLUGINS=off stops it.
+// directory; in all of them as load_plugins() does. Called by the first search for a function or device. CATENA_PLUGINS=off stops it.
 void load_default_plugins();
 // Those places, in order; nothing is loaded.
 std::vector<SearchedFolder> default_plugin_folders();

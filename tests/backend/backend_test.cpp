@@ -16,7 +16,7 @@ namespace L = catena::links;
 namespace {
 
 Device island(int ordinal = 0) {
-    load_plugin(OWN_DEVICE);
+    load_plugin(DEVICE_PLUGIN);
     return Device::get("island:" + std::to_string(ordinal));
 }
 

@@ -78,7 +78,9 @@ ThreadLists* open_lists() {
 CachingAllocator::CachingAllocator(Queue& owner, Kind kind)
     : queue(owner),
       memory_(owner.device.heap),
-      slot_(kind == Kind::shared ? next_slot.fetch_add(1) : most_slots) {
+      kind_(kind),
+      slot_(kind == Kind::shared ? next_slot.fetch_add(1) : most_slots),
+      kept_(kind == Kind::recorded) {
     const std::lock_guard lock(memory_.mutex);
     memory_.pools.push_back(this);
 }
@@ -277,6 +279,7 @@ void* CachingAllocator::ask_backend(std::uint64_t capacity) {
                 fmt::format("{} bytes wanted, {} in use by arrays", capacity, memory_.stats.in_use);
             const MemorySize size = device.memory_size();
             if (size.total) hint += fmt::format(", {} free of {}", size.free, size.total);
+            if (queue.recording.load()) hint += "; it was asked for while work is recorded";
             throw_failure(ctx, ctx.status, device.name, hint);
         }
         for (CachingAllocator* pool : memory_.pools) pool->release_segments([] { return true; });

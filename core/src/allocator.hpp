@@ -44,6 +44,7 @@ public:
     void release_cached() noexcept;
     MemoryStats stats() const;
     void keep(bool kept) noexcept;  // free blocks are not given back
+    bool recorded() const noexcept { return kind_ == Kind::recorded; }
 
     // For the lists of a thread that ends.
     void give_back(int size_class, void* const* blocks, int count) noexcept;
@@ -68,8 +69,9 @@ private:
     void count(std::int64_t in_use, std::int64_t cached) noexcept;
 
     DeviceMemory& memory_;
+    const Kind kind_;
     const int slot_;  // in the threads' lists, or none
-    bool kept_ = false;
+    bool kept_;
     std::array<std::vector<void*>, small_classes> free_;
     Segments segments_;
     std::vector<void*> slabs_;  // memory that small blocks are cut from: never given back

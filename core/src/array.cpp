@@ -162,7 +162,7 @@ Array Array::from_host(const void* data, std::int64_t count, Dtype dtype, const 
     }
     Queue& queue = current_queue(state);
     state.copy(queue, memory_of(*array.body_), data, bytes, CATENA_COPY_HOST_TO_DEVICE);
-    after_write(*array.body_, queue, queue.now());
+    after_write(*array.body_, queue, queue.last());
     return array;
 }
 

@@ -1,6 +1,7 @@
 // Memory of arrays: copies between host and devices, on which queue, and who waits.
 #include "array_ops.hpp"
 #include "context.hpp"
+#include "recording.hpp"
 #include "registry.hpp"
 
 #include <catena/core/error.hpp>
@@ -43,7 +44,7 @@ void copy_beside(Queue& queue, ArrayBody& to, ArrayBody& from, int direction) {
     check_status(queue, ctx,
                  device.memory->copy_async(&ctx, device.dev, queue.native, memory_of(to),
                                            memory_of(from), to.tensor.nbytes, direction));
-    after_write(to, queue, queue.now());
+    after_write(to, queue, queue.last());
 }
 
 // False where the backend cannot.
@@ -59,7 +60,7 @@ bool copy_between(Queue& queue, ArrayBody& to, ArrayBody& from) {
                                                      b.dev, memory_of(from), to.tensor.nbytes);
     if (status == CATENA_E_UNSUPPORTED) return false;
     check_status(queue, ctx, status);
-    after_write(to, queue, queue.now());
+    after_write(to, queue, queue.last());
     return true;
 }
 
@@ -78,13 +79,13 @@ void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
         before_read(from, queue);
         before_write(to, queue);
         a.copy(queue, memory_of(to), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_DEVICE);
-        after_write(to, queue, queue.now());
+        after_write(to, queue, queue.last());
     } else if (plain(b)) {
         if (is_pinned_for(from, a)) return copy_beside(queue, to, from, CATENA_COPY_HOST_TO_DEVICE);
         before_host(from, false);
         before_write(to, queue);
         a.copy(queue, memory_of(to), memory_of(from), bytes, CATENA_COPY_HOST_TO_DEVICE);
-        after_write(to, queue, queue.now());
+        after_write(to, queue, queue.last());
     } else if (plain(a)) {
         if (&queue.device == &b && is_pinned_for(to, b))
             return copy_beside(queue, to, from, CATENA_COPY_DEVICE_TO_HOST);
@@ -98,7 +99,7 @@ void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
         const void* const elements = on_host(from, staging);
         before_write(to, queue);
         a.copy(queue, memory_of(to), elements, bytes, CATENA_COPY_HOST_TO_DEVICE);
-        after_write(to, queue, queue.now());
+        after_write(to, queue, queue.last());
     }
 }
 
@@ -136,7 +137,7 @@ Array Array::to(Device device, const Stream& stream) const {
     const ArrayBody& body = need_memory(*this);
     if (body.device == device.state()) return *this;
     if (!device || !stream) throw InvalidError("[to] expected a device and a stream, got none");
-    Queue& queue = *stream.queue();
+    Queue& queue = recorded(*stream.queue());
     DeviceState& a = *device.state();
     const bool out = &queue.device == body.device && plain(a);
     if (!out && &queue.device != &a) {
@@ -167,7 +168,7 @@ Array Array::astype(Dtype target) const {
     Queue& queue = current_queue(*body.device);
     body.device->copy(queue, memory_of(to), converted_staging.data(), converted_staging.size(),
                       CATENA_COPY_HOST_TO_DEVICE);
-    after_write(to, queue, queue.now());
+    after_write(to, queue, queue.last());
     return converted;
 }
 
@@ -218,7 +219,7 @@ void Array::fill(double value) const {
         fill_host(staging.data());
         device.copy(queue, memory_of(body), staging.data(), bytes, CATENA_COPY_HOST_TO_DEVICE);
     }
-    after_write(body, queue, queue.now());
+    after_write(body, queue, queue.last());
 }
 
 void* Array::host_data(Dtype wanted) const {

@@ -70,9 +70,26 @@ void DeviceState::give_back_queue(Queue& queue) noexcept {
     idle_.push_back(&queue);
 }
 
+Queue& DeviceState::make_recorder(Queue& queue) {
+    const std::lock_guard lock(mutex_);
+    return *queues_.emplace_back(
+        std::make_unique<Queue>(*this, queue.native, CachingAllocator::Kind::recorded));
+}
+
+void DeviceState::order_after_all(Queue& queue) {
+    std::vector<Queue*> all;
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& other : queues_) all.push_back(other.get());
+    }
+    for (Queue* other : all) queue.after(*other, Queue::end);
+}
+
 void DeviceState::copy(Queue& queue, void* target, const void* source, std::uint64_t bytes,
                        int direction) {
     if (bytes == 0) return;
+    if (queue.recording.load() && direction != CATENA_COPY_DEVICE_TO_DEVICE)
+        queue.refuse("a copy of host memory that is not pinned");
     catena_ctx ctx;
     ctx.device = this;
     queue.check(ctx, table.copy(&ctx, dev, queue.native, target, source, bytes, direction));
@@ -84,7 +101,10 @@ void DeviceState::synchronize() {
     std::vector<std::pair<Queue*, std::uint64_t>> reached;
     if (async()) {
         const std::lock_guard lock(mutex_);
-        for (const auto& queue : queues_) reached.emplace_back(queue.get(), queue->now());
+        for (const auto& queue : queues_) {
+            if (queue->recording.load()) queue->refuse("a wait of the host");
+            reached.emplace_back(queue.get(), queue->now());
+        }
     }
     catena_ctx ctx;
     ctx.device = this;

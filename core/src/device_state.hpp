@@ -1,6 +1,7 @@
 // One opened device: its backend, queues, threads and random stream.
 #pragma once
 
+#include "call_log.hpp"
 #include "pinned.hpp"
 #include "queue.hpp"
 
@@ -47,6 +48,11 @@ public:
     // once there is the main one alone.
     Queue& take_queue();
     void give_back_queue(Queue& queue) noexcept;
+    // A queue on the same stream for a recording of it, never given back: arrays refer to it.
+    Queue& make_recorder(Queue& queue);
+    void order_after_all(Queue& queue);  // of the device
+
+    CallLog calls;
 
     bool host_accessible() const noexcept { return table.flags & CATENA_BACKEND_HOST_MEMORY; }
     bool async() const noexcept { return table.flags & CATENA_BACKEND_ASYNC; }

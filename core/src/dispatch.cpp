@@ -214,6 +214,7 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
             written(body);
             unseal(body);
         });
+        if (queue.async) device.calls.note(d, CATENA_PHASE_FORWARD);
         status = candidate.forward->run(&ctx, &call);
         for_mutated(seal);
         if (queue.async) {

@@ -59,6 +59,11 @@ std::int32_t host_slots(catena_ctx* ctx) {
 catena_status host_philox(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
                           std::uint64_t* offset) {
     if (!ctx || !ctx->device) return host_fail(ctx, CATENA_E_INVALID, "philox: no device");
+    if (current_queue(*ctx->device).recording.load(std::memory_order_relaxed)) {
+        return host_fail(ctx, CATENA_E_UNSUPPORTED,
+                         "random numbers: expected none while work is recorded: each launch would "
+                         "draw the same");
+    }
     const RandomState state = reserve_random(Device(ctx->device), n);
     *seed = state.seed;
     *offset = state.offset;
@@ -184,6 +189,13 @@ void throw_failure(const catena_ctx& ctx, catena_status status, const std::strin
         }
     }
     if (!hint.empty()) text += fmt::format(" ({})", hint);
+    if (status == CATENA_E_DEVICE && ctx.device) {  // the fault may be that of an earlier call
+        const std::string calls = ctx.device->calls.newest_first();
+        if (!calls.empty()) {
+            text +=
+                fmt::format("\nthe last calls on {}, newest first: {}", ctx.device->name, calls);
+        }
+    }
     throw_status(status, text);
 }
 

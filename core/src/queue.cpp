@@ -17,13 +17,19 @@ constinit thread_local const using_stream* streams = nullptr;
 
 Queue& queue_in_scopes(DeviceState& device) noexcept {
     for (const using_stream* scope = streams; scope; scope = scope->outer()) {
-        if (&scope->stream().queue()->device == &device) return *scope->stream().queue();
+        Queue& queue = *scope->stream().queue();
+        if (&queue.device == &device) return recorded(queue);
     }
-    return device.main();
+    return recorded(device.main());
 }
 
-Queue::Queue(DeviceState& of, catena_stream* stream)
-    : device(of), native(stream), async(of.async()), own(*this) {}
+Queue::Queue(DeviceState& of, catena_stream* stream, CachingAllocator::Kind kind)
+    : device(of), native(stream), async(of.async()), own(*this, kind) {}
+
+// It belongs to the device.
+Stream Queue::as_stream() noexcept {
+    return Stream(std::shared_ptr<Queue>(std::shared_ptr<void>(), this));
+}
 
 void Queue::check(catena_ctx& ctx, catena_status status) const {
     if (status != CATENA_OK) throw_failure(ctx, status, device.name);
@@ -67,6 +73,7 @@ std::uint64_t& Queue::seen(const Queue& other) {
 
 void Queue::after(Queue& other, std::uint64_t ticket) {
     if (&other == this || !other.async) return;
+    if (other.native == native && &other.device == &device) return;  // a recorder and its stream
     ticket = std::min(ticket, other.now());
     if (ticket <= other.done_.load(std::memory_order_acquire)) return;
     if (!async || &other.device.table != &device.table) return other.finish(ticket);
@@ -91,6 +98,7 @@ void Queue::after(Queue& other, std::uint64_t ticket) {
 }
 
 void Queue::after(catena_event* event) {
+    if (recording.load()) refuse("a wait for an event");
     catena_ctx ctx;
     ctx.device = &device;
     check(ctx, device.table.event_wait(&ctx, device.dev, event, native));
@@ -132,7 +140,6 @@ bool Queue::done() {
         throw UnsupportedError(fmt::format(
             "[stream] done(): expected a backend that can say it, got {}", device.name));
     }
-    if (recording.load()) refuse("a question of the host");
     catena_ctx ctx;
     ctx.device = &device;
     std::int32_t done = 0;
@@ -175,6 +182,48 @@ void Queue::mark() {
     point(now());
 }
 
+// ---- recorders
+
+void Queue::used_by(Queue& other, bool writes) {
+    if (&other == this) return;
+    const std::lock_guard lock(mutex_);
+    for (auto& [user, wrote] : users_) {
+        if (user != &other) continue;
+        wrote = wrote || writes;
+        return;
+    }
+    users_.emplace_back(&other, writes);
+}
+
+void Queue::after_users() {
+    SmallVector<std::pair<Queue*, bool>, 2> users;
+    {
+        const std::lock_guard lock(mutex_);
+        users = users_;
+        users_.clear();
+        for (const auto& [user, writes] : users) {
+            if (writes) users_.emplace_back(user, true);
+        }
+    }
+    for (const auto& [user, writes] : users) after(*user, end);
+}
+
+void Queue::before_writers() {
+    SmallVector<std::pair<Queue*, bool>, 2> writers;
+    {
+        const std::lock_guard lock(mutex_);
+        writers = users_;
+    }
+    for (const auto& [user, writes] : writers) {
+        if (writes) user->after(*this, end);
+    }
+}
+
+void Queue::sees_as(Queue& queue) {
+    const std::scoped_lock lock(mutex_, queue.mutex_);
+    seen_ = queue.seen_;
+}
+
 // ---- uses of arrays
 
 namespace {
@@ -212,6 +261,8 @@ ArrayExtra& extra_of(ArrayBody& body) {
 }
 
 void read_elsewhere(ArrayBody& owner, Queue& queue) {
+    if (Recording* recording = queue.recording.load()) recording->note(owner, false);
+    if (owner.home && owner.home->recorded()) owner.home->queue.used_by(queue, false);
     Queue* writer = owner.queue.load(std::memory_order_acquire);
     queue.after(*writer, owner.ticket);
     if (!queue.async) {  // the host has waited: nobody has to any more
@@ -225,6 +276,9 @@ void read_elsewhere(ArrayBody& owner, Queue& queue) {
 }
 
 void write_elsewhere(ArrayBody& owner, Queue& queue) {
+    Recording* recording = queue.recording.load();
+    if (recording && owner.queue.load() != &queue) recording->note(owner, true);
+    if (owner.home && owner.home->recorded()) owner.home->queue.used_by(queue, true);
     queue.after(*owner.queue.load(std::memory_order_acquire), Queue::end);
     for (Queue* reader : take_readers(owner)) queue.after(*reader, Queue::end);
 }

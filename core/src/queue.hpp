@@ -25,7 +25,8 @@ class Queue {
 public:
     static constexpr std::uint64_t end = ~std::uint64_t{0};  // as a ticket: all that was given
 
-    Queue(DeviceState& of, catena_stream* stream);
+    Queue(DeviceState& of, catena_stream* stream,
+          CachingAllocator::Kind kind = CachingAllocator::Kind::shared);
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
 
@@ -35,12 +36,19 @@ public:
     CachingAllocator own;
     std::atomic<CachingAllocator*> pool{
         &own};  // for new arrays; another one while work is recorded
-    std::atomic<Recording*> recording{nullptr};
+    std::atomic<Recording*> recording{nullptr};  // of its work, now; of a recorder, too
 
     std::uint64_t now() const noexcept { return ticket_.load(std::memory_order_acquire); }
-    // Something was given to it.
+    // Something was given to it. Returns the ticket of what that writes: work that is recorded comes
+    // again and again.
     std::uint64_t advance() noexcept {
-        return async ? ticket_.fetch_add(1, std::memory_order_acq_rel) + 1 : 0;
+        if (!async) return 0;
+        const std::uint64_t ticket = ticket_.fetch_add(1, std::memory_order_acq_rel) + 1;
+        return recording.load(std::memory_order_relaxed) ? end : ticket;
+    }
+    // The ticket of what was given last by this thread, or a later one.
+    std::uint64_t last() const noexcept {
+        return recording.load(std::memory_order_relaxed) ? end : now();
     }
     // What is given to this queue from now on comes after that ticket of the other. Where no event
     // can do it the caller waits.
@@ -58,7 +66,16 @@ public:
     // Whoever has waited for the whole device knows that this ticket is done.
     void known_done(std::uint64_t ticket) noexcept;
 
+    // Of a recorder, a queue that shares its stream with the one that is recorded: others that used
+    // what it made come before a launch, and those that wrote it after it.
+    void used_by(Queue& other, bool writes);
+    void after_users();
+    void before_writers();
+    void sees_as(Queue& queue);  // it comes after all that the queue comes after
+
+    Stream as_stream() noexcept;
     void check(catena_ctx& ctx, catena_status status) const;
+    [[noreturn]] void refuse(const char* what) const;  // while it is recorded
 
 private:
     struct Point {
@@ -67,7 +84,6 @@ private:
     };
     Point* find(std::uint64_t ticket);
     Point& point(std::uint64_t ticket);
-    [[noreturn]] void refuse(const char* what) const;
     std::uint64_t& seen(const Queue& other);
 
     std::atomic<std::uint64_t> ticket_{0};
@@ -76,6 +92,7 @@ private:
     Point points_[8];
     unsigned next_point_ = 0;
     SmallVector<std::pair<const Queue*, std::uint64_t>, 4> seen_;  // comes after these tickets
+    SmallVector<std::pair<Queue*, bool>, 2> users_;                // and whether they write
 };
 
 // What few arrays need.
@@ -118,7 +135,7 @@ inline void before_write(ArrayBody& body, Queue& queue) {
 inline void after_write(ArrayBody& body, Queue& queue, std::uint64_t ticket) noexcept {
     ArrayBody& owner = owner_of(body);
     owner.queue.store(&queue, std::memory_order_release);
-    owner.ticket = ticket;
+    owner.ticket = owner.home && owner.home->recorded() ? Queue::end : ticket;
 }
 // The host itself is going to touch memory that it can reach.
 void before_host(ArrayBody& body, bool writes);

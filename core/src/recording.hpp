@@ -1,12 +1,49 @@
-// What a recording of work has to know while it goes on.
+// What a recording of work knows of arrays that were there before.
 #pragma once
 
 #include "queue.hpp"
 
 #include <catena/core/array.hpp>
 
+#include <map>
+#include <mutex>
+
 namespace catena {
 
-class Recording;
+class Recording {
+public:
+    explicit Recording(Queue& recorder) : queue(recorder) {}
+
+    Queue&
+        queue;  // gives its work to the stream that is recorded, and owns the arrays that it makes
+
+    // Its work uses an array that it did not make, which then lives as long as it.
+    void note(ArrayBody& owner, bool writes) {
+        const std::lock_guard lock(mutex_);
+        Use& use =
+            outside_.try_emplace(&owner, Use{Array(Ref<ArrayBody>(&owner)), false}).first->second;
+        use.writes = use.writes || writes;
+    }
+
+    struct Use {
+        Array array;
+        bool writes;
+    };
+    using Uses = std::map<ArrayBody*, Use>;
+    Uses take() {
+        const std::lock_guard lock(mutex_);
+        return std::move(outside_);
+    }
+
+private:
+    std::mutex mutex_;
+    Uses outside_;
+};
+
+// Where work for a queue really goes: while it is recorded, to the recorder.
+inline Queue& recorded(Queue& queue) noexcept {
+    Recording* recording = queue.recording.load(std::memory_order_acquire);
+    return recording ? recording->queue : queue;
+}
 
 }  // namespace catena

@@ -3,6 +3,7 @@
 
 #include "array_ops.hpp"
 #include "context.hpp"
+#include "recording.hpp"
 
 #include <catena/core/backend.hpp>
 #include <catena/core/error.hpp>
@@ -22,17 +23,12 @@ Queue& need(const Stream& stream) {
     return *stream.queue();
 }
 
-// The main stream belongs to the device.
-std::shared_ptr<Queue> shared(Queue& queue) {
-    return std::shared_ptr<Queue>(std::shared_ptr<void>(), &queue);
-}
-
 }  // namespace
 
 Stream::Stream(Device device) {
     DeviceState& state = need(device);
     Queue& queue = state.take_queue();
-    if (&queue == &state.main()) queue_ = shared(queue);
+    if (&queue == &state.main()) *this = queue.as_stream();
     else queue_ = {&queue, [](Queue* done) { done->device.give_back_queue(*done); }};
 }
 
@@ -41,12 +37,20 @@ Stream Stream::current(Device device) {
     for (const using_stream* scope = streams; scope; scope = scope->outer()) {
         if (&scope->stream().queue()->device == &state) return scope->stream();
     }
-    return Stream(shared(state.main()));
+    return state.main().as_stream();
 }
 
 Device Stream::device() const { return Device(&need(*this).device); }
-void Stream::synchronize() const { need(*this).finish(); }
-bool Stream::done() const { return need(*this).done(); }
+void Stream::synchronize() const {
+    Queue& queue = need(*this);
+    if (queue.recording.load()) queue.refuse("a wait of the host");
+    queue.finish();
+}
+bool Stream::done() const {
+    Queue& queue = need(*this);
+    if (queue.recording.load()) queue.refuse("a question of the host");
+    return queue.done();
+}
 void Stream::wait(const Stream& other) const { need(*this).after(need(other), Queue::end); }
 MemoryStats Stream::memory() const { return need(*this).own.stats(); }
 catena_stream* Stream::native() const { return need(*this).native; }
@@ -58,7 +62,7 @@ using_stream::using_stream(const Stream& stream) : stream_(stream), outer_(strea
 using_stream::~using_stream() { streams = outer_; }
 
 void use(const Stream& stream, const Array& array, bool writes) {
-    Queue& queue = need(stream);
+    Queue& queue = recorded(need(stream));
     if (!array) throw InvalidError("[stream] use(): expected an array, got an empty handle");
     if (!writes) return before_read(*array.body(), queue);
     before_write(*array.body(), queue);

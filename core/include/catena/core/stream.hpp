@@ -44,6 +44,7 @@ public:
     Queue* queue() const noexcept { return queue_.get(); }
 
 private:
+    friend class Queue;
     explicit Stream(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {}
     std::shared_ptr<Queue> queue_;
 };

@@ -1,0 +1,131 @@
+// Recordings: a queue of their own for what is recorded, and the order of their launches.
+#include <catena/core/capture.hpp>
+
+#include "array_ops.hpp"
+#include "context.hpp"
+#include "recording.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+namespace catena {
+
+struct Capture::State {
+    explicit State(const Stream& of)
+        : stream(of), device(of.queue()->device), recorder(device.make_recorder(*of.queue())) {}
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() {
+        try {
+            recorder.finish();
+        } catch (...) {  // the device is lost
+        }
+        if (graph) device.graphs->destroy(device.dev, graph);
+        recorder.own.keep(false);
+    }
+
+    void warm_up(const std::function<void()>& body);
+    void record(const std::function<void()>& body);
+    void launch();
+
+    template <class Call>
+    void call(const Call& of_table) {
+        catena_ctx ctx;
+        ctx.device = &device;
+        recorder.check(ctx, of_table(&ctx));
+    }
+
+    Stream stream;
+    DeviceState& device;
+    Queue& recorder;
+    catena_graph_exec* graph = nullptr;
+    Recording::Uses uses;
+    std::mutex mutex;  // one launch at a time
+};
+
+// The stream's own work, in memory of the recording.
+void Capture::State::warm_up(const std::function<void()>& body) {
+    Queue& queue = *stream.queue();
+    struct Pool {
+        Queue& queue;
+        ~Pool() { queue.pool = &queue.own; }
+    } const restored{queue};
+    queue.pool = &recorder.own;
+    const using_stream scope(stream);
+    body();
+}
+
+void Capture::State::record(const std::function<void()>& body) {
+    Queue& queue = *stream.queue();
+    // The stream comes after all that was given by now, so that arrays of others can be used.
+    device.order_after_all(queue);
+    recorder.sees_as(queue);
+    Recording recording(recorder);
+    call([&](catena_ctx* ctx) { return device.graphs->begin(ctx, device.dev, queue.native); });
+    queue.recording = &recording;
+    recorder.recording = &recording;
+    const auto end = [&](catena_ctx* ctx) {
+        queue.recording = nullptr;
+        recorder.recording = nullptr;
+        return device.graphs->end(ctx, device.dev, queue.native, &graph);
+    };
+    try {
+        const using_stream scope(recorder.as_stream());
+        body();
+    } catch (...) {
+        catena_ctx ctx;
+        end(&ctx);
+        throw;
+    }
+    call(end);
+    if (!graph) throw DeviceError(fmt::format("[recording] {}: nothing was kept", device.name));
+    uses = recording.take();
+}
+
+void Capture::State::launch() {
+    const std::lock_guard lock(mutex);
+    for (auto& [owner, use] : uses) {
+        if (!use.writes) {
+            before_read(*owner, recorder);
+            continue;
+        }
+        before_write(*owner, recorder);
+        written(*owner);
+    }
+    recorder.after_users();
+    call([&](catena_ctx* ctx) {
+        return device.graphs->launch(ctx, device.dev, graph, recorder.native);
+    });
+    recorder.advance();
+    stream.queue()->advance();
+    for (auto& [owner, use] : uses) {
+        if (use.writes) after_write(*owner, recorder, Queue::end);
+    }
+    recorder.before_writers();
+}
+
+Capture::Capture(const Stream& stream, const std::function<void()>& body, int warm_ups) {
+    if (!stream || !body) throw InvalidError("[capture] expected a stream and a body, got none");
+    DeviceState& device = stream.queue()->device;
+    if (!device.async() || !device.graphs) {
+        throw UnsupportedError(fmt::format(
+            "[capture] stream: expected one of a device that records, got {}", device.name));
+    }
+    if (stream.queue()->recording.load())
+        throw InvalidError("[capture] stream: expected one that is not recorded yet");
+    state_ = std::make_shared<State>(stream);
+    for (int i = 0; i < warm_ups; ++i) state_->warm_up(body);
+    state_->record(body);
+}
+
+Capture::State& Capture::need() const {
+    if (!state_) throw InvalidError("[capture] expected a recording, got an empty handle");
+    return *state_;
+}
+
+void Capture::launch() const { need().launch(); }
+std::uint64_t Capture::size() const { return need().device.graphs->size(need().graph); }
+Stream Capture::stream() const { return need().stream; }
+
+}  // namespace catena

@@ -1,0 +1,195 @@
+// Recorded work: launched as often as wanted, on memory that stays, in an order that is safe.
+#include "river.hpp"
+
+#include <catena/core/capture.hpp>
+
+using namespace river;
+
+namespace {
+
+// A backend that gives no memory while it records.
+struct Strict {
+    explicit Strict(Device d) : device(d) { control(device).strict(backend_device(device), 1); }
+    ~Strict() { control(device).strict(backend_device(device), 0); }
+    Device device;
+};
+
+}  // namespace
+
+TEST_CASE("what is recorded computes when it is launched, on what its inputs are by then") {
+    const Device d = device();
+    const Strict strict(d);
+    const Stream stream(d);
+    for (const std::int64_t n : {3, 50'000}) {
+        const Array x = full(1, n, d);
+        Array y;
+        const Capture capture(stream, [&] { y = x * x + F::relu(x); });
+        CHECK(capture.size() == 3);
+        CHECK(capture.stream() == stream);
+        const std::int64_t asked = d.memory().system_calls;
+        for (int i = 2; i < 12; ++i) {
+            x.fill(i);  // on the main stream: the launch waits for it
+            capture.launch();
+            CHECK(values(y + full(0, n, d)) == same(i * i + i, n));
+            CHECK(values(y) == same(i * i + i, n));
+        }
+        CHECK(d.memory().system_calls <= asked + 2);  // of the sums above
+        const river_counts before = counts(d);
+        capture.launch();
+        CHECK(counts(d).launches == before.launches + 1);
+    }
+}
+
+TEST_CASE("a training step: gradients and updates in place") {
+    const Device d = device();
+    const Strict strict(d);
+    const Stream stream(d);
+    const Array w = full(1, 100, d), x = full(0, 100, d), one = full(1, 100, d);
+    const Variable p(w);
+    const auto step = [&] {
+        const Variable y = p * as_variable(x);
+        p.cleargrad();
+        y.set_grad(one);
+        y.backward();
+        sgd(w, p.grad(), 0.5);
+    };
+    const Capture capture(stream, step);  // warm-ups with x = 0 leave w as it is
+    double expected = 1;
+    for (int i = 0; i < 8; ++i) {
+        x.fill(i);
+        capture.launch();
+        expected -= 0.5 * i;
+        if (i % 2) CHECK(values(w) == same(expected, 100));
+    }
+    CHECK(values(p.grad()) == same(7, 100));
+    const Array last = full(2, 100, d);
+    x.copy_from(last);
+    step();  // and by hand again
+    CHECK(values(w) == same(expected - 1, 100));
+}
+
+TEST_CASE("memory of a recording is its own while it lives") {
+    const Device d = device();
+    const Stream stream(d);
+    delay(d, 500);
+    Array x = full(3, 3000, d), y, z;
+    {
+        const Capture capture(stream, [&] {
+            const Array t = x * x;  // gone when it was recorded, but each launch writes it
+            y = t + t;
+        });
+        d.release_cached();
+        const Array kept = x;
+        std::vector<Array> others;
+        {
+            const using_stream scope(stream);
+            for (int i = 0; i < 20; ++i) others.push_back(full(-1, 3000, d));
+        }
+        x = Array();  // the recording has it
+        for (int i = 0; i < 5; ++i) {
+            z = y + y;  // read on the main stream, while the next launch writes y
+            capture.launch();
+            CHECK(values(z) == same(i ? 36 : values(z)[0], 3000));
+        }
+        CHECK(values(y) == same(18, 3000));
+        for (const Array& other : others) CHECK(values(other) == same(-1, 3000));
+    }
+    CHECK(values(y) == same(18, 3000));  // lives on
+    CHECK(values(y + y) == same(36, 3000));
+    delay(d, 100);
+}
+
+TEST_CASE("launches and other uses of the same arrays are in order") {
+    const Device d = device();
+    const Stream stream(d), side(d);
+    delay(d, 500);
+    const Array x = full(1, 2000, d);
+    Array y;
+    const Capture capture(stream, [&] { y = x + x; });
+    std::vector<Array> results;
+    for (int i = 0; i < 20; ++i) {
+        const using_stream scope(i % 2 ? side : Stream::current(d));
+        x.fill(i);
+        capture.launch();
+        results.push_back(y * full(1, 2000, d));
+        if (i % 3 == 0) y.fill(-7);  // written by another stream: before the next launch
+    }
+    for (int i = 0; i < 20; ++i)
+        CHECK(values(results[static_cast<std::size_t>(i)]) == same(2 * i, 2000));
+    delay(d, 100);
+}
+
+TEST_CASE("pinned memory is read by each launch") {
+    const Device d = device();
+    const Stream stream(d);
+    Array host = Array::pinned({500}, Dtype::float64, d);
+    host.fill(0);
+    Array y;
+    const Capture capture(stream, [&] {
+        const Array x = host.to(d, stream);
+        y = x + x;
+    });
+    for (int i = 1; i < 5; ++i) {
+        host.fill(i);  // once the launch before has read it
+        capture.launch();
+        CHECK(values(y) == same(2 * i, 500));
+    }
+}
+
+TEST_CASE("what cannot be recorded says so, and nothing is broken") {
+    const Device d = device();
+    const Stream stream(d), side(d);
+    const Array x = full(2, 10, d);
+    const auto refused = [&](const std::function<void()>& body) {
+        const std::string text = what<UnsupportedError>([&] { Capture(stream, body, 0); });
+        const using_stream scope(stream);
+        CHECK(values(x * x) == same(4, 10));
+        return text;
+    };
+    const std::string start =
+        "[recording] river:0: expected work that stays on the recorded stream";
+    CHECK(refused([&] { (x + x).to_vector<double>(); }) ==
+          start + ", got a copy of host memory that is not pinned");
+    CHECK(refused([&] {
+              numbers({1, 2}, d);
+          }) == start + ", got a copy of host memory that is not pinned");
+    CHECK(refused([&] { stream.synchronize(); }) == start + ", got a wait of the host");
+    CHECK(refused([&] { d.synchronize(); }) == start + ", got a wait of the host");
+    CHECK(refused([&] { stream.done(); }) == start + ", got a question of the host");
+    CHECK(refused([&] { stream.wait(side); }) == "nothing");  // it has: all came before
+    CHECK(refused([&] {
+              Array y;
+              {
+                  const using_stream scope(side);
+                  y = x + x;
+              }
+              y + y;
+          }) == start + ", got a wait for another stream");
+    CHECK(refused([&] { Event(d).record(stream); }) == start + ", got an event");
+    const Event event(d);
+    event.record(side);
+    CHECK(refused([&] { stream.wait(event); }) == start + ", got a wait for an event");
+    CHECK(has(refused([&] {
+                  const using_fallback scope("cpu");
+                  F::exp(x);
+              }),
+              start));
+    CHECK(what<InvalidError>([&] { Capture(stream, [&] { Capture(stream, [] {}); }); }) ==
+          "[capture] stream: expected one that is not recorded yet");
+    CHECK(has(what<UnsupportedError>([&] { Capture(Stream(cpu()), [] {}); }),
+              "expected one of a device that records, got cpu:0"));
+    CHECK_THROWS_AS(Capture().launch(), InvalidError);
+    CHECK_THROWS_AS(Capture(stream, [] { throw std::runtime_error("its own"); }),
+                    std::runtime_error);
+    const Strict strict(d);
+    const std::string text = what<DeviceError>([&] {
+        Capture(
+            stream, [&] { full(1, 100'000, d); }, 0);
+    });
+    INFO(text);
+    CHECK(has(text, "it was asked for while work is recorded"));
+    Array y;
+    const Capture good(stream, [&] { y = x + x; });
+    good.launch();
+    CHECK(values(y) == same(4, 10));
+}

@@ -5,6 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -43,17 +44,47 @@ std::string read_file(const std::filesystem::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
+// The word that begins at `at`, and where it ends.
+std::string word_at(const std::string& text, std::size_t at) {
+    std::size_t end = at;
+    while (end < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[end])) != 0 || text[end] == '_'))
+        ++end;
+    return text.substr(at, end - at);
+}
+
+// Names of the kernels that are extern "C": between that and the name there are words of CUDA, void, and
+// perhaps bounds in brackets.
+std::vector<std::string> c_kernels(const std::string& source) {
+    std::vector<std::string> names;
+    const std::string mark = "extern \"C\"";
+    for (std::size_t at = source.find(mark); at != std::string::npos; at = source.find(mark, at)) {
+        at += mark.size();
+        bool global = false;
+        std::string last;
+        while (at < source.size() && source[at] != '{' && source[at] != ';') {
+            if (const std::string word = word_at(source, at); !word.empty()) {
+                global = global || word == "__global__";
+                last = word;
+                at += word.size();
+            } else if (source[at] == '(' && last != "__launch_bounds__") {
+                break;
+            } else {
+                at = source[at] == '(' ? source.find(')', at) : at;
+                ++at;
+            }
+        }
+        if (global) names.push_back(last);
+    }
+    return names;
+}
+
 // The source, and behind it the table in which the emulator looks for kernels.
 std::string with_table(const Program& program) {
     std::string text =
         "#include <cuda_runtime.h>\n#line 1 \"" + program.name + "\"\n" + program.source + "\n";
     std::vector<std::string> kernels = program.expressions;
-    const std::regex declared(
-        R"(extern\s+"C"\s+__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+)"
-        R"((?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\()");
-    for (std::sregex_iterator match(program.source.begin(), program.source.end(), declared), end;
-         match != end; ++match)
-        kernels.push_back((*match)[1]);
+    for (const std::string& name : c_kernels(program.source)) kernels.push_back(name);
     text +=
         "namespace catena_emulator { namespace {\n"
         "template <auto kernel> Bound bound(void** args) { return bind_pointers(kernel, args); }\n"
@@ -113,7 +144,7 @@ Result compile(Program& program, int n, const char* const* options) {
         if (option.rfind("--define-macro=", 0) == 0) command.push_back("-D" + option.substr(15));
         if (option.rfind("--include-path=", 0) == 0) command.push_back("-I" + option.substr(15));
     }
-    for (const char* word : {"-o"}) command.emplace_back(word);
+    command.emplace_back("-o");
     command.push_back((folder / "kernel.so").string());
     command.push_back((folder / "kernel.cpp").string());
     command.emplace_back(EMULATED_RUNTIME);

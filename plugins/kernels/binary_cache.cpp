@@ -169,6 +169,7 @@ std::optional<Binary> BinaryCache::read(const std::string& file) {
     const auto refuse = [&](const std::string& why) {
         host_.log(nullptr, CATENA_LOG_WARNING,
                   ("[kernels] " + path_ + "/" + file + ": " + why + "; it is made anew").c_str());
+        unlinkat(folder_.get(), file.c_str(), 0);  // said once
         return std::nullopt;
     };
     if (const std::string why = distrust(status); !why.empty()) return refuse(why);

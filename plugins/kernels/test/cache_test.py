@@ -1,0 +1,179 @@
+"""The folder of compiled kernels, seen by several processes.
+
+usage: cache_test.py WORKER [unittest options]
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+WORKER = sys.argv.pop(1)
+
+
+class Cache(unittest.TestCase):
+    def setUp(self):
+        self.base = pathlib.Path(tempfile.mkdtemp(prefix="catena-test-"))
+        self.folder = self.base / "kernels"
+
+    def tearDown(self):
+        shutil.rmtree(self.base, ignore_errors=True)
+
+    def start(self, *addends, **settings):
+        variables = {k: v for k, v in os.environ.items() if not k.startswith("CATENA_KERNEL")}
+        variables["CATENA_KERNEL_CACHE"] = str(self.folder)
+        variables |= settings
+        variables = {k: v for k, v in variables.items() if v is not None}
+        return subprocess.Popen([WORKER, *map(str, addends)], env=variables, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def finish(self, process):
+        """(counts by name, stdout, stderr)"""
+        output, errors = process.communicate(timeout=120)
+        counts = {k: int(v) for k, v in re.findall(r"(\w+)=(\d+)", output)}
+        return counts, output, errors
+
+    def run_worker(self, *addends, **settings):
+        return self.finish(self.start(*addends, **settings))
+
+    def expect(self, compiled, loaded, *addends, warns=None, **settings):
+        counts, output, errors = self.run_worker(*addends, **settings)
+        self.assertEqual((counts.get("compiled"), counts.get("loaded")), (compiled, loaded),
+                         output + errors)
+        if warns is None:
+            self.assertNotIn("warning", errors)
+        else:
+            self.assertEqual(errors.count("catena warning: [kernels]"), 1, errors)
+            self.assertIn(warns, errors)
+        return counts
+
+    def entries(self):
+        return sorted(self.folder.glob("*.kernel"))
+
+    def entry(self):
+        [only] = self.entries()
+        return only
+
+    def test_a_second_process_compiles_nothing(self):
+        counts = self.expect(2, 0, 1, 2, 1)
+        self.assertEqual(counts["hits"], 1)
+        self.assertEqual(len(self.entries()), 2)
+        self.assertEqual(self.folder.stat().st_mode & 0o777, 0o700)
+        self.assertEqual(self.entries()[0].stat().st_mode & 0o777, 0o600)
+        self.assertTrue(self.entries()[0].name.startswith("cached-"))
+        self.expect(0, 2, 1, 2)
+
+    def test_entries_that_are_damaged_are_made_anew(self):
+        self.expect(1, 0, 1)
+        whole = self.entry().read_bytes()
+        broken = bytearray(whole)
+        broken[len(whole) // 2] ^= 1
+        for bytes_now, said in ((bytes(broken), "fit their checksum"), (whole[:-1], "fit their checksum"),
+                                (whole[:1000], "fit their checksum"), (whole[:10], "too short"),
+                                (b"", "too short"), (whole + b"x", "fit their checksum")):
+            self.entry().write_bytes(bytes_now)
+            self.expect(1, 0, 1, warns=said)
+            self.assertEqual(self.entry().read_bytes(), whole)
+            self.expect(0, 1, 1)
+
+    def test_what_others_may_write_is_not_run(self):
+        self.expect(1, 0, 1)
+        self.entry().chmod(0o666)
+        self.expect(1, 0, 1, warns="mode: expected that only its owner can write, got 666")
+        self.assertEqual(self.entry().stat().st_mode & 0o777, 0o600)
+        self.folder.chmod(0o777)
+        self.expect(1, 0, 1, warns="mode: expected that only its owner can write, got 777")
+        self.folder.chmod(0o755)  # others may read
+        self.expect(0, 1, 1)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can give files away")
+    def test_what_belongs_to_others_is_not_run(self):
+        self.expect(1, 0, 1)
+        os.chown(self.entry(), 4321, -1)
+        self.expect(1, 0, 1, warns="owner: expected this user (uid 0), got uid 4321")
+        self.assertEqual(self.entry().stat().st_uid, 0)
+        os.chown(self.folder, 4321, -1)
+        self.expect(1, 0, 1, warns="owner: expected this user (uid 0), got uid 4321")
+
+    def test_an_entry_that_is_a_link_is_not_followed(self):
+        self.expect(1, 0, 1)
+        entry = self.entry()
+        entry.rename(self.base / "elsewhere")
+        entry.symlink_to(self.base / "elsewhere")
+        self.expect(1, 0, 1)
+        self.assertFalse(entry.is_symlink())
+
+    def test_processes_at_once_compile_once(self):
+        processes = [self.start(1, 2) for _ in range(4)]
+        done = [self.finish(p) for p in processes]
+        self.assertEqual(sum(counts["compiled"] for counts, _, _ in done), 2, done)
+        self.assertEqual(sum(counts["loaded"] for counts, _, _ in done), 6, done)
+
+    def test_the_folder_has_a_limit(self):
+        size = "48K"  # an entry has about 15
+        self.expect(3, 0, 1, 2, 3, CATENA_KERNEL_CACHE_SIZE=size)
+        for k, entry in enumerate(sorted(self.entries(), key=lambda e: e.stat().st_mtime_ns)):
+            os.utime(entry, (k + 1, k + 1))
+        oldest, second, third = sorted(self.entries(), key=lambda e: e.stat().st_mtime_ns)
+        self.expect(0, 3, 1, 2, 3, CATENA_KERNEL_CACHE_SIZE=size)  # all are used: 3 last
+        for k, entry in enumerate((third, second, oldest)):
+            os.utime(entry, (k + 1, k + 1))
+        counts = self.expect(1, 0, 4, CATENA_KERNEL_CACHE_SIZE=size)
+        self.assertEqual(counts["evicted"], 1)
+        self.assertEqual(len(self.entries()), 3)
+        self.assertFalse(third.exists())
+        self.assertTrue(oldest.exists() and second.exists())
+        self.expect(1, 0, 5, CATENA_KERNEL_CACHE_SIZE="1")  # the newest stays, whatever it has
+        self.assertEqual(len(self.entries()), 1)
+        self.expect(0, 1, 5, warns="CATENA_KERNEL_CACHE_SIZE: expected bytes as 256M, got 'much'",
+                    CATENA_KERNEL_CACHE_SIZE="much")
+
+    def test_without_a_folder_kernels_live_in_memory(self):
+        self.expect(2, 0, 1, 2, 1, CATENA_KERNEL_CACHE="off")
+        self.expect(1, 0, 1, warns="Not a directory", CATENA_KERNEL_CACHE="/dev/null/kernels")
+        self.expect(1, 0, 1, warns="expected an absolute path", CATENA_KERNEL_CACHE="relative")
+        self.assertFalse(self.folder.exists())
+
+    def test_the_usual_places(self):
+        self.expect(1, 0, 1, CATENA_KERNEL_CACHE=None, XDG_CACHE_HOME=str(self.base / "xdg"))
+        self.expect(1, 0, 1, CATENA_KERNEL_CACHE=None, XDG_CACHE_HOME=None, HOME=str(self.base))
+        self.assertEqual(len(list((self.base / "xdg/catena/kernels").glob("*.kernel"))), 1)
+        self.assertEqual(len(list((self.base / ".cache/catena/kernels").glob("*.kernel"))), 1)
+
+    def test_what_a_writer_that_died_left_behind_goes(self):
+        self.expect(1, 0, 1)
+        old, new = self.folder / ".new-1-0", self.folder / ".new-2-0"
+        old.write_bytes(b"x")
+        new.write_bytes(b"x")
+        os.utime(old, (1, 1))
+        self.expect(1, 0, 2)
+        self.assertEqual((old.exists(), new.exists()), (False, True))
+
+    def test_without_a_compiler_the_error_says_what_to_do(self):
+        for settings, looked_for in (({"PATH": "/nowhere"}, "c++, g++, clang++"),
+                                     ({"CATENA_CXX": "no-such-c++"}, "no-such-c++")):
+            _, output, _ = self.run_worker(1, **settings)
+            self.assertIn("error: [cpu compiler] expected a C++ compiler to make a kernel with, found "
+                          f"none of {looked_for} in PATH; install one (Debian: g++), or name it in "
+                          "CATENA_CXX", output)
+
+    def test_binaries_of_other_compilers_and_targets_are_apart(self):
+        self.expect(1, 0, 1)
+        self.expect(1, 0, 1, CATENA_CPU_MARCH="x86-64-v2")
+        self.expect(0, 1, 1, CATENA_CPU_MARCH="x86-64-v2")
+        if shutil.which("clang++"):
+            self.expect(1, 0, 1, CATENA_CXX="clang++")
+        self.expect(0, 1, 1)
+
+    def test_the_log_tells_what_is_compiled(self):
+        _, _, errors = self.run_worker(1, CATENA_LOG="debug")
+        self.assertRegex(errors, r"catena debug: \[cached\] compiled in \d+ ms: float32 x -> float32 y")
+        _, _, errors = self.run_worker(1, CATENA_LOG="debug")
+        self.assertIn("catena debug: [cached] found compiled: float32 x -> float32 y", errors)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,25 @@
+// worker ADDEND...: makes and calls a kernel for each, and prints what the caches did.
+#include <catena/catena.hpp>
+
+#include <cstdio>
+
+using namespace catena;
+
+int main(int argc, char** argv) try {
+    const Array x = Array::full({100}, 1);
+    for (int k = 1; k < argc; ++k) {
+        const std::string code = std::string("y = x + ") + argv[k];
+        const Array y = elementwise("T x", "T y", code.c_str(), "cached")(x);
+        if (y.host<float>()[99] != 1 + std::stof(argv[k])) {
+            std::printf("wrong\n");
+            return 1;
+        }
+    }
+    const KernelStats stats = kernel_stats();
+    std::printf("compiled=%d loaded=%d hits=%d evicted=%d\n", static_cast<int>(stats.compiled),
+                static_cast<int>(stats.loaded), static_cast<int>(stats.hits),
+                static_cast<int>(stats.evicted));
+} catch (const Error& error) {
+    std::printf("error: %s\n", error.what());
+    return 2;
+}

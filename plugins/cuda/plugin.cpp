@@ -11,6 +11,7 @@
 #include "host.hpp"
 #include "ipc.hpp"
 #include "memory.hpp"
+#include "nvrtc.hpp"
 #include "settings.hpp"
 #include "stream.hpp"
 #include "vendor.hpp"
@@ -94,7 +95,14 @@ const catena_extension blas = {
     .device = "cuda",
     .table = &blas_table,
 };
-const catena_extension* const extensions[] = {&blas};
+const catena_extension compiler = {
+    .struct_size = sizeof(catena_extension),
+    .priority = CATENA_PRIORITY_VENDOR,
+    .id = CATENA_COMPILER_DRAFT_1,
+    .device = "cuda",
+    .table = &compiler_table,
+};
+const catena_extension* const extensions[] = {&blas, &compiler};
 
 catena_status init(const catena_host*, catena_ctx* ctx) {
     return read_settings()
@@ -109,7 +117,7 @@ const catena_plugin plugin = {
     .n_functions = 0,
     .n_kernels = 0,
     .n_backends = 1,
-    .n_extensions = 1,
+    .n_extensions = 2,
     .reserved = 0,
     .functions = nullptr,
     .kernels = nullptr,

@@ -183,11 +183,11 @@ catena_status launch(catena_ctx* ctx, const Binding& b, const catena_variant& va
     launch.cost = launch.unit = 1;
     if (b.formula.is_reduction()) {
         const bool joins = cut.phase == 2;
-        const bool across = !joins && b.key.along == 0;
+        const bool across = b.key.along == 0;
         launch.kind = across ? CATENA_LAUNCH_COLUMNS : CATENA_LAUNCH_ROWS;
         launch.n = joins ? b.outputs : b.outputs * cut.pieces;
         launch.cost = joins ? cut.pieces : cut.length;
-        if (across) launch.unit = std::min<int64_t>(b.dims.extent[b.dims.n - 1], 128);
+        if (across && !joins) launch.unit = std::min<int64_t>(b.dims.extent[b.dims.n - 1], 128);
     }
     launch.args_bytes = pack_arguments(b, cut, args);
     launch.args = args;

@@ -1,0 +1,235 @@
+// What kernels of the run-time compiler begin with on a GPU. plugins/kernels/README.md says what a
+// dialect defines. Kernels see one block of arguments by value, and go through elements and outputs in
+// steps of the grid.
+#include "nvrtc.hpp"
+
+namespace catena_cuda {
+
+const char* const dialect = R"dialect(
+#define CATENA_FN __device__ __forceinline__
+
+namespace catena_kernel {
+
+typedef float float32;
+typedef double float64;
+typedef int int32;
+typedef long long int64;
+typedef unsigned char uint8;
+struct float16 { unsigned short bits; };
+struct bfloat16 { unsigned short bits; };
+
+// Rounded to nearest even.
+CATENA_FN float as_float(unsigned bits) {
+    union { unsigned from; float to; } both;
+    both.from = bits;
+    return both.to;
+}
+CATENA_FN unsigned as_bits(float x) {
+    union { float from; unsigned to; } both;
+    both.from = x;
+    return both.to;
+}
+CATENA_FN float load(const bfloat16& h) { return as_float((unsigned)h.bits << 16); }
+CATENA_FN void store(bfloat16& h, float x) {
+    const unsigned bits = as_bits(x), rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    h.bits = (unsigned short)((x != x ? bits | 0x400000u : rounded) >> 16);
+}
+#if defined(__CUDACC_RTC__)
+CATENA_FN float load(const float16& h) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h.bits));
+    return x;
+}
+CATENA_FN void store(float16& h, float x) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(x));
+}
+#else
+CATENA_FN float load(const float16& h) {
+    const unsigned sign = (unsigned)(h.bits & 0x8000u) << 16, rest = (unsigned)(h.bits & 0x7fffu) << 13;
+    const unsigned special = rest | (rest > 0x0f800000u ? 0x7fc00000u : 0x7f800000u);
+    return as_float(((h.bits & 0x7c00u) == 0x7c00u ? special : as_bits(as_float(rest) * 0x1p112f)) | sign);
+}
+CATENA_FN void store(float16& h, float x) {
+    const unsigned bits = as_bits(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+    unsigned result = size < 0x38800000u ? as_bits(as_float(size) + 0.5f) - 0x3f000000u
+                                         : (size + 0xc8000fffu + (size >> 13 & 1u)) >> 13;
+    result = size >= 0x477ff000u ? 0x7c00u : result;
+    result = size > 0x7f800000u ? 0x7e00u | (size >> 13 & 0x3ffu) : result;
+    h.bits = (unsigned short)(result | sign);
+}
+#endif
+
+// Mathematics by the names of C, for float and double; of an integer it is double.
+template <bool> struct when {};
+template <> struct when<true> { typedef double type; };
+template <class I> struct is_whole { static constexpr bool value = (I)0.5f == (I)0; };
+template <> struct is_whole<bool> { static constexpr bool value = true; };
+#define CATENA_MATH(NAME) \
+    CATENA_FN float NAME(float x) { return ::NAME##f(x); } \
+    CATENA_FN double NAME(double x) { return ::NAME(x); } \
+    template <class I> CATENA_FN typename when<is_whole<I>::value>::type NAME(I x) { \
+        return ::NAME((double)x); \
+    }
+#define CATENA_MATH_2(NAME) \
+    CATENA_FN float NAME(float x, float y) { return ::NAME##f(x, y); } \
+    CATENA_FN double NAME(double x, double y) { return ::NAME(x, y); } \
+    template <class X, class Y> CATENA_FN double NAME(X x, Y y) { \
+        return ::NAME((double)x, (double)y); \
+    }
+CATENA_MATH(exp) CATENA_MATH(log) CATENA_MATH(sin) CATENA_MATH(cos) CATENA_MATH(exp2)
+CATENA_MATH(expm1) CATENA_MATH(log2) CATENA_MATH(log10) CATENA_MATH(log1p) CATENA_MATH(tan)
+CATENA_MATH(asin) CATENA_MATH(acos) CATENA_MATH(atan) CATENA_MATH(sinh) CATENA_MATH(cosh)
+CATENA_MATH(tanh) CATENA_MATH(asinh) CATENA_MATH(acosh) CATENA_MATH(atanh) CATENA_MATH(erf)
+CATENA_MATH(erfc) CATENA_MATH(cbrt) CATENA_MATH(tgamma) CATENA_MATH(lgamma) CATENA_MATH(sqrt)
+CATENA_MATH(floor) CATENA_MATH(ceil) CATENA_MATH(trunc) CATENA_MATH(rint) CATENA_MATH(round)
+CATENA_MATH(fabs)
+CATENA_MATH_2(atan2) CATENA_MATH_2(hypot) CATENA_MATH_2(pow) CATENA_MATH_2(fmod)
+CATENA_MATH_2(copysign)
+CATENA_FN float pow(float x, int y) { return ::powf(x, (float)y); }
+CATENA_FN float rsqrt(float x) { return ::rsqrtf(x); }
+CATENA_FN double rsqrt(double x) { return 1 / ::sqrt(x); }
+CATENA_FN float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
+CATENA_FN double fma(double x, double y, double z) { return ::fma(x, y, z); }
+template <class T> CATENA_FN bool isnan(T x) { return x != x; }
+template <class T> CATENA_FN bool isfinite(T x) { return x - x == 0; }
+template <class T> CATENA_FN bool isinf(T x) { return x == x && !(x - x == 0); }
+CATENA_FN float abs(float x) { return ::fabsf(x); }
+CATENA_FN double abs(double x) { return ::fabs(x); }
+CATENA_FN int32 abs(int32 x) { return x < 0 ? -x : x; }
+CATENA_FN int64 abs(int64 x) { return x < 0 ? -x : x; }
+CATENA_FN int64 abs(long x) { return x < 0 ? -x : x; }
+// Of a number and a NaN the number, as fmin() has it.
+template <class X, class Y> CATENA_FN auto min(X x, Y y) -> decltype(x + y) {
+    return x < y || y != y ? x : y;
+}
+template <class X, class Y> CATENA_FN auto max(X x, Y y) -> decltype(x + y) {
+    return x > y || y != y ? x : y;
+}
+template <class X, class Y> CATENA_FN auto fmin(X x, Y y) -> decltype(x + y) { return min(x, y); }
+template <class X, class Y> CATENA_FN auto fmax(X x, Y y) -> decltype(x + y) { return max(x, y); }
+
+// *p += x as one step, where several elements may meet. Gives what was there.
+CATENA_FN float atomic_add(float* p, float x) { return atomicAdd(p, x); }
+CATENA_FN double atomic_add(double* p, double x) { return atomicAdd(p, x); }
+CATENA_FN int32 atomic_add(int32* p, int32 x) { return atomicAdd(p, x); }
+CATENA_FN int64 atomic_add(int64* p, int64 x) {
+    return (int64)atomicAdd((unsigned long long*)p, (unsigned long long)x);
+}
+
+// catena_body() is the kernel's; the compiler's table writes the entry itself behind it.
+#define CATENA_ENTRY(NAME, ARGS) CATENA_FN void catena_body(const ARGS& catena_args) {
+#define CATENA_ENTRY_END }
+#define CATENA_GRID(I) \
+    for (int64 I = (int64)blockIdx.x * blockDim.x + threadIdx.x; I < catena_args.size; \
+         I += (int64)gridDim.x * blockDim.x) {
+#define CATENA_EACH(I) CATENA_GRID(I)
+#define CATENA_EACH_END }
+
+// Division is dear: of what fits 32 bits it is done in them.
+template <int D, class N, class Offset>
+CATENA_FN void place(N at, const int64* extent, const int64 (*stride)[D], int k_end, Offset* offset) {
+#pragma unroll
+    for (int d = D - 1; d >= 0; --d) {
+        N index = at;
+        if (d > 0) {
+            const N size = (N)extent[d];
+            index = at % size;
+            at /= size;
+        }
+        for (int k = 0; k < k_end; ++k) offset[k] += (int64)index * stride[k][d];
+    }
+}
+template <int D>
+CATENA_FN void place_any(int64 at, int64 size, const int64* extent, const int64 (*stride)[D], int k_end,
+                         int64* offset) {
+    if (size <= 0x7fffffff) place<D, unsigned>((unsigned)at, extent, stride, k_end, offset);
+    else place<D, int64>(at, extent, stride, k_end, offset);
+}
+template <int D, int K>
+struct walk {
+    int64 offset[K + 1];
+    template <class Args>
+    CATENA_FN walk(const Args& a, int64 at) {
+        for (int k = 0; k < K; ++k) offset[k] = 0;
+        place_any<D>(at, a.size, a.extent, a.stride, K, offset);
+    }
+};
+#define CATENA_WALK(D, K) \
+    CATENA_GRID(catena_at) \
+        const walk<D, K> catena_walk(catena_args, catena_at);
+#define CATENA_OFFSET(K) catena_walk.offset[K]
+#define CATENA_RUN(I, LANE) \
+    { \
+        const int64 I = catena_at, LANE = 0; (void)I; (void)LANE;
+#define CATENA_WALK_END }}
+
+// Reductions. A team of threads makes a value of an item: the members along what is reduced (x of the
+// block) or, where neighbouring items are neighbours in memory, across it (y of the block).
+template <class V>
+struct alignas(16) slots {
+    unsigned char bytes[256 * sizeof(V)];
+};
+template <class Op, class V, class Args>
+CATENA_FN void reduce(const Args& a) {
+    static_assert(sizeof(V) <= 64, "the type of a reduction has at most 64 bytes");
+    const int thread = threadIdx.y * blockDim.x + threadIdx.x;
+    __shared__ slots<V> buffer;
+    V* const mine = (V*)buffer.bytes + thread;
+    const int member = Op::along ? threadIdx.x : threadIdx.y;
+    const int team = Op::along ? blockDim.x : blockDim.y;
+    const int step = Op::along ? 1 : blockDim.x;  // from a member's slot to the next one's
+    const int which = Op::along ? threadIdx.y : threadIdx.x;
+    const int teams = Op::along ? blockDim.y : blockDim.x;
+    const int64 items = a.outputs * (a.phase == 1 ? a.pieces : 1);
+    const V* const partial = (const V*)a.partial;  // what phase 2 joins
+    for (int64 first = (int64)blockIdx.x * teams; first < items; first += (int64)gridDim.x * teams) {
+        const int64 item = first + which;
+        const bool there = item < items;
+        const int64 piece = there ? item / a.outputs : 0, j = there ? item % a.outputs : 0;
+        const int64 begin = piece * a.length;
+        int64 end = begin + a.length;
+        if (end > a.n) end = a.n;
+        if (a.phase == 2) end = a.pieces;
+        const int64 length = end - begin;
+        int filled = Op::has_identity || length > team ? team : (int)length;
+        V acc = Op::identity();
+        if (there && member < filled) {
+            int64 base[Op::inputs + 1], offset[Op::inputs + 1];
+            for (int k = 0; k < Op::inputs; ++k) base[k] = 0;
+            place_any<Op::kept>(j, a.outputs, a.kept, a.kept_stride, Op::inputs, base);
+            bool first_value = !Op::has_identity;
+            for (int64 i = begin + member; a.phase == 2 && i < end; i += team) {
+                const V value = partial[i * a.outputs + j];
+                acc = first_value ? value : Op::join(acc, value);
+                first_value = false;
+            }
+            for (int64 i = begin + member; a.phase != 2 && i < end; i += team) {
+                for (int k = 0; k < Op::inputs; ++k) offset[k] = base[k];
+                place_any<Op::reduced>(i, a.n, a.reduced, a.reduced_stride, Op::inputs, offset);
+                const V value = Op::map(a, offset, 0, i, j);
+                acc = first_value ? value : Op::join(acc, value);
+                first_value = false;
+            }
+        }
+        if (team > 1) {
+            *mine = acc;
+            __syncthreads();
+            for (int width = team / 2; width > 0; width /= 2) {
+                if (member < width && member + width < filled) *mine = Op::join(*mine, mine[width * step]);
+                __syncthreads();
+            }
+            acc = *mine;
+            __syncthreads();
+        }
+        if (!there || member != 0) continue;
+        if (a.phase == 1) ((V*)a.partial)[item] = acc;
+        else Op::finish(a, acc, j);
+    }
+}
+#define CATENA_REDUCTION(NAME, ARGS, OP, VALUE) \
+    CATENA_FN void catena_body(const ARGS& catena_args) { reduce<OP, VALUE>(catena_args); }
+
+}  // namespace catena_kernel
+)dialect";
+
+}  // namespace catena_cuda

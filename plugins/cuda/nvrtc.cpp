@@ -1,0 +1,260 @@
+// Kernels at run time: NVRTC makes a cubin for the device's architecture, or PTX for one that is newer
+// than itself. It needs neither a GPU nor a driver; loading does.
+#include "nvrtc.hpp"
+
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "device.hpp"
+#include "host.hpp"
+#include "vendor.hpp"
+
+struct catena_compiled {
+    cudaKernel_t kernel;
+};
+
+namespace catena_cuda {
+namespace {
+
+constexpr unsigned block = 256;
+constexpr int64_t blocks_per_processor = 16;
+
+// NVRTC's functions, with programs as pointers and results as numbers.
+struct Nvrtc {
+    int (*version)(int*, int*);
+    int (*n_archs)(int*);
+    int (*archs)(int*);
+    int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*);
+    int (*destroy)(void**);
+    int (*compile)(void*, int, const char* const*);
+    int (*log_size)(void*, size_t*);
+    int (*log)(void*, char*);
+    int (*cubin_size)(void*, size_t*);
+    int (*cubin)(void*, char*);
+    int (*ptx_size)(void*, size_t*);
+    int (*ptx)(void*, char*);
+    const char* (*error)(int);
+    const char* missing = nullptr;  // why it cannot be used
+};
+
+template <class F>
+void look_up(Nvrtc& nvrtc, void* dl, const char* name, F*& function) {
+    function = reinterpret_cast<F*>(dlsym(dl, name));
+    if (function == nullptr) nvrtc.missing = "expected a newer NVRTC, got one that lacks a function";
+}
+
+Nvrtc open() {
+    Nvrtc n = {};
+    const Library& found = *library("nvrtc");
+    if (found.dl == nullptr) {
+        n.missing = found.error;
+        return n;
+    }
+    look_up(n, found.dl, "nvrtcVersion", n.version);
+    look_up(n, found.dl, "nvrtcGetNumSupportedArchs", n.n_archs);
+    look_up(n, found.dl, "nvrtcGetSupportedArchs", n.archs);
+    look_up(n, found.dl, "nvrtcCreateProgram", n.create);
+    look_up(n, found.dl, "nvrtcDestroyProgram", n.destroy);
+    look_up(n, found.dl, "nvrtcCompileProgram", n.compile);
+    look_up(n, found.dl, "nvrtcGetProgramLogSize", n.log_size);
+    look_up(n, found.dl, "nvrtcGetProgramLog", n.log);
+    look_up(n, found.dl, "nvrtcGetCUBINSize", n.cubin_size);
+    look_up(n, found.dl, "nvrtcGetCUBIN", n.cubin);
+    look_up(n, found.dl, "nvrtcGetPTXSize", n.ptx_size);
+    look_up(n, found.dl, "nvrtcGetPTX", n.ptx);
+    look_up(n, found.dl, "nvrtcGetErrorString", n.error);
+    return n;
+}
+
+const Nvrtc& nvrtc() {
+    static const Nvrtc opened = open();
+    return opened;
+}
+
+// sm_90 where NVRTC knows 9.0; the newest PTX that it knows where the device is newer.
+struct Target {
+    bool binary;
+    int arch;
+
+    explicit Target(int capability) : binary(false), arch(0) {
+        int n = 0;
+        if (nvrtc().n_archs(&n) != 0 || n <= 0) return;
+        std::vector<int> known(static_cast<size_t>(n));
+        if (nvrtc().archs(known.data()) != 0) return;
+        for (const int a : known)
+            if (a <= capability) arch = std::max(arch, a);
+        binary = arch == capability || (arch / 10 == capability / 10 && arch < capability);
+    }
+    std::string option() const {
+        return std::string("--gpu-architecture=") + (binary ? "sm_" : "compute_") +
+               std::to_string(arch);
+    }
+};
+
+template <class Body>
+catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
+    try {
+        return body();
+    } catch (...) {
+        return fail(ctx, CATENA_E_NOMEM, "[cuda compiler] out of memory");
+    }
+}
+
+catena_status check_there(catena_ctx* ctx, int capability) {
+    if (nvrtc().missing != nullptr)
+        return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda compiler] NVRTC: %s", nvrtc().missing);
+    if (Target(capability).arch == 0)
+        return fail(ctx, CATENA_E_UNSUPPORTED,
+                    "[cuda compiler] NVRTC: expected one that knows capability %d.%d, got one for "
+                    "newer devices",
+                    capability / 10, capability % 10);
+    return CATENA_OK;
+}
+
+constexpr const char* usual_options[] = {"--std=c++17", "--device-as-default-execution-space",
+                                         "--disable-warnings"};
+
+catena_status identity(catena_ctx* ctx, void* dev, char* text) {
+    return guarded(ctx, [&]() -> catena_status {
+        const int capability = device_of(dev).capability;
+        if (const catena_status s = check_there(ctx, capability); s != CATENA_OK) return s;
+        int major = 0;
+        int minor = 0;
+        nvrtc().version(&major, &minor);
+        std::string all = "nvrtc " + std::to_string(major) + "." + std::to_string(minor) + " " +
+                          Target(capability).option();
+        for (const char* option : usual_options) all += std::string(" ") + option;
+        // Builds of one version may differ.
+        Dl_info info = {};
+        if (dladdr(reinterpret_cast<void*>(nvrtc().version), &info) != 0 && info.dli_fname)
+            all += std::string(" ") + info.dli_fname;
+        std::snprintf(text, CATENA_COMPILER_IDENTITY, "%s", all.c_str());
+        return CATENA_OK;
+    });
+}
+
+struct Program {
+    void* handle = nullptr;
+    ~Program() {
+        if (handle != nullptr) nvrtc().destroy(&handle);
+    }
+};
+
+catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
+    return guarded(ctx, [&]() -> catena_status {
+        const int capability = device_of(dev).capability;
+        if (const catena_status s = check_there(ctx, capability); s != CATENA_OK) return s;
+        // The entry: its name is what profilers show.
+        const std::string source = std::string(c->source) + "\nextern \"C\" __global__ void " +
+                                   c->name + "(const catena_kernel::catena_arguments catena_args) {\n"
+                                             "    catena_kernel::catena_body(catena_args);\n}\n";
+        const Target target(capability);
+        const std::string arch = target.option();
+        std::vector<const char*> options = {arch.c_str()};
+        options.insert(options.end(), std::begin(usual_options), std::end(usual_options));
+        for (const char* const* o = c->options; o != nullptr && *o != nullptr; ++o)
+            options.push_back(*o);
+        Program program;
+        int error = nvrtc().create(&program.handle, source.c_str(), c->name, 0, nullptr, nullptr);
+        if (error == 0)
+            error = nvrtc().compile(program.handle, static_cast<int>(options.size()), options.data());
+        if (error != 0) {
+            size_t bytes = 0;
+            std::string log;
+            if (program.handle != nullptr && nvrtc().log_size(program.handle, &bytes) == 0) {
+                log.resize(bytes);
+                nvrtc().log(program.handle, log.data());
+            }
+            // A wrong option leaves an empty log.
+            if (log.size() <= 1) log = std::string(nvrtc().error(error)) + " of " + arch;
+            if (log.size() <= 1 || log.back() != '\0') log += '\0';
+            for (const char* const* o = c->options; o != nullptr && *o != nullptr; ++o)
+                log.insert(log.size() - 1, std::string(" ") + *o);
+            c->messages(c->user, log.c_str());
+            return CATENA_E_INVALID;
+        }
+        size_t bytes = 0;
+        (target.binary ? nvrtc().cubin_size : nvrtc().ptx_size)(program.handle, &bytes);
+        std::vector<char> binary(bytes);
+        (target.binary ? nvrtc().cubin : nvrtc().ptx)(program.handle, binary.data());
+        c->binary(c->user, binary.data(), binary.size());
+        return CATENA_OK;
+    });
+}
+
+catena_status load(catena_ctx* ctx, void* dev, const catena_binary* binary,
+                   const catena_compiled** kernel) {
+    Scope scope(ctx, "load", dev);
+    cudaLibrary_t code = nullptr;
+    cudaKernel_t entry = nullptr;
+    if (!scope.check(cudaLibraryLoadData(&code, binary->data, nullptr, nullptr, 0, nullptr, nullptr, 0),
+                     "cudaLibraryLoadData", binary->name) ||
+        !scope.check(cudaLibraryGetKernel(&entry, code, binary->name), "cudaLibraryGetKernel",
+                     binary->name))
+        return scope.status();
+    auto* made = new (std::nothrow) catena_compiled{entry};
+    if (made == nullptr) return fail(ctx, CATENA_E_NOMEM, "[%s] out of memory", binary->name);
+    *kernel = made;
+    return CATENA_OK;
+}
+
+unsigned power_of_two(int64_t n, unsigned most) {
+    unsigned power = 1;
+    while (power < most && power < n) power *= 2;
+    return power;
+}
+
+// How the dialect's reductions share a block: it depends on the shape alone, as results do.
+dim3 block_of(const catena_launch& launch) {
+    if (launch.kind == CATENA_LAUNCH_ROWS) {
+        const unsigned team = power_of_two((launch.cost + 3) / 4, block);
+        return dim3(team, block / team);
+    }
+    if (launch.kind == CATENA_LAUNCH_COLUMNS) {
+        const unsigned team = power_of_two((launch.cost + 3) / 4, 8);
+        return dim3(block / team, team);
+    }
+    return dim3(block);
+}
+
+catena_status launch(catena_ctx* ctx, const catena_launch* launch) {
+    Scope scope(ctx, "launch", launch->dev);
+    const dim3 threads = block_of(*launch);
+    const int64_t at_once = launch->kind == CATENA_LAUNCH_ROWS ? threads.y : threads.x;
+    const int64_t most = std::max(1, device_of(launch->dev).processors) * blocks_per_processor;
+    cudaLaunchConfig_t config = {};
+    config.gridDim =
+        dim3(static_cast<unsigned>(std::min((launch->n + at_once - 1) / at_once, most)));
+    config.blockDim = threads;
+    config.stream = cuda(launch->stream);
+    void* args[] = {const_cast<void*>(launch->args)};
+    scope.check(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(launch->kernel->kernel),
+                                    args),
+                "cudaLaunchKernelExC");
+    return scope.status();
+}
+
+}  // namespace
+
+const catena_compiler compiler_table = {
+    .struct_size = sizeof(catena_compiler),
+    .reserved = 0,
+    .name = "CUDA",
+    .dialect = dialect,
+    .reduction_pieces = 1024,
+    .reduction_least = 4096,
+    .identity = identity,
+    .compile = compile,
+    .load = load,
+    .launch = launch,
+};
+
+}  // namespace catena_cuda

@@ -1,0 +1,13 @@
+// catena.compiler.draft/1 of CUDA: NVRTC, opened when the first kernel is made.
+#pragma once
+
+#include "catena/abi/ext/draft/compiler.h"
+
+namespace catena_cuda {
+
+extern const catena_compiler compiler_table;
+
+// Source that comes before every kernel.
+extern const char* const dialect;
+
+}  // namespace catena_cuda

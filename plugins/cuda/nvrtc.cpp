@@ -48,7 +48,8 @@ struct Nvrtc {
 template <class F>
 void look_up(Nvrtc& nvrtc, void* dl, const char* name, F*& function) {
     function = reinterpret_cast<F*>(dlsym(dl, name));
-    if (function == nullptr) nvrtc.missing = "expected a newer NVRTC, got one that lacks a function";
+    if (function == nullptr)
+        nvrtc.missing = "expected a newer NVRTC, got one that lacks a function";
 }
 
 Nvrtc open() {
@@ -154,8 +155,9 @@ catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
         if (const catena_status s = check_there(ctx, capability); s != CATENA_OK) return s;
         // The entry: its name is what profilers show.
         const std::string source = std::string(c->source) + "\nextern \"C\" __global__ void " +
-                                   c->name + "(const catena_kernel::catena_arguments catena_args) {\n"
-                                             "    catena_kernel::catena_body(catena_args);\n}\n";
+                                   c->name +
+                                   "(const catena_kernel::catena_arguments catena_args) {\n"
+                                   "    catena_kernel::catena_body(catena_args);\n}\n";
         const Target target(capability);
         const std::string arch = target.option();
         std::vector<const char*> options = {arch.c_str()};
@@ -165,7 +167,8 @@ catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
         Program program;
         int error = nvrtc().create(&program.handle, source.c_str(), c->name, 0, nullptr, nullptr);
         if (error == 0)
-            error = nvrtc().compile(program.handle, static_cast<int>(options.size()), options.data());
+            error =
+                nvrtc().compile(program.handle, static_cast<int>(options.size()), options.data());
         if (error != 0) {
             size_t bytes = 0;
             std::string log;
@@ -195,8 +198,9 @@ catena_status load(catena_ctx* ctx, void* dev, const catena_binary* binary,
     Scope scope(ctx, "load", dev);
     cudaLibrary_t code = nullptr;
     cudaKernel_t entry = nullptr;
-    if (!scope.check(cudaLibraryLoadData(&code, binary->data, nullptr, nullptr, 0, nullptr, nullptr, 0),
-                     "cudaLibraryLoadData", binary->name) ||
+    if (!scope.check(
+            cudaLibraryLoadData(&code, binary->data, nullptr, nullptr, 0, nullptr, nullptr, 0),
+            "cudaLibraryLoadData", binary->name) ||
         !scope.check(cudaLibraryGetKernel(&entry, code, binary->name), "cudaLibraryGetKernel",
                      binary->name))
         return scope.status();
@@ -236,9 +240,9 @@ catena_status launch(catena_ctx* ctx, const catena_launch* launch) {
     config.blockDim = threads;
     config.stream = cuda(launch->stream);
     void* args[] = {const_cast<void*>(launch->args)};
-    scope.check(cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(launch->kernel->kernel),
-                                    args),
-                "cudaLaunchKernelExC");
+    scope.check(
+        cudaLaunchKernelExC(&config, reinterpret_cast<const void*>(launch->kernel->kernel), args),
+        "cudaLaunchKernelExC");
     return scope.status();
 }
 

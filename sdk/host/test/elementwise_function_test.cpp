@@ -2,6 +2,7 @@
 #include <catena/catena.hpp>
 
 #include "temporary.hpp"
+#include "test_device.hpp"
 
 using namespace catena;
 namespace F = catena::functions;

@@ -129,6 +129,7 @@ Result compile(Program& program, int n, const char* const* options) {
                                         "-shared",
                                         "-fvisibility=hidden",
                                         "-DCATENA_CUDA=1",
+                                        "-I" EMULATED_HEADERS,  // compiled ones go first
                                         "-I" EMULATED_INCLUDE,
                                         "-I" + folder.string()};
     std::string flags = EMULATED_FLAGS;

@@ -1,0 +1,80 @@
+"""Kernels from formulas as the genuine NVRTC compiles them, for each architecture that releases have.
+
+usage: nvrtc_test.py PROGRAM NVRTC CUOBJDUMP [unittest options]
+"""
+import os
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, NVRTC, CUOBJDUMP = (sys.argv.pop(1) for _ in range(3))
+EM_CUDA = 190
+
+
+class Nvrtc(unittest.TestCase):
+    def make(self, folder, capability, **settings):
+        """(what came of each, by place; the last line)"""
+        variables = os.environ | {"CATENA_NVRTC": NVRTC, "CATENA_KERNEL_CACHE": str(folder),
+                                  "CATENA_EMULATOR_CAPABILITY": str(capability)} | settings
+        done = subprocess.run([PROGRAM], env=variables, text=True, capture_output=True, timeout=300)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        *results, last = done.stdout.split("\n--\n")
+        return results, last
+
+    def check(self, capability):
+        with tempfile.TemporaryDirectory() as folder:
+            results, last = self.make(folder, capability)
+            *good, broken, option = results
+            for result in good:  # compiled, stored, and refused by what is no GPU
+                self.assertIn("cudaLibraryLoadData", result)
+            self.assertIn("[broken] operation, line 2: expected code that compiles, got\n"
+                          "    y = t * q;", broken)
+            self.assertIn('broken(2): error: identifier "q" is undefined', broken)
+            self.assertIn("--no-such-option", option)
+            compiled = int(re.search(r"compiled=(\d+)", last)[1])
+            self.assertEqual(compiled, len(good))
+            files = list(pathlib.Path(folder).glob("*.kernel"))
+            self.assertEqual(len(files), compiled)
+            for file in files:
+                binary = file.read_bytes()
+                name = file.name.rsplit("-", 1)[0]
+                self.assertEqual(binary[:4], b"\x7fELF", file.name)
+                self.assertEqual(struct.unpack_from("<H", binary, 18)[0], EM_CUDA, file.name)
+                self.assertIn(b".text." + name.encode() + b"\0", binary)
+            return {f.name.rsplit("-", 1)[0]: f.read_bytes() for f in files}
+
+    def test_sm_80(self):
+        self.check(80)
+
+    def test_sm_90(self):
+        binaries = self.check(90)
+        if not pathlib.Path(CUOBJDUMP).exists():
+            return
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(binaries["walk"])
+            file.flush()
+            text = subprocess.run([CUOBJDUMP, "-sass", file.name], text=True, capture_output=True).stdout
+        self.assertRegex(text, r"Function : walk\b")
+        self.assertRegex(text, r"sm_90")
+        self.assertIn("FFMA", text)  # x * y + z in one instruction
+
+    def test_a_device_that_is_newer_than_nvrtc_gets_ptx(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.make(folder, 990)
+            files = list(pathlib.Path(folder).glob("walk-*.kernel"))
+            self.assertEqual(len(files), 1)
+            self.assertIn(b".visible .entry walk(", files[0].read_bytes())
+
+    def test_without_nvrtc_the_error_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            results, _ = self.make(folder, 90, CATENA_NVRTC="/nowhere/libnvrtc.so")
+            self.assertIn("[cuda compiler] NVRTC: expected", results[0])
+            self.assertIn("CATENA_NVRTC", results[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

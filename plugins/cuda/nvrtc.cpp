@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <climits>
@@ -120,6 +121,14 @@ catena_status check_there(catena_ctx* ctx, int capability) {
     return CATENA_OK;
 }
 
+// Size and time of a file: it is not read for this, having many megabytes.
+std::string file_stamp(const char* path) {
+    struct stat status = {};
+    if (stat(path, &status) != 0) return "";
+    return " " + std::to_string(status.st_size) + " " + std::to_string(status.st_mtim.tv_sec) +
+           "." + std::to_string(status.st_mtim.tv_nsec);
+}
+
 constexpr const char* usual_options[] = {"--std=c++17", "--device-as-default-execution-space",
                                          "--disable-warnings"};
 
@@ -136,7 +145,7 @@ catena_status identity(catena_ctx* ctx, void* dev, char* text) {
         // Builds of one version may differ.
         Dl_info info = {};
         if (dladdr(reinterpret_cast<void*>(nvrtc().version), &info) != 0 && info.dli_fname)
-            all += std::string(" ") + info.dli_fname;
+            all += std::string(" ") + info.dli_fname + file_stamp(info.dli_fname);
         std::snprintf(text, CATENA_COMPILER_IDENTITY, "%s", all.c_str());
         return CATENA_OK;
     });

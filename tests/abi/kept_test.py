@@ -19,10 +19,10 @@ def version(include):
 
 
 def shape(include):
-    """All that the layout lock looks at, but for the files that it stands in."""
+    """All that the layout lock looks at, but for the files that it stands in, and drafts."""
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder, "layout.c")
-        layout.generate(include, program)
+        layout.generate(include, program, drafts=False)
         return [line for line in program.read_text().splitlines() if not line.startswith("#")]
 
 

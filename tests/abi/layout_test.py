@@ -92,6 +92,14 @@ def main():
         good = len(list(layout.misfits(layout.entries(f"{golden}{line}\n")))) == 1
         print(f"{'ok  ' if good else 'FAIL'} {name}")
         failures += not good
+    draft = f"{layout.DRAFT}field catena_d.a offset 0 size 4 int\n"  # not locked, but held to the rules
+    for name, good in (
+            ("a draft may come", layout.compare(layout.entries(golden),
+                                                layout.entries(golden + draft)) == ([], [])),
+            ("a draft with a field of any size",
+             len(list(layout.misfits(layout.entries(golden + draft, drafts=True)))) == 1)):
+        print(f"{'ok  ' if good else 'FAIL'} {name}")
+        failures += not good
     for name, include, kept, wanted in planted_minors(*map(pathlib.Path, sys.argv[2:])):
         said = "\n".join(kept_test.findings(include, kept))
         good = wanted in said if wanted else not said

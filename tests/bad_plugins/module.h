@@ -18,6 +18,9 @@
 #ifndef MODULE_MINOR
 #define MODULE_MINOR CATENA_ABI_MINOR
 #endif
+#ifndef MODULE_DEVICES
+#define MODULE_DEVICES ""
+#endif
 
 #ifdef MODULE_ID
 __attribute__((section(CATENA_MANIFEST_SECTION), used))
@@ -32,7 +35,7 @@ const catena_manifest catena_manifest_v1 = {MODULE_MAGIC,
                                             "1.2",
                                             "nobody",
                                             "MIT",
-                                            ""};
+                                            MODULE_DEVICES};
 #endif
 
 #define PORT(name) \

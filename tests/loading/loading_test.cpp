@@ -5,6 +5,7 @@
 #include "plugin_lock.hpp"
 #include "sha256.hpp"
 
+#include <catena/core/device.hpp>
 #include <catena/core/error.hpp>
 
 #include <doctest/doctest.h>
@@ -308,4 +309,38 @@ TEST_CASE("what CATENA_PLUGINS=off refuses is reported and audited") {
     const std::string line = bytes_of(audit);
     CHECK(line.find(" refused id=- version=- sha256=- owner=" + std::to_string(geteuid()) +
                     " mode=0644 path=" + path.string() + " reason=" + reason + "\n") != line.npos);
+}
+
+TEST_CASE("a plugin that is named is loaded, though its devices are not there") {
+    disable_default_plugins();
+    set_plugin_lock(PluginLockMode::off);
+    load_plugin(modules / "dry.catena");
+    load_plugin(modules / "bound.catena");
+    const PluginReport report = plugin_report();
+    CHECK(report.loaded.back().id == "org.example.bound");
+    CHECK(report.idle.empty());
+    const std::vector<BackendInfo> backends = Device::backends();
+    REQUIRE(backends.size() == 1);
+    CHECK(backends[0].name == "dry");
+    CHECK(backends[0].doc == "a bed without a river");
+    CHECK(backends[0].plugin == "org.example.dry");
+    CHECK(backends[0].devices == 0);
+    CHECK(backends[0].reason == "the driver is not there");
+    CHECK_FALSE(backends[0].host_memory);
+    CHECK_FALSE(backends[0].async);
+    PluginReport idle;
+    idle.idle.push_back({report.loaded.back(), "dry: no device (none)"});
+    idle.backends = backends;
+    CHECK(to_string(idle) ==
+          "not loaded org.example.bound: " + (modules / "bound.catena").string() +
+              ": dry: no device (none)\ndry: no device (the driver is not there)"
+              "\nno plugin is loaded");
+    CHECK(Device::list().empty());
+    std::string text;
+    try {
+        Device::current();
+    } catch (const DeviceError& error) {
+        text = error.what();
+    }
+    CHECK(text.ends_with("\ndry: no device (the driver is not there)"));
 }

@@ -20,6 +20,8 @@ import unittest
 
 CATENA, CORE, HOST, MODULES = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(4))
 GOOD, OTHER = (MODULES / name for name in ("good.catena", "other.catena"))
+DRY, BOUND, BOTH, GOOD_BOUND = (
+    MODULES / f"{name}.catena" for name in ("dry", "bound", "both", "good_bound"))
 SWAP = MODULES / "loading-swap.so"
 ROOT = os.geteuid() == 0
 STRANGER = 1234
@@ -220,6 +222,52 @@ class Search(Case):
             self.put(OTHER, self.system, f"{n}.catena", mode=0o666)
             self.assertEqual(self.fails("describe", "test.xyzzy"),
                              text + f"{were} refused: see catena plugins; see catena functions\n")
+
+
+class Idle(Case):
+    """Plugins for devices that are not there."""
+    REASON = "dry: no device (the driver is not there)"
+
+    def test_what_serves_no_device_of_this_machine_is_not_loaded(self):
+        bound = self.put(BOUND, self.user, "a.catena")  # comes before the backend, but for its place
+        both = self.put(BOTH, self.system, "b.catena")
+        dry = self.put(DRY, self.system, "z.catena")
+        audit = self.top / "audit"
+        self.assertEqual(
+            self.report(CATENA_LOG="info", CATENA_PLUGIN_AUDIT=audit),
+            [("loaded", str(dry), ""), ("loaded", str(both), ""),
+             ("idle", str(bound), self.REASON)])
+        self.assertEqual(self.all["backends"], [
+            {"name": "dry", "plugin": "org.example.dry", "devices": 0,
+             "reason": "the driver is not there"}])
+        line = f"idle id=org.example.bound version=1.2 .* path={bound} reason="
+        self.assertEqual(len(re.findall(line, self.log)), 1)
+        self.assertEqual(len(re.findall(line, audit.read_text())), 1)
+        self.assertEqual(self.catena("plugins").splitlines()[-2:], [
+            self.REASON, "2 loaded, 0 refused, 0 overridden, 0 left out, 1 idle"])
+        self.assertEqual(self.log, "")  # no fault
+        self.assertIn("[device] dry: expected a device, got none: the driver is not there",
+                      self.fails("call", "test.bound", "--device", "dry", "--out", self.top / "out.npz"))
+
+    def test_nor_is_it_from_a_folder_that_the_program_names(self):
+        bound, dry = self.put(BOUND, self.named), self.put(DRY, self.named)
+        self.assertEqual(self.report("--plugins", self.named),
+                         [("loaded", str(dry), ""), ("idle", str(bound), self.REASON)])
+
+    def test_without_the_backend_nobody_knows(self):
+        self.loads(self.put(BOUND, self.system))
+
+    def test_a_lock_need_not_have_it(self):
+        self.put(DRY, self.named)
+        self.catena("plugins", "lock", "--plugins", self.named)
+        self.put(BOUND, self.named)
+        self.assertEqual([row[0] for row in self.report("--plugins", self.named)],
+                         ["loaded", "idle"])
+
+    def test_the_first_of_an_id_comes_first_whatever_its_devices(self):
+        first, second = self.put(GOOD_BOUND, self.user), self.put(GOOD, self.system)
+        self.assertEqual(self.report(), [("loaded", str(first), ""),
+                                         ("overridden", str(second), f"{first} came first")])
 
 
 class Trust(Case):

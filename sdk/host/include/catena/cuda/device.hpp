@@ -15,6 +15,8 @@
 
 namespace catena::cuda {
 
+using catena::Device;
+
 // GPUs are the devices of one backend, numbered from 0: "cuda", unless $CATENA_GPU or set_backend()
 // names another. The device that host arrays live on is never one of them: of the backend "cpu" they
 // are the logical CPU devices after the first, so that a program for several GPUs can be tried without

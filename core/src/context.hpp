@@ -18,6 +18,10 @@ struct catena_ctx {
 
 namespace catena {
 
+// Of this thread while a call runs on another device than its own: its own, which numbers are drawn
+// from.
+inline thread_local DeviceState* draws_from = nullptr;
+
 // The table that every plugin gets.
 const catena_host& host_table() noexcept;
 

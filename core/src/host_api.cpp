@@ -64,7 +64,7 @@ catena_status host_philox(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
                          "random numbers: expected none while work is recorded: each launch would "
                          "draw the same");
     }
-    const RandomState state = reserve_random(Device(ctx->device), n);
+    const RandomState state = reserve_random(Device(draws_from ? draws_from : ctx->device), n);
     *seed = state.seed;
     *offset = state.offset;
     return CATENA_OK;

@@ -218,3 +218,20 @@ TEST_CASE("a kernel's refusal is the call's, also from elsewhere") {
               PluginFunction("toy.away").first({&x});
           }).find("[toy.away] kernel: expected one for x (2,) float32 on vault:") == 0);
 }
+
+TEST_CASE("random numbers are drawn from the device of the arrays") {
+    const Variable x = on_vault({1, 2});
+    const Device other = Device::get("toy:1");
+    const RandomState unused = random_state(other);
+    const using_fallback scope(other);
+    set_random_state(vault(), {77, 0});
+    const PluginFunction noise("toy.noise");
+    CHECK(values(noise.first({&x}).data()) == Values{77, 77});
+    CHECK(random_state(vault()).offset == 1);
+    CHECK(values(noise.first({&x}).data()) == Values{78, 78});
+    CHECK(random_state(other).offset == unused.offset);
+    const Variable there(floats({1}).to(other));
+    CHECK(values(noise.first({&there}).data())[0] ==
+          static_cast<double>(unused.seed % 1000) + static_cast<double>(unused.offset));
+    seed(0);
+}

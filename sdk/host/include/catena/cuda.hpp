@@ -5,6 +5,7 @@
 #include <catena/cuda/array.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/cuda/ipc.hpp>
+#include <catena/cuda/kernels.hpp>
 #include <catena/cuda/memory.hpp>
 #include <catena/cuda/random.hpp>
 #include <catena/cuda/stream.hpp>

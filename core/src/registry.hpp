@@ -14,7 +14,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <optional>
 #include <string>
 #include <vector>
 

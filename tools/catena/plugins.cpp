@@ -97,7 +97,8 @@ std::string list_plugins(const PluginReport& report, bool hash) {
         text += fmt::format("{}\n{}", one_line(row.path.string()), text_of(row, width, hash));
     }
     for (const BackendInfo& b : report.backends) {
-        if (b.devices == 0) text += one_line(fmt::format("{}: no device ({})", b.name, b.reason)) + '\n';
+        if (b.devices == 0)
+            text += one_line(fmt::format("{}: no device ({})", b.name, b.reason)) + '\n';
     }
     const std::string idle =
         report.idle.empty() ? "" : fmt::format(", {} idle", report.idle.size());

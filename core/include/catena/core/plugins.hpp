@@ -48,8 +48,8 @@ struct PluginReport {
     std::vector<RefusedPlugin> refused;
     std::vector<LoadedPlugin> left_out;  // as asked for
     std::vector<OverriddenPlugin> overridden;
-    std::vector<IdlePlugin> idle;         // not loaded: no device of those that they serve is here
-    std::vector<BackendInfo> backends;    // of what is loaded
+    std::vector<IdlePlugin> idle;       // not loaded: no device of those that they serve is here
+    std::vector<BackendInfo> backends;  // of what is loaded
     std::optional<std::string> switched_off;  // the word in CATENA_PLUGINS that does
 };
 

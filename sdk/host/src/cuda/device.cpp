@@ -8,6 +8,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 namespace catena::cuda {
 namespace {
@@ -18,6 +20,14 @@ std::atomic<DeviceState*> first_choice{nullptr};  // of init()
 std::atomic<pid_t> opened_by{0};                  // the process that opened GPUs
 
 bool has_host(std::string_view backend_name) { return host().backend() == backend_name; }
+
+std::optional<BackendInfo> backend_info() {
+    const std::string name = backend();
+    for (BackendInfo& info : Device::backends()) {
+        if (info.name == name) return std::move(info);
+    }
+    return {};
+}
 
 void require_this_process() {
     const pid_t owner = opened_by;
@@ -67,19 +77,19 @@ Device host() {
 bool is_gpu(Device device) { return device && device.backend() == backend() && device != host(); }
 
 int device_count() {
-    const std::string prefix = backend() + ':';
-    int n = 0;
-    for (const auto& name : Device::list()) n += name.starts_with(prefix);
-    return n > 0 && has_host(backend()) ? n - 1 : n;
+    const auto info = backend_info();
+    if (!info) return 0;
+    return info->devices > 0 && has_host(info->name) ? info->devices - 1 : info->devices;
 }
 
 std::string reason() {
-    const std::string name = backend();
     if (available()) return {};
+    const auto info = backend_info();
+    if (info && info->devices == 0) return info->reason;
     try {
         return fmt::format("{} is the only device of its backend, and the host's",
-                           Device::get(name).name());
-    } catch (const Error& error) {
+                           Device::get(backend()).name());
+    } catch (const Error& error) {  // no plugin has it: what was loaded, and what was refused
         return error.what();
     }
 }

@@ -1,12 +1,15 @@
 // What the loaded plugins have, as JSON.
 #include "inspect.hpp"
 
+#include <catena/core/backend.hpp>
 #include <catena/core/device.hpp>
 #include <catena/core/dtype.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
 #include <catena/core/tables.hpp>
+
+#include <catena/abi/ext/draft/about.h>
 
 #include <nlohmann/json.hpp>
 
@@ -289,12 +292,19 @@ Json devices(const Choice& choice) {
                 if (!name.starts_with(text(b->name) + ":")) continue;
                 Json device{{"name", name}};
                 try {
-                    device["threads"] = Device::get(name).threads();
+                    const Device opened = Device::get(name);
+                    device["threads"] = opened.threads();
+                    if (const void* t = backend_extension(opened, CATENA_ABOUT_DRAFT_1))
+                        device["about"] =
+                            static_cast<const catena_about*>(t)->text(backend_device(opened));
                 } catch (const Error& error) {
                     device["error"] = error.what();
                 }
                 found.push_back(device);
             }
+            std::string reason;
+            for (const BackendInfo& info : Device::backends())
+                if (info.name == b->name) reason = info.reason;
             backends.push_back(
                 {{"name", b->name},
                  {"plugin", id},
@@ -302,6 +312,7 @@ Json devices(const Choice& choice) {
                  {"flags", words(b->flags, {{CATENA_BACKEND_HOST_MEMORY, "host_memory"},
                                             {CATENA_BACKEND_ASYNC, "async"}})},
                  {"devices", found}});
+            if (found.empty()) backends.back()["reason"] = reason;
         }
         for (const auto* e : std::span(table->extensions, table->n_extensions)) {
             extensions.push_back(

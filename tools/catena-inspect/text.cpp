@@ -125,11 +125,15 @@ std::string of_devices(const Json& document) {
         std::vector<Row> rows{{fmt::format("{}: {}", text(b, "name"), text(b, "doc"))},
                               {"plugin", text(b, "plugin")}};
         for (const auto& d : b["devices"]) {
-            rows.push_back({text(d, "name"), d.contains("error")
-                                                 ? text(d, "error")
+            rows.push_back({text(d, "name"), d.contains("error") ? text(d, "error")
+                                             : d.contains("about")
+                                                 ? text(d, "about")
                                                  : fmt::format("{} threads", d["threads"].dump())});
         }
-        if (b["devices"].empty()) rows.push_back({"devices", "none found"});
+        if (b["devices"].empty()) {
+            const std::string reason = text(b, "reason");
+            rows.push_back({"devices", reason.empty() ? "none found" : "none found: " + reason});
+        }
         result += table(rows, 2) + "\n";
     }
     std::vector<Row> rows{{"extensions"}};

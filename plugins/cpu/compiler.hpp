@@ -8,6 +8,6 @@ namespace catena_cpu {
 extern const catena_compiler compiler_table;
 
 // Source that comes before every kernel.
-extern const char* const dialect;
+extern const char dialect[];
 
 }  // namespace catena_cpu

@@ -4,7 +4,7 @@
 
 namespace catena_cpu {
 
-const char* const dialect = R"dialect(
+const char dialect[] = R"dialect(
 namespace catena_kernel {
 
 typedef float float32;

@@ -5,7 +5,7 @@
 
 namespace catena_cuda {
 
-const char* const dialect = R"dialect(
+const char dialect[] = R"dialect(
 #define CATENA_FN __device__ __forceinline__
 
 namespace catena_kernel {

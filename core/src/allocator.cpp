@@ -85,6 +85,9 @@ CachingAllocator::CachingAllocator(Queue& owner, Kind kind)
     memory_.pools.push_back(this);
 }
 
+// A recording cannot ask for memory, and launches write what it has freed.
+bool CachingAllocator::keeps() const noexcept { return recycle || kind_ == Kind::recorded; }
+
 void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     const int index = class_of(bytes);
     if (index >= small_classes) {
@@ -143,7 +146,7 @@ void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept
     const std::uint64_t bytes = size_of_class(index);
     const std::int64_t all = static_cast<std::int64_t>(bytes) * n;
     const std::lock_guard lock(memory_.mutex);
-    if (!recycle) {
+    if (!keeps()) {
         for (int i = 0; i < n; ++i) return_to_backend(blocks[i], bytes);
         return count(-all, 0);
     }
@@ -154,7 +157,7 @@ void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept
 
 void* CachingAllocator::take_small(int index) {
     void* block = nullptr;
-    if (recycle) {
+    if (keeps()) {
         refill(index, &block, 1);
         return block;
     }
@@ -169,7 +172,7 @@ void* CachingAllocator::take_large(std::uint64_t capacity) {
     const std::lock_guard lock(memory_.mutex);
     const auto bytes = static_cast<std::int64_t>(capacity);
     void* block = nullptr;
-    if (recycle) {
+    if (keeps()) {
         block = segments_.take(capacity);
         if (!block) block = grow(capacity);
         count(bytes, -bytes);
@@ -183,7 +186,7 @@ void* CachingAllocator::take_large(std::uint64_t capacity) {
 void CachingAllocator::give_back_large(void* block, std::uint64_t capacity) noexcept {
     const auto bytes = static_cast<std::int64_t>(capacity);
     const std::lock_guard lock(memory_.mutex);
-    if (!recycle) {
+    if (!keeps()) {
         return_to_backend(block, capacity);
         return count(-bytes, 0);
     }

@@ -55,6 +55,7 @@ public:
     static constexpr int thread_depth = 32;   // blocks kept in a thread for each small class
 
 private:
+    bool keeps() const noexcept;  // what is freed, for the next allocation
     void* take_small(int size_class);
     void* take_large(std::uint64_t capacity);
     void give_back_large(void* block, std::uint64_t capacity) noexcept;

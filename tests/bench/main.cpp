@@ -108,6 +108,8 @@ std::vector<Planned> make_plan(const Options& options) {
     static const Comparison openblas{"OpenBLAS", true};
     static const Comparison torch_memory{"libtorch", false, true};
     static const Comparison built_in{"built-in sigmoid", true, false, "third party"};
+    static const Comparison composed{"composed", true, false, "formula"};
+    static const Comparison fused{"plugin", true, false, "formula"};
     std::vector<Planned> plan;
     const auto against_torch = [&](const char* work, std::optional<double> goal) {
         plan.push_back({&torch, "catena", options.torch ? "libtorch" : "", work, goal, 0});
@@ -134,6 +136,13 @@ std::vector<Planned> make_plan(const Options& options) {
     against_built_in("swish 1M", 0.95);
     against_built_in("swish 1M, both ways", 0.95);
     against_built_in("swish 16M", 0.95);
+    plan.push_back({&composed, "formula", "composed", "muladd of 1", {}, 0});
+    plan.push_back({&composed, "formula", "composed", "muladd 1M", 1.8, 0});
+    plan.push_back({&composed, "formula", "composed", "muladd 1M, by rows", {}, 0});
+    plan.push_back({&composed, "formula", "composed", "norm 1M", 1.8, 0});
+    plan.push_back({&composed, "formula", "composed", "norm 1M, by rows", 1.8, 0});
+    plan.push_back({&fused, "formula", "fused", "muladd of 1", {}, 0});
+    plan.push_back({&fused, "formula", "fused", "muladd 1M", 0.91, 0});
     for (const Product& p : products) {
         const bool square = p.m == p.n && p.n == p.k && p.m >= 512;
         plan.push_back({&openblas, "blas", "openblas", p.name,
@@ -201,6 +210,9 @@ int run(const Options& options) {
         {"catena, fresh", {catena_works, prepare_catena}},
         {"third party", {third_party_works, prepare_catena}},
         {"built-in", {built_in_works, prepare_catena}},
+        {"formula", {formula_works, prepare_catena}},
+        {"composed", {composed_works, prepare_catena}},
+        {"fused", {fused_works, prepare_catena}},
         {"blas", {extension_works, [] {}}},
         {"openblas", {openblas_works, [&] { prepare_peer(options.threads); }}},
         {"libtorch", {open_torch, [&] { prepare_peer(options.threads); }}},

@@ -25,6 +25,9 @@ std::vector<Work> extension_works(int threads);  // catena.blas/1
 std::vector<Work> openblas_works(int threads);   // cblas_sgemm
 std::vector<Work> third_party_works(int threads);
 std::vector<Work> built_in_works(int threads);
+std::vector<Work> formula_works(int threads);   // compiled at run time
+std::vector<Work> composed_works(int threads);  // the same by functions one after the other
+std::vector<Work> fused_works(int threads);     // and by a plugin
 
 // C (m x n) = op(A) op(B) in float32, row-major.
 struct Product {

@@ -50,8 +50,8 @@ TEST_CASE("muladd with dtypes by name, with a placeholder, and with pointers") {
     CHECK(w.dtype() == Dtype::float32);
 
     const Array in_place = Array::zeros({2, 3});
-    elementwise("float* w, const float* x, const float* y, const float* z",
-                "w[i] = x[i] * y[i] + z[i]", "muladd_fwd")(in_place, x, y, z);
+    cuda::elementwise("float* w, const float* x, const float* y, const float* z",
+                      "w[i] = x[i] * y[i] + z[i]", "muladd_fwd")(in_place, x, y, z);
     CHECK(floats(in_place) == expected);
 }
 

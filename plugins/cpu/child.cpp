@@ -92,7 +92,7 @@ Outcome run_program(const std::vector<std::string>& arguments) {
 
 std::string find_program(const std::string& name) {
     if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0 ? name : "";
-    const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
+    const char* path = secure_getenv("PATH");
     for (std::string_view rest = path != nullptr ? path : "/usr/bin:/bin"; !rest.empty();) {
         const std::string_view folder = rest.substr(0, rest.find(':'));
         rest.remove_prefix(folder.size() < rest.size() ? folder.size() + 1 : rest.size());

@@ -58,13 +58,13 @@ int vector_mathematics() {
 
 // What -march= gets: another for binaries that several machines share.
 std::string target() {
-    const char* wish = std::getenv("CATENA_CPU_MARCH");  // NOLINT(concurrency-mt-unsafe)
+    const char* wish = secure_getenv("CATENA_CPU_MARCH");
     return wish != nullptr && *wish != '\0' ? wish : "native";
 }
 
 Tool find_tool() {
     Tool tool;
-    const char* wish = std::getenv("CATENA_CXX");  // NOLINT(concurrency-mt-unsafe)
+    const char* wish = secure_getenv("CATENA_CXX");
     std::string looked_for;
     for (const std::string& name : wish != nullptr && *wish != '\0'
                                        ? std::vector<std::string>{wish}
@@ -130,7 +130,7 @@ catena_status identity(catena_ctx* ctx, void*, char* text) {
 class WorkFolder {
 public:
     WorkFolder() {
-        const char* wish = std::getenv("TMPDIR");  // NOLINT(concurrency-mt-unsafe)
+        const char* wish = secure_getenv("TMPDIR");
         path_ = std::string(wish != nullptr && *wish == '/' ? wish : "/tmp") + "/catena-XXXXXX";
         if (mkdtemp(path_.data()) == nullptr) path_.clear();
     }
@@ -231,14 +231,19 @@ std::string unused_name(int fd) {
     return name + std::to_string(fd);
 }
 
-// By a descriptor: what was checked is what is opened.
-void* open_library(const catena_binary& binary) {
-    const int fd =
-        binary.path != nullptr ? open(binary.path, O_RDONLY | O_CLOEXEC) : memory_file(binary);
+void* open_descriptor(int fd) {
     if (fd < 0) return nullptr;
     void* library = dlopen(unused_name(fd).c_str(), RTLD_NOW | RTLD_LOCAL);
     close(fd);
     return library;
+}
+
+// By a descriptor: what was checked is what is opened. From memory where there is no file, or where
+// nothing may be run from its disk.
+void* open_library(const catena_binary& binary) {
+    void* library = nullptr;
+    if (binary.path != nullptr) library = open_descriptor(open(binary.path, O_RDONLY | O_CLOEXEC));
+    return library != nullptr ? library : open_descriptor(memory_file(binary));
 }
 
 catena_status load(catena_ctx* ctx, void*, const catena_binary* binary,

@@ -1,7 +1,6 @@
 // Arrays on emulated GPUs, by the core: what a program sees of the backend "cuda".
 #include <cuda_runtime.h>
-#include <catena/catena.hpp>
-
+#include <catena/core.hpp>
 #include <catena/core/stream.hpp>
 
 #include <doctest/doctest.h>

@@ -1,17 +1,20 @@
 // Makes a kernel of every kind and dtype for cuda:0, and prints what came of each. With the genuine NVRTC
-// they compile, and the emulator then refuses to load them.
+// they compile, and the emulator then refuses to load them. usage: cuda-kernel-features [NAME]: that alone.
 #include <catena/catena.hpp>
 
 #include <cstdio>
 #include <functional>
+#include <string>
 
 using namespace catena;
 
 namespace {
 
 int made = 0;
+std::string only;
 
 void attempt(const char* name, const std::function<void()>& call) {
+    if (!only.empty() && only != name) return;
     std::string text = "done";
     try {
         call();
@@ -24,7 +27,8 @@ void attempt(const char* name, const std::function<void()>& call) {
 
 }  // namespace
 
-int main() try {
+int main(int argc, char** argv) try {
+    if (argc > 1) only = argv[1];
     const using_device scope("cuda:0");
     const Array x = Array::empty({40, 30}), row = Array::empty({30}),
                 column = Array::empty({40, 1});

@@ -16,11 +16,11 @@ EM_CUDA = 190
 
 
 class Nvrtc(unittest.TestCase):
-    def make(self, folder, capability, **settings):
+    def make(self, folder, capability, *only, **settings):
         """(what came of each, by place; the last line)"""
         variables = os.environ | {"CATENA_NVRTC": NVRTC, "CATENA_KERNEL_CACHE": str(folder),
                                   "CATENA_EMULATOR_CAPABILITY": str(capability)} | settings
-        done = subprocess.run([PROGRAM], env=variables, text=True, capture_output=True, timeout=300)
+        done = subprocess.run([PROGRAM, *only], env=variables, text=True, capture_output=True, timeout=300)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         *results, last = done.stdout.split("\n--\n")
         return results, last
@@ -64,14 +64,14 @@ class Nvrtc(unittest.TestCase):
 
     def test_a_device_that_is_newer_than_nvrtc_gets_ptx(self):
         with tempfile.TemporaryDirectory() as folder:
-            self.make(folder, 990)
+            self.make(folder, 990, "walk")
             files = list(pathlib.Path(folder).glob("walk-*.kernel"))
             self.assertEqual(len(files), 1)
             self.assertIn(b".visible .entry walk(", files[0].read_bytes())
 
     def test_without_nvrtc_the_error_says_so(self):
         with tempfile.TemporaryDirectory() as folder:
-            results, _ = self.make(folder, 90, CATENA_NVRTC="/nowhere/libnvrtc.so")
+            results, _ = self.make(folder, 90, "walk", CATENA_NVRTC="/nowhere/libnvrtc.so")
             self.assertIn("[cuda compiler] NVRTC: expected", results[0])
             self.assertIn("CATENA_NVRTC", results[0])
 

@@ -66,6 +66,14 @@ class Cache(unittest.TestCase):
         self.assertTrue(self.entries()[0].name.startswith("cached-"))
         self.expect(0, 2, 1, 2)
 
+    @unittest.skipUnless(shutil.which("objdump") and os.uname().machine == "x86_64", "no objdump")
+    def test_the_symbol_has_the_name_and_its_loop_is_vectorised(self):
+        self.expect(1, 0, 1)
+        code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", self.entry()], text=True,
+                              capture_output=True, check=True).stdout
+        body = re.search(r"<cached>:\n(.*?)\n\n", code, re.S)[1]
+        self.assertRegex(body, r"\bv?addps\b")
+
     def test_entries_that_are_damaged_are_made_anew(self):
         self.expect(1, 0, 1)
         whole = self.entry().read_bytes()

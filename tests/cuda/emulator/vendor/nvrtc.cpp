@@ -121,17 +121,11 @@ Result compile(Program& program, int n, const char* const* options) {
         std::filesystem::create_directories((folder / name).parent_path());
         std::ofstream(folder / name) << text;
     }
-    std::vector<std::string> command = {EMULATED_COMPILER,
-                                        "-std=c++20",
-                                        "-O1",
-                                        "-w",
-                                        "-fPIC",
-                                        "-shared",
-                                        "-fvisibility=hidden",
-                                        "-DCATENA_CUDA=1",
-                                        "-I" EMULATED_HEADERS,  // compiled ones go first
-                                        "-I" EMULATED_INCLUDE,
-                                        "-I" + folder.string()};
+    std::vector<std::string> command = {
+        EMULATED_COMPILER,     "-std=c++20",          "-O1", "-w", "-fPIC", "-shared",
+        "-fvisibility=hidden", "-DCATENA_CUDA=1",
+        "-I" EMULATED_HEADERS,  // compiled ones go first
+        "-I" EMULATED_INCLUDE, "-I" + folder.string()};
     std::string flags = EMULATED_FLAGS;
     for (std::size_t at = 0; at < flags.size();) {
         const std::size_t end = std::min(flags.find(' ', at), flags.size());

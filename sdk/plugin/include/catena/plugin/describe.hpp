@@ -241,7 +241,8 @@ constexpr bool is_half(catena_dtype d) {
 // The dtypes that a kernel is made for: a type for each type variable, in order of first use.
 template <class... T>
 struct Row {
-    static constexpr catena_dtype dtypes[] = {dtype_of<T>()...};
+    static constexpr std::size_t n = sizeof...(T);
+    static constexpr catena_dtype dtypes[n] = {dtype_of<T>()...};
 };
 template <class... R>
 struct Rows {};

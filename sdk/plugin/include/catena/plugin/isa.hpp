@@ -13,6 +13,7 @@
 // Goes before every formula: it is then inlined into the loop of each instruction set, known to the
 // compiler at compile time, and callable on a GPU.
 #if defined(CATENA_CUDA)
+#include <cuda_runtime.h>
 #define CATENA_FN __host__ __device__ __forceinline__ constexpr
 #else
 #define CATENA_FN [[gnu::always_inline]] inline constexpr
@@ -27,6 +28,15 @@
 #define CATENA_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define CATENA_LOOP _Pragma("GCC ivdep")
+#endif
+
+// Before a loop whose arrays are to be in registers of a GPU.
+#if defined(__CUDACC__)
+#define CATENA_UNROLL _Pragma("unroll")
+#elif defined(__clang__)
+#define CATENA_UNROLL _Pragma("clang loop unroll(enable)")
+#else
+#define CATENA_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 #if defined(__x86_64__) && !defined(CATENA_CUDA)

@@ -4,9 +4,7 @@
 #include "catena/plugin/elementwise.hpp"
 #include "catena/plugin/update.hpp"
 #include "catena/plugin/var.hpp"
-#if defined(CATENA_CUDA)
-#include "catena/plugin/elementwise.cuh"
-#else
+#if !defined(CATENA_CUDA)
 #include "catena/plugin/elementwise_cpu.hpp"
 #include "catena/plugin/widened.hpp"
 #endif
@@ -326,11 +324,19 @@ struct KernelTable {
 
 #endif
 
+}  // namespace catena::plugin
+
+#if defined(CATENA_CUDA)
+#include "catena/plugin/cuda/kernels.cuh"
+#endif
+
+namespace catena::plugin {
+
 template <class... F>
 struct Plugin {
 #if defined(CATENA_CUDA)  // the plugin for the CPU brings the functions, this one kernels for them
     static constexpr std::array<const catena_function*, 0> functions = {};
-    static constexpr auto kernels = detail::joined<const catena_kernel*>(cuda::kernel_list<F>...);
+    static constexpr auto kernels = detail::joined<const catena_kernel*>(cuda::KernelTable<F>::list...);
     static constexpr const char* devices = "cuda";
 #else
     static constexpr std::array functions = {&FunctionTable<F>::function...};

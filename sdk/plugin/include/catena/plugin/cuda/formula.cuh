@@ -1,0 +1,243 @@
+// Elementwise functions and updates on CUDA: their formulas as operations.
+#pragma once
+
+#include "catena/plugin/cuda/reduce.cuh"
+#include "catena/plugin/update.hpp"
+
+namespace catena::plugin::cuda {
+
+namespace detail {
+
+template <class T, class Index>
+struct RepeatedOf;
+template <class T, std::size_t... I>
+struct RepeatedOf<T, std::index_sequence<I...>> {
+    template <std::size_t>
+    using One = T;
+    using type = Types<One<I>...>;
+};
+// Types<T, T, ...>
+template <class T, std::size_t n>
+using Repeated = typename RepeatedOf<T, std::make_index_sequence<n>>::type;
+
+template <class F, class C>
+struct Attributes {
+    C item[n_attributes<F> + 1];
+};
+template <class F, class C>
+Attributes<F, C> attributes_of(const catena_call& call) {
+    const auto values = formula_attributes<F, C>(call.attrs);
+    Attributes<F, C> list;
+    std::copy(values.begin(), values.end(), list.item);
+    return list;
+}
+
+// Inputs: x.
+template <class F, class T>
+struct Forward {
+    using In = Repeated<T, n_inputs<F>>;
+    using Out = Types<T>;
+    using Value = Compute<T>;
+    static constexpr bool walks = n_inputs<F> > 1;
+
+    __device__ __forceinline__ void operator()(const Value* x, Value* y) const {
+        y[0] = call(x, std::make_index_sequence<n_inputs<F>>(),
+                    std::make_index_sequence<n_attributes<F>>());
+    }
+    template <std::size_t... X, std::size_t... A>
+    __device__ __forceinline__ Value call(const Value* x, std::index_sequence<X...>,
+                                          std::index_sequence<A...>) const {
+        return F::template forward<Value>(x[X]..., attributes.item[A]...);
+    }
+    Attributes<F, Value> attributes;
+};
+
+// Inputs: gy, x, y; what the formula does not use is not there. Outputs: the gradients of x.
+template <class F, class T>
+struct Backward {
+    using In = Repeated<T, n_inputs<F> + 2>;
+    using Out = Repeated<T, n_inputs<F>>;
+    using Value = Compute<T>;
+    static constexpr bool walks = n_inputs<F> > 1;
+
+    __device__ __forceinline__ void operator()(const Value* in, Value* out) const {
+        const auto g =
+            gradient_of<F, Value>(in[0], in + 1, in[1 + n_inputs<F>], attributes.item);
+        CATENA_UNROLL
+        for (std::size_t k = 0; k < n_inputs<F>; ++k) out[k] = g.values[k];
+    }
+    Attributes<F, Value> attributes;
+};
+
+inline Operand operand(const catena_tensor* t, bool used = true) {
+    // Without data: in plan(), or without elements. It is there all the same.
+    static const char nothing = 0;
+    if (t == nullptr || !used) return {};
+    const void* const data = data_of<const char>(*t);
+    return {data != nullptr ? data : &nothing, shape_of(*t)};
+}
+
+template <class F>
+struct BackwardOperands {
+    explicit BackwardOperands(const catena_call& call) {
+        constexpr Retained retained = retained_by_formula<F>();
+        in[0] = operand(call.gy[0]);
+        for (std::size_t i = 0; i < n_inputs<F>; ++i)
+            in[1 + i] = operand(call.x[i], (retained.x >> i & 1) != 0);
+        in[1 + n_inputs<F>] = operand(call.y[0], retained.y != 0);
+    }
+    Operand in[n_inputs<F> + 2];
+};
+// Axes along which a tensor of shape `to` was repeated to `from`.
+struct Repeats {
+    bool operator()(std::size_t d) const {
+        const std::size_t more = from.size() - to.size();
+        return d < more || (to[d - more] == 1 && from[d] != 1);
+    }
+    Shape from, to;
+};
+
+}  // namespace detail
+
+template <class F, class T>
+void forward_formula(const Queue& queue, const catena_call& call) {
+    Operand in[n_inputs<F>];
+    for (std::size_t i = 0; i < n_inputs<F>; ++i) in[i] = detail::operand(call.x[i]);
+    const Result out[] = {{data_of<T>(*call.y[0]), call.req[0] == CATENA_REQ_ADD}};
+    map(queue, detail::Forward<F, T>{detail::attributes_of<F, Compute<T>>(call)},
+        shape_of(*call.y[0]), in, out);
+}
+
+// Gradients of inputs with the output's shape come from one launch, those of inputs that were
+// repeated from a sum each.
+template <class F, class T>
+void backward_formula(const Queue& queue, const catena_call& call) {
+    using Op = detail::Backward<F, T>;
+    if (call.gy[0] == nullptr) {
+        for (std::size_t i = 0; i < n_inputs<F>; ++i)
+            if (const catena_tensor* gx = call.gx[i];
+                gx != nullptr && call.req[i] == CATENA_REQ_WRITE)
+                queue.zero(data_of<T>(*gx), static_cast<std::size_t>(size_of(*gx)) * sizeof(T));
+        return;
+    }
+    const catena_tensor& gy = *call.gy[0];
+    const detail::BackwardOperands<F> operands(call);
+    const Op op{detail::attributes_of<F, Compute<T>>(call)};
+    Result out[n_inputs<F>];
+    bool any = false;
+    for (std::size_t i = 0; i < n_inputs<F>; ++i) {
+        const catena_tensor* gx = call.gx[i];
+        if (gx == nullptr) continue;
+        const bool add = call.req[i] == CATENA_REQ_ADD;
+        if constexpr (n_inputs<F> > 1) {
+            if (!same_shape(*gx, gy)) {
+                const detail::Repeats summed{shape_of(gy), shape_of(*gx)};
+                sum(queue, op, shape_of(gy), operands.in, static_cast<int>(i), summed,
+                    data_of<T>(*gx), add, call.scratch);
+                continue;
+            }
+        }
+        out[i] = {data_of<T>(*gx), add};
+        any = true;
+    }
+    if (any) map(queue, op, shape_of(gy), operands.in, out);
+}
+template <class F, class T>
+void plan_backward_formula(const catena_call& call, catena_plan& plan) {
+    using Op = detail::Backward<F, T>;
+    if constexpr (n_inputs<F> > 1) {
+        if (call.gy[0] == nullptr) return;
+        const catena_tensor& gy = *call.gy[0];
+        const detail::BackwardOperands<F> operands(call);
+        for (std::size_t i = 0; i < n_inputs<F>; ++i)
+            if (const catena_tensor* gx = call.gx[i]; gx != nullptr && !same_shape(*gx, gy))
+                plan.scratch_bytes = std::max(
+                    plan.scratch_bytes,
+                    sum_scratch<Op>(shape_of(gy), operands.in,
+                                    detail::Repeats{shape_of(gy), shape_of(*gx)}));
+    }
+}
+
+namespace detail {
+
+// The type of a port: that of its type variable, which are numbered as they appear.
+template <class F>
+consteval std::size_t type_index(std::size_t port) {
+    const auto first = [](std::size_t i) {
+        for (std::size_t k = 0; k < i; ++k)
+            if (std::string_view(F::about.inputs[k].type) == F::about.inputs[i].type) return k;
+        return i;
+    };
+    std::size_t index = 0;
+    for (std::size_t k = 0; k < first(port); ++k) index += first(k) == k;
+    return index;
+}
+template <class F>
+consteval bool is_mutated(std::size_t port) {
+    return (F::about.inputs[port].flags & CATENA_PORT_MUTATED) != 0;
+}
+template <std::size_t i, class First, class... T>
+struct Nth {
+    using type = typename Nth<i - 1, T...>::type;
+};
+template <class First, class... T>
+struct Nth<0, First, T...> {
+    using type = First;
+};
+
+template <class F, class C>
+auto constants_of(const catena_call& call) {
+    if constexpr (requires { &F::template prepare<C>; }) {
+        const auto values = formula_attributes<F, double>(call.attrs);
+        return [&]<std::size_t... A>(std::index_sequence<A...>) {
+            return F::template prepare<C>(values[A]...);
+        }(std::make_index_sequence<n_attributes<F>>());
+    } else {
+        return attributes_of<F, C>(call);
+    }
+}
+
+// All ports are outputs as well; those that are not mutated are not written.
+template <class F, class Index, class... T>
+struct UpdateOp;
+template <class F, std::size_t... X, class... T>
+struct UpdateOp<F, std::index_sequence<X...>, T...> {
+    using In = Types<typename Nth<type_index<F>(X), T...>::type...>;
+    using Out = In;
+    using Value = Compute<typename Nth<0, T...>::type>;
+    static constexpr bool walks = false;
+
+    __device__ __forceinline__ void operator()(const Value* x, Value* y) const {
+        Value v[] = {x[X]...};
+        if constexpr (requires { F::template update<Value>(v[X]..., constants); })
+            F::template update<Value>(v[X]..., constants);
+        else with_attributes(v, std::make_index_sequence<n_attributes<F>>());
+        ((y[X] = v[X]), ...);
+    }
+    template <std::size_t... A>
+    __device__ __forceinline__ void with_attributes(Value (&v)[sizeof...(X)],
+                                                    std::index_sequence<A...>) const {
+        F::template update<Value>(v[X]..., constants.item[A]...);
+    }
+    decltype(constants_of<F, Value>(std::declval<const catena_call&>())) constants;
+};
+
+}  // namespace detail
+
+// T: the types of the type variables.
+template <class F, class... T>
+void update_formula(const Queue& queue, const catena_call& call) {
+    constexpr std::size_t n = n_inputs<F>;
+    using Op = detail::UpdateOp<F, std::make_index_sequence<n>, T...>;
+    Operand in[n];
+    Result out[n];
+    [&]<std::size_t... X>(std::index_sequence<X...>) {
+        ((in[X] = detail::operand(call.x[X]),
+          out[X].data = detail::is_mutated<F>(X) ? data_of<char>(*call.x[X]) : nullptr),
+         ...);
+    }(std::make_index_sequence<n>());
+    map(queue, Op{detail::constants_of<F, typename Op::Value>(call)}, shape_of(*call.x[0]), in,
+        out);
+}
+
+}  // namespace catena::plugin::cuda

@@ -1,0 +1,185 @@
+// The tables of kernels for CUDA: from formulas, and those written by hand.
+//
+// A kernel by hand stands in a specialisation for its function, beside its description:
+//
+//     template <>
+//     struct catena::plugin::cuda::Kernels<Softmax> {
+//         template <class T> static void forward(const auto& call);   // a cuda::Call
+//         template <class T> static void backward(const auto& call);
+//         template <class T> static void plan(const auto& call, catena_plan& plan);  // if need be
+//         static bool supports(const catena_call& call);                             // if need be
+//     };
+//
+// T are the dtypes of the function's rows, Float16 and BFloat16 among them: load_as() and store_as()
+// compute with such. A formula's phases may be written by hand as well.
+#pragma once
+
+#include "catena/plugin/cuda/formula.cuh"
+#include "catena/plugin/half_rows.hpp"
+
+namespace catena::plugin::cuda {
+
+template <class F>
+struct Kernels {};
+
+namespace detail {
+
+template <class F, class... T>
+concept ForwardByHand = requires(const Call<F>& call) {
+    Kernels<F>::template forward<T...>(call);
+};
+template <class F, class... T>
+concept BackwardByHand = requires(const Call<F>& call) {
+    Kernels<F>::template backward<T...>(call);
+};
+template <class F, class... T>
+concept PlanByHand = requires(const Call<F>& call, catena_plan& plan) {
+    Kernels<F>::template plan<T...>(call, plan);
+};
+
+template <class F, int phase, class... T>
+constexpr bool by_hand() {
+    if constexpr (phase == CATENA_PHASE_FORWARD) return ForwardByHand<F, T...>;
+    else return BackwardByHand<F, T...>;
+}
+// Integers have no gradients.
+template <class F, int phase, class... T>
+constexpr bool has_kernel() {
+    if constexpr (phase == CATENA_PHASE_FORWARD)
+        return by_hand<F, phase, T...>() || Elementwise<F> || Update<F>;
+    else if constexpr (!((!std::is_integral_v<T>) || ...)) return false;
+    else return by_hand<F, phase, T...>() || ElementwiseGradient<F>;
+}
+
+template <class F, int phase, class First, class... T>
+catena_status CATENA_CALL run(catena_ctx* ctx, const catena_call* call) noexcept {
+    return guarded(ctx, [&] {
+        const OnDevice device(F::about.name, call->device_id);
+        if constexpr (by_hand<F, phase, First, T...>()) {
+            const Call<F> c(ctx, *call);
+            if constexpr (phase == CATENA_PHASE_FORWARD)
+                Kernels<F>::template forward<First, T...>(c);
+            else Kernels<F>::template backward<First, T...>(c);
+        } else {
+            const Queue queue = queue_of(F::about.name, *call);
+            if constexpr (phase == CATENA_PHASE_BACKWARD) backward_formula<F, First>(queue, *call);
+            else if constexpr (Update<F>) update_formula<F, First, T...>(queue, *call);
+            else forward_formula<F, First>(queue, *call);
+        }
+    });
+}
+template <class F, int phase, class First, class... T>
+catena_status CATENA_CALL plan(catena_ctx* ctx, const catena_call* call,
+                               catena_plan* plan) noexcept {
+    return guarded(ctx, [&] {
+        if constexpr (PlanByHand<F, First, T...>)
+            Kernels<F>::template plan<First, T...>(Call<F>(ctx, *call), *plan);
+        else plan_backward_formula<F, First>(*call, *plan);
+    });
+}
+
+// What a kernel cannot do is refused: more broadcast axes than its parameters have room for.
+template <class F, int phase>
+std::int32_t CATENA_CALL supports(catena_ctx*, const catena_call* call) noexcept {
+    if constexpr (requires { Kernels<F>::supports(*call); }) {
+        return Kernels<F>::supports(*call) ? 1 : 0;
+    } else if constexpr (phase == CATENA_PHASE_FORWARD) {
+        constexpr int n = static_cast<int>(n_inputs<F>);
+        Shape shapes[n];
+        for (int k = 0; k < n; ++k) shapes[k] = shape_of(*call->x[k]);
+        return Walk<std::uint32_t, n>().build(shape_of(*call->y[0]), shapes, 1) ? 1 : 0;
+    } else {
+        if (call->gy[0] == nullptr) return 1;
+        const BackwardOperands<F> operands(*call);
+        constexpr int n = static_cast<int>(n_inputs<F>) + 2;
+        const Shape whole = shape_of(*call->gy[0]);
+        Shape shapes[n];
+        for (int k = 0; k < n; ++k)
+            shapes[k] = operands.in[k].data == nullptr ? whole : operands.in[k].shape;
+        return Walk<std::uint32_t, n>().build(whole, shapes, 1) ? 1 : 0;
+    }
+}
+
+template <class F, int phase, class... T>
+constexpr catena_kernel kernel_of() {
+    constexpr Retained retained = retained_of<F>();
+    constexpr bool hand = by_hand<F, phase, T...>();
+    catena_kernel k = {
+        .struct_size = sizeof(catena_kernel),
+        .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,
+        .phase = phase,
+        .priority = CATENA_PRIORITY_PORTABLE,
+        .function = F::about.name,
+        .version_min = F::about.version,
+        .version_max = F::about.version,
+        .device = "cuda",
+        .isa = "",
+        .types = Row<T...>::dtypes,
+        .n_types = 1,
+        .n_saved = 0,
+        .variant = nullptr,
+        .retain_x = retained.x,
+        .retain_y = retained.y,
+        .supports = nullptr,
+        .plan = nullptr,
+        .run = &run<F, phase, T...>,
+        .name = hand ? nullptr : "formula",
+    };
+    if constexpr (hand) {
+        if constexpr (requires(const catena_call& call) { Kernels<F>::supports(call); })
+            k.supports = &supports<F, phase>;
+        if constexpr (PlanByHand<F, T...>) k.plan = &plan<F, phase, T...>;
+    } else if constexpr (!Update<F> && (n_inputs<F> > 1)) {
+        k.supports = &supports<F, phase>;
+        if constexpr (phase == CATENA_PHASE_BACKWARD) k.plan = &plan<F, phase, T...>;
+    }
+    return k;
+}
+
+template <class F, int phase, class... T>
+constexpr auto kernels_of_phase(Row<T...>) {
+    if constexpr (has_kernel<F, phase, T...>()) return std::array{kernel_of<F, phase, T...>()};
+    else return std::array<catena_kernel, 0>{};
+}
+template <class F, class R>
+constexpr auto kernels_of_row(R row) {
+    return plugin::detail::joined<catena_kernel>(
+        kernels_of_phase<F, CATENA_PHASE_FORWARD>(row),
+        kernels_of_phase<F, CATENA_PHASE_BACKWARD>(row));
+}
+
+// The row with a half for each float in `mask`.
+template <class Half, unsigned mask, class... T, std::size_t... I>
+constexpr auto with_half(Row<T...>, std::index_sequence<I...>) {
+    return Row<std::conditional_t<(mask >> I & 1) != 0, Half, T>...>();
+}
+template <class F, class... T>
+constexpr auto kernels_of_row_and_halves(Row<T...> row) {
+    using plugin::detail::joined;
+    constexpr unsigned mask = plugin::detail::halves_of<F, Row<T...>>();
+    if constexpr (mask == 0 || plugin::detail::has_halves(typename TypesOf<F>::type())) {
+        return kernels_of_row<F>(row);
+    } else {
+        constexpr auto index = std::index_sequence_for<T...>();
+        return joined<catena_kernel>(kernels_of_row<F>(row),
+                                     kernels_of_row<F>(with_half<Float16, mask>(row, index)),
+                                     kernels_of_row<F>(with_half<BFloat16, mask>(row, index)));
+    }
+}
+template <class F, class... R>
+constexpr auto kernels_of(Rows<R...>) {
+    return plugin::detail::joined<catena_kernel>(kernels_of_row_and_halves<F>(R())...);
+}
+
+}  // namespace detail
+
+template <class F>
+struct KernelTable {
+    static constexpr auto kernels = detail::kernels_of<F>(typename TypesOf<F>::type());
+    static_assert(!kernels.empty(),
+                  "CATENA_PLUGIN in a .cu file takes functions that are formulas, and those for "
+                  "which there is a catena::plugin::cuda::Kernels<F>");
+    static constexpr auto list = plugin::detail::pointers(kernels);
+};
+
+}  // namespace catena::plugin::cuda

@@ -1,0 +1,123 @@
+// Launches: on the device and the stream of a call, with errors in words.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "catena/plugin/error.hpp"
+#include "catena/plugin/kernel.hpp"
+
+namespace catena::plugin::cuda {
+
+inline constexpr int block = 256;  // threads
+
+[[noreturn, gnu::cold]] inline void fail_cuda(const char* function, const char* what,
+                                              cudaError_t error) {
+    throw Error(error == cudaErrorMemoryAllocation ? CATENA_E_NOMEM : CATENA_E_DEVICE,
+                std::string("[") + function + "] " + what + ": " + cudaGetErrorString(error));
+}
+
+// The call's device is the thread's while this lives.
+class OnDevice {
+public:
+    OnDevice(const char* function, int device) {
+        if (const cudaError_t e = cudaGetDevice(&before_); e != cudaSuccess)
+            fail_cuda(function, "cudaGetDevice", e);
+        if (before_ == device) {
+            before_ = -1;
+        } else if (const cudaError_t e = cudaSetDevice(device); e != cudaSuccess) {
+            fail_cuda(function, "cudaSetDevice", e);
+        }
+    }
+    OnDevice(const OnDevice&) = delete;
+    OnDevice& operator=(const OnDevice&) = delete;
+    ~OnDevice() {
+        if (before_ >= 0) static_cast<void>(cudaSetDevice(before_));
+    }
+
+private:
+    int before_ = -1;
+};
+
+// Where work is queued, and who to name when that fails.
+struct Queue {
+    const char* function;
+    cudaStream_t stream;
+    int device;
+
+    template <class... P, class... A>
+    void launch(void (*kernel)(P...), dim3 blocks, int threads, const A&... arguments) const {
+        cudaLaunchConfig_t config = {};
+        config.gridDim = blocks;
+        config.blockDim = dim3(static_cast<unsigned>(threads));
+        config.stream = stream;
+        if (const cudaError_t e = cudaLaunchKernelEx(&config, kernel, P(arguments)...);
+            e != cudaSuccess) {
+            static_cast<void>(cudaGetLastError());  // it is told once
+            fail_cuda(function, "launch", e);
+        }
+    }
+    void zero(void* data, std::size_t bytes) const {
+        if (bytes == 0) return;
+        if (const cudaError_t e = cudaMemsetAsync(data, 0, bytes, stream); e != cudaSuccess)
+            fail_cuda(function, "cudaMemsetAsync", e);
+    }
+    // Blocks for n threads that walk on in steps of the whole grid: a few waves at most.
+    dim3 grid(std::int64_t n) const {
+        const std::int64_t needed = (n + block - 1) / block;
+        return {static_cast<unsigned>(std::clamp<std::int64_t>(needed, 1, 32 * processors()))};
+    }
+
+private:
+    int processors() const {
+        constexpr int most = 64;
+        static constinit std::atomic<int> known[most] = {};
+        if (device < 0 || device >= most) return 128;
+        int n = known[device].load(std::memory_order_relaxed);
+        if (n != 0) return n;
+        if (const cudaError_t e =
+                cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device);
+            e != cudaSuccess)
+            fail_cuda(function, "cudaDeviceGetAttribute", e);
+        n = std::max(n, 1);
+        known[device].store(n, std::memory_order_relaxed);
+        return n;
+    }
+};
+
+inline Queue queue_of(const char* function, const catena_call& call) {
+    return {function, reinterpret_cast<cudaStream_t>(call.stream), call.device_id};
+}
+
+// What a kernel written by hand works on: a Call as on the CPU, whose work goes to a stream. Pointers
+// are the device's.
+template <class F>
+class Call : public plugin::Call<F, Isa::baseline> {
+public:
+    Call(catena_ctx* ctx, const catena_call& call)
+        : plugin::Call<F, Isa::baseline>(ctx, call), queue_(queue_of(F::about.name, call)) {}
+
+    const Queue& queue() const { return queue_; }
+    cudaStream_t stream() const { return queue_.stream; }
+    // kernel(arguments...) by blocks * threads threads.
+    template <class... P, class... A>
+    void launch(void (*kernel)(P...), dim3 blocks, int threads, const A&... arguments) const {
+        queue_.launch(kernel, blocks, threads, arguments...);
+    }
+    // A launch for n threads in blocks of cuda::block, which walk on in steps of the whole grid.
+    template <class... P, class... A>
+    void launch_for(std::int64_t n, void (*kernel)(P...), const A&... arguments) const {
+        if (n > 0) queue_.launch(kernel, queue_.grid(n), block, arguments...);
+    }
+    template <class T>
+    void zero(Tensor<T> t) const {
+        queue_.zero(t.data, static_cast<std::size_t>(t.size()) * sizeof(T));
+    }
+
+private:
+    Queue queue_;
+};
+
+}  // namespace catena::plugin::cuda

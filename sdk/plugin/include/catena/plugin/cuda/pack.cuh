@@ -1,0 +1,175 @@
+// Packs: neighbouring elements that are loaded and stored together, 16 bytes at a time, and
+// computed with in a wider type where they are halves.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "catena/plugin/half.hpp"
+
+namespace catena::plugin::cuda {
+
+template <class... T>
+struct Types {
+    static constexpr int n = sizeof...(T);
+};
+
+namespace detail {
+
+template <class T>
+struct ComputeOf {
+    using type = T;
+};
+template <>
+struct ComputeOf<Float16> {
+    using type = float;
+};
+template <>
+struct ComputeOf<BFloat16> {
+    using type = float;
+};
+
+}  // namespace detail
+
+// What elements of T are computed in.
+template <class T>
+using Compute = typename detail::ComputeOf<T>::type;
+
+// Of one element: the conversions of half.hpp, by the hardware's instructions where it has them.
+template <class C, class T>
+__device__ __forceinline__ C load_as(T x) {
+    if constexpr (std::is_same_v<T, Float16>) {
+#if defined(__CUDA_ARCH__)
+        float f;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
+        return static_cast<C>(f);
+#else
+        return static_cast<C>(to_float(x));
+#endif
+    } else if constexpr (std::is_same_v<T, BFloat16>) {
+        return static_cast<C>(to_float(x));  // a shift
+    } else {
+        return static_cast<C>(x);
+    }
+}
+template <class T, class C>
+__device__ __forceinline__ T store_as(C x) {
+    if constexpr (std::is_same_v<T, Float16>) {
+#if defined(__CUDA_ARCH__)
+        Float16 h;
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(static_cast<float>(x)));
+        return h;
+#else
+        return to_float16(static_cast<float>(x));
+#endif
+    } else if constexpr (std::is_same_v<T, BFloat16>) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+        BFloat16 h;
+        asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(static_cast<float>(x)));
+        return h;
+#else
+        return to_bfloat16(static_cast<float>(x));
+#endif
+    } else if constexpr (std::is_same_v<T, bool>) {
+        return x != C(0);
+    } else {
+        return static_cast<T>(x);
+    }
+}
+
+// Elements that a thread takes at a time: 16 bytes of the smallest type, but of no type more than
+// 64 bytes.
+template <class... T>
+constexpr int pack_width() {
+    const auto least = static_cast<int>(std::min({sizeof(T)...}));
+    const auto most = static_cast<int>(std::max({sizeof(T)...}));
+    return std::max(16 / most, std::min(16 / least, 8));
+}
+// The bytes that one instruction moves of a pack.
+template <class T, int width>
+inline constexpr std::size_t chunk_bytes = std::min<std::size_t>(16, width * sizeof(T));
+
+template <class T, int width>
+bool is_aligned(const void* data) {
+    return reinterpret_cast<std::uintptr_t>(data) % chunk_bytes<T, width> == 0;
+}
+
+namespace detail {
+
+template <std::size_t bytes>
+struct Chunk;
+template <>
+struct alignas(16) Chunk<16> {
+    std::uint32_t word[4];
+};
+template <>
+struct alignas(8) Chunk<8> {
+    std::uint32_t word[2];
+};
+template <>
+struct alignas(4) Chunk<4> {
+    std::uint32_t word[1];
+};
+template <>
+struct alignas(2) Chunk<2> {
+    std::uint16_t word[1];
+};
+template <>
+struct Chunk<1> {
+    std::uint8_t word[1];
+};
+template <class T, std::size_t n>
+struct Elements {
+    T item[n];
+};
+
+}  // namespace detail
+
+// x[0 .. count) = p[0 .. count), the others 0. `whole`: p is aligned and count is `width`.
+template <int width, class C, class T>
+__device__ __forceinline__ void load(const T* p, bool whole, int count, C (&x)[width]) {
+    constexpr std::size_t bytes = chunk_bytes<T, width>;
+    constexpr int each = static_cast<int>(bytes / sizeof(T));
+    if (whole) {
+        using Chunk = detail::Chunk<bytes>;
+        CATENA_UNROLL
+        for (int c = 0; c < width / each; ++c) {
+            const Chunk chunk = reinterpret_cast<const Chunk*>(p)[c];
+            const auto e = std::bit_cast<detail::Elements<T, each>>(chunk);
+        CATENA_UNROLL
+            for (int j = 0; j < each; ++j) x[c * each + j] = load_as<C>(e.item[j]);
+        }
+    } else {
+        CATENA_UNROLL
+        for (int j = 0; j < width; ++j) x[j] = j < count ? load_as<C>(p[j]) : C(0);
+    }
+}
+template <class T, int width, class C>
+__device__ __forceinline__ void store(T* p, bool whole, int count, bool add, C (&x)[width]) {
+    if (add) {
+        C old[width];
+        load<width>(static_cast<const T*>(p), whole, count, old);
+        CATENA_UNROLL
+        for (int j = 0; j < width; ++j) x[j] = old[j] + x[j];
+    }
+    constexpr std::size_t bytes = chunk_bytes<T, width>;
+    constexpr int each = static_cast<int>(bytes / sizeof(T));
+    if (whole) {
+        using Chunk = detail::Chunk<bytes>;
+        CATENA_UNROLL
+        for (int c = 0; c < width / each; ++c) {
+            detail::Elements<T, each> e;
+        CATENA_UNROLL
+            for (int j = 0; j < each; ++j) e.item[j] = store_as<T>(x[c * each + j]);
+            reinterpret_cast<Chunk*>(p)[c] = std::bit_cast<Chunk>(e);
+        }
+    } else {
+        CATENA_UNROLL
+        for (int j = 0; j < width; ++j)
+            if (j < count) p[j] = store_as<T>(x[j]);
+    }
+}
+
+}  // namespace catena::plugin::cuda

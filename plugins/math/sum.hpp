@@ -58,7 +58,6 @@ struct Sum {
                        call.adds(0));
     }
 
-private:
     // The shape of x with the summed axes at extent 1.
     class Kept {
     public:

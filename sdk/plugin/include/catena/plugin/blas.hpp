@@ -3,6 +3,9 @@
 
 #include "catena/abi/ext/blas.h"
 #include "catena/plugin/kernel.hpp"
+#if defined(CATENA_CUDA)
+#include "catena/plugin/cuda/launch.cuh"
+#endif
 
 namespace catena::plugin {
 
@@ -25,7 +28,13 @@ template <class T>
 void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
     if (p.m == 0 || p.n == 0) return;
     if (p.k == 0) {
+#if defined(CATENA_CUDA)
+        if (!p.add)
+            cuda::queue_of(call.function->name, call)
+                .zero(p.c, static_cast<std::size_t>(p.m * p.n) * sizeof(T));
+#else
         if (!p.add) std::fill_n(p.c, p.m * p.n, T(0));
+#endif
         return;
     }
     const catena_gemm g = {

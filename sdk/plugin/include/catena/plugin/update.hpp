@@ -16,7 +16,7 @@ namespace catena::plugin {
 
 template <class F>
 concept Update = requires {
-    &F::template update<float>;
+    F::template update<float>;  // nvcc takes no & here
 };
 
 namespace detail {
@@ -24,7 +24,7 @@ namespace detail {
 template <class F, class T, std::size_t... A>
 auto prepared(const catena_value* attrs, std::index_sequence<A...>) {
     const auto values = formula_attributes<F, double>(attrs);
-    if constexpr (requires { &F::template prepare<T>; })
+    if constexpr (requires { F::template prepare<T>; })
         return std::tuple(F::template prepare<T>(values[A]...));
     else return std::tuple(static_cast<T>(values[A])...);
 }

@@ -88,15 +88,6 @@ struct BackwardOperands {
     }
     Operand in[n_inputs<F> + 2];
 };
-// Axes along which a tensor of shape `to` was repeated to `from`.
-struct Repeats {
-    bool operator()(std::size_t d) const {
-        const std::size_t more = from.size() - to.size();
-        return d < more || (to[d - more] == 1 && from[d] != 1);
-    }
-    Shape from, to;
-};
-
 }  // namespace detail
 
 template <class F, class T>
@@ -131,7 +122,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
         const bool add = call.req[i] == CATENA_REQ_ADD;
         if constexpr (n_inputs<F> > 1) {
             if (!same_shape(*gx, gy)) {
-                const detail::Repeats summed{shape_of(gy), shape_of(*gx)};
+                const Repeats summed{shape_of(gy), shape_of(*gx)};
                 sum(queue, op, shape_of(gy), operands.in, static_cast<int>(i), summed,
                     data_of<T>(*gx), add, call.scratch);
                 continue;
@@ -154,7 +145,7 @@ void plan_backward_formula(const catena_call& call, catena_plan& plan) {
                 plan.scratch_bytes = std::max(
                     plan.scratch_bytes,
                     sum_scratch<Op>(shape_of(gy), operands.in,
-                                    detail::Repeats{shape_of(gy), shape_of(*gx)}));
+                                    Repeats{shape_of(gy), shape_of(*gx)}));
     }
 }
 
@@ -187,7 +178,7 @@ struct Nth<0, First, T...> {
 
 template <class F, class C>
 auto constants_of(const catena_call& call) {
-    if constexpr (requires { &F::template prepare<C>; }) {
+    if constexpr (requires { F::template prepare<C>; }) {
         const auto values = formula_attributes<F, double>(call.attrs);
         return [&]<std::size_t... A>(std::index_sequence<A...>) {
             return F::template prepare<C>(values[A]...);

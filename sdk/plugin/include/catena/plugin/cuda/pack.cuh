@@ -146,29 +146,33 @@ __device__ __forceinline__ void load(const T* p, bool whole, int count, C (&x)[w
         for (int j = 0; j < width; ++j) x[j] = j < count ? load_as<C>(p[j]) : C(0);
     }
 }
+// The sum of what is there and what comes, in the type that elements of T are computed in.
+template <class T, class C>
+__device__ __forceinline__ T stored_sum(T old, C x) {
+    using A = Compute<T>;
+    return store_as<T>(static_cast<A>(load_as<A>(old) + store_as<A>(x)));
+}
 template <class T, int width, class C>
-__device__ __forceinline__ void store(T* p, bool whole, int count, bool add, C (&x)[width]) {
-    if (add) {
-        C old[width];
-        load<width>(static_cast<const T*>(p), whole, count, old);
-        CATENA_UNROLL
-        for (int j = 0; j < width; ++j) x[j] = old[j] + x[j];
-    }
+__device__ __forceinline__ void store(T* p, bool whole, int count, bool add, const C (&x)[width]) {
     constexpr std::size_t bytes = chunk_bytes<T, width>;
     constexpr int each = static_cast<int>(bytes / sizeof(T));
     if (whole) {
         using Chunk = detail::Chunk<bytes>;
+        using Elements = detail::Elements<T, each>;
         CATENA_UNROLL
         for (int c = 0; c < width / each; ++c) {
-            detail::Elements<T, each> e;
-        CATENA_UNROLL
-            for (int j = 0; j < each; ++j) e.item[j] = store_as<T>(x[c * each + j]);
+            Elements e;
+            if (add) e = std::bit_cast<Elements>(reinterpret_cast<const Chunk*>(p)[c]);
+            CATENA_UNROLL
+            for (int j = 0; j < each; ++j)
+                e.item[j] = add ? stored_sum(e.item[j], x[c * each + j])
+                                : store_as<T>(x[c * each + j]);
             reinterpret_cast<Chunk*>(p)[c] = std::bit_cast<Chunk>(e);
         }
     } else {
         CATENA_UNROLL
         for (int j = 0; j < width; ++j)
-            if (j < count) p[j] = store_as<T>(x[j]);
+            if (j < count) p[j] = add ? stored_sum(p[j], x[j]) : store_as<T>(x[j]);
     }
 }
 

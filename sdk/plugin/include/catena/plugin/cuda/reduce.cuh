@@ -230,4 +230,14 @@ void sum(const Queue& queue, const Op& op, Shape shape, const Operand* in, int w
     launch_sum(queue, q);
 }
 
+// Axes along which a tensor of shape `to` was repeated to `from`.
+struct Repeats {
+    bool operator()(std::size_t d) const {
+        const std::size_t more = from.size() - to.size();
+        return d < more || (to[d - more] == 1 && from[d] != 1);
+    }
+    Shape from, to;
+};
+
+
 }  // namespace catena::plugin::cuda

@@ -1,0 +1,13 @@
+// activation.cuda.catena, table of contents: nonlinearities.
+#include "leaky_relu.hpp"
+#include "lstm.cuh"
+#include "prelu.cuh"
+#include "relu.hpp"
+#include "sigmoid.hpp"
+#include "softmax.cuh"
+#include "tanh.hpp"
+
+using namespace catena::plugins;
+
+CATENA_PLUGIN("org.catena.activation.cuda", "0.1.0", LeakyRelu, Lstm, Prelu, Relu, Sigmoid, Softmax,
+              Tanh);

@@ -1,0 +1,84 @@
+// Rectified linear unit with learned slopes, on CUDA.
+#pragma once
+
+#include <catena/plugin/cuda/reduce.cuh>
+
+#include "prelu.hpp"
+
+namespace catena::plugins {
+
+// v where x >= 0, else v * w.
+template <class T>
+struct PreluScaled {
+    using In = cuda::Types<T, T, T>;
+    using Out = cuda::Types<T>;
+    using Value = cuda::Compute<T>;
+    static constexpr bool walks = true;
+    __device__ __forceinline__ void operator()(const Value* in, Value* y) const {
+        y[0] = math::where(in[0] >= Value(0), in[1], in[1] * in[2]);
+    }
+};
+// What an element gives to its slope's gradient.
+template <class T>
+struct PreluNegative {
+    using In = cuda::Types<T, T>;
+    using Out = cuda::Types<T>;
+    using Value = cuda::Compute<T>;
+    static constexpr bool walks = false;
+    __device__ __forceinline__ void operator()(const Value* in, Value* y) const {
+        y[0] = math::where(in[0] >= Value(0), Value(0), in[0] * in[1]);
+    }
+};
+
+}  // namespace catena::plugins
+
+template <>
+struct catena::plugin::cuda::Kernels<catena::plugins::Prelu> {
+    template <class T>
+    static void forward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        apply<T>(call, x, x, call.template x<T>(1), call.template y<T>(0), call.adds(0));
+    }
+    template <class T>
+    static void plan(const auto& call, catena_plan& plan) {
+        if (call.raw().phase != CATENA_PHASE_BACKWARD || !call.wants(1)) return;
+        const auto x = call.template x<T>(0);
+        const Operand in[] = {{x.data, x.shape}, {x.data, x.shape}};
+        plan.scratch_bytes = sum_scratch<catena::plugins::PreluNegative<T>>(
+            x.shape, in, Summed{call.template gx<T>(1).ndim()});
+    }
+    template <class T>
+    static void backward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        const auto gy = call.template gy<T>(0);
+        const auto gx = call.template gx<T>(0);
+        const auto gw = call.template gx<T>(1);
+        if (!gy) {
+            if (gx && !call.adds(0)) call.zero(gx);
+            if (gw && !call.adds(1)) call.zero(gw);
+            return;
+        }
+        if (gx) apply<T>(call, x, gy, call.template x<T>(1), gx, call.adds(0));
+        const Operand in[] = {{x.data, x.shape}, {gy.data, x.shape}};
+        if (gw)
+            sum(call.queue(), catena::plugins::PreluNegative<T>(), x.shape, in, 0,
+                Summed{gw.ndim()}, gw.data, call.adds(1), call.template scratch<void>());
+    }
+
+private:
+    // W has the axes of x from 1 on, as many as it has.
+    struct Summed {
+        bool operator()(std::size_t d) const { return d == 0 || d > n; }
+        std::size_t n;
+    };
+    template <class T>
+    static void apply(const auto& call, Tensor<const T> x, Tensor<const T> v, Tensor<const T> w,
+                      Tensor<T> y, bool add) {
+        std::int64_t beside[CATENA_MAX_NDIM];
+        std::fill_n(beside, x.ndim(), 1);
+        if (w.ndim() > 0) std::copy(w.shape.begin(), w.shape.end(), beside + 1);
+        map(call.queue(), catena::plugins::PreluScaled<T>(), x.shape,
+            {Operand{x.data, x.shape}, {v.data, x.shape}, {w.data, Shape(beside, x.ndim())}},
+            {Result{y.data, add}});
+    }
+};

@@ -1,0 +1,31 @@
+// A number as an array, on CUDA.
+#pragma once
+
+#include <catena/plugin/cuda/elementwise.cuh>
+
+#include "scalar_like.hpp"
+
+namespace catena::plugins {
+
+template <class T>
+struct Filled {
+    using In = cuda::Types<>;
+    using Out = cuda::Types<T>;
+    using Value = cuda::Compute<T>;
+    static constexpr bool walks = false;
+    __device__ __forceinline__ void operator()(const Value*, Value* y) const { y[0] = value; }
+    Value value;
+};
+
+}  // namespace catena::plugins
+
+template <>
+struct catena::plugin::cuda::Kernels<catena::plugins::ScalarLike> {
+    template <class T>
+    static void forward(const auto& call) {
+        const auto y = call.template y<T>(0);
+        const auto value = static_cast<Compute<T>>(call.template attr<"value">());
+        const Result out[] = {{y.data, call.adds(0)}};
+        map(call.queue(), catena::plugins::Filled<T>{value}, y.shape, nullptr, out);
+    }
+};

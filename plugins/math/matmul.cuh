@@ -1,0 +1,18 @@
+// Product of two matrices, on CUDA: all of it is catena.blas/1's.
+#pragma once
+
+#include <catena/plugin/cuda/kernels.cuh>
+
+#include "matmul.hpp"
+
+template <>
+struct catena::plugin::cuda::Kernels<catena::plugins::Matmul> {
+    template <class T>
+    static void forward(const auto& call) {
+        catena::plugins::Matmul::forward<T>(call);
+    }
+    template <class T>
+    static void backward(const auto& call) {
+        catena::plugins::Matmul::backward<T>(call);
+    }
+};

@@ -1,0 +1,15 @@
+// optimizer.cuda.catena, table of contents: updates of parameters, and of their gradients.
+#include "ada_delta_update.hpp"
+#include "ada_grad_update.hpp"
+#include "adam_update.hpp"
+#include "decay_update.hpp"
+#include "momentum_sgd_update.hpp"
+#include "rmsprop_update.hpp"
+#include "scale_update.hpp"
+#include "sgd_update.hpp"
+#include "sum_of_squares.cuh"
+
+using namespace catena::plugins;
+
+CATENA_PLUGIN("org.catena.optimizer.cuda", "0.1.0", AdaDeltaUpdate, AdaGradUpdate, AdamUpdate,
+              DecayUpdate, MomentumSgdUpdate, RmspropUpdate, ScaleUpdate, SgdUpdate, SumOfSquares);

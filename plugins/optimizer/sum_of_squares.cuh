@@ -1,0 +1,40 @@
+// The square of a norm, on CUDA.
+#pragma once
+
+#include <catena/plugin/cuda/reduce.cuh>
+
+#include "sum_of_squares.hpp"
+
+namespace catena::plugins {
+
+template <class T>
+struct Square {
+    using In = cuda::Types<T>;
+    using Out = cuda::Types<T>;
+    using Value = double;
+    static constexpr bool walks = false;
+    __device__ __forceinline__ void operator()(const double* x, double* y) const {
+        y[0] = x[0] * x[0];
+    }
+};
+
+}  // namespace catena::plugins
+
+template <>
+struct catena::plugin::cuda::Kernels<catena::plugins::SumOfSquares> {
+    static bool all(std::size_t) { return true; }
+
+    template <class T, class>
+    static void plan(const auto& call, catena_plan& plan) {
+        const auto x = call.template x<T>(0);
+        const Operand in[] = {{x.data, x.shape}};
+        plan.scratch_bytes = sum_scratch<catena::plugins::Square<T>>(x.shape, in, all);
+    }
+    template <class T, class S>
+    static void forward(const auto& call) {
+        const auto x = call.template x<T>(0);
+        const Operand in[] = {{x.data, x.shape}};
+        sum(call.queue(), catena::plugins::Square<T>(), x.shape, in, 0, all,
+            call.template y<S>(0).data, call.adds(0), call.template scratch<void>());
+    }
+};

@@ -12,7 +12,7 @@ struct LstmCells {
     std::int64_t own;    // cells in the rows that x has
     std::int64_t all;    // and with those beyond
     std::int64_t inner;  // the step from a gate to the next
-    bool packed_x, packed_gx;
+    std::int32_t packed_x, packed_gx;
 
     __device__ __forceinline__ std::int64_t gate(std::int64_t p) const {
         return inner == 1 ? 4 * p : 4 * p - 3 * (p % inner);

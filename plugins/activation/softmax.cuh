@@ -76,8 +76,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Softmax> {
         if (y.size() == 0) return;
         const Lines lines = lines_of<T>(call, y.shape);
         call.launch(&catena::plugins::softmax_kernel<T>, lines.blocks(), lines.threads, lines,
-                    x.data, packs<T>(lines, x.data), y.data, packs<T>(lines, y.data),
-                    call.adds(0));
+                    x.data, packs<T>(lines, x.data), y.data, packs<T>(lines, y.data), call.adds(0));
     }
     template <class T>
     static void backward(const auto& call) {

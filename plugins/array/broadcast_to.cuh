@@ -37,8 +37,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BroadcastTo> {
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase == CATENA_PHASE_BACKWARD)
-            catena::plugins::plan_sum_repeats(call.template gy<T>(0),
-                                              call.template gx<T>(0).shape, plan);
+            catena::plugins::plan_sum_repeats(call.template gy<T>(0), call.template gx<T>(0).shape,
+                                              plan);
     }
     template <class T>
     static void backward(const auto& call) {

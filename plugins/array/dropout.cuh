@@ -74,8 +74,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ApplyDropout> {
     template <class T, class>
     static void backward(const auto& call) {
         if (const auto gy = call.template gy<T>(0))
-            catena::plugins::mask_on_device(
-                call, gy, call.template x<std::uint8_t>(1).data, call.template gx<T>(0));
+            catena::plugins::mask_on_device(call, gy, call.template x<std::uint8_t>(1).data,
+                                            call.template gx<T>(0));
         else if (!call.adds(0)) call.zero(call.template gx<T>(0));
     }
 };
@@ -98,8 +98,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Dropout> {
         const std::int64_t blocks = (n + group - 1) / group * philox_lanes;
         std::uint64_t seed = 0;
         std::uint64_t offset = 0;
-        if (const catena_status status = host().philox(
-                call.context(), static_cast<std::uint64_t>(blocks), &seed, &offset);
+        if (const catena_status status =
+                host().philox(call.context(), static_cast<std::uint64_t>(blocks), &seed, &offset);
             status != CATENA_OK)
             throw Error(status);
         call.launch_for(blocks, &dropout_kernel<T>, n, blocks, seed, offset,

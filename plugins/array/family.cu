@@ -6,5 +6,5 @@
 
 using namespace catena::plugins;
 
-CATENA_PLUGIN("org.catena.array.cuda", "0.1.0", ApplyDropout, BroadcastTo, Cast, Dropout, ScalarLike,
-              SumTo);
+CATENA_PLUGIN("org.catena.array.cuda", "0.1.0", ApplyDropout, BroadcastTo, Cast, Dropout,
+              ScalarLike, SumTo);

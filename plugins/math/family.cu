@@ -26,6 +26,6 @@
 
 using namespace catena::plugins;
 
-CATENA_PLUGIN("org.catena.math.cuda", "0.1.0", Abs, Add, AddConstant, Div, DivFromConstant, Equal, Exp,
-              Greater, GreaterEqual, Log, Matmul, Maximum, Minimum, Mul, MulConstant, Neg, Pow,
+CATENA_PLUGIN("org.catena.math.cuda", "0.1.0", Abs, Add, AddConstant, Div, DivFromConstant, Equal,
+              Exp, Greater, GreaterEqual, Log, Matmul, Maximum, Minimum, Mul, MulConstant, Neg, Pow,
               PowConstVar, PowVarConst, Sqrt, Sub, SubFromConstant, Sum, Where);

@@ -15,8 +15,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Sum> {
         const auto x = call.template x<T>(0);
         const Kept kept(x.shape, call.template attr<"axis">());
         const Operand in[] = {{x.data, x.shape}};
-        plan.scratch_bytes = sum_scratch<Copy<T, T>>(
-            x.shape, in, [&](std::size_t d) { return kept.summed(d); });
+        plan.scratch_bytes =
+            sum_scratch<Copy<T, T>>(x.shape, in, [&](std::size_t d) { return kept.summed(d); });
     }
     template <class T>
     static void forward(const auto& call) {

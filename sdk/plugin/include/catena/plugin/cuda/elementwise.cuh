@@ -10,6 +10,8 @@
 //     };
 #pragma once
 
+#include <cstring>
+
 #include "catena/plugin/cuda/index.hpp"
 #include "catena/plugin/cuda/launch.cuh"
 #include "catena/plugin/cuda/pack.cuh"
@@ -46,9 +48,16 @@ struct Sets {
 };
 CATENA_FN bool in_set(std::uint64_t set, int i) { return (set >> i & 1) != 0; }
 
+// Parameters have no padding, whose bytes would be anything: the same bytes for the same call.
+template <class Op>
+struct Padded {
+    Op op;
+    unsigned char rest[8 - sizeof(Op) % 8];
+};
+
 template <class Op>
 struct Flat {
-    Op op;
+    Padded<Op> padded;
     std::int64_t n;  // elements
     std::int64_t units;
     const void* in[n_in<Op> + 1];
@@ -59,9 +68,9 @@ template <class Op>
 using WalkOf = Walk<std::uint32_t, n_in<Op> == 0 ? 1 : n_in<Op>>;
 template <class Op>
 struct Walked {
-    Op op;
+    Padded<Op> padded;
     std::uint32_t units;
-    bool whole;
+    std::uint32_t whole;
     const void* in[n_in<Op> + 1];
     void* out[n_out<Op> + 1];
     Sets sets;
@@ -84,7 +93,8 @@ __device__ __forceinline__ void load_input(const void* data, std::int64_t at, bo
 template <class C, int width, class... T, std::size_t... K>
 __device__ __forceinline__ void load_inputs(Types<T...>, std::index_sequence<K...>,
                                             const void* const* in, const std::int64_t* at,
-                                            const Sets& sets, bool whole, int count,
+                                            const Sets& sets, bool whole,
+                                            [[maybe_unused]] int count,
                                             C (&x)[sizeof...(T) + 1][width]) {
     (load_input<C, width, T>(in[K], at[K], in_set(sets.single, K),
                              whole && in_set(sets.aligned_in, K), count, x[K]),
@@ -135,7 +145,7 @@ __global__ void __launch_bounds__(block) flat_kernel(const __grid_constant__ Fla
         C y[n_out<Op> + 1][w];
         load_inputs<C, w>(typename Op::In(), std::make_index_sequence<n_in<Op>>(), p.in, at, p.sets,
                           whole, count, x);
-        compute<Op, w>(p.op, x, y);
+        compute<Op, w>(p.padded.op, x, y);
         store_outputs<C, w>(typename Op::Out(), std::make_index_sequence<n_out<Op>>(), p.out, first,
                             p.sets, whole, count, y);
     }
@@ -149,10 +159,10 @@ __global__ void __launch_bounds__(block) walk_kernel(const __grid_constant__ Wal
         C x[n_in<Op> + 1][w];
         C y[n_out<Op> + 1][w];
         load_inputs<C, w>(typename Op::In(), std::make_index_sequence<n_in<Op>>(), p.in, unit.at,
-                          p.sets, p.whole, unit.count, x);
-        compute<Op, w>(p.op, x, y);
+                          p.sets, p.whole != 0, unit.count, x);
+        compute<Op, w>(p.padded.op, x, y);
         store_outputs<C, w>(typename Op::Out(), std::make_index_sequence<n_out<Op>>(), p.out,
-                            unit.first, p.sets, p.whole, unit.count, y);
+                            unit.first, p.sets, p.whole != 0, unit.count, y);
     }
 }
 
@@ -173,11 +183,16 @@ void move_by(Types<T...>, void** data, std::int64_t at) {
     int k = 0;
     ((data[k] = data[k] == nullptr ? nullptr : static_cast<T*>(data[k]) + at, ++k), ...);
 }
+template <class P, class Op>
+void clear(P& p, const Op& op) {
+    static_assert(std::is_trivially_copyable_v<P> && std::is_trivially_copyable_v<Op>);
+    std::memset(static_cast<void*>(&p), 0, sizeof p);
+    std::memcpy(static_cast<void*>(&p.padded.op), &op, sizeof op);
+}
 // What Flat and Walked have in common.
 template <class Op, class P>
 void set_ports(P& p, const Op& op, const Operand* in, const Result* out) {
-    p.op = op;
-    p.sets = {};
+    clear(p, op);
     for (int k = 0; k < n_in<Op>; ++k) p.in[k] = in[k].data;
     for (int k = 0; k < n_out<Op>; ++k) {
         p.out[k] = out[k].data;
@@ -239,7 +254,7 @@ void map(const Queue& queue, const Op& op, Shape shape, const Operand* in, const
             move_by(typename Op::Out(), p.out, first);
             p.walk = part;
             p.units = static_cast<std::uint32_t>(part.units());
-            p.whole = part.whole();
+            p.whole = part.whole() ? 1 : 0;
             for (int k = 0; k < n_in<Op>; ++k)
                 if (part.single(k)) p.sets.single |= std::uint64_t{1} << k;
             set_aligned<Op>(p);

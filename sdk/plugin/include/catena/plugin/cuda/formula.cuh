@@ -61,8 +61,7 @@ struct Backward {
     static constexpr bool walks = n_inputs<F> > 1;
 
     __device__ __forceinline__ void operator()(const Value* in, Value* out) const {
-        const auto g =
-            gradient_of<F, Value>(in[0], in + 1, in[1 + n_inputs<F>], attributes.item);
+        const auto g = gradient_of<F, Value>(in[0], in + 1, in[1 + n_inputs<F>], attributes.item);
         CATENA_UNROLL
         for (std::size_t k = 0; k < n_inputs<F>; ++k) out[k] = g.values[k];
     }
@@ -120,7 +119,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
         const catena_tensor* gx = call.gx[i];
         if (gx == nullptr) continue;
         const bool add = call.req[i] == CATENA_REQ_ADD;
-        if constexpr (n_inputs<F> > 1) {
+        if constexpr (n_inputs < F >> 1) {
             if (!same_shape(*gx, gy)) {
                 const Repeats summed{shape_of(gy), shape_of(*gx)};
                 sum(queue, op, shape_of(gy), operands.in, static_cast<int>(i), summed,
@@ -136,16 +135,15 @@ void backward_formula(const Queue& queue, const catena_call& call) {
 template <class F, class T>
 void plan_backward_formula(const catena_call& call, catena_plan& plan) {
     using Op = detail::Backward<F, T>;
-    if constexpr (n_inputs<F> > 1) {
+    if constexpr (n_inputs < F >> 1) {
         if (call.gy[0] == nullptr) return;
         const catena_tensor& gy = *call.gy[0];
         const detail::BackwardOperands<F> operands(call);
         for (std::size_t i = 0; i < n_inputs<F>; ++i)
             if (const catena_tensor* gx = call.gx[i]; gx != nullptr && !same_shape(*gx, gy))
                 plan.scratch_bytes = std::max(
-                    plan.scratch_bytes,
-                    sum_scratch<Op>(shape_of(gy), operands.in,
-                                    Repeats{shape_of(gy), shape_of(*gx)}));
+                    plan.scratch_bytes, sum_scratch<Op>(shape_of(gy), operands.in,
+                                                        Repeats{shape_of(gy), shape_of(*gx)}));
     }
 }
 
@@ -182,7 +180,8 @@ auto constants_of(const catena_call& call) {
         const auto values = formula_attributes<F, double>(call.attrs);
         return [&]<std::size_t... A>(std::index_sequence<A...>) {
             return F::template prepare<C>(values[A]...);
-        }(std::make_index_sequence<n_attributes<F>>());
+        }
+        (std::make_index_sequence<n_attributes<F>>());
     } else {
         return attributes_of<F, C>(call);
     }
@@ -226,7 +225,8 @@ void update_formula(const Queue& queue, const catena_call& call) {
         ((in[X] = detail::operand(call.x[X]),
           out[X].data = detail::is_mutated<F>(X) ? data_of<char>(*call.x[X]) : nullptr),
          ...);
-    }(std::make_index_sequence<n>());
+    }
+    (std::make_index_sequence<n>());
     map(queue, Op{detail::constants_of<F, typename Op::Value>(call)}, shape_of(*call.x[0]), in,
         out);
 }

@@ -30,8 +30,8 @@ public:
     constexpr explicit Divider(U d) : d_(d) {
         constexpr int bits = 8 * sizeof(U);
         __extension__ using Wide = unsigned __int128;
-        const int log = d == 1 ? 0 : std::bit_width(static_cast<U>(d - 1));  // rounded up
-        if (d == 1) return;                                                  // n itself
+        if (d == 1) return;                                                        // n itself
+        const auto log = static_cast<int>(std::bit_width(static_cast<U>(d - 1)));  // rounded up
         factor_ = static_cast<U>(((Wide{1} << (bits - 1 + log)) + d - 1) / d);
         shift_ = static_cast<U>(log - 1);
     }
@@ -52,7 +52,8 @@ private:
 template <class U, int n_operands>
 struct Walk {
     static constexpr int most = n_operands <= 16 ? 16 : 8;  // axes; a kernel's parameters are few
-    static constexpr std::int64_t unlimited = std::int64_t{1} << (8 * sizeof(U) - 1);
+    static constexpr std::int64_t unlimited =
+        sizeof(U) == 4 ? std::int64_t{1} << 31 : std::numeric_limits<std::int64_t>::max();
 
     struct Unit {
         std::int64_t at[n_operands];
@@ -114,9 +115,9 @@ struct Walk {
         Unit result = {};
         const U run = packs.quotient(unit);
         const auto inside = static_cast<std::int64_t>(unit - run * packs.divisor()) * width;
-        const std::int64_t length = n_axes == 0 ? 1 : extent[n_axes - 1];
-        result.first = static_cast<std::int64_t>(run) * length + inside;
-        result.count = static_cast<int>(length - inside < width ? length - inside : width);
+        const std::int64_t line = n_axes == 0 ? 1 : extent[n_axes - 1];
+        result.first = static_cast<std::int64_t>(run) * line + inside;
+        result.count = static_cast<int>(line - inside < width ? line - inside : width);
         add_run(run, result.at);
         if (n_axes == 0) return result;
         CATENA_UNROLL
@@ -145,17 +146,21 @@ struct Walk {
 
     int n_axes = 0;
     int width = 1;
-    Divider<U> packs;         // units along the innermost axis
-    Divider<U> length;        // elements along it
-    Divider<U> size[most];    // extents of the others; that of the outermost is not divided by
+    Divider<U> packs;       // units along the innermost axis
+    Divider<U> length;      // elements along it
+    Divider<U> size[most];  // extents of the others; that of the outermost is not divided by
     std::int64_t extent[most] = {};
     std::int64_t stride[most][n_operands] = {};
 
 private:
+    // What does not fit U is in a walk that goes in parts.
+    static Divider<U> divider(std::int64_t n) {
+        return n > 0 && n <= unlimited ? Divider<U>(static_cast<U>(n)) : Divider<U>();
+    }
     void prepare() {
-        packs = Divider<U>(static_cast<U>((inner() + width - 1) / width));
-        length = Divider<U>(static_cast<U>(inner()));
-        for (int d = 0; d + 1 < n_axes; ++d) size[d] = Divider<U>(static_cast<U>(extent[d]));
+        packs = divider((inner() + width - 1) / width);
+        length = divider(inner());
+        for (int d = 0; d + 1 < n_axes; ++d) size[d] = divider(extent[d]);
     }
     CATENA_FN void add_run(U run, std::int64_t (&at)[n_operands]) const {
         for (int d = n_axes - 2; d >= 0; --d) {
@@ -207,14 +212,14 @@ struct Fold {
         int count;         // of elements, if the unit is of the innermost axis' sort
     };
     struct Sort {
-        int n = 0;  // axes but the innermost, from the outermost on
+        std::int64_t n = 0;  // axes but the innermost, from the outermost on
         Divider<std::uint64_t> size[CATENA_MAX_NDIM];
-        std::int64_t stride[CATENA_MAX_NDIM];
+        std::int64_t stride[CATENA_MAX_NDIM] = {};
         std::int64_t runs = 1;
 
         CATENA_FN std::int64_t locate(std::uint64_t run) const {
             std::int64_t at = 0;
-            for (int d = n - 1; d >= 0; --d) {
+            for (auto d = static_cast<int>(n) - 1; d >= 0; --d) {
                 const std::uint64_t rest = d == 0 ? 0 : size[d].quotient(run);
                 at += static_cast<std::int64_t>(run - rest * size[d].divisor()) * stride[d];
                 run = rest;
@@ -223,6 +228,7 @@ struct Fold {
         }
     };
 
+    Fold() = default;
     // summed(d) says whether axis d of shape is summed, steps[d] which operands walk along it (null:
     // all along all); units go along axes of one sort. No extent is 0. may_split: over blocks.
     template <class Summed>
@@ -274,12 +280,12 @@ struct Fold {
 
     static constexpr int block = 256;  // threads: kept_lanes times reduced_lanes
 
-    int width;
-    bool rows;
+    int width = 1;
+    int rows = 1;  // or 0: columns
     int kept_lanes = 1;
     int reduced_lanes = 1;
-    std::int64_t inner;
-    std::int64_t kept_units, reduced_units, n_kept;
+    std::int64_t inner = 1;
+    std::int64_t kept_units = 1, reduced_units = 1, n_kept = 1;
     // Units of each split's part; the sums of several are added up afterwards, in order.
     std::int64_t splits = 1;
     std::int64_t per_split = 0;
@@ -312,7 +318,7 @@ private:
         }
         blocks = (kept_units + kept_lanes - 1) / kept_lanes;
         constexpr std::int64_t enough = 1024;  // blocks that keep any device busy
-        const std::int64_t useful = reduced_units / (4 * reduced_lanes);
+        const std::int64_t useful = reduced_units / (16 * reduced_lanes);
         splits = may_split ? most(1, least(enough / blocks, useful)) : 1;
         per_split = (reduced_units + splits - 1) / splits;
         splits = most(1, (reduced_units + per_split - 1) / (per_split == 0 ? 1 : per_split));

@@ -143,9 +143,8 @@ constexpr auto kernels_of_phase(Row<T...>) {
 }
 template <class F, class R>
 constexpr auto kernels_of_row(R row) {
-    return plugin::detail::joined<catena_kernel>(
-        kernels_of_phase<F, CATENA_PHASE_FORWARD>(row),
-        kernels_of_phase<F, CATENA_PHASE_BACKWARD>(row));
+    return plugin::detail::joined<catena_kernel>(kernels_of_phase<F, CATENA_PHASE_FORWARD>(row),
+                                                 kernels_of_phase<F, CATENA_PHASE_BACKWARD>(row));
 }
 
 // The row with a half for each float in `mask`.

@@ -3,8 +3,8 @@
 // axis those lie side by side.
 #pragma once
 
-#include "catena/plugin/cuda/pack.cuh"
 #include "catena/plugin/cuda/launch.cuh"
+#include "catena/plugin/cuda/pack.cuh"
 #include "catena/plugin/rows.hpp"
 
 namespace catena::plugin::cuda {
@@ -36,6 +36,7 @@ struct Lines {
     int width;
     int lanes;
     int threads = block;
+    int reserved = 0;  // no byte is left open
 };
 
 // This thread's line.

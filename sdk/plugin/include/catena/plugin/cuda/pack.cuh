@@ -138,7 +138,7 @@ __device__ __forceinline__ void load(const T* p, bool whole, int count, C (&x)[w
         for (int c = 0; c < width / each; ++c) {
             const Chunk chunk = reinterpret_cast<const Chunk*>(p)[c];
             const auto e = std::bit_cast<detail::Elements<T, each>>(chunk);
-        CATENA_UNROLL
+            CATENA_UNROLL
             for (int j = 0; j < each; ++j) x[c * each + j] = load_as<C>(e.item[j]);
         }
     } else {
@@ -165,8 +165,8 @@ __device__ __forceinline__ void store(T* p, bool whole, int count, bool add, con
             if (add) e = std::bit_cast<Elements>(reinterpret_cast<const Chunk*>(p)[c]);
             CATENA_UNROLL
             for (int j = 0; j < each; ++j)
-                e.item[j] = add ? stored_sum(e.item[j], x[c * each + j])
-                                : store_as<T>(x[c * each + j]);
+                e.item[j] =
+                    add ? stored_sum(e.item[j], x[c * each + j]) : store_as<T>(x[c * each + j]);
             reinterpret_cast<Chunk*>(p)[c] = std::bit_cast<Chunk>(e);
         }
     } else {

@@ -40,17 +40,54 @@ struct BitsOf<8> {
 };
 template <class Op, class Out>
 struct Summed {
-    Op op;
+    Padded<Op> padded;
     Fold fold;
     const void* in[n_in<Op> + 1];
     Out* out;
     Accumulator<typename Op::Value>* partial;  // splits times n_kept; null with one split
     Sets sets;
-    typename BitsOf<sizeof(typename Op::Value)>::type wanted[n_out<Op>];  // all ones, or 0
-    bool whole;  // units of the fold are
-    bool add;
+    std::uint64_t wanted[n_out<Op>];  // all ones, or 0
+    std::uint32_t whole;              // units of the fold are
+    std::uint32_t add;
     [[no_unique_address]] SumWalk<Op> walk;
 };
+
+// The operands' elements of a unit; returns how many there are.
+template <class Op, class Out>
+__device__ __forceinline__ int load_terms(const Summed<Op, Out>& p, const Fold::Unit& kept,
+                                          std::int64_t unit,
+                                          typename Op::Value (&x)[n_in<Op> + 1][width<Op>]) {
+    const Fold::Unit reduced = p.fold.locate_reduced(static_cast<std::uint64_t>(unit));
+    const std::int64_t first = kept.at + reduced.at;
+    const int count = p.fold.rows ? reduced.count : kept.count;
+    std::int64_t at[n_in<Op>];
+    if constexpr (Op::walks) {
+        p.walk.locate(static_cast<std::uint64_t>(first), at);
+    } else {
+        CATENA_UNROLL
+        for (int k = 0; k < n_in<Op>; ++k) at[k] = first;
+    }
+    load_inputs<typename Op::Value, width<Op>>(typename Op::In(),
+                                               std::make_index_sequence<n_in<Op>>(), p.in, at,
+                                               p.sets, p.whole != 0, count, x);
+    return count;
+}
+template <class Op, class Out>
+__device__ __forceinline__ void add_terms(const Summed<Op, Out>& p, int count,
+                                          const typename Op::Value (&x)[n_in<Op> + 1][width<Op>],
+                                          Accumulator<typename Op::Value> (&part)[width<Op>]) {
+    using C = typename Op::Value;
+    C y[n_out<Op> + 1][width<Op>];
+    compute<Op, width<Op>>(p.padded.op, x, y);
+    CATENA_UNROLL
+    for (int j = 0; j < width<Op>; ++j) {
+        typename BitsOf<sizeof(C)>::type bits = 0;
+        CATENA_UNROLL  // the one that is wanted; an index would put y into memory
+            for (int k = 0; k < n_out<Op>; ++k) bits |=
+            std::bit_cast<decltype(bits)>(y[k][j]) & static_cast<decltype(bits)>(p.wanted[k]);
+        if (j < count) part[j] += static_cast<Accumulator<C>>(std::bit_cast<C>(bits));
+    }
+}
 
 template <class Op, class Out>
 __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summed<Op, Out> p) {
@@ -63,42 +100,37 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
     const int t = static_cast<int>(threadIdx.x);
     const int kept_lane = f.rows ? t / f.reduced_lanes : t % f.kept_lanes;
     const int lane = f.rows ? t % f.reduced_lanes : t / f.kept_lanes;
-    const std::int64_t kept_unit =
-        static_cast<std::int64_t>(blockIdx.x) * f.kept_lanes + kept_lane;
+    const std::int64_t kept_unit = static_cast<std::int64_t>(blockIdx.x) * f.kept_lanes + kept_lane;
     const bool there = kept_unit < f.kept_units;
     const Fold::Unit kept = f.locate_kept(static_cast<std::uint64_t>(there ? kept_unit : 0));
     std::int64_t unit = static_cast<std::int64_t>(blockIdx.y) * f.per_split;
-    const std::int64_t last =
-        !there ? 0 : unit + f.per_split < f.reduced_units ? unit + f.per_split : f.reduced_units;
+    const std::int64_t last = !there                                 ? 0
+                              : unit + f.per_split < f.reduced_units ? unit + f.per_split
+                                                                     : f.reduced_units;
     unit += lane;
 
+    // Loads of several units are on their way at the same time, unless they are many as it is.
+    constexpr int batch = Op::walks ? 1 : 4;
     Acc total[w] = {};
     while (unit < last) {
         Acc part[w] = {};
-        for (int i = 0; i < run && unit < last; ++i, unit += f.reduced_lanes) {
-            const Fold::Unit reduced = f.locate_reduced(static_cast<std::uint64_t>(unit));
-            const std::int64_t first = kept.at + reduced.at;
-            const int count = f.rows ? reduced.count : kept.count;
-            C x[n_in<Op> + 1][w];
-            C y[n_out<Op> + 1][w];
-            std::int64_t at[n_in<Op>];
-            if constexpr (Op::walks) {
-                p.walk.locate(static_cast<std::uint64_t>(first), at);
-            } else {
+        for (int i = 0; i < run && unit < last;) {
+            if (batch > 1 && unit + (batch - 1) * f.reduced_lanes < last) {
+                C x[batch][n_in<Op> + 1][w];
+                int count[batch];
                 CATENA_UNROLL
-                for (int k = 0; k < n_in<Op>; ++k) at[k] = first;
-            }
-            load_inputs<C, w>(typename Op::In(), std::make_index_sequence<n_in<Op>>(), p.in, at,
-                              p.sets, p.whole, count, x);
-            compute<Op, w>(p.op, x, y);
-            CATENA_UNROLL
-            for (int j = 0; j < w; ++j) {
-                typename BitsOf<sizeof(C)>::type bits = 0;
-                CATENA_UNROLL  // the one that is wanted; an index would put y into memory
-                for (int k = 0; k < n_out<Op>; ++k)
-                    bits |= std::bit_cast<decltype(bits)>(y[k][j]) & p.wanted[k];
-                const C term = std::bit_cast<C>(bits);
-                if (j < count) part[j] += static_cast<Acc>(term);
+                for (int b = 0; b < batch; ++b)
+                    count[b] = load_terms(p, kept, unit + b * f.reduced_lanes, x[b]);
+                CATENA_UNROLL
+                for (int b = 0; b < batch; ++b) add_terms(p, count[b], x[b], part);
+                unit += batch * f.reduced_lanes;
+                i += batch;
+            } else {
+                C x[n_in<Op> + 1][w];
+                const int count = load_terms(p, kept, unit, x);
+                add_terms(p, count, x, part);
+                unit += f.reduced_lanes;
+                ++i;
             }
         }
         CATENA_UNROLL
@@ -131,14 +163,14 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
         } else {
             Out& y = p.out[kept.out + j];
             const auto value = static_cast<Compute<Out>>(sum);
-            y = store_as<Out>(p.add ? load_as<Compute<Out>>(y) + value : value);
+            y = store_as<Out>(p.add != 0 ? load_as<Compute<Out>>(y) + value : value);
         }
     }
 }
 
 template <class Op, class Out>
 void launch_sum(const Queue& queue, Summed<Op, Out>& p) {
-    p.whole = p.fold.inner % width<Op> == 0;
+    p.whole = p.fold.inner % width<Op> == 0 ? 1 : 0;
     p.sets.aligned_in = aligned_set<width<Op>>(typename Op::In(), p.in);
     queue.launch(&sum_kernel<Op, Out>,
                  dim3(static_cast<unsigned>(p.fold.blocks), static_cast<unsigned>(p.fold.splits)),
@@ -192,16 +224,11 @@ void sum(const Queue& queue, const Op& op, Shape shape, const Operand* in, int w
         return;
     }
     using Acc = Accumulator<typename Op::Value>;
-    detail::Summed<Op, Out> p{.op = op,
-                              .fold = fold_of<Op>(shape, in, summed),
-                              .in = {},
-                              .out = out,
-                              .partial = nullptr,
-                              .sets = {},
-                              .wanted = {},
-                              .whole = false,
-                              .add = add,
-                              .walk = {}};
+    detail::Summed<Op, Out> p;
+    clear(p, op);
+    p.fold = fold_of<Op>(shape, in, summed);
+    p.out = out;
+    p.add = add ? 1 : 0;
     p.wanted[which] = ~p.wanted[which];
     if (p.fold.splits > 1) p.partial = static_cast<Acc*>(scratch);
     for (int k = 0; k < n_in<Op>; ++k) p.in[k] = in[k].data;
@@ -214,18 +241,13 @@ void sum(const Queue& queue, const Op& op, Shape shape, const Operand* in, int w
     if (p.partial == nullptr) return;
     using Second = Copy<Acc, Acc>;
     const std::int64_t parts[] = {p.fold.splits, p.fold.n_kept};
-    detail::Summed<Second, Out> q{
-        .op = {},
-        .fold = Fold(
-            Shape(parts), [](std::size_t d) { return d == 0; }, width<Second>, nullptr, false),
-        .in = {p.partial},
-        .out = out,
-        .partial = nullptr,
-        .sets = {},
-        .wanted = {},
-        .whole = false,
-        .add = add,
-        .walk = {}};
+    detail::Summed<Second, Out> q;
+    clear(q, Second());
+    q.fold = Fold(
+        Shape(parts), [](std::size_t d) { return d == 0; }, width<Second>, nullptr, false);
+    q.in[0] = p.partial;
+    q.out = out;
+    q.add = add ? 1 : 0;
     q.wanted[0] = ~q.wanted[0];
     launch_sum(queue, q);
 }
@@ -238,6 +260,5 @@ struct Repeats {
     }
     Shape from, to;
 };
-
 
 }  // namespace catena::plugin::cuda

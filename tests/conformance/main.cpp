@@ -1,7 +1,11 @@
 // catena-conformance: every function of the plugins in a folder, checked by the examples that it
 // declares; prints a line for each and writes the page of coverage.
 //
-// usage: catena-conformance FOLDER [--page OUT] [--compare PAGE] [--time] [FUNCTION...]
+// usage: catena-conformance FOLDER [--page OUT] [--compare PAGE] [--device NAME] [--about TEXT]
+//                           [--time] [FUNCTION...]
+//   --device  the folder has a backend of that name and kernels for it; those alone are checked.
+//             Functions are those of catena's own plugins.
+//   --about   goes into the page
 #include <catena/testing/conform.hpp>
 #include <catena/testing/coverage.hpp>
 
@@ -34,6 +38,8 @@ struct Arguments {
     std::string folder;
     std::string page;
     std::string compare;
+    std::string device;
+    std::string about;
     bool time = false;
     std::vector<std::string> functions;
 };
@@ -43,18 +49,21 @@ Arguments parse(int argc, char** argv) {
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
         if (word == "--time") a.time = true;
-        else if ((word == "--page" || word == "--compare") && i + 1 < argc)
-            (word == "--page" ? a.page : a.compare) = argv[++i];
+        else if (word == "--page" && i + 1 < argc) a.page = argv[++i];
+        else if (word == "--compare" && i + 1 < argc) a.compare = argv[++i];
+        else if (word == "--device" && i + 1 < argc) a.device = argv[++i];
+        else if (word == "--about" && i + 1 < argc) a.about = argv[++i];
         else if (word.rfind("--", 0) == 0)
-            throw std::invalid_argument("expected --page OUT, --compare PAGE or --time, got " +
-                                        word);
+            throw std::invalid_argument(
+                "expected --page OUT, --compare PAGE, --device NAME, --about TEXT or --time, got " +
+                word);
         else if (a.folder.empty()) a.folder = word;
         else a.functions.push_back(word);
     }
     if (a.folder.empty())
         throw std::invalid_argument(
-            "usage: catena-conformance FOLDER [--page OUT] [--compare PAGE] [--time] "
-            "[FUNCTION...]");
+            "usage: catena-conformance FOLDER [--page OUT] [--compare PAGE] [--device NAME] "
+            "[--about TEXT] [--time] [FUNCTION...]");
     return a;
 }
 
@@ -84,22 +93,28 @@ int run(const Arguments& arguments) {
     std::vector<std::string> plugins;
     for (const auto& entry : std::filesystem::directory_iterator(arguments.folder))
         if (entry.path().extension() == ".catena" &&
-            entry.path().stem().extension() != ".cuda")  // kernels for a GPU alone
+            (!arguments.device.empty() ||
+             entry.path().stem().extension() != ".cuda"))  // kernels for a GPU alone
             plugins.push_back(entry.path().string());
     std::sort(plugins.begin(), plugins.end());
     World world(plugins);
     std::vector<Report> reports;
     bool good = true;
+    Settings settings;
+    if (!arguments.device.empty()) settings.device = arguments.device.c_str();
     const std::vector<std::string> names =
         arguments.functions.empty() ? world.names() : arguments.functions;
     for (const std::string& name : names) {
+        if (!arguments.device.empty() && name.rfind("catena.", 0) != 0) continue;
         using Clock = std::chrono::steady_clock;
         const auto start = Clock::now();
         alarm(240);
-        reports.push_back(conform(world, name));
+        reports.push_back(conform(world, name, settings));
         alarm(0);
         Report& report = reports.back();
         // Third parties are helped with a call that is found; it tries nothing on purpose.
+        for (const std::string& line : report.skipped)
+            if (!arguments.device.empty()) report.fail(Check::reached, line);
         if (report.examples == 0 && name.rfind("catena.", 0) == 0)
             report.fail(Check::example, "expected examples in its description, got none");
         std::cout << (report.failures().empty() ? "ok     " : "FAILED ") << name;
@@ -111,7 +126,7 @@ int run(const Arguments& arguments) {
         std::cerr << report.failures();
         good = good && report.failures().empty();
     }
-    const std::string page = coverage_page(reports);
+    const std::string page = coverage_page(reports, arguments.about);
     if (!arguments.page.empty()) std::ofstream(arguments.page) << page;
     if (reports.empty()) {
         std::cerr << "conformance: expected plugins in " << arguments.folder << '\n';

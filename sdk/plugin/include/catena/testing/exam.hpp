@@ -18,6 +18,7 @@ struct Settings {
     std::optional<Check> only;  // with what it needs of the others
     bool large = true;          // calls long enough for vectors and for threads
     bool gradients = true;
+    const char* device = nullptr;  // kernels of this backend alone, by its name
 
     bool wants(Check check) const {
         if (!only || check == *only) return true;
@@ -165,11 +166,14 @@ public:
     std::vector<Use> uses(int phase) {
         std::vector<Use> result;
         if (!settings.wants_kernels(phase)) return result;
-        for (const catena_kernel* k : world.kernels(f.name, phase))
+        for (const catena_kernel* k : world.kernels(f.name, phase)) {
+            if (settings.device != nullptr && std::strcmp(settings.device, k->device) != 0)
+                continue;
             for (std::uint32_t r = 0; r < k->n_types; ++r) {
                 const catena_dtype* types = k->types + r * vars.size();
                 use(*k, Row(types, types + vars.size()), result);
             }
+        }
         return result;
     }
 

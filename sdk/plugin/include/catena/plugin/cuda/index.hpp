@@ -313,8 +313,10 @@ private:
                 block, most(least(32, ceil2(reduced_units)), ceil2((reduced_units + 7) / 8))));
             kept_lanes = block / reduced_lanes;
         } else {
-            kept_lanes = static_cast<int>(least(32, ceil2(packs.divisor())));
-            reduced_lanes = block / kept_lanes;
+            const std::int64_t across =
+                least(32, ceil2(static_cast<std::int64_t>(packs.divisor())));
+            reduced_lanes = static_cast<int>(least(block / across, ceil2(reduced_units)));
+            kept_lanes = block / reduced_lanes;
         }
         blocks = (kept_units + kept_lanes - 1) / kept_lanes;
         constexpr std::int64_t enough = 1024;  // blocks that keep any device busy

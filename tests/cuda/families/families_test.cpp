@@ -1,0 +1,243 @@
+// Kernels for CUDA, on the emulator, against those for the CPU.
+#include <catena/testing.hpp>
+
+#include <doctest/doctest.h>
+
+#include <numeric>
+
+using namespace catena::testing;
+namespace plugin = catena::plugin;
+
+namespace {
+
+const double inf = std::numeric_limits<double>::infinity();
+const double no_number = std::numeric_limits<double>::quiet_NaN();
+
+World& world() {
+    static World the([] {
+        std::vector<std::string> files;
+        for (const char* family : {"cuda", "activation.cuda", "array.cuda", "connection.cuda",
+                                   "loss.cuda", "math.cuda", "optimizer.cuda"})
+            files.push_back(std::string(FOLDER) + "/" + family + ".catena");
+        return files;
+    }());
+    return the;
+}
+Options on(const char* device, bool add = false) {
+    Options options;
+    options.device = device;
+    options.add = add;
+    return options;
+}
+template <class T>
+Array draw(const Dims& shape, unsigned seed, double low = -2, double high = 2) {
+    return Array::random<double>(shape, seed, low, high).to(plugin::dtype_of<T>());
+}
+// Floats are compared with the CPU's in float64.
+template <class T>
+Tolerance tolerance() {
+    if (std::is_same_v<T, double>) return {1e-12, 1e-13};
+    if (std::is_same_v<T, float>) return {2e-5, 2e-6};
+    return std::is_same_v<T, Float16> ? Tolerance{4e-3, 1e-3} : Tolerance{2e-2, 1e-2};
+}
+Array wide(const Array& a) {
+    if (!a) return a;
+    const bool real = a.dtype().code == CATENA_CODE_FLOAT || a.dtype().code == CATENA_CODE_BFLOAT;
+    return real ? a.to(plugin::dtype_of<double>()) : a;
+}
+std::vector<Array> wide(const std::vector<Array>& list) {
+    std::vector<Array> result;
+    for (const Array& a : list) result.push_back(wide(a));
+    return result;
+}
+
+// Outputs, and gradients if gy are given, of both devices.
+template <class T>
+void check_both(const std::string& name, const std::vector<Array>& x, const Attrs& attrs = {},
+                bool gradients = true, bool add = false) {
+    CAPTURE(name);
+    CAPTURE(plugin::text_of(plugin::dtype_of<T>()));
+    const auto y = world().forward(name, x, attrs, on("cuda", add));
+    CHECK(world().ran().ends_with(".cuda"));
+    const auto expected = world().forward(name, wide(x), attrs, on("cpu", add));
+    CHECK(compare(wide(y), wide(expected), tolerance<T>()) == "");
+    if (!gradients) return;
+    const catena_function& f = world().function(name);
+    std::vector<Array> gy;
+    for (std::size_t i = 0; i < f.n_outputs; ++i)
+        gy.push_back((f.outputs[i]->flags & CATENA_PORT_HIDDEN) != 0
+                         ? Array()
+                         : draw<T>(y[i].shape(), 90 + static_cast<unsigned>(i)));
+    const auto gx = world().backward(name, x, y, gy, attrs, on("cuda", add));
+    CHECK(world().ran().ends_with(".cuda"));
+    const auto wanted = world().backward(name, wide(x), wide(y), wide(gy), attrs, on("cpu", add));
+    Tolerance t = tolerance<T>();
+    t.absolute *= 10;  // gradients are sums
+    CHECK(compare(wide(gx), wide(wanted), t) == "");
+    // The same bits again.
+    CHECK(compare(world().backward(name, x, y, gy, attrs, on("cuda", add)), gx, {0, 0}) == "");
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("softmax: lines of every length, along any axis", T, float, double, Float16,
+                   BFloat16) {
+    const std::pair<Dims, std::int64_t> all[] = {
+        {{3, 1}, 1},  {{2, 7}, 1},    {{5, 1000}, 1},  {{300, 10}, 1}, {{4, 33, 5}, 1},
+        {{70, 3}, 0}, {{2, 4100}, 1}, {{3, 2, 65}, 1}, {{1030}, 0},    {{2, 5, 1, 3}, -3}};
+    for (const auto& [shape, axis] : all)
+        check_both<T>("catena.softmax", {draw<T>(shape, 1, -9, 9)}, {plugin::set("axis", axis)},
+                      true, axis == 0);
+}
+
+TEST_CASE("softmax: 300000 classes; scores that are masked, huge, infinite or NaN") {
+    check_both<float>("catena.softmax", {draw<float>({2, 300000}, 1, -9, 9)});
+    const auto softmax = [](std::vector<double> x) {
+        const auto n = static_cast<std::int64_t>(x.size());
+        const auto y = world().forward("catena.softmax",
+                                       {Array::of<double>({1, n}, x).to(plugin::dtype_of<float>())},
+                                       {}, on("cuda"));
+        return y[0].to(plugin::dtype_of<double>()).values<double>();
+    };
+    CHECK(softmax({-inf, 1, -inf, 1}) == std::vector<double>{0, 0.5, 0, 0.5});
+    CHECK(softmax({3e38, 3e38, -3e38}) == std::vector<double>{0.5, 0.5, 0});
+    for (const std::vector<double>& bad :
+         {std::vector<double>{1, no_number, 2}, std::vector<double>{inf, 0, 1},
+          std::vector<double>{-inf, -inf}})
+        for (const double v : softmax(bad)) CHECK(std::isnan(v));
+}
+
+TEST_CASE_TEMPLATE("lstm: gates side by side and apart, rows without input", T, float, double,
+                   Float16) {
+    for (const std::int64_t inner : {1, 3})
+        for (const std::int64_t rows : {5, 7})
+            for (const bool add : {false, true})
+                check_both<T>("catena.lstm",
+                              {draw<T>({7, 33, inner}, 1), draw<T>({rows, 132, inner}, 2)}, {},
+                              true, add);
+    check_both<T>("catena.lstm", {draw<T>({3, 6}, 1), draw<T>({3, 24}, 2)});
+}
+
+TEST_CASE_TEMPLATE("prelu: a slope for all, for channels, for elements", T, float, double,
+                   BFloat16) {
+    for (const Dims& w : {Dims{}, Dims{5}, Dims{5, 9}})
+        check_both<T>("catena.prelu", {draw<T>({40, 5, 9}, 1), draw<T>(w, 2)}, {}, true,
+                      w.size() == 1);
+}
+
+TEST_CASE_TEMPLATE("gradients of what is broadcast are summed", T, float, double, Float16) {
+    check_both<T>("catena.add", {draw<T>({50, 33}, 1), draw<T>({33}, 2)});
+    check_both<T>("catena.mul", {draw<T>({3, 5, 8}, 1), draw<T>({5, 1}, 2)});
+    check_both<T>("catena.div", {draw<T>({4, 1, 6}, 1), draw<T>({5, 1}, 2, 0.5, 2)});
+    check_both<T>("catena.pow", {draw<T>({3, 4}, 1, 0.5, 2), draw<T>({}, 2, 0.5, 2)});
+    check_both<T>("catena.maximum", {draw<T>({2, 3, 2, 3, 2}, 1), draw<T>({3, 1, 3, 1}, 2)}, {},
+                  true, true);
+    check_both<T>("catena.where", {draw<T>({6, 1}, 1), draw<T>({6, 7}, 2), draw<T>({7}, 3)});
+}
+
+TEST_CASE("integers: sums, comparisons, arithmetic") {
+    const Array a = Array::random<std::int64_t>({17, 9}, 1, -50, 50);
+    const Array b = Array::random<std::int64_t>({9}, 2, -50, 50);
+    for (const char* name : {"catena.add", "catena.mul", "catena.greater", "catena.maximum"})
+        check_both<std::int64_t>(name, {a, b}, {}, false);
+    const std::int64_t axis[] = {0};
+    check_both<std::int64_t>("catena.sum", {a}, {plugin::set("axis", plugin::Ints(axis))}, false);
+}
+
+TEST_CASE_TEMPLATE("dropout: the same elements as on the CPU for the same seed", T, float, double) {
+    for (const std::int64_t n : {1, 64, 255, 256, 257, 1000, 5000})
+        for (const bool train : {true, false}) {
+            const Array x = draw<T>({n}, 1, 0.5, 2);
+            std::vector<Array> y[2];
+            for (const int device : {0, 1}) {
+                world().drawn = 0;
+                Options options = on(device == 0 ? "cpu" : "cuda");
+                options.train = train;
+                y[device] =
+                    world().forward("catena.dropout", {x}, {plugin::set("ratio", 0.3)}, options);
+            }
+            CHECK(compare(y[1], y[0], {0, 0}) == "");
+        }
+    // Other elements for other draws.
+    world().drawn = 4096;
+    const Array x = draw<T>({1000}, 1, 0.5, 2);
+    const Array other = world().forward("catena.dropout", {x}, {}, on("cuda"))[0];
+    world().drawn = 0;
+    CHECK(compare(world().forward("catena.dropout", {x}, {}, on("cuda")), {other, {}}, {0, 0}) !=
+          "");
+}
+
+TEST_CASE_TEMPLATE("updates: parameters in any dtype, the state of halves in float32", T, float,
+                   double, Float16, BFloat16) {
+    using S = std::conditional_t<sizeof(T) == 2, float, T>;
+    for (const std::int64_t n : {1, 7, 8, 1025}) {
+        const Dims shape = {n};
+        const std::vector<Array> x = {draw<T>(shape, 1), draw<T>(shape, 2), draw<S>(shape, 3),
+                                      draw<S>(shape, 4, 0.1, 1)};
+        const Attrs attrs = {plugin::set("t", std::int64_t{3}), plugin::set("alpha", 0.1)};
+        const auto y = world().forward("catena.adam_update", x, attrs, on("cuda"));
+        CHECK(world().ran() == "org.catena.optimizer.cuda");
+        CHECK(compare(wide(y),
+                      wide(world().forward("catena.adam_update", wide(x), attrs, on("cpu"))),
+                      tolerance<T>()) == "");
+    }
+    const Array x = draw<T>({100, 1003}, 1);
+    CHECK(compare(world().forward("catena.sum_of_squares", {x}, {}, on("cuda")),
+                  world().forward("catena.sum_of_squares", {wide(x)}, {}, on("cpu")),
+                  {1e-12, 0}) == "");
+}
+
+TEST_CASE_TEMPLATE("linear, the loss and the accuracy of a classifier", T, float, double, Float16) {
+    check_both<T>("catena.linear", {draw<T>({20, 7}, 1), draw<T>({9, 7}, 2), draw<T>({9}, 3)});
+    check_both<T>("catena.linear", {draw<T>({20, 7}, 1), draw<T>({9, 7}, 2), Array()}, {}, true,
+                  true);
+    check_both<T>("catena.linear", {draw<T>({0, 7}, 1), draw<T>({9, 7}, 2), draw<T>({9}, 3)});
+    check_both<T>("catena.matmul", {draw<T>({5, 3}, 1), draw<T>({5, 8}, 2)},
+                  {plugin::set("transa", true)});
+    const auto labels = [](Dims shape, std::vector<std::int64_t> t) {
+        return Array::of<std::int64_t>(std::move(shape), t);
+    };
+    std::vector<std::int64_t> t(130);
+    for (std::size_t i = 0; i < t.size(); ++i) t[i] = static_cast<std::int64_t>(i * 7 % 11) - 1;
+    for (const char* name : {"catena.softmax_cross_entropy", "catena.accuracy"}) {
+        const bool loss = std::string(name) != "catena.accuracy";
+        check_both<T>(name, {draw<T>({130, 10}, 1), labels({130}, t)}, {}, loss);
+        check_both<T>(name, {draw<T>({13, 10, 10}, 1), labels({13, 10}, t)}, {}, loss);
+        check_both<T>(name, {draw<T>({2, 1003}, 1), labels({2}, {1002, 0})}, {}, loss);
+        check_both<T>(name, {draw<T>({3, 4}, 1), labels({3}, {-1, -1, -1})}, {}, loss);
+        check_both<T>(name, {draw<T>({0, 4}, 1), labels({0}, {})}, {}, loss);
+        // On the CPU this is an error; a device cannot say so, and gives no number.
+        const auto wrong =
+            world().forward(name, {draw<T>({2, 4}, 1), labels({2}, {1, 4})}, {}, on("cuda"));
+        CHECK(std::isnan(wide(wrong[0]).template values<double>()[0]));
+    }
+}
+
+TEST_CASE("accuracy: the first of equal scores, and NaN, which is the largest") {
+    const auto share = [](const std::vector<float>& scores, std::int64_t label) {
+        return world()
+            .forward("catena.accuracy",
+                     {Array::of<float>({1, static_cast<std::int64_t>(scores.size())}, scores),
+                      Array::of<std::int64_t>({1}, {label})},
+                     {}, on("cuda"))[0]
+            .values<float>()[0];
+    };
+    const auto x = static_cast<float>(no_number);
+    CHECK(share({1, 3, 3, 2}, 1) == 1);
+    CHECK(share({1, 3, 3, 2}, 2) == 0);
+    CHECK(share({1, x, 3, x}, 1) == 1);
+    CHECK(share({1, x, 3, x}, 3) == 0);
+    CHECK(share({-static_cast<float>(inf), -static_cast<float>(inf)}, 0) == 1);
+}
+
+TEST_CASE("no kernel for more operands and axes than its parameters have room for") {
+    const catena_kernel* add = nullptr;
+    for (const catena_kernel* k : world().kernels("catena.add", CATENA_PHASE_FORWARD))
+        if (std::string(k->device) == "cuda") add = k;
+    REQUIRE(add != nullptr);
+    REQUIRE((add->supports != nullptr));
+    CHECK((add->flags & CATENA_KERNEL_STRIDED) == 0);  // the host lays out what is not dense
+    Dims comb(16, 1);
+    for (std::size_t d = 0; d < 16; d += 2) comb[d] = 2;
+    check_both<float>("catena.add", {draw<float>(Dims(16, 2), 1), draw<float>(comb, 2)});
+}

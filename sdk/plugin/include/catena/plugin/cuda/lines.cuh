@@ -11,7 +11,10 @@ namespace catena::plugin::cuda {
 
 struct Lines {
     Lines(const Axis& axis, int pack_width)
-        : count(axis.count()), length(axis.length), inner(axis.inner), width(pack_width) {
+        : count(axis.count()),
+          length(std::max<std::int64_t>(axis.length, 1)),
+          inner(axis.inner),
+          width(pack_width) {
         const auto ceil2 = [](std::int64_t n) {
             return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(n)));
         };
@@ -19,7 +22,8 @@ struct Lines {
             threads = length > 16384 ? most_threads : block;
             lanes = ceil2(std::clamp<std::int64_t>((length + width - 1) / width, 1, threads));
         } else {
-            lanes = block / ceil2(std::min<std::int64_t>(inner, 32));
+            lanes = std::min(block / ceil2(std::min<std::int64_t>(inner, 32)),
+                             ceil2((length + width - 1) / width));
         }
         turns = (length + std::int64_t{lanes} * width - 1) / (std::int64_t{lanes} * width);
     }
@@ -109,6 +113,7 @@ bool turns_are_packs(const Lines& lines, const T* data) {
 template <class V, class Join>
 __device__ __forceinline__ V join_lanes(const Lines& lines, const Line& line, V value, V* shared,
                                         const Join& join) {
+    if (lines.lanes == 1) return value;
     const int t = static_cast<int>(threadIdx.x);
     const int step = lines.inner == 1 ? 1 : lines.threads / lines.lanes;
     __syncthreads();  // what was there before has been read

@@ -2,7 +2,6 @@
 //
 // usage: gpu-bandwidth [--device NAME] [--elements N] [--floor RATIO]
 //   --floor RATIO  fail below this part of the copy's bandwidth; default 0.85
-// Ends with 77 where there is no such device.
 #include "arguments.hpp"
 
 #include <catena/catena.hpp>
@@ -41,13 +40,7 @@ struct Work {
 };
 
 int run(const Arguments& arguments) {
-    Device device;
-    try {
-        device = Device::get(arguments.text("device"));
-    } catch (const DeviceError& error) {
-        fmt::print("{}\n", error.what());
-        return 77;
-    }
+    const Device device = Device::get(arguments.text("device"));
     const using_device scope(device);
     const Shape shape{arguments.number<std::int64_t>("elements")};
     const auto floor = arguments.number<double>("floor");

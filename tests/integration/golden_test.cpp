@@ -1,5 +1,5 @@
 // Every function and optimizer against values computed elsewhere, in float32 and float64; on the device
-// that GOLDEN_DEVICE names, those that have kernels for it.
+// that GOLDEN_DEVICE names, those that have kernels for it. GOLDEN_FOLDER: where the values are now.
 #include "npz.hpp"
 
 #include <catena/catena.hpp>
@@ -22,6 +22,10 @@ Device device() {
     const char* name = std::getenv("GOLDEN_DEVICE");
     return name == nullptr ? Device::current() : Device::get(name);
 }
+std::filesystem::path folder() {
+    const char* name = std::getenv("GOLDEN_FOLDER");
+    return name == nullptr ? GOLDEN : name;
+}
 std::string id_of(const json& entry) {
     return "catena." + (entry.contains("function")
                             ? entry.at("function").get<std::string>()
@@ -36,7 +40,7 @@ bool runs_on_device(const std::string& function) {
 }
 std::vector<json> cases() {
     std::vector<json> list;
-    std::ifstream file(std::filesystem::path(GOLDEN) / "MANIFEST.jsonl");
+    std::ifstream file(folder() / "MANIFEST.jsonl");
     for (std::string line; std::getline(file, line);)
         if (const json entry = json::parse(line); runs_on_device(id_of(entry)))
             list.push_back(entry);
@@ -49,8 +53,7 @@ bool on_host() { return device().host_accessible(); }
 class Values {
 public:
     Values(const json& entry, Dtype dtype)
-        : arrays_(read_npz(std::filesystem::path(GOLDEN) /
-                           (entry.at("case").get<std::string>() + ".npz"))),
+        : arrays_(read_npz(folder() / (entry.at("case").get<std::string>() + ".npz"))),
           dtype_(dtype) {}
 
     bool has(const std::string& name) const { return arrays_.contains(name); }

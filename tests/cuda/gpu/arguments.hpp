@@ -17,7 +17,8 @@ public:
     Arguments(int argc, char** argv, Values defaults) : values_(std::move(defaults)) {
         for (int i = 1; i < argc; i += 2) {
             const std::string_view word = argv[i];
-            const auto known = word.starts_with("--") ? values_.find(word.substr(2)) : values_.end();
+            const auto known =
+                word.starts_with("--") ? values_.find(word.substr(2)) : values_.end();
             if (known == values_.end() || i + 1 == argc) throw std::invalid_argument(usage(word));
             known->second = argv[i + 1];
         }

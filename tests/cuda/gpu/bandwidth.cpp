@@ -64,9 +64,11 @@ int run(const Arguments& arguments) {
         {"sum", 1, [&] { F::sum(x); }},
     };
     const double copy = 2 * megabytes / 1e3 / time_of(device, [&] { x.copy(); });
-    fmt::print("| work               |   GB/s | of a copy's |  ok |\n"
-               "|--------------------|-------:|------------:|----:|\n"
-               "| copy               | {:6.0f} |        1.00 |     |\n", copy);
+    fmt::print(
+        "| work               |   GB/s | of a copy's |  ok |\n"
+        "|--------------------|-------:|------------:|----:|\n"
+        "| copy               | {:6.0f} |        1.00 |     |\n",
+        copy);
     bool good = true;
     double worst = 1e30;
     for (const Work& work : works) {
@@ -84,8 +86,8 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-    return run(Arguments(
-        argc, argv, {{"device", "cuda:0"}, {"elements", "100000000"}, {"floor", "0.85"}}));
+    return run(Arguments(argc, argv,
+                         {{"device", "cuda:0"}, {"elements", "100000000"}, {"floor", "0.85"}}));
 } catch (const std::exception& error) {
     fmt::print(stderr, "gpu-bandwidth: {}\n", error.what());
     return 2;

@@ -58,9 +58,8 @@ Run train(Device device, const Dataset& images, const Dataset& test, std::int64_
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const no_backprop_mode evaluation;
     const Variable x = as_variable(test.arrays[0].to(device));
-    result.accuracy = F::accuracy(model(x), as_variable(test.arrays[1].to(device)))
-                          .data()
-                          .item<double>();
+    result.accuracy =
+        F::accuracy(model(x), as_variable(test.arrays[1].to(device))).data().item<double>();
     return result;
 }
 

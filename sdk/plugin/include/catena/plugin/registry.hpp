@@ -336,7 +336,8 @@ template <class... F>
 struct Plugin {
 #if defined(CATENA_CUDA)  // the plugin for the CPU brings the functions, this one kernels for them
     static constexpr std::array<const catena_function*, 0> functions = {};
-    static constexpr auto kernels = detail::joined<const catena_kernel*>(cuda::KernelTable<F>::list...);
+    static constexpr auto kernels =
+        detail::joined<const catena_kernel*>(cuda::KernelTable<F>::list...);
     static constexpr const char* devices = "cuda";
 #else
     static constexpr std::array functions = {&FunctionTable<F>::function...};

@@ -110,8 +110,7 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
     unit += lane;
 
     // Loads of several units are on their way at the same time, as far as registers go.
-    constexpr int batch =
-        Op::walks ? 1 : std::clamp(64 / (w * static_cast<int>(sizeof(C))), 1, 4);
+    constexpr int batch = Op::walks ? 1 : std::clamp(64 / (w * static_cast<int>(sizeof(C))), 1, 4);
     Acc total[w] = {};
     while (unit < last) {
         Acc part[w] = {};

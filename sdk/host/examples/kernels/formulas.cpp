@@ -22,8 +22,8 @@ void values() {
     expect(w, x * row + 0.5);
 
     // [outputs]
-    const auto polar = elementwise<2>("T x, T y", "T r, T angle",
-                                      "r = hypot(x, y); angle = atan2(y, x)", "polar");
+    const auto polar =
+        elementwise<2>("T x, T y", "T r, T angle", "r = hypot(x, y); angle = atan2(y, x)", "polar");
     const auto [r, angle] = polar(x, row);
     // [/outputs]
     expect(r, F::sqrt(x * x + row * row));

@@ -16,7 +16,8 @@ struct MulAdd : FunctionNode {
         const auto bwd = elementwise<2>("T x, T y, T gw", "T gx, T gy", R"(
             gx = y * gw;
             gy = x * gw;
-        )", "muladd_bwd");
+        )",
+                                        "muladd_bwd");
         const auto [gx, gy] = bwd(x.data(), y.data(), grad_outputs[0].data());
         return {as_variable(gx), as_variable(gy), grad_outputs[0]};
     }

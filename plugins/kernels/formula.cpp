@@ -122,7 +122,7 @@ void Formula::parse(const std::string& list, bool output) {
         for (const std::string& word : words) {
             if (word == "raw") p.raw = true;
             else if (word == "const") constant = true;
-            else if (word == "*") pointer = true;
+            else if (word == "*" && !pointer) pointer = true;
             else type += (type.empty() ? "" : " ") + word;
         }
         if (!is_identifier(p.name) || type.empty())

@@ -286,6 +286,7 @@ TEST_CASE("definitions that are wrong are refused at once") {
     CHECK(has(text("floaty x", "T y"),
               "[k] x: expected a dtype (float32, int64 ...) or a capital letter"));
     CHECK(has(text("T", "T y"), "[k] arguments: expected a type and a name, got 'T'"));
+    CHECK(has(text("T** x", "T y"), "[k] x: expected a dtype"));
     CHECK(has(text("T x,", "T y"), "[k] arguments: expected a type and a name, got ''"));
     CHECK(has(text("T x, T x", "T y"), "[k] x: expected a name for each argument"));
     CHECK(has(text("T i", "T y"), "[k] i: expected another name"));

@@ -12,11 +12,15 @@ import tempfile
 ROW = re.compile(r"\| (\S+)\s+\| (ok|skipped|FAILED)\s*\|\s*([\d.]+) \| (.*)")
 
 
-def run(folder, *arguments, status=0):
+def run(folder, *arguments, status=None):
+    """The rows of the table. The status says by itself what they say."""
     done = subprocess.run(["env", "-i", "PATH=/usr/bin:/bin", folder / "run", *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    rows = ROW.findall(done.stdout)
+    if status is None:
+        status = 77 if all(row[1] == "skipped" for row in rows) else 0
     assert done.returncode == status, f"expected status {status}, got {done.returncode}:\n{done.stdout}"
-    return ROW.findall(done.stdout)
+    return rows
 
 
 def main(tool, build):

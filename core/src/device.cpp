@@ -182,9 +182,8 @@ std::optional<std::string> Registry::no_device(std::string_view names) {
         names.remove_prefix(std::min(names.size(), name.size() + 1));
         const auto backend = std::ranges::find(
             backends_, name, [](const auto& b) { return std::string_view(b->table->name); });
-        std::string reason;
-        if (backend == backends_.end() || count(**backend, &reason) > 0) return std::nullopt;
-        text += fmt::format("{}{}: no device ({})", text.empty() ? "" : ", ", name, reason);
+        if (backend == backends_.end() || count(**backend) > 0) return std::nullopt;
+        text += fmt::format("{}{} has no device", text.empty() ? "" : ", ", name);
     }
     if (text.empty()) return std::nullopt;
     return text;

@@ -329,11 +329,11 @@ TEST_CASE("a plugin that is named is loaded, though its devices are not there") 
     CHECK_FALSE(backends[0].host_memory);
     CHECK_FALSE(backends[0].async);
     PluginReport idle;
-    idle.idle.push_back({report.loaded.back(), "dry: no device (none)"});
+    idle.idle.push_back({report.loaded.back(), "dry has no device"});
     idle.backends = backends;
     CHECK(to_string(idle) ==
           "not loaded org.example.bound: " + (modules / "bound.catena").string() +
-              ": dry: no device (none)\ndry: no device (the driver is not there)"
+              ": dry has no device\ndry: no device (the driver is not there)"
               "\nno plugin is loaded");
     CHECK(Device::list().empty());
     std::string text;

@@ -226,7 +226,8 @@ class Search(Case):
 
 class Idle(Case):
     """Plugins for devices that are not there."""
-    REASON = "dry: no device (the driver is not there)"
+    REASON = "dry has no device"
+    BACKEND = "dry: no device (the driver is not there)"
 
     def test_what_serves_no_device_of_this_machine_is_not_loaded(self):
         bound = self.put(BOUND, self.user, "a.catena")  # comes before the backend, but for its place
@@ -244,7 +245,7 @@ class Idle(Case):
         self.assertEqual(len(re.findall(line, self.log)), 1)
         self.assertEqual(len(re.findall(line, audit.read_text())), 1)
         self.assertEqual(self.catena("plugins").splitlines()[-2:], [
-            self.REASON, "2 loaded, 0 refused, 0 overridden, 0 left out, 1 idle"])
+            self.BACKEND, "2 loaded, 0 refused, 0 overridden, 0 left out, 1 idle"])
         self.assertEqual(self.log, "")  # no fault
         self.assertIn("[device] dry: expected a device, got none: the driver is not there",
                       self.fails("call", "test.bound", "--device", "dry", "--out", self.top / "out.npz"))

@@ -302,7 +302,7 @@ class Listing(Case):
         self.assertEqual(lines[0], f"1. {PLUGINS} (program)")
         self.assertRegex(out, r"\n   loaded +org.catena.cpu +\S+ +cpu.catena, 1 device backend\n")
         self.assertRegex(out, r"\n   left out +org.catena.math +\S+ +math.catena: as asked for\n")
-        self.assertRegex(lines[-1], "^[0-9]+ loaded, 0 refused, 0 overridden, 1 left out$")
+        self.assertRegex(lines[-1], "^[0-9]+ loaded, 0 refused, 0 overridden, 1 left out(, [0-9]+ idle)?$")
 
     def test_usage(self):
         code, out, _ = self.run_program("--help")

@@ -18,10 +18,11 @@ bool is_recording(Scope& scope, cudaStream_t stream) {
            status != cudaStreamCaptureStatusNone;
 }
 
-bool is_pinned(Scope& scope, const void* data) {
+// Memory that CUDA knows is read when the stream gets there: pinned, managed.
+bool is_known(Scope& scope, const void* data) {
     cudaPointerAttributes attributes = {};
     return scope.check(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes") &&
-           attributes.type == cudaMemoryTypeHost;
+           attributes.type != cudaMemoryTypeUnregistered;
 }
 
 catena_status host_alloc(catena_ctx* ctx, void* dev, uint64_t bytes, void** data) {
@@ -143,11 +144,11 @@ catena_status copy(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
             "[cuda copy] a graph is being recorded on device %d: memory of the host that is "
             "read now cannot be part of it; expected copy_async() of pinned memory",
             device_of(dev).ordinal);
-    // CUDA reads pageable memory before it returns, pinned memory when the stream gets there.
+    // Other memory it reads before it returns.
     if (!scope.check(cudaMemcpyAsync(dst, src, bytes, kind_of(direction), cuda(stream)),
                      "cudaMemcpyAsync"))
         return scope.status();
-    if (from_host && is_pinned(scope, src))
+    if (from_host && is_known(scope, src))
         scope.check(cudaStreamSynchronize(cuda(stream)), "cudaStreamSynchronize");
     return scope.status();
 }

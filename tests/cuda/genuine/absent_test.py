@@ -10,7 +10,7 @@ def run(command, **environment):
 
 
 def main():
-    inspect, plugins = sys.argv[1:]
+    inspect, catena, train, plugins = sys.argv[1:]
     if run(["nvidia-smi", "-L"] if os.path.exists("/usr/bin/nvidia-smi") else ["true"]).stdout:
         print("there is a GPU: nothing to see here")
         return 0
@@ -20,7 +20,23 @@ def main():
     assert result.stderr == "", result.stderr
     assert "cpu:0" in result.stdout
     assert "cuda:0" not in result.stdout
-    assert "[cuda count] cudaGetDeviceCount: cudaError" in result.stdout  # why
+    why = "[cuda count] cudaGetDeviceCount: cudaError"
+    assert why in result.stdout
+
+    result = run([catena, "plugins", "--plugins", plugins])
+    assert (result.returncode, result.stderr) == (0, ""), result
+    lines = result.stdout.splitlines()
+    assert [line for line in lines if line.startswith(f"cuda: no device ({why}")], result.stdout
+    families = [name for name in os.listdir(plugins) if name.endswith(".cuda.catena")]
+    assert len(families) > 3, families
+    for name in families:  # there, and not loaded
+        row = [line for line in lines if f" {name}: cuda has no device" in line]
+        assert len(row) == 1 and row[0].split()[0] == "idle", result.stdout
+
+    result = run([train, "--plugins", plugins, "--device", "cuda:0"])
+    assert result.returncode == 1, result
+    first = result.stderr.splitlines()[0]
+    assert first.startswith("catena-train-mnist: [device] cuda") and why in first, first
     return 0
 
 

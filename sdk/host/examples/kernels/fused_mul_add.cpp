@@ -3,6 +3,21 @@
 
 using namespace catena;
 
+// A function itself, so that whoever asks for its gradient, which it has not, is told so.
+struct MulAddGrad : FunctionNode {
+    std::vector<Array> forward(std::span<const Array> inputs) override {
+        const auto [x, y, gw] = unpack<3>(inputs);
+        const auto bwd = elementwise<2>("T x, T y, T gw", "T gx, T gy", "gx = y * gw; gy = x * gw",
+                                        "muladd_bwd");
+        const auto [gx, gy] = bwd(x, y, gw);
+        return {gx, gy};
+    }
+    std::vector<Variable> backward(std::span<const std::size_t>,
+                                   std::span<const Variable>) override {
+        throw NotDifferentiableError("[muladd_bwd] gradient: not written yet");
+    }
+};
+
 struct MulAdd : FunctionNode {
     std::vector<Array> forward(std::span<const Array> inputs) override {
         const auto [x, y, z] = unpack<3>(inputs);
@@ -13,13 +28,9 @@ struct MulAdd : FunctionNode {
     std::vector<Variable> backward(std::span<const std::size_t>,
                                    std::span<const Variable> grad_outputs) override {
         const auto [x, y] = unpack<2>(get_retained_inputs());
-        const auto bwd = elementwise<2>("T x, T y, T gw", "T gx, T gy", R"(
-            gx = y * gw;
-            gy = x * gw;
-        )",
-                                        "muladd_bwd");
-        const auto [gx, gy] = bwd(x.data(), y.data(), grad_outputs[0].data());
-        return {as_variable(gx), as_variable(gy), grad_outputs[0]};
+        const Variable& gw = grad_outputs[0];
+        const auto [gx, gy] = unpack<2>(apply<MulAddGrad>({x, y, gw}));
+        return {gx, gy, gw};
     }
 };
 
@@ -28,5 +39,12 @@ int main() {
     const auto f = [](const std::vector<Variable>& v) {
         return apply<MulAdd>(std::span<const Variable>(v));
     };
-    gradient_check::check_backward(f, {{draw(), draw(), draw()}}, {{draw()}});
+    const std::vector<Array> x = {draw(), draw(), draw()}, gw = {draw()};
+    gradient_check::check_backward(f, {x}, {gw});
+    try {
+        gradient_check::check_double_backward(f, {x}, {gw}, {{draw(), draw(), draw()}});
+    } catch (const NotDifferentiableError&) {
+        return 0;
+    }
+    return 1;
 }

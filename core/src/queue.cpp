@@ -164,8 +164,8 @@ bool Queue::reached(std::uint64_t ticket) noexcept {
                          : device.events->stream_query(&ctx, device.dev, native, &done));
         if (done) known_done(until);
         return done != 0;
-    } catch (...) {  // the device is lost
-        return true;
+    } catch (...) {  // nobody knows: not yet
+        return false;
     }
 }
 

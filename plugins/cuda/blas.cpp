@@ -110,7 +110,7 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
                 gemm->c, type.data, static_cast<int>(gemm->ldc),
                 tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : type.compute, CUBLAS_GEMM_DEFAULT);
     if (result == CUBLAS_STATUS_SUCCESS) return scope.status();
-    return fail(ctx, CATENA_E_DEVICE,
+    return fail(ctx, result == CUBLAS_STATUS_ALLOC_FAILED ? CATENA_E_NOMEM : CATENA_E_DEVICE,
                 "[gemm] cublasGemmEx on device %d: status %d, of %" PRId64 " x %" PRId64
                 " x %" PRId64,
                 device, static_cast<int>(result), gemm->m, gemm->n, gemm->k);

@@ -54,4 +54,17 @@ private:
     catena_status status_ = CATENA_OK;
 };
 
+// While it lives, this thread's calls leave recordings of streams alone: CUDA takes questions, and
+// what is made once for all, for a mistake where the thread records. Not for what waits or frees.
+class BesideRecording {
+public:
+    BesideRecording() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+    ~BesideRecording() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+    BesideRecording(const BesideRecording&) = delete;
+    BesideRecording& operator=(const BesideRecording&) = delete;
+
+private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 }  // namespace catena_cuda

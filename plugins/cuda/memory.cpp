@@ -84,6 +84,7 @@ void enable_peer(Device& device, int peer) {
     const auto bit = uint64_t{1} << (peer % 64);
     if ((device.peers.load(std::memory_order_relaxed) & bit) != 0) return;
     int can = 0;
+    const BesideRecording beside;
     Scope scope(nullptr, "copy_peer", device.ordinal);
     if (scope.check(cudaDeviceCanAccessPeer(&can, device.ordinal, peer),
                     "cudaDeviceCanAccessPeer") &&

@@ -204,6 +204,7 @@ catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
 
 catena_status load(catena_ctx* ctx, void* dev, const catena_binary* binary,
                    const catena_compiled** kernel) {
+    const BesideRecording beside;
     Scope scope(ctx, "load", dev);
     cudaLibrary_t code = nullptr;
     cudaKernel_t entry = nullptr;

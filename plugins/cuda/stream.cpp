@@ -15,12 +15,14 @@ int32_t is_done(Scope& scope, cudaError_t error, const char* call) {
 }
 
 catena_status stream_query(catena_ctx* ctx, void* dev, catena_stream* stream, int32_t* done) {
+    const BesideRecording beside;
     Scope scope(ctx, "stream_query", dev);
     *done = is_done(scope, cudaStreamQuery(cuda(stream)), "cudaStreamQuery");
     return scope.status();
 }
 
 catena_status event_query(catena_ctx* ctx, void* dev, catena_event* event, int32_t* done) {
+    const BesideRecording beside;
     Scope scope(ctx, "event_query", dev);
     *done = is_done(scope, cudaEventQuery(cuda(event)), "cudaEventQuery");
     return scope.status();

@@ -32,6 +32,7 @@ struct Kind {
     const char* destroy;
     const char* set_stream;
     const char* error_name;  // const char* f(status)
+    int no_memory[2];        // statuses
 };
 
 constexpr int cuda_major = CUDART_VERSION / 1000;
@@ -39,13 +40,36 @@ static_assert(cuda_major == 13 || cuda_major == 12, "name the libraries of this 
 constexpr bool is_13 = cuda_major == 13;
 
 constexpr Kind kinds[] = {
-    {"cublas", is_13 ? "libcublas.so.13" : "libcublas.so.12", "CATENA_CUBLAS",
-     [] { return settings().cublas; }, "cublasGetProperty", "cublasCreate_v2", "cublasDestroy_v2",
-     "cublasSetStream_v2", "cublasGetStatusName"},
-    {"cudnn", "libcudnn.so.9", "CATENA_CUDNN_LIBRARY", [] { return settings().cudnn; },
-     "cudnnGetVersion", "cudnnCreate", "cudnnDestroy", "cudnnSetStream", "cudnnGetErrorString"},
-    {"nvrtc", is_13 ? "libnvrtc.so.13" : "libnvrtc.so.12", "CATENA_NVRTC",
-     [] { return settings().nvrtc; }, "nvrtcVersion", nullptr, nullptr, nullptr, nullptr},
+    {"cublas",
+     is_13 ? "libcublas.so.13" : "libcublas.so.12",
+     "CATENA_CUBLAS",
+     [] { return settings().cublas; },
+     "cublasGetProperty",
+     "cublasCreate_v2",
+     "cublasDestroy_v2",
+     "cublasSetStream_v2",
+     "cublasGetStatusName",
+     {3, 3}},
+    {"cudnn",
+     "libcudnn.so.9",
+     "CATENA_CUDNN_LIBRARY",
+     [] { return settings().cudnn; },
+     "cudnnGetVersion",
+     "cudnnCreate",
+     "cudnnDestroy",
+     "cudnnSetStream",
+     "cudnnGetErrorString",
+     {4003, 4004}},
+    {"nvrtc",
+     is_13 ? "libnvrtc.so.13" : "libnvrtc.so.12",
+     "CATENA_NVRTC",
+     [] { return settings().nvrtc; },
+     "nvrtcVersion",
+     nullptr,
+     nullptr,
+     nullptr,
+     nullptr,
+     {}},
 };
 constexpr int n_kinds = sizeof kinds / sizeof kinds[0];
 
@@ -75,6 +99,21 @@ std::int64_t version_of(const Library& library, const Kind& kind) {
     return major * 10000 + minor * 100 + patch;
 }
 
+// NVRTC looks for its other half by name alone, and would find another CUDA's: the one beside it goes
+// first. Where there is none, NVRTC says so by itself.
+void open_builtins(const Library& nvrtc) {
+    Dl_info info = {};
+    if (dladdr(dlsym(nvrtc.dl, "nvrtcVersion"), &info) == 0 || info.dli_fname == nullptr) return;
+    const char* const slash = std::strrchr(info.dli_fname, '/');
+    if (slash == nullptr) return;
+    const auto folder = static_cast<int>(slash - info.dli_fname);
+    char path[1280];
+    std::snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", folder, info.dli_fname,
+                  static_cast<int>(nvrtc.version / 1000),
+                  static_cast<int>(nvrtc.version % 1000 / 10));
+    static_cast<void>(dlopen(path, RTLD_NOW | RTLD_LOCAL));
+}
+
 Library open_library(const Kind& kind) {
     Library library;
     const char* path = kind.path();
@@ -94,7 +133,7 @@ Library open_library(const Kind& kind) {
             if (missing == nullptr && name != nullptr && dlsym(library.dl, name) == nullptr)
                 missing = name;
     if (library.dl == nullptr || missing != nullptr) {
-        std::snprintf(text, sizeof text, "expected %s (a path in %s goes first), got: %s%s",
+        std::snprintf(text, sizeof text, "expected %s (a path in %s goes first), got: %.360s%s",
                       kind.soname, kind.variable,
                       missing != nullptr ? "a library without " : reason,
                       missing != nullptr ? missing : "");
@@ -104,6 +143,7 @@ Library open_library(const Kind& kind) {
     }
     library.error[0] = 0;
     library.version = version_of(library, kind);
+    if (std::strcmp(kind.name, "nvrtc") == 0) open_builtins(library);
     return library;
 }
 
@@ -154,8 +194,9 @@ struct Caller {
         const char* text = "";
         if (auto* const name = function<const char*(int)>(library, kind.error_name))
             text = name(status);
-        return fail(ctx, CATENA_E_DEVICE, "[cuda vendor] %s on device %d: status %d (%s)", call,
-                    device, status, text);
+        const bool memory = status == kind.no_memory[0] || status == kind.no_memory[1];
+        return fail(ctx, memory ? CATENA_E_NOMEM : CATENA_E_DEVICE,
+                    "[cuda vendor] %s on device %d: status %d (%s)", call, device, status, text);
     }
 };
 
@@ -201,6 +242,7 @@ catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handl
 
 catena_status make_handle(const Caller& call, cudaStream_t stream, void** handle) {
     const Kind& kind = call.kind;
+    const BesideRecording beside;
     Scope scope(call.ctx, "vendor", call.device);
     if (scope.status() != CATENA_OK) return scope.status();
     void* made = nullptr;

@@ -111,6 +111,36 @@ TEST_CASE("a graph: recorded, not done; done as often as it is launched") {
     graphs().destroy(s.dev, nullptr);
 }
 
+// CUDA takes such calls of the recording thread for mistakes unless it is told not to.
+TEST_CASE("questions, and handles that are made meanwhile, leave a recording alone") {
+    Stream s;
+    Stream other;
+    catena_event* event = nullptr;
+    REQUIRE(backend().event_create(ctx, s.dev, &event) == CATENA_OK);
+    REQUIRE(backend().event_record(ctx, s.dev, event, other.stream) == CATENA_OK);
+    int* x = s.put(std::vector<int>(8, 0));
+    REQUIRE(graphs().begin(ctx, s.dev, s.stream) == CATENA_OK);
+    fill(s, x, 0x01010102, 8);
+    int32_t done = -1;
+    CHECK(events().event_query(ctx, s.dev, event, &done) == CATENA_OK);
+    CHECK(events().stream_query(ctx, s.dev, other.stream, &done) == CATENA_OK);
+    void* handle = nullptr;
+    CHECK(plugin()
+              .extension<catena_vendor>(CATENA_VENDOR_DRAFT_1)
+              .handle(ctx, s.dev, s.stream, "cublas", &handle) == CATENA_OK);
+    catena_graph_exec* graph = nullptr;
+    REQUIRE(graphs().end(ctx, s.dev, s.stream, &graph) == CATENA_OK);
+    CHECK(graphs().size(graph) == 1);
+    // The thread is as before: what waits for the system still breaks one.
+    REQUIRE(graphs().begin(ctx, s.dev, s.stream) == CATENA_OK);
+    void* block = nullptr;
+    CHECK(backend().alloc(ctx, s.dev, s.stream, 64, &block) == CATENA_E_DEVICE);
+    catena_graph_exec* none = nullptr;
+    CHECK(graphs().end(ctx, s.dev, s.stream, &none) == CATENA_E_DEVICE);
+    graphs().destroy(s.dev, graph);
+    backend().event_destroy(s.dev, event);
+}
+
 TEST_CASE("what cannot be recorded fails, and the stream is as before") {
     Stream s;
     int* x = s.put(std::vector<int>(8, 0));

@@ -23,6 +23,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
     stream->capture = std::make_shared<Capture>();
     stream->capture->origin = stream.get();
     stream->capture->mode = mode;
+    stream->capture->thread = std::this_thread::get_id();
     stream->capture->streams = {stream.get()};
     return cudaSuccess;
 }

@@ -131,11 +131,24 @@ void submit(Stream& stream, Work work) {
     stream.push(std::move(work));
 }
 
+namespace {
+thread_local cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+
+// Whether a call that may wait or synchronise breaks the capture, in this thread as it is now.
+bool breaks(const Capture& capture) {
+    if (capture.mode == cudaStreamCaptureModeRelaxed ||
+        capture_mode == cudaStreamCaptureModeRelaxed)
+        return false;
+    if (capture.thread == std::this_thread::get_id()) return true;
+    return capture.mode == cudaStreamCaptureModeGlobal &&
+           capture_mode == cudaStreamCaptureModeGlobal;
+}
+}  // namespace
+
 bool capture_forbids() {
     for (const auto& device : devices())
         for (const auto& stream : device->streams)
-            if (stream->capture != nullptr &&
-                stream->capture->mode != cudaStreamCaptureModeRelaxed) {
+            if (stream->capture != nullptr && breaks(*stream->capture)) {
                 stream->capture->invalid = true;
                 return true;
             }
@@ -145,6 +158,11 @@ bool capture_forbids() {
 }  // namespace catena_emulator
 
 using namespace catena_emulator;
+
+cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+    std::swap(*mode, capture_mode);
+    return cudaSuccess;
+}
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
@@ -208,6 +226,10 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
     std::shared_ptr<Stream> stream;
     if (const cudaError_t error = find_waitable(handle, &stream); error != cudaSuccess)
         return note(error);
+    {
+        const std::lock_guard lock(api());
+        if (capture_forbids()) return note(cudaErrorStreamCaptureUnsupported);
+    }
     if (!stream->idle()) return note(cudaErrorNotReady);
     return note(fault_of(*stream->device));
 }
@@ -328,6 +350,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     const std::lock_guard lock(api());
     if (event->capture != nullptr && event->capture->origin != nullptr)
         return note(cudaErrorCapturedEvent);
+    if (capture_forbids()) return note(cudaErrorStreamCaptureUnsupported);
     return event->state->done(recorded(*event)) ? cudaSuccess : note(cudaErrorNotReady);
 }
 

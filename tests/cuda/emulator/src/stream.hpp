@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "device.hpp"
@@ -31,6 +32,7 @@ using Work = std::function<void()>;
 struct Capture {
     Stream* origin = nullptr;
     cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+    std::thread::id thread;  // that began it
     bool invalid = false;
     std::vector<Work> nodes;
     std::vector<Stream*> streams;

@@ -150,11 +150,11 @@ Library open_library(const Kind& kind) {
 const Library& library_of(int kind) {
     struct Opened {
         std::once_flag once;
-        Library library;
+        Library opened;
     };
     static auto* const all = new Opened[n_kinds];
-    std::call_once(all[kind].once, [kind] { all[kind].library = open_library(kinds[kind]); });
-    return all[kind].library;
+    std::call_once(all[kind].once, [kind] { all[kind].opened = open_library(kinds[kind]); });
+    return all[kind].opened;
 }
 
 int kind_of(const char* name) {
@@ -187,12 +187,12 @@ struct Caller {
     catena_ctx* ctx;
     int device;
     const Kind& kind;
-    const Library& library;
+    const Library& opened;
 
     catena_status check(int status, const char* call) const {
         if (status == 0) return CATENA_OK;
         const char* text = "";
-        if (auto* const name = function<const char*(int)>(library, kind.error_name))
+        if (auto* const name = function<const char*(int)>(opened, kind.error_name))
             text = name(status);
         const bool memory = status == kind.no_memory[0] || status == kind.no_memory[1];
         return fail(ctx, memory ? CATENA_E_NOMEM : CATENA_E_DEVICE,
@@ -225,8 +225,8 @@ catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handl
         else cudaFree(workspace), workspace = kept;
     }
     auto* const set_workspace =
-        function<int(void*, void*, size_t)>(call.library, "cublasSetWorkspace_v2");
-    auto* const set_mode = function<int(void*, int)>(call.library, "cublasSetMathMode");
+        function<int(void*, void*, size_t)>(call.opened, "cublasSetWorkspace_v2");
+    auto* const set_mode = function<int(void*, int)>(call.opened, "cublasSetMathMode");
     if (set_workspace == nullptr || set_mode == nullptr)
         return fail(call.ctx, CATENA_E_UNSUPPORTED,
                     "[cuda vendor] cublas: expected cublasSetWorkspace_v2 and cublasSetMathMode, "
@@ -247,16 +247,16 @@ catena_status make_handle(const Caller& call, cudaStream_t stream, void** handle
     if (scope.status() != CATENA_OK) return scope.status();
     void* made = nullptr;
     if (const catena_status status =
-            call.check(function<int(void**)>(call.library, kind.create)(&made), kind.create);
+            call.check(function<int(void**)>(call.opened, kind.create)(&made), kind.create);
         status != CATENA_OK)
         return status;
     catena_status status =
-        call.check(function<int(void*, cudaStream_t)>(call.library, kind.set_stream)(made, stream),
+        call.check(function<int(void*, cudaStream_t)>(call.opened, kind.set_stream)(made, stream),
                    kind.set_stream);
     // After the stream: that takes a workspace away.
     if (status == CATENA_OK && std::strcmp(kind.name, "cublas") == 0)
         status = set_up_cublas(call, stream, made);
-    if (status != CATENA_OK) function<int(void*)>(call.library, kind.destroy)(made);
+    if (status != CATENA_OK) function<int(void*)>(call.opened, kind.destroy)(made);
     else *handle = made;
     return status;
 }
@@ -350,7 +350,7 @@ const catena_vendor vendor_table = {
     .struct_size = sizeof(catena_vendor),
     .reserved = 0,
     .handle = handle,
-    .library = find_library,
+    .open = find_library,
 };
 
 }  // namespace catena_cuda

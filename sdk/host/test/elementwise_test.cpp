@@ -1,42 +1,14 @@
 // Elementwise kernels from formulas: values in all forms, dtypes, shapes, and what is wrong.
 #include <catena/catena.hpp>
 
+#include "formula_values.hpp"
 #include "temporary.hpp"
-#include "test_device.hpp"
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <thread>
 
 using namespace catena;
-
-namespace {
-
-using Floats = std::vector<float>;
-
-Array iota(const Shape& shape, Dtype dtype = Dtype::float32) {
-    std::vector<double> values(static_cast<std::size_t>(shape.size()));
-    std::iota(values.begin(), values.end(), 1.0);
-    return Array::from(values, shape).astype(dtype);
-}
-Floats floats(const Array& array) { return array.to_vector<float>(); }
-
-template <class E, class F>
-std::string thrown(F&& f) {
-    try {
-        f();
-    } catch (const E& error) {
-        return error.what();
-    }
-    return "nothing was thrown";
-}
-
-bool has(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
-
-}  // namespace
 
 TEST_CASE("muladd with dtypes by name, with a placeholder, and with pointers") {
     const Array x = iota({2, 3}), y = iota({2, 3}), z = iota({2, 3});

@@ -1,38 +1,15 @@
 // Reductions from formulas: axes, kinds of expressions, edges, and that their order is the shape's own.
 #include <catena/catena.hpp>
 
+#include "formula_values.hpp"
 #include "temporary.hpp"
-#include "test_device.hpp"
 
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 using namespace catena;
 
 namespace {
-
-using Floats = std::vector<float>;
-
-Array iota(const Shape& shape, Dtype dtype = Dtype::float32) {
-    std::vector<double> values(static_cast<std::size_t>(shape.size()));
-    std::iota(values.begin(), values.end(), 1.0);
-    return Array::from(values, shape).astype(dtype);
-}
-Floats floats(const Array& array) { return array.to_vector<float>(); }
-
-template <class E, class F>
-std::string thrown(F&& f) {
-    try {
-        f();
-    } catch (const E& error) {
-        return error.what();
-    }
-    return "nothing was thrown";
-}
-bool has(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 const auto& sum() {
     static const auto kernel = reduction("T x", "T y", "x", "a + b", "y = a", "0", "my_sum");

@@ -39,7 +39,7 @@ TEST_CASE("no libraries") {
     Stream s;
     void* found = nullptr;
     int64_t version = 1;
-    CHECK(vendor.library(ctx, "cublas", &found, &version) == CATENA_E_UNSUPPORTED);
+    CHECK(vendor.open(ctx, "cublas", &found, &version) == CATENA_E_UNSUPPORTED);
     CHECK(
         says("[cuda vendor] cublas: expected libcublas.so.13 (a path in CATENA_CUBLAS goes "
              "first), got: "));

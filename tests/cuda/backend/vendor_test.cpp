@@ -29,16 +29,16 @@ TEST_CASE("libraries are opened once, with their versions") {
         CAPTURE(name);
         void* dl = nullptr;
         int64_t got = 0;
-        REQUIRE(vendor().library(ctx, name, &dl, &got) == CATENA_OK);
+        REQUIRE(vendor().open(ctx, name, &dl, &got) == CATENA_OK);
         CHECK(dl != nullptr);
         CHECK(got == version);
         void* again = nullptr;
-        REQUIRE(vendor().library(ctx, name, &again, &got) == CATENA_OK);
+        REQUIRE(vendor().open(ctx, name, &again, &got) == CATENA_OK);
         CHECK(again == dl);
     }
     void* dl = nullptr;
     int64_t version = 1;
-    CHECK(vendor().library(ctx, "cufft", &dl, &version) == CATENA_E_UNSUPPORTED);
+    CHECK(vendor().open(ctx, "cufft", &dl, &version) == CATENA_E_UNSUPPORTED);
     CHECK(failure == "[cuda vendor] library: expected cublas, cudnn or nvrtc, got 'cufft'");
     void* none = nullptr;
     CHECK(vendor().handle(ctx, plugin().dev(), nullptr, "nvrtc", &none) == CATENA_E_UNSUPPORTED);
@@ -65,7 +65,7 @@ TEST_CASE("a handle is of its stream and thread, and stays the same") {
             CHECK(handle(*s, library) == mine);
             void* dl = nullptr;
             int64_t version = 0;
-            REQUIRE(vendor().library(ctx, library, &dl, &version) == CATENA_OK);
+            REQUIRE(vendor().open(ctx, library, &dl, &version) == CATENA_OK);
             const char* name =
                 std::strcmp(library, "cublas") == 0 ? "cublasGetStream_v2" : "cudnnGetStream";
             auto* const get_stream = reinterpret_cast<int (*)(void*, void**)>(dlsym(dl, name));

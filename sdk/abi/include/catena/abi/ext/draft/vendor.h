@@ -18,8 +18,8 @@ typedef struct catena_vendor {
                                        const char *library, void **handle);
     /* [any] The library opened with dlopen() and its version as one number, for those who need more
      * of it than the backend does. CATENA_E_UNSUPPORTED as above. */
-    catena_status(CATENA_CALL *library)(catena_ctx *ctx, const char *library, void **dl_handle,
-                                        int64_t *version);
+    catena_status(CATENA_CALL *open)(catena_ctx *ctx, const char *library, void **dl_handle,
+                                     int64_t *version);
 } catena_vendor;
 
 #endif

@@ -2,7 +2,6 @@
 #include "plugin_image.hpp"
 
 #include "needed_libraries.hpp"
-#include "sha256.hpp"
 
 #include <catena/core/error.hpp>
 

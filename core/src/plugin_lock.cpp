@@ -3,7 +3,6 @@
 
 #include "loader.hpp"
 #include "plugin_image.hpp"
-#include "sha256.hpp"
 #include "trusted_file.hpp"
 
 #include <catena/core/error.hpp>

@@ -3,6 +3,7 @@
 
 #include "access_acl.hpp"
 #include "core_place.hpp"
+#include "sha256.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -206,6 +207,18 @@ bool same(const timespec& a, const timespec& b) {
 }  // namespace
 
 std::string system_error() { return std::strerror(errno); }
+
+std::string sha256_of(int fd) {
+    Sha256 hash;
+    std::vector<unsigned char> buffer(std::size_t{1} << 18);
+    for (off_t offset = 0;;) {
+        const ssize_t n = pread(fd, buffer.data(), buffer.size(), offset);
+        if (n < 0) throw PluginError("the file cannot be read");
+        if (n == 0) return hash.hex();
+        hash.add(buffer.data(), static_cast<std::size_t>(n));
+        offset += n;
+    }
+}
 
 bool is_there(const fs::path& file) { return access(file.c_str(), F_OK) == 0; }
 

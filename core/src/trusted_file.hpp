@@ -57,6 +57,8 @@ private:
     struct stat status_ {};
 };
 
+// Of all bytes of a file, from its begin, in hexadecimal. Throws PluginError with the bare reason.
+std::string sha256_of(int fd);
 bool is_there(const std::filesystem::path& file);
 // "Permission denied" and the like.
 std::string system_error();

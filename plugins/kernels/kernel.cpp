@@ -53,7 +53,7 @@ catena_status identity_of(catena_ctx* ctx, const catena_compiler& compiler, void
 }
 
 std::string key_of(const Formula& f, const std::string& identity, const std::string& source) {
-    Sha256 hash;
+    catena::Sha256 hash;
     const auto add = [&](const std::string& text) {
         const uint64_t size = text.size();
         hash.add(&size, sizeof size);
@@ -64,7 +64,7 @@ std::string key_of(const Formula& f, const std::string& identity, const std::str
     add(identity);
     for (const std::string& option : f.options) add(option);
     add(source);
-    return to_hex(hash.digest());
+    return hash.hex();
 }
 
 catena_status compile(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,

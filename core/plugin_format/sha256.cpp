@@ -1,16 +1,9 @@
 // SHA-256, as FIPS 180-4 writes it down.
 #include "sha256.hpp"
 
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
-
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <vector>
 
 namespace catena {
 namespace {
@@ -68,7 +61,7 @@ void Sha256::add(const void* data, std::size_t size) {
     }
 }
 
-std::string Sha256::hex() {
+std::array<unsigned char, 32> Sha256::digest() {
     const std::uint64_t bits = size_ * 8;
     const unsigned char one = 0x80, zero = 0;
     add(&one, 1);
@@ -76,21 +69,20 @@ std::string Sha256::hex() {
     unsigned char length[8];
     for (int i = 0; i < 8; ++i) length[i] = static_cast<unsigned char>(bits >> (56 - 8 * i));
     add(length, sizeof(length));
-    std::string text;
-    for (const std::uint32_t word : state_) text += fmt::format("{:08x}", word);
-    return text;
+    std::array<unsigned char, 32> digest;
+    for (std::size_t i = 0; i < 32; ++i)
+        digest[i] = static_cast<unsigned char>(state_[i / 4] >> (24 - 8 * (i % 4)));
+    return digest;
 }
 
-std::string sha256_of(int fd) {
-    Sha256 hash;
-    std::vector<unsigned char> buffer(std::size_t{1} << 18);
-    for (off_t offset = 0;;) {
-        const ssize_t n = pread(fd, buffer.data(), buffer.size(), offset);
-        if (n < 0) throw PluginError("the file cannot be read");
-        if (n == 0) return hash.hex();
-        hash.add(buffer.data(), static_cast<std::size_t>(n));
-        offset += n;
+std::string Sha256::hex() {
+    constexpr const char* digits = "0123456789abcdef";
+    std::string text;
+    for (const unsigned char byte : digest()) {
+        text += digits[byte >> 4];
+        text += digits[byte & 15];
     }
+    return text;
 }
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), for the names of binaries and for what is in them.
+// SHA-256 (FIPS 180-4): for the core, and compiled into plugins that want it.
 #pragma once
 
 #include <array>
@@ -7,14 +7,15 @@
 #include <string>
 #include <string_view>
 
-namespace catena_jit {
+namespace catena {
 
 class Sha256 {
 public:
     void add(const void* data, std::size_t size);
     void add(std::string_view text) { add(text.data(), text.size()); }
-    // Nothing may be added afterwards.
+    // Of all that was added; nothing may be added afterwards.
     std::array<unsigned char, 32> digest();
+    std::string hex();  // the same, in lower case
 
 private:
     void block(const unsigned char* bytes);
@@ -25,6 +26,4 @@ private:
     std::uint64_t size_ = 0;
 };
 
-std::string to_hex(const std::array<unsigned char, 32>& digest);
-
-}  // namespace catena_jit
+}  // namespace catena

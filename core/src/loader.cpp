@@ -30,6 +30,7 @@ struct Loader {
     bool default_done = false;
     bool loading = false;
     bool lock_fault_said = false;
+    std::vector<LoadedPlugin> idle;  // of the folders that are being loaded
 
     static Loader& get() {
         static Loader* instance = new Loader;
@@ -144,6 +145,7 @@ void load(Attempt& attempt, Asked asked) {
     if (asked == Asked::by_folder) {
         if (const auto reason = Registry::get().no_device(attempt.info.devices)) {
             loader.report.idle.push_back({attempt.info, *reason});
+            loader.idle.push_back(attempt.info);
             return audit("idle", attempt, *reason);
         }
     }
@@ -233,6 +235,25 @@ void bringers_first(std::vector<fs::path>& files) {
     });
 }
 
+// A line in the log for each backend without a device: the plugins for it are many.
+void say_idle() {
+    const std::vector<LoadedPlugin> idle = std::exchange(Loader::get().idle, {});
+    if (idle.empty()) return;
+    for (const BackendInfo& backend : Registry::get().backends()) {
+        if (backend.devices > 0) continue;
+        std::string ids;
+        for (const LoadedPlugin& plugin : idle) {
+            const std::string served = "," + plugin.devices + ",";
+            if (served.find("," + backend.name + ",") == served.npos) continue;
+            ids += (ids.empty() ? "" : ", ") + plugin.id;
+        }
+        if (ids.empty()) continue;
+        const std::string text = one_line(fmt::format("[plugin] {}: no device ({}): not loaded: {}",
+                                                      backend.name, backend.reason, ids));
+        host_table().log(nullptr, CATENA_LOG_INFO, text.c_str());
+    }
+}
+
 void load_folders(std::vector<SearchedFolder> folders) {
     std::vector<fs::path> all;
     for (SearchedFolder& folder : folders) {
@@ -252,6 +273,7 @@ void load_folders(std::vector<SearchedFolder> folders) {
         } catch (const std::exception&) {  // one odd file must not stop the others
         }
     }
+    say_idle();
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ void audit(std::string_view verdict, const Attempt& a, std::string_view reason) 
     if (a.info.is_another_file()) line += fmt::format(" file={}", as_word(a.info.file.string()));
     if (!reason.empty()) line += " reason=";
     for (const char c : reason) line += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
-    host_table().log(nullptr, CATENA_LOG_INFO, line.c_str());
+    if (verdict != "idle") host_table().log(nullptr, CATENA_LOG_INFO, line.c_str());
     if (const char* file = audit_file()) {
         append(file, fmt::format("{} pid={} {}\n", now(), getpid(), line));
     }

@@ -19,7 +19,8 @@ struct Attempt {
 
 // True if $CATENA_PLUGIN_AUDIT names a file: then hashes are wanted too.
 bool audit_has_file();
-// To the host's log, and appended to that file. The verdict is one word; a reason may be "".
+// To the host's log, and appended to that file. The verdict is one word; a reason may be "". What is
+// "idle" goes to the file alone: the loader says it once for each backend.
 void audit(std::string_view verdict, const Attempt& attempt, std::string_view reason);
 
 }  // namespace catena

@@ -20,8 +20,8 @@ import unittest
 
 CATENA, CORE, HOST, MODULES = (pathlib.Path(sys.argv.pop(1)).resolve() for _ in range(4))
 GOOD, OTHER = (MODULES / name for name in ("good.catena", "other.catena"))
-DRY, BOUND, BOTH, GOOD_BOUND = (
-    MODULES / f"{name}.catena" for name in ("dry", "bound", "both", "good_bound"))
+DRY, BOUND, BOUND_TOO, BOTH, GOOD_BOUND = (
+    MODULES / f"{name}.catena" for name in ("dry", "bound", "bound_too", "both", "good_bound"))
 SWAP = MODULES / "loading-swap.so"
 ROOT = os.geteuid() == 0
 STRANGER = 1234
@@ -231,21 +231,25 @@ class Idle(Case):
 
     def test_what_serves_no_device_of_this_machine_is_not_loaded(self):
         bound = self.put(BOUND, self.user, "a.catena")  # comes before the backend, but for its place
+        too = self.put(BOUND_TOO, self.system)
         both = self.put(BOTH, self.system, "b.catena")
         dry = self.put(DRY, self.system, "z.catena")
         audit = self.top / "audit"
         self.assertEqual(
             self.report(CATENA_LOG="info", CATENA_PLUGIN_AUDIT=audit),
             [("loaded", str(dry), ""), ("loaded", str(both), ""),
-             ("idle", str(bound), self.REASON)])
+             ("idle", str(bound), self.REASON), ("idle", str(too), self.REASON)])
         self.assertEqual(self.all["backends"], [
             {"name": "dry", "plugin": "org.example.dry", "devices": 0,
              "reason": "the driver is not there"}])
-        line = f"idle id=org.example.bound version=1.2 .* path={bound} reason="
-        self.assertEqual(len(re.findall(line, self.log)), 1)
-        self.assertEqual(len(re.findall(line, audit.read_text())), 1)
+        for name, path in ("bound", bound), ("bound_too", too):
+            line = f" idle id=org.example.{name} version=1.2 .* path={path} reason="
+            self.assertEqual(len(re.findall(line, audit.read_text())), 1)
+        # The log has one line for the backend.
+        self.assertEqual([line for line in self.log.splitlines() if "bound" in line], [
+            f"catena info: [plugin] {self.BACKEND}: not loaded: org.example.bound, org.example.bound_too"])
         self.assertEqual(self.catena("plugins").splitlines()[-2:], [
-            self.BACKEND, "2 loaded, 0 refused, 0 overridden, 0 left out, 1 idle"])
+            self.BACKEND, "2 loaded, 0 refused, 0 overridden, 0 left out, 2 idle"])
         self.assertEqual(self.log, "")  # no fault
         self.assertIn("[device] dry: expected a device, got none: the driver is not there",
                       self.fails("call", "test.bound", "--device", "dry", "--out", self.top / "out.npz"))

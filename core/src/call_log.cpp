@@ -1,19 +1,32 @@
-// The last calls as text.
+// Names of calls that are kept, and the last calls as text.
 #include "call_log.hpp"
 
 #include <fmt/format.h>
 
+#include <mutex>
+#include <set>
+
 namespace catena {
+
+CallName::CallName(std::string_view text) {
+    static std::mutex mutex;
+    static auto* const all = new std::set<std::string, std::less<>>;
+    const std::lock_guard lock(mutex);
+    text_ = &*all->emplace(text).first;
+}
 
 std::string CallLog::newest_first() const {
     std::string text;
     const std::uint32_t next = next_.load(std::memory_order_relaxed);
     for (std::uint32_t back = 1; back <= depth; ++back) {
-        const std::uintptr_t call = calls_[(next - back) % depth].load(std::memory_order_relaxed);
+        const std::uintptr_t call = calls_[(next - back) % depth].load(std::memory_order_acquire);
         if (!call) break;
-        const auto* function = reinterpret_cast<const catena_function*>(call & ~std::uintptr_t{1});
-        text += fmt::format("{}[{} {}]", text.empty() ? "" : ", ", function->name,
-                            call & 1 ? "backward" : "forward");
+        const std::uintptr_t kind = call & mask, called = call & ~std::uintptr_t{mask};
+        if (!text.empty()) text += ", ";
+        if (kind == named) text += fmt::format("[{}]", *reinterpret_cast<std::string*>(called));
+        else
+            text += fmt::format("[{} {}]", reinterpret_cast<catena_function*>(called)->name,
+                                kind == backward ? "backward" : "forward");
     }
     return text;
 }

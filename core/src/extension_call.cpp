@@ -70,6 +70,10 @@ catena_tensor* ExtensionCall::writes(const Array& array) {
     return &body.tensor;
 }
 
+void ExtensionCall::runs(CallName name) noexcept {
+    if (queue_) note_call(*queue_, name);
+}
+
 void ExtensionCall::check(catena_status status, std::string_view what) {
     if (status != CATENA_OK) throw_failure(*context(), status, std::string(what));
 }

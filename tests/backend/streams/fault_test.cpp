@@ -1,6 +1,8 @@
 // Work that fails after its call has returned.
 #include "river.hpp"
 
+#include <catena/abi/ext/draft/memory.h>
+
 using namespace river;
 
 TEST_CASE("a fault comes up at a later call, with the calls that may have caused it") {
@@ -60,6 +62,56 @@ TEST_CASE("a fault comes up at a later call, with the calls that may have caused
         CHECK(d.memory().in_use <= in_use);
     }
     CHECK(values(x.data()) == same(1, 10));
+}
+
+TEST_CASE("what is not called by dispatch is named, too: an extension's work, a recording") {
+    const Device d = device(1);
+    const Array x = full(1, 10, d);
+    Array y;
+    F::relu(x);  // known by now, and no call of its own is before the recordings' launches
+    const Capture nameless(
+        Stream(d), [&] { y = x * x + x; }, 0);
+    const Capture named(
+        Stream(d), [&] { y = x + x; }, 0, "step");
+    const auto& memory =
+        *static_cast<const catena_memory*>(backend_extension(d, CATENA_MEMORY_DRAFT_1));
+    const auto fill = [&](CallName name) {
+        const double one = 1;
+        ExtensionCall call(d);
+        catena_tensor* tensor = call.writes(x);
+        call.runs(name);
+        call.check(
+            memory.fill(call.context(), call.dev(), call.stream(), tensor->dl.data, &one, 8, 10),
+            name.text());
+    };
+    fill(CallName("fill_first"));
+    d.synchronize();
+    control(d).fail(backend_device(d), 4);
+    fill(CallName(std::string("muladd") + "_fwd"));  // its text is kept
+    nameless.launch();
+    named.launch();
+    const std::string text = what<DeviceError>([&] { d.synchronize(); });
+    control(d).fail(backend_device(d), 0);
+    d.synchronize();
+    INFO(text);
+    CHECK(has(text,
+              "\nthe last calls on river:1, newest first: [recording step], "
+              "[recording of 2 calls], [muladd_fwd], [fill_first], [catena.relu forward]"));
+    CHECK(values(x) == same(1, 10));
+}
+
+TEST_CASE("what fails at once is named as well") {
+    const Device d = device(1);
+    const std::string text = what<DeviceError>([&] {
+        ExtensionCall call(d);
+        call.runs(CallName("broken"));
+        call.check(CATENA_E_DEVICE, "broken");
+    });
+    CHECK(has(text,
+              "[broken] failed with status 6\nthe last calls on river:1, newest first: "
+              "[broken]"));
+    CHECK_NOTHROW(ExtensionCall().runs(CallName("nowhere")));
+    ExtensionCall(cpu()).runs(CallName("at once"));  // a device without a list
 }
 
 TEST_CASE("a device that is not there has no such list") {

@@ -8,6 +8,7 @@
 #include <catena/abi/host.h>
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace catena {
@@ -17,6 +18,17 @@ class Queue;
 // The best table that plugins offer under an id ("catena.kernels.draft/1") for no device in particular,
 // or null. Searches the usual places first. Valid for ever.
 const void* extension(const char* id);
+
+// What a call is called where a fault comes up after it has returned: a kernel's name as its user gave
+// it. Cheap to copy; each different text is kept as long as the process, so names are few and short.
+class CallName {
+public:
+    explicit CallName(std::string_view text);
+    const std::string& text() const noexcept { return *text_; }
+
+private:
+    const std::string* text_;
+};
 
 // One call: the context that the table's functions take, on the thread's current stream of the device.
 // What is written is so until the end of the object's life, which is when the work was given.
@@ -37,6 +49,8 @@ public:
     const catena_tensor* reads(const Array& array);
     catena_tensor* writes(const Array& array);
 
+    // Right before a function that gives work to the stream: reports of faults will name it.
+    void runs(CallName name) noexcept;
     // Throws what the function said went wrong; "[what] " comes before it if no '[' does.
     void check(catena_status status, std::string_view what);
 

@@ -29,7 +29,7 @@ const catena_kernels& table() {
 FormulaKernel::FormulaKernel(const catena_formula& formula)
     : table_(&table()), name_(formula.name ? formula.name : "") {
     ExtensionCall call;
-    call.check(table_->create(call.context(), &formula, &kernel_), name_);
+    call.check(table_->create(call.context(), &formula, &kernel_), name());
     std::uint32_t n_x = 0, n_y = 0;
     table_->arity(kernel_, &n_x, &n_y);
     n_x_ = n_x, n_y_ = n_y;
@@ -40,7 +40,7 @@ FormulaKernel::FormulaKernel(const catena_formula& formula)
 
 void FormulaKernel::expect_outputs(std::size_t n, const char* said) const {
     if (n == n_y_) return;
-    throw InvalidError(fmt::format("[{}] outputs: expected {}, as {}<{}>() says, got {}", name_, n,
+    throw InvalidError(fmt::format("[{}] outputs: expected {}, as {}<{}>() says, got {}", name(), n,
                                    said, n, n_y_));
 }
 
@@ -72,7 +72,7 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
     const bool given = n_y_ != 0 && n == n_x_ + n_y_;
     if (n != n_x_ && !given) {
         throw InvalidError(fmt::format(
-            "[{}] arguments: expected {}{}, got {}", name_, n_x_,
+            "[{}] arguments: expected {}{}, got {}", name(), n_x_,
             n_y_ ? fmt::format(", or {} with arrays for the outputs", n_x_ + n_y_) : "", n));
     }
     Device device;
@@ -80,12 +80,12 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
         if (!values[i]->array_) continue;
         if (!*values[i]->array_) {
             throw InvalidError(fmt::format(
-                "[{}] argument {}: expected an array or a number, got an empty handle", name_, i));
+                "[{}] argument {}: expected an array or a number, got an empty handle", name(), i));
         }
         const Device here = values[i]->array_->device();
         if (device && here != device) {
             throw DeviceError(
-                fmt::format("[{}] argument {}: expected {} as the first array, got {}", name_, i,
+                fmt::format("[{}] argument {}: expected {} as the first array, got {}", name(), i,
                             device.name(), here.name()));
         }
         device = here;
@@ -113,7 +113,7 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
             throw InvalidError(
                 fmt::format("[{}] argument {}: expected an array for the output, "
                             "got a number",
-                            name_, n_x_ + k));
+                            name(), n_x_ + k));
         }
         y[k] = *a.array_;
         tensors[k] = extension.writes(y[k]);
@@ -132,7 +132,7 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
     }
     std::uint64_t scratch_bytes = 0;
     extension.check(table_->infer(extension.context(), kernel_, &call, pointers, &scratch_bytes),
-                    name_);
+                    name());
     for (std::size_t k = 0; k < n_y_ && !given; ++k) {
         Dtype dtype{};
         from_abi(metas[k].dtype, dtype);
@@ -147,7 +147,8 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
         call.scratch = static_cast<char*>(memory.data) + memory.byte_offset;
         call.scratch_bytes = scratch_bytes;
     }
-    extension.check(table_->run(extension.context(), kernel_, &call), name_);
+    extension.runs(name_);
+    extension.check(table_->run(extension.context(), kernel_, &call), name());
 }
 
 KernelStats kernel_stats() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/array.hpp>
+#include <catena/core/extension_call.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -74,7 +75,7 @@ public:
 
     std::size_t inputs() const noexcept { return n_x_; }
     std::size_t outputs() const noexcept { return n_y_; }
-    const std::string& name() const noexcept { return name_; }
+    const std::string& name() const noexcept { return name_.text(); }
 
 protected:
     // Throws PluginError if no plugin has kernels from formulas, InvalidError if the formula is wrong.
@@ -87,7 +88,7 @@ protected:
 private:
     const catena_kernels* table_;
     const catena_formula_kernel* kernel_;
-    std::string name_;
+    CallName name_;
     std::size_t n_x_ = 0;
     std::size_t n_y_ = 0;
     std::uint32_t writes_ = 0;  // bit i: into input i

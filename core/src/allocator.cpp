@@ -212,7 +212,7 @@ void* CachingAllocator::grow(std::uint64_t capacity) {
 // Free segments go back, largest first, as long as more() says so. Under the lock.
 template <class More>
 void CachingAllocator::release_segments(const More& more) noexcept {
-    if (kept_ || queue.recording.load()) return;
+    if (kept_ || memory_.recordings.load() > 0) return;
     segments_.release([&](void* memory, std::uint64_t bytes) {
         return_to_backend(memory, bytes);
         count(0, -static_cast<std::int64_t>(bytes));
@@ -277,17 +277,18 @@ void* CachingAllocator::ask_backend(std::uint64_t capacity) {
     for (int attempt = 0;; ++attempt) {
         catena_ctx ctx;
         if (void* block = try_backend(capacity, ctx)) return block;
-        if (ctx.status != CATENA_E_NOMEM || attempt > 0) {
+        const bool recorded = memory_.recordings.load() > 0;
+        if (ctx.status != CATENA_E_NOMEM || attempt > 0 || recorded) {
             std::string hint =
                 fmt::format("{} bytes wanted, {} in use by arrays", capacity, memory_.stats.in_use);
             const MemorySize size = device.memory_size();
             if (size.total) hint += fmt::format(", {} free of {}", size.free, size.total);
-            if (queue.recording.load()) hint += "; it was asked for while work is recorded";
+            if (recorded) hint += "; work is recorded: a run before takes what it needs";
             throw_failure(ctx, ctx.status, device.name, hint);
         }
-        for (CachingAllocator* pool : memory_.pools) pool->release_segments([] { return true; });
+        release_all();
         device.pinned.release();
-        if (device.async() && !queue.recording.load()) {  // until then nothing may really be free
+        if (device.async()) {  // until then nothing may really be free
             catena_ctx wait;
             device.table.sync(&wait, device.dev);
         }
@@ -296,7 +297,13 @@ void* CachingAllocator::ask_backend(std::uint64_t capacity) {
 
 void CachingAllocator::release_cached() noexcept {
     const std::lock_guard lock(memory_.mutex);
-    release_segments([] { return true; });
+    memory_.release_wanted = memory_.recordings.load() > 0;
+    release_all();
+}
+
+// Under the lock.
+void CachingAllocator::release_all() noexcept {
+    for (CachingAllocator* pool : memory_.pools) pool->release_segments([] { return true; });
 }
 
 void CachingAllocator::keep(bool kept) noexcept {

@@ -8,6 +8,7 @@
 #include <catena/abi/base.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -22,6 +23,10 @@ struct DeviceMemory {
     std::mutex mutex;  // of all of them
     MemoryStats stats;
     std::vector<CachingAllocator*> pools;
+    // Of streams of the device, now. Until the last one ends nothing goes back to the backend: freeing
+    // memory may wait for streams, which breaks a recording. Changes under the lock.
+    std::atomic<int> recordings{0};
+    bool release_wanted = false;  // by then
 };
 
 // Blocks are used, freed and used again in the order of one queue: a block may be freed while work
@@ -40,10 +45,12 @@ public:
     // Throws MemoryError. capacity: the block's true size, to be given back to free().
     void* allocate(std::uint64_t bytes, std::uint64_t& capacity);
     void free(void* block, std::uint64_t capacity) noexcept;
-    // All that is free goes back to the backend, unless a recording may use it again.
+    // All that is free on the device goes back to the backend, but for what a recording may use
+    // again. While one is made this is put off until its end.
     void release_cached() noexcept;
     MemoryStats stats() const;
-    void keep(bool kept) noexcept;  // free blocks are not given back
+    void reset_peak() noexcept { stats_.peak = stats_.in_use; }  // under the device's lock
+    void keep(bool kept) noexcept;                               // free blocks are not given back
     bool recorded() const noexcept { return kind_ == Kind::recorded; }
 
     // For the lists of a thread that ends.
@@ -67,6 +74,7 @@ private:
     int refill(int size_class, void** blocks, int count);
     template <class More>
     void release_segments(const More& more) noexcept;
+    void release_all() noexcept;
     void count(std::int64_t in_use, std::int64_t cached) noexcept;
 
     DeviceMemory& memory_;

@@ -206,8 +206,8 @@ bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span
         const Scratch scratch(queue, plan.scratch_bytes);
         call.scratch = scratch.get();
         call.scratch_bytes = plan.scratch_bytes;
-        if (queue.async) device.calls.note(function_.descriptor, CATENA_PHASE_BACKWARD);
-        const catena_status status = kernel.run(&ctx, &call);
+        note_call(queue, function_.descriptor, CATENA_PHASE_BACKWARD);
+        const catena_status status = run_with_room(kernel, ctx, call);
         const std::uint64_t ticket = queue.advance();
         for (const Array& array : gx) {
             if (!array) continue;

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 namespace catena {
 
 struct Capture::State {
@@ -26,7 +28,7 @@ struct Capture::State {
     }
 
     void warm_up(const std::function<void()>& body);
-    void record(const std::function<void()>& body);
+    void record(const std::function<void()>& body, std::string_view its_name);
     void launch();
 
     template <class Call>
@@ -41,6 +43,7 @@ struct Capture::State {
     Queue& recorder;
     catena_graph_exec* graph = nullptr;
     Recording::Uses uses;
+    std::optional<CallName> name;
     std::mutex mutex;  // one launch at a time
 };
 
@@ -56,11 +59,16 @@ void Capture::State::warm_up(const std::function<void()>& body) {
     body();
 }
 
-void Capture::State::record(const std::function<void()>& body) {
+void Capture::State::record(const std::function<void()>& body, std::string_view its_name) {
     Queue& queue = *stream.queue();
     // The stream comes after all that was given by now, so that arrays of others can be used.
     device.order_after_all(queue);
     recorder.sees_as(queue);
+    const struct Kept {
+        DeviceState& device;
+        explicit Kept(DeviceState& of) : device(of) { device.begin_recording(); }
+        ~Kept() { device.end_recording(); }
+    } kept(device);
     Recording recording(recorder);
     call([&](catena_ctx* ctx) { return device.graphs->begin(ctx, device.dev, queue.native); });
     queue.recording = &recording;
@@ -81,6 +89,9 @@ void Capture::State::record(const std::function<void()>& body) {
     call(end);
     if (!graph) throw DeviceError(fmt::format("[recording] {}: nothing was kept", device.name));
     uses = recording.take();
+    const std::uint64_t n = device.graphs->size(graph);
+    name.emplace(its_name.empty() ? fmt::format("recording of {} call{}", n, n == 1 ? "" : "s")
+                                  : fmt::format("recording {}", its_name));
 }
 
 void Capture::State::launch() {
@@ -94,6 +105,7 @@ void Capture::State::launch() {
         written(*owner);
     }
     recorder.after_users();
+    note_call(recorder, *name);
     call([&](catena_ctx* ctx) {
         return device.graphs->launch(ctx, device.dev, graph, recorder.native);
     });
@@ -105,7 +117,8 @@ void Capture::State::launch() {
     recorder.before_writers();
 }
 
-Capture::Capture(const Stream& stream, const std::function<void()>& body, int warm_ups) {
+Capture::Capture(const Stream& stream, const std::function<void()>& body, int warm_ups,
+                 std::string_view name) {
     if (!stream || !body) throw InvalidError("[capture] expected a stream and a body, got none");
     DeviceState& device = stream.queue()->device;
     if (!device.async() || !device.graphs) {
@@ -116,7 +129,7 @@ Capture::Capture(const Stream& stream, const std::function<void()>& body, int wa
         throw InvalidError("[capture] stream: expected one that is not recorded yet");
     state_ = std::make_shared<State>(stream);
     for (int i = 0; i < warm_ups; ++i) state_->warm_up(body);
-    state_->record(body);
+    state_->record(body, name);
 }
 
 Capture::State& Capture::need() const {

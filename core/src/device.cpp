@@ -133,19 +133,29 @@ MemorySize DeviceState::memory_size() {
     return {static_cast<std::int64_t>(free), static_cast<std::int64_t>(total)};
 }
 
-void DeviceState::release_cached() {
-    std::vector<CachingAllocator*> pools;
+void DeviceState::release_cached() noexcept {
+    main_->own.release_cached();
+    pinned.release();
+}
+
+void DeviceState::begin_recording() {
+    const std::lock_guard lock(heap.mutex);
+    ++heap.recordings;
+}
+
+void DeviceState::end_recording() noexcept {
+    bool release = false;
     {
         const std::lock_guard lock(heap.mutex);
-        pools = heap.pools;
+        release = --heap.recordings == 0 && heap.release_wanted;
     }
-    for (CachingAllocator* pool : pools) pool->release_cached();
-    pinned.release();
+    if (release) release_cached();
 }
 
 void DeviceState::reset_peak() {
     const std::lock_guard lock(heap.mutex);
     heap.stats.peak = heap.stats.in_use;
+    for (CachingAllocator* pool : heap.pools) pool->reset_peak();
 }
 
 int Registry::count(const BackendEntry& backend, std::string* reason) {

@@ -63,8 +63,10 @@ public:
     void synchronize();  // all queues
     MemoryStats memory_stats();
     MemorySize memory_size();
-    void release_cached();
+    void release_cached() noexcept;  // once nothing is recorded
     void reset_peak();
+    void begin_recording();
+    void end_recording() noexcept;
 
 private:
     Queue& make_queue();
@@ -76,6 +78,14 @@ private:
     std::vector<Queue*> idle_;
     Queue* main_ = nullptr;
 };
+
+// Before work is given to the queue that may fail after its call has returned; what is recorded does
+// so when it is launched. call: as for CallLog::note().
+template <class... Call>
+void note_call(const Queue& queue, const Call&... call) noexcept {
+    if (queue.async && !queue.recording.load(std::memory_order_relaxed))
+        queue.device.calls.note(call...);
+}
 
 inline Queue& main_queue(DeviceState& device) noexcept { return device.main(); }
 

@@ -26,6 +26,31 @@ std::uint32_t call_flags(const Config& now) noexcept {
 
 namespace {
 
+// A second run gives what the first would have given.
+bool can_run_again(const catena_call& call) {
+    if (call.phase == CATENA_PHASE_BACKWARD)
+        return std::find(call.req, call.req + call.n_x, CATENA_REQ_ADD) == call.req + call.n_x;
+    const catena_function& f = *call.function;
+    return std::none_of(f.inputs, f.inputs + f.n_inputs,
+                        [](const catena_port_spec* p) { return p->flags & CATENA_PORT_MUTATED; });
+}
+
+}  // namespace
+
+catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const catena_call& call) {
+    const catena_status status = kernel.run(&ctx, &call);
+    DeviceState& device = *ctx.device;
+    if (status != CATENA_E_NOMEM || device.heap.recordings.load() > 0 || !can_run_again(call))
+        return status;
+    device.release_cached();
+    catena_ctx wait;  // until then nothing may really be free
+    if (device.async()) device.table.sync(&wait, device.dev);
+    forget_failure(ctx);
+    return kernel.run(&ctx, &call);
+}
+
+namespace {
+
 void check_present(const FunctionEntry& f, std::span<ArrayBody* const> x) {
     for (std::uint32_t i = 0; i < x.size(); ++i) {
         if (!x[i] && !(f.descriptor.inputs[f.port(i)]->flags & CATENA_PORT_OPTIONAL)) {
@@ -219,8 +244,8 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
             written(body);
             unseal(body);
         });
-        if (queue.async) device.calls.note(d, CATENA_PHASE_FORWARD);
-        status = candidate.forward->run(&ctx, &call);
+        note_call(queue, d, CATENA_PHASE_FORWARD);
+        status = run_with_room(*candidate.forward, ctx, call);
         for_mutated(seal);
         if (queue.async) {
             const std::uint64_t ticket = queue.advance();

@@ -44,6 +44,10 @@ std::string describe_inputs(const FunctionEntry& function, std::span<ArrayBody* 
 // CATENA_CALL_* of a configuration.
 std::uint32_t call_flags(const Config& config) noexcept;
 
+// Runs a kernel. If something behind it, such as a vendor's library, finds no memory, what the device
+// has cached is given back and it runs once more; not if it adds to what was there, or updates it.
+catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const catena_call& call);
+
 // Scratch memory for one call.
 class Scratch {
 public:

@@ -63,6 +63,7 @@ void PinnedPool::free(void* block, std::uint64_t capacity, Uses uses) noexcept {
 }
 
 void PinnedPool::release() noexcept {
+    if (device_.heap.recordings.load() > 0) return;
     const std::lock_guard lock(mutex_);
     std::erase_if(free_, [&](Block& block) {
         if (!block.done()) return false;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <catena/core/array.hpp>
+#include <catena/core/backend.hpp>
+#include <catena/core/capture.hpp>
 #include <catena/core/config.hpp>
 #include <catena/core/device.hpp>
 #include <catena/core/error.hpp>
@@ -9,4 +11,5 @@
 #include <catena/core/grad.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
+#include <catena/core/stream.hpp>
 #include <catena/core/variable.hpp>

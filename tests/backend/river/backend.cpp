@@ -56,6 +56,10 @@ catena_status alloc(catena_ctx* ctx, void* dev, catena_stream* stream, std::uint
 }
 void release(void* dev, catena_stream* stream, void* data, std::uint64_t bytes) {
     Device& device = device_of(dev);
+    {
+        const std::lock_guard lock(device.mutex);
+        for (Stream* other : device.streams) device.counts.frees_recording += other->recording();
+    }
     of(stream).give([&device, data, bytes] {  // in the stream's order
         device.memory.release(data, bytes);
         device.counts.live_bytes -= static_cast<std::int64_t>(bytes);
@@ -284,10 +288,12 @@ const river_control control = {
     .counts =
         [](void* dev, river_counts* out) {
             const Counts& c = device_of(dev).counts;
-            *out = {c.allocations, c.live_bytes,   c.pinned,       c.event_records,
-                    c.event_waits, c.stream_syncs, c.device_syncs, c.fills,
-                    c.peer_copies, c.async_copies, c.streams,      c.launches};
+            *out = {c.allocations,    c.live_bytes,   c.pinned,       c.event_records,
+                    c.event_waits,    c.stream_syncs, c.device_syncs, c.fills,
+                    c.peer_copies,    c.async_copies, c.streams,      c.launches,
+                    c.frees_recording};
         },
+    .workspace = [](void* dev, std::int64_t bytes) { device_of(dev).workspace = bytes; },
 };
 
 const void* get_extension(void*, const char* id) {
@@ -331,6 +337,9 @@ const catena_backend backend = {
 
 catena_status give(catena_ctx* ctx, const catena_call* call, Work work) {
     CHECK_DEVICE(ctx, call->dev);
+    const Device& device = device_of(call->dev);
+    if (device.workspace > 0 && device.counts.live_bytes + device.workspace > device.limit)
+        return fail(ctx, CATENA_E_NOMEM, "[river] no memory for a workspace");
     of(call->stream).give(std::move(work));
     return CATENA_OK;
 }

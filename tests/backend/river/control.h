@@ -8,7 +8,7 @@
 
 typedef struct river_counts {
     int64_t allocations, live_bytes, pinned, event_records, event_waits, stream_syncs, device_syncs,
-        fills, peer_copies, async_copies, streams, launches;
+        fills, peer_copies, async_copies, streams, launches, frees_recording;
 } river_counts;
 
 typedef struct river_control {
@@ -25,6 +25,8 @@ typedef struct river_control {
     /* alloc() fails while a stream is recorded. */
     void (*strict)(void *dev, int32_t strict);
     void (*counts)(void *dev, river_counts *counts);
+    /* Bytes that each kernel wants beside its arrays: without them it fails, before it does anything. */
+    void (*workspace)(void *dev, int64_t bytes);
 } river_control;
 
 #endif

@@ -64,7 +64,7 @@ struct Event {
 struct Counts {
     std::atomic<std::int64_t> allocations{0}, live_bytes{0}, pinned{0}, event_records{0},
         event_waits{0}, stream_syncs{0}, device_syncs{0}, fills{0}, peer_copies{0}, async_copies{0},
-        streams{0}, launches{0};
+        streams{0}, launches{0}, frees_recording{0};
 };
 
 class Stream;
@@ -76,6 +76,7 @@ struct Device {
     std::atomic<int> fail_in{0};  // items of work until one fails
     std::atomic<bool> lost{false};
     std::atomic<std::int64_t> limit{std::int64_t{1} << 40};
+    std::atomic<std::int64_t> workspace{0};
     std::atomic<bool> strict{false};
     std::atomic<bool> held{false};
     std::mutex mutex;  // of the list alone: a lock would order the work of streams by chance

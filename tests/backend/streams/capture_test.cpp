@@ -1,8 +1,6 @@
 // Recorded work: launched as often as wanted, on memory that stays, in an order that is safe.
 #include "river.hpp"
 
-#include <catena/core/capture.hpp>
-
 using namespace river;
 
 namespace {
@@ -186,9 +184,92 @@ TEST_CASE("what cannot be recorded says so, and nothing is broken") {
             stream, [&] { full(1, 100'000, d); }, 0);
     });
     INFO(text);
-    CHECK(has(text, "it was asked for while work is recorded"));
+    CHECK(has(text, "work is recorded: a run before takes what it needs"));
     Array y;
     const Capture good(stream, [&] { y = x + x; });
     good.launch();
     CHECK(values(y) == same(4, 10));
+}
+
+TEST_CASE("nothing goes back to the backend while work is recorded") {
+    const Device d = device(2);
+    d.synchronize();
+    d.release_cached();
+    d.synchronize();
+    const Stream stream(d), side(d);
+    const Array x = full(3, 1000, d);
+    const river_counts before = counts(d);
+    const auto fill_cache = [&](std::int64_t n) {
+        full(1, n, d);
+        REQUIRE(d.memory().cached >= 8 * n);
+    };
+    Array y;
+    SUBCASE("asked for: it is done when the recording ends") {
+        fill_cache(500'000);
+        Array::pinned({1000}, Dtype::float64, d);
+        const std::int64_t pinned = counts(d).pinned;
+        const Capture capture(
+            stream,
+            [&] {
+                y = x * x;
+                d.release_cached();
+                CHECK(d.memory().cached >= 4'000'000);
+                CHECK(counts(d).pinned == pinned);
+            },
+            0);
+        CHECK(d.memory().cached < 4'000'000);
+        CHECK(counts(d).pinned < pinned);
+        capture.launch();
+        CHECK(values(y) == same(9, 1000));
+    }
+    SUBCASE("asked for in a recording that fails") {
+        fill_cache(500'000);
+        CHECK_THROWS_AS(Capture(
+                            stream,
+                            [&] {
+                                d.release_cached();
+                                d.synchronize();
+                            },
+                            0),
+                        UnsupportedError);
+        CHECK(d.memory().cached < 4'000'000);
+    }
+    SUBCASE("too much is cached") {
+        fill_cache(12'000'000);
+        d.reset_peak_memory();
+        const Capture capture(
+            stream,
+            [&] {
+                y = full(2, 200'000, d);
+                CHECK(d.memory().cached >= 96'000'000);
+            },
+            0);
+        capture.launch();
+        CHECK(values(y) == same(2, 200'000));
+        const using_stream scope(side);
+        full(1, 300'000, d);  // and now it goes
+        CHECK(d.memory().cached < 96'000'000);
+    }
+    SUBCASE("out of memory: an error, and nothing is broken") {
+        fill_cache(500'000);
+        d.synchronize();
+        control(d).limit(backend_device(d), counts(d).live_bytes + 1'000'000);
+        const std::string text = what<MemoryError>([&] {
+            Capture(
+                stream, [&] { full(1, 400'000, d); }, 0);
+        });
+        INFO(text);
+        CHECK(has(text, "[river] out of memory (3203072 bytes wanted, "));
+        CHECK(has(text,
+                  "; work is recorded: a run before takes what it needs)"));
+        {
+            const using_stream scope(side);
+            CHECK(values(full(1, 400'000, d)) == same(1, 400'000));  // it is, now
+        }
+        control(d).limit(backend_device(d), std::int64_t{1} << 40);
+        const Capture good(stream, [&] { y = x + x; });
+        good.launch();
+        CHECK(values(y) == same(6, 1000));
+    }
+    CHECK(counts(d).frees_recording == before.frees_recording);
 }

@@ -212,6 +212,7 @@ TEST_CASE("what is counted: a device's streams together, and each of them") {
     CHECK(side.memory().in_use == side_before.in_use);
     d.reset_peak_memory();
     CHECK(d.memory().peak < before.in_use + (2 << 20));
+    CHECK(side.memory().peak < side_before.in_use + (1 << 20));
     CHECK(d.memory_size().total == std::int64_t{1} << 40);
     CHECK(d.memory_size().free < d.memory_size().total);
     CHECK(d.memory_size().free > 0);
@@ -237,4 +238,54 @@ TEST_CASE("out of memory: what all streams keep is given back first, then it is 
     CHECK(has(text, " free of "));
     limit(std::int64_t{1} << 40);
     CHECK(values(full(2, 1'000'000, d)) == same(2, 1'000'000));
+}
+
+TEST_CASE(
+    "a kernel that finds no memory for itself: what is cached is given back, and it runs again") {
+    const Device d = device(2);
+    d.synchronize();
+    d.release_cached();
+    d.synchronize();
+    const auto limit = [&](std::int64_t bytes) { control(d).limit(backend_device(d), bytes); };
+    const auto workspace = [&](std::int64_t bytes) {
+        control(d).workspace(backend_device(d), bytes);
+    };
+    const Array x = full(3, 10, d), w = full(1, 10, d);
+    const Variable p(w);
+    Variable y = p * as_variable(x);
+    y.set_grad(x);
+    limit(counts(d).live_bytes + 5'000'000);
+    const auto fill_cache = [&] {
+        full(1, 500'000, d);  // 4 MB
+        workspace(3'000'000);
+    };
+    const char* const refusal = "[river] no memory for a workspace";
+    SUBCASE("forward") {
+        fill_cache();
+        CHECK(values(x + x) == same(6, 10));
+        CHECK(d.memory().cached < 4'000'000);
+        workspace(9'000'000);
+        const std::string text = what<MemoryError>([&] { x + x; });
+        INFO(text);
+        CHECK(has(text, refusal));
+    }
+    SUBCASE("backward; not where it adds to a gradient") {
+        fill_cache();
+        y.backward();
+        CHECK(values(p.grad()) == same(9, 10));
+        fill_cache();
+        CHECK(has(what<MemoryError>([&] { y.backward(); }), refusal));
+        CHECK(values(p.grad()) == same(9, 10));
+        d.release_cached();
+        d.synchronize();
+        y.backward();
+        CHECK(values(p.grad()) == same(18, 10));
+    }
+    SUBCASE("not what updates in place") {
+        fill_cache();
+        CHECK(has(what<MemoryError>([&] { sgd(w, x, 1); }), refusal));
+        CHECK(values(w) == same(1, 10));
+    }
+    workspace(0);
+    limit(std::int64_t{1} << 40);
 }

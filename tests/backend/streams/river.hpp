@@ -4,9 +4,6 @@
 #include "../river/control.h"
 
 #include <catena/catena.hpp>
-#include <catena/core/backend.hpp>
-#include <catena/core/plugins.hpp>
-#include <catena/core/stream.hpp>
 
 #include <doctest/doctest.h>
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 namespace catena {
 
@@ -25,13 +26,16 @@ namespace catena {
 //
 // What needs the host or the system cannot be recorded and is an UnsupportedError: reading elements,
 // waiting, copies of host memory that is not pinned, random numbers, other streams, devices' fallbacks.
-// Control flow, attributes and addresses are as they were when it was recorded.
+// Control flow, attributes and addresses are as they were when it was recorded. While it is, nothing
+// that the device has cached is given back: memory that runs out then is an error.
 class Capture {
 public:
     Capture() = default;  // none
     // Calls of this thread in body go to the stream. No other thread gives work to it meanwhile.
-    // Throws UnsupportedError if the device cannot record, and what the body throws.
-    Capture(const Stream& stream, const std::function<void()>& body, int warm_ups = 2);
+    // Throws UnsupportedError if the device cannot record, and what the body throws. name: for reports
+    // of faults, which else say of how many calls it is.
+    Capture(const Stream& stream, const std::function<void()>& body, int warm_ups = 2,
+            std::string_view name = {});
 
     void launch() const;         // on the stream that it was recorded on
     std::uint64_t size() const;  // kernels, copies and fills in it

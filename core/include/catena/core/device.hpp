@@ -11,15 +11,21 @@ namespace catena {
 
 class DeviceState;
 
-// Counters of a device's allocators, or of one stream's, in bytes and numbers since the start.
+// Counters of a device's allocators, or of one stream's. All but the last are bytes, in the sizes of
+// blocks, which are multiples of 64 bytes and a quarter larger than that at most. Not counted is memory
+// that the allocators did not give: pinned, foreign, of vendors' libraries.
 struct MemoryStats {
-    std::int64_t in_use = 0;        // held by arrays, or small and at hand in other threads
-    std::int64_t peak = 0;          // highest in_use, since reset_peak_memory()
-    std::int64_t cached = 0;        // taken from the backend and free
-    std::int64_t system_calls = 0;  // allocations asked of the backend
+    // Held by arrays and by what their calls need beside them, or small and at hand in other threads.
+    std::int64_t in_use = 0;
+    std::int64_t peak = 0;  // highest in_use since the start, or since reset_peak_memory()
+    // Taken from the backend and free, for what is allocated next. Goes back by release_cached(),
+    // before memory runs out, and where both are together more than twice the peak and 64 MiB.
+    std::int64_t cached = 0;
+    std::int64_t system_calls = 0;  // allocations asked of the backend since the start, a number
 };
 
-// Bytes of a device; 0 where its backend does not say.
+// Bytes of a device as its backend sees them now: free for whoever asks first, which what is cached
+// here, or used by other processes, is not. 0 where the backend does not say.
 struct MemorySize {
     std::int64_t free = 0;
     std::int64_t total = 0;
@@ -62,10 +68,12 @@ public:
     int ordinal() const;
     bool host_accessible() const;  // the host may read and write its memory
     void synchronize() const;      // waits for all work of all its streams
-    MemoryStats memory() const;
+    // For any thread, each at one moment.
+    MemoryStats memory() const;  // of all streams
     MemorySize memory_size() const;
-    void reset_peak_memory() const;  // to what is in use
-    void release_cached() const;     // gives cached memory back to the backend
+    void reset_peak_memory() const;  // to what is in use, also of each stream
+    // Gives cached memory back to the backend; if a stream is being recorded, when that is over.
+    void release_cached() const;
     // Tables that plugins offer for it under an id ("catena.blas/1"), best first; none if there is
     // nothing. Each is the struct that the id names in the ABI. Valid for ever, but a later plugin
     // or pin makes a new list: ask again.

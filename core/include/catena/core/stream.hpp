@@ -34,7 +34,8 @@ public:
     // What is given to this stream from now on waits for it, not the caller.
     void wait(const Event& event) const;
     void wait(const Stream& other) const;
-    MemoryStats memory() const;  // of the arrays that were made on it
+    // Of what was made on it; Device::reset_peak_memory() is for it, too.
+    MemoryStats memory() const;
     // The backend's, for work that the program gives to it by itself: see use(). Null on a device
     // that does all at once.
     catena_stream* native() const;

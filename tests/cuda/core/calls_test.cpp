@@ -1,0 +1,209 @@
+// Calls on an emulated GPU, by the core: recordings of them, and which of them a fault is told with.
+#include <cuda_runtime.h>
+#include <catena/catena.hpp>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+
+#include "emulator/control.h"
+
+using namespace catena;
+namespace F = catena::functions;
+
+namespace {
+
+Device gpu(int ordinal = 0) { return Device::get("cuda:" + std::to_string(ordinal)); }
+
+Array drawn(const Shape& shape, Device device, std::uint64_t state) {
+    std::vector<float> values;
+    for (std::int64_t i = 0; i < Array::empty(shape).size(); ++i) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        values.push_back(static_cast<float>(state >> 40) / (1 << 23) - 1);
+    }
+    return Array::from(values, shape).to(device);
+}
+std::vector<float> values(const Array& array) { return array.to_vector<float>(); }
+
+struct Mlp : Chain {
+    links::Linear l1{7, 33}, l2{33, 5};
+    void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
+    Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
+};
+
+template <class E = Error>
+std::string failure_of(const std::function<void()>& body) {
+    try {
+        body();
+    } catch (const E& error) {
+        return error.what();
+    }
+    return "none";
+}
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a net that is recorded: the same numbers as call by call, on new inputs in place") {
+    seed(1);
+    Mlp net;
+    net.to(gpu());
+    const auto scale = elementwise("T x, float32 a", "T y", "y = x * a", "scale_in_recording");
+    const auto predict = [&](const Array& x) {
+        const no_backprop_mode scope;
+        return scale(net(as_variable(x)).data(), 0.5f);
+    };
+    const Array x = drawn({11, 7}, gpu(), 1);
+    Array y;
+    const Capture capture(Stream(gpu()), [&] { y = predict(x); });
+    CHECK(capture.size() >= 4);
+    for (std::uint64_t i = 2; i < 6; ++i) {
+        const Array next = drawn({11, 7}, gpu(), i);
+        x.copy_from(next);
+        capture.launch();
+        const std::vector<float> expected = values(predict(next));
+        CHECK(values(y) == expected);
+        CHECK(values(predict(x)) == expected);
+    }
+}
+
+TEST_CASE("a training step that is recorded learns what one learns that is not") {
+    const auto train = [](bool recorded) {
+        seed(1);
+        Mlp net;
+        net.to(gpu());
+        optimizers::SGD optimizer(0.1);
+        optimizer.setup(net);
+        const Array x = drawn({16, 7}, gpu(), 100);
+        const Array t = Array::zeros({16}, Dtype::int32, gpu());
+        Variable loss;
+        const auto step = [&] {
+            loss = F::softmax_cross_entropy(net(as_variable(x)), as_variable(t));
+            optimizer.cleargrads();
+            loss.backward();
+            optimizer.update();
+        };
+        const Stream stream(gpu());
+        Capture capture;
+        if (recorded) capture = Capture(stream, step, 2);
+        else step(), step();
+        std::vector<float> losses;
+        for (std::uint64_t i = 0; i < 5; ++i) {
+            x.copy_from(drawn({16, 7}, gpu(), i));
+            if (recorded) capture.launch();
+            else step();
+            losses.push_back(loss.data().item<float>());
+        }
+        for (const Variable& parameter : net.parameters())
+            for (const float value : values(parameter.data())) losses.push_back(value);
+        return losses;
+    };
+    const std::vector<float> expected = train(false);
+    CHECK(expected.size() == 5 + 7 * 33 + 33 + 33 * 5 + 5);
+    CHECK(train(true) == expected);
+}
+
+TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
+    const Stream stream(gpu()), side(gpu());
+    const Array x = drawn({100}, gpu(), 1);
+    const Array host = x.to(Device::get("cpu"));
+    const std::vector<float> twice = values(x + x);
+    Array y;
+    const auto refused = [&](const std::function<void()>& body) {
+        int run = 0;
+        const std::string text = failure_of([&] {
+            Capture(stream, [&] {
+                y = x + x;
+                if (++run == 3) body();  // behind both warm-ups
+            });
+        });
+        const using_stream scope(stream);
+        CHECK(values(x + x) == twice);
+        return text;
+    };
+    const std::string start =
+        "[recording] cuda:0: expected work that stays on the recorded stream, got ";
+    CHECK(refused([&] { values(y); }) == start + "a copy of host memory that is not pinned");
+    CHECK(refused([&] { x.copy_from(host); }) ==
+          start + "a copy of host memory that is not pinned");
+    CHECK(refused([&] { stream.synchronize(); }) == start + "a wait of the host");
+    CHECK(refused([&] { gpu().synchronize(); }) == start + "a wait of the host");
+    CHECK(refused([&] { Event(gpu()).record(stream); }) == start + "an event");
+    CHECK(refused([&] { (void)stream.done(); }) == start + "a question of the host");
+    const std::string random = refused([&] { F::dropout(x); });
+    INFO(random);
+    CHECK(has(random, "random numbers: expected none while work is recorded"));
+    // Memory that no warm-up took.
+    const std::string text = refused([&] { Array::zeros({3 << 20}, Dtype::float32, gpu()); });
+    INFO(text);
+    CHECK(has(text, "[cuda alloc] cudaMalloc on device 0: "));
+    CHECK(has(text, "work is recorded: a run before takes what it needs)"));
+    CHECK(has(failure_of<UnsupportedError>([] { Capture(Stream(Device::get("cpu")), [] {}); }),
+              "expected one of a device that records, got cpu:0"));
+}
+
+TEST_CASE("memory is given back when the recording is over, which CUDA would not survive") {
+    gpu().synchronize();
+    const Array x = drawn({100}, gpu(), 1);
+    Array::zeros({1 << 20}, Dtype::float32, gpu());  // 4 MiB, kept
+    Array::pinned({1 << 12}, Dtype::float32, gpu());
+    REQUIRE(gpu().memory().cached >= 4 << 20);
+    Array y;
+    const auto body = [&] {
+        y = x + x;
+        gpu().release_cached();
+        y = y + x;
+    };
+    {
+        const using_stream scope{Stream(gpu())};  // its memory for small arrays
+        y = x + x;
+    }
+    Capture capture;
+    CHECK(failure_of([&] { capture = Capture(Stream(gpu()), body); }) == "none");
+    CHECK(gpu().memory().cached < 4 << 20);
+    y.fill(0);
+    REQUIRE(capture);
+    capture.launch();
+    CHECK(values(y) == values(x + x + x));
+}
+
+TEST_CASE("a fault comes with the names of the last calls: functions, formulas, recordings") {
+    const Array x = drawn({100}, gpu(1), 1);
+    const auto muladd = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd_fwd");
+    const auto l1 = reduction("T x", "T y", "abs(x)", "a + b", "y = a", "0", "l1_norm");
+    const auto calls = [&] {
+        F::exp(x);
+        muladd(x, x, x);
+        l1(x);
+    };
+    calls();  // compiles them
+    Array y;
+    const Capture nameless(Stream(gpu(1)), [&] { y = F::exp(x) + x; });
+    const Capture named(Stream(gpu(1)), [&] { y = muladd(x, x, x); }, 2, "muladd step");
+    calls();
+    nameless.launch();
+    named.launch();
+    gpu(1).synchronize();
+    catena_emulator_fault(1, cudaErrorIllegalAddress);
+    const std::string expected =
+        "\nthe last calls on cuda:1, newest first: [recording muladd step], "
+        "[recording of 2 calls], [l1_norm], [muladd_fwd], [catena.exp forward], ";
+    const std::string waited = failure_of<DeviceError>([] { gpu(1).synchronize(); });
+    INFO(waited);
+    CHECK(has(waited, "on device 1: cudaErrorIllegalAddress"));
+    CHECK(has(waited, expected));
+    const std::string read = failure_of<DeviceError>([&] { values(x); });
+    CHECK(has(read, expected));
+    const std::string called = failure_of<DeviceError>([&] { muladd(x, x, x); });
+    INFO(called);
+    CHECK(has(called, "newest first: [muladd_fwd], [recording muladd step], "));
+    CHECK(has(failure_of<DeviceError>([&] { named.launch(); }),
+              "newest first: [recording muladd step], [muladd_fwd], "));
+    CHECK(values(drawn({3}, gpu(0), 1)).size() == 3);  // the other one has no fault
+    REQUIRE(cudaSetDevice(1) == cudaErrorIllegalAddress);
+    REQUIRE(cudaDeviceReset() == cudaSuccess);
+    REQUIRE(cudaSetDevice(0) == cudaSuccess);
+}

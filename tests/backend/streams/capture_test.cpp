@@ -254,14 +254,15 @@ TEST_CASE("nothing goes back to the backend while work is recorded") {
         fill_cache(500'000);
         d.synchronize();
         control(d).limit(backend_device(d), counts(d).live_bytes + 1'000'000);
+        const std::int64_t syncs = counts(d).device_syncs;
         const std::string text = what<MemoryError>([&] {
             Capture(
                 stream, [&] { full(1, 400'000, d); }, 0);
         });
         INFO(text);
         CHECK(has(text, "[river] out of memory (3203072 bytes wanted, "));
-        CHECK(has(text,
-                  "; work is recorded: a run before takes what it needs)"));
+        CHECK(counts(d).device_syncs == syncs);
+        CHECK(has(text, "; work is recorded: a run before takes what it needs)"));
         {
             const using_stream scope(side);
             CHECK(values(full(1, 400'000, d)) == same(1, 400'000));  // it is, now

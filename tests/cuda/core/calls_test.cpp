@@ -8,6 +8,7 @@
 #include <string>
 
 #include "emulator/control.h"
+#include "recycle.hpp"
 
 using namespace catena;
 namespace F = catena::functions;
@@ -145,7 +146,8 @@ TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
               "expected one of a device that records, got cpu:0"));
 }
 
-TEST_CASE("memory is given back when the recording is over, which CUDA would not survive") {
+TEST_CASE("memory is given back when the recording is over, which CUDA would not survive" *
+          doctest::skip(!recycle)) {
     gpu().synchronize();
     const Array x = drawn({100}, gpu(), 1);
     Array::zeros({1 << 20}, Dtype::float32, gpu());  // 4 MiB, kept

@@ -10,7 +10,7 @@ set(root "${CPACK_TEMPORARY_INSTALL_DIRECTORY}")
 set(lib "${root}/${CPACK_CATENA_LIBDIR}")
 set(private "${lib}/catena/private")
 set(licenses "${root}/${CPACK_CATENA_DOCDIR}/licenses")
-set(system "^(ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libstdc\\+\\+|libgcc_s)\\.so")
+set(system "^(ld-linux.*|libc|libm|libdl|librt|libpthread|libresolv|libutil|libstdc\\+\\+|libgcc_s)\\.so")
 set(cuda "^lib(cuda|cudart|cublas|cublasLt|cudnn.*|curand|nvrtc.*|nvJitLink)\\.so")
 
 function(run output)

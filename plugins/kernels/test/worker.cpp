@@ -1,4 +1,4 @@
-// worker ADDEND...: makes and calls a kernel for each, and prints what the caches did.
+// worker DEVICE ADDEND...: makes and calls a kernel for each there, and prints what the caches did.
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -6,11 +6,13 @@
 using namespace catena;
 
 int main(int argc, char** argv) try {
+    if (argc < 2) throw InvalidError("usage: worker DEVICE ADDEND...");
+    const using_device scope(argv[1]);
     const Array x = Array::full({100}, 1);
-    for (int k = 1; k < argc; ++k) {
+    for (int k = 2; k < argc; ++k) {
         const std::string code = std::string("y = x + ") + argv[k];
         const Array y = elementwise("T x", "T y", code.c_str(), "cached")(x);
-        if (y.host<float>()[99] != 1 + std::stof(argv[k])) {
+        if (y.to_vector<float>()[99] != 1 + std::stof(argv[k])) {
             std::printf("wrong\n");
             return 1;
         }

@@ -1,6 +1,4 @@
 // Products against plain loops, for every dtype, transposition and edge.
-#include <cuda_runtime.h>
-
 #include <catena/plugin/half.hpp>
 #include <cmath>
 #include <limits>
@@ -129,7 +127,7 @@ TEST_CASE("products of float16, summed up in float32") { check_type<Float16>(); 
 TEST_CASE("products of bfloat16, summed up in float32") { check_type<BFloat16>(); }
 
 TEST_CASE("a product on another device than the thread's") {
-    Stream s(1);
+    Stream s(second());
     check_product<float>(s, 4, 3, 2, 0, 1, 1, 0);
     int now = -1;
     REQUIRE(cudaGetDevice(&now) == cudaSuccess);

@@ -1,13 +1,18 @@
-// Loads the emulated cuda.catena the way a host does, with the smallest table that serves it.
+// Loads the cuda.catena that CUDA_PLUGIN names the way a host does, with the smallest table that serves
+// it. The program calls the same runtime: the emulator's, or NVIDIA's, whose streams are the driver's.
 #pragma once
 
+#include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "catena/abi.h"
@@ -20,6 +25,9 @@
 #include "catena/abi/ext/draft/vendor.h"
 
 namespace cuda_test {
+
+// What the emulator promises and CUDA does not: memory counted to the byte, the error of each mistake.
+constexpr bool emulated = CATENA_EMULATED != 0;
 
 inline thread_local std::string failure;  // text of the thread's last one
 
@@ -35,7 +43,9 @@ inline catena_status CATENA_CALL keep_failure(catena_ctx*, catena_status status,
 class Plugin {
 public:
     Plugin() {
-        void* library = dlopen(CUDA_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+        const char* const path = std::getenv("CUDA_PLUGIN");
+        if (path == nullptr) throw std::runtime_error("expected a path in CUDA_PLUGIN");
+        void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
         if (library == nullptr) throw std::runtime_error(dlerror());
         manifest = static_cast<const catena_manifest*>(dlsym(library, "catena_manifest_v1"));
         const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
@@ -85,6 +95,23 @@ inline const catena_memory& memory() {
     return plugin().extension<catena_memory>(CATENA_MEMORY_DRAFT_1);
 }
 
+inline int device_count() {
+    int n = 0;
+    REQUIRE(cudaGetDeviceCount(&n) == cudaSuccess);
+    return n;
+}
+// Of the second device; of the first where there is but one.
+inline int second() { return device_count() > 1 ? 1 : 0; }
+struct MemoryLeft {
+    uint64_t left = 0;
+    uint64_t all = 0;
+};
+inline MemoryLeft memory_left(int ordinal = 0) {
+    MemoryLeft m;
+    REQUIRE(backend().memory(ctx, plugin().dev(ordinal), &m.left, &m.all) == CATENA_OK);
+    return m;
+}
+
 // A stream of a device, and memory on it, until the end of a test.
 class Stream {
 public:
@@ -132,13 +159,26 @@ private:
 // The stream stands still from here on, until go().
 class Gate {
 public:
-    explicit Gate(catena_stream* stream);
+    // What is waited for is left to the stream, which may be late.
+    explicit Gate(catena_stream* stream) : open_(new std::atomic<bool>(false)) {
+        const auto wait = [](void* user) {
+            auto* const open = static_cast<std::atomic<bool>*>(user);
+            while (!*open) std::this_thread::sleep_for(std::chrono::microseconds(50));
+            delete open;
+        };
+        REQUIRE(cudaLaunchHostFunc(reinterpret_cast<cudaStream_t>(stream), wait, open_) ==
+                cudaSuccess);
+    }
     ~Gate() { go(); }
-    void go();
+    Gate(const Gate&) = delete;
+    Gate& operator=(const Gate&) = delete;
+    void go() {
+        if (open_ != nullptr) *open_ = true;
+        open_ = nullptr;
+    }
 
 private:
-    struct State;
-    State* state_;
+    std::atomic<bool>* open_;
 };
 
 inline bool says(const std::string& part) { return failure.find(part) != std::string::npos; }

@@ -1,5 +1,4 @@
 // Handles of the vendor's libraries: one for each device, stream and thread.
-#include <cuda_runtime.h>
 #include <dlfcn.h>
 
 #include <cstring>
@@ -21,17 +20,28 @@ void* handle(Stream& s, const char* library) {
     return found;
 }
 
+// The emulator has stand-ins of all; a machine with a GPU may lack cuDNN.
+bool is_here(const char* library) {
+    void* dl = nullptr;
+    int64_t version = 0;
+    if (emulated || vendor().open(ctx, library, &dl, &version) != CATENA_E_UNSUPPORTED) return true;
+    MESSAGE("skipped: ", failure);
+    return false;
+}
+
 }  // namespace
 
 TEST_CASE("libraries are opened once, with their versions") {
     for (const auto& [name, version] :
          {std::pair<const char*, int64_t>{"cublas", 130000}, {"cudnn", 91300}, {"nvrtc", 13000}}) {
         CAPTURE(name);
+        if (std::strcmp(name, "cudnn") == 0 && !is_here(name)) continue;
         void* dl = nullptr;
         int64_t got = 0;
         REQUIRE(vendor().open(ctx, name, &dl, &got) == CATENA_OK);
         CHECK(dl != nullptr);
-        CHECK(got == version);
+        if (emulated) CHECK(got == version);
+        else CHECK(got > 0);
         void* again = nullptr;
         REQUIRE(vendor().open(ctx, name, &again, &got) == CATENA_OK);
         CHECK(again == dl);
@@ -48,9 +58,10 @@ TEST_CASE("libraries are opened once, with their versions") {
 TEST_CASE("a handle is of its stream and thread, and stays the same") {
     for (const char* library : {"cublas", "cudnn"}) {
         CAPTURE(library);
+        if (std::strcmp(library, "cudnn") == 0 && !is_here(library)) continue;
         Stream one;
         Stream two;
-        Stream far(1);
+        Stream far(second());
         std::set<void*> handles;
         for (Stream* s : {&one, &two, &far}) {
             void* const mine = handle(*s, library);
@@ -78,19 +89,13 @@ TEST_CASE("a handle is of its stream and thread, and stays the same") {
     }
 }
 
-TEST_CASE("handles and the workspace end with the stream") {
-    uint64_t before = 0;
-    uint64_t all = 0;
-    REQUIRE(backend().memory(ctx, plugin().dev(), &before, &all) == CATENA_OK);
+TEST_CASE("handles and the workspace end with the stream" * doctest::skip(!emulated)) {
+    const uint64_t before = memory_left().left;
     {
         Stream s;
         handle(s, "cublas");
         std::thread([&] { handle(s, "cublas"); }).join();
-        uint64_t left = 0;
-        REQUIRE(backend().memory(ctx, s.dev, &left, &all) == CATENA_OK);
-        CHECK(before - left == uint64_t{32} << 20);  // one for all threads
+        CHECK(before - memory_left().left == uint64_t{32} << 20);  // one for all threads
     }
-    uint64_t after = 0;
-    REQUIRE(backend().memory(ctx, plugin().dev(), &after, &all) == CATENA_OK);
-    CHECK(after == before);
+    CHECK(memory_left().left == before);
 }

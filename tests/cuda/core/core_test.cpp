@@ -1,47 +1,16 @@
-// Arrays on emulated GPUs, by the core: what a program sees of the backend "cuda".
-#include <cuda_runtime.h>
-#include <catena/core.hpp>
-
-#include <doctest/doctest.h>
+// Arrays on GPUs, by the core: what a program sees of the backend "cuda".
+#include "gpu.hpp"
 
 #include <algorithm>
-#include <numeric>
-#include <string>
 #include <thread>
-
-#include "emulator/control.h"
-
-using namespace catena;
-
-namespace {
-
-Device gpu(int ordinal = 0) { return Device::get("cuda:" + std::to_string(ordinal)); }
-
-Array ramp(std::int64_t n, float first = 0) {
-    std::vector<float> values(static_cast<std::size_t>(n));
-    std::iota(values.begin(), values.end(), first);
-    return Array::from(values, {n});
-}
-
-template <class Body>
-std::string failure_of(const Body& body) {
-    try {
-        body();
-    } catch (const Error& error) {
-        return error.what();
-    }
-    return "none";
-}
-
-}  // namespace
 
 TEST_CASE("the devices are listed, and are not the ones that a program begins with") {
     const auto all = Device::list();
-    for (const char* name : {"cuda:0", "cuda:1"})
-        CHECK(std::find(all.begin(), all.end(), name) != all.end());
+    for (int i = 0; i < gpus(); ++i)
+        CHECK(std::find(all.begin(), all.end(), "cuda:" + std::to_string(i)) != all.end());
     CHECK(!gpu().host_accessible());
     CHECK(Device::current().backend() == "cpu");
-    CHECK(failure_of([] { Device::get("cuda:2"); }) != "none");
+    CHECK(failure_of([] { gpu(gpus()); }) != "none");
 }
 
 TEST_CASE("arrays go there and come back: every dtype, empty, without axes, odd sizes") {
@@ -65,8 +34,8 @@ TEST_CASE("arrays go there and come back: every dtype, empty, without axes, odd 
 TEST_CASE("copies within a device and between devices; views; fills") {
     const Array x = ramp(1000).to(gpu(0));
     CHECK(x.copy().to_vector<float>()[999] == 999);
-    const Array y = x.to(gpu(1));
-    CHECK(y.device() == gpu(1));
+    const Array y = x.to(second());
+    CHECK(y.device() == second());
     CHECK(y.to_vector<float>()[999] == 999);
     CHECK(y.to(gpu(0)).reshape({10, 100}).to_vector<float>()[500] == 500);
     y.fill(7);
@@ -108,31 +77,40 @@ TEST_CASE("events: order between streams, and time") {
 }
 
 TEST_CASE("memory is counted, kept and given back") {
-    gpu(1).release_cached();
-    std::size_t before = 0;
-    std::size_t total = 0;
-    REQUIRE(cudaSetDevice(1) == cudaSuccess);
-    REQUIRE(cudaMemGetInfo(&before, &total) == cudaSuccess);
+    // Of a GPU, the driver counts whole pages, and takes some for itself as it goes.
+    const std::size_t large = emulated ? 4 << 20 : 1 << 30;
+    const std::size_t slack = emulated ? 0 : 256 << 20;
+    const Device device = second();
+    const auto left = [&] {
+        std::size_t free = 0;
+        std::size_t total = 0;
+        REQUIRE(cudaSetDevice(device.ordinal()) == cudaSuccess);
+        REQUIRE(cudaMemGetInfo(&free, &total) == cudaSuccess);
+        REQUIRE(cudaSetDevice(0) == cudaSuccess);
+        return free;
+    };
+    device.release_cached();
+    const std::size_t before = left();
     {
-        const Array x = ramp(1 << 20).to(gpu(1));
-        CHECK(gpu(1).memory().in_use >= 4 << 20);
-        std::size_t left = 0;
-        REQUIRE(cudaMemGetInfo(&left, &total) == cudaSuccess);
-        CHECK(before - left >= 4 << 20);
+        const Array x = Array::zeros({static_cast<std::int64_t>(large)}, Dtype::uint8, device);
+        CHECK(device.memory().in_use >= static_cast<std::int64_t>(large));
+        CHECK(before >= left() + large);
     }
-    gpu(1).synchronize();
-    gpu(1).release_cached();
-    std::size_t after = 0;
-    REQUIRE(cudaMemGetInfo(&after, &total) == cudaSuccess);
-    CHECK(after == before);
-    REQUIRE(cudaSetDevice(0) == cudaSuccess);
+    device.synchronize();
+    device.release_cached();
+    CHECK(left() + slack >= before);
+    if (emulated) CHECK(left() == before);
 }
 
 TEST_CASE("what does not fit is refused in words, and then all is as before") {
-    const std::string text = failure_of([] { Array::empty({400 << 20}, Dtype::uint8, gpu()); });
+    std::size_t left = 0;
+    std::size_t total = 0;
+    REQUIRE(cudaMemGetInfo(&left, &total) == cudaSuccess);
+    const auto n = static_cast<std::int64_t>(2 * total);
+    const std::string text = failure_of([&] { Array::empty({n}, Dtype::uint8, gpu()); });
     INFO(text);
     CHECK(text.find("cudaErrorMemoryAllocation") != std::string::npos);
-    CHECK(text.find("expected 419430400 bytes") != std::string::npos);
+    CHECK(text.find("expected " + std::to_string(n) + " bytes") != std::string::npos);
     CHECK(ramp(10).to(gpu()).to_vector<float>()[9] == 9);
 }
 
@@ -141,10 +119,10 @@ TEST_CASE("several threads, each with a stream of its own") {
     std::vector<int> wrong(4, 0);
     for (int t = 0; t < 4; ++t)
         threads.emplace_back([t, &wrong] {
-            const Stream stream(gpu(t % 2));
+            const Stream stream(gpu(t % 2 == 0 ? 0 : second().ordinal()));
             const using_stream scope(stream);
             for (int i = 0; i < 20; ++i) {
-                const Array x = ramp(500, static_cast<float>(i * t)).to(gpu(t % 2));
+                const Array x = ramp(500, static_cast<float>(i * t)).to(gpu(t % 2 == 0 ? 0 : second().ordinal()));
                 const Array y = x.copy();
                 if (y.to_vector<float>()[499] != static_cast<float>(i * t + 499))
                     ++wrong[static_cast<std::size_t>(t)];
@@ -152,18 +130,4 @@ TEST_CASE("several threads, each with a stream of its own") {
         });
     for (std::thread& thread : threads) thread.join();
     CHECK(wrong == std::vector<int>(4, 0));
-}
-
-TEST_CASE("a fault of a device is an error with its name, for whoever waits") {
-    const Array x = ramp(10).to(gpu(1));
-    gpu(1).synchronize();
-    catena_emulator_fault(1, cudaErrorIllegalAddress);
-    const std::string text = failure_of([&] { x.to_vector<float>(); });
-    INFO(text);
-    CHECK(text.find("on device 1: cudaErrorIllegalAddress") != std::string::npos);
-    CHECK(ramp(10).to(gpu(0)).to_vector<float>()[9] == 9);
-    REQUIRE(cudaSetDevice(1) == cudaErrorIllegalAddress);
-    REQUIRE(cudaDeviceReset() == cudaSuccess);
-    REQUIRE(cudaSetDevice(0) == cudaSuccess);
-    CHECK(x.to_vector<float>()[9] == 9);
 }

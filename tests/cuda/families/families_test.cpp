@@ -1,9 +1,12 @@
-// Kernels for CUDA, on the emulator, against those for the CPU.
+// Kernels for CUDA, those of the modules in the folder CUDA_PLUGINS, against those for the CPU.
 #include <catena/testing.hpp>
 
 #include <doctest/doctest.h>
 
-#include <numeric>
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
 
 using namespace catena::testing;
 namespace plugin = catena::plugin;
@@ -15,10 +18,15 @@ const double no_number = std::numeric_limits<double>::quiet_NaN();
 
 World& world() {
     static World the([] {
+        const char* const folder = std::getenv("CUDA_PLUGINS");
+        if (folder == nullptr) throw std::runtime_error("expected a folder in CUDA_PLUGINS");
         std::vector<std::string> files;
-        for (const char* family : {"cuda", "activation.cuda", "array.cuda", "connection.cuda",
-                                   "loss.cuda", "math.cuda", "optimizer.cuda"})
-            files.push_back(std::string(FOLDER) + "/" + family + ".catena");
+        for (const auto& file : std::filesystem::directory_iterator(folder))
+            if (file.path().filename().string().ends_with("cuda.catena"))
+                files.push_back(file.path());
+        if (files.size() < 2)
+            throw std::runtime_error(std::string(folder) + ": expected modules for CUDA, got none");
+        std::sort(files.begin(), files.end());
         return files;
     }());
     return the;

@@ -1,4 +1,5 @@
-// gpu-gate: becomes the program that it is given where there is a GPU, else says why not and ends with 77.
+// gpu-gate: becomes the program that it is given where there is a GPU, else says why not and ends with 77;
+// so where PATH has no such program (python3).
 //
 // usage: gpu-gate PROGRAM [ARGUMENT...]
 #include <catena/core/device.hpp>
@@ -25,6 +26,10 @@ int main(int argc, char** argv) {
         return 2;
     }
     execvp(argv[1], argv + 1);
+    if (errno == ENOENT && std::strchr(argv[1], '/') == nullptr) {
+        std::printf("skipped: no %s here\n", argv[1]);
+        return 77;
+    }
     std::fprintf(stderr, "gpu-gate: %s: %s\n", argv[1], std::strerror(errno));
     return 2;
 }

@@ -1,4 +1,4 @@
-// Arrays on the emulated device, and what tests of the layer have in common.
+// Arrays on the device, and what tests of the layer have in common.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -57,6 +57,20 @@ private:
     T* data_ = nullptr;
 };
 
+template <class T>
+constexpr bool is_half = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+// As kernels load and store, on the host.
+template <class C, class T>
+C wide(T x) {
+    if constexpr (layer::is_half<T>) return to_float(x);
+    else return static_cast<C>(x);
+}
+template <class T, class C>
+T narrow(C x) {
+    if constexpr (layer::is_half<T>) return to_half<T>(static_cast<float>(x));
+    else return static_cast<T>(x);
+}
+
 // Small whole numbers and quarters: sums and products of a few are exact, in halves as well.
 template <class T>
 std::vector<T> draw(std::int64_t n, unsigned seed) {
@@ -65,7 +79,7 @@ std::vector<T> draw(std::int64_t n, unsigned seed) {
     for (T& v : values) {
         const int k = static_cast<int>(random() % 17) - 8;
         if constexpr (std::is_integral_v<T>) v = static_cast<T>(k);
-        else v = cuda::store_as<T>(static_cast<cuda::Compute<T>>(k) / 4);
+        else v = narrow<T>(static_cast<cuda::Compute<T>>(k) / 4);
     }
     return values;
 }
@@ -75,7 +89,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 }
 template <class T>
 double number(T x) {
-    return static_cast<double>(cuda::load_as<cuda::Compute<T>>(x));
+    return static_cast<double>(wide<cuda::Compute<T>>(x));
 }
 
 // Where an operand is at an element of the whole, by NumPy's rule.
@@ -98,7 +112,7 @@ struct TwoOf {
     using Out = cuda::Types<T, T>;
     using Value = cuda::Compute<T>;
     static constexpr bool walks = true;
-    __device__ void operator()(const Value* x, Value* y) const {
+    __host__ __device__ void operator()(const Value* x, Value* y) const {
         y[0] = static_cast<Value>(x[0] * x[1] + x[2]);
         y[1] = static_cast<Value>(x[0] - x[1]);
     }

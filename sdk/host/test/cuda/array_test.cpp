@@ -24,7 +24,7 @@ TEST_CASE("to_gpu and to_cpu") {
     const Array there = cuda::to_gpu(x);
     CHECK(there.device() == first());
     CHECK(values(there) == values(x));
-    const Array other = cuda::to_gpu(x, 1);
+    const Array other = cuda::to_gpu(x, second_id());
     CHECK(other.device() == second());
     CHECK(values(other) == values(x));
     CHECK(cuda::to_gpu(x, other).device() == second());
@@ -37,7 +37,7 @@ TEST_CASE("to_gpu and to_cpu") {
     other.fill(9);
     CHECK(values(back) == values(x));
     {
-        const cuda::using_device scope(1);
+        const cuda::using_device scope(second_id());
         CHECK(cuda::to_gpu(x).device() == second());
         CHECK(cuda::to_cpu(other).device() == cuda::host());
     }
@@ -45,8 +45,8 @@ TEST_CASE("to_gpu and to_cpu") {
                               Dtype::int64, Dtype::uint8}) {
         for (const Shape& shape : {Shape{}, Shape{1}, Shape{0, 3}, Shape{5, 7}}) {
             const Array a = Array::full(shape, 3, dtype, cuda::host());
-            is(cuda::to_gpu(a, 1), second(), shape, dtype, 3);
-            is(cuda::to_cpu(cuda::to_gpu(a, 1)), cuda::host(), shape, dtype, 3);
+            is(cuda::to_gpu(a, second_id()), second(), shape, dtype, 3);
+            is(cuda::to_cpu(cuda::to_gpu(a, second_id())), cuda::host(), shape, dtype, 3);
         }
     }
     contains(error_of<InvalidError>([] { (void)cuda::to_gpu(Array()); }), "[to_gpu] array");
@@ -65,7 +65,7 @@ TEST_CASE("copy: new memory, another GPU, or into an array") {
     CHECK(values(here) == values(x));
     here.fill(7);
     CHECK(values(x) == values(on_cpu()));
-    const Array there = cuda::copy(x, {.out_device = 1});
+    const Array there = cuda::copy(x, {.out_device = second_id()});
     CHECK(there.device() == second());
     CHECK(values(there) == values(x));
     CHECK(cuda::copy(x, {.out_device = 0}).body() != x.body());
@@ -73,7 +73,7 @@ TEST_CASE("copy: new memory, another GPU, or into an array") {
     const Array out = cuda::zeros_like(there);
     CHECK(cuda::copy(x, {.out = out, .out_device = 0}).body() == out.body());  // out wins
     CHECK(values(out) == values(x));
-    CHECK(cuda::copy(on_cpu(), {.out_device = 1}).device() == second());
+    CHECK(cuda::copy(on_cpu(), {.out_device = second_id()}).device() == second());
     CHECK(cuda::copy(on_cpu()).device() == cuda::host());
     CHECK_THROWS_AS((void)cuda::copy(x, {.out = cuda::zeros({3, 2})}), ShapeError);
     CHECK_THROWS_AS((void)cuda::copy(x, {.out = cuda::zeros({2, 3}, Dtype::float64)}), ShapeError);
@@ -102,7 +102,7 @@ TEST_CASE("new arrays") {
     is(cuda::zeros_like(like), second(), {2, 2}, Dtype::float64, 0);
     is(cuda::ones_like(like), second(), {2, 2}, Dtype::float64, 1);
     is(cuda::ones_like(on_cpu()), first(), {2, 3}, f32, 1);
-    const cuda::using_device scope(1);
+    const cuda::using_device scope(second_id());
     is(cuda::ones_like(on_cpu()), second(), {2, 3}, f32, 1);
     is(cuda::zeros({2}), second(), {2}, f32, 0);
     CHECK_THROWS_AS((void)cuda::zeros_like(Array()), InvalidError);
@@ -112,7 +112,7 @@ TEST_CASE("new arrays") {
 TEST_CASE("F::copy by a GPU's number, and the gradient back") {
     const SameDevice same;
     const Variable x(on_cpu());
-    const Variable y = F::copy(F::copy(x, 0), 1);
+    const Variable y = F::copy(F::copy(x, 0), second_id());
     CHECK(y.device() == second());
     F::sum(y * y).backward();
     CHECK(x.grad().device() == cuda::host());
@@ -125,17 +125,17 @@ TEST_CASE("F::copy by a GPU's number, and the gradient back") {
 
 TEST_CASE("memory of the pool") {
     const SameDevice same;
-    const std::int64_t before = cuda::memory_stats(1).in_use;
+    const std::int64_t before = cuda::memory_stats(second_id()).in_use;
     const std::int64_t large = std::int64_t{1} << 20;
-    cuda::Memory block = cuda::mem_alloc(large, 1);
+    cuda::Memory block = cuda::mem_alloc(large, second_id());
     REQUIRE(block.data() != nullptr);
     CHECK(reinterpret_cast<std::uintptr_t>(block.data()) % 64 == 0);
     CHECK(block.size() == large);
     CHECK(block.device() == second());
-    CHECK(cuda::memory_stats(1).in_use >= before + large);
+    CHECK(cuda::memory_stats(second_id()).in_use >= before + large);
     const cuda::Memory second_handle = block;
     block = {};
-    CHECK(cuda::memory_stats(1).in_use >= before + large);
+    CHECK(cuda::memory_stats(second_id()).in_use >= before + large);
     CHECK(second_handle.array().shape() == Shape{large});
     block = cuda::mem_alloc(0);
     CHECK(block.size() == 0);
@@ -150,16 +150,16 @@ TEST_CASE("memory of the pool") {
 
 TEST_CASE("what is free goes back to the driver") {
     const std::int64_t large = std::int64_t{8} << 20;
-    (void)cuda::mem_alloc(large, 1);
-    CHECK(cuda::memory_stats(1).cached >= large);
-    cuda::release_cached(1);
-    CHECK(cuda::memory_stats(1).cached < large);
+    (void)cuda::mem_alloc(large, second_id());
+    CHECK(cuda::memory_stats(second_id()).cached >= large);
+    cuda::release_cached(second_id());
+    CHECK(cuda::memory_stats(second_id()).cached < large);
 }
 
 TEST_CASE("random numbers of a GPU") {
     const SameDevice same;
     catena::seed(3);
-    const cuda::RandomGenerator generator = cuda::get_generator(1);
+    const cuda::RandomGenerator generator = cuda::get_generator(second_id());
     CHECK(generator.device() == second());
     CHECK(cuda::get_generator().device() == first());
     const RandomState start = generator.state();
@@ -185,16 +185,16 @@ TEST_CASE("random numbers of a GPU") {
 
     // seed() is for one device alone, and as if for all.
     const RandomState other = cuda::get_generator(0).state();
-    cuda::seed(3, 1);
+    cuda::seed(3, second_id());
     CHECK(generator.state().seed == start.seed);
     CHECK(generator.state().offset == 0);
     CHECK(values(generator.gen_uniform({50, 20})) == values(u));
     CHECK(cuda::get_generator(0).state().seed == other.seed);
-    cuda::seed(4, 1);
+    cuda::seed(4, second_id());
     CHECK(values(generator.gen_uniform({50, 20})) != values(u));
-    cuda::seed({}, 1);
+    cuda::seed({}, second_id());
     const std::uint64_t drawn = generator.state().seed;
-    cuda::seed({}, 1);
+    cuda::seed({}, second_id());
     CHECK(generator.state().seed != drawn);
     cuda::seed(5);
     CHECK(cuda::get_generator(0).state().seed != other.seed);
@@ -203,9 +203,9 @@ TEST_CASE("random numbers of a GPU") {
     CHECK_THROWS_AS(cuda::seed(1, cuda::host()), InvalidError);
     // Dropout draws from it.
     const Variable x(Array::ones({100}, Dtype::float32, second()));
-    cuda::seed(6, 1);
+    cuda::seed(6, second_id());
     const Floats dropped = values(F::dropout(x, 0.5).data());
-    cuda::seed(6, 1);
+    cuda::seed(6, second_id());
     CHECK(values(F::dropout(x, 0.5).data()) == dropped);
     CHECK(values(F::dropout(x, 0.5).data()) != dropped);
     catena::seed(0);

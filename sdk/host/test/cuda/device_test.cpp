@@ -14,7 +14,7 @@ TEST_CASE("what a device is named by") {
     const Array on_gpu = Array::ones({2}, Dtype::float32, second());
     CHECK(cuda::available());
     CHECK(cuda::reason().empty());
-    CHECK(first() != second());
+    CHECK((first() != second()) == (cuda::device_count() > 1));
     CHECK(first().backend() == cuda::backend());
     CHECK_FALSE(cuda::is_gpu(cuda::host()));
     CHECK_FALSE(cuda::is_gpu(Device()));
@@ -22,7 +22,7 @@ TEST_CASE("what a device is named by") {
 
     CHECK(cuda::get_device() == first());
     CHECK(cuda::get_device(Device()) == first());
-    CHECK(cuda::get_device(1) == second());
+    CHECK(cuda::get_device(second_id()) == second());
     CHECK(cuda::get_device(second()) == second());
     CHECK(cuda::get_device(second().name()) == second());
     CHECK(cuda::get_device(second().name().c_str()) == second());
@@ -65,7 +65,7 @@ TEST_CASE("use_device: until the next, in this thread") {
     const Device before = Device::current();
     {
         const catena::using_device scope(before);
-        cuda::use_device(1);
+        cuda::use_device(second_id());
         CHECK(Device::current() == second());
         CHECK(Array::zeros({2}).device() == second());
         CHECK(cuda::empty({2}).device() == second());
@@ -111,7 +111,7 @@ TEST_CASE("using_device: the first that names a GPU") {
 TEST_CASE("init chooses, shutdown forgets") {
     const SameDevice same;
     cuda::shutdown();
-    cuda::init(1);
+    cuda::init(second_id());
     CHECK(cuda::get_device() == second());
     std::thread([&] { CHECK(cuda::get_device() == second()); }).join();  // the process' choice
     const Array x = cuda::ones({3});
@@ -154,10 +154,11 @@ TEST_CASE("a forked process is told that GPUs stay behind") {
 TEST_CASE("another backend, and none") {
     const SameDevice same;
     const std::string before = cuda::backend();
+    const int n = cuda::device_count();
     cuda::set_backend("nowhere");
     CHECK(cuda::backend() == "nowhere");
     CHECK(cuda::device_count() == 0);
     cuda::set_backend("");
     CHECK(cuda::backend() == before);
-    CHECK(cuda::device_count() > 1);
+    CHECK(cuda::device_count() == n);
 }

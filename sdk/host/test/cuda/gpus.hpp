@@ -1,7 +1,10 @@
-// Two GPUs, whatever they are, and that a test leaves the thread's current device as it was.
+// Two GPUs, whatever they are; where there is one, it is both, and what cannot be seen on one is in cases
+// that say so. And that a test leaves the thread's current device as it was.
 #pragma once
 
 #include <catena/catena.hpp>
+
+#include <doctest/doctest.h>
 
 #include "../temporary.hpp"
 
@@ -14,8 +17,10 @@ namespace F = catena::functions;
 
 using Floats = std::vector<float>;
 
+inline const auto two_gpus = doctest::test_suite("two GPUs");  // main() leaves these out on one
+inline int second_id() { return cuda::device_count() > 1 ? 1 : 0; }
 inline Device first() { return cuda::get_device(0); }
-inline Device second() { return cuda::get_device(1); }
+inline Device second() { return cuda::get_device(second_id()); }
 inline Floats values(const Array& array) { return array.to_vector<float>(); }
 // Of all parameters.
 inline Floats values(const Link& link) {

@@ -53,17 +53,17 @@ private:
 };
 
 Array numbers() {
-    return cuda::to_gpu(Array::from({1.F, 2.F, 3.F, 4.F, 5.F, 6.F}, {2, 3}, cuda::host()), 1);
+    return cuda::to_gpu(Array::from({1.F, 2.F, 3.F, 4.F, 5.F, 6.F}, {2, 3}, cuda::host()), second_id());
 }
 
 }  // namespace
 
 TEST_CASE("a backend that shares nothing says so") {
-    if (cuda::ipc_available(1)) return;
+    if (cuda::ipc_available(second_id())) return;
     contains(error_of<UnsupportedError>([] { cuda::IPCArrayHandle{numbers()}; }),
              "[IPCArrayHandle] device: expected one that shares memory between processes, got " +
                  second().name());
-    contains(error_of<UnsupportedError>([] { cuda::IPCEvent{1}; }), "[IPCEvent] device");
+    contains(error_of<UnsupportedError>([] { cuda::IPCEvent{second_id()}; }), "[IPCEvent] device");
 }
 
 TEST_CASE("what is no handle, and what is on no GPU") {
@@ -82,7 +82,7 @@ TEST_CASE("what is no handle, and what is on no GPU") {
 }
 
 TEST_CASE("handles say what they are of") {
-    if (!cuda::ipc_available(1)) return;
+    if (!cuda::ipc_available(second_id())) return;
     const SameDevice same;
     const Array x = numbers();
     const cuda::IPCArrayHandle handle(x);
@@ -94,7 +94,7 @@ TEST_CASE("handles say what they are of") {
     CHECK(again.shape() == handle.shape());
     contains(error_of<InvalidError>([&] { (void)again.get(); }),
              "[IPCArrayHandle] process: expected another one than the array's, got its own");
-    const cuda::IPCEvent event(1);
+    const cuda::IPCEvent event(second_id());
     CHECK(event.device() == second());
     contains(error_of<InvalidError>([&] { (void)cuda::IPCEvent::from_bytes(event.bytes()); }),
              "[IPCEvent] process");
@@ -111,7 +111,7 @@ TEST_CASE("handles say what they are of") {
 }
 
 TEST_CASE("another process reads, writes, and passes on") {
-    if (!cuda::ipc_available(1)) return;
+    if (!cuda::ipc_available(second_id())) return;
     const SameDevice same;
     const Array x = numbers();
     const Array keeps_the_offset = cuda::ones({100}, Dtype::float32);
@@ -150,11 +150,11 @@ TEST_CASE("another process reads, writes, and passes on") {
 }
 
 TEST_CASE("a process waits for another's event") {
-    if (!cuda::ipc_available(1)) return;
+    if (!cuda::ipc_available(second_id())) return;
     const SameDevice same;
     Peer peer;
     const Array x = numbers();
-    const cuda::IPCEvent ready(1);
+    const cuda::IPCEvent ready(second_id());
     CHECK(peer.ask("get", cuda::IPCArrayHandle(x).bytes()) == "(2, 3) float32 " + second().name());
     CHECK(peer.ask("event", ready.bytes()) == "done");
     const cuda::Stream stream(second());
@@ -167,7 +167,7 @@ TEST_CASE("a process waits for another's event") {
         CHECK(peer.ask("wait and sum") == std::to_string(6 * i));
     }
     // The other way round: recorded there, waited for here.
-    const auto theirs = cuda::IPCEvent::from_bytes(peer.ask("new event"), 1);
+    const auto theirs = cuda::IPCEvent::from_bytes(peer.ask("new event"), second_id());
     CHECK(peer.ask("add one and record") == "done");
     stream.wait(theirs);
     stream.synchronize();

@@ -5,7 +5,7 @@ using namespace gpus;
 
 TEST_CASE("elementwise and reduce, where their arrays are") {
     const SameDevice same;
-    const Array x = cuda::to_gpu(Array::from({1.F, 2.F, 3.F}, {3}, cuda::host()), 1);
+    const Array x = cuda::to_gpu(Array::from({1.F, 2.F, 3.F}, {3}, cuda::host()), second_id());
     const auto square = cuda::elementwise("T x", "T y", "y = x * x", "square_on_gpu");
     const auto dot =
         cuda::reduce("const float* x, const float* y", "x[i] * y[i]", "a + b", "0", "dot_on_gpu");

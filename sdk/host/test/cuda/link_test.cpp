@@ -53,7 +53,7 @@ TEST_CASE("a link moves with gradients and persistent values, and back") {
     const Variable w = net.l1.W;
     const Floats grad = values(w.grad());
     const Floats mean = values(net.bn.avg_mean);
-    for (const int id : {0, 1}) {  // from the host, and from another GPU
+    for (const int id : {0, second_id()}) {  // from the host, and from another GPU
         CHECK(&net.to_gpu(id) == &net);
         const Device device = cuda::get_device(id);
         CHECK(all_on(net, device));
@@ -73,7 +73,7 @@ TEST_CASE("a link moves with gradients and persistent values, and back") {
     net.to_gpu();
     CHECK(all_on(net, first()));
     {
-        const cuda::using_device scope(1);
+        const cuda::using_device scope(second_id());
         net.to_gpu();
         CHECK(all_on(net, second()));
         net.to_cpu();
@@ -97,25 +97,25 @@ TEST_CASE("what is refused changes nothing") {
 TEST_CASE("moved links are what they were: sets in sets, copies, temporaries") {
     const SameDevice same;
     FunctionSet set = make();
-    CHECK(&set.to_gpu(1) == &set);
+    CHECK(&set.to_gpu(second_id()) == &set);
     CHECK(&set.to_cpu() == &set);
-    const FunctionSet temporary = make().to_gpu(1);
+    const FunctionSet temporary = make().to_gpu(second_id());
     CHECK(all_on(temporary, second()));
     CHECK(all_on(make().to_gpu().to_cpu(), cuda::host()));
-    const FunctionSet model{{"gpu0", make().to_gpu(0)}, {"gpu1", make().to_gpu(1)}, {"gpu2", set}};
+    const FunctionSet model{{"gpu0", make().to_gpu(0)}, {"gpu1", make().to_gpu(second_id())}, {"gpu2", set}};
     CHECK(all_on(model["gpu0"], first()));
     CHECK(all_on(model["gpu1/in"], second()));
     CHECK(model.get<FunctionSet>("gpu2").get<links::Linear>("l1").W.node_ref() ==
           set.get<links::Linear>("l1").W.node_ref());
     CHECK(model.collect_parameters().size() == 12);
     // Any link, by its own type.
-    const Net net = cuda::to_gpu(Net(), 1);
+    const Net net = cuda::to_gpu(Net(), second_id());
     CHECK(all_on(net, second()));
     Net own;
     Net& moved = cuda::to_gpu(own);
     CHECK(&moved == &own);
     CHECK(&cuda::to_cpu(own) == &own);
-    const FunctionSet of_links{{"a", cuda::to_gpu(links::Linear(2, 2), 1)},
+    const FunctionSet of_links{{"a", cuda::to_gpu(links::Linear(2, 2), second_id())},
                                {"b", cuda::to_cpu(cuda::to_gpu(links::Linear(2, 2)))}};
     CHECK(all_on(of_links["a"], second()));
     CHECK(all_on(of_links["b"], cuda::host()));
@@ -125,7 +125,7 @@ TEST_CASE("a deep copy on another GPU computes the same and shares nothing") {
     const SameDevice same;
     seed(1);
     Net net;
-    Net copy = cuda::to_gpu(deep_copy(net), 1);
+    Net copy = cuda::to_gpu(deep_copy(net), second_id());
     net.to_gpu(0);
     CHECK(all_on(copy, second()));
     CHECK(all_on(net, first()));
@@ -151,7 +151,7 @@ TEST_CASE("a deep copy on another GPU computes the same and shares nothing") {
     net.add_gradients(copy);
     for (const Array& grad : net.gradients()) CHECK(grad.device() == first());
     const FunctionSet set = make();
-    const FunctionSet set_copy = deep_copy(set).to_gpu(1);
+    const FunctionSet set_copy = deep_copy(set).to_gpu(second_id());
     CHECK(all_on(set_copy, second()));
     CHECK(all_on(set, cuda::host()));
 }
@@ -173,7 +173,7 @@ TEST_CASE("an optimizer goes on where its parameters went") {
         const auto b = make_optimizer(kind);
         a->setup(stays);
         b->setup(moves);
-        for (const int where : {0, 1, -1}) {
+        for (const int where : {0, second_id(), -1}) {
             learn(stays, *a, 2);
             learn(moves, *b, 2);
             if (where < 0) moves.to_cpu();
@@ -197,11 +197,11 @@ TEST_CASE("a snapshot of one device is loaded on another") {
         void visit(Visitor& v) override { v("net", net)("adam", adam); }
     };
     Run saved;
-    saved.net.to_gpu(1);
+    saved.net.to_gpu(second_id());
     saved.adam.setup(saved.net);
     learn(saved.net, saved.adam, 3);
     save_npz(file, saved);
-    for (const int where : {-1, 0, 1}) {
+    for (const int where : {-1, 0, second_id()}) {
         CAPTURE(where);
         Run loaded;
         if (where >= 0) loaded.net.to_gpu(where);
@@ -211,7 +211,7 @@ TEST_CASE("a snapshot of one device is loaded on another") {
         CHECK(all_on(loaded.net, where < 0 ? cuda::host() : cuda::get_device(where)));
         CHECK(loaded.adam.t() == 3);
         Run goes_on;
-        goes_on.net.to_gpu(1);
+        goes_on.net.to_gpu(second_id());
         goes_on.adam.setup(goes_on.net);
         load_npz(file, goes_on);
         learn(loaded.net, loaded.adam);

@@ -108,7 +108,7 @@ TEST_CASE("data-parallel: halves of a minibatch on two GPUs learn as the whole o
     FunctionSet model = three_layers();
     FunctionSet whole = deep_copy(model).to_gpu(0);
     FunctionSet model_0 = deep_copy(model).to_gpu(0);
-    FunctionSet& model_1 = model.to_gpu(1);
+    FunctionSet& model_1 = model.to_gpu(second_id());
     optimizers::SGD optimizer(0.1);
     optimizer.setup(model_0.collect_parameters());
     // The gradients of two means are added: twice that of the whole.
@@ -121,7 +121,7 @@ TEST_CASE("data-parallel: halves of a minibatch on two GPUs learn as the whole o
         optimizer.zero_grads();
         model_1.zerograds();
         loss_of(model_0, cuda::to_gpu(x[0], 0), cuda::to_gpu(t[0], 0)).backward();
-        loss_of(model_1, cuda::to_gpu(x[1], 1), cuda::to_gpu(t[1], 1)).backward();
+        loss_of(model_1, cuda::to_gpu(x[1], second_id()), cuda::to_gpu(t[1], second_id())).backward();
         optimizer.accumulate_grads(model_1.gradients());
         optimizer.update();
         model_1.copy_parameters_from(model_0.parameters());

@@ -18,7 +18,7 @@ TEST_CASE("there and back by a stream, without waiting") {
     const SameDevice same;
     const cuda::Stream stream(second());
     CHECK(stream.device() == second());
-    const Array source = cuda::pinned({64, 1024}, Dtype::float32, 1);
+    const Array source = cuda::pinned({64, 1024}, Dtype::float32, second_id());
     CHECK(source.device() == cuda::host());
     CHECK(source.shape() == Shape{64, 1024});
     source.fill(3);
@@ -42,7 +42,7 @@ TEST_CASE("there and back by a stream, without waiting") {
     CHECK(all_are(cuda::to_gpu_async(source), 4));
     CHECK(cuda::to_gpu_async(source).device() == first());
     {
-        const cuda::using_device scope(1);
+        const cuda::using_device scope(second_id());
         CHECK(cuda::to_gpu_async(source).device() == second());
     }
 }
@@ -57,7 +57,6 @@ TEST_CASE("what is there already stays") {
     CHECK_THROWS_AS((void)cuda::to_gpu_async(Array(), stream), InvalidError);
     CHECK_THROWS_AS((void)cuda::to_cpu_async(Array()), InvalidError);
     CHECK_THROWS_AS((void)cuda::to_gpu_async(here, cuda::Stream(cuda::host())), InvalidError);
-    CHECK_THROWS_AS((void)cuda::to_cpu_async(there, stream), DeviceError);  // of another GPU
 }
 
 TEST_CASE("copy_async: new memory, another GPU, or into an array") {
@@ -68,18 +67,16 @@ TEST_CASE("copy_async: new memory, another GPU, or into an array") {
     CHECK(here.device() == first());
     CHECK(here.body() != x.body());
     CHECK(all_are(here, 5));
-    const Array there = cuda::copy_async(x, {.out_device = 1}, on_1);
+    const Array there = cuda::copy_async(x, {.out_device = second_id()}, on_1);
     CHECK(there.device() == second());
     CHECK(all_are(there, 5));
     const Array out = cuda::zeros(x.shape(), Dtype::float32, on_1);
     CHECK(cuda::copy_async(x, {.out = out}, on_1).body() == out.body());
     CHECK(all_are(out, 5));
-    CHECK(all_are(cuda::copy_async(x, {.out_device = 1}), 5));
+    CHECK(all_are(cuda::copy_async(x, {.out_device = second_id()}), 5));
     const Array host_out = Array::zeros(x.shape(), Dtype::float32, cuda::host());
     CHECK(cuda::copy_async(x, {.out = host_out}, on_0).body() == host_out.body());
     CHECK(all_are(host_out, 5));
-    CHECK_THROWS_AS((void)cuda::copy_async(x, {.out_device = 1}, on_0), DeviceError);
-    CHECK_THROWS_AS((void)cuda::copy_async(x, {}, on_1), DeviceError);
     CHECK_THROWS_AS((void)cuda::copy_async(x, {.out = cuda::zeros({3})}, on_0), ShapeError);
     CHECK_THROWS_AS((void)cuda::copy_async(Array()), InvalidError);
     CHECK_THROWS_AS((void)cuda::copy_async(x, {.out_device = 99}), DeviceError);
@@ -120,7 +117,15 @@ TEST_CASE("events: points in streams, and the time between them") {
     CHECK(end.elapsed_since(begin) >= 0);
     end.synchronize();
     CHECK(end.device() == second());
-    CHECK_THROWS_AS(begin.record(cuda::Stream(first())), DeviceError);
+}
+
+TEST_CASE("a stream of another GPU is refused" * two_gpus) {
+    const cuda::Stream on_0(first()), on_1(second());
+    const Array x = cuda::to_gpu(large(5), 0);
+    CHECK_THROWS_AS((void)cuda::to_cpu_async(x, on_1), DeviceError);
+    CHECK_THROWS_AS((void)cuda::copy_async(x, {.out_device = 1}, on_0), DeviceError);
+    CHECK_THROWS_AS((void)cuda::copy_async(x, {}, on_1), DeviceError);
+    CHECK_THROWS_AS(cuda::Event(second()).record(on_0), DeviceError);
 }
 
 TEST_CASE("a net learns the same by a stream of its own") {
@@ -147,18 +152,18 @@ TEST_CASE("a net learns the same by a stream of its own") {
 
 TEST_CASE("handles of vendors' libraries, or a refusal") {
     const SameDevice same;
-    CHECK_THROWS_AS((void)cuda::get_handle("no such library", 1), UnsupportedError);
+    CHECK_THROWS_AS((void)cuda::get_handle("no such library", second_id()), UnsupportedError);
     CHECK_THROWS_AS((void)cuda::get_cublas_handle(99), DeviceError);
     CHECK_THROWS_AS((void)cuda::get_cublas_handle(cuda::host()), InvalidError);
     void* handle = nullptr;
     try {
-        handle = cuda::get_cublas_handle(1);
+        handle = cuda::get_cublas_handle(second_id());
     } catch (const Error& error) {  // the backend has none, or there is no true GPU
         contains(error.what(), "cublas");
         return;
     }
     CHECK(handle != nullptr);
-    CHECK(cuda::get_cublas_handle(1) == handle);
+    CHECK(cuda::get_cublas_handle(second_id()) == handle);
     const cuda::using_stream scope{cuda::Stream(second())};
-    CHECK(cuda::get_cublas_handle(1) != nullptr);
+    CHECK(cuda::get_cublas_handle(second_id()) != nullptr);
 }

@@ -45,7 +45,7 @@ void check_sum(const Extents& shape, std::uint32_t set, bool add, std::size_t sh
     for (std::int64_t i = 0; i < size_of(shape); ++i)
         wanted.at(offset_of(i, shape, kept)) += number(x[static_cast<std::size_t>(i)]);
     for (std::size_t i = 0; i < y.size(); ++i) {
-        const auto rounded = cuda::store_as<T>(static_cast<cuda::Compute<T>>(wanted[i]));
+        const auto rounded = narrow<T>(static_cast<cuda::Compute<T>>(wanted[i]));
         REQUIRE(number(y[i]) == number(rounded));  // quarters: all sums here are exact
     }
 }
@@ -151,7 +151,7 @@ void check_products(const Extents& shape, const Extents (&from)[3], std::uint32_
     const std::vector<T> got = y.values();
     for (std::size_t i = 0; i < got.size(); ++i)
         REQUIRE(number(got[i]) ==
-                number(cuda::store_as<T>(static_cast<cuda::Compute<T>>(wanted[i]))));
+                number(narrow<T>(static_cast<cuda::Compute<T>>(wanted[i]))));
 }
 
 }  // namespace

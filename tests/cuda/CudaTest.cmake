@@ -1,0 +1,95 @@
+# Tests on CUDA, each written once and run twice: with the emulated modules (tests/cuda/emulator)
+# everywhere, label "cuda", and with the genuine ones on a GPU, label "gpu", by tools/gpu-tests or
+# by ctest -L gpu. There is the second where there is a CUDA toolkit.
+get_property(cuda_modules GLOBAL PROPERTY CATENA_CUDA_MODULES)
+list(TRANSFORM cuda_modules PREPEND emulated- OUTPUT_VARIABLE emulated_targets)
+list(APPEND emulated_targets emulated-libraries)
+set(emulated_plugins "${PROJECT_BINARY_DIR}/tests/cuda/plugins")
+set(genuine_plugins "${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/catena/plugins")
+# What a program finds the emulated modules and the stand-ins of NVIDIA's libraries by.
+set(emulated_cuda "CATENA_PLUGIN_PATH=${emulated_plugins}")
+foreach(library IN ITEMS CUBLAS=libcublas.so.13 CUDNN_LIBRARY=libcudnn.so.9 NVRTC=libnvrtc.so.13)
+    string(REPLACE "=" "=${PROJECT_BINARY_DIR}/tests/cuda/vendor/" library "${library}")
+    list(APPEND emulated_cuda "CATENA_${library}")
+endforeach()
+
+# catena_add_cuda_program(NAME [SOURCES file...] [EMULATED file...] [LIBS target...] [INCLUDES folder...])
+#
+# A doctest program that calls the CUDA runtime itself: cuda-NAME with the emulator's, and gpu-NAME
+# with NVIDIA's, without the files that want the EMULATED one. CATENA_EMULATED is 1 in the first and 0
+# in the second.
+function(catena_add_cuda_program name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;EMULATED;LIBS;INCLUDES")
+    catena_emulated_sources(sources "${CMAKE_CURRENT_SOURCE_DIR}" ${arg_SOURCES} ${arg_EMULATED})
+    _catena_cuda_program(cuda-${name} 1 "${sources}" ${arg_LIBS} catena-cuda-emulator)
+    add_dependencies(cuda-${name} ${emulated_targets} ${plugin_targets})
+    if(CATENA_HAS_CUDA AND arg_SOURCES)
+        _catena_cuda_program(gpu-${name} 0 "${arg_SOURCES}" ${arg_LIBS} CUDA::cudart_static)
+        set_target_properties(gpu-${name} PROPERTIES CUDA_ARCHITECTURES 80-virtual)  # soon compiled
+        target_compile_options(gpu-${name} PRIVATE
+            "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>")
+        add_dependencies(gpu-${name} ${plugin_targets})
+    endif()
+endfunction()
+# Reads the caller's arg_ variables.
+function(_catena_cuda_program target emulated sources)
+    add_executable(${target} ${sources})
+    target_link_libraries(${target} PRIVATE ${ARGN} catena-test-main Threads::Threads ${CMAKE_DL_LIBS})
+    target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}" ${arg_INCLUDES})
+    target_compile_definitions(${target} PRIVATE CATENA_CUDA=1 CATENA_EMULATED=${emulated})
+    set_target_properties(${target} PROPERTIES
+        INSTALL_RPATH "$ORIGIN/../../lib" RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")
+endfunction()
+
+# catena_add_cuda_test(NAME COMMAND program word... [LATE] [LABELS label...] [ENVIRONMENT setting...]
+#                      [EMULATOR setting...] [ON_EMULATOR word...] [ON_GPU word...])
+#
+# cuda-NAME, and gpu-NAME, which says "skipped" where there is no GPU. PROGRAM is a target, the NAME
+# of a catena_add_cuda_program(), or found in PATH. Words and settings name all files that are read,
+# so that they can be taken elsewhere; "MODULES" in them is the folder of the modules.
+#   LATE        once more on the emulator, as cuda-NAME-late, with streams that take their time, blocks
+#               on two threads and the last threads first: whoever does not wait is found out
+#   EMULATOR    settings, without CATENA_EMULATOR_
+#   ON_...      further words of one of the two, or NEVER: that one is left out
+function(catena_add_cuda_test name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "LATE" ""
+                          "COMMAND;LABELS;ENVIRONMENT;EMULATOR;ON_EMULATOR;ON_GPU")
+    if("${arg_COMMAND}" STREQUAL "" OR arg_UNPARSED_ARGUMENTS)
+        message(FATAL_ERROR "catena_add_cuda_test(${name}): expected COMMAND, got '${ARGN}'")
+    endif()
+    if(NOT arg_ON_EMULATOR STREQUAL NEVER)
+        list(TRANSFORM arg_EMULATOR PREPEND CATENA_EMULATOR_)
+        _catena_cuda_test(cuda-${name} cuda "${emulated_plugins}" ENVIRONMENT ${emulated_cuda}
+                          ${arg_EMULATOR} COMMAND ${arg_ON_EMULATOR})
+        if(arg_LATE)
+            _catena_cuda_test(cuda-${name}-late cuda "${emulated_plugins}" ENVIRONMENT ${emulated_cuda}
+                              ${arg_EMULATOR} CATENA_EMULATOR_DELAY=200 CATENA_EMULATOR_THREADS=2
+                              CATENA_EMULATOR_REVERSED=1 COMMAND ${arg_ON_EMULATOR})
+        endif()
+    endif()
+    if(CATENA_HAS_CUDA AND NOT arg_ON_GPU STREQUAL NEVER)
+        _catena_cuda_test(gpu-${name} gpu "${genuine_plugins}" COMMAND ${arg_ON_GPU})
+        set_tests_properties(gpu-${name} PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON)
+    endif()
+endfunction()
+# Reads the caller's arg_ variables.
+function(_catena_cuda_test test side modules)
+    cmake_parse_arguments(PARSE_ARGV 3 own "" "" "ENVIRONMENT;COMMAND")
+    list(POP_FRONT arg_COMMAND program)
+    if(TARGET ${side}-${program})
+        set(program ${side}-${program})
+    endif()
+    if(TARGET ${program})
+        set(program "$<TARGET_FILE:${program}>")
+    endif()
+    set(command ${program} ${arg_COMMAND} ${own_COMMAND})
+    if(side STREQUAL gpu)
+        list(PREPEND command gpu-gate)
+    endif()
+    set(environment ${own_ENVIRONMENT} ${arg_ENVIRONMENT})
+    list(TRANSFORM command REPLACE "^MODULES" "${modules}")
+    list(TRANSFORM environment REPLACE "=MODULES" "=${modules}")
+    add_test(NAME ${test} COMMAND ${command})
+    set_tests_properties(${test} PROPERTIES LABELS "${side};${arg_LABELS}"
+        TIMEOUT ${CATENA_TEST_TIMEOUT} ENVIRONMENT "${environment}")
+endfunction()

@@ -1,0 +1,39 @@
+// The GPUs, and what the tests have in common.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <doctest/doctest.h>
+
+#include <catena/core.hpp>
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+using namespace catena;
+
+constexpr bool emulated = CATENA_EMULATED != 0;  // where memory is counted to the byte
+
+inline int gpus() {
+    int n = 0;
+    REQUIRE(cudaGetDeviceCount(&n) == cudaSuccess);
+    return n;
+}
+inline Device gpu(int ordinal = 0) { return Device::get("cuda:" + std::to_string(ordinal)); }
+inline Device second() { return gpu(gpus() > 1 ? 1 : 0); }  // the first again where there is but one
+
+inline Array ramp(std::int64_t n, float first = 0) {
+    std::vector<float> values(static_cast<std::size_t>(n));
+    std::iota(values.begin(), values.end(), first);
+    return Array::from(values, {n});
+}
+
+template <class Body>
+std::string failure_of(const Body& body) {
+    try {
+        body();
+    } catch (const Error& error) {
+        return error.what();
+    }
+    return "none";
+}

@@ -3,8 +3,8 @@
 //
 // usage: catena-conformance FOLDER [--page OUT] [--compare PAGE] [--device NAME] [--about TEXT]
 //                           [--time] [FUNCTION...]
-//   --device  the folder has a backend of that name and kernels for it; those alone are checked.
-//             Functions are those of catena's own plugins.
+//   --device  the folder's backend of that name and kernels for it, DEVICE.catena and FAMILY.DEVICE.catena,
+//             are checked alone. Functions are those of catena's own plugins.
 //   --about   goes into the page
 #include <catena/testing/conform.hpp>
 #include <catena/testing/coverage.hpp>
@@ -89,13 +89,18 @@ std::string difference(const std::string& page, const std::string& expected) {
     }
 }
 
+// FAMILY.DEVICE.catena has kernels for a device alone, DEVICE.catena is its backend.
+bool is_asked(const std::filesystem::path& file, const std::string& device) {
+    const std::filesystem::path name = file.stem();
+    if (file.extension() != ".catena") return false;
+    return device.empty() ? name.extension() != ".cuda"
+                          : name == device || name.extension() == "." + device;
+}
+
 int run(const Arguments& arguments) {
     std::vector<std::string> plugins;
     for (const auto& entry : std::filesystem::directory_iterator(arguments.folder))
-        if (entry.path().extension() == ".catena" &&
-            (!arguments.device.empty() ||
-             entry.path().stem().extension() != ".cuda"))  // kernels for a GPU alone
-            plugins.push_back(entry.path().string());
+        if (is_asked(entry.path(), arguments.device)) plugins.push_back(entry.path().string());
     std::sort(plugins.begin(), plugins.end());
     World world(plugins);
     std::vector<Report> reports;

@@ -30,11 +30,9 @@ TEST_CASE("devices are counted and opened; others are refused") {
     CHECK(backend().open(ctx, -1, &dev) == CATENA_E_DEVICE);
     CHECK(dev == nullptr);
     REQUIRE(backend().open(ctx, n - 1, &dev) == CATENA_OK);
-    const std::string about =
-        plugin().extension<catena_about>(CATENA_ABOUT_DRAFT_1).text(dev);
+    const std::string about = plugin().extension<catena_about>(CATENA_ABOUT_DRAFT_1).text(dev);
     CHECK(about.find(", capability ") != std::string::npos);
-    if (emulated)
-        CHECK(about == "Emulated device, capability 9.0, 4 multiprocessors, 1.0 GiB");
+    if (emulated) CHECK(about == "Emulated device, capability 9.0, 4 multiprocessors, 1.0 GiB");
     backend().close(dev);
     CHECK(backend().get_extension(plugin().dev(), "org.example.none/1") == nullptr);
 }

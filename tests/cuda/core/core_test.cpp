@@ -122,7 +122,8 @@ TEST_CASE("several threads, each with a stream of its own") {
             const Stream stream(gpu(t % 2 == 0 ? 0 : second().ordinal()));
             const using_stream scope(stream);
             for (int i = 0; i < 20; ++i) {
-                const Array x = ramp(500, static_cast<float>(i * t)).to(gpu(t % 2 == 0 ? 0 : second().ordinal()));
+                const Array x = ramp(500, static_cast<float>(i * t))
+                                    .to(gpu(t % 2 == 0 ? 0 : second().ordinal()));
                 const Array y = x.copy();
                 if (y.to_vector<float>()[499] != static_cast<float>(i * t + 499))
                     ++wrong[static_cast<std::size_t>(t)];

@@ -20,7 +20,9 @@ inline int gpus() {
     return n;
 }
 inline Device gpu(int ordinal = 0) { return Device::get("cuda:" + std::to_string(ordinal)); }
-inline Device second() { return gpu(gpus() > 1 ? 1 : 0); }  // the first again where there is but one
+inline Device second() {
+    return gpu(gpus() > 1 ? 1 : 0);
+}  // the first again where there is but one
 
 inline Array ramp(std::int64_t n, float first = 0) {
     std::vector<float> values(static_cast<std::size_t>(n));

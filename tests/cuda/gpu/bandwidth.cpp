@@ -85,8 +85,7 @@ std::vector<Work> elementwise_works(const Shape& shape) {
 Work adam_work(const Shape& shape) {
     const std::vector<Array> x = {Array::full(shape, 0.5), Array::ones(shape), Array::zeros(shape),
                                   Array::zeros(shape)};
-    const PluginFunction update("catena.adam_update",
-                                {{"t", std::int64_t{1}}, {"alpha", 0.001}});
+    const PluginFunction update("catena.adam_update", {{"t", std::int64_t{1}}, {"alpha", 0.001}});
     return {"Adam's update", bytes_of({&x[0], &x[0], &x[1], &x[2], &x[2], &x[3], &x[3]}),
             [=] { update.forward(x); }};
 }
@@ -125,12 +124,15 @@ int run(const Arguments& arguments) {
             worst = std::min(worst, rate / copy);
         }
         fmt::print("| {:<18} | {:6.0f} | {:11.2f} | {:>3} |\n", work.name, rate / 1e9, rate / copy,
-                   !work.held ? "" : ok ? "yes" : "NO");
+                   !work.held ? ""
+                   : ok       ? "yes"
+                              : "NO");
     };
     for (const Work& work : elementwise_works({n})) measure(work);
     measure(adam_work({n}));
     for (const Work& work : works_of_matrix(n / columns, columns)) measure(work);
-    fmt::print("measured: copy {:.0f} GB/s, the slowest function {:.2f} of it\n", copy / 1e9, worst);
+    fmt::print("measured: copy {:.0f} GB/s, the slowest function {:.2f} of it\n", copy / 1e9,
+               worst);
     return good ? 0 : 1;
 }
 

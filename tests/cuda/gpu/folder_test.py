@@ -1,10 +1,12 @@
 """tools/gpu-tests makes a folder that runs elsewhere: here it is moved, and told nothing by the
-environment. Without a GPU every test in it is skipped and says why.
+environment. Without a GPU every test in it is skipped and says why. With the emulated modules in place
+of the genuine ones it runs what calls CUDA through them alone.
 
 usage: folder_test.py TOOL BUILD
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,9 +14,13 @@ import tempfile
 ROW = re.compile(r"\| (\S+)\s+\| (ok|skipped|FAILED)\s*\|\s*([\d.]+) \| (.*)")
 
 
-def run(folder, *arguments, status=None):
+# One of each kind, and quick.
+ON_EMULATOR = "^gpu-(check-loss.cuda.catena|families|golden|host)$"
+
+
+def run(folder, *arguments, status=None, settings=()):
     """The rows of the table. The status says by itself what they say."""
-    done = subprocess.run(["env", "-i", "PATH=/usr/bin:/bin", folder / "run", *arguments],
+    done = subprocess.run(["env", "-i", "PATH=/usr/bin:/bin", *settings, folder / "run", *arguments],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     rows = ROW.findall(done.stdout)
     if status is None:
@@ -45,6 +51,20 @@ def main(tool, build):
         first = rows[0][0]
         assert [row[0] for row in run(folder, f"^{first}$")] == [first]
         assert run(folder, "^no such test$", status=1) == []
+        assert run(folder, "--mnist", "/none", status=2) == []
+        assert run(folder, "--what", "x", status=2) == []
+
+        emulated = pathlib.Path(build, "tests/cuda")
+        for module in (emulated / "plugins").glob("*.catena"):
+            shutil.copy2(module, folder / "lib/catena/plugins")
+        for library in pathlib.Path(build, "lib").glob("libemulated-cudart.so*"):
+            shutil.copy2(library, folder / "lib")
+        rows = run(folder, ON_EMULATOR, settings=[
+            f"CATENA_CUBLAS={emulated}/vendor/libcublas.so.13",
+            f"CATENA_NVRTC={emulated}/vendor/libnvrtc.so.13",
+            "CATENA_EMULATOR_DEVICES=1", "CATENA_EMULATOR_GUARD=0"])
+        assert len(rows) == 4 and all(row[1] == "ok" for row in rows), rows
+        assert rows[-1][3].startswith("skipped: cases that expect 2 GPUs"), rows
 
 
 main(*sys.argv[1:])

@@ -86,7 +86,7 @@ int run(const Arguments& arguments) {
     // As far apart as two runs on one device with other seeds are.
     const double tolerance = 0.01 + 1 / static_cast<double>(test.size());
     if (std::abs(there.accuracy - here.accuracy) > tolerance) {
-        fmt::print("expected an accuracy of {:.4f} ± {:.4f} as on the CPU, got {:.4f}\n",
+        fmt::print("expected an accuracy of {:.4f} as on the CPU, to within {:.4f}, got {:.4f}\n",
                    here.accuracy, tolerance, there.accuracy);
         good = false;
     }

@@ -21,8 +21,7 @@ void check_two(const Extents& shape, const Extents (&from)[3], std::size_t shift
     for (std::int64_t i = 0; i < n; ++i) {
         using C = cuda::Compute<T>;
         C in[3], out[2];
-        for (std::size_t k = 0; k < 3; ++k)
-            in[k] = wide<C>(x[k][offset_of(i, shape, from[k])]);
+        for (std::size_t k = 0; k < 3; ++k) in[k] = wide<C>(x[k][offset_of(i, shape, from[k])]);
         TwoOf<T>()(in, out);
         const auto at = static_cast<std::size_t>(i);
         if (add) out[0] = static_cast<C>(out[0] + wide<C>(before[at]));
@@ -109,7 +108,8 @@ TEST_CASE_TEMPLATE("every half there and back; what lies between is rounded to e
     const std::vector<float> floats = wide.values();
     const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const float wanted = to_float(all[i]);  // of NaN, hardware keeps no more than that it is one
+        const float wanted =
+            to_float(all[i]);  // of NaN, hardware keeps no more than that it is one
         REQUIRE((std::isnan(wanted) ? std::isnan(floats[i]) : bits(floats[i]) == bits(wanted)));
     }
     cuda::map(queue, cuda::Copy<float, H>(), shape, {Operand{wide.data(), shape}},

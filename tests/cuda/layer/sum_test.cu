@@ -150,8 +150,7 @@ void check_products(const Extents& shape, const Extents (&from)[3], std::uint32_
     }
     const std::vector<T> got = y.values();
     for (std::size_t i = 0; i < got.size(); ++i)
-        REQUIRE(number(got[i]) ==
-                number(narrow<T>(static_cast<cuda::Compute<T>>(wanted[i]))));
+        REQUIRE(number(got[i]) == number(narrow<T>(static_cast<cuda::Compute<T>>(wanted[i]))));
 }
 
 }  // namespace

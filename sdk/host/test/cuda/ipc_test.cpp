@@ -53,7 +53,8 @@ private:
 };
 
 Array numbers() {
-    return cuda::to_gpu(Array::from({1.F, 2.F, 3.F, 4.F, 5.F, 6.F}, {2, 3}, cuda::host()), second_id());
+    return cuda::to_gpu(Array::from({1.F, 2.F, 3.F, 4.F, 5.F, 6.F}, {2, 3}, cuda::host()),
+                        second_id());
 }
 
 }  // namespace

@@ -102,7 +102,8 @@ TEST_CASE("moved links are what they were: sets in sets, copies, temporaries") {
     const FunctionSet temporary = make().to_gpu(second_id());
     CHECK(all_on(temporary, second()));
     CHECK(all_on(make().to_gpu().to_cpu(), cuda::host()));
-    const FunctionSet model{{"gpu0", make().to_gpu(0)}, {"gpu1", make().to_gpu(second_id())}, {"gpu2", set}};
+    const FunctionSet model{
+        {"gpu0", make().to_gpu(0)}, {"gpu1", make().to_gpu(second_id())}, {"gpu2", set}};
     CHECK(all_on(model["gpu0"], first()));
     CHECK(all_on(model["gpu1/in"], second()));
     CHECK(model.get<FunctionSet>("gpu2").get<links::Linear>("l1").W.node_ref() ==

@@ -121,7 +121,8 @@ TEST_CASE("data-parallel: halves of a minibatch on two GPUs learn as the whole o
         optimizer.zero_grads();
         model_1.zerograds();
         loss_of(model_0, cuda::to_gpu(x[0], 0), cuda::to_gpu(t[0], 0)).backward();
-        loss_of(model_1, cuda::to_gpu(x[1], second_id()), cuda::to_gpu(t[1], second_id())).backward();
+        loss_of(model_1, cuda::to_gpu(x[1], second_id()), cuda::to_gpu(t[1], second_id()))
+            .backward();
         optimizer.accumulate_grads(model_1.gradients());
         optimizer.update();
         model_1.copy_parameters_from(model_0.parameters());

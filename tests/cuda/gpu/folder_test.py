@@ -59,12 +59,14 @@ def main(tool, build):
             shutil.copy2(module, folder / "lib/catena/plugins")
         for library in pathlib.Path(build, "lib").glob("libemulated-cudart.so*"):
             shutil.copy2(library, folder / "lib")
-        rows = run(folder, ON_EMULATOR, settings=[
-            f"CATENA_CUBLAS={emulated}/vendor/libcublas.so.13",
-            f"CATENA_NVRTC={emulated}/vendor/libnvrtc.so.13",
-            "CATENA_EMULATOR_DEVICES=1", "CATENA_EMULATOR_GUARD=0"])
+        settings = [f"CATENA_CUBLAS={emulated}/vendor/libcublas.so.13",
+                    f"CATENA_NVRTC={emulated}/vendor/libnvrtc.so.13",
+                    "CATENA_EMULATOR_DEVICES=1", "CATENA_EMULATOR_GUARD=0"]
+        rows = run(folder, ON_EMULATOR, settings=settings)
         assert len(rows) == 4 and all(row[1] == "ok" for row in rows), rows
         assert rows[-1][3].startswith("skipped: cases that expect 2 GPUs"), rows
+        [row] = run(folder, "--mnist", scratch, "^gpu-mnist$", status=1, settings=settings)
+        assert row[1] == "FAILED" and scratch in row[3], row  # it looked there
 
 
 main(*sys.argv[1:])

@@ -95,12 +95,31 @@ void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
         b.copy(reading, memory_of(to), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_HOST);
         after_write(to, a.main(), 0);
     } else if (!copy_between(queue, to, from)) {  // two devices that know nothing of each other
-        std::vector<char> staging;
+        std::unique_ptr<char[]> staging;
         const void* const elements = on_host(from, staging);
         before_write(to, queue);
         a.copy(queue, memory_of(to), elements, bytes, CATENA_COPY_HOST_TO_DEVICE);
         after_write(to, queue, queue.last());
     }
+}
+
+// Into another dtype, on the device itself. False where the backend cannot.
+bool convert_there(ArrayBody& to, ArrayBody& from) {
+    DeviceState& device = *to.device;
+    if (!device.memory || !device.memory->convert || from.tensor.nbytes == 0) return false;
+    Queue& queue = current_queue(device);
+    before_read(from, queue);
+    before_write(to, queue);
+    const auto n = from.tensor.nbytes / (from.meta.dtype.bits / 8u);
+    catena_ctx ctx;
+    ctx.device = &device;
+    const catena_status status =
+        device.memory->convert(&ctx, device.dev, queue.native, memory_of(to), to.meta.dtype,
+                               memory_of(from), from.meta.dtype, n);
+    if (status == CATENA_E_UNSUPPORTED) return false;
+    check_status(queue, ctx, status);
+    after_write(to, queue, queue.last());
+    return true;
 }
 
 DeviceState& host_device() {
@@ -111,18 +130,18 @@ DeviceState& host_device() {
 
 }  // namespace
 
-const void* on_host(const ArrayBody& body, std::vector<char>& staging) {
+const void* on_host(const ArrayBody& body, std::unique_ptr<char[]>& staging) {
     auto& from = const_cast<ArrayBody&>(body);
     if (body.device->host_accessible()) {
         before_host(from, false);
         return memory_of(body);
     }
-    staging.resize(body.tensor.nbytes);
+    staging = std::make_unique_for_overwrite<char[]>(body.tensor.nbytes);
     Queue& queue = reading_queue(from);
     before_read(from, queue);
-    body.device->copy(queue, staging.data(), memory_of(body), staging.size(),
+    body.device->copy(queue, staging.get(), memory_of(body), body.tensor.nbytes,
                       CATENA_COPY_DEVICE_TO_HOST);
-    return staging.data();
+    return staging.get();
 }
 
 Array Array::to(Device device) const {
@@ -153,20 +172,21 @@ Array Array::to(Device device, const Stream& stream) const {
 }
 
 Array Array::astype(Dtype target) const {
-    const ArrayBody& body = need_memory(*this);
+    ArrayBody& body = need_memory(*this);
     if (target == dtype()) return *this;
-    std::vector<char> staging, converted_staging;
-    const void* const source = on_host(body, staging);
     Array converted = empty(shape(), target, Device(body.device));
     ArrayBody& to = *converted.body_;
+    if (convert_there(to, body)) return converted;
+    std::unique_ptr<char[]> staging;
+    const void* const source = on_host(body, staging);
     if (plain(*body.device)) {
         convert(dtype(), source, target, memory_of(to), size());
         return converted;
     }
-    converted_staging.resize(to.tensor.nbytes);
-    convert(dtype(), source, target, converted_staging.data(), size());
+    const auto result = std::make_unique_for_overwrite<char[]>(to.tensor.nbytes);
+    convert(dtype(), source, target, result.get(), size());
     Queue& queue = current_queue(*body.device);
-    body.device->copy(queue, memory_of(to), converted_staging.data(), converted_staging.size(),
+    body.device->copy(queue, memory_of(to), result.get(), to.tensor.nbytes,
                       CATENA_COPY_HOST_TO_DEVICE);
     after_write(to, queue, queue.last());
     return converted;
@@ -246,7 +266,7 @@ void Array::require_item() const {
 }
 
 void Array::to_host(Dtype wanted, void* target) const {
-    std::vector<char> staging;
+    std::unique_ptr<char[]> staging;
     const void* const elements = on_host(need_memory(*this), staging);
     convert(dtype(), elements, wanted, target, size());
 }

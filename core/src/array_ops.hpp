@@ -5,6 +5,8 @@
 
 #include <catena/core/array.hpp>
 
+#include <memory>
+
 namespace catena {
 
 // A body without memory, not sealed; fill in meta's dtype, ndim and shape, then call shape_known().
@@ -74,7 +76,7 @@ inline Array empty_like(const ArrayBody& like, Queue& queue) {
 inline Array empty_like(const ArrayBody& like) {
     return empty_like(like, current_queue(*like.device));
 }
-// The elements in the host's memory: where they are, or copied to staging.
-const void* on_host(const ArrayBody& body, std::vector<char>& staging);
+// The elements in the host's memory: where they are, or copied to staging, which is made for them.
+const void* on_host(const ArrayBody& body, std::unique_ptr<char[]>& staging);
 
 }  // namespace catena

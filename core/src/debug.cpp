@@ -32,7 +32,7 @@ std::int64_t count_nan(const Array& array) {
     const std::int64_t n = array.size();
     if (n == 0) return 0;
     const ArrayBody& body = *array.body();
-    std::vector<char> copy;
+    std::unique_ptr<char[]> copy;
     const void* const data = on_host(body, copy);
     switch (array.dtype()) {
         case Dtype::float16: return count<std::uint16_t>(data, n, 0x7c00);

@@ -98,9 +98,10 @@ const Event::State& Event::need() const {
 Event::Event(Device device) : state_(std::make_shared<State>(catena::need(device))) {
     DeviceState& state = state_->device;
     if (!state.async()) return;
-    call_backend(Device(&state), state.name, [&](catena_ctx* ctx, void* dev) {
-        return state.table.event_create(ctx, dev, &state_->native);
-    });
+    const auto timed = state.events ? state.events->timed_event_create : nullptr;
+    const auto create = timed ? timed : state.table.event_create;
+    call_backend(Device(&state), state.name,
+                 [&](catena_ctx* ctx, void* dev) { return create(ctx, dev, &state_->native); });
 }
 
 Event::Event(Device device, catena_event* native)

@@ -63,10 +63,13 @@ catena_status open(catena_ctx* ctx, int32_t ordinal, void** dev) {
     if (ordinal < 0 || ordinal >= devices)
         return fail(ctx, CATENA_E_DEVICE, "[cuda open] ordinal: expected 0 to %d, got %d",
                     devices - 1, ordinal);
-    Scope scope(ctx, "open", ordinal);
     cudaDeviceProp p;
-    if (!scope.check(cudaGetDeviceProperties(&p, ordinal), "cudaGetDeviceProperties"))
-        return scope.status();
+    if (const cudaError_t error = cudaGetDeviceProperties(&p, ordinal); error != cudaSuccess) {
+        forget_error();
+        return fail(ctx, CATENA_E_DEVICE,
+                    "[cuda open] cudaGetDeviceProperties of device %d: %s (%s)", ordinal,
+                    cudaGetErrorName(error), cudaGetErrorString(error));
+    }
     auto* device = new (std::nothrow) Device;
     if (device == nullptr) return fail(ctx, CATENA_E_NOMEM, "[cuda open] out of memory");
     device->ordinal = ordinal;
@@ -93,14 +96,8 @@ int32_t supports_isa(void* dev, const char* isa) {
 }
 
 Scope::Scope(catena_ctx* ctx, const char* function, int ordinal)
-    : ctx_(ctx), function_(function), ordinal_(ordinal) {
-    int now = -1;
-    if (!check(cudaGetDevice(&now), "cudaGetDevice") || now == ordinal) return;
-    if (check(cudaSetDevice(ordinal), "cudaSetDevice")) before_ = now;
-}
-
-Scope::~Scope() {
-    if (before_ >= 0 && cudaSetDevice(before_) != cudaSuccess) forget_error();
+    : ctx_(ctx), function_(function), ordinal_(ordinal), current_(ordinal) {
+    check(current_.error(), current_.call());
 }
 
 bool Scope::check(cudaError_t error, const char* call, const char* detail) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "catena/abi.h"
+#include "catena/plugin/cuda/current.hpp"
 
 namespace catena_cuda {
 
@@ -38,10 +39,9 @@ public:
     Scope(catena_ctx* ctx, const char* function, int ordinal);
     Scope(catena_ctx* ctx, const char* function, void* dev)
         : Scope(ctx, function, device_of(dev).ordinal) {}
-    ~Scope();
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
 
+    // Nothing failed yet. What makes something asks first: it would be made on another device.
+    bool ok() const { return status_ == CATENA_OK; }
     // Whether it was cudaSuccess. detail: what more there is to say.
     bool check(cudaError_t error, const char* call, const char* detail = "");
     catena_status status() const { return status_; }
@@ -50,7 +50,7 @@ private:
     catena_ctx* const ctx_;
     const char* const function_;
     const int ordinal_;
-    int before_ = -1;
+    const catena::plugin::cuda::CurrentDevice current_;
     catena_status status_ = CATENA_OK;
 };
 

@@ -32,10 +32,11 @@ catena_status end(catena_ctx* ctx, void* dev, catena_stream* stream, catena_grap
     if (scope.check(cudaGraphGetNodes(recorded, nullptr, &nodes), "cudaGraphGetNodes"))
         scope.check(cudaGraphInstantiate(&exec, recorded, 0), "cudaGraphInstantiate");
     scope.check(cudaGraphDestroy(recorded), "cudaGraphDestroy");
-    if (scope.status() != CATENA_OK) return scope.status();
-    *graph = new (std::nothrow) catena_graph_exec{exec, nodes};
-    return *graph != nullptr ? CATENA_OK
-                             : fail(ctx, CATENA_E_NOMEM, "[cuda graph end] out of memory");
+    if (scope.ok()) *graph = new (std::nothrow) catena_graph_exec{exec, nodes};
+    if (*graph != nullptr) return CATENA_OK;
+    if (exec != nullptr) static_cast<void>(cudaGraphExecDestroy(exec));
+    return scope.ok() ? fail(ctx, CATENA_E_NOMEM, "[cuda graph end] out of memory")
+                      : scope.status();
 }
 
 catena_status launch(catena_ctx* ctx, void* dev, catena_graph_exec* graph, catena_stream* stream) {

@@ -7,6 +7,7 @@
 
 #include "device.hpp"
 #include "host.hpp"
+#include "stream.hpp"
 
 namespace catena_cuda {
 namespace {
@@ -46,8 +47,8 @@ catena_status memory_export(catena_ctx* ctx, void* dev, const void* data, catena
                     "allocated, got another",
                     device_of(dev).ordinal);
     cudaIpcMemHandle_t packed;
-    scope.check(cudaIpcGetMemHandle(&packed, reinterpret_cast<void*>(start)),
-                "cudaIpcGetMemHandle");
+    scope.check(cudaIpcGetMemHandle(&packed, reinterpret_cast<void*>(start)), "cudaIpcGetMemHandle",
+                "the driver, or this container, may share none");
     std::memcpy(handle->bytes, &packed, sizeof packed);
     *offset = address(data) - start;
     return scope.status();
@@ -60,8 +61,11 @@ catena_status memory_import(catena_ctx* ctx, void* dev, const catena_ipc_handle*
     cudaIpcMemHandle_t packed;
     std::memcpy(&packed, handle->bytes, sizeof packed);
     // CUDA counts imports of the same handle itself, and gives the same address.
+    if (!scope.ok()) return scope.status();
     scope.check(cudaIpcOpenMemHandle(data, packed, cudaIpcMemLazyEnablePeerAccess),
-                "cudaIpcOpenMemHandle", "the process that exported it cannot import it");
+                "cudaIpcOpenMemHandle",
+                "the process that exported it cannot import it; nor can others where the "
+                "driver, or this container, lets none be shared");
     return scope.status();
 }
 
@@ -72,12 +76,7 @@ void memory_close(void* dev, void* data) {
 }
 
 catena_status shared_event_create(catena_ctx* ctx, void* dev, catena_event** event) {
-    Scope scope(ctx, "ipc event_create", dev);
-    cudaEvent_t made = nullptr;
-    scope.check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming | cudaEventInterprocess),
-                "cudaEventCreateWithFlags");
-    *event = reinterpret_cast<catena_event*>(made);
-    return scope.status();
+    return make_event(ctx, dev, cudaEventDisableTiming | cudaEventInterprocess, event);
 }
 
 catena_status event_export(catena_ctx* ctx, void* dev, catena_event* event,

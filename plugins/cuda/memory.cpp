@@ -31,6 +31,7 @@ catena_status host_alloc(catena_ctx* ctx, void* dev, uint64_t bytes, void** data
     Scope scope(ctx, "host_alloc", dev);
     char detail[64];
     std::snprintf(detail, sizeof detail, "expected %" PRIu64 " bytes of pinned memory", bytes);
+    if (!scope.ok()) return scope.status();
     scope.check(cudaHostAlloc(data, bytes, cudaHostAllocPortable), "cudaHostAlloc", detail);
     return scope.status();
 }
@@ -110,6 +111,7 @@ catena_status alloc(catena_ctx* ctx, void* dev, catena_stream*, uint64_t bytes, 
     *data = nullptr;
     if (bytes == 0) return CATENA_OK;
     Scope scope(ctx, "alloc", dev);
+    if (!scope.ok()) return scope.status();
     char detail[128];
     std::snprintf(detail, sizeof detail, "expected %" PRIu64 " bytes", bytes);
     const cudaError_t error = cudaMalloc(data, bytes);
@@ -172,6 +174,7 @@ const catena_memory memory_table = {
     .copy_async = copy_async,
     .fill = fill,
     .copy_peer = copy_peer,
+    .convert = convert,
 };
 
 }  // namespace catena_cuda

@@ -22,4 +22,9 @@ extern const catena_memory memory_table;
 cudaError_t launch_fill(cudaStream_t stream, int processors, void* dst, const void* value,
                         uint32_t value_bytes, uint64_t n);
 
+// In catena_memory.
+catena_status CATENA_CALL convert(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
+                                  catena_dtype dst_dtype, const void* src, catena_dtype src_dtype,
+                                  uint64_t n);
+
 }  // namespace catena_cuda

@@ -208,16 +208,19 @@ catena_status load(catena_ctx* ctx, void* dev, const catena_binary* binary,
     Scope scope(ctx, "load", dev);
     cudaLibrary_t code = nullptr;
     cudaKernel_t entry = nullptr;
-    if (!scope.check(
-            cudaLibraryLoadData(&code, binary->data, nullptr, nullptr, 0, nullptr, nullptr, 0),
-            "cudaLibraryLoadData", binary->name) ||
-        !scope.check(cudaLibraryGetKernel(&entry, code, binary->name), "cudaLibraryGetKernel",
-                     binary->name))
+    if (!scope.ok() || !scope.check(cudaLibraryLoadData(&code, binary->data, nullptr, nullptr, 0,
+                                                        nullptr, nullptr, 0),
+                                    "cudaLibraryLoadData", binary->name))
         return scope.status();
-    auto* made = new (std::nothrow) catena_compiled{entry};
-    if (made == nullptr) return fail(ctx, CATENA_E_NOMEM, "[%s] out of memory", binary->name);
+    catena_compiled* made = nullptr;
+    if (scope.check(cudaLibraryGetKernel(&entry, code, binary->name), "cudaLibraryGetKernel",
+                    binary->name))
+        made = new (std::nothrow) catena_compiled{entry};
     *kernel = made;
-    return CATENA_OK;
+    if (made != nullptr) return CATENA_OK;
+    static_cast<void>(cudaLibraryUnload(code));
+    return scope.ok() ? fail(ctx, CATENA_E_NOMEM, "[%s] out of memory", binary->name)
+                      : scope.status();
 }
 
 unsigned power_of_two(int64_t n, unsigned most) {

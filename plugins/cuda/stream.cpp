@@ -43,13 +43,26 @@ catena_status elapsed(catena_ctx* ctx, void* dev, catena_event* begin, catena_ev
     return scope.status();
 }
 
+catena_status timed_event_create(catena_ctx* ctx, void* dev, catena_event** event) {
+    return make_event(ctx, dev, cudaEventDefault, event);
+}
+
 }  // namespace
+
+catena_status make_event(catena_ctx* ctx, void* dev, unsigned flags, catena_event** event) {
+    Scope scope(ctx, "event_create", dev);
+    cudaEvent_t made = nullptr;
+    if (scope.ok()) scope.check(cudaEventCreateWithFlags(&made, flags), "cudaEventCreateWithFlags");
+    *event = reinterpret_cast<catena_event*>(made);
+    return scope.status();
+}
 
 catena_status stream_create(catena_ctx* ctx, void* dev, catena_stream** stream) {
     Scope scope(ctx, "stream_create", dev);
     cudaStream_t made = nullptr;
-    scope.check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking),
-                "cudaStreamCreateWithFlags");
+    if (scope.ok())
+        scope.check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking),
+                    "cudaStreamCreateWithFlags");
     *stream = reinterpret_cast<catena_stream*>(made);
     return scope.status();
 }
@@ -57,7 +70,7 @@ catena_status stream_create(catena_ctx* ctx, void* dev, catena_stream** stream) 
 void stream_destroy(void* dev, catena_stream* stream) {
     if (stream == nullptr) return;
     Scope scope(nullptr, "stream_destroy", dev);
-    drop_handles(cuda(stream));
+    drop_handles(device_of(dev).ordinal, cuda(stream));
     scope.check(cudaStreamDestroy(cuda(stream)), "cudaStreamDestroy");
 }
 
@@ -67,12 +80,9 @@ catena_status stream_sync(catena_ctx* ctx, void* dev, catena_stream* stream) {
     return scope.status();
 }
 
+// CUDA takes the time of each record unless it is told not to, which makes others wait longer.
 catena_status event_create(catena_ctx* ctx, void* dev, catena_event** event) {
-    Scope scope(ctx, "event_create", dev);
-    cudaEvent_t made = nullptr;
-    scope.check(cudaEventCreateWithFlags(&made, cudaEventDefault), "cudaEventCreateWithFlags");
-    *event = reinterpret_cast<catena_event*>(made);
-    return scope.status();
+    return make_event(ctx, dev, cudaEventDisableTiming, event);
 }
 
 void event_destroy(void* dev, catena_event* event) {
@@ -106,6 +116,7 @@ const catena_events events_table = {
     .event_query = event_query,
     .event_sync = event_sync,
     .elapsed = elapsed,
+    .timed_event_create = timed_event_create,
 };
 
 }  // namespace catena_cuda

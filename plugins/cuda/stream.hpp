@@ -17,6 +17,9 @@ catena_status CATENA_CALL event_wait(catena_ctx* ctx, void* dev, catena_event* e
                                      catena_stream* stream);
 catena_status CATENA_CALL sync(catena_ctx* ctx, void* dev);
 
+// With CUDA's flags.
+catena_status make_event(catena_ctx* ctx, void* dev, unsigned flags, catena_event** event);
+
 extern const catena_events events_table;
 
 }  // namespace catena_cuda

@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "device.hpp"
@@ -172,9 +173,11 @@ struct StreamHandles {
     std::vector<Handle> handles;
     void* workspace = nullptr;  // of cuBLAS
 };
+// Each device has its own stream 0.
+using Place = std::pair<int, cudaStream_t>;
 struct Streams {
     std::mutex mutex;
-    std::map<cudaStream_t, StreamHandles> handles;
+    std::map<Place, StreamHandles> handles;
     std::atomic<std::uint64_t> dropped = 0;
 };
 Streams& streams() {
@@ -191,6 +194,7 @@ struct Caller {
 
     catena_status check(int status, const char* call) const {
         if (status == 0) return CATENA_OK;
+        static_cast<void>(cudaGetLastError());  // of what the library called
         const char* text = "";
         if (auto* const name = function<const char*(int)>(opened, kind.error_name))
             text = name(status);
@@ -214,13 +218,13 @@ catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handl
     void* workspace = nullptr;
     {
         const std::lock_guard lock(streams().mutex);
-        workspace = streams().handles[stream].workspace;
+        workspace = streams().handles[{call.device, stream}].workspace;
     }
     if (workspace == nullptr) {
         if (!scope.check(cudaMalloc(&workspace, bytes), "cudaMalloc", "the workspace of cuBLAS"))
             return scope.status();
         const std::lock_guard lock(streams().mutex);
-        void*& kept = streams().handles[stream].workspace;
+        void*& kept = streams().handles[{call.device, stream}].workspace;
         if (kept == nullptr) kept = workspace;
         else cudaFree(workspace), workspace = kept;
     }
@@ -263,7 +267,7 @@ catena_status make_handle(const Caller& call, cudaStream_t stream, void** handle
 
 // What the thread used last: products come one after the other on one stream.
 struct Last {
-    cudaStream_t stream;
+    Place place;
     int kind = -1;
     std::uint64_t dropped;
     void* handle;
@@ -305,8 +309,8 @@ catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const 
         return fail(ctx, CATENA_E_UNSUPPORTED,
                     "[cuda vendor] library with handles: expected cublas or cudnn, got '%s'", name);
     const std::uint64_t dropped = streams().dropped.load(std::memory_order_acquire);
-    if (last.kind == kind && last.stream == stream && last.dropped == dropped &&
-        stream != nullptr) {
+    const Place place = {device, stream};
+    if (last.kind == kind && last.place == place && last.dropped == dropped) {
         *handle = last.handle;
         return CATENA_OK;
     }
@@ -316,7 +320,7 @@ catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const 
     const std::thread::id thread = std::this_thread::get_id();
     {
         const std::lock_guard lock(streams().mutex);
-        for (const Handle& h : streams().handles[stream].handles)
+        for (const Handle& h : streams().handles[place].handles)
             if (h.kind == kind && h.thread == thread) *handle = h.handle;
     }
     if (*handle == nullptr) {
@@ -324,17 +328,17 @@ catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const 
         if (const catena_status status = make_handle(call, stream, handle); status != CATENA_OK)
             return status;
         const std::lock_guard lock(streams().mutex);
-        streams().handles[stream].handles.push_back({thread, kind, *handle});
+        streams().handles[place].handles.push_back({thread, kind, *handle});
     }
-    last = {stream, kind, dropped, *handle};
+    last = {place, kind, dropped, *handle};
     return CATENA_OK;
 }
 
-void drop_handles(cudaStream_t stream) {
+void drop_handles(int device, cudaStream_t stream) {
     StreamHandles mine;
     {
         const std::lock_guard lock(streams().mutex);
-        const auto found = streams().handles.find(stream);
+        const auto found = streams().handles.find({device, stream});
         if (found == streams().handles.end()) return;
         mine = std::move(found->second);
         streams().handles.erase(found);

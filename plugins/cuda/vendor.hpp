@@ -27,6 +27,6 @@ catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const 
                         void** handle);
 
 // The stream's handles end with it; its device is the current one.
-void drop_handles(cudaStream_t stream);
+void drop_handles(int device, cudaStream_t stream);
 
 }  // namespace catena_cuda

@@ -1,5 +1,6 @@
 // Memory: blocks, every copy, fills, and what does not fit.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <numeric>
 
@@ -158,6 +159,58 @@ TEST_CASE("fills: elements of every size, at any place, in any number") {
                 }
     CHECK(memory().fill(ctx, s.dev, s.stream, x, value, 3, 1) == CATENA_E_INVALID);
     CHECK(failure == "[cuda fill] element: expected 1, 2, 4, 8 or 16 bytes, got 3");
+}
+
+namespace {
+
+// Into another dtype: the same that C makes of it.
+template <class From, class To>
+void check_convert(const std::vector<From>& x, catena_dtype from, catena_dtype to,
+                   const std::vector<To>& wanted) {
+    Stream s(second());
+    const From* in = s.put(x);
+    To* out = s.alloc<To>(x.size());
+    CAPTURE(to.code);
+    CAPTURE(to.bits);
+    const catena_status status =
+        memory().convert(ctx, s.dev, s.stream, out, to, in, from, x.size());
+    REQUIRE_MESSAGE(status == CATENA_OK, failure);
+    CHECK(s.get(out, x.size()) == wanted);
+}
+constexpr catena_dtype float16 = {CATENA_CODE_FLOAT, 16, 1}, bfloat16 = {CATENA_CODE_BFLOAT, 16, 1},
+                       float32 = {CATENA_CODE_FLOAT, 32, 1}, float64 = {CATENA_CODE_FLOAT, 64, 1},
+                       int32 = {CATENA_CODE_INT, 32, 1}, int64 = {CATENA_CODE_INT, 64, 1},
+                       uint8 = {CATENA_CODE_UINT, 8, 1}, bool8 = {CATENA_CODE_BOOL, 8, 1};
+
+}  // namespace
+
+TEST_CASE("elements of one dtype become those of another") {
+    const std::vector<double> x = {0, 1, -2.75, 250.5, 65504};
+    check_convert<double, float>(x, float64, float32, {0, 1, -2.75f, 250.5f, 65504});
+    check_convert<double, int32_t>(x, float64, int32, {0, 1, -2, 250, 65504});
+    check_convert<double, int64_t>(x, float64, int64, {0, 1, -2, 250, 65504});
+    check_convert<double, unsigned char>(x, float64, bool8, {0, 1, 1, 1, 1});
+    check_convert<double, uint16_t>(x, float64, float16, {0, 0x3c00, 0xc180, 0x5bd4, 0x7bff});
+    check_convert<double, uint16_t>(x, float64, bfloat16, {0, 0x3f80, 0xc030, 0x437a, 0x4780});
+    check_convert<uint16_t, double>({0x3c00, 0xc180, 1}, float16, float64, {1, -2.75, 0x1p-24});
+    check_convert<uint16_t, float>({0x3f80, 0x7f80}, bfloat16, float32, {1, HUGE_VALF});
+    check_convert<int64_t, float>({int64_t{1} << 40, -3}, int64, float32, {0x1p40f, -3});
+    check_convert<int32_t, unsigned char>({0, 7, -1}, int32, uint8, {0, 7, 255});
+    check_convert<unsigned char, double>({0, 1}, bool8, float64, {0, 1});
+    check_convert<unsigned char, int64_t>({0, 200}, uint8, int64, {0, 200});
+    // Rounded once: by way of float these would be halfway, and go to even.
+    check_convert<double, uint16_t>({1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11 - 0x1p-40}, float64,
+                                    float16, {0x3c01, 0x3c00});
+    check_convert<int64_t, uint16_t>({(int64_t{1} << 40) + (int64_t{1} << 32) + 1}, int64, bfloat16,
+                                     {0x5381});
+    std::vector<int32_t> many(100003);
+    std::iota(many.begin(), many.end(), -7);
+    check_convert<int32_t, double>(many, int32, float64, {many.begin(), many.end()});
+    Stream s;
+    CHECK(memory().convert(ctx, s.dev, s.stream, nullptr, float32, nullptr, int32, 0) == CATENA_OK);
+    const catena_dtype pair = {CATENA_CODE_FLOAT, 32, 2};
+    CHECK(memory().convert(ctx, s.dev, s.stream, nullptr, pair, nullptr, int32, 4) ==
+          CATENA_E_UNSUPPORTED);
 }
 
 TEST_CASE("copies between devices wait for both streams by an event") {

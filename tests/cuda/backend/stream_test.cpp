@@ -46,8 +46,8 @@ TEST_CASE("an event makes one stream wait for another, not the host") {
     one.sync();
     catena_event* event = nullptr;
     catena_event* end = nullptr;
-    REQUIRE(backend().event_create(ctx, one.dev, &event) == CATENA_OK);
-    REQUIRE(backend().event_create(ctx, one.dev, &end) == CATENA_OK);
+    REQUIRE(events().timed_event_create(ctx, one.dev, &event) == CATENA_OK);
+    REQUIRE(events().timed_event_create(ctx, one.dev, &end) == CATENA_OK);
     CHECK(is_done(one.dev, event));  // never recorded
     Gate gate(one.stream);
     fill(one, x, 0x01020304, 1);
@@ -70,6 +70,18 @@ TEST_CASE("an event makes one stream wait for another, not the host") {
     backend().event_destroy(one.dev, event);
     backend().event_destroy(one.dev, end);
     backend().event_destroy(one.dev, nullptr);
+}
+
+TEST_CASE("events for order alone take no time") {
+    Stream s;
+    catena_event* event = nullptr;
+    REQUIRE(backend().event_create(ctx, s.dev, &event) == CATENA_OK);
+    REQUIRE(backend().event_record(ctx, s.dev, event, s.stream) == CATENA_OK);
+    s.sync();
+    double ms = -1;
+    CHECK(events().elapsed(ctx, s.dev, event, event, &ms) == CATENA_E_DEVICE);
+    CHECK(says("[cuda elapsed] cudaEventElapsedTime on device 0: cudaErrorInvalidResourceHandle"));
+    backend().event_destroy(s.dev, event);
 }
 
 TEST_CASE("sync() waits for all streams of the device") {

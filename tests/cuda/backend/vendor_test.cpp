@@ -89,6 +89,20 @@ TEST_CASE("a handle is of its stream and thread, and stays the same") {
     }
 }
 
+TEST_CASE("stream 0 of each device has handles of its own") {
+    if (!is_here("cublas")) return;
+    void* handles[2] = {};
+    for (int round = 0; round < 2; ++round)
+        for (const int ordinal : {0, second()}) {
+            void* found = nullptr;
+            REQUIRE(vendor().handle(ctx, plugin().dev(ordinal), nullptr, "cublas", &found) ==
+                    CATENA_OK);
+            if (round == 0) handles[ordinal] = found;
+            CHECK(found == handles[ordinal]);
+        }
+    CHECK((second() == 0 || handles[0] != handles[1]));
+}
+
 TEST_CASE("handles and the workspace end with the stream" * doctest::skip(!emulated)) {
     const uint64_t before = memory_left().left;
     {

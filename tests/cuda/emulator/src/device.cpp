@@ -167,10 +167,6 @@ std::vector<std::unique_ptr<Device>>& devices() {
     return *all;
 }
 
-int& current_ordinal() {
-    thread_local int ordinal = 0;
-    return ordinal;
-}
 Device& current_device() { return *devices()[static_cast<std::size_t>(current_ordinal())]; }
 
 std::map<std::uintptr_t, Block>& imported() {

@@ -63,6 +63,8 @@ struct Device {
 std::vector<std::unique_ptr<Device>>& devices();
 Device& current_device();
 int& current_ordinal();
+// There is a context on the device from now on.
+void use_context(int device);
 
 // What an address is to the emulator. Of device memory the whole range must lie in one block.
 struct Place {
@@ -88,8 +90,10 @@ bool pinned_release(void* data);
 // Memory of other processes, by address here.
 std::map<std::uintptr_t, Block>& imported();
 
-// Errors. enter() fails if nothing can be done on the current device; note() keeps the thread's error.
+// Errors. enter() fails if nothing can be done on the current device, or if a test wants it; note()
+// keeps the thread's error. enter_to_free() is for calls that give something back.
 cudaError_t enter();
+cudaError_t enter_to_free();
 cudaError_t note(cudaError_t error);
 void fault(Device& device, cudaError_t error, const std::string& why);
 

@@ -8,9 +8,11 @@ using namespace catena_emulator;
 
 struct CUgraph_st {
     std::vector<Work> nodes;
+    Live live = {};
 };
 struct CUgraphExec_st {
     std::shared_ptr<const std::vector<Work>> nodes;
+    Live live = {};
 };
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mode) {
@@ -28,9 +30,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
     return cudaSuccess;
 }
 
+// The capture is over in any case.
 cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
     *graph = nullptr;
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    const cudaError_t error = enter();
     const std::lock_guard lock(api());
     const auto stream = find_stream(handle);
     if (stream == nullptr) return note(cudaErrorInvalidResourceHandle);
@@ -39,6 +42,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
         return note(cudaErrorStreamCaptureUnmatched);
     for (Stream* member : capture->streams) member->capture = nullptr;
     capture->origin = nullptr;  // over: its events are as if never recorded
+    if (error != cudaSuccess) return error;
     if (capture->invalid) return note(cudaErrorStreamCaptureInvalidated);
     *graph = new CUgraph_st{std::move(capture->nodes)};
     return cudaSuccess;

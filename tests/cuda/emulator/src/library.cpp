@@ -14,6 +14,7 @@
 
 #include "cuda_runtime.h"
 #include "device.hpp"
+#include "emulator/control.h"
 
 namespace catena_emulator {
 namespace {
@@ -62,13 +63,16 @@ cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJi
     if (opened == nullptr || dlsym(opened, "catena_emulator_kernels") == nullptr)
         return note(cudaErrorInvalidKernelImage);
     *library = static_cast<cudaLibrary_t>(opened);
+    catena_emulator_live(1);
     return cudaSuccess;
 }
 
 // Kernels of it may still be queued, so it stays where it is.
 cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
-    return library != nullptr ? cudaSuccess : note(cudaErrorInvalidResourceHandle);
+    if (const cudaError_t error = enter_to_free(); error != cudaSuccess) return error;
+    if (library == nullptr) return note(cudaErrorInvalidResourceHandle);
+    catena_emulator_live(-1);
+    return cudaSuccess;
 }
 
 cudaError_t cudaLibraryGetKernel(cudaKernel_t* kernel, cudaLibrary_t library, const char* name) {

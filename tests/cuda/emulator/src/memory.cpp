@@ -16,12 +16,14 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
     const std::lock_guard lock(api());
     if (capture_forbids()) return note(cudaErrorStreamCaptureUnsupported);
     *data = current_device().heap.allocate(bytes);
-    return *data != nullptr ? cudaSuccess : note(cudaErrorMemoryAllocation);
+    if (*data == nullptr) return note(cudaErrorMemoryAllocation);
+    catena_emulator_live(1);
+    return cudaSuccess;
 }
 
 // Does not wait for work that may still use the block: the caller has to.
 cudaError_t cudaFree(void* data) {
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (const cudaError_t error = enter_to_free(); error != cudaSuccess) return error;
     if (data == nullptr) return cudaSuccess;
     const std::lock_guard lock(api());
     if (capture_forbids()) return note(cudaErrorStreamCaptureUnsupported);
@@ -31,6 +33,7 @@ cudaError_t cudaFree(void* data) {
         const auto* block = device->heap.find(at);
         if (block == nullptr || block->first != at) return note(cudaErrorInvalidValue);
         const std::string wrong = device->heap.release(data);
+        catena_emulator_live(-1);
         if (wrong.empty()) return cudaSuccess;
         fault(*device, cudaErrorIllegalAddress, wrong);
         return note(cudaErrorIllegalAddress);
@@ -44,16 +47,20 @@ cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
     if (bytes == 0) return cudaSuccess;
     const std::lock_guard lock(api());
     *data = pinned_allocate(bytes);
-    return *data != nullptr ? cudaSuccess : note(cudaErrorMemoryAllocation);
+    if (*data == nullptr) return note(cudaErrorMemoryAllocation);
+    catena_emulator_live(1);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMallocHost(void** data, std::size_t bytes) { return cudaHostAlloc(data, bytes, 0); }
 
 cudaError_t cudaFreeHost(void* data) {
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (const cudaError_t error = enter_to_free(); error != cudaSuccess) return error;
     if (data == nullptr) return cudaSuccess;
     const std::lock_guard lock(api());
-    return pinned_release(data) ? cudaSuccess : note(cudaErrorInvalidValue);
+    if (!pinned_release(data)) return note(cudaErrorInvalidValue);
+    catena_emulator_live(-1);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {

@@ -1,6 +1,8 @@
 // Errors, versions and devices.
+#include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "config.hpp"
 #include "cuda_runtime.h"
@@ -14,6 +16,18 @@ namespace catena_emulator {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
+std::atomic<unsigned> contexts = 0;
+
+// What a test asked for.
+thread_local int calls = 0;
+thread_local int failing = -1;
+thread_local cudaError_t failing_with = cudaSuccess;
+
+// The thread's stack of contexts, by device: the runtime sets its top, the driver pushes and pops.
+std::vector<int>& context_stack() {
+    thread_local std::vector<int> stack = {0};
+    return stack;
+}
 
 struct Name {
     cudaError_t error;
@@ -78,9 +92,17 @@ cudaError_t note(cudaError_t error) {
     return error;
 }
 
-cudaError_t enter() {
+int& current_ordinal() { return context_stack().back(); }
+void use_context(int device) { contexts.fetch_or(1u << device); }
+
+cudaError_t enter_to_free() {
     if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
+    use_context(current_ordinal());
     return note(current_fault());
+}
+cudaError_t enter() {
+    if (calls++ == failing) return note(failing_with);
+    return enter_to_free();
 }
 
 void fault(Device& device, cudaError_t error, const std::string& why) {
@@ -96,6 +118,21 @@ void fault(Device& device, cudaError_t error, const std::string& why) {
 void catena_emulator_fault(int device, int error) {
     fault(*devices()[static_cast<std::size_t>(device)], static_cast<cudaError_t>(error),
           "asked for by a test");
+}
+
+unsigned catena_emulator_contexts(int forget) {
+    return forget != 0 ? contexts.exchange(0) : contexts.load();
+}
+
+int catena_emulator_fail(int number, int error) {
+    failing = number;
+    failing_with = static_cast<cudaError_t>(error);
+    return std::exchange(calls, 0);
+}
+
+long catena_emulator_live(long change) {
+    static std::atomic<long> live = 0;
+    return live += change;
 }
 
 cudaError_t cudaGetLastError() {
@@ -147,7 +184,58 @@ cudaError_t cudaSetDevice(int device) {
     if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
     if (!is_device(device)) return note(cudaErrorInvalidDevice);
     current_ordinal() = device;
+    use_context(device);
     return note(current_fault());
+}
+
+namespace {
+
+// The driver's. A context is its device's number, from 1 on.
+constexpr int invalid_context = 201;
+
+int retain_context(void** context, int device) {
+    if (!is_device(device)) return cudaErrorInvalidDevice;
+    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    use_context(device);
+    *context = reinterpret_cast<void*>(static_cast<std::intptr_t>(device) + 1);
+    return cudaSuccess;
+}
+int push_context(void* context) {
+    const auto device = static_cast<int>(reinterpret_cast<std::intptr_t>(context)) - 1;
+    if (!is_device(device)) return invalid_context;
+    context_stack().push_back(device);
+    use_context(device);
+    return cudaSuccess;
+}
+int pop_context(void** context) {
+    if (context_stack().size() == 1) return invalid_context;
+    *context = reinterpret_cast<void*>(static_cast<std::intptr_t>(current_ordinal()) + 1);
+    context_stack().pop_back();
+    return cudaSuccess;
+}
+
+struct DriverFunction {
+    const char* name;
+    void* address;
+};
+
+}  // namespace
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+    *function = nullptr;
+    if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
+    const DriverFunction all[] = {
+        {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain_context)},
+        {"cuCtxPushCurrent", reinterpret_cast<void*>(&push_context)},
+        {"cuCtxPopCurrent", reinterpret_cast<void*>(&pop_context)}};
+    for (const DriverFunction& f : all)
+        if (std::strcmp(f.name, symbol) == 0) *function = f.address;
+    if (result != nullptr)
+        *result =
+            *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {

@@ -170,6 +170,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
     Device& device = current_device();
     auto made = make_stream(device, flags != cudaStreamNonBlocking);
     *stream = reinterpret_cast<cudaStream_t>(made.get());
+    catena_emulator_live(1);
     device.streams.insert(std::move(made));
     return cudaSuccess;
 }
@@ -180,11 +181,12 @@ cudaError_t cudaStreamCreate(cudaStream_t* stream) {
 
 // What is queued is still done.
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (const cudaError_t error = enter_to_free(); error != cudaSuccess) return error;
     const std::lock_guard lock(api());
     const auto stream = handle == nullptr ? nullptr : find_stream(handle);
     if (stream == nullptr) return note(cudaErrorInvalidResourceHandle);
     stream->device->streams.erase(stream);
+    catena_emulator_live(-1);
     {
         const std::lock_guard inner(stream->mutex);
         stream->closed = true;
@@ -281,7 +283,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (const cudaError_t error = enter_to_free(); error != cudaSuccess) return error;
     if (event == nullptr) return note(cudaErrorInvalidResourceHandle);
     delete event;
     return cudaSuccess;

@@ -11,8 +11,17 @@
 #include <vector>
 
 #include "device.hpp"
+#include "emulator/control.h"
 
 namespace catena_emulator {
+
+// Counted as long as it is there.
+struct Live {
+    Live() { catena_emulator_live(1); }
+    ~Live() { catena_emulator_live(-1); }
+    Live(const Live&) = delete;
+    Live& operator=(const Live&) = delete;
+};
 
 struct EventState {
     std::mutex mutex;
@@ -76,4 +85,5 @@ struct CUevent_st {
     unsigned flags;
     int device;
     std::shared_ptr<catena_emulator::Capture> capture;  // where it was last recorded, if in one
+    catena_emulator::Live live = {};
 };

@@ -7,17 +7,25 @@
 #pragma GCC visibility push(default)
 extern "C" {
 
+// As cuBLAS, it has memory of its own.
 struct cublasContext {
+    void* own = nullptr;
     cudaStream_t stream = nullptr;
     void* workspace = nullptr;
     int mode = 0;
 };
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
-    *handle = new cublasContext;
+    auto* made = new cublasContext;
+    if (cudaHostAlloc(&made->own, 64, 0) != cudaSuccess) {
+        delete made;
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    }
+    *handle = made;
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+    cudaFreeHost(handle->own);
     delete handle;
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -68,6 +68,10 @@ enum cudaStreamCaptureStatus {
     cudaStreamCaptureStatusActive = 1,
     cudaStreamCaptureStatusInvalidated = 2
 };
+enum cudaDriverEntryPointQueryResult {
+    cudaDriverEntryPointSuccess = 0,
+    cudaDriverEntryPointSymbolNotFound = 1
+};
 enum cudaJitOption { cudaJitMaxRegisters = 0 };
 enum cudaLibraryOption { cudaLibraryHostUniversalFunctionAndDataTable = 0 };
 
@@ -75,6 +79,7 @@ constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
 constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2,
                    cudaEventInterprocess = 4;
 constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1;
+constexpr unsigned long long cudaEnableDefault = 0;
 constexpr unsigned cudaIpcMemLazyEnablePeerAccess = 1;
 
 struct uint3 {

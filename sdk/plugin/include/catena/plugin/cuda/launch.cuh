@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "catena/plugin/cuda/current.hpp"
 #include "catena/plugin/error.hpp"
 #include "catena/plugin/kernel.hpp"
 
@@ -22,23 +23,12 @@ inline constexpr int block = 256;  // threads
 // The call's device is the thread's while this lives.
 class OnDevice {
 public:
-    OnDevice(const char* function, int device) {
-        if (const cudaError_t e = cudaGetDevice(&before_); e != cudaSuccess)
-            fail_cuda(function, "cudaGetDevice", e);
-        if (before_ == device) {
-            before_ = -1;
-        } else if (const cudaError_t e = cudaSetDevice(device); e != cudaSuccess) {
-            fail_cuda(function, "cudaSetDevice", e);
-        }
-    }
-    OnDevice(const OnDevice&) = delete;
-    OnDevice& operator=(const OnDevice&) = delete;
-    ~OnDevice() {
-        if (before_ >= 0) static_cast<void>(cudaSetDevice(before_));
+    OnDevice(const char* function, int device) : current_(device) {
+        if (current_.error() != cudaSuccess) fail_cuda(function, current_.call(), current_.error());
     }
 
 private:
-    int before_ = -1;
+    CurrentDevice current_;
 };
 
 // Where work is queued, and who to name when that fails.

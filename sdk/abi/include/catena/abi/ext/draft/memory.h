@@ -30,6 +30,11 @@ typedef struct catena_memory {
     catena_status(CATENA_CALL *copy_peer)(catena_ctx *ctx, void *dev, catena_stream *stream,
                                           void *dst, void *src_dev, const void *src,
                                           uint64_t bytes);
+    /* n elements of another dtype, as C converts them; to halves they are rounded once, to nearest
+     * even, and true is what is not 0. CATENA_E_UNSUPPORTED for dtypes that it does not know. */
+    catena_status(CATENA_CALL *convert)(catena_ctx *ctx, void *dev, catena_stream *stream,
+                                        void *dst, catena_dtype dst_dtype, const void *src,
+                                        catena_dtype src_dtype, uint64_t n);
 } catena_memory;
 
 #endif

@@ -1,0 +1,94 @@
+// A device as the thread's current one, for a while.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+
+namespace catena::plugin::cuda {
+
+// Calls of CUDA are for `device` while this lives; what was current before is so again afterwards.
+//
+// cudaSetDevice() of the one before would make a context on it, hundreds of megabytes, in a process
+// that never used it. Leaving it out would put other users of CUDA in this thread, who may have set
+// nothing, on another device than theirs. So the primary context of the device, which is what the
+// runtime works in, is pushed onto the thread's stack of contexts, and popped.
+class CurrentDevice {
+public:
+    explicit CurrentDevice(int device) {
+        int now = -1;
+        if (failed(cudaGetDevice(&now), "cudaGetDevice") || now == device) return;
+        const Driver& driver = Driver::get();
+        if (failed(driver.error, "cudaGetDriverEntryPointByVersion")) return;
+        void* const context = context_of(driver, device);
+        if (context == nullptr) return;
+        if (driver.push(context) == 0) pop_ = driver.pop;
+        else failed(cudaErrorInvalidDevice, "cuCtxPushCurrent");
+    }
+    ~CurrentDevice() {
+        void* context = nullptr;
+        if (pop_ != nullptr) static_cast<void>(pop_(&context));
+    }
+    CurrentDevice(const CurrentDevice&) = delete;
+    CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+    cudaError_t error() const { return error_; }
+    const char* call() const { return call_; }  // that failed
+
+private:
+    // The driver's own functions, which the runtime finds: nothing is linked with it.
+    struct Driver {
+        int (*retain)(void** context, int device) = nullptr;
+        int (*push)(void* context) = nullptr;
+        int (*pop)(void** context) = nullptr;
+        cudaError_t error = cudaSuccess;
+
+        Driver() {
+            find("cuDevicePrimaryCtxRetain", retain);
+            find("cuCtxPushCurrent", push);
+            find("cuCtxPopCurrent", pop);
+        }
+        template <class F>
+        void find(const char* name, F*& function) {
+            void* address = nullptr;
+            cudaDriverEntryPointQueryResult result = {};
+            const cudaError_t e = cudaGetDriverEntryPointByVersion(name, &address, 12000,
+                                                                   cudaEnableDefault, &result);
+            function = reinterpret_cast<F*>(address);
+            if (e != cudaSuccess) error = e;
+            else if (address == nullptr) error = cudaErrorInsufficientDriver;
+        }
+        static const Driver& get() {
+            static const Driver found;
+            return found;
+        }
+    };
+
+    bool failed(cudaError_t error, const char* call) {
+        if (error == cudaSuccess) return false;
+        error_ = error;
+        call_ = call;
+        return true;
+    }
+    // It stays in use until the process ends.
+    void* context_of(const Driver& driver, int device) {
+        constexpr int most = 64;
+        static constinit std::atomic<void*> known[most] = {};
+        void* context = device < most ? known[device].load(std::memory_order_acquire) : nullptr;
+        if (context != nullptr) return context;
+        constexpr int out_of_memory = 2;
+        if (const int result = driver.retain(&context, device); result != 0) {
+            failed(result == out_of_memory ? cudaErrorMemoryAllocation : cudaErrorInvalidDevice,
+                   "cuDevicePrimaryCtxRetain");
+            return nullptr;
+        }
+        if (device < most) known[device].store(context, std::memory_order_release);
+        return context;
+    }
+
+    cudaError_t error_ = cudaSuccess;
+    const char* call_ = "";
+    int (*pop_)(void**) = nullptr;
+};
+
+}  // namespace catena::plugin::cuda

@@ -1,0 +1,177 @@
+// Whatever call of CUDA fails in whatever makes something: the text says so, and nothing is left behind.
+#include <cstring>
+#include <thread>
+
+#include "catena/abi/ext/draft/compiler.h"
+#include "emulator/control.h"
+#include "host.hpp"
+
+using namespace cuda_test;
+
+namespace {
+
+// make() with each of its calls failing in turn, then once with none; returns how many it has.
+// undo() is for what it made.
+template <class Make, class Undo>
+int fail_each(const Make& make, const Undo& undo) {
+    for (int number = 0;; ++number) {
+        CAPTURE(number);
+        const long before = catena_emulator_live(0);
+        failure.clear();
+        catena_emulator_fail(number, cudaErrorMemoryAllocation);
+        const catena_status status = make();
+        const int calls = catena_emulator_fail(-1, cudaSuccess);
+        if (status == CATENA_OK) undo();
+        CHECK(catena_emulator_live(0) == before);
+        if (calls <= number) {
+            CHECK(status == CATENA_OK);
+            return number;
+        }
+        if (status == CATENA_OK) continue;  // it can do without that call
+        CHECK(status == CATENA_E_NOMEM);
+        CHECK_MESSAGE(says("on device " + std::to_string(second()) + ": "), failure);
+        CHECK(cudaPeekAtLastError() == cudaSuccess);
+    }
+}
+
+void* dev() { return plugin().dev(second()); }  // not the thread's
+
+}  // namespace
+
+TEST_CASE("failures: streams and events") {
+    catena_stream* stream = nullptr;
+    const auto& table = backend();
+    CHECK(fail_each([&] { return table.stream_create(ctx, dev(), &stream); },
+                    [&] { table.stream_destroy(dev(), stream); }) > 0);
+    catena_event* event = nullptr;
+    const auto undo = [&] { table.event_destroy(dev(), event); };
+    CHECK(fail_each([&] { return table.event_create(ctx, dev(), &event); }, undo) == 1);
+    const auto& events = plugin().extension<catena_events>(CATENA_EVENTS_DRAFT_1);
+    CHECK(fail_each([&] { return events.timed_event_create(ctx, dev(), &event); }, undo) == 1);
+    const auto& ipc = plugin().extension<catena_ipc>(CATENA_IPC_DRAFT_1);
+    CHECK(fail_each([&] { return ipc.event_create(ctx, dev(), &event); }, undo) == 1);
+}
+
+TEST_CASE("failures: memory") {
+    void* data = nullptr;
+    CHECK(fail_each([&] { return backend().alloc(ctx, dev(), nullptr, 100, &data); },
+                    [&] { backend().free(dev(), nullptr, data, 100); }) > 0);
+    CHECK(fail_each([&] { return memory().host_alloc(ctx, dev(), 100, &data); },
+                    [&] { memory().host_free(dev(), data, 100); }) == 1);
+}
+
+TEST_CASE("failures: graphs") {
+    const auto& graphs = plugin().extension<catena_graph>(CATENA_GRAPH_DRAFT_1);
+    Stream s(second());
+    int* x = s.alloc<int>(8);
+    s.sync();
+    catena_graph_exec* graph = nullptr;
+    const auto undo = [&] { graphs.destroy(s.dev, graph); };
+    const auto record = [&] {
+        const int value = 5;
+        const catena_status begun = graphs.begin(ctx, s.dev, s.stream);
+        if (begun != CATENA_OK) return begun;
+        const catena_status filled = memory().fill(ctx, s.dev, s.stream, x, &value, 4, 8);
+        const std::string said = failure;
+        const catena_status ended = graphs.end(ctx, s.dev, s.stream, &graph);
+        if (filled == CATENA_OK) return ended;
+        if (ended == CATENA_OK) undo();
+        failure = said;
+        return filled;
+    };
+    CHECK(fail_each(record, undo) == 5);
+    CHECK(graph != nullptr);
+}
+
+TEST_CASE("failures: handles of the vendor's libraries") {
+    const auto& vendor = plugin().extension<catena_vendor>(CATENA_VENDOR_DRAFT_1);
+    for (const char* library : {"cublas", "cudnn"}) {
+        CAPTURE(library);
+        catena_stream* stream = nullptr;
+        const auto undo = [&] { backend().stream_destroy(dev(), stream); };
+        const auto make = [&] {
+            catena_status status = backend().stream_create(ctx, dev(), &stream);
+            if (status != CATENA_OK) return status;
+            void* handle = nullptr;
+            status = vendor.handle(ctx, dev(), stream, library, &handle);
+            if (status != CATENA_OK) undo();
+            return status;
+        };
+        CHECK(fail_each(make, undo) > 0);
+    }
+}
+
+TEST_CASE("failures: code that was made at run time") {
+    const auto& compiler = *static_cast<const catena_compiler*>(plugin().table->extensions[1]->table);
+    std::string code;
+    const catena_compilation source = {
+        .struct_size = sizeof(catena_compilation),
+        .reserved = 0,
+        .name = "nothing",
+        .source = "namespace catena_kernel { struct catena_arguments { int x; };\n"
+                  "inline void catena_body(const catena_arguments&) {} }",
+        .options = nullptr,
+        .binary =
+            [](void* user, const void* data, uint64_t bytes) {
+                static_cast<std::string*>(user)->assign(static_cast<const char*>(data), bytes);
+            },
+        .messages = [](void*, const char* text) { failure = text; },
+        .user = &code,
+    };
+    REQUIRE_MESSAGE(compiler.compile(ctx, dev(), &source) == CATENA_OK, failure);
+    catena_binary binary = {};
+    binary.struct_size = sizeof binary;
+    binary.name = "nothing";
+    binary.data = code.data();
+    binary.bytes = code.size();
+    const catena_compiled* kernel = nullptr;
+    CHECK(fail_each([&] { return compiler.load(ctx, dev(), &binary, &kernel); },
+                    [] { catena_emulator_live(-1); }) == 2);  // it stays for ever
+    binary.name = "another";
+    const long before = catena_emulator_live(0);
+    CHECK(compiler.load(ctx, dev(), &binary, &kernel) == CATENA_E_DEVICE);
+    CHECK(says(": cudaErrorSymbolNotFound"));
+    CHECK(catena_emulator_live(0) == before);
+}
+
+TEST_CASE("failures: where memory cannot be shared with other processes") {
+    Stream s;
+    int* x = s.alloc<int>(8);
+    catena_ipc_handle handle = {};
+    uint64_t offset = 0;
+    catena_emulator_fail(0, cudaErrorNotSupported);
+    CHECK(plugin().extension<catena_ipc>(CATENA_IPC_DRAFT_1).memory_export(
+              ctx, s.dev, x, &handle, &offset) == CATENA_E_DEVICE);
+    catena_emulator_fail(-1, cudaSuccess);
+    CHECK(failure ==
+          "[cuda ipc export] cudaIpcGetMemHandle on device 0: cudaErrorNotSupported (not supported): "
+          "the driver, or this container, may share none");
+}
+
+TEST_CASE("a process that works on one device has no context on another") {
+    if (second() == 0) return;
+    int32_t n = 0;
+    REQUIRE(backend().count(ctx, &n) == CATENA_OK);
+    plugin().dev(1);  // opening makes none
+    catena_emulator_contexts(1);
+    std::thread([] {  // nobody chose a device for it: CUDA would take 0
+        {
+            Stream s(1);
+            CHECK(s.get(s.put(std::vector<int>{4}), 1)[0] == 4);
+            REQUIRE(backend().sync(ctx, s.dev) == CATENA_OK);
+            void* handle = nullptr;
+            CHECK(plugin()
+                      .extension<catena_vendor>(CATENA_VENDOR_DRAFT_1)
+                      .handle(ctx, s.dev, s.stream, "cublas", &handle) == CATENA_OK);
+        }
+        int now = -1;
+        REQUIRE(cudaGetDevice(&now) == cudaSuccess);
+        CHECK(now == 0);
+    })
+        .join();
+    CHECK(catena_emulator_contexts(0) == 2u);  // of device 1
+    int* data = nullptr;
+    REQUIRE(cudaMalloc(&data, 4) == cudaSuccess);
+    CHECK(catena_emulator_contexts(0) == 3u);  // another user of CUDA makes his
+    cudaFree(data);
+}

@@ -25,26 +25,42 @@ struct Masked {
     Value scale;
 };
 
-// A thread takes a block of draws, and with it elements 64 apart (see Dropout::forward).
+// A thread takes neighbouring blocks of draws, and with them packs of elements, 64 apart (see
+// Dropout::forward).
+inline constexpr int dropout_width = 4;
 template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    dropout_kernel(std::int64_t n, std::int64_t blocks, std::uint64_t seed, std::uint64_t offset,
+    dropout_kernel(std::int64_t n, std::int64_t units, std::uint64_t seed, std::uint64_t offset,
                    std::uint32_t limit, cuda::Compute<T> scale, const T* x, std::uint8_t* mask,
-                   T* y, bool add) {
+                   T* y, bool aligned, bool add) {
     using C = cuda::Compute<T>;
+    constexpr int w = dropout_width;
+    static_assert(philox_lanes % w == 0);
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * cuda::block;
-    for (std::int64_t b = static_cast<std::int64_t>(blockIdx.x) * cuda::block + threadIdx.x;
-         b < blocks; b += step) {
-        const Philox4 draws = philox(seed, offset + static_cast<std::uint64_t>(b));
+    for (std::int64_t u = static_cast<std::int64_t>(blockIdx.x) * cuda::block + threadIdx.x;
+         u < units; u += step) {
+        const std::int64_t b = u * w;
+        Philox4 draws[w];
+        CATENA_UNROLL
+        for (int j = 0; j < w; ++j)
+            draws[j] = philox(seed, offset + static_cast<std::uint64_t>(b + j));
         const std::int64_t first = b / philox_lanes * (4 * philox_lanes) + b % philox_lanes;
         CATENA_UNROLL
-        for (int w = 0; w < 4; ++w) {
-            const std::int64_t e = first + w * philox_lanes;
+        for (int k = 0; k < 4; ++k) {
+            const std::int64_t e = first + k * philox_lanes;
             if (e >= n) continue;
-            const std::uint8_t fate = draws.v[w] < limit ? dropped : scaled;
-            const C value = meet_on_device(fate, cuda::load_as<C>(x[e]), scale);
-            mask[e] = fate;
-            y[e] = add ? cuda::stored_sum(y[e], value) : cuda::store_as<T>(value);
+            const int count = n - e < w ? static_cast<int>(n - e) : w;
+            const bool whole = aligned && count == w;
+            std::uint8_t fate[w];
+            C v[w];
+            cuda::load<w>(x + e, whole, count, v);
+            CATENA_UNROLL
+            for (int j = 0; j < w; ++j) {
+                fate[j] = draws[j].v[k] < limit ? dropped : scaled;
+                v[j] = meet_on_device(fate[j], v[j], scale);
+            }
+            cuda::store(mask + e, whole, count, false, fate);
+            cuda::store(y + e, whole, count, add, v);
         }
     }
 }
@@ -102,9 +118,12 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Dropout> {
                 host().philox(call.context(), static_cast<std::uint64_t>(blocks), &seed, &offset);
             status != CATENA_OK)
             throw Error(status);
-        call.launch_for(blocks, &dropout_kernel<T>, n, blocks, seed, offset,
+        constexpr int w = dropout_width;
+        const bool aligned = is_aligned<T, w>(x.data) && is_aligned<T, w>(y.data) &&
+                             is_aligned<std::uint8_t, w>(mask);
+        call.launch_for(blocks / w, &dropout_kernel<T>, n, blocks / w, seed, offset,
                         static_cast<std::uint32_t>(ratio * 0x1p32), dropout_scale<T>(call), x.data,
-                        mask, y.data, call.adds(0));
+                        mask, y.data, aligned, call.adds(0));
     }
     template <class T, class>
     static void backward(const auto& call) {

@@ -24,14 +24,11 @@ Type type_of(catena_dtype dtype) {
         uint8_t code, bits;
         Type type;
     };
-    constexpr Known known[] = {{CATENA_CODE_FLOAT, 16, Type::float16},
-                               {CATENA_CODE_BFLOAT, 16, Type::bfloat16},
-                               {CATENA_CODE_FLOAT, 32, Type::float32},
-                               {CATENA_CODE_FLOAT, 64, Type::float64},
-                               {CATENA_CODE_INT, 32, Type::int32},
-                               {CATENA_CODE_INT, 64, Type::int64},
-                               {CATENA_CODE_UINT, 8, Type::uint8},
-                               {CATENA_CODE_BOOL, 8, Type::bool8}};
+    constexpr Known known[] = {
+        {CATENA_CODE_FLOAT, 16, Type::float16}, {CATENA_CODE_BFLOAT, 16, Type::bfloat16},
+        {CATENA_CODE_FLOAT, 32, Type::float32}, {CATENA_CODE_FLOAT, 64, Type::float64},
+        {CATENA_CODE_INT, 32, Type::int32},     {CATENA_CODE_INT, 64, Type::int64},
+        {CATENA_CODE_UINT, 8, Type::uint8},     {CATENA_CODE_BOOL, 8, Type::bool8}};
     for (const Known& k : known)
         if (k.code == dtype.code && k.bits == dtype.bits && dtype.lanes == 1) return k.type;
     return Type::none;
@@ -100,13 +97,14 @@ cudaError_t launch(cudaStream_t stream, int processors, const void* from, void* 
 }  // namespace
 
 catena_status convert(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
-                      catena_dtype dst_dtype, const void* src, catena_dtype src_dtype,
-                      uint64_t n) {
+                      catena_dtype dst_dtype, const void* src, catena_dtype src_dtype, uint64_t n) {
     const Type to = type_of(dst_dtype);
     const Type from = type_of(src_dtype);
     if (to == Type::none || from == Type::none)
-        return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda convert] dtypes: expected known ones, got "
-                    "codes %d and %d", src_dtype.code, dst_dtype.code);
+        return fail(ctx, CATENA_E_UNSUPPORTED,
+                    "[cuda convert] dtypes: expected known ones, got "
+                    "codes %d and %d",
+                    src_dtype.code, dst_dtype.code);
     if (n == 0) return CATENA_OK;
     Scope scope(ctx, "convert", dev);
     const auto with = [&](auto* launch_from) {

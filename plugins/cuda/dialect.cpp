@@ -45,9 +45,11 @@ CATENA_FN void store(float16& h, float x) {
 }
 #else
 CATENA_FN float load(const float16& h) {
-    const unsigned sign = (unsigned)(h.bits & 0x8000u) << 16, rest = (unsigned)(h.bits & 0x7fffu) << 13;
+    const unsigned sign = (unsigned)(h.bits & 0x8000u) << 16;
+    const unsigned rest = (unsigned)(h.bits & 0x7fffu) << 13;
     const unsigned special = rest | (rest > 0x0f800000u ? 0x7fc00000u : 0x7f800000u);
-    return as_float(((h.bits & 0x7c00u) == 0x7c00u ? special : as_bits(as_float(rest) * 0x1p112f)) | sign);
+    const unsigned finite = as_bits(as_float(rest) * 0x1p112f);
+    return as_float(((h.bits & 0x7c00u) == 0x7c00u ? special : finite) | sign);
 }
 CATENA_FN void store(float16& h, float x) {
     const unsigned bits = as_bits(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
@@ -127,7 +129,8 @@ CATENA_FN int64 atomic_add(int64* p, int64 x) {
 
 // Division is dear: of what fits 32 bits it is done in them.
 template <int D, class N, class Offset>
-CATENA_FN void place(N at, const int64* extent, const int64 (*stride)[D], int k_end, Offset* offset) {
+CATENA_FN void place(N at, const int64* extent, const int64 (*stride)[D], int k_end,
+                     Offset* offset) {
 #pragma unroll
     for (int d = D - 1; d >= 0; --d) {
         N index = at;
@@ -140,8 +143,8 @@ CATENA_FN void place(N at, const int64* extent, const int64 (*stride)[D], int k_
     }
 }
 template <int D>
-CATENA_FN void place_any(int64 at, int64 size, const int64* extent, const int64 (*stride)[D], int k_end,
-                         int64* offset) {
+CATENA_FN void place_any(int64 at, int64 size, const int64* extent, const int64 (*stride)[D],
+                         int k_end, int64* offset) {
     if (size <= 0x7fffffff) place<D, unsigned>((unsigned)at, extent, stride, k_end, offset);
     else place<D, int64>(at, extent, stride, k_end, offset);
 }
@@ -182,7 +185,8 @@ CATENA_FN void reduce(const Args& a) {
     const int teams = Op::along ? blockDim.y : blockDim.x;
     const int64 items = a.outputs * (a.phase == 1 ? a.pieces : 1);
     const V* const partial = (const V*)a.partial;  // what phase 2 joins
-    for (int64 first = (int64)blockIdx.x * teams; first < items; first += (int64)gridDim.x * teams) {
+    for (int64 first = (int64)blockIdx.x * teams; first < items;
+         first += (int64)gridDim.x * teams) {
         const int64 item = first + which;
         const bool there = item < items;
         const int64 piece = there ? item / a.outputs : 0, j = there ? item % a.outputs : 0;
@@ -215,7 +219,8 @@ CATENA_FN void reduce(const Args& a) {
             *mine = acc;
             __syncthreads();
             for (int width = team / 2; width > 0; width /= 2) {
-                if (member < width && member + width < filled) *mine = Op::join(*mine, mine[width * step]);
+                if (member < width && member + width < filled)
+                    *mine = Op::join(*mine, mine[width * step]);
                 __syncthreads();
             }
             acc = *mine;

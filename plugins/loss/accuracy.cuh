@@ -20,10 +20,10 @@ struct Largest {
     std::int64_t index;
 };
 
-// 1 for each label whose score is the largest.
+// How many labels have the largest score.
 template <class T, class I>
 __global__ void __launch_bounds__(cuda::Lines::most_threads)
-    hits_kernel(const cuda::Lines lines, const T* y, const I* t, I ignored, double* hits) {
+    hits_kernel(const cuda::Lines lines, const T* y, const I* t, I ignored, LabelSums* sums) {
     using C = cuda::Compute<T>;
     __shared__ Largest<C> shared[cuda::Lines::most_threads];
     const cuda::Line line(lines);
@@ -34,9 +34,10 @@ __global__ void __launch_bounds__(cuda::Lines::most_threads)
         if (cuda::load_turn<1>(lines, line, y, turn, false, lowest, v) > 0)
             own = Largest<C>::join(own, {v[0], line.first(lines, turn)});
     const Largest<C> best = cuda::join_lanes(lines, line, own, shared, &Largest<C>::join);
-    if (!line.there || line.lane != 0) return;
-    const I label = t[line.index];
-    hits[line.index] = label != ignored && label == best.index ? 1.0 : 0.0;
+    const I label = line.there ? t[line.index] : ignored;
+    const double count = counted(label, ignored, lines.length);
+    const double hit = label != ignored && label == best.index ? 1.0 : 0.0;
+    sum_lines(lines, line, {hit, count}, sums);
 }
 
 }  // namespace catena::plugins
@@ -45,22 +46,25 @@ template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Accuracy> {
     template <class T, class I>
     static void plan(const auto& call, catena_plan& plan) {
-        plan.scratch_bytes = catena::plugins::LabelScratch::bytes<I>(shape_of(*call.raw().x[1]));
+        plan.scratch_bytes = catena::plugins::label_sums_bytes(lines_of<T>(call));
     }
     template <class T, class I>
     static void forward(const auto& call) {
         using namespace catena::plugins;
         const auto y = call.template x<T>(0);
         const auto t = call.template x<I>(1);
-        const Lines lines(Axis(y.shape, 1), 1);
-        const LabelScratch scratch(call.template scratch<void>(), t.size());
-        count_on_device(call, t, lines.length, scratch);
+        const Lines lines = lines_of<T>(call);
         if (t.size() > 0)
             call.launch(&hits_kernel<T, I>, lines.blocks(), lines.threads, lines, y.data, t.data,
-                        static_cast<I>(call.template attr<"ignore_label">()), scratch.terms);
-        add_terms_on_device(call, t.shape, scratch);
-        const double none = t.size() == 0 ? std::numeric_limits<double>::quiet_NaN() : 0.0;
-        call.launch(&mean_kernel<T>, dim3(1), 1, scratch.total, scratch.count, none,
-                    call.template y<T>(0).data, call.adds(0));
+                        static_cast<I>(call.template attr<"ignore_label">()),
+                        call.template scratch<LabelSums>());
+        mean_on_device<T>(call, lines,
+                          t.size() == 0 ? std::numeric_limits<double>::quiet_NaN() : 0.0);
+    }
+
+private:
+    template <class T>
+    static Lines lines_of(const auto& call) {
+        return Lines(Axis(call.template x<T>(0).shape, 1), 1);
     }
 };

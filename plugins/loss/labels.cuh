@@ -11,67 +11,62 @@ namespace catena::plugins {
 
 // 1 for a label that counts, 0 for one that is ignored, NaN for one that is no class.
 template <class I>
-struct CountedLabel {
-    using In = cuda::Types<I>;
-    using Out = cuda::Types<I>;
-    using Value = double;
-    static constexpr bool walks = false;
-    __device__ __forceinline__ void operator()(const double* t, double* y) const {
-        y[0] = t[0] == ignored               ? 0.0
-               : t[0] >= 0 && t[0] < classes ? 1.0
-                                             : std::numeric_limits<double>::quiet_NaN();
-    }
-    double ignored, classes;
-};
-using Numbers64 = cuda::Copy<double, double>;
-
-inline bool every_axis(std::size_t) { return true; }
-
-// Scratch of kernels that add up something for each label: the terms, the two sums, and what adding
-// takes.
-struct LabelScratch {
-    template <class I>
-    static std::uint64_t bytes(Shape t) {
-        const cuda::Operand in[] = {{nullptr, t}};
-        return padded(static_cast<std::uint64_t>(size_of(t) + 2) * sizeof(double)) +
-               std::max(cuda::sum_scratch<CountedLabel<I>>(t, in, every_axis),
-                        cuda::sum_scratch<Numbers64>(t, in, every_axis));
-    }
-    LabelScratch(void* scratch, std::int64_t n)
-        : count(static_cast<double*>(scratch)),
-          total(count + 1),
-          terms(count + 2),
-          rest(static_cast<char*>(scratch) +
-               padded(static_cast<std::uint64_t>(n + 2) * sizeof(double))) {}
-
-    double* count;
-    double* total;
-    double* terms;
-    void* rest;
-
-private:
-    static std::uint64_t padded(std::uint64_t bytes) { return (bytes + 63) & ~std::uint64_t{63}; }
-};
-
-template <class I>
-void count_on_device(const auto& call, Tensor<const I> t, std::int64_t classes,
-                     const LabelScratch& scratch) {
-    const cuda::Operand in[] = {{t.data, t.shape}};
-    const CountedLabel<I> op{static_cast<double>(call.template attr<"ignore_label">()),
-                             static_cast<double>(classes)};
-    cuda::sum(call.queue(), op, t.shape, in, 0, every_axis, scratch.count, false, scratch.rest);
-}
-inline void add_terms_on_device(const auto& call, Shape t, const LabelScratch& scratch) {
-    const cuda::Operand in[] = {{scratch.terms, t}};
-    cuda::sum(call.queue(), Numbers64(), t, in, 0, every_axis, scratch.total, false, scratch.rest);
+__device__ __forceinline__ double counted(I label, I ignored, std::int64_t classes) {
+    return label == ignored                ? 0.0
+           : label >= 0 && label < classes ? 1.0
+                                           : std::numeric_limits<double>::quiet_NaN();
 }
 
-// y = total / count, or `none` where nothing counts.
+// What labels give to a mean, and how many count.
+struct LabelSums {
+    double total, count;
+};
+
+// Pairs up to n sums of a block, n a power of two; the first of them is the result, for thread 0.
+__device__ __forceinline__ void join_sums(LabelSums* sums, int n) {
+    const int t = static_cast<int>(threadIdx.x);
+    for (int half = n / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (t >= half) continue;
+        sums[t].total += sums[t + half].total;
+        sums[t].count += sums[t + half].count;
+    }
+}
+// Adds up the lines of a block, in a fixed order. own: of the thread's line, as its lane 0 has it. All
+// threads take part.
+__device__ __forceinline__ void sum_lines(const cuda::Lines& lines, const cuda::Line& line,
+                                          const LabelSums& own, LabelSums* of_blocks) {
+    __shared__ LabelSums sums[cuda::block];  // no block has more lines
+    if (line.lane == 0) sums[line.place] = line.there ? own : LabelSums{0, 0};
+    join_sums(sums, lines.threads / lines.lanes);
+    if (threadIdx.x == 0) of_blocks[blockIdx.x] = sums[0];
+}
+
+// y = total / count of all blocks' sums, or `none` where nothing counts. One block.
 template <class T>
-__global__ void __launch_bounds__(1)
-    mean_kernel(const double* total, const double* count, double none, T* y, bool add) {
-    const double mean = *count == 0 ? none : *total / *count;
+__global__ void __launch_bounds__(cuda::block)
+    mean_kernel(const LabelSums* of_blocks, std::int64_t n, double none, T* y, bool add) {
+    __shared__ LabelSums sums[cuda::block];
+    LabelSums own = {0, 0};
+    for (std::int64_t i = threadIdx.x; i < n; i += cuda::block) {
+        own.total += of_blocks[i].total;
+        own.count += of_blocks[i].count;
+    }
+    sums[threadIdx.x] = own;
+    join_sums(sums, cuda::block);
+    if (threadIdx.x != 0) return;
+    const double mean = sums[0].count == 0 ? none : sums[0].total / sums[0].count;
     *y = add ? cuda::stored_sum(*y, mean) : cuda::store_as<T>(mean);
+}
+
+// As many sums as a launch for the lines has blocks.
+inline std::uint64_t label_sums_bytes(const cuda::Lines& lines) {
+    return std::uint64_t{lines.blocks().x} * sizeof(LabelSums);
+}
+template <class T>
+void mean_on_device(const auto& call, const cuda::Lines& lines, double none) {
+    call.launch(&mean_kernel<T>, dim3(1), cuda::block, call.template scratch<LabelSums>(),
+                std::int64_t{lines.blocks().x}, none, call.template y<T>(0).data, call.adds(0));
 }
 
 }  // namespace catena::plugins

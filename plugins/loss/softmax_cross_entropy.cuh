@@ -9,11 +9,11 @@ namespace catena::plugins {
 template <class T>
 inline constexpr int entropy_width = cuda::pack_width<T>();
 
-// largest and sums of each line, and its loss.
+// largest and sums of each line, and the losses of each block.
 template <class T, class I, class S>
 __global__ void __launch_bounds__(cuda::Lines::most_threads)
     entropy_kernel(const cuda::Lines lines, const T* x, bool packed, const I* t, I ignored,
-                   S* largest, S* sums, bool add, double* losses) {
+                   S* largest, S* sums, bool add, LabelSums* losses) {
     using C = cuda::Compute<T>;
     using Sum = cuda::LogSum<C>;
     constexpr int w = entropy_width<T>;
@@ -26,18 +26,36 @@ __global__ void __launch_bounds__(cuda::Lines::most_threads)
         own.take(v);
     }
     const Sum all = cuda::join_lanes(lines, line, own, shared, &Sum::join);
-    if (!line.there || line.lane != 0) return;
-    S& most = largest[line.index];
-    S& sum = sums[line.index];
-    most = add ? most + static_cast<S>(all.most) : static_cast<S>(all.most);
-    sum = add ? sum + static_cast<S>(all.sum) : static_cast<S>(all.sum);
-    const I label = t[line.index];
-    double loss = 0;
-    if (label != ignored && label >= 0 && label < lines.length)
-        loss = static_cast<double>(
-            math::log(all.sum) + (all.most - cuda::load_as<C>(x[line.base + label * lines.inner])));
-    losses[line.index] = loss;
+    LabelSums loss = {0, 0};
+    if (line.there && line.lane == 0) {
+        S& most = largest[line.index];
+        S& sum = sums[line.index];
+        most = add ? most + static_cast<S>(all.most) : static_cast<S>(all.most);
+        sum = add ? sum + static_cast<S>(all.sum) : static_cast<S>(all.sum);
+        const I label = t[line.index];
+        loss.count = counted(label, ignored, lines.length);
+        if (loss.count == 1)
+            loss.total = static_cast<double>(
+                math::log(all.sum) +
+                (all.most - cuda::load_as<C>(x[line.base + label * lines.inner])));
+    }
+    sum_lines(lines, line, loss, losses);
 }
+
+// How many labels count: a sum of this.
+template <class I>
+struct CountedLabel {
+    using In = cuda::Types<I>;
+    using Out = cuda::Types<I>;
+    using Value = double;
+    static constexpr bool walks = false;
+    __device__ __forceinline__ void operator()(const double* t, double* y) const {
+        y[0] = counted(t[0], ignored, classes);
+    }
+    double ignored;
+    std::int64_t classes;
+};
+inline bool every_axis(std::size_t) { return true; }
 
 // gx = (softmax(x) - one_hot(t)) * gy / count; 0 for ignored labels. gy is null for zero.
 template <class T, class I, class S>
@@ -75,7 +93,14 @@ template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
     template <class T, class I, class>
     static void plan(const auto& call, catena_plan& plan) {
-        plan.scratch_bytes = catena::plugins::LabelScratch::bytes<I>(shape_of(*call.raw().x[1]));
+        using namespace catena::plugins;
+        if (call.raw().phase == CATENA_PHASE_FORWARD) {
+            plan.scratch_bytes = label_sums_bytes(lines_of<T>(call));
+        } else {
+            const Operand in[] = {{nullptr, shape_of(*call.raw().x[1])}};
+            plan.scratch_bytes =
+                count_bytes + sum_scratch<CountedLabel<I>>(in[0].shape, in, every_axis);
+        }
     }
     template <class T, class I, class S>
     static void forward(const auto& call) {
@@ -83,16 +108,13 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
         const auto x = call.template x<T>(0);
         const auto t = call.template x<I>(1);
         S* const largest = call.template y<S>(1).data;
-        const Lines lines(Axis(x.shape, 1), entropy_width<T>);
-        const LabelScratch scratch(call.template scratch<void>(), t.size());
-        count_on_device(call, t, lines.length, scratch);
+        const Lines lines = lines_of<T>(call);
         if (t.size() > 0)
             call.launch(&entropy_kernel<T, I, S>, lines.blocks(), lines.threads, lines, x.data,
                         turns_are_packs<T, entropy_width<T>>(lines, x.data), t.data,
-                        ignored<I>(call), largest, largest + t.size(), call.adds(1), scratch.terms);
-        add_terms_on_device(call, t.shape, scratch);
-        call.launch(&mean_kernel<T>, dim3(1), 1, scratch.total, scratch.count, 0.0,
-                    call.template y<T>(0).data, call.adds(0));
+                        ignored<I>(call), largest, largest + t.size(), call.adds(1),
+                        call.template scratch<LabelSums>());
+        mean_on_device<T>(call, lines, 0.0);
     }
     template <class T, class I, class S>
     static void backward(const auto& call) {
@@ -102,16 +124,25 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
         const auto gx = call.template gx<T>(0);
         const S* const largest = call.template y<S>(1).data;
         if (!gx || gx.size() == 0) return;
-        const Lines lines(Axis(x.shape, 1), entropy_width<T>);
-        const LabelScratch scratch(call.template scratch<void>(), t.size());
-        count_on_device(call, t, lines.length, scratch);
+        const Lines lines = lines_of<T>(call);
+        auto* const count = call.template scratch<double>();
+        const Operand in[] = {{t.data, t.shape}};
+        const CountedLabel<I> op{static_cast<double>(ignored<I>(call)), lines.length};
+        sum(call.queue(), op, t.shape, in, 0, every_axis, count, false,
+            reinterpret_cast<char*>(count) + count_bytes);
         call.launch(&entropy_gradient_kernel<T, I, S>, lines.blocks(), lines.threads, lines, x.data,
                     turns_are_packs<T, entropy_width<T>>(lines, x.data), t.data, ignored<I>(call),
-                    largest, largest + t.size(), call.template gy<T>(0).data, scratch.count,
-                    gx.data, turns_are_packs<T, entropy_width<T>>(lines, gx.data), call.adds(0));
+                    largest, largest + t.size(), call.template gy<T>(0).data, count, gx.data,
+                    turns_are_packs<T, entropy_width<T>>(lines, gx.data), call.adds(0));
     }
 
 private:
+    static constexpr std::uint64_t count_bytes = 64;
+
+    template <class T>
+    static Lines lines_of(const auto& call) {
+        return Lines(Axis(call.template x<T>(0).shape, 1), catena::plugins::entropy_width<T>);
+    }
     template <class I>
     static I ignored(const auto& call) {
         return static_cast<I>(call.template attr<"ignore_label">());

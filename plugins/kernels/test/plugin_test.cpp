@@ -4,6 +4,10 @@
 #include <catena/abi/ext/draft/kernels.h>
 #include <catena/catena.hpp>
 
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
 using namespace catena;
 
 TEST_CASE("a plugin's kernel runs a formula") {
@@ -21,6 +25,31 @@ TEST_CASE("a plugin's kernel runs a formula") {
         CHECK(std::string(error.what()).find("[wrong_cube] operation, line 1:") !=
               std::string::npos);
     }
+}
+
+// On any device: CATENA_TEST_DEVICE.
+TEST_CASE("a plugin's reduction: numbers, an array that is added to, scratch memory, gradients") {
+    std::optional<using_device> scope;
+    if (const char* name = std::getenv("CATENA_TEST_DEVICE")) scope.emplace(name);
+    load_plugin(CATENA_TEST_RMS);
+    const PluginFunction rms("org.example.root_mean_square");
+    const Array x = Array::from<double>({1, 5, 7, 2, 2, 2}, {2, 3});
+    const auto without = rms.with({{"eps", 0.0}});
+    CHECK(without.forward({{x}})[0].shape() == Shape{2, 1});
+    CHECK(without.forward({{x}})[0].to_vector<double>() == std::vector<double>{5, 2});
+    CHECK(without.forward({{x.astype(Dtype::float16)}})[0].to_vector<float>() ==
+          std::vector<float>{5, 2});
+    CHECK(rms.with({{"eps", 11.0}}).forward({{x}})[0].to_vector<double>() ==
+          std::vector<double>{6, std::sqrt(15.0)});
+    const Array few = Array::full({1, 100'000}, 3);  // its sum is cut into pieces
+    CHECK(without.forward({{few}})[0].to_vector<float>() == std::vector<float>{3});
+    CHECK(rms.forward({{Array::zeros({0, 3})}})[0].shape() == Shape{0, 1});
+
+    using Vars = std::vector<Variable>;
+    const auto f = [&](const Vars& v) -> Vars { return {rms({&v[0]})[0] + rms({&v[0]})[0]}; };
+    const Array gy = Array::from<double>({0.5, -2}, {2, 1});
+    gradient_check::check_backward(f, {{x}}, {{gy}});
+    gradient_check::check_double_backward(f, {{x}}, {{gy}}, {{x}});
 }
 
 TEST_CASE("tensors with strides of their own") {

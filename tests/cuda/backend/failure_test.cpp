@@ -102,14 +102,16 @@ TEST_CASE("failures: handles of the vendor's libraries") {
 }
 
 TEST_CASE("failures: code that was made at run time") {
-    const auto& compiler = *static_cast<const catena_compiler*>(plugin().table->extensions[1]->table);
+    const auto& compiler =
+        *static_cast<const catena_compiler*>(plugin().table->extensions[1]->table);
     std::string code;
     const catena_compilation source = {
         .struct_size = sizeof(catena_compilation),
         .reserved = 0,
         .name = "nothing",
-        .source = "namespace catena_kernel { struct catena_arguments { int x; };\n"
-                  "inline void catena_body(const catena_arguments&) {} }",
+        .source =
+            "namespace catena_kernel { struct catena_arguments { int x; };\n"
+            "inline void catena_body(const catena_arguments&) {} }",
         .options = nullptr,
         .binary =
             [](void* user, const void* data, uint64_t bytes) {
@@ -140,12 +142,20 @@ TEST_CASE("failures: where memory cannot be shared with other processes") {
     catena_ipc_handle handle = {};
     uint64_t offset = 0;
     catena_emulator_fail(0, cudaErrorNotSupported);
-    CHECK(plugin().extension<catena_ipc>(CATENA_IPC_DRAFT_1).memory_export(
-              ctx, s.dev, x, &handle, &offset) == CATENA_E_DEVICE);
+    CHECK(plugin()
+              .extension<catena_ipc>(CATENA_IPC_DRAFT_1)
+              .memory_export(ctx, s.dev, x, &handle, &offset) == CATENA_E_DEVICE);
     catena_emulator_fail(-1, cudaSuccess);
+<<<<<<< HEAD
     CHECK(failure ==
           "[cuda ipc export] cudaIpcGetMemHandle on device 0: cudaErrorNotSupported (not supported): "
           "the driver, or this container, may share none");
+=======
+    CHECK(
+        failure ==
+        "[cuda ipc export] cudaIpcGetMemHandle on device 1: cudaErrorNotSupported (not supported): "
+        "the driver, or this container, may share none");
+>>>>>>> d2136fc (cuda: formulas of plugins: reductions, numbers, options; packs in dropout, two launches for a loss)
 }
 
 TEST_CASE("a process that works on one device has no context on another") {

@@ -2,7 +2,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
-#include <vector>
+#include <utility>
 
 #include "config.hpp"
 #include "cuda_runtime.h"
@@ -24,10 +24,10 @@ thread_local int failing = -1;
 thread_local cudaError_t failing_with = cudaSuccess;
 
 // The thread's stack of contexts, by device: the runtime sets its top, the driver pushes and pops.
-std::vector<int>& context_stack() {
-    thread_local std::vector<int> stack = {0};
-    return stack;
-}
+// Nothing that is destroyed: devices are closed after that.
+constexpr int most_contexts = 32;
+thread_local int context_stack[most_contexts] = {};
+thread_local int context_top = 0;
 
 struct Name {
     cudaError_t error;
@@ -92,7 +92,7 @@ cudaError_t note(cudaError_t error) {
     return error;
 }
 
-int& current_ordinal() { return context_stack().back(); }
+int& current_ordinal() { return context_stack[context_top]; }
 void use_context(int device) { contexts.fetch_or(1u << device); }
 
 cudaError_t enter_to_free() {
@@ -202,15 +202,15 @@ int retain_context(void** context, int device) {
 }
 int push_context(void* context) {
     const auto device = static_cast<int>(reinterpret_cast<std::intptr_t>(context)) - 1;
-    if (!is_device(device)) return invalid_context;
-    context_stack().push_back(device);
+    if (!is_device(device) || context_top + 1 == most_contexts) return invalid_context;
+    context_stack[++context_top] = device;
     use_context(device);
     return cudaSuccess;
 }
 int pop_context(void** context) {
-    if (context_stack().size() == 1) return invalid_context;
+    if (context_top == 0) return invalid_context;
     *context = reinterpret_cast<void*>(static_cast<std::intptr_t>(current_ordinal()) + 1);
-    context_stack().pop_back();
+    --context_top;
     return cudaSuccess;
 }
 

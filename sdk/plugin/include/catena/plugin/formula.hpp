@@ -1,80 +1,170 @@
-// Elementwise kernels that are written down as formulas and compiled at run time, for the device of the
-// call. abi/ext/draft/kernels.h has all that a formula may say, and reductions.
+// Kernels that are written down as formulas and compiled at run time, for the device of the call:
+// abi/ext/draft/kernels.h says what a formula may say, sdk/doc/kernels.md shows it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <initializer_list>
+#include <optional>
+#include <span>
 
 #include "catena/abi/ext/draft/kernels.h"
 #include "catena/plugin/kernel.hpp"
 
 namespace catena::plugin {
 
+// What few formulas need. The strings stay where they are as long as the formula.
+struct FormulaOptions {
+    const char* reduce_type = nullptr;  // of a reduction: what is joined, if not the first output's
+    const char* preamble = nullptr;     // before the kernel: includes, types, functions
+    const char* loop_prep = nullptr;    // elementwise: before the loop over a thread's share, and
+    const char* after_loop = nullptr;   // behind it
+    const char* const* options = nullptr;  // for the compiler; NULL-terminated
+};
+
+// An argument of a call: a tensor, or a number for an input that is not raw.
+class FormulaArgument {
+public:
+    FormulaArgument(const catena_tensor* tensor) : operand_{.tensor = tensor} {}
+    template <class N>
+    requires std::is_arithmetic_v<N> FormulaArgument(N number)
+        : operand_{.dtype = dtype_of<Given<N>>()} {
+        if constexpr (std::is_floating_point_v<N>) operand_.number.f = static_cast<double>(number);
+        else operand_.number.i = static_cast<std::int64_t>(number);
+    }
+    const catena_operand& operand() const { return operand_; }
+
+private:
+    template <class N>
+    using Given =
+        std::conditional_t<std::is_floating_point_v<N> || std::is_same_v<N, bool>, N,
+                           std::conditional_t<(sizeof(N) > 4), std::int64_t, std::int32_t>>;
+    catena_operand operand_;
+};
+
+// What a call runs over, where it is not all of its plain arrays.
+struct FormulaRange {
+    std::optional<std::span<const std::int32_t>> axes =
+        {};                           // of a reduction; negative: from the last
+    bool keepdims = false;            // reduced axes stay, of extent 1
+    std::optional<Shape> shape = {};  // where all arrays are raw
+};
+
 // A constant of the plugin's:
 //     constinit const Formula cube("T x", "T y", "y = x * x * x", "cube");
+//     constinit const Formula norm = Formula::reduction("T x", "T y", "x * x", "a + b",
+//                                                       "y = sqrt(a)", "0", "norm");
 //     ... cube.run(call.context(), call.raw(), {call.raw().x[0]}, {call.raw().y[0]});
 class Formula {
 public:
+    // Statements for each element.
     constexpr Formula(const char* inputs, const char* outputs, const char* operation,
-                      const char* name)
-        : inputs_(inputs), outputs_(outputs), operation_(operation), name_(name) {}
+                      const char* name, const FormulaOptions& options = {})
+        : Formula(CATENA_FORMULA_ELEMENTWISE, inputs, outputs, operation, name, options) {}
 
-    // Throws Error; CATENA_E_UNSUPPORTED if no plugin has kernels from formulas, or the device no
-    // compiler.
-    void run(catena_ctx* ctx, const catena_call& call,
-             std::initializer_list<const catena_tensor*> x,
-             std::initializer_list<catena_tensor*> y) const {
-        const auto* table =
-            static_cast<const catena_kernels*>(*host().extensions(nullptr, CATENA_KERNELS_DRAFT_1));
-        if (table == nullptr)
-            fail(CATENA_E_UNSUPPORTED, name_, CATENA_KERNELS_DRAFT_1, "a plugin that offers it",
-                 "none");
-        std::array<catena_operand, CATENA_MAX_PORTS> operands{};
-        if (x.size() > operands.size())
-            fail(CATENA_E_INVALID, name_, "inputs", "at most 32", x.size());
-        std::size_t n = 0;
-        for (const catena_tensor* tensor : x) operands[n++].tensor = tensor;
-        const catena_formula_call c = {
-            .struct_size = sizeof(catena_formula_call),
-            .flags = 0,
-            .x = operands.data(),
-            .y = y.begin(),
-            .n_x = static_cast<std::uint32_t>(x.size()),
-            .n_y = static_cast<std::uint32_t>(y.size()),
-            .axes = nullptr,
-            .shape = nullptr,
-            .n_axes = 0,
-            .ndim = 0,
-            .dev = call.dev,
-            .stream = call.stream,
-            .scratch = nullptr,
-            .scratch_bytes = 0,
-        };
-        if (const catena_status s = table->run(ctx, kernel(ctx, *table), &c); s != CATENA_OK)
-            throw Error(s);
+    // map: the value of an element; reduce: joins a and b; finish: makes the outputs of a; identity:
+    // the value that changes nothing, nullptr if there is none.
+    static constexpr Formula reduction(const char* inputs, const char* outputs, const char* map,
+                                       const char* reduce, const char* finish, const char* identity,
+                                       const char* name, const FormulaOptions& options = {}) {
+        return Formula(CATENA_FORMULA_REDUCTION, inputs, outputs, map, name, options, reduce,
+                       finish, identity);
+    }
+
+    // In a kernel. Throws Error; CATENA_E_UNSUPPORTED if no plugin has kernels from formulas, or the
+    // device no compiler. A reduction takes the call's scratch, for which plan() asked.
+    void run(catena_ctx* ctx, const catena_call& call, std::initializer_list<FormulaArgument> x,
+             std::initializer_list<catena_tensor*> y, const FormulaRange& range = {}) const {
+        const Arguments arguments(*this, x);
+        const catena_formula_call c = arguments.call(call, y, range);
+        check(table().run(ctx, kernel(ctx), &c));
+    }
+    // In plan(): the bytes of scratch memory that run() takes of the same arguments. Elementwise
+    // kernels take none.
+    std::uint64_t scratch_bytes(catena_ctx* ctx, const catena_call& call,
+                                std::initializer_list<FormulaArgument> x,
+                                std::initializer_list<catena_tensor*> y,
+                                const FormulaRange& range = {}) const {
+        const Arguments arguments(*this, x);
+        const catena_formula_call c = arguments.call(call, y, range);
+        std::array<catena_meta*, CATENA_MAX_PORTS> none{};  // all outputs are there
+        std::uint64_t bytes = 0;
+        check(table().infer(ctx, kernel(ctx), &c, none.data(), &bytes));
+        return bytes;
     }
 
 private:
-    const catena_formula_kernel* kernel(catena_ctx* ctx, const catena_kernels& table) const {
+    struct Arguments {
+        Arguments(const Formula& formula, std::initializer_list<FormulaArgument> x) : n(x.size()) {
+            if (n > operands.size())
+                fail(CATENA_E_INVALID, formula.source_.name, "inputs", "at most 32", n);
+            std::transform(x.begin(), x.end(), operands.begin(),
+                           [](const FormulaArgument& a) { return a.operand(); });
+        }
+        catena_formula_call call(const catena_call& from, std::initializer_list<catena_tensor*> y,
+                                 const FormulaRange& range) const {
+            return {
+                .struct_size = sizeof(catena_formula_call),
+                .flags = (range.axes ? std::uint32_t{CATENA_FORMULA_AXES} : 0) |
+                         (range.keepdims ? std::uint32_t{CATENA_FORMULA_KEEPDIMS} : 0) |
+                         (range.shape ? std::uint32_t{CATENA_FORMULA_SHAPE} : 0),
+                .x = operands.data(),
+                .y = y.begin(),
+                .n_x = static_cast<std::uint32_t>(n),
+                .n_y = static_cast<std::uint32_t>(y.size()),
+                .axes = range.axes ? range.axes->data() : nullptr,
+                .shape = range.shape ? range.shape->data() : nullptr,
+                .n_axes = range.axes ? static_cast<std::int32_t>(range.axes->size()) : 0,
+                .ndim = range.shape ? static_cast<std::int32_t>(range.shape->size()) : 0,
+                .dev = from.dev,
+                .stream = from.stream,
+                .scratch = from.scratch,
+                .scratch_bytes = from.scratch_bytes,
+            };
+        }
+        std::array<catena_operand, CATENA_MAX_PORTS> operands{};
+        std::size_t n;
+    };
+
+    constexpr Formula(std::int32_t kind, const char* inputs, const char* outputs,
+                      const char* operation, const char* name, const FormulaOptions& options,
+                      const char* reduce = nullptr, const char* finish = nullptr,
+                      const char* identity = nullptr)
+        : source_{.struct_size = sizeof(catena_formula),
+                  .kind = kind,
+                  .name = name,
+                  .inputs = inputs,
+                  .outputs = outputs,
+                  .operation = operation,
+                  .preamble = options.preamble,
+                  .loop_prep = options.loop_prep,
+                  .after_loop = options.after_loop,
+                  .reduce = reduce,
+                  .finish = finish,
+                  .identity = identity,
+                  .reduce_type = options.reduce_type,
+                  .options = options.options} {}
+
+    static void check(catena_status status) {
+        if (status != CATENA_OK) throw Error(status);
+    }
+    const catena_kernels& table() const {
+        const void* found = *host().extensions(nullptr, CATENA_KERNELS_DRAFT_1);
+        if (found == nullptr)
+            fail(CATENA_E_UNSUPPORTED, source_.name, CATENA_KERNELS_DRAFT_1,
+                 "a plugin that offers it", "none");
+        return *static_cast<const catena_kernels*>(found);
+    }
+    const catena_formula_kernel* kernel(catena_ctx* ctx) const {
         const catena_formula_kernel* made = kernel_.load(std::memory_order_acquire);
         if (made != nullptr) return made;
-        catena_formula f = {};
-        f.struct_size = sizeof f;
-        f.kind = CATENA_FORMULA_ELEMENTWISE;
-        f.name = name_;
-        f.inputs = inputs_;
-        f.outputs = outputs_;
-        f.operation = operation_;
-        if (const catena_status s = table.create(ctx, &f, &made); s != CATENA_OK) throw Error(s);
+        check(table().create(ctx, &source_, &made));
         kernel_.store(made, std::memory_order_release);
         return made;
     }
 
-    const char* inputs_;
-    const char* outputs_;
-    const char* operation_;
-    const char* name_;
+    catena_formula source_;
     mutable std::atomic<const catena_formula_kernel*> kernel_ = nullptr;
 };
 

@@ -52,8 +52,8 @@ private:
         void find(const char* name, F*& function) {
             void* address = nullptr;
             cudaDriverEntryPointQueryResult result = {};
-            const cudaError_t e = cudaGetDriverEntryPointByVersion(name, &address, 12000,
-                                                                   cudaEnableDefault, &result);
+            const cudaError_t e =
+                cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &result);
             function = reinterpret_cast<F*>(address);
             if (e != cudaSuccess) error = e;
             else if (address == nullptr) error = cudaErrorInsufficientDriver;

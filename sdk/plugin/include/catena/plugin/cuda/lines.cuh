@@ -3,6 +3,7 @@
 // axis those lie side by side.
 #pragma once
 
+#include "catena/plugin/cuda/index.hpp"
 #include "catena/plugin/cuda/launch.cuh"
 #include "catena/plugin/cuda/pack.cuh"
 #include "catena/plugin/rows.hpp"
@@ -14,6 +15,7 @@ struct Lines {
         : count(axis.count()),
           length(std::max<std::int64_t>(axis.length, 1)),
           inner(axis.inner),
+          by_inner(static_cast<std::uint64_t>(std::max<std::int64_t>(axis.inner, 1))),
           width(pack_width) {
         const auto ceil2 = [](std::int64_t n) {
             return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(n)));
@@ -36,6 +38,7 @@ struct Lines {
     std::int64_t count;  // of lines
     std::int64_t length;
     std::int64_t inner;  // the step from one element to the next
+    Divider<std::uint64_t> by_inner;
     std::int64_t turns;
     int width;
     int lanes;
@@ -48,12 +51,13 @@ struct Line {
     __device__ __forceinline__ explicit Line(const Lines& lines) {
         const int t = static_cast<int>(threadIdx.x);
         const int side = lines.threads / lines.lanes;
-        const int own = lines.inner == 1 ? t / lines.lanes : t % side;
+        place = lines.inner == 1 ? t / lines.lanes : t % side;
         lane = lines.inner == 1 ? t % lines.lanes : t / side;
-        index = static_cast<std::int64_t>(blockIdx.x) * side + own;
+        index = static_cast<std::int64_t>(blockIdx.x) * side + place;
         there = index < lines.count;
         if (!there) index = 0;
-        const std::int64_t outer = index / lines.inner;
+        const auto outer =
+            static_cast<std::int64_t>(lines.by_inner.quotient(static_cast<std::uint64_t>(index)));
         base = outer * lines.length * lines.inner + (index - outer * lines.inner);
     }
     // The first element of a turn, along the line; and how far its next one is.
@@ -66,6 +70,7 @@ struct Line {
     }
     std::int64_t index, base;
     int lane;
+    int place;  // of the line among those of the block
     bool there;
 };
 
@@ -77,8 +82,10 @@ __device__ __forceinline__ int load_turn(const Lines& lines, const Line& line, c
     const std::int64_t first = line.first(lines, turn);
     const std::int64_t step = line.step(lines);
     const T* const p = data + line.base + first * lines.inner;
-    const std::int64_t left = line.there ? (lines.length - first + step - 1) / step : 0;
-    const int count = static_cast<int>(left < 0 ? 0 : left < width ? left : width);
+    std::int64_t left = line.there ? lines.length - first : 0;
+    int count = 0;
+    CATENA_UNROLL
+    for (int j = 0; j < width; ++j, left -= step) count += left > 0;
     if (aligned && count == width) {
         load<width>(p, true, count, x);
     } else {
@@ -108,6 +115,11 @@ bool turns_are_packs(const Lines& lines, const T* data) {
     return lines.inner == 1 && lines.length % width == 0 && is_aligned<T, width>(data);
 }
 
+// Lanes of one warp need not wait for others.
+__device__ __forceinline__ void sync_lanes(const Lines& lines) {
+    if (lines.inner == 1 && lines.lanes <= 32) __syncwarp();
+    else __syncthreads();
+}
 // Lanes' values joined pairwise, in a fixed order; all of a line's lanes get the result. All threads
 // of the block take part. shared has Lines::most_threads places.
 template <class V, class Join>
@@ -116,13 +128,13 @@ __device__ __forceinline__ V join_lanes(const Lines& lines, const Line& line, V 
     if (lines.lanes == 1) return value;
     const int t = static_cast<int>(threadIdx.x);
     const int step = lines.inner == 1 ? 1 : lines.threads / lines.lanes;
-    __syncthreads();  // what was there before has been read
+    sync_lanes(lines);  // what was there before has been read
     shared[t] = value;
     for (int half = lines.lanes / 2; half > 0; half /= 2) {
-        __syncthreads();
+        sync_lanes(lines);
         if (line.lane < half) shared[t] = join(shared[t], shared[t + half * step]);
     }
-    __syncthreads();
+    sync_lanes(lines);
     return shared[t - line.lane * step];
 }
 

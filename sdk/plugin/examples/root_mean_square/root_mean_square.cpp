@@ -1,0 +1,3 @@
+#include "root_mean_square.hpp"
+
+CATENA_PLUGIN("org.example.root_mean_square", "1.0.0", RootMeanSquare);

@@ -1,0 +1,9 @@
+// The kernels for CUDA are the formulas of the header.
+#include <catena/plugin/cuda/kernels.cuh>
+
+#include "root_mean_square.hpp"
+
+template <>
+struct catena::plugin::cuda::Kernels<RootMeanSquare> : RootMeanSquare {};
+
+CATENA_PLUGIN("org.example.root_mean_square.cuda", "1.0.0", RootMeanSquare);

@@ -1,6 +1,4 @@
 // The kernels for CUDA are the formulas of the header.
-#include <catena/plugin/cuda/kernels.cuh>
-
 #include "root_mean_square.hpp"
 
 template <>

@@ -26,10 +26,10 @@ struct FormulaOptions {
 // An argument of a call: a tensor, or a number for an input that is not raw.
 class FormulaArgument {
 public:
-    FormulaArgument(const catena_tensor* tensor) : operand_{.tensor = tensor} {}
+    FormulaArgument(const catena_tensor* tensor) { operand_.tensor = tensor; }
     template <class N>
-    requires std::is_arithmetic_v<N> FormulaArgument(N number)
-        : operand_{.dtype = dtype_of<Given<N>>()} {
+    requires std::is_arithmetic_v<N> FormulaArgument(N number) {
+        operand_.dtype = dtype_of<Given<N>>();
         if constexpr (std::is_floating_point_v<N>) operand_.number.f = static_cast<double>(number);
         else operand_.number.i = static_cast<std::int64_t>(number);
     }
@@ -40,7 +40,7 @@ private:
     using Given =
         std::conditional_t<std::is_floating_point_v<N> || std::is_same_v<N, bool>, N,
                            std::conditional_t<(sizeof(N) > 4), std::int64_t, std::int32_t>>;
-    catena_operand operand_;
+    catena_operand operand_ = {};
 };
 
 // What a call runs over, where it is not all of its plain arrays.

@@ -45,6 +45,31 @@ TEST_CASE("copies within a device and between devices; views; fills") {
     CHECK(x.to_vector<float>()[999] == 7);
 }
 
+TEST_CASE("other dtypes are made on the device: nobody waits for it") {
+    const Stream stream(gpu(1));
+    const using_stream scope(stream);
+    Array x = Array::from<double>({1.5, -2, 1 + 0x1p-11 + 0x1p-40}, {3}).to(gpu(1));
+    stream.synchronize();
+    for (int i = 0; i < 200; ++i) x.fill(1.5);  // in a queue
+    const Array there = x.astype(Dtype::float16);
+    CHECK(there.device() == gpu(1));
+    CHECK(there.dtype() == Dtype::float16);
+    x.fill(-7);
+    CHECK(there.to_vector<float>() == std::vector<float>(3, 1.5f));
+    CHECK(x.astype(Dtype::int32).to_vector<std::int32_t>() == std::vector<std::int32_t>(3, -7));
+    CHECK(Array::zeros({0, 2}, Dtype::float32).to(gpu()).astype(Dtype::bool8).size() == 0);
+    // The same bits as on the host, for all pairs.
+    const Dtype all[] = {Dtype::float16, Dtype::bfloat16, Dtype::float32, Dtype::float64,
+                         Dtype::int32,   Dtype::int64,    Dtype::uint8,   Dtype::bool8};
+    for (const Dtype from : all)
+        for (const Dtype to : all) {
+            const Array host =
+                Array::from<double>({0, 1, 2.75, 100.4, 3.0000001}, {5}).astype(from);
+            CHECK(host.to(gpu()).astype(to).to_vector<double>() ==
+                  host.astype(to).to_vector<double>());
+        }
+}
+
 TEST_CASE("streams: copies beside the host, and nobody has to wait by hand") {
     const Stream one(gpu());
     const Stream two(gpu());

@@ -12,9 +12,10 @@ namespace catena::plugins {
 // 1 for a label that counts, 0 for one that is ignored, NaN for one that is no class.
 template <class I>
 __device__ __forceinline__ double counted(I label, I ignored, std::int64_t classes) {
-    return label == ignored                ? 0.0
-           : label >= 0 && label < classes ? 1.0
-                                           : std::numeric_limits<double>::quiet_NaN();
+    return label == ignored ? 0.0
+           : label >= 0 && label < static_cast<I>(classes)
+               ? 1.0
+               : std::numeric_limits<double>::quiet_NaN();
 }
 
 // What labels give to a mean, and how many count.

@@ -146,9 +146,10 @@ TEST_CASE("failures: where memory cannot be shared with other processes") {
               .extension<catena_ipc>(CATENA_IPC_DRAFT_1)
               .memory_export(ctx, s.dev, x, &handle, &offset) == CATENA_E_DEVICE);
     catena_emulator_fail(-1, cudaSuccess);
-    CHECK(failure ==
-          "[cuda ipc export] cudaIpcGetMemHandle on device 0: cudaErrorNotSupported (not supported): "
-          "the driver, or this container, may share none");
+    CHECK(
+        failure ==
+        "[cuda ipc export] cudaIpcGetMemHandle on device 0: cudaErrorNotSupported (not supported): "
+        "the driver, or this container, may share none");
 }
 
 TEST_CASE("a process that works on one device has no context on another") {

@@ -46,13 +46,13 @@ TEST_CASE("copies within a device and between devices; views; fills") {
 }
 
 TEST_CASE("other dtypes are made on the device: nobody waits for it") {
-    const Stream stream(gpu(1));
+    const Stream stream(second());
     const using_stream scope(stream);
-    Array x = Array::from<double>({1.5, -2, 1 + 0x1p-11 + 0x1p-40}, {3}).to(gpu(1));
+    Array x = Array::from<double>({1.5, -2, 1 + 0x1p-11 + 0x1p-40}, {3}).to(second());
     stream.synchronize();
     for (int i = 0; i < 200; ++i) x.fill(1.5);  // in a queue
     const Array there = x.astype(Dtype::float16);
-    CHECK(there.device() == gpu(1));
+    CHECK(there.device() == second());
     CHECK(there.dtype() == Dtype::float16);
     x.fill(-7);
     CHECK(there.to_vector<float>() == std::vector<float>(3, 1.5f));

@@ -47,6 +47,9 @@ endfunction()
 # cuda-NAME, and gpu-NAME, which says "skipped" where there is no GPU. PROGRAM is a target, the NAME
 # of a catena_add_cuda_program(), or found in PATH. Words and settings name all files that are read,
 # so that they can be taken elsewhere; "MODULES" in them is the folder of the modules.
+#
+# What runs on a GPU runs once more on an emulator with one device, as cuda-NAME-one, for machines with
+# one GPU; copies from pageable memory wait there, as they may. What is long says EMULATOR DEVICES=1, and runs on nothing else.
 #   LATE        once more on the emulator, as cuda-NAME-late, with streams that take their time, blocks
 #               on two threads and the last threads first: whoever does not wait is found out
 #   EMULATOR    settings, without CATENA_EMULATOR_
@@ -58,13 +61,12 @@ function(catena_add_cuda_test name)
         message(FATAL_ERROR "catena_add_cuda_test(${name}): expected COMMAND, got '${ARGN}'")
     endif()
     if(NOT arg_ON_EMULATOR STREQUAL NEVER)
-        list(TRANSFORM arg_EMULATOR PREPEND CATENA_EMULATOR_)
-        _catena_cuda_test(cuda-${name} cuda "${emulated_plugins}" ENVIRONMENT ${emulated_cuda}
-                          ${arg_EMULATOR} COMMAND ${arg_ON_EMULATOR})
+        _catena_emulated_test(cuda-${name})
         if(arg_LATE)
-            _catena_cuda_test(cuda-${name}-late cuda "${emulated_plugins}" ENVIRONMENT ${emulated_cuda}
-                              ${arg_EMULATOR} CATENA_EMULATOR_DELAY=200 CATENA_EMULATOR_THREADS=2
-                              CATENA_EMULATOR_REVERSED=1 COMMAND ${arg_ON_EMULATOR})
+            _catena_emulated_test(cuda-${name}-late DELAY=200 THREADS=2 REVERSED=1)
+        endif()
+        if(NOT arg_ON_GPU STREQUAL NEVER AND NOT "${arg_EMULATOR}" MATCHES "DEVICES=")
+            _catena_emulated_test(cuda-${name}-one DEVICES=1 STAGING=1)
         endif()
     endif()
     if(CATENA_HAS_CUDA AND NOT arg_ON_GPU STREQUAL NEVER)
@@ -72,7 +74,13 @@ function(catena_add_cuda_test name)
         set_tests_properties(gpu-${name} PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON)
     endif()
 endfunction()
-# Reads the caller's arg_ variables.
+# These read the caller's arg_ variables.
+function(_catena_emulated_test test)
+    set(settings ${arg_EMULATOR} ${ARGN})
+    list(TRANSFORM settings PREPEND CATENA_EMULATOR_)
+    _catena_cuda_test(${test} cuda "${emulated_plugins}" ENVIRONMENT ${emulated_cuda} ${settings}
+                      COMMAND ${arg_ON_EMULATOR})
+endfunction()
 function(_catena_cuda_test test side modules)
     cmake_parse_arguments(PARSE_ARGV 3 own "" "" "ENVIRONMENT;COMMAND")
     list(POP_FRONT arg_COMMAND program)

@@ -12,9 +12,10 @@ struct Config {
     int threads;         // CATENA_EMULATOR_THREADS: OS threads that run the blocks of a grid, 1
     bool reversed;       // CATENA_EMULATOR_REVERSED: blocks and threads begin with the last
     int delay_us;        // CATENA_EMULATOR_DELAY: work of streams begins up to so many µs late
-    bool peers;          // CATENA_EMULATOR_PEERS: devices reach each other's memory, 1
-    bool guarded;        // CATENA_EMULATOR_GUARD: the host cannot touch memory of idle devices, 1
-    int driver_error;    // CATENA_EMULATOR_ERROR: what every call returns, as without a driver
+    bool staging;      // CATENA_EMULATOR_STAGING: copies from pageable memory wait for their stream
+    bool peers;        // CATENA_EMULATOR_PEERS: devices reach each other's memory, 1
+    bool guarded;      // CATENA_EMULATOR_GUARD: the host cannot touch memory of idle devices, 1
+    int driver_error;  // CATENA_EMULATOR_ERROR: what every call returns, as without a driver
 };
 
 const Config& config();

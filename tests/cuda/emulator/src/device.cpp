@@ -65,6 +65,7 @@ const Config& config() {
         .threads = static_cast<int>(number("CATENA_EMULATOR_THREADS", 1)),
         .reversed = number("CATENA_EMULATOR_REVERSED", 0) != 0,
         .delay_us = static_cast<int>(number("CATENA_EMULATOR_DELAY", 0)),
+        .staging = number("CATENA_EMULATOR_STAGING", 0) != 0,
         .peers = number("CATENA_EMULATOR_PEERS", 1) != 0,
         .guarded = number("CATENA_EMULATOR_GUARD", 1) != 0,
         .driver_error = static_cast<int>(number("CATENA_EMULATOR_ERROR", 0)),

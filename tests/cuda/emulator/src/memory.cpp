@@ -121,7 +121,7 @@ cudaError_t copy(void* dst, const void* src, std::size_t bytes, cudaMemcpyKind k
     if (bytes == 0) return cudaSuccess;
     std::shared_ptr<Stream> stream;
     {
-        const std::lock_guard lock(api());
+        std::unique_lock lock(api());
         const Place to = place_of(dst, bytes);
         const Place from = place_of(src, bytes);
         if (!fits(kind, to.kind, from.kind)) return note(cudaErrorInvalidValue);
@@ -133,6 +133,11 @@ cudaError_t copy(void* dst, const void* src, std::size_t bytes, cudaMemcpyKind k
             return note(cudaErrorStreamCaptureUnsupported);
         }
         if (from.kind == Kind::pageable && to.kind == Kind::device && !always_waits) {
+            if (config().staging) {  // as CUDA may
+                lock.unlock();
+                stream->drain();
+                lock.lock();
+            }
             const auto* bytes_of = static_cast<const unsigned char*>(src);
             submit(*stream, [dst, staged = std::vector<unsigned char>(bytes_of, bytes_of + bytes)] {
                 const Access access;

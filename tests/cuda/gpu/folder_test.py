@@ -13,7 +13,12 @@ import tempfile
 
 ROW = re.compile(r"\| (\S+)\s+\| (ok|skipped|FAILED)\s*\|\s*([\d.]+) \| (.*)")
 
-
+# What it is told is kept in "said"; else as if it were not there.
+SANITIZER = """#!/bin/sh
+echo "$@" >>"$(dirname "$0")/said"
+while [ "${1#--}" != "$1" ]; do shift 2; done
+exec "$@"
+"""
 # One of each kind, and quick.
 ON_EMULATOR = "^gpu-(check-loss.cuda.catena|families|golden|host)$"
 
@@ -53,6 +58,23 @@ def main(tool, build):
         assert run(folder, "^no such test$", status=1) == []
         assert run(folder, "--mnist", "/none", status=2) == []
         assert run(folder, "--what", "x", status=2) == []
+        usage = subprocess.run([folder / "run", "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
+        assert "usage: ./run [--help]" in usage and "set -u" not in usage and "#" not in usage, usage
+        needed = max((int(minor) for file in folder.rglob("*") if file.is_file()
+                      for minor in re.findall(rb"\0GLIBC_2\.(\d+)\b", file.read_bytes())))
+        assert f"glibc 2.{needed} or newer" in usage, f"expected 2.{needed}: {usage}"
+
+        tools = pathlib.Path(scratch, "tools")
+        tools.mkdir()
+        (tools / "compute-sanitizer").write_text(SANITIZER)
+        (tools / "compute-sanitizer").chmod(0o755)
+        settings = [f"PATH={tools}:/usr/bin:/bin"]
+        options = "--target-processes all --error-exitcode 99 "
+        for tool, more in (("memcheck", "--report-api-errors no "), ("racecheck", "")):
+            [row] = run(folder, "--sanitizer", tool, "^gpu-host$", settings=settings)
+            assert row[1] in ("ok", "skipped"), row
+            said = (tools / "said").read_text().splitlines()[-1]
+            assert said.startswith(f"--tool {tool} {options}{more}{folder}/bin/"), said
 
         emulated = pathlib.Path(build, "tests/cuda")
         for module in (emulated / "plugins").glob("*.catena"):

@@ -77,7 +77,7 @@ cublasOperation_t operation(uint8_t transpose) {
     return transpose != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
 }
 
-catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
+catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
     const catena_status status = check(ctx, *gemm);
     if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
     if (gemm->c == nullptr || (gemm->k > 0 && (gemm->a == nullptr || gemm->b == nullptr)))
@@ -114,6 +114,10 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
                 "[gemm] cublasGemmEx on device %d: status %d, of %" PRId64 " x %" PRId64
                 " x %" PRId64,
                 device, static_cast<int>(result), gemm->m, gemm->n, gemm->k);
+}
+
+catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
+    return guarded(ctx, "gemm", [&] { return multiply(ctx, gemm); });
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // Devices that there are, and why there are none.
 #include "device.hpp"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +23,18 @@ Version version(int number) { return {number / 1000, number % 1000 / 10}; }
 // Forgets an error that does not stick, so that nobody takes it for one of his own calls.
 void forget_error() { static_cast<void>(cudaGetLastError()); }
 
+// The process that found GPUs first: CUDA does not work in those that fork() makes of it.
+constinit std::atomic<pid_t> first_process = 0;
+
+bool is_forked() {
+    const pid_t first = first_process.load(std::memory_order_relaxed);
+    return first != 0 && first != getpid();
+}
+
 const char* reason(cudaError_t error) {
+    if (error == cudaErrorInitializationError && is_forked())
+        return "expected the process that first asked for GPUs, or one started anew, got one that "
+               "fork() made";
     switch (error) {
         case cudaErrorNoDevice: return "there is no GPU, or CUDA_VISIBLE_DEVICES hides it";
         case cudaErrorInsufficientDriver: return "the driver is missing, or too old";
@@ -33,6 +47,9 @@ const char* reason(cudaError_t error) {
 catena_status count(catena_ctx* ctx, int32_t* n) {
     *n = 0;
     int devices = 0;
+    if (is_forked())
+        return fail(ctx, CATENA_E_DEVICE, "[cuda count] process: %s",
+                    reason(cudaErrorInitializationError));
     if (const cudaError_t error = cudaGetDeviceCount(&devices); error != cudaSuccess) {
         int driver = 0;
         int runtime = 0;
@@ -52,6 +69,8 @@ catena_status count(catena_ctx* ctx, int32_t* n) {
                     "plugin for CUDA %d.%d",
                     cudaGetErrorName(error), reason(error), d.major, d.minor, r.major, r.minor);
     }
+    pid_t none = 0;
+    first_process.compare_exchange_strong(none, getpid(), std::memory_order_relaxed);
     *n = devices;
     return CATENA_OK;
 }
@@ -107,7 +126,7 @@ bool Scope::check(cudaError_t error, const char* call, const char* detail) {
     status_ = error == cudaErrorMemoryAllocation ? CATENA_E_NOMEM : CATENA_E_DEVICE;
     if (ctx_ != nullptr)
         fail(ctx_, status_, "[cuda %s] %s on device %d: %s (%s)%s%s", function_, call, ordinal_,
-             cudaGetErrorName(error), cudaGetErrorString(error), *detail != 0 ? ": " : "", detail);
+             cudaGetErrorName(error), reason(error), *detail != 0 ? ": " : "", detail);
     return false;
 }
 

@@ -39,19 +39,21 @@ uintptr_t start_of(const void* data) {
 
 catena_status memory_export(catena_ctx* ctx, void* dev, const void* data, catena_ipc_handle* handle,
                             uint64_t* offset) {
-    Scope scope(ctx, "ipc export", dev);
-    const uintptr_t start = start_of(data);
-    if (start == 0)
-        return fail(ctx, CATENA_E_INVALID,
-                    "[cuda ipc export] address: expected memory of device %d that this process "
-                    "allocated, got another",
-                    device_of(dev).ordinal);
-    cudaIpcMemHandle_t packed;
-    scope.check(cudaIpcGetMemHandle(&packed, reinterpret_cast<void*>(start)), "cudaIpcGetMemHandle",
-                "the driver, or this container, may share none");
-    std::memcpy(handle->bytes, &packed, sizeof packed);
-    *offset = address(data) - start;
-    return scope.status();
+    return guarded(ctx, "ipc export", [&]() -> catena_status {
+        Scope scope(ctx, "ipc export", dev);
+        const uintptr_t start = start_of(data);
+        if (start == 0)
+            return fail(ctx, CATENA_E_INVALID,
+                        "[cuda ipc export] address: expected memory of device %d that this process "
+                        "allocated, got another",
+                        device_of(dev).ordinal);
+        cudaIpcMemHandle_t packed;
+        scope.check(cudaIpcGetMemHandle(&packed, reinterpret_cast<void*>(start)),
+                    "cudaIpcGetMemHandle", "the driver, or this container, may share none");
+        std::memcpy(handle->bytes, &packed, sizeof packed);
+        *offset = address(data) - start;
+        return scope.status();
+    });
 }
 
 catena_status memory_import(catena_ctx* ctx, void* dev, const catena_ipc_handle* handle,

@@ -28,6 +28,7 @@ bool is_known(Scope& scope, const void* data) {
 catena_status host_alloc(catena_ctx* ctx, void* dev, uint64_t bytes, void** data) {
     *data = nullptr;
     if (bytes == 0) return CATENA_OK;
+    const BesideRecording beside;
     Scope scope(ctx, "host_alloc", dev);
     char detail[64];
     std::snprintf(detail, sizeof detail, "expected %" PRIu64 " bytes of pinned memory", bytes);
@@ -110,6 +111,7 @@ catena_status copy_peer(catena_ctx* ctx, void* dev, catena_stream* stream, void*
 catena_status alloc(catena_ctx* ctx, void* dev, catena_stream*, uint64_t bytes, void** data) {
     *data = nullptr;
     if (bytes == 0) return CATENA_OK;
+    const BesideRecording beside;
     Scope scope(ctx, "alloc", dev);
     if (!scope.ok()) return scope.status();
     char detail[128];
@@ -121,9 +123,13 @@ catena_status alloc(catena_ctx* ctx, void* dev, catena_stream*, uint64_t bytes, 
         std::snprintf(detail, sizeof detail, "expected %" PRIu64 " bytes, got %zu left of %zu",
                       bytes, left, all);
     scope.check(error, "cudaMalloc", detail);
-    if (error == cudaSuccess) note_block(*data, bytes);
-    else *data = nullptr;
-    return scope.status();
+    catena_status status = scope.status();
+    if (error == cudaSuccess)
+        status = guarded(ctx, "alloc", [&] { return note_block(*data, bytes), CATENA_OK; });
+    if (status == CATENA_OK) return status;
+    if (error == cudaSuccess) static_cast<void>(cudaFree(*data));
+    *data = nullptr;
+    return status;
 }
 
 // What the stream still does with the block is done first.

@@ -101,15 +101,6 @@ struct Target {
     }
 };
 
-template <class Body>
-catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
-    try {
-        return body();
-    } catch (...) {
-        return fail(ctx, CATENA_E_NOMEM, "[cuda compiler] out of memory");
-    }
-}
-
 catena_status check_there(catena_ctx* ctx, int capability) {
     if (nvrtc().missing != nullptr)
         return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda compiler] NVRTC: %s", nvrtc().missing);
@@ -133,7 +124,7 @@ constexpr const char* usual_options[] = {"--std=c++17", "--device-as-default-exe
                                          "--disable-warnings"};
 
 catena_status identity(catena_ctx* ctx, void* dev, char* text) {
-    return guarded(ctx, [&]() -> catena_status {
+    return guarded(ctx, "compiler", [&]() -> catena_status {
         const int capability = device_of(dev).capability;
         if (const catena_status s = check_there(ctx, capability); s != CATENA_OK) return s;
         int major = 0;
@@ -159,7 +150,7 @@ struct Program {
 };
 
 catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
-    return guarded(ctx, [&]() -> catena_status {
+    return guarded(ctx, "compiler", [&]() -> catena_status {
         const int capability = device_of(dev).capability;
         if (const catena_status s = check_there(ctx, capability); s != CATENA_OK) return s;
         // The entry: its name is what profilers show.
@@ -194,9 +185,14 @@ catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
             return CATENA_E_INVALID;
         }
         size_t bytes = 0;
-        (target.binary ? nvrtc().cubin_size : nvrtc().ptx_size)(program.handle, &bytes);
-        std::vector<char> binary(bytes);
-        (target.binary ? nvrtc().cubin : nvrtc().ptx)(program.handle, binary.data());
+        error = (target.binary ? nvrtc().cubin_size : nvrtc().ptx_size)(program.handle, &bytes);
+        std::vector<char> binary(error == 0 ? bytes : 0);
+        if (!binary.empty())
+            error = (target.binary ? nvrtc().cubin : nvrtc().ptx)(program.handle, binary.data());
+        if (error != 0 || binary.empty())  // as with -dlto, which makes neither
+            return fail(ctx, CATENA_E_DEVICE,
+                        "[cuda compiler] NVRTC: expected code of '%s' for %s, got none (%s)",
+                        c->name, arch.c_str(), nvrtc().error(error));
         c->binary(c->user, binary.data(), binary.size());
         return CATENA_OK;
     });

@@ -226,7 +226,10 @@ catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handl
         const std::lock_guard lock(streams().mutex);
         void*& kept = streams().handles[{call.device, stream}].workspace;
         if (kept == nullptr) kept = workspace;
-        else cudaFree(workspace), workspace = kept;
+        else {
+            static_cast<void>(cudaFree(workspace));
+            workspace = kept;
+        }
     }
     auto* const set_workspace =
         function<int(void*, void*, size_t)>(call.opened, "cublasSetWorkspace_v2");
@@ -257,9 +260,17 @@ catena_status make_handle(const Caller& call, cudaStream_t stream, void** handle
     catena_status status =
         call.check(function<int(void*, cudaStream_t)>(call.opened, kind.set_stream)(made, stream),
                    kind.set_stream);
-    // After the stream: that takes a workspace away.
-    if (status == CATENA_OK && std::strcmp(kind.name, "cublas") == 0)
-        status = set_up_cublas(call, stream, made);
+    if (status == CATENA_OK)
+        status = guarded(call.ctx, "vendor", [&]() -> catena_status {
+            // After the stream: that takes a workspace away.
+            const bool cublas = std::strcmp(kind.name, "cublas") == 0;
+            const catena_status ready = cublas ? set_up_cublas(call, stream, made) : CATENA_OK;
+            if (ready != CATENA_OK) return ready;
+            const std::lock_guard lock(streams().mutex);
+            streams().handles[{call.device, stream}].handles.push_back(
+                {std::this_thread::get_id(), static_cast<int>(&kind - kinds), made});
+            return CATENA_OK;
+        });
     if (status != CATENA_OK) function<int(void*)>(call.opened, kind.destroy)(made);
     else *handle = made;
     return status;
@@ -276,22 +287,25 @@ thread_local Last last;
 
 catena_status CATENA_CALL handle(catena_ctx* ctx, void* dev, catena_stream* stream,
                                  const char* name, void** out) {
-    return handle_of(ctx, device_of(dev).ordinal, cuda(stream), name, out);
+    return guarded(ctx, "vendor",
+                   [&] { return handle_of(ctx, device_of(dev).ordinal, cuda(stream), name, out); });
 }
 
 catena_status CATENA_CALL find_library(catena_ctx* ctx, const char* name, void** dl_handle,
                                        int64_t* version) {
     *dl_handle = nullptr;
     *version = 0;
-    const Library* found = library(name);
-    if (found == nullptr)
-        return fail(ctx, CATENA_E_UNSUPPORTED,
-                    "[cuda vendor] library: expected cublas, cudnn or nvrtc, got '%s'", name);
-    if (found->dl == nullptr)
-        return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name, found->error);
-    *dl_handle = found->dl;
-    *version = found->version;
-    return CATENA_OK;
+    return guarded(ctx, "vendor", [&]() -> catena_status {
+        const Library* found = library(name);
+        if (found == nullptr)
+            return fail(ctx, CATENA_E_UNSUPPORTED,
+                        "[cuda vendor] library: expected cublas, cudnn or nvrtc, got '%s'", name);
+        if (found->dl == nullptr)
+            return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name, found->error);
+        *dl_handle = found->dl;
+        *version = found->version;
+        return CATENA_OK;
+    });
 }
 
 }  // namespace
@@ -320,15 +334,15 @@ catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const 
     const std::thread::id thread = std::this_thread::get_id();
     {
         const std::lock_guard lock(streams().mutex);
-        for (const Handle& h : streams().handles[place].handles)
-            if (h.kind == kind && h.thread == thread) *handle = h.handle;
+        const auto found = streams().handles.find(place);
+        if (found != streams().handles.end())
+            for (const Handle& h : found->second.handles)
+                if (h.kind == kind && h.thread == thread) *handle = h.handle;
     }
     if (*handle == nullptr) {
         const Caller call = {ctx, device, kinds[kind], library};
         if (const catena_status status = make_handle(call, stream, handle); status != CATENA_OK)
             return status;
-        const std::lock_guard lock(streams().mutex);
-        streams().handles[place].handles.push_back({thread, kind, *handle});
     }
     last = {place, kind, dropped, *handle};
     return CATENA_OK;

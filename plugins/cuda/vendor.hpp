@@ -19,7 +19,7 @@ struct Library {
     char error[512] = {};  // why dl is NULL
 };
 
-// [any] NULL if it is none of these.
+// [any] NULL if it is none of these. This and handle_of() throw std::bad_alloc.
 const Library* library(const char* name);
 
 // [compute] The handle of a library for the stream, which is the device's, and the calling thread.

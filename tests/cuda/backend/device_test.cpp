@@ -1,4 +1,8 @@
 // Devices: how many, what they are, and what is refused.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -81,6 +85,38 @@ TEST_CASE("the thread's device of CUDA stays as it was") {
         CHECK(s.get(s.put(std::vector<int>{4}), 1)[0] == 4);
     })
         .join();
+}
+
+TEST_CASE("a process that fork() made has no devices, and is told why") {
+    int32_t n = 0;
+    REQUIRE(backend().count(ctx, &n) == CATENA_OK);
+    void* const dev = plugin().dev();
+    int ends[2] = {};
+    REQUIRE(pipe(ends) == 0);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        void* data = nullptr;
+        const bool refused = backend().count(ctx, &n) == CATENA_E_DEVICE && n == 0;
+        std::string text = failure + "\n";
+        const bool also = backend().alloc(ctx, dev, nullptr, 4, &data) == CATENA_E_DEVICE;
+        text += failure;
+        const bool told = write(ends[1], text.data(), text.size()) > 0;
+        _exit(refused && also && told ? 0 : 1);
+    }
+    close(ends[1]);
+    std::string text(2000, '\0');
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(read(ends[0], text.data(), 2000), 0)));
+    close(ends[0]);
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    const std::string why =
+        "expected the process that first asked for GPUs, or one started anew, got one that fork() "
+        "made";
+    CHECK_MESSAGE(status == 0, text);
+    CHECK(text.find("[cuda count] process: " + why + "\n[cuda alloc] ") == 0);
+    CHECK(text.find(": cudaErrorInitializationError (" + why + ")") != std::string::npos);
+    CHECK(backend().count(ctx, &n) == CATENA_OK);
 }
 
 TEST_CASE("what went wrong once is not taken for an error of what comes next") {

@@ -1,5 +1,6 @@
 // Whatever call of CUDA fails in whatever makes something: the text says so, and nothing is left behind.
 #include <cstring>
+#include <new>
 #include <thread>
 
 #include "catena/abi/ext/draft/compiler.h"
@@ -9,6 +10,55 @@
 using namespace cuda_test;
 
 namespace {
+
+// Which of the plugin's own allocations on the heap fails, from 0 on; below 0 none does.
+thread_local int failing_new = -1;
+
+bool fails(const void* caller) {
+    if (failing_new < 0) return false;
+    Dl_info from = {};
+    Dl_info to = {};
+    dladdr(caller, &from);
+    dladdr(plugin().manifest, &to);
+    return from.dli_fbase == to.dli_fbase && failing_new-- == 0;
+}
+
+void* take(std::size_t bytes, const void* caller) {
+    return fails(caller) ? nullptr : std::malloc(bytes > 0 ? bytes : 1);
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    if (void* data = take(bytes, __builtin_return_address(0))) return data;
+    throw std::bad_alloc();
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+    return take(bytes, __builtin_return_address(0));
+}
+[[gnu::noinline]] void operator delete(void* data) noexcept { std::free(data); }
+[[gnu::noinline]] void operator delete(void* data, std::size_t) noexcept { std::free(data); }
+
+namespace {
+
+// make() with each of the plugin's allocations failing in turn, then with none; how many it has.
+template <class Make, class Undo>
+int fail_each_new(const Make& make, const Undo& undo) {
+    for (int number = 0;; ++number) {
+        CAPTURE(number);
+        const long before = catena_emulator_live(0);
+        failure.clear();
+        failing_new = number;
+        const catena_status status = make();
+        const bool failed = failing_new < 0;
+        failing_new = -1;
+        if (status == CATENA_OK) undo();
+        CHECK(catena_emulator_live(0) == before);
+        CHECK(status == (failed ? CATENA_E_NOMEM : CATENA_OK));
+        if (!failed) return number;
+        CHECK(says(" out of memory"));
+    }
+}
 
 // make() with each of its calls failing in turn, then once with none; returns how many it has.
 // undo() is for what it made.
@@ -58,6 +108,51 @@ TEST_CASE("failures: memory") {
                     [&] { backend().free(dev(), nullptr, data, 100); }) > 0);
     CHECK(fail_each([&] { return memory().host_alloc(ctx, dev(), 100, &data); },
                     [&] { memory().host_free(dev(), data, 100); }) == 1);
+}
+
+TEST_CASE("failures: the heap of the process is full, which no exception tells the host") {
+    void* data = nullptr;
+    CHECK(fail_each_new([&] { return backend().alloc(ctx, dev(), nullptr, 100, &data); },
+                        [&] { backend().free(dev(), nullptr, data, 100); }) > 0);
+    void* opened = nullptr;
+    CHECK(fail_each_new([&] { return backend().open(ctx, 0, &opened); },
+                        [&] { backend().close(opened); }) == 1);
+    Stream s(second());
+    float* x = s.put(std::vector<float>{3});
+    catena_stream* stream = nullptr;
+    const auto undo = [&] {
+        backend().stream_sync(ctx, dev(), stream);
+        backend().stream_destroy(dev(), stream);
+    };
+    const auto on_new_stream = [&](const auto& body) {
+        catena_status status = backend().stream_create(ctx, dev(), &stream);
+        if (status == CATENA_OK) status = body();
+        if (status != CATENA_OK) undo();
+        return status;
+    };
+    const auto product = [&] {
+        catena_gemm g = {};
+        g.struct_size = sizeof g;
+        g.dtype = {CATENA_CODE_FLOAT, 32, 1};
+        g.m = g.n = g.k = g.lda = g.ldb = g.ldc = 1;
+        g.alpha = 1;
+        g.a = g.b = g.c = x;
+        g.stream = stream;
+        return plugin().blas->gemm(ctx, &g);
+    };
+    CHECK(fail_each_new([&] { return on_new_stream(product); }, undo) >= 2);
+    CHECK(s.get(x, 1)[0] == 9);
+    const auto& vendor = plugin().extension<catena_vendor>(CATENA_VENDOR_DRAFT_1);
+    void* handle = nullptr;
+    const auto find = [&] { return vendor.handle(ctx, dev(), stream, "cudnn", &handle); };
+    CHECK(fail_each_new([&] { return on_new_stream(find); }, undo) >= 1);
+    const auto& graphs = plugin().extension<catena_graph>(CATENA_GRAPH_DRAFT_1);
+    catena_graph_exec* graph = nullptr;
+    const auto record = [&] {
+        const catena_status begun = graphs.begin(ctx, s.dev, s.stream);
+        return begun == CATENA_OK ? graphs.end(ctx, s.dev, s.stream, &graph) : begun;
+    };
+    CHECK(fail_each_new(record, [&] { graphs.destroy(s.dev, graph); }) == 1);
 }
 
 TEST_CASE("failures: graphs") {
@@ -121,6 +216,14 @@ TEST_CASE("failures: code that was made at run time") {
         .user = &code,
     };
     REQUIRE_MESSAGE(compiler.compile(ctx, dev(), &source) == CATENA_OK, failure);
+    catena_compilation linked_later = source;
+    const char* const options[] = {"-dlto", nullptr};
+    linked_later.options = options;
+    linked_later.binary = [](void*, const void*, uint64_t) { FAIL("there is no code to keep"); };
+    CHECK(compiler.compile(ctx, dev(), &linked_later) == CATENA_E_DEVICE);
+    CHECK(
+        says("[cuda compiler] NVRTC: expected code of 'nothing' for --gpu-architecture=sm_90, got "
+             "none"));
     catena_binary binary = {};
     binary.struct_size = sizeof binary;
     binary.name = "nothing";

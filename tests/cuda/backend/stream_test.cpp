@@ -122,7 +122,7 @@ TEST_CASE("a graph: recorded, not done; done as often as it is launched") {
 }
 
 // CUDA takes such calls of the recording thread for mistakes unless it is told not to.
-TEST_CASE("questions, and handles that are made meanwhile, leave a recording alone") {
+TEST_CASE("questions, and what is made meanwhile, leave a recording alone") {
     Stream s;
     Stream other;
     catena_event* event = nullptr;
@@ -138,13 +138,23 @@ TEST_CASE("questions, and handles that are made meanwhile, leave a recording alo
     CHECK(plugin()
               .extension<catena_vendor>(CATENA_VENDOR_DRAFT_1)
               .handle(ctx, s.dev, s.stream, "cublas", &handle) == CATENA_OK);
+    void* block = nullptr;
+    void* pinned = nullptr;
+    CHECK(backend().alloc(ctx, s.dev, s.stream, 32, &block) == CATENA_OK);
+    CHECK(memory().host_alloc(ctx, s.dev, 32, &pinned) == CATENA_OK);
+    CHECK(memory().copy_async(ctx, s.dev, s.stream, pinned, x, 32, CATENA_COPY_DEVICE_TO_HOST) ==
+          CATENA_OK);
     catena_graph_exec* graph = nullptr;
     REQUIRE(graphs().end(ctx, s.dev, s.stream, &graph) == CATENA_OK);
-    CHECK(graphs().size(graph) == 1);
-    // The thread is as before: what waits for the system still breaks one.
+    CHECK(graphs().size(graph) == 2);
+    REQUIRE(graphs().launch(ctx, s.dev, graph, s.stream) == CATENA_OK);
+    s.sync();
+    CHECK(static_cast<int*>(pinned)[7] == 0x01010102);
+    memory().host_free(s.dev, pinned, 32);
+    backend().free(s.dev, s.stream, block, 32);
+    // The thread is as before: what waits still breaks one.
     REQUIRE(graphs().begin(ctx, s.dev, s.stream) == CATENA_OK);
-    void* block = nullptr;
-    CHECK(backend().alloc(ctx, s.dev, s.stream, 64, &block) == CATENA_E_DEVICE);
+    CHECK(backend().sync(ctx, s.dev) == CATENA_E_DEVICE);
     catena_graph_exec* none = nullptr;
     CHECK(graphs().end(ctx, s.dev, s.stream, &none) == CATENA_E_DEVICE);
     graphs().destroy(s.dev, graph);
@@ -178,8 +188,7 @@ TEST_CASE("what cannot be recorded fails, and the stream is as before") {
     CHECK(graph == nullptr);
 
     REQUIRE(graphs().begin(ctx, s.dev, s.stream) == CATENA_OK);
-    void* data = nullptr;
-    CHECK(backend().alloc(ctx, s.dev, s.stream, 8, &data) == CATENA_E_DEVICE);
+    CHECK(backend().sync(ctx, s.dev) == CATENA_E_DEVICE);
     CHECK(graphs().end(ctx, s.dev, s.stream, &graph) == CATENA_E_DEVICE);
     CHECK(graphs().end(ctx, s.dev, s.stream, &graph) == CATENA_E_DEVICE);
     if (emulated) CHECK(says("cudaErrorStreamCaptureUnmatched"));

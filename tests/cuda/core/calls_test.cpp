@@ -1,11 +1,13 @@
 // Calls on a GPU, by the core: recordings of them, and which of them a fault is told with.
 #include <cuda_runtime.h>
 #include <catena/catena.hpp>
+#include <catena/cuda.hpp>
 
 #include <doctest/doctest.h>
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #if CATENA_EMULATED
 #include "emulator/control.h"
@@ -144,13 +146,34 @@ TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
     const std::string random = refused([&] { F::dropout(x); });
     INFO(random);
     CHECK(has(random, "random numbers: expected none while work is recorded"));
-    // Memory that no warm-up took.
-    const std::string text = refused([&] { Array::zeros({3 << 20}, Dtype::float32, gpu()); });
+    // Where it needs more than there is: what is cached may not be given back now.
+    const std::string text =
+        refused([&] { Array::zeros({std::int64_t{1} << 40}, Dtype::float32, gpu()); });
     INFO(text);
     CHECK(has(text, "[cuda alloc] cudaMalloc on device 0: "));
     CHECK(has(text, "work is recorded: a run before takes what it needs)"));
     CHECK(has(failure_of<UnsupportedError>([] { Capture(Stream(Device::get("cpu")), [] {}); }),
               "expected one of a device that records, got cpu:0"));
+}
+
+TEST_CASE("memory that no run before took, of the device and pinned, is made while it records") {
+    const Stream stream(gpu());
+    const Array x = drawn({2 << 20}, gpu(), 1);
+    std::vector<Array> on_gpu, on_cpu;  // of each run its own
+    const Capture capture(stream, [&] {
+        on_gpu.push_back(x + x);
+        on_cpu.push_back(cuda::to_cpu_async(on_gpu.back(), stream));
+    });
+    REQUIRE(on_cpu.size() == 3);  // both warm-ups and the recording
+    CHECK(on_cpu[2].is_pinned());
+    const std::vector<float> before = values(on_cpu[1]);
+    for (std::uint64_t i = 2; i < 4; ++i) {
+        x.copy_from(drawn({2 << 20}, gpu(), i));
+        capture.launch();
+        CHECK(values(on_cpu[2]) == values(x + x));
+        CHECK(values(on_gpu[2]) == values(x + x));
+    }
+    CHECK(values(on_cpu[1]) == before);
 }
 
 TEST_CASE("memory is given back when the recording is over, which CUDA would not survive" *

@@ -46,6 +46,7 @@ cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned) {
     *data = nullptr;
     if (bytes == 0) return cudaSuccess;
     const std::lock_guard lock(api());
+    if (capture_forbids()) return note(cudaErrorStreamCaptureUnsupported);
     *data = pinned_allocate(bytes);
     if (*data == nullptr) return note(cudaErrorMemoryAllocation);
     catena_emulator_live(1);
@@ -58,6 +59,7 @@ cudaError_t cudaFreeHost(void* data) {
     if (const cudaError_t error = enter_to_free(); error != cudaSuccess) return error;
     if (data == nullptr) return cudaSuccess;
     const std::lock_guard lock(api());
+    if (capture_forbids()) return note(cudaErrorStreamCaptureUnsupported);
     if (!pinned_release(data)) return note(cudaErrorInvalidValue);
     catena_emulator_live(-1);
     return cudaSuccess;

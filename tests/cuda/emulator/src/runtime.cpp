@@ -1,4 +1,6 @@
 // Errors, versions and devices.
+#include <pthread.h>
+
 #include <atomic>
 #include <cstdio>
 #include <cstring>
@@ -75,6 +77,11 @@ constexpr Name names[] = {
 bool is_device(int ordinal) { return ordinal >= 0 && ordinal < config().devices; }
 
 cudaError_t driver() {
+    // It does not outlive fork(), but in the process that started it.
+    static bool forked = false;
+    [[maybe_unused]] static const int watched =
+        pthread_atfork(nullptr, nullptr, [] { forked = true; });
+    if (forked) return cudaErrorInitializationError;
     if (config().driver_error != 0) return static_cast<cudaError_t>(config().driver_error);
     return config().devices > 0 ? cudaSuccess : cudaErrorNoDevice;
 }

@@ -1,6 +1,9 @@
 // The emulator does what a device would: values by hand, and every way in which it says no.
 #include <doctest/doctest.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <numeric>
@@ -323,6 +326,60 @@ TEST_CASE("a graph is recorded once and launched often") {
     cudaStreamDestroy(stream);
     cudaStreamDestroy(side);
     cudaFree(x);
+}
+
+TEST_CASE("memory is not made nor freed by the thread that captures, but in the relaxed mode") {
+    cudaStream_t stream = nullptr;
+    REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    cudaGraph_t graph = nullptr;
+    int* x = nullptr;
+    int* y = nullptr;
+    for (const auto mode : {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal}) {
+        const auto refused = [&](cudaError_t (*call)(int**, int**)) {
+            REQUIRE(cudaStreamBeginCapture(stream, mode) == cudaSuccess);
+            CHECK(call(&x, &y) == cudaErrorStreamCaptureUnsupported);
+            CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
+        };
+        const auto make = [](int** a, int**) { return cudaMalloc(a, 4); };
+        const auto pin = [](int**, int** b) { return cudaMallocHost(b, 4); };
+        refused(make);
+        refused(pin);
+        REQUIRE(make(&x, &y) == cudaSuccess);
+        REQUIRE(pin(&x, &y) == cudaSuccess);
+        refused([](int** a, int**) { return cudaFree(*a); });
+        refused([](int**, int** b) { return cudaFreeHost(*b); });
+        cudaStreamCaptureMode relaxed = cudaStreamCaptureModeRelaxed;
+        REQUIRE(cudaStreamBeginCapture(stream, mode) == cudaSuccess);
+        REQUIRE(cudaThreadExchangeStreamCaptureMode(&relaxed) == cudaSuccess);
+        CHECK(cudaFree(x) == cudaSuccess);
+        CHECK(cudaFreeHost(y) == cudaSuccess);
+        CHECK(make(&x, &y) == cudaSuccess);
+        CHECK(pin(&x, &y) == cudaSuccess);
+        REQUIRE(cudaThreadExchangeStreamCaptureMode(&relaxed) == cudaSuccess);
+        REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+        cudaGraphDestroy(graph);
+        cudaFree(x);
+        cudaFreeHost(y);
+    }
+    REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed) == cudaSuccess);
+    CHECK(cudaMallocHost(&y, 4) == cudaSuccess);
+    REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    cudaGraphDestroy(graph);
+    cudaFreeHost(y);
+    cudaStreamDestroy(stream);
+    cudaGetLastError();
+}
+
+TEST_CASE("a process that fork() makes cannot use devices") {
+    int n = 0;
+    REQUIRE(cudaGetDeviceCount(&n) == cudaSuccess);
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) _exit(cudaGetDeviceCount(&n));
+    int status = -1;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(WEXITSTATUS(status) == cudaErrorInitializationError);
+    CHECK(cudaGetDeviceCount(&n) == cudaSuccess);
 }
 
 TEST_CASE("a fault from outside fails all that follows on the device, and on no other") {

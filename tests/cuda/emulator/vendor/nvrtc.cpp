@@ -147,6 +147,8 @@ Result compile(Program& program, int n, const char* const* options) {
     program.log = read_file(folder / "log");
     if (status == 0) program.binary = read_file(folder / "kernel.so");
     std::filesystem::remove_all(folder);
+    for (int i = 0; i < n; ++i)  // code that is still to be linked is no cubin
+        if (std::strcmp(options[i], "-dlto") == 0) program.binary.clear();
     program.compiled = status == 0;
     return status == 0 ? success : compilation;
 }

@@ -32,10 +32,11 @@ public:
     const std::string& bytes() const { return bytes_; }
 
     // The array in this process: the same memory, which is let go with its last handle. device: where
-    // it is, if the GPUs have other numbers in this process; nothing: the one of the same name. Writes there are for all to see once
-    // they are done: Array::synchronize() before telling others, or an IPCEvent. In the process that
-    // made the array, which cannot import it, this is that array while it is this very handle, and
-    // InvalidError of one from bytes. Throws DeviceError if the memory is gone.
+    // it is, if the GPUs have other numbers in this process; nothing: the one of the same name. Writes
+    // there are for all to see once they are done: Array::synchronize() before telling others, or an
+    // IPCEvent. In the process that made the array, which cannot import it, this is that array while
+    // it is this very handle, and InvalidError of one from bytes. Throws DeviceError if the memory is
+    // gone.
     Array get(const DeviceLike& device = {}) const;
 
     Shape shape() const;

@@ -263,6 +263,25 @@ TEST_CASE("streams do their work in order, beside the host") {
     for (cudaStream_t s : {one, two}) CHECK(cudaStreamDestroy(s) == cudaSuccess);
 }
 
+// Run by itself with CATENA_EMULATOR_STAGING=1.
+TEST_CASE("a copy of pageable memory waits for its stream" * doctest::skip()) {
+    cudaStream_t stream = nullptr;
+    REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    static std::atomic<bool> done = false;
+    const auto work = [](void*) {
+        std::this_thread::sleep_for(50ms);
+        done = true;
+    };
+    int* x = device_copy(std::vector<int>(1, 0));
+    const int plain = 1;
+    REQUIRE(cudaLaunchHostFunc(stream, work, nullptr) == cudaSuccess);
+    CHECK(!done);
+    REQUIRE(cudaMemcpyAsync(x, &plain, 4, cudaMemcpyHostToDevice, stream) == cudaSuccess);
+    CHECK(done);
+    CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+    cudaFree(x);
+}
+
 TEST_CASE("a copy to the device has read pageable memory on return, pinned memory not") {
     cudaStream_t stream = nullptr;
     REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);

@@ -174,6 +174,13 @@ TEST_CASE("memory that no run before took, of the device and pinned, is made whi
         CHECK(values(on_gpu[2]) == values(x + x));
     }
     CHECK(values(on_cpu[1]) == before);
+    // What a launch writes is nobody else's, though the recording alone still knows it.
+    on_cpu.clear();
+    const Array other = Array::pinned(x.shape(), Dtype::float32, gpu());
+    other.fill(7);
+    capture.launch();
+    stream.synchronize();
+    CHECK(values(other) == std::vector<float>(2 << 20, 7));
 }
 
 TEST_CASE("memory is given back when the recording is over, which CUDA would not survive" *

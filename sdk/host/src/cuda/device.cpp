@@ -39,10 +39,10 @@ void require_this_process() {
 }
 
 Device gpu(int id) {
+    require_this_process();
     const std::string name = backend();
     const int n = device_count();
     if (id >= 0 && id < n) {
-        require_this_process();
         const Device device = Device::get(fmt::format("{}:{}", name, has_host(name) ? id + 1 : id));
         opened_by = getpid();
         return device;

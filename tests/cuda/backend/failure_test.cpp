@@ -119,6 +119,7 @@ TEST_CASE("failures: the heap of the process is full, which no exception tells t
                         [&] { backend().close(opened); }) == 1);
     Stream s(second());
     float* x = s.put(std::vector<float>{3});
+    s.sync();  // other streams do not wait for it
     catena_stream* stream = nullptr;
     const auto undo = [&] {
         backend().stream_sync(ctx, dev(), stream);

@@ -146,7 +146,8 @@ void load(Attempt& attempt, Asked asked) {
         if (const auto reason = Registry::get().no_device(attempt.info.devices)) {
             loader.report.idle.push_back({attempt.info, *reason});
             loader.idle.push_back(attempt.info);
-            return audit("idle", attempt, *reason);
+            // In the log once for each backend, not for each plugin: see the report.
+            return audit_to_file("idle", attempt, *reason);
         }
     }
     for (const std::string& warning : loader.locks.check(attempt.info, folders)) {

@@ -45,11 +45,7 @@ void append(const char* file, const std::string& line) {
     host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
 }
 
-}  // namespace
-
-bool audit_has_file() { return audit_file() != nullptr; }
-
-void audit(std::string_view verdict, const Attempt& a, std::string_view reason) {
+std::string line_of(std::string_view verdict, const Attempt& a, std::string_view reason) {
     std::string line = fmt::format("{} id={} version={} sha256={}", verdict, as_word(a.info.id),
                                    as_word(a.info.version), as_word(a.info.sha256));
     if (a.owner) line += fmt::format(" owner={} mode={:04o}", *a.owner, a.mode);
@@ -58,9 +54,22 @@ void audit(std::string_view verdict, const Attempt& a, std::string_view reason) 
     if (a.info.is_another_file()) line += fmt::format(" file={}", as_word(a.info.file.string()));
     if (!reason.empty()) line += " reason=";
     for (const char c : reason) line += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
-    if (verdict != "idle") host_table().log(nullptr, CATENA_LOG_INFO, line.c_str());
+    return line;
+}
+
+}  // namespace
+
+bool audit_has_file() { return audit_file() != nullptr; }
+
+void audit(std::string_view verdict, const Attempt& attempt, std::string_view reason) {
+    host_table().log(nullptr, CATENA_LOG_INFO, line_of(verdict, attempt, reason).c_str());
+    audit_to_file(verdict, attempt, reason);
+}
+
+void audit_to_file(std::string_view verdict, const Attempt& attempt, std::string_view reason) {
     if (const char* file = audit_file()) {
-        append(file, fmt::format("{} pid={} {}\n", now(), getpid(), line));
+        append(file,
+               fmt::format("{} pid={} {}\n", now(), getpid(), line_of(verdict, attempt, reason)));
     }
 }
 

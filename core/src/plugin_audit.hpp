@@ -19,8 +19,9 @@ struct Attempt {
 
 // True if $CATENA_PLUGIN_AUDIT names a file: then hashes are wanted too.
 bool audit_has_file();
-// To the host's log, and appended to that file. The verdict is one word; a reason may be "". What is
-// "idle" goes to the file alone: the loader says it once for each backend.
+// To the host's log, and appended to that file. The verdict is one word; a reason may be "".
 void audit(std::string_view verdict, const Attempt& attempt, std::string_view reason);
+// To the file alone.
+void audit_to_file(std::string_view verdict, const Attempt& attempt, std::string_view reason);
 
 }  // namespace catena

@@ -35,7 +35,9 @@ struct Capture::State {
     void call(const Call& of_table) {
         catena_ctx ctx;
         ctx.device = &device;
-        recorder.check(ctx, of_table(&ctx));
+        catena_status status = of_table(&ctx);
+        if (make_room(ctx, status)) status = of_table(&ctx);
+        recorder.check(ctx, status);
     }
 
     Stream stream;
@@ -90,8 +92,11 @@ void Capture::State::record(const std::function<void()>& body, std::string_view 
     if (!graph) throw DeviceError(fmt::format("[recording] {}: nothing was kept", device.name));
     uses = recording.take();
     const std::uint64_t n = device.graphs->size(graph);
-    name.emplace(its_name.empty() ? fmt::format("recording of {} call{}", n, n == 1 ? "" : "s")
-                                  : fmt::format("recording {}", its_name));
+    name.emplace(its_name.empty()
+                     ? fmt::format("recording of {}",
+                                   n == 1 ? "1 kernel, copy or fill"
+                                          : fmt::format("{} kernels, copies and fills", n))
+                     : fmt::format("recording {}", its_name));
 }
 
 void Capture::State::launch() {
@@ -130,6 +135,10 @@ Capture::Capture(const Stream& stream, const std::function<void()>& body, int wa
     state_ = std::make_shared<State>(stream);
     for (int i = 0; i < warm_ups; ++i) state_->warm_up(body);
     state_->record(body, name);
+}
+
+bool is_recorded(Device device) {
+    return device && current_queue(*device.state()).recording.load() != nullptr;
 }
 
 Capture::State& Capture::need() const {

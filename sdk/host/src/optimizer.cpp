@@ -1,5 +1,6 @@
 // Optimizer: state, the step over all parameters, and hooks on gradients.
 #include <catena/copy.hpp>
+#include <catena/core/capture.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/small_vector.hpp>
 #include <catena/operators.hpp>
@@ -7,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace catena {
 namespace {
@@ -68,6 +71,7 @@ void Optimizer::update() {
         }
     } count{++t_};
     const PluginFunction function = step();
+    require_same_each_time(function.descriptor());
     SmallVector<Array, 8> inputs;
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
@@ -77,6 +81,21 @@ void Optimizer::update() {
         function.forward(std::span<const Array>(inputs.data(), inputs.size()));
     }
     count.done = true;
+}
+
+// A recording keeps attributes as they are.
+void Optimizer::require_same_each_time(const catena_function& f) const {
+    if (std::none_of(f.attrs, f.attrs + f.n_attrs,
+                     [](const catena_attr_spec* a) { return std::string_view(a->name) == "t"; }))
+        return;
+    for (const auto& slot : slots_) {
+        const Variable& variable = slot.parameter.variable;
+        if (!variable.grad() || !is_recorded(variable.device())) continue;
+        throw UnsupportedError(
+            fmt::format("[update] {}: expected a call that is not recorded, as each launch would "
+                        "be step t = {}, got a recording on {}",
+                        f.name, t_, variable.device().name()));
+    }
 }
 
 // All parameters are asked before the first one is changed.

@@ -275,3 +275,42 @@ TEST_CASE("nothing goes back to the backend while work is recorded" * doctest::s
     }
     CHECK(counts(d).frees_recording == before.frees_recording);
 }
+
+TEST_CASE("updates are recorded, but not those that count their steps") {
+    const Device d = device();
+    const auto learn = [&](Optimizer& optimizer, int warm_ups) {
+        const Variable w(full(1, 10, d));
+        w.set_grad(full(2, 10, d));
+        optimizer.setup({{"w", w}});
+        bool recorded = false;
+        const Capture step(
+            Stream(d),
+            [&] {
+                recorded = is_recorded(d);
+                optimizer.update();
+            },
+            warm_ups);
+        CHECK(recorded);
+        CHECK_FALSE(is_recorded(d));
+        CHECK(optimizer.t() == warm_ups + 1);
+        const Values before = values(w.data());
+        step.launch();
+        step.launch();
+        return before[0] - values(w.data())[9];
+    };
+    optimizers::SGD sgd(0.125);
+    CHECK(learn(sgd, 0) == 0.5);
+    CHECK(learn(sgd, 1) == 0.5);
+    sgd.lr = 0.25;
+    CHECK(learn(sgd, 0) == 1);
+    optimizers::Adam adam;
+    const std::string text = what<UnsupportedError>([&] { learn(adam, 0); });
+    INFO(text);
+    CHECK(has(text,
+              "[update] catena.adam_update: expected a call that is not recorded, as each launch "
+              "would be step t = 1, got a recording on river:0"));
+    CHECK(adam.t() == 0);
+    CHECK_FALSE(is_recorded(d));
+    CHECK_FALSE(is_recorded(cpu()));
+    CHECK_FALSE(is_recorded(Device()));
+}

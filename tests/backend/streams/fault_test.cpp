@@ -96,7 +96,8 @@ TEST_CASE("what is not called by dispatch is named, too: an extension's work, a 
     INFO(text);
     CHECK(has(text,
               "\nthe last calls on river:1, newest first: [recording step], "
-              "[recording of 2 calls], [muladd_fwd], [fill_first], [catena.relu forward]"));
+              "[recording of 2 kernels, copies and fills], [muladd_fwd], [fill_first], "
+              "[catena.relu forward]"));
     CHECK(values(x) == same(1, 10));
 }
 

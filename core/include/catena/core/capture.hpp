@@ -33,7 +33,7 @@ public:
     Capture() = default;  // none
     // Calls of this thread in body go to the stream. No other thread gives work to it meanwhile.
     // Throws UnsupportedError if the device cannot record, and what the body throws. name: for reports
-    // of faults, which else say of how many calls it is.
+    // of faults, which else say how many kernels, copies and fills it is.
     Capture(const Stream& stream, const std::function<void()>& body, int warm_ups = 2,
             std::string_view name = {});
 
@@ -47,5 +47,9 @@ private:
     State& need() const;
     std::shared_ptr<State> state_;
 };
+
+// True in a body that is being recorded, not in its warm-ups: what this thread gives to the device is
+// done with each launch, and not now.
+bool is_recorded(Device device);
 
 }  // namespace catena

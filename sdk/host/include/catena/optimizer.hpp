@@ -36,7 +36,9 @@ public:
 
     // One step: t + 1, then every parameter that has a gradient. Gradients stay as they are. State
     // follows a parameter that was moved to another device since setup(). Throws InvalidError, and
-    // changes nothing, before setup() and if a parameter with state has another shape or dtype since.
+    // changes nothing, before setup() and if a parameter with state has another shape or dtype since;
+    // UnsupportedError where it is recorded (see Capture) and its function has an attribute "t", the
+    // number of the step, which would be the same in each launch.
     void update();
     std::int64_t t() const noexcept { return t_; }
 
@@ -69,6 +71,7 @@ private:
     };
 
     static void require_as_at_setup(const Slot& slot);
+    void require_same_each_time(const catena_function& function) const;
 
     std::vector<std::string> state_names_;
     std::vector<Slot> slots_;

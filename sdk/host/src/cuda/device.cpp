@@ -17,6 +17,7 @@ namespace {
 std::mutex mutex;
 std::string chosen_backend;                       // empty: as the environment says
 std::atomic<DeviceState*> first_choice{nullptr};  // of init()
+std::atomic<DeviceState*> gpu_0{nullptr};         // once it was found, which takes a while
 std::atomic<pid_t> opened_by{0};                  // the process that opened GPUs
 
 bool has_host(std::string_view backend_name) { return host().backend() == backend_name; }
@@ -45,6 +46,7 @@ Device gpu(int id) {
     if (id >= 0 && id < n) {
         const Device device = Device::get(fmt::format("{}:{}", name, has_host(name) ? id + 1 : id));
         opened_by = getpid();
+        if (id == 0) gpu_0 = device.state();
         return device;
     }
     if (n == 0) {
@@ -98,10 +100,10 @@ Device get_device(const DeviceLike& like) {
     if (like.kind_ == DeviceLike::Kind::id) return gpu(like.id_);
     if (like.kind_ == DeviceLike::Kind::home) return is_gpu(like.device_) ? like.device_ : Device();
     if (like.device_) return like.device_;
-    if (!available()) return gpu(0);  // which says why
-    const Device choices[] = {Device::current(), Device(first_choice)};
-    for (const Device choice : choices) {
-        if (is_gpu(choice)) return choice;
+    for (const Device choice : {Device::current(), Device(first_choice), Device(gpu_0)}) {
+        if (!is_gpu(choice)) continue;
+        require_this_process();
+        return choice;
     }
     return gpu(0);
 }

@@ -130,17 +130,24 @@ TEST_CASE("init chooses, shutdown forgets") {
 
 TEST_CASE("a forked process is told that GPUs stay behind") {
     cuda::init();
+    const Device current = second();
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-        int code = 1;
-        try {
-            cuda::init();
-        } catch (const DeviceError& error) {
-            code = std::string_view(error.what()).find("forked before") != std::string_view::npos
-                       ? 0
-                       : 2;
-        }
+        int code = 0;
+        const auto refused = [&](const auto& call) {
+            try {
+                call();
+                code = 1;
+            } catch (const DeviceError& error) {
+                const std::string_view text = error.what();
+                if (text.find("forked before") == std::string_view::npos) code = 2;
+            }
+        };
+        refused([] { cuda::init(); });
+        refused([] { cuda::get_device(); });  // of the first choice
+        const catena::using_device scope(current);
+        refused([] { cuda::get_device(); });  // of the thread
         cuda::shutdown();
         _exit(code);
     }
@@ -158,7 +165,9 @@ TEST_CASE("another backend, and none") {
     cuda::set_backend("nowhere");
     CHECK(cuda::backend() == "nowhere");
     CHECK(cuda::device_count() == 0);
+    CHECK_THROWS_AS(cuda::get_device(), DeviceError);  // whatever was one before
     cuda::set_backend("");
+    CHECK(cuda::get_device() == first());
     CHECK(cuda::backend() == before);
     CHECK(cuda::device_count() == n);
 }

@@ -65,8 +65,9 @@ Device get_device(const DeviceLike& like = {});
 Device get_gpu(std::string_view what, const DeviceLike& like = {});
 
 // Opens a GPU and makes it the process' first choice; no thread's current device changes. Not needed:
-// whatever needs a GPU opens it. GPUs do not outlive a fork: in a process that was forked after one was
-// opened here, all that needs a GPU throws DeviceError. Else throws as get_gpu().
+// whatever needs a GPU opens it. GPUs do not outlive a fork: once plugins are loaded, which counts them
+// and so starts the driver, all that needs a GPU throws DeviceError in a forked process. Else throws as
+// get_gpu().
 void init(const DeviceLike& device = {});
 // Waits for all GPUs, gives their cached memory back and forgets what init() chose. Arrays stay, and
 // so may be called at any time, often, and without any GPU; after init() the end of the process does.

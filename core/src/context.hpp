@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/abi/host.h>
+#include <catena/core/device.hpp>
 #include <catena/core/variable.hpp>
 
 #include <exception>
@@ -11,9 +12,12 @@
 struct catena_ctx {
     catena::DeviceState* device = nullptr;
     catena_status status = CATENA_OK;
+    std::uint32_t draws = 0;       // of a kernel, by philox()
     std::string error;             // the first failure's text
     std::exception_ptr exception;  // of the first failure, if it is the host's own
     catena::SmallVector<catena::Variable, 8>* variables = nullptr;  // made in a gradient callback
+    catena::RandomState drawn{};  // where the first of the draws starts
+    bool draws_again = false;     // a second run of the kernel gets the same
 };
 
 namespace catena {
@@ -31,6 +35,11 @@ inline void forget_failure(catena_ctx& ctx) noexcept {
     ctx.error.clear();
     ctx.exception = nullptr;
 }
+
+// After a call into a plugin that gave the status: true if it found no memory, and what the device has
+// cached was given back, so that the same call may go now; its failure is forgotten. Not while work of
+// the device is recorded.
+bool make_room(catena_ctx& ctx, catena_status status) noexcept;
 
 // Throws the host's own exception if it was the first failure; else the one of status with the
 // plugin's text, "[where] " put before it if it is not there.

@@ -138,6 +138,16 @@ void DeviceState::release_cached() noexcept {
     pinned.release();
 }
 
+bool make_room(catena_ctx& ctx, catena_status status) noexcept {
+    DeviceState* device = ctx.device;
+    if (status != CATENA_E_NOMEM || !device || device->heap.recordings.load() > 0) return false;
+    device->release_cached();
+    catena_ctx wait;  // until then nothing may really be free
+    if (device->async()) device->table.sync(&wait, device->dev);
+    forget_failure(ctx);
+    return true;
+}
+
 void DeviceState::begin_recording() {
     const std::lock_guard lock(heap.mutex);
     ++heap.recordings;

@@ -27,7 +27,8 @@ std::uint32_t call_flags(const Config& now) noexcept {
 namespace {
 
 // A second run gives what the first would have given.
-bool can_run_again(const catena_call& call) {
+bool can_run_again(const catena_call& call, const catena_ctx& ctx) {
+    if (ctx.draws > 1) return false;  // the context knows of one
     if (call.phase == CATENA_PHASE_BACKWARD)
         return std::find(call.req, call.req + call.n_x, CATENA_REQ_ADD) == call.req + call.n_x;
     const catena_function& f = *call.function;
@@ -38,14 +39,13 @@ bool can_run_again(const catena_call& call) {
 }  // namespace
 
 catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const catena_call& call) {
+    ctx.draws = 0;  // plan() has its own
+    ctx.draws_again = false;
     const catena_status status = kernel.run(&ctx, &call);
-    DeviceState& device = *ctx.device;
-    if (status != CATENA_E_NOMEM || device.heap.recordings.load() > 0 || !can_run_again(call))
+    if (status != CATENA_E_NOMEM || !can_run_again(call, ctx) || !make_room(ctx, status))
         return status;
-    device.release_cached();
-    catena_ctx wait;  // until then nothing may really be free
-    if (device.async()) device.table.sync(&wait, device.dev);
-    forget_failure(ctx);
+    ctx.draws_again = ctx.draws == 1;
+    ctx.draws = 0;
     return kernel.run(&ctx, &call);
 }
 

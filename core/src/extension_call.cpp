@@ -74,6 +74,10 @@ void ExtensionCall::runs(CallName name) noexcept {
     if (queue_) note_call(*queue_, name);
 }
 
+bool ExtensionCall::makes_room(catena_status status) noexcept {
+    return make_room(*context(), status);
+}
+
 void ExtensionCall::check(catena_status status, std::string_view what) {
     if (status != CATENA_OK) throw_failure(*context(), status, std::string(what));
 }

@@ -64,7 +64,10 @@ catena_status host_philox(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
                          "random numbers: expected none while work is recorded: each launch would "
                          "draw the same");
     }
-    const RandomState state = reserve_random(Device(draws_from ? draws_from : ctx->device), n);
+    const bool again = ctx->draws_again && ctx->draws == 0;
+    const RandomState state =
+        again ? ctx->drawn : reserve_random(Device(draws_from ? draws_from : ctx->device), n);
+    if (ctx->draws++ == 0) ctx->drawn = state;
     *seed = state.seed;
     *offset = state.offset;
     return CATENA_OK;

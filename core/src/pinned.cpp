@@ -49,11 +49,10 @@ void* PinnedPool::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
             device_.memory->host_alloc(&ctx, device_.dev, capacity, &memory);
         if (status == CATENA_OK) return memory;
         if (status == CATENA_E_UNSUPPORTED) return nullptr;
-        if (status != CATENA_E_NOMEM || attempt > 0) {
+        if (attempt > 0 || !make_room(ctx, status)) {
             throw_failure(ctx, status, device_.name,
                           fmt::format("{} bytes of pinned host memory wanted", capacity));
         }
-        release();
     }
 }
 

@@ -26,6 +26,10 @@ catena_status lost(catena_ctx* ctx) {
 // Calls fail after work has failed.
 #define CHECK_DEVICE(ctx, dev) \
     if (device_of(dev).lost) return lost(ctx)
+#define NEED_WORKSPACE(ctx, dev)                                        \
+    if (const Device& d = device_of(dev);                               \
+        d.workspace > 0 && d.counts.live_bytes + d.workspace > d.limit) \
+    return fail(ctx, CATENA_E_NOMEM, "[river] no memory for a workspace")
 #define REFUSE_RECORDING(ctx, stream) \
     if (of(stream).recording())       \
     return fail(ctx, CATENA_E_DEVICE, "[river] not while it is recorded")
@@ -193,7 +197,9 @@ const catena_events events = {
 const catena_memory memory_table = {
     .struct_size = sizeof(catena_memory),
     .reserved = 0,
-    .host_alloc = [](catena_ctx*, void* dev, std::uint64_t bytes, void** data) -> catena_status {
+    .host_alloc = [](catena_ctx* ctx, void* dev, std::uint64_t bytes,
+                     void** data) -> catena_status {
+        NEED_WORKSPACE(ctx, dev);
         *data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
         std::memset(*data, 0xff, bytes);
         ++device_of(dev).counts.pinned;
@@ -263,6 +269,7 @@ const catena_graph graphs = {
     .launch = [](catena_ctx* ctx, void* dev, catena_graph_exec* graph,
                  catena_stream* stream) -> catena_status {
         CHECK_DEVICE(ctx, dev);
+        NEED_WORKSPACE(ctx, dev);
         ++device_of(dev).counts.launches;
         for (const Work& work : *reinterpret_cast<const Items*>(graph)) of(stream).give(work);
         return CATENA_OK;
@@ -339,9 +346,7 @@ const catena_backend backend = {
 
 catena_status give(catena_ctx* ctx, const catena_call* call, Work work) {
     CHECK_DEVICE(ctx, call->dev);
-    const Device& device = device_of(call->dev);
-    if (device.workspace > 0 && device.counts.live_bytes + device.workspace > device.limit)
-        return fail(ctx, CATENA_E_NOMEM, "[river] no memory for a workspace");
+    NEED_WORKSPACE(ctx, call->dev);
     of(call->stream).give(std::move(work));
     return CATENA_OK;
 }

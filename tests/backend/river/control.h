@@ -25,7 +25,8 @@ typedef struct river_control {
     /* alloc() fails while a stream is recorded. */
     void (*strict)(void *dev, int32_t strict);
     void (*counts)(void *dev, river_counts *counts);
-    /* Bytes that each kernel wants beside its arrays: without them it fails, before it does anything. */
+    /* Bytes that each kernel, each launch of a graph and each pinned block want beside the arrays:
+     * without them it fails, before it does anything. */
     void (*workspace)(void *dev, int64_t bytes);
 } river_control;
 

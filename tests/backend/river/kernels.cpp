@@ -2,7 +2,10 @@
 // scratch memory. Nothing of a call is there any more when the work is done.
 #include "river.hpp"
 
+#include <catena/plugin/philox.hpp>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <iterator>
 
@@ -108,8 +111,27 @@ catena_status sgd(catena_ctx* ctx, const catena_call* call) {
                 });
 }
 
+// Element i is dropped by the lowest bit of block i of the draws; then work that may find no memory.
 template <class T>
-constexpr catena_dtype row[] = {catena::plugin::dtype_of<T>()};
+catena_status dropout(catena_ctx* ctx, const catena_call* call) {
+    const std::int64_t n = size_of(call->y[0]);
+    std::uint64_t seed = 0, offset = 0;
+    const catena_status status = host->philox(ctx, static_cast<std::uint64_t>(n), &seed, &offset);
+    if (status != CATENA_OK) return status;
+    return give(ctx, call,
+                [=, x = at<const T>(call, call->x[0]), y = at<T>(call, call->y[0]),
+                 mask = at<std::uint8_t>(call, call->y[1])] {
+                    for (std::int64_t i = 0; i < n; ++i) {
+                        const auto block = offset + static_cast<std::uint64_t>(i);
+                        mask[i] = catena::plugin::philox(seed, block).v[0] & 1;
+                        y[i] = mask[i] ? 2 * x[i] : T(0);
+                    }
+                });
+}
+
+template <class T>
+constexpr catena_dtype row[] = {catena::plugin::dtype_of<T>(),
+                                catena::plugin::dtype_of<std::uint8_t>()};
 
 constexpr std::uint32_t plain = CATENA_KERNEL_DETERMINISTIC;
 constexpr std::uint32_t adds = plain | CATENA_KERNEL_ADDS;
@@ -146,25 +168,26 @@ constexpr catena_kernel kernels_for[] = {
     kernel<T>("catena.relu", CATENA_PHASE_FORWARD, relu<T>),
     kernel<T>("catena.relu", CATENA_PHASE_BACKWARD, relu_backward<T>),
     kernel<T>("catena.sgd_update", CATENA_PHASE_FORWARD, sgd<T>),
+    kernel<T>("catena.dropout", CATENA_PHASE_FORWARD, dropout<T>),
 };
-const catena_kernel* const kernels[] = {
-    &kernels_for<float>[0],  &kernels_for<float>[1],  &kernels_for<float>[2],
-    &kernels_for<float>[3],  &kernels_for<float>[4],  &kernels_for<float>[5],
-    &kernels_for<float>[6],  &kernels_for<double>[0], &kernels_for<double>[1],
-    &kernels_for<double>[2], &kernels_for<double>[3], &kernels_for<double>[4],
-    &kernels_for<double>[5], &kernels_for<double>[6],
-};
+const auto kernels = [] {
+    std::array<const catena_kernel*, 2 * std::size(kernels_for<float>)> all{};
+    auto to = all.begin();
+    for (const catena_kernel& k : kernels_for<float>) *to++ = &k;
+    for (const catena_kernel& k : kernels_for<double>) *to++ = &k;
+    return all;
+}();
 const catena_backend* const backends[] = {&backend};
 
 const catena_plugin table = {
     .struct_size = sizeof(catena_plugin),
     .n_functions = 0,
-    .n_kernels = std::size(kernels),
+    .n_kernels = kernels.size(),
     .n_backends = 1,
     .n_extensions = 0,
     .reserved = 0,
     .functions = nullptr,
-    .kernels = kernels,
+    .kernels = kernels.data(),
     .backends = backends,
     .extensions = nullptr,
     .init = nullptr,

@@ -282,6 +282,53 @@ TEST_CASE("a kernel that finds no memory: what is cached is given back, and it r
         y.backward();
         CHECK(values(p.grad()) == same(18, 10));
     }
+    SUBCASE("random numbers: those of the first run") {
+        const Array many = full(1, 1000, d);
+        seed(7, d);
+        const Values expected = values(F::dropout(many));
+        const std::uint64_t drawn = random_state(d).offset;
+        seed(7, d);
+        fill_cache();
+        CHECK(values(F::dropout(many)) == expected);
+        CHECK(d.memory().cached < 4'000'000);
+        CHECK(random_state(d).offset == drawn);
+        CHECK(values(F::dropout(many)) != expected);  // the next ones
+        fill_cache();
+        workspace(9'000'000);
+        CHECK(has(what<MemoryError>([&] { F::dropout(many); }), refusal));
+    }
+    SUBCASE("pinned memory") {
+        fill_cache();
+        const Array pinned = Array::pinned({1 << 20}, Dtype::float64, d);
+        CHECK(pinned.is_pinned());
+        CHECK(d.memory().cached < 4'000'000);
+        workspace(9'000'000);
+        const std::string text =
+            what<MemoryError>([&] { Array::pinned({1 << 21}, Dtype::float64, d); });
+        INFO(text);
+        CHECK(has(text, refusal));
+        CHECK(has(text, "(16777216 bytes of pinned host memory wanted)"));
+    }
+    SUBCASE("the launch of a recording") {
+        Array z;
+        const Capture capture(Stream(d), [&] { z = x + x; });
+        fill_cache();
+        capture.launch();
+        CHECK(values(z) == same(6, 10));
+        CHECK(d.memory().cached < 4'000'000);
+        workspace(9'000'000);
+        CHECK(has(what<MemoryError>([&] { capture.launch(); }), refusal));
+    }
+    SUBCASE("the call of an extension") {
+        fill_cache();
+        ExtensionCall call(d);
+        CHECK_FALSE(call.makes_room(CATENA_OK));
+        CHECK_FALSE(call.makes_room(CATENA_E_DEVICE));
+        CHECK(d.memory().cached >= 4'000'000);
+        CHECK(call.makes_room(CATENA_E_NOMEM));
+        CHECK(d.memory().cached < 4'000'000);
+        CHECK_FALSE(ExtensionCall().makes_room(CATENA_E_NOMEM));
+    }
     SUBCASE("not what updates in place") {
         fill_cache();
         CHECK(has(what<MemoryError>([&] { sgd(w, x, 1); }), refusal));

@@ -227,10 +227,10 @@ TEST_CASE("a fault comes with the names of the last calls: functions, formulas, 
     named.launch();
     device.synchronize();
     catena_emulator_fault(device.ordinal(), cudaErrorIllegalAddress);
-    const std::string expected =
-        "\nthe last calls on " + device.name() +
-        ", newest first: [recording muladd step], "
-        "[recording of 2 calls], [l1_norm], [muladd_fwd], [catena.exp forward], ";
+    const std::string expected = "\nthe last calls on " + device.name() +
+                                 ", newest first: [recording muladd step], "
+                                 "[recording of 2 kernels, copies and fills], [l1_norm], "
+                                 "[muladd_fwd], [catena.exp forward], ";
     const std::string waited = failure_of<DeviceError>([&] { device.synchronize(); });
     INFO(waited);
     CHECK(
@@ -247,5 +247,32 @@ TEST_CASE("a fault comes with the names of the last calls: functions, formulas, 
     REQUIRE(cudaSetDevice(device.ordinal()) == cudaErrorIllegalAddress);
     REQUIRE(cudaDeviceReset() == cudaSuccess);
     REQUIRE(cudaSetDevice(0) == cudaSuccess);
+}
+
+TEST_CASE("a formula that finds no memory runs again, unless it writes what was there") {
+    const auto muladd = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd_again");
+    const Array x = drawn({100}, gpu(), 1);
+    const std::vector<float> expected = values(muladd(x, x, x));
+    int calls = 0;
+    for (int number = 0; number <= calls; ++number) {
+        CAPTURE(number);
+        Array y;
+        catena_emulator_fail(number, cudaErrorMemoryAllocation);
+        CHECK(failure_of([&] { y = muladd(x, x, x); }) == "none");
+        calls = catena_emulator_fail(-1, cudaSuccess);
+        REQUIRE(y);
+        CHECK(values(y) == expected);
+    }
+    CHECK(calls > 0);
+    const auto twice = elementwise("T x", "T y", "y = x * 2", "twice_in_place");
+    const Array changed = x.copy();
+    twice(changed, changed);
+    gpu().synchronize();
+    catena_emulator_fail(0, cudaErrorMemoryAllocation);
+    const std::string text = failure_of<MemoryError>([&] { twice(changed, changed); });
+    catena_emulator_fail(-1, cudaSuccess);
+    INFO(text);
+    CHECK(has(text, "on device 0: cudaErrorMemoryAllocation"));
+    CHECK(values(changed) == values(x + x));
 }
 #endif

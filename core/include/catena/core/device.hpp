@@ -18,8 +18,8 @@ struct MemoryStats {
     // Held by arrays and by what their calls need beside them, or small and at hand in other threads.
     std::int64_t in_use = 0;
     std::int64_t peak = 0;  // highest in_use since the start, or since reset_peak_memory()
-    // Taken from the backend and free, for what is allocated next. Goes back by release_cached(),
-    // before memory runs out, and where both are together more than twice the peak and 64 MiB.
+    // Free for what is allocated next. But for blocks of up to 7 KiB, which stay, it goes back by
+    // release_cached(), before memory runs out, and where both are over twice the peak and 64 MiB.
     std::int64_t cached = 0;
     std::int64_t system_calls = 0;  // allocations asked of the backend since the start, a number
 };
@@ -72,7 +72,7 @@ public:
     MemoryStats memory() const;  // of all streams
     MemorySize memory_size() const;
     void reset_peak_memory() const;  // to what is in use, also of each stream
-    // Gives cached memory back to the backend; if a stream is being recorded, when that is over.
+    // Gives back what is cached, but for small blocks; while a stream is recorded, when that is over.
     void release_cached() const;
     // Tables that plugins offer for it under an id ("catena.blas/1"), best first; none if there is
     // nothing. Each is the struct that the id names in the ABI. Valid for ever, but a later plugin

@@ -51,6 +51,9 @@ public:
 
     // Right before a function that gives work to the stream: reports of faults will name it.
     void runs(CallName name) noexcept;
+    // True if that function found no memory (CATENA_E_NOMEM), and what the device has cached was given
+    // back, so that it may be called once more.
+    bool makes_room(catena_status status) noexcept;
     // Throws what the function said went wrong; "[what] " comes before it if no '[' does.
     void check(catena_status status, std::string_view what);
 

@@ -67,7 +67,7 @@ enum {
     CATENA_PRIORITY_TUNED = 300
 };
 
-/* What the host knows of a kernel. */
+/* What the host knows of a kernel. After a failure of run() the outputs are unspecified. */
 typedef struct catena_kernel {
     uint32_t struct_size;
     uint32_t flags;       /* CATENA_KERNEL_* */
@@ -95,7 +95,7 @@ typedef struct catena_kernel {
     int32_t(CATENA_CALL *supports)(catena_ctx *ctx, const catena_call *call);
     /* [any] NULL: no scratch, nothing saved. */
     catena_status(CATENA_CALL *plan)(catena_ctx *ctx, const catena_call *call, catena_plan *plan);
-    /* [compute] Enqueues or does the work. Allocates nothing. On failure outputs are unspecified. */
+    /* [compute] Enqueues or does the work; allocates nothing. May run again after CATENA_E_NOMEM. */
     catena_status(CATENA_CALL *run)(catena_ctx *ctx, const catena_call *call);
     const char *name; /* of this implementation, for tables and messages: "winograd"; or NULL */
 } catena_kernel;

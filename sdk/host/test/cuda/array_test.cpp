@@ -181,6 +181,29 @@ TEST_CASE("random numbers of a GPU") {
     CHECK(std::abs(square - 1) < 0.2);
     CHECK(n.dtype() == Dtype::float64);
     CHECK(generator.gen_normal({0}).size() == 0);
+    // The same bits as from the host's generators, and as much of the stream.
+    for (const std::int64_t size : {1, 7, 512, 513, 2000}) {
+        for (const Dtype dtype :
+             {Dtype::float16, Dtype::bfloat16, Dtype::float32, Dtype::float64}) {
+            CAPTURE(size);
+            std::vector<double> doubles(static_cast<std::size_t>(size));
+            const auto as_drawn = [&] {
+                return Array::from(doubles, {size}, cuda::host()).astype(dtype).to_vector<double>();
+            };
+            generator.set_state(start);
+            {
+                const catena::using_device scope(second());
+                fill_uniform(doubles, 0, 1);
+                const std::vector<double> expected = as_drawn();
+                fill_normal(doubles, 0, 1);
+                const RandomState end = generator.state();
+                generator.set_state(start);
+                CHECK(generator.gen_uniform({size}, dtype).to_vector<double>() == expected);
+                CHECK(generator.gen_normal({size}, dtype).to_vector<double>() == as_drawn());
+                CHECK(generator.state().offset == end.offset);
+            }
+        }
+    }
     CHECK_THROWS_AS((void)generator.gen_normal({1}, Dtype::int32), DtypeError);
 
     // seed() is for one device alone, and as if for all.

@@ -49,7 +49,8 @@ endfunction()
 # so that they can be taken elsewhere; "MODULES" in them is the folder of the modules.
 #
 # What runs on a GPU runs once more on an emulator with one device, as cuda-NAME-one, for machines with
-# one GPU; copies from pageable memory wait there, as they may. What is long says EMULATOR DEVICES=1, and runs on nothing else.
+# one GPU; copies from pageable memory wait there, as they may. What takes long says EMULATOR DEVICES=1,
+# and runs with one device alone.
 #   LATE        once more on the emulator, as cuda-NAME-late, with streams that take their time, blocks
 #               on two threads and the last threads first: whoever does not wait is found out
 #   EMULATOR    settings, without CATENA_EMULATOR_

@@ -1,10 +1,7 @@
 // Differentiable functions from formulas.
-#include <catena/catena.hpp>
-
+#include "formula_values.hpp"
 #include "temporary.hpp"
-#include "test_device.hpp"
 
-using namespace catena;
 namespace F = catena::functions;
 
 namespace {
@@ -12,19 +9,6 @@ namespace {
 using Vars = std::vector<Variable>;
 
 Array draw(const Shape& shape) { return initializers::Uniform(1)(shape, Dtype::float64); }
-
-template <class E, class G>
-std::string thrown(G&& g) {
-    try {
-        g();
-    } catch (const E& error) {
-        return error.what();
-    }
-    return "nothing was thrown";
-}
-bool has(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 const ElementwiseFormula value{"T x, T y, T z", "T w", "w = x * y + z", "muladd"};
 const ElementwiseFormula gradient{"T x, T y, T z, T gw", "T gx, T gy, T gz",

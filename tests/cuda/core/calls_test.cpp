@@ -1,30 +1,17 @@
 // Calls on a GPU, by the core: recordings of them, and which of them a fault is told with.
-#include <cuda_runtime.h>
+#include "gpu.hpp"
+
 #include <catena/catena.hpp>
 #include <catena/cuda.hpp>
-
-#include <doctest/doctest.h>
-
-#include <functional>
-#include <string>
-#include <vector>
 
 #if CATENA_EMULATED
 #include "emulator/control.h"
 #endif
 #include "recycle.hpp"
 
-using namespace catena;
 namespace F = catena::functions;
 
 namespace {
-
-Device gpu(int ordinal = 0) { return Device::get("cuda:" + std::to_string(ordinal)); }
-[[maybe_unused]] Device second() {  // the first again where there is but one
-    int n = 0;
-    REQUIRE(cudaGetDeviceCount(&n) == cudaSuccess);
-    return gpu(n > 1 ? 1 : 0);
-}
 
 Array drawn(const Shape& shape, Device device, std::uint64_t state) {
     std::vector<float> values;
@@ -41,19 +28,6 @@ struct Mlp : Chain {
     void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
     Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
 };
-
-template <class E = Error>
-std::string failure_of(const std::function<void()>& body) {
-    try {
-        body();
-    } catch (const E& error) {
-        return error.what();
-    }
-    return "none";
-}
-bool has(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
 
 }  // namespace
 

@@ -20,9 +20,8 @@ inline int gpus() {
     return n;
 }
 inline Device gpu(int ordinal = 0) { return Device::get("cuda:" + std::to_string(ordinal)); }
-inline Device second() {
-    return gpu(gpus() > 1 ? 1 : 0);
-}  // the first again where there is but one
+// The first again where there is but one.
+inline Device second() { return gpu(gpus() > 1 ? 1 : 0); }
 
 inline Array ramp(std::int64_t n, float first = 0) {
     std::vector<float> values(static_cast<std::size_t>(n));
@@ -30,12 +29,15 @@ inline Array ramp(std::int64_t n, float first = 0) {
     return Array::from(values, {n});
 }
 
-template <class Body>
+template <class E = Error, class Body>
 std::string failure_of(const Body& body) {
     try {
         body();
-    } catch (const Error& error) {
+    } catch (const E& error) {
         return error.what();
     }
     return "none";
+}
+inline bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
 }

@@ -9,10 +9,10 @@
 namespace {
 
 struct Nvrtc {
-    void* library = dlopen(EMULATED_NVRTC, RTLD_NOW | RTLD_LOCAL);
+    void* opened = dlopen(EMULATED_NVRTC, RTLD_NOW | RTLD_LOCAL);
     template <class F>
     F* get(const char* name) const {
-        auto* const f = reinterpret_cast<F*>(dlsym(library, name));
+        auto* const f = reinterpret_cast<F*>(dlsym(opened, name));
         REQUIRE_MESSAGE(static_cast<bool>(f), name);
         return f;
     }
@@ -26,7 +26,7 @@ struct Result {
 };
 
 Result compile(const char* source, const char* expression = nullptr) {
-    REQUIRE(static_cast<bool>(Nvrtc().library));
+    REQUIRE(static_cast<bool>(Nvrtc().opened));
     const Nvrtc nvrtc;
     Result result;
     void* program = nullptr;

@@ -96,7 +96,7 @@ TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
     const Array host = x.to(Device::get("cpu"));
     const std::vector<float> twice = values(x + x);
     Array y;
-    const auto refused = [&](const std::function<void()>& body) {
+    const auto refused = [&](const auto& body) {
         int run = 0;
         const std::string text = failure_of([&] {
             Capture(stream, [&] {

@@ -128,7 +128,7 @@ public:
                               const std::vector<Array>& ggx, const Attrs& attrs = {},
                               const Options& options = {});
 
-    static const catena_host& host() { return host_; }
+    static const catena_host& host();
     int threads = 1;
     std::uint64_t seed = 0;
     std::uint64_t drawn = 0;
@@ -197,7 +197,6 @@ private:
     std::size_t runs_ = 0;
     std::set<const catena_kernel*> kernels_run_;
     std::uint64_t began_ = 0;  // `drawn` when the last forward() began
-    static const catena_host host_;
 };
 
 // The type variables of a function in order of first use over inputs, then outputs: the columns of

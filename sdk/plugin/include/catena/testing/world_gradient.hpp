@@ -64,7 +64,7 @@ inline void World::compose(Composition& c, const std::vector<catena_value>& valu
         in.insert(in.end(), c.gy.begin(), c.gy.end());
         const catena_function& g = function(f.grad_function);
         std::vector<catena_var*> out(g.n_outputs);
-        if (host_.call(&c.ctx, callable(g), attrs.data(), static_cast<std::uint32_t>(attrs.size()),
+        if (host().call(&c.ctx, callable(g), attrs.data(), static_cast<std::uint32_t>(attrs.size()),
                        in.data(), static_cast<std::uint32_t>(in.size()), out.data(),
                        g.n_outputs) != CATENA_OK)
             throw Failure(CATENA_E_INTERNAL, c.ctx.error);

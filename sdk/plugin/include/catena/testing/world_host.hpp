@@ -27,7 +27,7 @@ void plain_gemm(const catena_gemm& g) {
         }
 }
 
-inline const catena_blas plain_blas = {
+inline constexpr catena_blas plain_blas = {
     .struct_size = sizeof(catena_blas),
     .reserved = 0,
     .name = "plain",
@@ -82,7 +82,7 @@ inline catena_host World::make_host() {
             *out = callable(of(ctx).function(name));
             return CATENA_OK;
         } catch (const Failure& e) {
-            return host_.fail(ctx, e.status(), e.what());
+            return host().fail(ctx, e.status(), e.what());
         }
     };
     h.call = [](catena_ctx* ctx, const catena_callable* callable, const catena_named_value* attrs,
@@ -106,7 +106,7 @@ inline catena_host World::make_host() {
             if (ctx->tape != nullptr) ctx->tape->push_back(std::move(step));
             return CATENA_OK;
         } catch (const Failure& e) {
-            return host_.fail(ctx, e.status(), e.what());
+            return host().fail(ctx, e.status(), e.what());
         }
     };
     h.meta = [](catena_ctx*, const catena_var* var, catena_meta* out) -> catena_status {
@@ -121,6 +121,10 @@ inline catena_host World::make_host() {
     return h;
 }
 
-inline const catena_host World::host_ = World::make_host();
+// No variable: every file that includes this would compile all that the host calls.
+inline const catena_host& World::host() {
+    static const catena_host only = make_host();
+    return only;
+}
 
 }  // namespace catena::testing

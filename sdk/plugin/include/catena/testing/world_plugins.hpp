@@ -8,7 +8,7 @@ namespace catena::testing {
 
 inline void World::load(const std::string& path, bool given) {
     const auto context = [this] { return catena_ctx{this, {}, {}}; };
-    const detail::Library& library = detail::Libraries::get().open(path, host_, context);
+    const detail::Library& library = detail::Libraries::get().open(path, host(), context);
     const auto [known, added] = paths_.try_emplace(library.manifest->id, library.path);
     if (!added && given && known->second != library.path)
         throw Failure(CATENA_E_INVALID, "[plugin] " + path + ": id " + known->first +

@@ -16,6 +16,7 @@ inline constexpr int block = 256;  // threads
 
 [[noreturn, gnu::cold]] inline void fail_cuda(const char* function, const char* what,
                                               cudaError_t error) {
+    static_cast<void>(cudaGetLastError());  // it is told once
     throw Error(error == cudaErrorMemoryAllocation ? CATENA_E_NOMEM : CATENA_E_DEVICE,
                 std::string("[") + function + "] " + what + ": " + cudaGetErrorString(error));
 }
@@ -44,10 +45,8 @@ struct Queue {
         config.blockDim = dim3(static_cast<unsigned>(threads));
         config.stream = stream;
         if (const cudaError_t e = cudaLaunchKernelEx(&config, kernel, P(arguments)...);
-            e != cudaSuccess) {
-            static_cast<void>(cudaGetLastError());  // it is told once
+            e != cudaSuccess)
             fail_cuda(function, "launch", e);
-        }
     }
     void fill(void* data, std::uint8_t byte, std::size_t n) const {
         if (n == 0) return;

@@ -15,6 +15,7 @@
 #include "catena/testing/array.hpp"
 #include "catena/testing/attributes.hpp"
 #include "catena/testing/failure.hpp"
+#include "catena/testing/inline.hpp"
 #include "catena/testing/library.hpp"
 
 namespace catena::testing {
@@ -281,8 +282,10 @@ inline bool retains(std::uint64_t set, std::size_t i, std::size_t n_ports) {
 
 }  // namespace catena::testing
 
+#ifndef CATENA_TESTING_SEPARATE
 #include "catena/testing/device.hpp"
 #include "catena/testing/world_calls.hpp"
 #include "catena/testing/world_gradient.hpp"
 #include "catena/testing/world_host.hpp"
 #include "catena/testing/world_plugins.hpp"
+#endif

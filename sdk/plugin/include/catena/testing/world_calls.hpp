@@ -157,15 +157,18 @@ inline void fill_ones(Array& a) {
     for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, 1);
 }
 
-inline std::vector<Array> World::forward(const std::string& name, const std::vector<Array>& inputs,
-                                         const Attrs& attrs, const Options& options) {
+CATENA_TESTING_INLINE std::vector<Array> World::forward(const std::string& name,
+                                                        const std::vector<Array>& inputs,
+                                                        const Attrs& attrs,
+                                                        const Options& options) {
     std::vector<Array> saved;
     return forward(name, inputs, attrs, options, saved);
 }
 
-inline std::vector<Array> World::forward(const std::string& name, const std::vector<Array>& inputs,
-                                         const Attrs& attrs, const Options& options,
-                                         std::vector<Array>& saved) {
+CATENA_TESTING_INLINE std::vector<Array> World::forward(const std::string& name,
+                                                        const std::vector<Array>& inputs,
+                                                        const Attrs& attrs, const Options& options,
+                                                        std::vector<Array>& saved) {
     const catena_function& f = function(name);
     const std::vector<catena_value> values = bind(f, attrs);
     Invocation run(*this, f, values, options);
@@ -207,10 +210,9 @@ inline std::vector<Array> World::forward(const std::string& name, const std::vec
     return y;
 }
 
-inline std::vector<Array> World::backward(const std::string& name, const std::vector<Array>& inputs,
-                                          const std::vector<Array>& outputs,
-                                          const std::vector<Array>& gys, const Attrs& attrs,
-                                          const Options& options) {
+CATENA_TESTING_INLINE std::vector<Array> World::backward(
+    const std::string& name, const std::vector<Array>& inputs, const std::vector<Array>& outputs,
+    const std::vector<Array>& gys, const Attrs& attrs, const Options& options) {
     const catena_function& f = function(name);
     const std::vector<catena_value> values = bind(f, attrs);
     std::vector<Array> x = complete(f, inputs);
@@ -272,9 +274,10 @@ inline std::vector<Array> World::backward(const std::string& name, const std::ve
 }
 
 // The state that the forward kernel of a variant saves for its backward kernel.
-inline bool World::forward_of(const catena_kernel& backward, const std::vector<Array>& inputs,
-                              const Attrs& attrs, const Options& options, std::vector<Array>& y,
-                              std::vector<Array>& saved) {
+CATENA_TESTING_INLINE bool World::forward_of(const catena_kernel& backward,
+                                             const std::vector<Array>& inputs, const Attrs& attrs,
+                                             const Options& options, std::vector<Array>& y,
+                                             std::vector<Array>& saved) {
     Options again;
     again.train = options.train;
     again.threads = options.threads;

@@ -31,9 +31,9 @@ struct World::Composition {
     std::uint64_t targets = 0;
 };
 
-inline void World::compose(Composition& c, const std::vector<catena_value>& values,
-                           const std::vector<Array>& gy, const Attrs& attrs,
-                           const Options& options) {
+CATENA_TESTING_INLINE void World::compose(Composition& c, const std::vector<catena_value>& values,
+                                          const std::vector<Array>& gy, const Attrs& attrs,
+                                          const Options& options) {
     const catena_function& f = c.f;
     c.ctx.train = options.train;
     for (std::size_t i = 0; i < c.y.size(); ++i)
@@ -65,8 +65,8 @@ inline void World::compose(Composition& c, const std::vector<catena_value>& valu
         const catena_function& g = function(f.grad_function);
         std::vector<catena_var*> out(g.n_outputs);
         if (host().call(&c.ctx, callable(g), attrs.data(), static_cast<std::uint32_t>(attrs.size()),
-                       in.data(), static_cast<std::uint32_t>(in.size()), out.data(),
-                       g.n_outputs) != CATENA_OK)
+                        in.data(), static_cast<std::uint32_t>(in.size()), out.data(),
+                        g.n_outputs) != CATENA_OK)
             throw Failure(CATENA_E_INTERNAL, c.ctx.error);
         std::size_t next = 0;
         for (std::size_t i = 0; i < x.size() && next < out.size(); ++i)
@@ -97,10 +97,9 @@ inline Array zeros_like(const Array& a) { return Array::constant(a.shape(), a.dt
 
 }  // namespace detail
 
-inline std::vector<Array> World::gradient(const std::string& name, const std::vector<Array>& inputs,
-                                          const std::vector<Array>& outputs,
-                                          const std::vector<Array>& gy, const Attrs& attrs,
-                                          const Options& options) {
+CATENA_TESTING_INLINE std::vector<Array> World::gradient(
+    const std::string& name, const std::vector<Array>& inputs, const std::vector<Array>& outputs,
+    const std::vector<Array>& gy, const Attrs& attrs, const Options& options) {
     const catena_function& f = function(name);
     Composition c(*this, f, inputs, outputs);
     compose(c, bind(f, attrs), gy, attrs, options);
@@ -116,10 +115,12 @@ inline std::vector<Array> World::gradient(const std::string& name, const std::ve
     return result;
 }
 
-inline std::vector<Array> World::second(const std::string& name, const std::vector<Array>& inputs,
-                                        const std::vector<Array>& outputs,
-                                        const std::vector<Array>& gy, const std::vector<Array>& ggx,
-                                        const Attrs& attrs, const Options& options) {
+CATENA_TESTING_INLINE std::vector<Array> World::second(const std::string& name,
+                                                       const std::vector<Array>& inputs,
+                                                       const std::vector<Array>& outputs,
+                                                       const std::vector<Array>& gy,
+                                                       const std::vector<Array>& ggx,
+                                                       const Attrs& attrs, const Options& options) {
     const catena_function& f = function(name);
     Composition c(*this, f, inputs, outputs);
     std::vector<Step> tape = {{&f, OwnedAttrs(attrs), c.x, c.y}};

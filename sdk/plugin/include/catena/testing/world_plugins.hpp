@@ -6,7 +6,7 @@
 
 namespace catena::testing {
 
-inline void World::load(const std::string& path, bool given) {
+CATENA_TESTING_INLINE void World::load(const std::string& path, bool given) {
     const auto context = [this] { return catena_ctx{this, {}, {}}; };
     const detail::Library& library = detail::Libraries::get().open(path, host(), context);
     const auto [known, added] = paths_.try_emplace(library.manifest->id, library.path);
@@ -17,7 +17,7 @@ inline void World::load(const std::string& path, bool given) {
     if (added && (given || library.table->n_functions > 0)) add(library, given);
 }
 
-inline void World::add(const detail::Library& library, bool given) {
+CATENA_TESTING_INLINE void World::add(const detail::Library& library, bool given) {
     const catena_plugin& table = *library.table;
     if (given) given_.insert(library.manifest->id);
     for (std::uint32_t i = 0; i < table.n_functions; ++i) {
@@ -45,14 +45,15 @@ inline void World::add(const detail::Library& library, bool given) {
         extensions_.push_back(table.extensions[i]);
 }
 
-inline bool World::runs(const catena_kernel& k) const {
+CATENA_TESTING_INLINE bool World::runs(const catena_kernel& k) const {
     if (std::strcmp(k.device, "cpu") == 0) return has(k.isa);
     const auto found = devices_.find(k.device);
     if (found == devices_.end() || found->second == nullptr) return false;
     return *k.isa == '\0' || found->second->table.supports_isa(found->second->dev, k.isa) != 0;
 }
 
-inline std::vector<const catena_kernel*> World::kernels(const std::string& name, int phase) const {
+CATENA_TESTING_INLINE std::vector<const catena_kernel*> World::kernels(const std::string& name,
+                                                                       int phase) const {
     std::vector<const catena_kernel*> result;
     if (const auto found = by_phase_.find({name, phase}); found != by_phase_.end())
         for (const catena_kernel* k : found->second)
@@ -60,7 +61,7 @@ inline std::vector<const catena_kernel*> World::kernels(const std::string& name,
     return result;
 }
 
-inline std::set<std::string> World::skipped(const std::string& name) const {
+CATENA_TESTING_INLINE std::set<std::string> World::skipped(const std::string& name) const {
     std::set<std::string> lines;
     for (const catena_kernel* k : kernels_) {
         if (name != k->function || std::strcmp(k->device, "cpu") == 0) continue;
@@ -76,8 +77,8 @@ inline std::set<std::string> World::skipped(const std::string& name) const {
 }
 
 // Best first. World's own come first on the CPU, so that no other plugin has a part in a test.
-inline const void* const* World::extensions(const std::string& device,
-                                            const std::string& id) const {
+CATENA_TESTING_INLINE const void* const* World::extensions(const std::string& device,
+                                                           const std::string& id) const {
     std::vector<const catena_extension*> found;
     for (const catena_extension* e : extensions_)
         if (id == e->id && device == e->device) found.push_back(e);
@@ -93,7 +94,7 @@ inline const void* const* World::extensions(const std::string& device,
     return lists.insert(std::move(tables)).first->data();
 }
 
-inline const catena_function& World::function(const std::string& name) {
+CATENA_TESTING_INLINE const catena_function& World::function(const std::string& name) {
     auto found = functions_.find(name);
     if (found != functions_.end()) return found->second;
     for (const std::string& file : detail::own_plugins_with(name)) {
@@ -110,7 +111,7 @@ inline const catena_function& World::function(const std::string& name) {
             (folder.empty() ? "; CATENA_TESTING_PLUGINS names the folder of catena's own" : ""));
 }
 
-inline std::vector<const char*> World::isas(const std::string& name) {
+CATENA_TESTING_INLINE std::vector<const char*> World::isas(const std::string& name) {
     std::vector<const char*> result;
     const std::size_t row = TypeVars(function(name)).size();
     for (const char* isa : {"", "x86-64-v3", "x86-64-v4"})
@@ -124,7 +125,8 @@ inline std::vector<const char*> World::isas(const std::string& name) {
     return result;
 }
 
-inline std::vector<catena_value> World::bind(const catena_function& f, const Attrs& attrs) const {
+CATENA_TESTING_INLINE std::vector<catena_value> World::bind(const catena_function& f,
+                                                            const Attrs& attrs) const {
     const auto fail = [&](const std::string& attribute, const std::string& text) {
         throw Failure(CATENA_E_INVALID,
                       std::string("[") + f.name + "] attribute '" + attribute + "': " + text);
@@ -153,10 +155,9 @@ inline std::vector<catena_value> World::bind(const catena_function& f, const Att
     return values;
 }
 
-inline std::vector<const catena_kernel*> World::candidates(const catena_function& f, int phase,
-                                                           const std::vector<Array>& x,
-                                                           const std::vector<Array>& y,
-                                                           const Options& options) const {
+CATENA_TESTING_INLINE std::vector<const catena_kernel*> World::candidates(
+    const catena_function& f, int phase, const std::vector<Array>& x, const std::vector<Array>& y,
+    const Options& options) const {
     const TypeVars vars(f);
     std::vector<std::optional<catena_dtype>> wanted(vars.size());
     const auto visit = [&](std::size_t var, const std::string& port, const Array& a) {
@@ -200,9 +201,9 @@ inline std::vector<const catena_kernel*> World::candidates(const catena_function
     return result;
 }
 
-inline std::vector<catena_meta> World::infer(const catena_function& f, catena_ctx& ctx,
-                                             const std::vector<catena_value>& attrs,
-                                             const std::vector<std::optional<catena_meta>>& x) {
+CATENA_TESTING_INLINE std::vector<catena_meta> World::infer(
+    const catena_function& f, catena_ctx& ctx, const std::vector<catena_value>& attrs,
+    const std::vector<std::optional<catena_meta>>& x) {
     std::vector<const catena_meta*> in_list;
     for (const auto& meta : x) in_list.push_back(meta ? &*meta : nullptr);
     std::vector<catena_meta> out(f.n_outputs);
@@ -223,9 +224,9 @@ inline std::vector<catena_meta> World::infer(const catena_function& f, catena_ct
                           std::string("[") + f.name + "] output: expected a shape, got none");
     return out;
 }
-inline std::vector<catena_meta> World::infer(const std::string& name,
-                                             const std::vector<std::optional<catena_meta>>& inputs,
-                                             const Attrs& attrs) {
+CATENA_TESTING_INLINE std::vector<catena_meta> World::infer(
+    const std::string& name, const std::vector<std::optional<catena_meta>>& inputs,
+    const Attrs& attrs) {
     const catena_function& f = function(name);
     catena_ctx ctx{this, {}, {}};
     return infer(f, ctx, bind(f, attrs), complete(f, inputs));

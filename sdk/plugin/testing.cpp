@@ -1,0 +1,2 @@
+// catena::testing of this build's own tests.
+#include <catena/testing/separate.hpp>

@@ -7,9 +7,7 @@
 //                         .expected = {Array::of<double>({2}, {0, 0.880797})}}) == "");
 #pragma once
 
-#include "catena/testing/compare.hpp"
-#include "catena/testing/report.hpp"
-#include "catena/testing/world.hpp"
+#include "catena/testing/conform.hpp"
 
 namespace catena::testing {
 

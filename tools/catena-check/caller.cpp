@@ -1,6 +1,9 @@
 // Everything that a callback is lent, put where the placement says; and the border that it crosses.
 #include "caller.hpp"
 
+#include <catena/testing/device.hpp>
+#include <catena/testing/exam_shapes.hpp>
+
 #include <fmt/format.h>
 
 #include <deque>

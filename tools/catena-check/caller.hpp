@@ -1,6 +1,8 @@
 // Calls of a function's callbacks, each lent what a host lends it and watched at the border.
 #pragma once
 
+#include <catena/testing/exam.hpp>
+
 #include <functional>
 #include <map>
 #include <optional>

@@ -3,6 +3,7 @@
 
 #include <catena/testing/check.hpp>
 #include <catena/testing/coverage.hpp>
+#include <catena/testing/sample.hpp>
 
 #include "faults.hpp"
 

@@ -242,4 +242,10 @@ private:
     std::vector<Chunk> chunks_;
 };
 
+namespace detail {
+
+inline Array zeros_like(const Array& a) { return Array::constant(a.shape(), a.dtype(), 0); }
+
+}  // namespace detail
+
 }  // namespace catena::testing

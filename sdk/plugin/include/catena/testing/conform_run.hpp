@@ -172,7 +172,7 @@ inline void excuse(const World& world, const catena_function& f, bool differenti
 }  // namespace detail
 
 CATENA_TESTING_INLINE Report conform(World& world, const std::string& name,
-                                   const Settings& settings) {
+                                     const Settings& settings) {
     const catena_function& f = world.function(name);
     Report report(name);
     report.internal = (f.flags & CATENA_FUNCTION_INTERNAL) != 0;

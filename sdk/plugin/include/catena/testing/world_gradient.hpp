@@ -91,12 +91,6 @@ CATENA_TESTING_INLINE void World::compose(Composition& c, const std::vector<cate
         throw Failure(status, c.ctx.error);
 }
 
-namespace detail {
-
-inline Array zeros_like(const Array& a) { return Array::constant(a.shape(), a.dtype(), 0); }
-
-}  // namespace detail
-
 CATENA_TESTING_INLINE std::vector<Array> World::gradient(
     const std::string& name, const std::vector<Array>& inputs, const std::vector<Array>& outputs,
     const std::vector<Array>& gy, const Attrs& attrs, const Options& options) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <catena/testing.hpp>
+#include <catena/testing/sample.hpp>
 
 #include <random>
 

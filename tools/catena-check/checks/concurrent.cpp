@@ -1,6 +1,8 @@
 // Calls of one kernel from several threads at once, as hosts make them.
 #include "plugin.hpp"
 
+#include <catena/testing/exam_kernels.hpp>
+
 #include <catena/testing/conform.hpp>
 
 #include <fmt/format.h>

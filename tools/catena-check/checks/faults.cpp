@@ -1,4 +1,6 @@
 // Faults: what goes wrong around a plugin comes back as a status with a text, and the next call works.
+#include <catena/testing/resize.hpp>
+
 #include <fmt/format.h>
 
 #include "callbacks.hpp"

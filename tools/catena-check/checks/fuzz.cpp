@@ -1,5 +1,7 @@
 // Fuzz: calls that no example has. They are refused in words or served; nothing is touched that was
 // not lent.
+#include <catena/testing/sample.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // The two instances of the subject, and the calls that are known of it.
 #include "rig.hpp"
 
+#include <catena/testing/device.hpp>
 #include <catena/testing/exam_kernels.hpp>
 
 #include <fmt/format.h>

@@ -1,4 +1,6 @@
 // Products on oneDNN against a plain loop.
+#include <catena/testing/plain_blas.hpp>
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sys/time.h>
@@ -7,7 +9,6 @@
 #include <chrono>
 #include <csignal>
 
-#include "catena/abi/ext/blas.h"
 #include "compare.hpp"
 
 using namespace onednn_test;

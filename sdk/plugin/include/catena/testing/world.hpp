@@ -10,7 +10,6 @@
 #include <set>
 #include <thread>
 
-#include "catena/abi/ext/blas.h"
 #include "catena/plugin/philox.hpp"
 #include "catena/testing/array.hpp"
 #include "catena/testing/attributes.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catena/testing/device.hpp"
+#include "catena/testing/plain_blas.hpp"
 #include "catena/testing/world_host.hpp"
 
 namespace catena::testing {

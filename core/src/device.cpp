@@ -98,13 +98,12 @@ void DeviceState::copy(Queue& queue, void* target, const void* source, std::uint
 }
 
 void DeviceState::synchronize() {
+    const std::shared_lock waiting(waits);
+    if (heap.recordings.load() > 0) main_->refuse("a wait of the host");
     std::vector<std::pair<Queue*, std::uint64_t>> reached;
     if (async()) {
         const std::lock_guard lock(mutex_);
-        for (const auto& queue : queues_) {
-            if (queue->recording.load()) queue->refuse("a wait of the host");
-            reached.emplace_back(queue.get(), queue->now());
-        }
+        for (const auto& queue : queues_) reached.emplace_back(queue.get(), queue->now());
     }
     catena_ctx ctx;
     ctx.device = this;
@@ -140,7 +139,9 @@ void DeviceState::release_cached() noexcept {
 
 bool make_room(catena_ctx& ctx, catena_status status) noexcept {
     DeviceState* device = ctx.device;
-    if (status != CATENA_E_NOMEM || !device || device->heap.recordings.load() > 0) return false;
+    if (status != CATENA_E_NOMEM || !device) return false;
+    const std::shared_lock waiting(device->waits);
+    if (device->heap.recordings.load() > 0) return false;
     device->release_cached();
     catena_ctx wait;  // until then nothing may really be free
     if (device->async()) device->table.sync(&wait, device->dev);
@@ -149,6 +150,7 @@ bool make_room(catena_ctx& ctx, catena_status status) noexcept {
 }
 
 void DeviceState::begin_recording() {
+    const std::lock_guard nobody_waits(waits);
     const std::lock_guard lock(heap.mutex);
     ++heap.recordings;
 }

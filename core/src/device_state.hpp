@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,8 @@ public:
     MemorySize memory_size();
     void release_cached() noexcept;  // once nothing is recorded
     void reset_peak();
+    // A wait for the whole device breaks every recording: one of the two waits for the other.
+    std::shared_mutex waits;
     void begin_recording();
     void end_recording() noexcept;
 

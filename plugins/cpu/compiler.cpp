@@ -196,6 +196,12 @@ catena_status compile(catena_ctx* ctx, void*, const catena_compilation* c) {
             return fail(ctx, CATENA_E_DEVICE, "[cpu compiler] %s: cannot be run",
                         command[0].c_str());
         if (binary.empty()) {
+            if (outcome.output.empty())
+                return fail(
+                    ctx, CATENA_E_DEVICE,
+                    "[cpu compiler] %s: expected a kernel or a message, got neither; it ended "
+                    "with status %d",
+                    command[0].c_str(), outcome.status);
             c->messages(c->user, outcome.output.c_str());
             return CATENA_E_INVALID;
         }

@@ -13,6 +13,7 @@
 #include "device.hpp"
 #include "host.hpp"
 #include "settings.hpp"
+#include "stream.hpp"
 #include "vendor.hpp"
 
 namespace catena_cuda {
@@ -84,7 +85,7 @@ catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
         return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
     const cudaStream_t stream = cuda(gemm->stream);
     int device = 0;
-    if (const cudaError_t error = cudaStreamGetDevice(stream, &device); error != cudaSuccess)
+    if (const cudaError_t error = owner_of(stream, &device); error != cudaSuccess)
         return fail(ctx, CATENA_E_DEVICE, "[gemm] cudaStreamGetDevice: %s (%s)",
                     cudaGetErrorName(error), cudaGetErrorString(error));
     void* handle = nullptr;

@@ -54,16 +54,21 @@ private:
     catena_status status_ = CATENA_OK;
 };
 
-// While it lives, this thread's calls leave recordings of streams alone: CUDA takes questions, and
-// what is made once for all, for a mistake where the thread records. Not for what waits or frees.
+// While it lives, this thread's calls leave recordings of streams alone: CUDA takes questions, waits for
+// other streams, and what is made once for all, for a mistake where the thread records. Not for what
+// frees. Behind a Scope: the exchange itself makes a context on the thread's device.
 class BesideRecording {
 public:
-    BesideRecording() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-    ~BesideRecording() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
+    explicit BesideRecording(const Scope& scope) : active_(scope.ok()) { exchange(); }
+    ~BesideRecording() { exchange(); }
     BesideRecording(const BesideRecording&) = delete;
     BesideRecording& operator=(const BesideRecording&) = delete;
 
 private:
+    void exchange() {
+        if (active_) static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_));
+    }
+    const bool active_;
     cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 

@@ -28,8 +28,8 @@ bool is_known(Scope& scope, const void* data) {
 catena_status host_alloc(catena_ctx* ctx, void* dev, uint64_t bytes, void** data) {
     *data = nullptr;
     if (bytes == 0) return CATENA_OK;
-    const BesideRecording beside;
     Scope scope(ctx, "host_alloc", dev);
+    const BesideRecording beside(scope);
     char detail[64];
     std::snprintf(detail, sizeof detail, "expected %" PRIu64 " bytes of pinned memory", bytes);
     if (!scope.ok()) return scope.status();
@@ -86,8 +86,8 @@ void enable_peer(Device& device, int peer) {
     const auto bit = uint64_t{1} << (peer % 64);
     if ((device.peers.load(std::memory_order_relaxed) & bit) != 0) return;
     int can = 0;
-    const BesideRecording beside;
     Scope scope(nullptr, "copy_peer", device.ordinal);
+    const BesideRecording beside(scope);
     if (scope.check(cudaDeviceCanAccessPeer(&can, device.ordinal, peer),
                     "cudaDeviceCanAccessPeer") &&
         can != 0)  // another library may have done it before
@@ -111,8 +111,8 @@ catena_status copy_peer(catena_ctx* ctx, void* dev, catena_stream* stream, void*
 catena_status alloc(catena_ctx* ctx, void* dev, catena_stream*, uint64_t bytes, void** data) {
     *data = nullptr;
     if (bytes == 0) return CATENA_OK;
-    const BesideRecording beside;
     Scope scope(ctx, "alloc", dev);
+    const BesideRecording beside(scope);
     if (!scope.ok()) return scope.status();
     char detail[128];
     std::snprintf(detail, sizeof detail, "expected %" PRIu64 " bytes", bytes);

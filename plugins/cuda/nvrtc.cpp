@@ -200,8 +200,8 @@ catena_status compile(catena_ctx* ctx, void* dev, const catena_compilation* c) {
 
 catena_status load(catena_ctx* ctx, void* dev, const catena_binary* binary,
                    const catena_compiled** kernel) {
-    const BesideRecording beside;
     Scope scope(ctx, "load", dev);
+    const BesideRecording beside(scope);
     cudaLibrary_t code = nullptr;
     cudaKernel_t entry = nullptr;
     if (!scope.ok() || !scope.check(cudaLibraryLoadData(&code, binary->data, nullptr, nullptr, 0,

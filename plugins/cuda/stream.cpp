@@ -1,11 +1,25 @@
 // Streams do not wait for CUDA's stream 0, nor it for them.
 #include "stream.hpp"
 
+#include <mutex>
+#include <unordered_map>
+
 #include "device.hpp"
 #include "vendor.hpp"
 
 namespace catena_cuda {
 namespace {
+
+// Whose each stream is. CUDA does not answer that for a stream that is recorded, and gives the recording
+// up.
+struct Owners {
+    std::mutex mutex;
+    std::unordered_map<cudaStream_t, int> ordinal;
+};
+Owners& owners() {
+    static auto& all = *new Owners;  // streams may end with the process
+    return all;
+}
 
 // 1 if it is done, 0 if not yet.
 int32_t is_done(Scope& scope, cudaError_t error, const char* call) {
@@ -15,21 +29,22 @@ int32_t is_done(Scope& scope, cudaError_t error, const char* call) {
 }
 
 catena_status stream_query(catena_ctx* ctx, void* dev, catena_stream* stream, int32_t* done) {
-    const BesideRecording beside;
     Scope scope(ctx, "stream_query", dev);
+    const BesideRecording beside(scope);
     *done = is_done(scope, cudaStreamQuery(cuda(stream)), "cudaStreamQuery");
     return scope.status();
 }
 
 catena_status event_query(catena_ctx* ctx, void* dev, catena_event* event, int32_t* done) {
-    const BesideRecording beside;
     Scope scope(ctx, "event_query", dev);
+    const BesideRecording beside(scope);
     *done = is_done(scope, cudaEventQuery(cuda(event)), "cudaEventQuery");
     return scope.status();
 }
 
 catena_status event_sync(catena_ctx* ctx, void* dev, catena_event* event) {
     Scope scope(ctx, "event_sync", dev);
+    const BesideRecording beside(scope);
     scope.check(cudaEventSynchronize(cuda(event)), "cudaEventSynchronize");
     return scope.status();
 }
@@ -64,18 +79,41 @@ catena_status stream_create(catena_ctx* ctx, void* dev, catena_stream** stream) 
         scope.check(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking),
                     "cudaStreamCreateWithFlags");
     *stream = reinterpret_cast<catena_stream*>(made);
-    return scope.status();
+    if (made == nullptr) return scope.status();
+    const catena_status status = guarded(ctx, "stream_create", [&]() -> catena_status {
+        const std::lock_guard lock(owners().mutex);
+        owners().ordinal[made] = device_of(dev).ordinal;
+        return CATENA_OK;
+    });
+    if (status == CATENA_OK) return scope.status();
+    static_cast<void>(cudaStreamDestroy(made));
+    *stream = nullptr;
+    return status;
 }
 
 void stream_destroy(void* dev, catena_stream* stream) {
     if (stream == nullptr) return;
     Scope scope(nullptr, "stream_destroy", dev);
     drop_handles(device_of(dev).ordinal, cuda(stream));
+    {
+        const std::lock_guard lock(owners().mutex);
+        owners().ordinal.erase(cuda(stream));
+    }
     scope.check(cudaStreamDestroy(cuda(stream)), "cudaStreamDestroy");
+}
+
+cudaError_t owner_of(cudaStream_t stream, int* ordinal) {
+    {
+        const std::lock_guard lock(owners().mutex);
+        const auto known = owners().ordinal.find(stream);
+        if (known != owners().ordinal.end()) return *ordinal = known->second, cudaSuccess;
+    }
+    return cudaStreamGetDevice(stream, ordinal);
 }
 
 catena_status stream_sync(catena_ctx* ctx, void* dev, catena_stream* stream) {
     Scope scope(ctx, "stream_sync", dev);
+    const BesideRecording beside(scope);
     scope.check(cudaStreamSynchronize(cuda(stream)), "cudaStreamSynchronize");
     return scope.status();
 }

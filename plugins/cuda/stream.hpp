@@ -1,6 +1,8 @@
 // Streams and events. A catena_stream is a cudaStream_t, a catena_event a cudaEvent_t.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include "catena/abi/ext/draft/events.h"
 
 namespace catena_cuda {
@@ -16,6 +18,9 @@ catena_status CATENA_CALL event_record(catena_ctx* ctx, void* dev, catena_event*
 catena_status CATENA_CALL event_wait(catena_ctx* ctx, void* dev, catena_event* event,
                                      catena_stream* stream);
 catena_status CATENA_CALL sync(catena_ctx* ctx, void* dev);
+
+// The device of a stream, also while the stream is recorded.
+cudaError_t owner_of(cudaStream_t stream, int* ordinal);
 
 // With CUDA's flags.
 catena_status make_event(catena_ctx* ctx, void* dev, unsigned flags, catena_event** event);

@@ -249,8 +249,8 @@ catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handl
 
 catena_status make_handle(const Caller& call, cudaStream_t stream, void** handle) {
     const Kind& kind = call.kind;
-    const BesideRecording beside;
     Scope scope(call.ctx, "vendor", call.device);
+    const BesideRecording beside(scope);
     if (scope.status() != CATENA_OK) return scope.status();
     void* made = nullptr;
     if (const catena_status status =

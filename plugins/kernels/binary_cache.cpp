@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -72,7 +73,9 @@ std::optional<std::uint64_t> parse_size(std::string_view text) {
     if (unit.empty()) return n;
     const std::size_t power = std::string_view("KMG").find(unit);
     if (unit.size() != 1 || power == std::string_view::npos) return std::nullopt;
-    return n << 10 * (power + 1);
+    const std::size_t bits = 10 * (power + 1);
+    if (n > std::numeric_limits<std::uint64_t>::max() >> bits) return std::nullopt;
+    return n << bits;
 }
 
 void make_folders(const std::string& path) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
 namespace catena_jit {
 namespace {
@@ -33,6 +34,47 @@ std::vector<std::string> tokens_of(const std::string& text) {
     return tokens;
 }
 
+// C++20's.
+bool is_keyword(const std::string& word) {
+    static constexpr const char* all =
+        " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t "
+        "char16_t char32_t class co_await co_return co_yield compl concept const const_cast "
+        "consteval "
+        "constexpr constinit continue decltype default delete do double dynamic_cast else enum "
+        "explicit export extern false float for friend goto if inline int long mutable namespace "
+        "new "
+        "noexcept not not_eq nullptr operator or or_eq private protected public register "
+        "reinterpret_cast requires return short signed sizeof static static_assert static_cast "
+        "struct "
+        "switch template this thread_local throw true try typedef typeid typename union unsigned "
+        "using virtual void volatile wchar_t while xor xor_eq ";
+    return std::string_view(all).find(" " + word + " ") != std::string_view::npos;
+}
+
+// Whether code leaves by a `return` that is in no lambda. Words in comments do not count.
+bool returns(const std::string& code) {
+    std::string bare;
+    for (std::size_t at = 0; at < code.size();) {
+        const bool line = code.compare(at, 2, "//") == 0;
+        const bool block = code.compare(at, 2, "/*") == 0;
+        if (!line && !block) {
+            bare += code[at++];
+            continue;
+        }
+        const std::size_t end = code.find(line ? "\n" : "*/", at + 2);
+        at = end == std::string::npos ? code.size() : end + (line ? 0 : 2);
+        bare += ' ';
+    }
+    const std::vector<std::string> tokens = tokens_of(bare);
+    for (std::size_t k = 0; k < tokens.size(); ++k) {
+        if (tokens[k] == "return") return true;
+        if (tokens[k] == "]" && k + 1 < tokens.size() &&
+            (tokens[k + 1] == "(" || tokens[k + 1] == "{"))
+            return false;  // a lambda, whose own it may be
+    }
+    return false;
+}
+
 }  // namespace
 
 int type_by_name(const std::string& name) {
@@ -56,7 +98,7 @@ void Formula::refuse(const std::string& text) const {
 
 Formula::Formula(const catena_formula& source)
     : kind(source.kind), name(or_empty(source.name)), has_identity(source.identity != nullptr) {
-    if (!is_identifier(name) || name.size() > 100) {
+    if (!is_identifier(name) || is_keyword(name) || name == "main" || name.size() > 100) {
         const std::string given = name;
         name = "kernel";
         refuse("name: expected an identifier of at most 100 characters, got '" + given + "'");
@@ -84,6 +126,12 @@ Formula::Formula(const catena_formula& source)
         refuse("arguments: expected at most " + std::to_string(max_arguments) + ", got " +
                std::to_string(parameters.size()));
     if (operation.empty()) refuse("operation: expected code, got none");
+    for (const Code* part : {&operation, &loop_prep, &after_loop, &finish})
+        if (returns(part->text))
+            refuse(
+                "code: expected `continue` to go on with the next element, got `return`, which "
+                "would "
+                "leave the others out");
     if (is_reduction()) {
         if (n_y == 0) refuse("outputs: expected at least one, got none");
         if (reduce.empty()) refuse("reduce: expected an expression of a and b, got none");
@@ -125,7 +173,7 @@ void Formula::parse(const std::string& list, bool output) {
             else if (word == "*" && !pointer) pointer = true;
             else type += (type.empty() ? "" : " ") + word;
         }
-        if (!is_identifier(p.name) || type.empty())
+        if (!is_identifier(p.name) || is_keyword(p.name) || type.empty())
             refuse("arguments: expected a type and a name, got '" + piece + "'");
         p.type = type_by_name(type);
         if (p.type < 0 && type.size() == 1 && type[0] >= 'A' && type[0] <= 'Z') p.letter = type[0];

@@ -52,8 +52,10 @@ public:
 
 private:
     void line(const std::string& code) { text_ += code + "\n"; }
-    void user(const Code& code) {
-        text_ += "#line 1 \"" + code.label + "\"\n" + code.text + "\n#line 1 \"catena\"\n";
+    // What closes it counts as the author's: compilers blame the first thing behind what is missing.
+    void user(const Code& code, const char* closing = "") {
+        text_ += "#line 1 \"" + code.label + "\"\n" + code.text + "\n" + closing +
+                 "\n#line 1 \"catena\"\n";
     }
     int type(std::size_t i) const { return b_.key.type[i]; }
     int form(std::size_t i) const { return b_.key.form[i]; }
@@ -157,10 +159,10 @@ private:
                     line("const " + value(i) + " " + name(i) + " = " + loaded(i, "*" + member(i)) +
                          "; (void)" + name(i) + ";");
         }
-        if (!f_.loop_prep.empty()) user(f_.loop_prep);
+        if (!f_.loop_prep.empty()) user(f_.loop_prep, ";");
         if (is_flat()) write_flat_loop();
         else write_walk();
-        if (!f_.after_loop.empty()) user(f_.after_loop);
+        if (!f_.after_loop.empty()) user(f_.after_loop, ";");
         line("CATENA_ENTRY_END");
     }
     void write_flat_loop() {
@@ -203,8 +205,7 @@ private:
                  loaded(i, place(i)) + "; (void)" + name(i) + ";");
         }
         line("do {");
-        user(f_.operation);
-        line("; } while (0);");
+        user(f_.operation, "; } while (0);");
         for (std::size_t i = f_.n_x; i < f_.count(); ++i) {
             if (!is_plain(i)) continue;
             if (is_half(type(i))) line("store(" + place(i) + ", " + name(i) + ");");
@@ -227,14 +228,12 @@ private:
         constant("along", b_.key.along);
         constant("has_identity", f_.has_identity ? 1 : 0);
         line("static CATENA_FN catena_value identity() { return (");
-        if (f_.has_identity) user(f_.identity);
-        else line("catena_value()");
-        line("); }");
+        if (f_.has_identity) user(f_.identity, "); }");
+        else line("catena_value()); }");
         line(
             "static CATENA_FN catena_value join(const catena_value a, const catena_value b) { "
             "return (");
-        user(f_.reduce);
-        line("); }");
+        user(f_.reduce, "); }");
         line(
             "static CATENA_FN catena_value map(const catena_arguments& catena_args, "
             "const int64* catena_offset, int64 catena_lane, int64 i, int64 j) {");
@@ -256,8 +255,7 @@ private:
                  name(i) + ";");
         }
         line("return (");
-        user(f_.operation);
-        line("); }");
+        user(f_.operation, "); }");
         line(
             "static CATENA_FN void finish(const catena_arguments& catena_args, const catena_value "
             "a, "
@@ -268,8 +266,7 @@ private:
         for (std::size_t i = f_.n_x; i < f_.count(); ++i)
             line(value(i) + " " + name(i) + " = " + value(i) + "();");
         line("do {");
-        user(f_.finish);
-        line("; } while (0);");
+        user(f_.finish, "; } while (0);");
         for (std::size_t i = f_.n_x; i < f_.count(); ++i) {
             if (is_half(type(i))) line("store(" + member(i) + "[j], " + name(i) + ");");
             else line(member(i) + "[j] = " + name(i) + ";");
@@ -323,6 +320,13 @@ std::size_t number_at(const std::string& text, std::size_t& at) {
     return number;
 }
 
+std::string line_of(const std::string& text, std::size_t number) {
+    std::size_t begin = 0;
+    for (; number > 1 && begin < text.size(); --number)
+        begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    return text.substr(begin, text.find('\n', begin) - begin);
+}
+
 Place first_place(const Formula& f, const std::string& messages) {
     for (std::size_t begin = 0; begin < messages.size();) {
         const std::size_t end = std::min(messages.find('\n', begin), messages.size());
@@ -337,17 +341,17 @@ Place first_place(const Formula& f, const std::string& messages) {
                 continue;
             Place place{code, number_at(one, ++at), 0};
             if (at < one.size() && one[at] == ':') place.column = number_at(one, ++at);
-            if (place.line != 0) return place;
+            if (place.line == 0) continue;
+            // Behind the end something is missing there.
+            const auto lines = 1 + std::ranges::count(code->text, '\n');
+            if (place.line > static_cast<std::size_t>(lines)) {
+                place.line = static_cast<std::size_t>(lines);
+                place.column = line_of(code->text, place.line).size() + 1;
+            }
+            return place;
         }
     }
     return {};
-}
-
-std::string line_of(const std::string& text, std::size_t number) {
-    std::size_t begin = 0;
-    for (; number > 1 && begin < text.size(); --number)
-        begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
-    return text.substr(begin, text.find('\n', begin) - begin);
 }
 
 }  // namespace

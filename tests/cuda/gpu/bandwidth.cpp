@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <initializer_list>
 #include <string>
@@ -102,6 +103,7 @@ int run(const Arguments& arguments) {
     const Device device = Device::get(arguments.text("device"));
     const using_device scope(device);
     const auto n = arguments.number<std::int64_t>("elements");
+    if (n < 1) throw InvalidError("--elements: expected at least 1, got " + std::to_string(n));
     const std::int64_t columns = std::clamp<std::int64_t>(n, 1, 1000);
     const auto floor = arguments.number<double>("floor");
     double copy = 0;
@@ -118,7 +120,7 @@ int run(const Arguments& arguments) {
     double worst = 1e30;
     const auto measure = [&](const Work& work) {
         const double rate = work.bytes / time_of(device, work.call);
-        const bool ok = rate >= floor * copy;
+        const bool ok = std::isfinite(rate) && rate >= floor * copy;
         if (work.held) {
             good = good && ok;
             worst = std::min(worst, rate / copy);

@@ -159,7 +159,9 @@ bool capture_forbids() {
 
 using namespace catena_emulator;
 
+// As CUDA's, it makes a context.
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
+    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
     std::swap(*mode, capture_mode);
     return cudaSuccess;
 }
@@ -242,7 +244,10 @@ cudaError_t cudaDeviceSynchronize() {
     Device& device = current_device();
     {
         const std::lock_guard lock(api());
-        if (capture_forbids()) return note(cudaErrorStreamCaptureUnsupported);
+        bool recorded = false;  // by whichever thread, in whichever mode
+        for (const auto& stream : device.streams)
+            if (stream->capture != nullptr) recorded = stream->capture->invalid = true;
+        if (recorded) return note(cudaErrorStreamCaptureUnsupported);
         streams.assign(device.streams.begin(), device.streams.end());
         if (device.legacy != nullptr) streams.push_back(device.legacy);
     }
@@ -255,6 +260,10 @@ cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
     const std::lock_guard lock(api());
     const auto stream = find_stream(handle);
     if (stream == nullptr) return note(cudaErrorInvalidResourceHandle);
+    if (stream->capture != nullptr) {
+        stream->capture->invalid = true;
+        return note(cudaErrorStreamCaptureUnsupported);
+    }
     *device = stream->device->ordinal;
     return cudaSuccess;
 }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "device.hpp"
+#include "host.hpp"
 #include "vendor.hpp"
 
 namespace catena_cuda {

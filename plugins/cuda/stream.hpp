@@ -1,7 +1,7 @@
 // Streams and events. A catena_stream is a cudaStream_t, a catena_event a cudaEvent_t.
 #pragma once
 
-#include <cuda_runtime_api.h>
+#include <cuda_runtime.h>
 
 #include "catena/abi/ext/draft/events.h"
 

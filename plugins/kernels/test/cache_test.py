@@ -142,6 +142,7 @@ class Cache(unittest.TestCase):
         self.assertEqual(len(self.entries()), 1)
         self.expect(0, 1, 5, warns="CATENA_KERNEL_CACHE_SIZE: expected bytes as 256M, got 'much'",
                     CATENA_KERNEL_CACHE_SIZE="much")
+        self.expect(0, 1, 5, warns="CATENA_KERNEL_CACHE_SIZE", CATENA_KERNEL_CACHE_SIZE="18014398509481984K")
 
     def test_without_a_folder_kernels_live_in_memory(self):
         self.expect(2, 0, 1, 2, 1, CATENA_KERNEL_CACHE="off")
@@ -176,6 +177,14 @@ class Cache(unittest.TestCase):
         for settings, said in cases:
             _, output, _ = self.run_worker(1, **settings)
             self.assertIn(said, output)
+        self.assertEqual(self.entries(), [])
+
+    @unittest.skipUnless(ON_CPU, "of the CPU's compiler")
+    def test_a_compiler_that_says_nothing_is_named(self):
+        for program, status in ("/bin/true", 0), ("/bin/false", 1):
+            _, output, _ = self.run_worker(1, CATENA_CXX=program)
+            self.assertIn(f"error: [cpu compiler] {program}: expected a kernel or a message, got neither; it "
+                          f"ended with status {status}", output)
         self.assertEqual(self.entries(), [])
 
     def test_binaries_of_other_compilers_and_targets_are_apart(self):

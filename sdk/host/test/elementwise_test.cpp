@@ -250,6 +250,46 @@ TEST_CASE("code that does not compile is shown, with its line") {
     CHECK(has(other, "[broken] preamble, line 3: expected code that compiles, got\n    T f(T x)"));
 }
 
+TEST_CASE("code that ends too early is shown, and where") {
+    const auto text = [](const char* code, const ElementwiseOptions& options = {}) {
+        return thrown<InvalidError>(
+            [&] { elementwise("T x", "T y", code, "early", options)(iota({2})); });
+    };
+    CHECK(has(text("y = x +"),
+              "[early] operation, line 1: expected code that compiles, got\n"
+              "    y = x +\n           ^"));
+    CHECK(has(text("y = x +\n  x *"),
+              "[early] operation, line 2: expected code that compiles, got\n"
+              "      x *\n         ^"));
+    CHECK(has(text("y = x", {.loop_prep = "const T k = 2 *"}),
+              "[early] loop_prep, line 1: expected code that compiles, got\n    const T k = 2 *"));
+    CHECK(has(thrown<InvalidError>([] {
+                  reduction("T x", "T y", "x *", "a + b", "y = a", "0", "early")(iota({2}));
+              }),
+              "[early] operation, line 1: expected code that compiles, got\n    x *\n       ^"));
+    CHECK(has(thrown<InvalidError>(
+                  [] { reduction("T x", "T y", "x", "a +", "y = a", "0", "early")(iota({2})); }),
+              "[early] reduce, line 1: expected code that compiles, got\n    a +\n       ^"));
+}
+
+TEST_CASE("a return would leave elements out, unless it is a lambda's") {
+    const auto text = [](const char* code) {
+        return thrown<InvalidError>([&] { elementwise("T x", "T y", code, "early"); });
+    };
+    CHECK(has(text("if (i == 0) { y = 7; return; } y = x"),
+              "[early] code: expected `continue` to go on with the next element, got `return`"));
+    CHECK(has(text("y = x; return\n;"), "got `return`"));
+    CHECK(has(text("return; const auto f = [](T t) { return t; }; y = f(x)"), "got `return`"));
+    const Floats expected = {7, 1, 2};
+    CHECK(floats(elementwise("T x", "T y",
+                             "// no return here, /* nor\nif (i == 0) { y = 7; continue; } y = x",
+                             "goes_on")(iota({3}))) == expected);
+    CHECK(floats(elementwise("T x", "T y",
+                             "/* return */ const auto f = [&](T t) { return i == 0 ? T(7) : t; }; "
+                             "y = f(x)",
+                             "lambda")(iota({3}))) == expected);
+}
+
 TEST_CASE("definitions that are wrong are refused at once") {
     const auto text = [](const char* in, const char* out, const char* code = "y = x",
                          const char* name = "k") {
@@ -262,6 +302,9 @@ TEST_CASE("definitions that are wrong are refused at once") {
     CHECK(has(text("T x,", "T y"), "[k] arguments: expected a type and a name, got ''"));
     CHECK(has(text("T x, T x", "T y"), "[k] x: expected a name for each argument"));
     CHECK(has(text("T i", "T y"), "[k] i: expected another name"));
+    CHECK(has(text("T while", "T y"), "[k] arguments: expected a type and a name, got 'T while'"));
+    CHECK(has(text("T x", "T y", "y = x", "int"), "name: expected an identifier"));
+    CHECK(has(text("T x", "T y", "y = x", "main"), "name: expected an identifier"));
     CHECK(has(text("T x", "T y", " "), "[k] operation: expected code, got none"));
     CHECK(has(text("T x", "T y", "y = x", "a b"), "name: expected an identifier"));
     CHECK(has(text("T x", "T y, T z"), "[k] outputs: expected 1, as elementwise<1>() says, got 2"));

@@ -134,6 +134,8 @@ TEST_CASE("questions, and what is made meanwhile, leave a recording alone") {
     int32_t done = -1;
     CHECK(events().event_query(ctx, s.dev, event, &done) == CATENA_OK);
     CHECK(events().stream_query(ctx, s.dev, other.stream, &done) == CATENA_OK);
+    CHECK(events().event_sync(ctx, s.dev, event) == CATENA_OK);
+    CHECK(backend().stream_sync(ctx, s.dev, other.stream) == CATENA_OK);
     void* handle = nullptr;
     CHECK(plugin()
               .extension<catena_vendor>(CATENA_VENDOR_DRAFT_1)

@@ -4,6 +4,8 @@
 #include <catena/catena.hpp>
 #include <catena/cuda.hpp>
 
+#include <thread>
+
 #if CATENA_EMULATED
 #include "emulator/control.h"
 #endif
@@ -115,6 +117,12 @@ TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
           start + "a copy of host memory that is not pinned");
     CHECK(refused([&] { stream.synchronize(); }) == start + "a wait of the host");
     CHECK(refused([&] { gpu().synchronize(); }) == start + "a wait of the host");
+    // Also in another thread, which CUDA would let break the recording.
+    std::string elsewhere;
+    CHECK(refused([&] {
+              std::thread([&] { elsewhere = failure_of([] { gpu().synchronize(); }); }).join();
+          }) == "none");
+    CHECK(elsewhere == start + "a wait of the host");
     CHECK(refused([&] { Event(gpu()).record(stream); }) == start + "an event");
     CHECK(refused([&] { (void)stream.done(); }) == start + "a question of the host");
     const std::string random = refused([&] { F::dropout(x); });

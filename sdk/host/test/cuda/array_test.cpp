@@ -151,7 +151,9 @@ TEST_CASE("memory of the pool") {
 TEST_CASE("what is free goes back to the driver") {
     const std::int64_t large = std::int64_t{8} << 20;
     (void)cuda::mem_alloc(large, second_id());
+#if !defined(__SANITIZE_ADDRESS__)  // with which nothing is cached
     CHECK(cuda::memory_stats(second_id()).cached >= large);
+#endif
     cuda::release_cached(second_id());
     CHECK(cuda::memory_stats(second_id()).cached < large);
 }

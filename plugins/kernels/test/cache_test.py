@@ -181,10 +181,9 @@ class Cache(unittest.TestCase):
 
     @unittest.skipUnless(ON_CPU, "of the CPU's compiler")
     def test_a_compiler_that_says_nothing_is_named(self):
-        for program, status in ("/bin/true", 0), ("/bin/false", 1):
-            _, output, _ = self.run_worker(1, CATENA_CXX=program)
-            self.assertIn(f"error: [cpu compiler] {program}: expected a kernel or a message, got neither; it "
-                          f"ended with status {status}", output)
+        _, output, _ = self.run_worker(1, CATENA_CXX="/bin/true")
+        self.assertIn("error: [cpu compiler] /bin/true: expected a kernel or a message, got neither; it "
+                      "ended with status 0", output)
         self.assertEqual(self.entries(), [])
 
     def test_binaries_of_other_compilers_and_targets_are_apart(self):

@@ -5,7 +5,8 @@
 //
 // The process that made an array keeps it, or its IPCArrayHandle, for as long as any other process has
 // an array from it: memory that goes away under them is an error of the program. GPUs do not outlive a
-// fork: fork before, or start another program.
+// fork: fork before, or start another program. CUDA shares whole blocks, which hold other arrays as well:
+// give handles to processes that may read and write all of them.
 #pragma once
 
 #include <catena/core/stream.hpp>

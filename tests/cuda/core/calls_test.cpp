@@ -16,10 +16,10 @@ namespace F = catena::functions;
 namespace {
 
 Array drawn(const Shape& shape, Device device, std::uint64_t state) {
-    std::vector<float> values;
-    for (std::int64_t i = 0; i < Array::empty(shape).size(); ++i) {
+    std::vector<float> values(static_cast<std::size_t>(Array::empty(shape).size()));
+    for (float& value : values) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        values.push_back(static_cast<float>(state >> 40) / (1 << 23) - 1);
+        value = static_cast<float>(state >> 40) / (1 << 23) - 1;
     }
     return Array::from(values, shape).to(device);
 }

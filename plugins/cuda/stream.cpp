@@ -11,8 +11,7 @@
 namespace catena_cuda {
 namespace {
 
-// Whose each stream is. CUDA does not answer that for a stream that is recorded, and gives the recording
-// up.
+// Whose each stream is: CUDA does not answer that for one that is recorded, and spoils the recording.
 struct Owners {
     std::mutex mutex;
     std::unordered_map<cudaStream_t, int> ordinal;
@@ -107,7 +106,10 @@ cudaError_t owner_of(cudaStream_t stream, int* ordinal) {
     {
         const std::lock_guard lock(owners().mutex);
         const auto known = owners().ordinal.find(stream);
-        if (known != owners().ordinal.end()) return *ordinal = known->second, cudaSuccess;
+        if (known != owners().ordinal.end()) {
+            *ordinal = known->second;
+            return cudaSuccess;
+        }
     }
     return cudaStreamGetDevice(stream, ordinal);
 }

@@ -37,17 +37,15 @@ std::vector<std::string> tokens_of(const std::string& text) {
 // C++20's.
 bool is_keyword(const std::string& word) {
     static constexpr const char* all =
-        " alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t "
-        "char16_t char32_t class co_await co_return co_yield compl concept const const_cast "
-        "consteval "
-        "constexpr constinit continue decltype default delete do double dynamic_cast else enum "
-        "explicit export extern false float for friend goto if inline int long mutable namespace "
-        "new "
-        "noexcept not not_eq nullptr operator or or_eq private protected public register "
-        "reinterpret_cast requires return short signed sizeof static static_assert static_cast "
-        "struct "
-        "switch template this thread_local throw true try typedef typeid typename union unsigned "
-        "using virtual void volatile wchar_t while xor xor_eq ";
+        " alignas alignof and and_eq asm auto bitand bitor bool break case catch char "
+        "char8_t char16_t char32_t class co_await co_return co_yield compl concept const "
+        "const_cast consteval constexpr constinit continue decltype default delete do "
+        "double dynamic_cast else enum explicit export extern false float for friend "
+        "goto if inline int long mutable namespace new noexcept not not_eq nullptr "
+        "operator or or_eq private protected public register reinterpret_cast requires "
+        "return short signed sizeof static static_assert static_cast struct switch "
+        "template this thread_local throw true try typedef typeid typename union "
+        "unsigned using virtual void volatile wchar_t while xor xor_eq ";
     return std::string_view(all).find(" " + word + " ") != std::string_view::npos;
 }
 
@@ -129,9 +127,8 @@ Formula::Formula(const catena_formula& source)
     for (const Code* part : {&operation, &loop_prep, &after_loop, &finish})
         if (returns(part->text))
             refuse(
-                "code: expected `continue` to go on with the next element, got `return`, which "
-                "would "
-                "leave the others out");
+                "code: expected `continue` to go on with the next element, got `return`, "
+                "which would leave the others out");
     if (is_reduction()) {
         if (n_y == 0) refuse("outputs: expected at least one, got none");
         if (reduce.empty()) refuse("reduce: expected an expression of a and b, got none");

@@ -3,14 +3,15 @@
 usage: third_party_test.py CATENA_BENCH
 
 The goal of 0.95 is for a machine that does nothing else; a slower way through the SDK (no vectors, no
-threads, a copy) shows itself here by a factor of two or more."""
+threads, a copy) shows itself here by a factor of two or more. Swish computes more than a sigmoid, above
+all backward: where caches hold all of it, that shows as well."""
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 
-FLOOR = 0.7
+FLOORS = {"sigmoid 1M": 0.7, "sigmoid 1M, both ways": 0.7, "swish 1M": 0.6, "swish 1M, both ways": 0.45}
 ATTEMPTS = 3
 
 
@@ -29,12 +30,11 @@ def main(program):
     for _ in range(ATTEMPTS):
         for work, ratio in ratios(program).items():
             best[work] = max(ratio, best.get(work, 0))
-        if min(best.values()) >= FLOOR:
-            break
-    assert len(best) == 4, best
-    slow = {work: ratio for work, ratio in best.items() if ratio < FLOOR}
-    if slow:
-        sys.exit(f"expected at least {FLOOR} of the built-in's speed, got {slow}")
+        assert best.keys() == FLOORS.keys(), best
+        slow = {work: ratio for work, ratio in best.items() if ratio < FLOORS[work]}
+        if not slow:
+            return
+    sys.exit(f"expected at least {FLOORS} of the built-in's speed, got {slow}")
 
 
 main(sys.argv[1])

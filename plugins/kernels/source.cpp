@@ -343,9 +343,10 @@ Place first_place(const Formula& f, const std::string& messages) {
             if (at < one.size() && one[at] == ':') place.column = number_at(one, ++at);
             if (place.line == 0) continue;
             // Behind the end something is missing there.
-            const auto lines = 1 + std::ranges::count(code->text, '\n');
-            if (place.line > static_cast<std::size_t>(lines)) {
-                place.line = static_cast<std::size_t>(lines);
+            const auto breaks = std::ranges::count(code->text, '\n');
+            const std::size_t lines = 1 + static_cast<std::size_t>(breaks);
+            if (place.line > lines) {
+                place.line = lines;
                 place.column = line_of(code->text, place.line).size() + 1;
             }
             return place;

@@ -50,6 +50,7 @@ set(families MATH=math ARRAY=array ACTIVATION=activation)
 abi_test_program(abi-kept-core kept_core_test.cpp LIBS catena::core catena::plugin)
 add_dependencies(abi-kept-core ${plugin_targets})
 abi_test_program(abi-kept-world kept_world_test.cpp LIBS catena::testing PLUGINS ${families})
+# Of headers alone: the bodies that this build has compiled are of today's ABI.
 abi_test_program(abi-kept-world-next kept_world_test.cpp NEXT LIBS catena-testing
     PLUGINS ${families} NEXT=abi_NEXT NEEDED=abi_NEEDED)
 

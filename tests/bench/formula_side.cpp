@@ -34,7 +34,9 @@ Work on_arrays(std::string name, std::int64_t n, int calls, F f) {
 
 template <class Muladd, class Rows, class Norm, class RowNorm>
 std::vector<Work> all(Muladd muladd, Rows rows, Norm norm, RowNorm row_norm) {
-    return {on_arrays("muladd of 1", 1, 1000, muladd), on_arrays("muladd 1M", million, 1, muladd),
+    return {on_arrays("muladd of 1", 1, 1000, muladd),
+            on_arrays("muladd 1M", million, 1, muladd),
+            on_arrays("muladd 16M", 16 * million, 1, muladd),
             on_arrays("muladd 1M, by rows", million, 1, rows),
             on_arrays("norm 1M", million, 1, norm),
             on_arrays("norm 1M, by rows", million, 1, row_norm)};

@@ -3,46 +3,62 @@ the other.
 
 usage: formula_test.py CATENA_BENCH
 
-Each side's time is its least of many short blocks, which alternate with the others', over all attempts:
-what other programs take away makes no block faster. So the goals of tools/bench are held, but for one that
-is too close to what there is: the goal of muladd 1M is 1.8, and on a busy machine 1.66 to 2.2 were
-measured."""
+Each side's time in an attempt is the least of many short blocks, which alternate with the others': what
+other programs take away makes no block faster. Over the attempts it is the median, for the place that
+arrays get in memory makes a whole attempt faster or slower. So the goals of tools/bench are held, but where
+muladd 1M comes from memory: fused it moves 5 lines there (x, y, z, w and w's read before it is written),
+composed 8, so its goal of 1.8 is out of reach, and their quotient is held. 16M floats come from memory
+everywhere."""
+import collections
 import json
 import math
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
 
 # The time of the composed functions, or of the plugin, by the formula's.
-FLOORS = {("muladd 1M", "composed"): 1.6, ("muladd 1M, by rows", "composed"): 1.8,
+FLOORS = {("muladd 1M", "composed"): 1.8, ("muladd 1M, by rows", "composed"): 1.8,
           ("norm 1M", "composed"): 1.8, ("norm 1M, by rows", "composed"): 1.8,
           ("muladd 1M", "plugin"): 0.91}
+FROM_MEMORY = {("muladd 1M", "composed"): 8 / 5}
 LEAST, MOST = 2, 6  # attempts
 
 
-def measure(program, least):
-    """Puts into least the seconds of each (work, side), if they are less than those that are there."""
+def measure(program, times):
+    """Adds to times the least seconds of each (work, side)."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "table.json")
         subprocess.run([program, "--no-torch", "--rounds", "20", "--block", "0.002", "--json", path,
-                        "--filter", "^(muladd|norm) 1M"], check=True)
+                        "--filter", "^(muladd|norm) 16?M"], check=True)
         rows = json.loads(path.read_text())
+    least = {}
     for row in rows["works"]:
         for side, seconds in (("formula", row["catena_seconds"]), (row["peer"], row["peer_seconds"])):
             key = row["work"], side
             least[key] = min([least.get(key, math.inf), *seconds])
+    for key, seconds in least.items():
+        times[key].append(seconds)
+
+
+def floors_here(seconds):
+    from_memory = 16 * seconds["muladd 1M", "formula"] > seconds["muladd 16M", "formula"] / 2
+    return FLOORS | (FROM_MEMORY if from_memory else {})
 
 
 def main(program):
-    least = {}
+    times = collections.defaultdict(list)
     for attempt in range(1, MOST + 1):
-        measure(program, least)
-        ratios = {(work, side): least[work, side] / least[work, "formula"] for work, side in FLOORS}
-        print(f"attempt {attempt}:", {" / ".join(k): round(v, 2) for k, v in ratios.items()})
-        if attempt >= LEAST and all(ratios[k] >= floor for k, floor in FLOORS.items()):
+        measure(program, times)
+        seconds = {key: statistics.median(values) for key, values in times.items()}
+        floors = floors_here(seconds)
+        ratios = {(work, side): seconds[work, side] / seconds[work, "formula"] for work, side in floors}
+        for key, ratio in ratios.items():
+            print(f"attempt {attempt}: {' / '.join(key)}: {ratio:.2f}, expected {floors[key]:.2f}")
+        if attempt >= LEAST and all(ratios[key] >= floor for key, floor in floors.items()):
             return
-    sys.exit(f"expected at least {FLOORS} times the speed, got {ratios}")
+    sys.exit(f"expected at least {floors} times the speed, got {ratios}")
 
 
 main(sys.argv[1])

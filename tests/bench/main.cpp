@@ -138,6 +138,7 @@ std::vector<Planned> make_plan(const Options& options) {
     against_built_in("swish 16M", 0.95);
     plan.push_back({&composed, "formula", "composed", "muladd of 1", {}, 0});
     plan.push_back({&composed, "formula", "composed", "muladd 1M", 1.8, 0});
+    plan.push_back({&composed, "formula", "composed", "muladd 16M", {}, 0});
     plan.push_back({&composed, "formula", "composed", "muladd 1M, by rows", {}, 0});
     plan.push_back({&composed, "formula", "composed", "norm 1M", 1.8, 0});
     plan.push_back({&composed, "formula", "composed", "norm 1M, by rows", 1.8, 0});

@@ -146,7 +146,8 @@ static constexpr int64 grain = 16384;
         const ARGS catena_args = *catena_p; \
         (void)catena_args;
 #define CATENA_ENTRY_END }
-#define CATENA_EACH(I) \
+#define CATENA_AT(A, I) catena_args.A[I]
+#define CATENA_EACH(I, BYTES) \
     CATENA_PARALLEL for (int64 I = catena_begin; I < catena_end; ++I) {
 #define CATENA_EACH_END }
 

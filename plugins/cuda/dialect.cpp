@@ -121,11 +121,54 @@ CATENA_FN int64 atomic_add(int64* p, int64 x) {
 // catena_body() is the kernel's; the compiler's table writes the entry itself behind it.
 #define CATENA_ENTRY(NAME, ARGS) CATENA_FN void catena_body(const ARGS& catena_args) {
 #define CATENA_ENTRY_END }
-#define CATENA_GRID(I) \
-    for (int64 I = (int64)blockIdx.x * blockDim.x + threadIdx.x; I < catena_args.size; \
+#define CATENA_GRID(I, END) \
+    for (int64 I = (int64)blockIdx.x * blockDim.x + threadIdx.x; I < (END); \
          I += (int64)gridDim.x * blockDim.x) {
-#define CATENA_EACH(I) CATENA_GRID(I)
-#define CATENA_EACH_END }
+
+// Where a step takes its elements from: neighbours in registers, read and written in one piece, since
+// one element at a time leaves too few bytes under way; or memory, at the end and where pieces would
+// not be aligned.
+template <class T, int N>
+struct alignas(sizeof(T) * N) pack {
+    T at[N];
+    CATENA_FN T& operator[](int64 lane) { return at[lane]; }
+};
+template <class T, int N>
+CATENA_FN bool is_aligned(const pack<T, N>&, const T* p) {
+    return (unsigned long long)p % sizeof(pack<T, N>) == 0;
+}
+template <class T, int N>
+CATENA_FN void read(pack<T, N>& to, const T* p, int64 at) { to = ((const pack<T, N>*)p)[at]; }
+template <class T, int N>
+CATENA_FN void write(const pack<T, N>& from, T* p, int64 at) { ((pack<T, N>*)p)[at] = from; }
+CATENA_FN constexpr int lanes_of(int bytes) { return bytes == 0 ? 1 : bytes == 1 ? 8 : 16 / bytes; }
+#define CATENA_NOTHING(T, A)
+#define CATENA_FIELD(T, A) pack<T, catena_lanes> A;
+#define CATENA_ALIGNED(T, A) && is_aligned(catena_pack.A, catena_args.A)
+#define CATENA_READ(T, A) read(catena_pack.A, catena_args.A, catena_at);
+#define CATENA_WRITE(T, A) write(catena_pack.A, catena_args.A, catena_at);
+#define CATENA_AT(A, I) catena_from.A[catena_lane]
+#define CATENA_EACH(I, BYTES) \
+    enum { catena_lanes = lanes_of(BYTES) }; \
+    const auto catena_step = [&](auto& catena_from, const int64 catena_lane, const int64 I) \
+                                 __attribute__((always_inline)) { \
+        (void)catena_from; (void)catena_lane; (void)I;
+#define CATENA_EACH_END \
+    }; \
+    struct { CATENA_PLAIN(CATENA_FIELD, CATENA_FIELD) } catena_pack; \
+    int64 catena_whole = 0; \
+    if (catena_lanes > 1 CATENA_PLAIN(CATENA_ALIGNED, CATENA_ALIGNED)) \
+        catena_whole = catena_args.size / catena_lanes; \
+    CATENA_GRID(catena_at, catena_whole) \
+        CATENA_PLAIN(CATENA_READ, CATENA_READ) \
+        _Pragma("unroll") for (int catena_k = 0; catena_k < catena_lanes; ++catena_k) \
+            catena_step(catena_pack, catena_k, catena_at * catena_lanes + catena_k); \
+        CATENA_PLAIN(CATENA_NOTHING, CATENA_WRITE) \
+    } \
+    CATENA_GRID(catena_rest, catena_args.size - catena_whole * catena_lanes) \
+        const int64 catena_at = catena_whole * catena_lanes + catena_rest; \
+        catena_step(catena_args, catena_at, catena_at); \
+    }
 
 // Division is dear: of what fits 32 bits it is done in them.
 template <int D, class N, class Offset>
@@ -158,7 +201,7 @@ struct walk {
     }
 };
 #define CATENA_WALK(D, K) \
-    CATENA_GRID(catena_at) \
+    CATENA_GRID(catena_at, catena_args.size) \
         const walk<D, K> catena_walk(catena_args, catena_at);
 #define CATENA_OFFSET(K) catena_walk.offset[K]
 #define CATENA_RUN(I, LANE) \

@@ -150,6 +150,7 @@ private:
     }
 
     void write_elementwise() {
+        if (is_flat()) write_plain_list();
         line("CATENA_ENTRY(" + f_.name + ", catena_arguments)");
         if (!has("n")) line("const int64 n = catena_args.size; (void)n;");
         write_shared();
@@ -166,11 +167,32 @@ private:
         line("CATENA_ENTRY_END");
     }
     void write_flat_loop() {
-        line("CATENA_EACH(i)");
+        line("CATENA_EACH(i, " + std::to_string(bytes_at_once()) + ")");
         write_body(
-            [&](std::size_t i) { return member(i) + (form(i) == form_once ? "[0]" : "[i]"); },
+            [&](std::size_t i) {
+                return form(i) == form_once ? member(i) + "[0]"
+                                            : "CATENA_AT(a" + std::to_string(i) + ", i)";
+            },
             [&](std::size_t i) { return form(i) != form_once || writes(i); });
         line("CATENA_EACH_END");
+    }
+    // The arguments of CATENA_AT.
+    void write_plain_list() {
+        std::string list = "#define CATENA_PLAIN(IN, OUT)";
+        for (std::size_t i = 0; i < f_.count(); ++i)
+            if (form(i) == form_next)
+                list +=
+                    (writes(i) ? " OUT(" : " IN(") + storage(i) + ", a" + std::to_string(i) + ")";
+        line(list);
+    }
+    // 0 where neighbours are better left to neighbouring threads: arrays that are indexed by i.
+    int bytes_at_once() const {
+        int most = 0;
+        for (std::size_t i = 0; i < f_.count(); ++i) {
+            if (form(i) == form_raw) return 0;
+            if (form(i) == form_next) most = std::max(most, type_at(type(i)).dtype.bits / 8);
+        }
+        return most;
     }
     void write_walk() {
         line("CATENA_WALK(" + std::to_string(b_.key.dims) + ", " + std::to_string(strided()) + ")");

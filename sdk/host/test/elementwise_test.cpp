@@ -1,5 +1,6 @@
 // Elementwise kernels from formulas: values in all forms, dtypes, shapes, and what is wrong.
 #include <catena/catena.hpp>
+#include <catena/core/array_body.hpp>
 
 #include "formula_values.hpp"
 #include "temporary.hpp"
@@ -173,6 +174,50 @@ TEST_CASE("given outputs, which may be inputs, and keep what is not written") {
     CHECK(cast(iota({2}), Array::zeros({2}, Dtype::int64)).dtype() == Dtype::int64);
     CHECK(has(thrown<DtypeError>([&] { cast(iota({2})); }),
               "[cast] y: expected an input of dtype U"));
+}
+
+TEST_CASE("arrays may begin and end anywhere, also where neighbours are taken in one piece") {
+    const auto part = [](const Array& whole, std::int64_t begin, std::int64_t n) {
+        char* const at = static_cast<char*>(whole.body()->tensor.dl.data);
+        const auto itemsize = whole.nbytes() / whole.size();
+        return Array::wrap(whole.device(), at + begin * itemsize, {n}, whole.dtype(),
+                           [whole] { static_cast<void>(whole); });
+    };
+    const auto f = elementwise("T x, float32 scale", "T y", "T t = x * scale; y = t + last",
+                               "parts", {.loop_prep = "T last = 1;"});
+    const auto some = elementwise<2>("T x", "T y, int64 k",
+                                     "if (i % 3 == 1) continue; y = x; k = i", "some_of_two");
+    constexpr std::int64_t all = 64;
+    for (const Dtype dtype :
+         {Dtype::float16, Dtype::bfloat16, Dtype::float32, Dtype::float64, Dtype::uint8}) {
+        for (const std::int64_t n : {1, 2, 3, 4, 7, 8, 9, 16, 17, 33, 40}) {
+            for (const std::int64_t begin : {0, 1, 2, 4, 8}) {
+                CAPTURE(name(dtype));
+                CAPTURE(n);
+                CAPTURE(begin);
+                const Array x = iota({all}, dtype), y = Array::full({all}, 7, dtype),
+                            z = Array::full({all}, 7, dtype),
+                            k = Array::full({all}, 7, Dtype::int64);
+                f(part(x, begin, n), 2, part(y, begin, n));
+                f(part(x, begin, n), 2, part(z, 0, n));
+                Floats expected(all, 7), first(all, 7), chosen(all, 7), index(all, 7);
+                for (std::int64_t i = 0; i < n; ++i) {
+                    const auto from = static_cast<std::size_t>(begin + i);
+                    const auto to = static_cast<std::size_t>(i);
+                    expected[from] = first[to] = static_cast<float>(2 * (begin + i + 1) + 1);
+                    if (i % 3 == 1) continue;
+                    chosen[to] = static_cast<float>(begin + i + 1);
+                    index[from] = static_cast<float>(i);
+                }
+                CHECK(floats(y) == expected);
+                CHECK(floats(z) == first);
+                z.fill(7);
+                some(part(x, begin, n), part(z, 0, n), part(k, begin, n));
+                CHECK(floats(z) == chosen);
+                CHECK(floats(k) == index);
+            }
+        }
+    }
 }
 
 TEST_CASE("what a call writes in place is noticed by a graph that needs it") {

@@ -61,6 +61,7 @@ std::vector<Work> elementwise_works(const Shape& shape) {
         z.backward();
     };
     const auto muladd = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd");
+    const auto square = elementwise("T x", "T y", "y = x * x", "square");
     std::vector<Work> works = {
         {"add", 3 * n, [=] { F::add(x, y); }},
         {"mul", 3 * n, [=] { F::mul(x, y); }},
@@ -70,12 +71,14 @@ std::vector<Work> elementwise_works(const Shape& shape) {
         {"tanh", 2 * n, [=] { F::tanh(x); }},
         {"sigmoid, both ways", 5 * n, both_ways},  // y = f(x), then gx = g(y, gy)
         {"muladd, a formula", 4 * n, [=] { muladd(x, y, gy); }},
+        {"square, a formula", 2 * n, [=] { square(x); }},
     };
     for (const Dtype dtype : {Dtype::float16, Dtype::bfloat16}) {
         const Array a = x.astype(dtype), b = y.astype(dtype);
         const double half = bytes_of({&a});
         const std::string name(catena::name(dtype));
         works.push_back({"add " + name, 3 * half, [=] { F::add(a, b); }});
+        works.push_back({"muladd " + name, 4 * half, [=] { muladd(a, b, a); }});
         // As much arithmetic for half the bytes.
         works.push_back({"sigmoid " + name, 2 * half, [=] { F::sigmoid(a); }, false});
     }

@@ -42,6 +42,8 @@ int main(int argc, char** argv) try {
                         "raw_one")(a, 8, over({9}));
         });
         if (dtype == Dtype::bool8) continue;
+        attempt("pack",
+                [&] { elementwise("T x, T y, T z", "T w", "w = x * y + z", "pack")(a, a, a); });
         attempt("sum", [&] { reduction("T x", "T y", "x", "a + b", "y = a / n", "0", "mean")(a); });
         attempt("mathematics", [&] {
             elementwise(

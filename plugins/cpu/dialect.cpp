@@ -183,7 +183,7 @@ struct walk {
     }
 };
 #define CATENA_WALK(D, K) \
-    walk<D, K> catena_walk(catena_args, catena_begin); \
+    catena_kernel::walk<D, K> catena_walk(catena_args, catena_begin); \
     while (catena_walk.next(catena_args, catena_end)) { \
         const int64 catena_at = catena_walk.at, catena_run = catena_walk.run; \
         (void)catena_at;

@@ -143,13 +143,13 @@ template <class T, int N>
 CATENA_FN void write(const pack<T, N>& from, T* p, int64 at) { ((pack<T, N>*)p)[at] = from; }
 CATENA_FN constexpr int lanes_of(int bytes) { return bytes == 0 ? 1 : bytes == 1 ? 8 : 16 / bytes; }
 #define CATENA_NOTHING(T, A)
-#define CATENA_FIELD(T, A) pack<T, catena_lanes> A;
-#define CATENA_ALIGNED(T, A) && is_aligned(catena_pack.A, catena_args.A)
-#define CATENA_READ(T, A) read(catena_pack.A, catena_args.A, catena_at);
-#define CATENA_WRITE(T, A) write(catena_pack.A, catena_args.A, catena_at);
+#define CATENA_FIELD(T, A) catena_kernel::pack<T, catena_lanes> A;
+#define CATENA_ALIGNED(T, A) && catena_kernel::is_aligned(catena_pack.A, catena_args.A)
+#define CATENA_READ(T, A) catena_kernel::read(catena_pack.A, catena_args.A, catena_at);
+#define CATENA_WRITE(T, A) catena_kernel::write(catena_pack.A, catena_args.A, catena_at);
 #define CATENA_AT(A, I) catena_from.A[catena_lane]
 #define CATENA_EACH(I, BYTES) \
-    enum { catena_lanes = lanes_of(BYTES) }; \
+    enum { catena_lanes = catena_kernel::lanes_of(BYTES) }; \
     const auto catena_step = [&](auto& catena_from, const int64 catena_lane, const int64 I) \
                                  __attribute__((always_inline)) { \
         (void)catena_from; (void)catena_lane; (void)I;
@@ -202,7 +202,7 @@ struct walk {
 };
 #define CATENA_WALK(D, K) \
     CATENA_GRID(catena_at, catena_args.size) \
-        const walk<D, K> catena_walk(catena_args, catena_at);
+        const catena_kernel::walk<D, K> catena_walk(catena_args, catena_at);
 #define CATENA_OFFSET(K) catena_walk.offset[K]
 #define CATENA_RUN(I, LANE) \
     { \

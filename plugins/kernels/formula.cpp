@@ -96,7 +96,7 @@ void Formula::refuse(const std::string& text) const {
 
 Formula::Formula(const catena_formula& source)
     : kind(source.kind), name(or_empty(source.name)), has_identity(source.identity != nullptr) {
-    if (!is_identifier(name) || is_keyword(name) || name == "main" || name.size() > 100) {
+    if (!is_identifier(name) || name.size() > 100) {
         const std::string given = name;
         name = "kernel";
         refuse("name: expected an identifier of at most 100 characters, got '" + given + "'");

@@ -73,9 +73,10 @@ catena_status compile(catena_ctx* ctx, const Binding& b, const catena_compiler& 
     for (const std::string& option : b.formula.options) options.push_back(option.c_str());
     options.push_back(nullptr);
     Compilation result;
+    const std::string entry = b.formula.entry();
     catena_compilation c = {};
     c.struct_size = sizeof c;
-    c.name = b.formula.name.c_str();
+    c.name = entry.c_str();
     c.source = source.c_str();
     c.options = options.data();
     c.binary = [](void* user, const void* data, uint64_t bytes) {
@@ -104,9 +105,10 @@ catena_status compile(catena_ctx* ctx, const Binding& b, const catena_compiler& 
 catena_status load(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
                    const Binary& binary, const catena_compiled** compiled) {
     const std::string path = "/proc/self/fd/" + std::to_string(binary.file.get());
+    const std::string entry = b.formula.entry();
     catena_binary loaded = {};
     loaded.struct_size = sizeof loaded;
-    loaded.name = b.formula.name.c_str();
+    loaded.name = entry.c_str();
     loaded.data = binary.bytes.data();
     loaded.bytes = binary.bytes.size();
     loaded.path = binary.file ? path.c_str() : nullptr;

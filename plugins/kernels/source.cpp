@@ -128,7 +128,7 @@ private:
     }
 
     std::string loaded(std::size_t i, const std::string& place) const {
-        return is_half(type(i)) ? "load(" + place + ")" : place;
+        return is_half(type(i)) ? "catena_kernel::load(" + place + ")" : place;
     }
     std::string as_number(std::size_t i) const {
         return "const " + value(i) + " " + name(i) + " = (" + value(i) + ")" + member(i) +
@@ -151,7 +151,7 @@ private:
 
     void write_elementwise() {
         if (is_flat()) write_plain_list();
-        line("CATENA_ENTRY(" + f_.name + ", catena_arguments)");
+        line("CATENA_ENTRY(" + f_.entry() + ", catena_arguments)");
         if (!has("n")) line("const int64 n = catena_args.size; (void)n;");
         write_shared();
         if (is_flat()) {
@@ -230,7 +230,7 @@ private:
         user(f_.operation, "; } while (0);");
         for (std::size_t i = f_.n_x; i < f_.count(); ++i) {
             if (!is_plain(i)) continue;
-            if (is_half(type(i))) line("store(" + place(i) + ", " + name(i) + ");");
+            if (is_half(type(i))) line("catena_kernel::store(" + place(i) + ", " + name(i) + ");");
             else line(place(i) + " = " + name(i) + ";");
         }
     }
@@ -290,11 +290,13 @@ private:
         line("do {");
         user(f_.finish, "; } while (0);");
         for (std::size_t i = f_.n_x; i < f_.count(); ++i) {
-            if (is_half(type(i))) line("store(" + member(i) + "[j], " + name(i) + ");");
+            if (is_half(type(i)))
+                line("catena_kernel::store(" + member(i) + "[j], " + name(i) + ");");
             else line(member(i) + "[j] = " + name(i) + ";");
         }
         line("}};");
-        line("CATENA_REDUCTION(" + f_.name + ", catena_arguments, catena_operation, catena_value)");
+        line("CATENA_REDUCTION(" + f_.entry() +
+             ", catena_arguments, catena_operation, catena_value)");
     }
 
     const Binding& b_;

@@ -83,6 +83,9 @@ int main(int argc, char** argv) try {
     const auto argmax = reduction(
         "T x", "int64 y", "Best{x, i}", "a.value > b.value ? a : b", "y = a.index", "", "my_argmax",
         {.reduce_type = "Best", .preamble = "struct Best { T value; int64 index; };"});
+    // CUDA has a function of that name.
+    attempt("norm",
+            [&] { reduction("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")(x); });
     attempt("rows", [&] { argmax(x, 1); });
     attempt("columns", [&] { argmax(x, 0); });
     attempt("middle", [&] { argmax(Array::empty({3, 4, 5, 6}), {1, 3}); });

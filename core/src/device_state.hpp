@@ -66,7 +66,8 @@ public:
     MemorySize memory_size();
     void release_cached() noexcept;  // once nothing is recorded
     void reset_peak();
-    // A wait for the whole device breaks every recording: one of the two waits for the other.
+    // A wait for the whole device would break every recording: one that begins waits until such a
+    // wait is over, and while there is one the device refuses to be waited for.
     std::shared_mutex waits;
     void begin_recording();
     void end_recording() noexcept;

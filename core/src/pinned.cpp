@@ -1,4 +1,4 @@
-// Pinned host memory: blocks of powers of two, used again when the work on them is done.
+// Pinned host memory: blocks of few sizes, used again when the work on them is done.
 #include "pinned.hpp"
 
 #include "context.hpp"
@@ -14,7 +14,11 @@
 namespace catena {
 namespace {
 
-constexpr std::uint64_t smallest = 4096;
+// Eight sizes from one power of two to the next, so that at most an eighth is in vain; whole pages.
+std::uint64_t size_for(std::uint64_t bytes) {
+    const std::uint64_t step = std::max<std::uint64_t>(4096, std::bit_floor(bytes) / 8);
+    return std::max((bytes + step - 1) / step, std::uint64_t{1}) * step;
+}
 
 }  // namespace
 
@@ -29,7 +33,7 @@ const void* PinnedPool::backend() const noexcept { return &device_.table; }
 void* PinnedPool::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     if (!device_.memory || !device_.memory->host_alloc || !device_.memory->host_free)
         return nullptr;
-    capacity = std::bit_ceil(std::max(bytes, smallest));
+    capacity = size_for(bytes);
     {
         const std::lock_guard lock(mutex_);
         const auto found = std::find_if(free_.begin(), free_.end(), [&](Block& block) {

@@ -107,6 +107,9 @@ CATENA_FN float rsqrt(float x) { return 1 / sqrt(x); }
 CATENA_FN double rsqrt(double x) { return 1 / sqrt(x); }
 CATENA_FN float copysign(float x, float y) { return __builtin_copysignf(x, y); }
 CATENA_FN double copysign(double x, double y) { return __builtin_copysign(x, y); }
+template <class X, class Y> CATENA_FN double copysign(X x, Y y) {
+    return copysign((double)x, (double)y);
+}
 CATENA_FN float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 CATENA_FN double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 template <class T> CATENA_FN bool isnan(T x) { return x != x; }
@@ -128,13 +131,17 @@ template <class X, class Y> CATENA_FN auto fmin(X x, Y y) -> decltype(x + y) { r
 template <class X, class Y> CATENA_FN auto fmax(X x, Y y) -> decltype(x + y) { return max(x, y); }
 
 // *p += x as one step, where several elements may meet. Gives what was there.
-template <class T> CATENA_FN T atomic_add(T* p, T x) {
+template <class T> CATENA_FN T add_at_once(T* p, T x) {
     T before, after;
     __atomic_load(p, &before, __ATOMIC_RELAXED);
     do after = before + x;
     while (!__atomic_compare_exchange(p, &before, &after, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     return before;
 }
+CATENA_FN float atomic_add(float* p, float x) { return add_at_once(p, x); }
+CATENA_FN double atomic_add(double* p, double x) { return add_at_once(p, x); }
+CATENA_FN int32 atomic_add(int32* p, int32 x) { return add_at_once(p, x); }
+CATENA_FN int64 atomic_add(int64* p, int64 x) { return add_at_once(p, x); }
 
 // A run of elements ends where a row does, where the caller's share does, and at multiples of this: so
 // vectors and what is left over fall the same for any number of threads.

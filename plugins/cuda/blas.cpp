@@ -89,7 +89,8 @@ catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
         return fail(ctx, CATENA_E_DEVICE, "[gemm] cudaStreamGetDevice: %s (%s)",
                     cudaGetErrorName(error), cudaGetErrorString(error));
     void* handle = nullptr;
-    if (const catena_status s = handle_of(ctx, device, stream, "cublas", &handle); s != CATENA_OK)
+    if (const catena_status s = handle_of(ctx, device, stream, "cublas", User::backend, &handle);
+        s != CATENA_OK)
         return s;
     static const auto gemm_ex =
         reinterpret_cast<GemmEx>(dlsym(library("cublas")->dl, "cublasGemmEx"));

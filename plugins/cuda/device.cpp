@@ -89,10 +89,22 @@ catena_status open(catena_ctx* ctx, int32_t ordinal, void** dev) {
                     "[cuda open] cudaGetDeviceProperties of device %d: %s (%s)", ordinal,
                     cudaGetErrorName(error), cudaGetErrorString(error));
     }
+    const int capability = p.major * 10 + p.minor;
+    if (const int least = least_capability(); capability < least)
+        return fail(
+            ctx, CATENA_E_UNSUPPORTED,
+            "[cuda open] device %d: expected capability %d.%d or newer, which this build has "
+            "code for, got %d.%d (%s)",
+            ordinal, least / 10, least % 10, p.major, p.minor, p.name);
+    int reads_host = 0;
+    if (cudaDeviceGetAttribute(&reads_host, cudaDevAttrPageableMemoryAccess, ordinal) !=
+        cudaSuccess)
+        forget_error();
     auto* device = new (std::nothrow) Device;
     if (device == nullptr) return fail(ctx, CATENA_E_NOMEM, "[cuda open] out of memory");
     device->ordinal = ordinal;
-    device->capability = p.major * 10 + p.minor;
+    device->capability = capability;
+    device->reads_host = reads_host != 0;
     device->processors = p.multiProcessorCount;
     std::snprintf(device->about, sizeof device->about,
                   "%s, capability %d.%d, %d multiprocessors, %.1f GiB", p.name, p.major, p.minor,

@@ -16,6 +16,7 @@ struct Device {
     int ordinal = 0;
     int capability = 0;  // 90 for 9.0
     int processors = 0;
+    bool reads_host = false;              // pageable memory, by itself and when it gets there
     char about[512] = {};                 // one line for people: name, capability, memory
     std::atomic<std::uint64_t> peers{0};  // whose memory it may access, by ordinal
 };
@@ -23,6 +24,9 @@ struct Device {
 inline Device& device_of(void* dev) { return *static_cast<Device*>(dev); }
 inline cudaStream_t cuda(catena_stream* stream) { return reinterpret_cast<cudaStream_t>(stream); }
 inline cudaEvent_t cuda(catena_event* event) { return reinterpret_cast<cudaEvent_t>(event); }
+
+// The lowest capability that the modules of this build have code for: 80 for 8.0.
+int least_capability();
 
 // As in catena_backend.
 catena_status CATENA_CALL count(catena_ctx* ctx, int32_t* n);

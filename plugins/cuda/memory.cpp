@@ -153,11 +153,11 @@ catena_status copy(catena_ctx* ctx, void* dev, catena_stream* stream, void* dst,
             "[cuda copy] a graph is being recorded on device %d: memory of the host that is "
             "read now cannot be part of it; expected copy_async() of pinned memory",
             device_of(dev).ordinal);
-    // Other memory it reads before it returns.
+    // Other memory it reads before it returns, unless the device reads it by itself.
     if (!scope.check(cudaMemcpyAsync(dst, src, bytes, kind_of(direction), cuda(stream)),
                      "cudaMemcpyAsync"))
         return scope.status();
-    if (from_host && is_known(scope, src))
+    if (from_host && (device_of(dev).reads_host || is_known(scope, src)))
         scope.check(cudaStreamSynchronize(cuda(stream)), "cudaStreamSynchronize");
     return scope.status();
 }

@@ -5,12 +5,12 @@
 #include <cublas_v2.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -164,9 +164,45 @@ int kind_of(const char* name) {
     return -1;
 }
 
+// The thread's number: the lowest that no other thread has now.
+class ThreadNumber {
+public:
+    static int get() {
+        static thread_local const ThreadNumber mine;
+        return mine.number_;
+    }
+    ThreadNumber(const ThreadNumber&) = delete;
+    ThreadNumber& operator=(const ThreadNumber&) = delete;
+
+private:
+    struct Taken {
+        std::mutex mutex;
+        std::vector<bool> by;
+    };
+    static Taken& taken() {
+        static auto* const all = new Taken;
+        return *all;
+    }
+    ThreadNumber() {
+        Taken& all = taken();
+        const std::lock_guard lock(all.mutex);
+        const auto free = std::find(all.by.begin(), all.by.end(), false);
+        number_ = static_cast<int>(free - all.by.begin());
+        if (free == all.by.end()) all.by.push_back(true);
+        else *free = true;
+    }
+    ~ThreadNumber() {
+        Taken& all = taken();
+        const std::lock_guard lock(all.mutex);
+        all.by[static_cast<std::size_t>(number_)] = false;
+    }
+    int number_;
+};
+
 struct Handle {
-    std::thread::id thread;
+    int thread;
     int kind;
+    User user;
     void* handle;
 };
 struct StreamHandles {
@@ -247,7 +283,7 @@ catena_status set_up_cublas(const Caller& call, cudaStream_t stream, void* handl
         "cublasSetMathMode");
 }
 
-catena_status make_handle(const Caller& call, cudaStream_t stream, void** handle) {
+catena_status make_handle(const Caller& call, cudaStream_t stream, User user, void** handle) {
     const Kind& kind = call.kind;
     Scope scope(call.ctx, "vendor", call.device);
     const BesideRecording beside(scope);
@@ -268,7 +304,7 @@ catena_status make_handle(const Caller& call, cudaStream_t stream, void** handle
             if (ready != CATENA_OK) return ready;
             const std::lock_guard lock(streams().mutex);
             streams().handles[{call.device, stream}].handles.push_back(
-                {std::this_thread::get_id(), static_cast<int>(&kind - kinds), made});
+                {ThreadNumber::get(), static_cast<int>(&kind - kinds), user, made});
             return CATENA_OK;
         });
     if (status != CATENA_OK) function<int(void*)>(call.opened, kind.destroy)(made);
@@ -283,12 +319,13 @@ struct Last {
     std::uint64_t dropped;
     void* handle;
 };
-thread_local Last last;
+thread_local Last last_of[2];  // by User
 
 catena_status CATENA_CALL handle(catena_ctx* ctx, void* dev, catena_stream* stream,
                                  const char* name, void** out) {
-    return guarded(ctx, "vendor",
-                   [&] { return handle_of(ctx, device_of(dev).ordinal, cuda(stream), name, out); });
+    return guarded(ctx, "vendor", [&] {
+        return handle_of(ctx, device_of(dev).ordinal, cuda(stream), name, User::others, out);
+    });
 }
 
 catena_status CATENA_CALL find_library(catena_ctx* ctx, const char* name, void** dl_handle,
@@ -316,7 +353,7 @@ const Library* library(const char* name) {
 }
 
 catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name,
-                        void** handle) {
+                        User user, void** handle) {
     *handle = nullptr;
     const int kind = kind_of(name);
     if (kind < 0 || kinds[kind].create == nullptr)
@@ -324,6 +361,7 @@ catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const 
                     "[cuda vendor] library with handles: expected cublas or cudnn, got '%s'", name);
     const std::uint64_t dropped = streams().dropped.load(std::memory_order_acquire);
     const Place place = {device, stream};
+    Last& last = last_of[static_cast<int>(user)];
     if (last.kind == kind && last.place == place && last.dropped == dropped) {
         *handle = last.handle;
         return CATENA_OK;
@@ -331,17 +369,18 @@ catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const 
     const Library& library = library_of(kind);
     if (library.dl == nullptr)
         return fail(ctx, CATENA_E_UNSUPPORTED, "[cuda vendor] %s: %s", name, library.error);
-    const std::thread::id thread = std::this_thread::get_id();
+    const int thread = ThreadNumber::get();
     {
         const std::lock_guard lock(streams().mutex);
         const auto found = streams().handles.find(place);
         if (found != streams().handles.end())
             for (const Handle& h : found->second.handles)
-                if (h.kind == kind && h.thread == thread) *handle = h.handle;
+                if (h.kind == kind && h.thread == thread && h.user == user) *handle = h.handle;
     }
     if (*handle == nullptr) {
         const Caller call = {ctx, device, kinds[kind], library};
-        if (const catena_status status = make_handle(call, stream, handle); status != CATENA_OK)
+        if (const catena_status status = make_handle(call, stream, user, handle);
+            status != CATENA_OK)
             return status;
     }
     last = {place, kind, dropped, *handle};

@@ -22,9 +22,12 @@ struct Library {
 // [any] NULL if it is none of these. This and handle_of() throw std::bad_alloc.
 const Library* library(const char* name);
 
+// Whose a handle is: what others set in theirs does not reach the backend's own products.
+enum class User { backend, others };
 // [compute] The handle of a library for the stream, which is the device's, and the calling thread.
+// Threads that ended leave theirs to later ones.
 catena_status handle_of(catena_ctx* ctx, int device, cudaStream_t stream, const char* name,
-                        void** handle);
+                        User user, void** handle);
 
 // The stream's handles end with it; its device is the current one.
 void drop_handles(int device, cudaStream_t stream);

@@ -25,6 +25,19 @@ bool is_dense(const catena_tensor& tensor) {
     return true;
 }
 
+// Whether the number is one of the type, which is not floating. Of bool it is true or false, as in C.
+bool holds(int type, const catena_operand& x, bool floating) {
+    // Below 2^63, where int64 ends, and no NaN.
+    if (floating && !(x.number.f >= -0x1p63 && x.number.f < 0x1p63)) return false;
+    if (floating && std::trunc(x.number.f) != x.number.f) return false;
+    const int64_t value = floating ? static_cast<int64_t>(x.number.f) : x.number.i;
+    const catena_dtype& dtype = type_at(type).dtype;
+    if (dtype.code == CATENA_CODE_BOOL || dtype.bits == 64) return true;
+    const bool is_signed = dtype.code == CATENA_CODE_INT;
+    const int64_t end = int64_t{1} << (dtype.bits - (is_signed ? 1 : 0));
+    return value < end && value >= (is_signed ? -end : 0);
+}
+
 // Adds a dimension inside of those that are there; joins it with the last where all steps allow it.
 template <class Stride>
 void append(Dims& dims, std::size_t arguments, int64_t extent, const Stride& stride) {
@@ -122,10 +135,11 @@ void Binding::bind_types() {
             if (bound < 0) bound = given;
             type = bound;
         }
-        if (!is_floating(type) && is_floating(given) && std::trunc(x.number.f) != x.number.f)
-            refuse(CATENA_E_DTYPE, i,
-                   std::string("expected a number for ") + type_at(type).name + ", got " +
-                       std::to_string(x.number.f));
+        if (!is_floating(type) && !holds(type, x, is_floating(given)))
+            refuse(
+                CATENA_E_DTYPE, i,
+                std::string("expected a number for ") + type_at(type).name + ", got " +
+                    (is_floating(given) ? std::to_string(x.number.f) : std::to_string(x.number.i)));
         key.type[i] = static_cast<uint8_t>(type);
         key.form[i] = form_number;
     }

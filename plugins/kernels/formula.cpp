@@ -49,6 +49,29 @@ bool is_keyword(const std::string& word) {
     return std::string_view(all).find(" " + word + " ") != std::string_view::npos;
 }
 
+// Behind what closes the bracket at k.
+std::size_t behind_bracket(const std::vector<std::string>& tokens, std::size_t k) {
+    int open = 0;
+    for (; k < tokens.size(); ++k) {
+        if (tokens[k] == "(" || tokens[k] == "{") ++open;
+        if ((tokens[k] == ")" || tokens[k] == "}") && --open == 0) return k + 1;
+    }
+    return k;
+}
+
+// k is at a "]": behind the lambda that has its captures there, or else the next token.
+std::size_t behind_lambda(const std::vector<std::string>& tokens, std::size_t k) {
+    std::size_t at = k + 1;
+    while (at < tokens.size() && tokens[at] != "{") {
+        const bool between = is_word(tokens[at][0]) || tokens[at] == "-" || tokens[at] == ">" ||
+                             tokens[at] == "<" || tokens[at] == ":";  // mutable, -> T
+        if (tokens[at] == "(") at = behind_bracket(tokens, at);
+        else if (between) ++at;
+        else return k + 1;
+    }
+    return at < tokens.size() ? behind_bracket(tokens, at) : k + 1;
+}
+
 // Whether code leaves by a `return` that is in no lambda. Words in comments do not count.
 bool returns(const std::string& code) {
     std::string bare;
@@ -64,11 +87,9 @@ bool returns(const std::string& code) {
         bare += ' ';
     }
     const std::vector<std::string> tokens = tokens_of(bare);
-    for (std::size_t k = 0; k < tokens.size(); ++k) {
+    for (std::size_t k = 0; k < tokens.size();) {
         if (tokens[k] == "return") return true;
-        if (tokens[k] == "]" && k + 1 < tokens.size() &&
-            (tokens[k + 1] == "(" || tokens[k + 1] == "{"))
-            return false;  // a lambda, whose own it may be
+        k = tokens[k] == "]" ? behind_lambda(tokens, k) : k + 1;
     }
     return false;
 }

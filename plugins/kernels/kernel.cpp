@@ -115,6 +115,19 @@ catena_status load(catena_ctx* ctx, const Binding& b, const catena_compiler& com
     return compiler.load(ctx, b.call.dev, &loaded, compiled);
 }
 
+// Files that the author may change: their text is not in the key.
+bool reads_files(const Formula& f) {
+    for (const std::string& option : f.options)
+        for (const char* start : {"-I", "-i", "--include", "--pre-include"})
+            if (option.starts_with(start)) return true;
+    const std::string& text = f.preamble.text;
+    for (std::size_t at = 0; (at = text.find("include", at)) != std::string::npos; ++at)
+        if (const std::size_t next = text.find_first_not_of(" \t", at + 7);
+            next != std::string::npos && text[next] == '"')
+            return true;
+    return false;
+}
+
 // With one compiler of the device. kernel.compiling is held.
 catena_status make(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
                    const catena_compiled** compiled) {
@@ -125,9 +138,11 @@ catena_status make(catena_ctx* ctx, const Binding& b, const catena_compiler& com
     const std::string source = make_source(b, compiler.dialect);
     const std::string key = key_of(b.formula, identity, source);
     BinaryCache& cache = binary_cache();
-    std::optional<Binary> binary = cache.find(b.formula.name, key);
+    const bool keeps = !reads_files(b.formula);
+    std::optional<Binary> binary;
+    if (keeps) binary = cache.find(b.formula.name, key);
     Descriptor lock;
-    if (!binary) {
+    if (keeps && !binary) {
         lock = cache.lock(key);
         binary = cache.find(b.formula.name, key);  // made while this process waited
     }
@@ -140,7 +155,9 @@ catena_status make(catena_ctx* ctx, const Binding& b, const catena_compiler& com
     std::vector<unsigned char> bytes;
     if (const catena_status status = compile(ctx, b, compiler, source, bytes); status != CATENA_OK)
         return status;
-    return load(ctx, b, compiler, cache.store(b.formula.name, key, std::move(bytes)), compiled);
+    const Binary made =
+        keeps ? cache.store(b.formula.name, key, std::move(bytes)) : Binary{std::move(bytes), {}};
+    return load(ctx, b, compiler, made, compiled);
 }
 
 const catena_variant* find(const catena_formula_kernel& kernel, const Key& key) {
@@ -154,8 +171,7 @@ catena_status make_variant(catena_ctx* ctx, const catena_formula_kernel& kernel,
     const std::lock_guard guard(kernel.compiling);
     variant = find(kernel, b.key);
     if (variant != nullptr) return CATENA_OK;
-    const auto* const* tables = reinterpret_cast<const catena_compiler* const*>(
-        host->extensions(ctx, CATENA_COMPILER_DRAFT_1));
+    const catena_compiler* const* tables = compilers(ctx);
     if (*tables == nullptr)
         throw Failure{CATENA_E_UNSUPPORTED, "[" + b.formula.name +
                                                 "] device: expected one that has a compiler for "
@@ -210,17 +226,17 @@ BinaryCache& binary_cache() {
     return *cache;
 }
 
-const catena_compiler* compiler_of(catena_ctx* ctx) {
-    return static_cast<const catena_compiler*>(*host->extensions(ctx, CATENA_COMPILER_DRAFT_1));
+const catena_compiler* const* compilers(catena_ctx* ctx) {
+    return reinterpret_cast<const catena_compiler* const*>(
+        host->extensions(ctx, CATENA_COMPILER_DRAFT_1));
 }
 
-Cut make_cut(const Binding& b, const catena_compiler* compiler) {
+Cut make_cut(const Binding& b, const catena_compiler& compiler) {
     Cut cut;
     cut.length = b.reduced;
-    if (compiler == nullptr || b.outputs == 0 || b.outputs >= compiler->reduction_pieces)
-        return cut;
-    const int64_t wanted = (compiler->reduction_pieces + b.outputs - 1) / b.outputs;
-    const int64_t pieces = std::min(wanted, b.reduced / compiler->reduction_least);
+    if (b.outputs == 0 || b.outputs >= compiler.reduction_pieces) return cut;
+    const int64_t wanted = (compiler.reduction_pieces + b.outputs - 1) / b.outputs;
+    const int64_t pieces = std::min(wanted, b.reduced / compiler.reduction_least);
     if (pieces < 2) return cut;
     cut.length = (b.reduced + pieces - 1) / pieces;
     cut.pieces = (b.reduced + cut.length - 1) / cut.length;
@@ -237,7 +253,7 @@ catena_status run(catena_ctx* ctx, const catena_formula_kernel& kernel, const Bi
         if (status != CATENA_OK) return status;
     }
     if (!b.formula.is_reduction()) return launch(ctx, b, *variant, {});
-    Cut cut = make_cut(b, variant->compiler);
+    Cut cut = make_cut(b, *variant->compiler);
     if (cut.pieces == 1) return launch(ctx, b, *variant, cut);
     const auto needed = static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes;
     if (b.call.scratch == nullptr || b.call.scratch_bytes < needed)

@@ -32,10 +32,10 @@ BinaryCache& binary_cache();
 // The host's table; set by the entry.
 extern const catena_host* host;
 
-// The device's best compiler, nullptr if it has none.
-const catena_compiler* compiler_of(catena_ctx* ctx);
-// How a reduction is cut on that device: the same for any number of threads.
-Cut make_cut(const Binding& binding, const catena_compiler* compiler);
+// The device's compilers, the best first; NULL-terminated.
+const catena_compiler* const* compilers(catena_ctx* ctx);
+// How a reduction is cut for that compiler: the same for any number of threads.
+Cut make_cut(const Binding& binding, const catena_compiler& compiler);
 // A partial result's bytes at most, as dialects assert.
 constexpr uint64_t partial_bytes = 64;
 

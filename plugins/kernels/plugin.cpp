@@ -79,9 +79,12 @@ catena_status infer(catena_ctx* ctx, const catena_formula_kernel* kernel,
         }
         *scratch_bytes = 0;
         if (!f.is_reduction()) return CATENA_OK;
-        const Cut cut = make_cut(b, compiler_of(ctx));
-        if (cut.pieces > 1)
-            *scratch_bytes = static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes;
+        for (const catena_compiler* const* c = compilers(ctx); *c != nullptr; ++c) {
+            const Cut cut = make_cut(b, **c);  // any of them may turn out to be the one
+            if (cut.pieces > 1)
+                *scratch_bytes = std::max(
+                    *scratch_bytes, static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes);
+        }
         return CATENA_OK;
     });
 }

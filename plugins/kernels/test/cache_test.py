@@ -77,6 +77,18 @@ class Cache(unittest.TestCase):
         body = re.search(r"<catena_cached>:\n(.*?)\n\n", code, re.S)[1]
         self.assertRegex(body, r"\bv?addps\b")
 
+    def test_files_of_the_author_are_read_anew(self):
+        header = self.base / "own.hpp"
+        include = f'#include "{header}"'
+        for _ in range(2):
+            header.write_text("#define ONE 1\n")
+            self.expect(1, 0, "1*ONE", PREAMBLE=include)
+        self.assertEqual(self.entries(), [])
+        header.write_text("#define ONE 2\n")
+        self.assertIn("wrong", self.run_worker("1*ONE", PREAMBLE=include)[1])
+        self.expect(1, 0, "1*ONE", PREAMBLE="#define ONE 1")
+        self.expect(0, 1, "1*ONE", PREAMBLE="#define ONE 1")
+
     def test_entries_that_are_damaged_are_made_anew(self):
         self.expect(1, 0, 1)
         whole = self.entry().read_bytes()

@@ -1,17 +1,21 @@
-// worker DEVICE ADDEND...: makes and calls a kernel for each there, and prints what the caches did.
+// worker DEVICE ADDEND...: makes and calls a kernel for each there, and prints what the caches did. The
+// preamble is $PREAMBLE.
 #include <catena/catena.hpp>
 
 #include <cstdio>
+#include <cstdlib>
 
 using namespace catena;
 
 int main(int argc, char** argv) try {
     if (argc < 2) throw InvalidError("usage: worker DEVICE ADDEND...");
     const using_device scope(argv[1]);
+    const char* preamble = std::getenv("PREAMBLE");
     const Array x = Array::full({100}, 1);
     for (int k = 2; k < argc; ++k) {
         const std::string code = std::string("y = x + ") + argv[k];
-        const Array y = elementwise("T x", "T y", code.c_str(), "cached")(x);
+        const Array y = elementwise("T x", "T y", code.c_str(), "cached",
+                                    {.preamble = preamble ? preamble : ""})(x);
         if (y.to_vector<float>()[99] != 1 + std::stof(argv[k])) {
             std::printf("wrong\n");
             return 1;

@@ -101,6 +101,12 @@ TEST_CASE("names that nothing has are refused when the function is made") {
         }),
         "[f_grad] q: expected an input or output of f"));
     CHECK(has(thrown<InvalidError>([] {
+                  ElementwiseFunction({"T x, T gy", "T y", "y = x * gy", "f"},
+                                      {"T gy", "T gx", "gx = gy"});
+              }),
+              "[f_grad] gy: expected a name for one thing, got the input of f and the gradient of "
+              "its output y"));
+    CHECK(has(thrown<InvalidError>([] {
                   ElementwiseFunction({"T x", "T y", "y = x", "f"}, {"T gy", "T gz", "gz = gy"});
               }),
               "[f_grad] gz: expected g and the name of an input of f"));

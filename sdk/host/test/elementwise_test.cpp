@@ -130,6 +130,19 @@ TEST_CASE("numbers are arguments, of the formula's dtype") {
     CHECK(has(thrown<DtypeError>([&] { f(iota({3}), 2, 2.5); }),
               "[axpk] k: expected a number for int32"));
     CHECK(has(thrown<DtypeError>([&] { f(iota({3}, Dtype::int32), 0.5, 1); }), "[axpk] a:"));
+    const double huge = 3e9, infinite = std::numeric_limits<double>::infinity();
+    for (const double k : {huge, -huge, 1e300, infinite, std::nan("")})
+        CHECK(has(thrown<DtypeError>([&] { f(iota({3}), 2, k); }), "expected a number for int32"));
+    CHECK(has(thrown<DtypeError>([&] { f(iota({3}), 2, std::int64_t{1} << 31); }),
+              "[axpk] k: expected a number for int32, got 2147483648"));
+    const auto wide = elementwise("int64 k", "int64 y", "y = k", "wide");
+    CHECK(wide(-0x1p63, over({1})).item<std::int64_t>() ==
+          std::numeric_limits<std::int64_t>::min());
+    CHECK_THROWS_AS(wide(0x1p63, over({1})), DtypeError);
+    const auto small = elementwise("uint8 k", "int64 y", "y = k", "small");
+    CHECK(small(255, over({1})).item<std::int64_t>() == 255);
+    CHECK_THROWS_AS(small(256, over({1})), DtypeError);
+    CHECK_THROWS_AS(small(-1, over({1})), DtypeError);
 }
 
 TEST_CASE("raw arguments, the index and the size") {
@@ -144,6 +157,9 @@ TEST_CASE("raw arguments, the index and the size") {
     elementwise("int64 label, int32* counts", "atomic_add(counts + label, 1)", "count")(
         Array::from<std::int64_t>({0, 2, 2, 1, 2}, {5}), counts);
     CHECK(counts.to_vector<int>() == std::vector<int>{1, 1, 3});
+    const Array sum = Array::zeros({1});
+    elementwise("T x, float* sum", "atomic_add(sum, 1)", "count_all")(iota({300}), sum);
+    CHECK(sum.item<float>() == 300);
     CHECK(has(thrown<InvalidError>([&] { reverse(iota({4}), 4); }), "[reverse] size: expected"));
     CHECK(has(thrown<InvalidError>([&] { reverse(4, 4, over({4})); }),
               "[reverse] x: expected an array"));
@@ -325,6 +341,10 @@ TEST_CASE("a return would leave elements out, unless it is a lambda's") {
               "[early] code: expected `continue` to go on with the next element, got `return`"));
     CHECK(has(text("y = x; return\n;"), "got `return`"));
     CHECK(has(text("return; const auto f = [](T t) { return t; }; y = f(x)"), "got `return`"));
+    CHECK(has(text("auto f = [](T t) { if (t > 1) { return t; } return -t; }; if (x < 0) return; "
+                   "y = f(x)"),
+              "got `return`"));
+    CHECK(has(text("T t[2] = {x, x}; y = t[0]; if (y > t[1]) { return; }"), "got `return`"));
     const Floats expected = {7, 2, 3};
     CHECK(floats(elementwise("T x", "T y",
                              "// no return here, /* nor\nif (i == 0) { y = 7; continue; } y = x",

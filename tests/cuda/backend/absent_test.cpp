@@ -32,6 +32,17 @@ TEST_CASE("no driver") {
     CHECK(says("expected a driver for CUDA 13.0 or newer, got none"));
 }
 
+TEST_CASE("a device that there is no code for") {
+    int32_t n = 0;
+    CHECK(backend().count(ctx, &n) == CATENA_OK);
+    void* dev = &n;
+    CHECK(backend().open(ctx, 0, &dev) == CATENA_E_UNSUPPORTED);
+    CHECK(dev == nullptr);
+    CHECK(failure ==
+          "[cuda open] device 0: expected capability 8.0 or newer, which this build has code for, "
+          "got 7.5 (Emulated device)");
+}
+
 TEST_CASE("no libraries") {
     const auto& vendor = plugin().extension<catena_vendor>(CATENA_VENDOR_DRAFT_1);
     Stream s;

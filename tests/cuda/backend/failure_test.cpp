@@ -260,6 +260,18 @@ TEST_CASE("failures: where memory cannot be shared with other processes") {
         "the driver, or this container, may share none");
 }
 
+TEST_CASE("a context that another library made current is left, and found again") {
+    for (const int ordinal : {0, second()}) {
+        catena_emulator_foreign(ordinal);
+        {
+            Stream s(0);
+            CHECK(s.get(s.put(std::vector<int>{4}), 1)[0] == 4);
+            REQUIRE(backend().sync(ctx, s.dev) == CATENA_OK);
+        }
+        CHECK(catena_emulator_leave() == 1);
+    }
+}
+
 TEST_CASE("a process that works on one device has no context on another") {
     if (second() == 0) return;
     int32_t n = 0;

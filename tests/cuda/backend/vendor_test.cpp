@@ -89,6 +89,44 @@ TEST_CASE("a handle is of its stream and thread, and stays the same") {
     }
 }
 
+TEST_CASE("threads that end leave their handles to later ones") {
+    if (!is_here("cublas")) return;
+    Stream s;
+    const auto of_a_thread = [&] {
+        void* theirs = nullptr;
+        std::thread([&] { theirs = handle(s, "cublas"); }).join();
+        return theirs;
+    };
+    void* const first = of_a_thread();
+    for (int i = 0; i < 20; ++i) CHECK(of_a_thread() == first);
+    CHECK(handle(s, "cublas") != first);
+}
+
+TEST_CASE("what is set in a handle does not reach the backend's products") {
+    if (!is_here("cublas")) return;
+    Stream s;
+    void* dl = nullptr;
+    int64_t version = 0;
+    REQUIRE(vendor().open(ctx, "cublas", &dl, &version) == CATENA_OK);
+    auto* const set_mode =
+        reinterpret_cast<int (*)(void*, int)>(dlsym(dl, "cublasSetPointerMode_v2"));
+    REQUIRE(static_cast<bool>(set_mode));
+    constexpr int device_pointers = 1;  // CUBLAS_POINTER_MODE_DEVICE
+    REQUIRE(set_mode(handle(s, "cublas"), device_pointers) == 0);
+    catena_gemm g = {};
+    g.struct_size = sizeof g;
+    g.dtype = {CATENA_CODE_FLOAT, 32, 1};
+    g.m = g.n = g.k = g.lda = g.ldb = g.ldc = 1;
+    g.alpha = 1;
+    g.a = s.put(std::vector<float>{3});
+    g.b = s.put(std::vector<float>{5});
+    float* c = s.alloc<float>(1);
+    g.c = c;
+    g.stream = s.stream;
+    REQUIRE(plugin().blas->gemm(ctx, &g) == CATENA_OK);
+    CHECK(s.get(c, 1)[0] == 15);
+}
+
 TEST_CASE("stream 0 of each device has handles of its own") {
     if (!is_here("cublas")) return;
     void* handles[2] = {};

@@ -1,5 +1,5 @@
-// gpu-gate: becomes the program that it is given where there is a GPU, else says why not and ends with 77;
-// so where PATH has no such program (python3).
+// gpu-gate: becomes the program that it is given where there is a GPU, else says why not and ends with 77,
+// or with 1 where there is one that cannot be used; with 77 as well where PATH has no such program (python3).
 //
 // usage: gpu-gate PROGRAM [ARGUMENT...]
 #include <catena/core/device.hpp>
@@ -9,7 +9,9 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
 int main(int argc, char** argv) {
     if (argc < 2) {
@@ -19,8 +21,11 @@ int main(int argc, char** argv) {
     try {
         catena::Device::get("cuda:0");
     } catch (const catena::DeviceError& error) {
-        std::printf("skipped: %s\n", error.what());
-        return 77;
+        // There is one, for all that the driver shows: something is broken.
+        const char* hidden = std::getenv("CUDA_VISIBLE_DEVICES");
+        const bool there = std::filesystem::exists("/dev/nvidia0") && hidden == nullptr;
+        std::printf("%s: %s\n", there ? "failed" : "skipped", error.what());
+        return there ? 1 : 77;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "gpu-gate: %s\n", error.what());
         return 2;

@@ -79,7 +79,8 @@ public:
     Array reshape(const Shape& shape) const;
     Array reshape(std::initializer_list<std::int64_t> extents) const;
     // New memory: on the same device; on another (this array itself if it is there already); in
-    // another dtype (this array itself if it has it).
+    // another dtype (this array itself if it has it). What an integer dtype cannot hold becomes some
+    // number, which devices disagree about.
     Array copy() const;
     Array to(Device device) const;
     Array astype(Dtype dtype) const;

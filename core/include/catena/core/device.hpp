@@ -67,7 +67,9 @@ public:
     std::string_view backend() const;  // the part before the colon
     int ordinal() const;
     bool host_accessible() const;  // the host may read and write its memory
-    void synchronize() const;      // waits for all work of all its streams
+    // Waits for all work of all its streams. Throws DeviceError while any of them is recorded, by
+    // whichever thread.
+    void synchronize() const;
     // For any thread, each at one moment.
     MemoryStats memory() const;  // of all streams
     MemorySize memory_size() const;

@@ -57,6 +57,15 @@ Device gpu(int id) {
         fmt::format("[cuda] device: expected the number of a GPU, 0 to {}, got {}", n - 1, id));
 }
 
+// A device that fails, or is gone, has nothing to give back.
+void give_back(Device device) noexcept {
+    try {
+        device.synchronize();
+        device.release_cached();
+    } catch (...) {
+    }
+}
+
 }  // namespace
 
 std::string backend() {
@@ -128,13 +137,8 @@ void shutdown() noexcept {
     first_choice = nullptr;
     const pid_t owner = opened_by;
     if (owner != 0 && owner != getpid()) return;  // a child's copy of what is its parent's
-    try {
-        for (const Device device : Device::opened()) {
-            if (!is_gpu(device)) continue;
-            device.synchronize();
-            device.release_cached();
-        }
-    } catch (...) {  // a device that fails, or is gone, has nothing to give back
+    for (const Device device : Device::opened()) {
+        if (is_gpu(device)) give_back(device);
     }
 }
 

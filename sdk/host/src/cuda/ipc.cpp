@@ -77,8 +77,15 @@ Imports& imports() {
 }  // namespace
 
 bool ipc_available(const DeviceLike& device) {
-    return available() &&
-           backend_extension(get_gpu("ipc_available", device), CATENA_IPC_DRAFT_1) != nullptr;
+    if (!available()) return false;
+    const Device gpu = get_gpu("ipc_available", device);
+    if (!backend_extension(gpu, CATENA_IPC_DRAFT_1)) return false;
+    try {
+        IPCEvent tried(gpu);
+        return true;
+    } catch (const DeviceError&) {  // the driver, or the container, does not
+        return false;
+    }
 }
 
 IPCArrayHandle::IPCArrayHandle(const Array& array) : array_(array) {

@@ -7,27 +7,42 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <type_traits>
 
 namespace catena::cuda {
 
-static_assert(std::is_trivially_copyable_v<IPCMessage> && sizeof(IPCMessage) == 296);
+static_assert(std::is_trivially_copyable_v<IPCMessage> && sizeof(IPCMessage) == 304);
 
 namespace {
+
+// FNV-1a: what was damaged on the way is not taken for an address.
+std::uint64_t sum_of(const IPCMessage& message) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&message);
+    std::uint64_t sum = 0xcbf29ce484222325;
+    for (std::size_t i = 0; i < offsetof(IPCMessage, sum); ++i)
+        sum = (sum ^ bytes[i]) * 0x100000001b3;
+    return sum;
+}
 
 // A reason why these are no bytes of that kind, or none.
 const char* problem(const IPCMessage& message, IPCMessage::Kind kind) {
     if (std::memcmp(message.magic, IPCMessage().magic, sizeof message.magic) != 0) return "others";
     if (message.kind != kind) return message.kind == IPCMessage::event ? "an event" : "an array";
+    if (message.sum != sum_of(message)) return "damaged ones";
     if (!std::memchr(message.device, 0, sizeof message.device)) return "a device without an end";
     if (kind == IPCMessage::event) return nullptr;
     Dtype dtype{};
     if (!from_abi(message.dtype, dtype)) return "an unknown dtype";
     if (message.ndim < 0 || message.ndim > CATENA_MAX_NDIM) return "a shape that cannot be";
+    std::int64_t left = std::numeric_limits<std::int64_t>::max() / 16;  // elements, of any dtype
     for (int i = 0; i < message.ndim; ++i) {
-        if (message.shape[i] < 0) return "a shape that cannot be";
+        if (message.shape[i] < 0 || message.shape[i] > left) return "a shape that cannot be";
+        left /= std::max<std::int64_t>(message.shape[i], 1);
     }
     return nullptr;
 }
@@ -47,7 +62,9 @@ IPCMessage IPCMessage::read(std::string_view what, std::string_view bytes, Kind 
 }
 
 std::string IPCMessage::write() const {
-    return {reinterpret_cast<const char*>(this), sizeof *this};
+    IPCMessage whole = *this;
+    whole.sum = sum_of(whole);
+    return {reinterpret_cast<const char*>(&whole), sizeof whole};
 }
 
 void IPCMessage::set_device(Device value) {

@@ -25,7 +25,8 @@ struct IPCMessage {
     std::uint64_t offset = 0;
     std::int64_t shape[CATENA_MAX_NDIM] = {};
     catena_ipc_handle handle = {};
-    char device[64] = {};  // its name
+    char device[64] = {};   // its name
+    std::uint64_t sum = 0;  // of all bytes before it
 
     // Throws InvalidError, "[what] bytes: ...", unless they are a message of this kind.
     static IPCMessage read(std::string_view what, std::string_view bytes, Kind kind);

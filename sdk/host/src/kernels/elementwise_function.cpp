@@ -110,9 +110,12 @@ public:
             const auto y = find(outputs, read.name);
             const bool is_gradient =
                 read.name.starts_with("g") && find(outputs, read.name.substr(1));
-            // Where one is called gx and another x, it is the gradient.
-            if (is_gradient && !x && !y)
-                reads.push_back({Read::gradient, *find(outputs, read.name.substr(1))});
+            if (is_gradient && (x || y))
+                refuse(read.name,
+                       fmt::format("a name for one thing, got the {} of {} and the "
+                                   "gradient of its output {}",
+                                   x ? "input" : "output", formulas[0].name, read.name.substr(1)));
+            if (is_gradient) reads.push_back({Read::gradient, *find(outputs, read.name.substr(1))});
             else if (x) reads.push_back({Read::input, *x});
             else if (y) reads.push_back({Read::output, *y});
             else

@@ -13,7 +13,9 @@ struct Config {
     bool reversed;       // CATENA_EMULATOR_REVERSED: blocks and threads begin with the last
     int delay_us;        // CATENA_EMULATOR_DELAY: work of streams begins up to so many µs late
     bool staging;      // CATENA_EMULATOR_STAGING: copies from pageable memory wait for their stream
+    bool pageable;     // CATENA_EMULATOR_PAGEABLE: devices read the host's memory by themselves
     bool peers;        // CATENA_EMULATOR_PEERS: devices reach each other's memory, 1
+    bool shares;       // CATENA_EMULATOR_SHARES: memory and events go to other processes, 1
     bool guarded;      // CATENA_EMULATOR_GUARD: the host cannot touch memory of idle devices, 1
     int driver_error;  // CATENA_EMULATOR_ERROR: what every call returns, as without a driver
 };

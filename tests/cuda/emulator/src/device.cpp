@@ -66,7 +66,9 @@ const Config& config() {
         .reversed = number("CATENA_EMULATOR_REVERSED", 0) != 0,
         .delay_us = static_cast<int>(number("CATENA_EMULATOR_DELAY", 0)),
         .staging = number("CATENA_EMULATOR_STAGING", 0) != 0,
+        .pageable = number("CATENA_EMULATOR_PAGEABLE", 0) != 0,
         .peers = number("CATENA_EMULATOR_PEERS", 1) != 0,
+        .shares = number("CATENA_EMULATOR_SHARES", 1) != 0,
         .guarded = number("CATENA_EMULATOR_GUARD", 1) != 0,
         .driver_error = static_cast<int>(number("CATENA_EMULATOR_ERROR", 0)),
     };

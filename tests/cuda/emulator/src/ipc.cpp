@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "config.hpp"
 #include "cuda_runtime.h"
 #include "device.hpp"
 #include "stream.hpp"
@@ -116,6 +117,7 @@ using namespace catena_emulator;
 
 cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* packed, void* data) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (!config().shares) return note(cudaErrorNotSupported);
     const std::lock_guard lock(api());
     const auto at = reinterpret_cast<std::uintptr_t>(data);
     for (const auto& device : devices()) {
@@ -174,6 +176,7 @@ cudaError_t cudaIpcCloseMemHandle(void* data) {
 
 cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* packed, cudaEvent_t event) {
     if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (!config().shares) return note(cudaErrorNotSupported);
     const std::lock_guard lock(api());
     if (event == nullptr || event->state->shared == nullptr)
         return note(cudaErrorInvalidResourceHandle);

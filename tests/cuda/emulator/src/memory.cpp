@@ -134,7 +134,8 @@ cudaError_t copy(void* dst, const void* src, std::size_t bytes, cudaMemcpyKind k
             stream->capture->invalid = true;
             return note(cudaErrorStreamCaptureUnsupported);
         }
-        if (from.kind == Kind::pageable && to.kind == Kind::device && !always_waits) {
+        const bool staged = from.kind == Kind::pageable && !config().pageable;
+        if (staged && to.kind == Kind::device && !always_waits) {
             if (config().staging) {  // as CUDA may
                 lock.unlock();
                 stream->drain();

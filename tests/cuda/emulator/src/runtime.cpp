@@ -28,7 +28,11 @@ thread_local cudaError_t failing_with = cudaSuccess;
 // The thread's stack of contexts, by device: the runtime sets its top, the driver pushes and pops.
 // Nothing that is destroyed: devices are closed after that.
 constexpr int most_contexts = 32;
-thread_local int context_stack[most_contexts] = {};
+struct Context {
+    int device;
+    bool foreign;  // not the primary one
+};
+thread_local Context context_stack[most_contexts] = {};
 thread_local int context_top = 0;
 
 struct Name {
@@ -99,7 +103,7 @@ cudaError_t note(cudaError_t error) {
     return error;
 }
 
-int& current_ordinal() { return context_stack[context_top]; }
+int& current_ordinal() { return context_stack[context_top].device; }
 void use_context(int device) { contexts.fetch_or(1u << device); }
 
 cudaError_t enter_to_free() {
@@ -109,6 +113,8 @@ cudaError_t enter_to_free() {
 }
 cudaError_t enter() {
     if (calls++ == failing) return note(failing_with);
+    // Streams and memory here are all of primary contexts.
+    if (context_stack[context_top].foreign) return note(cudaErrorInvalidResourceHandle);
     return enter_to_free();
 }
 
@@ -135,6 +141,14 @@ int catena_emulator_fail(int number, int error) {
     failing = number;
     failing_with = static_cast<cudaError_t>(error);
     return std::exchange(calls, 0);
+}
+
+void catena_emulator_foreign(int device) { context_stack[++context_top] = {device, true}; }
+
+int catena_emulator_leave() {
+    const bool foreign = context_stack[context_top].foreign;
+    if (context_top > 0) --context_top;
+    return foreign ? 1 : 0;
 }
 
 long catena_emulator_live(long change) {
@@ -190,34 +204,46 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) {
     if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
     if (!is_device(device)) return note(cudaErrorInvalidDevice);
-    current_ordinal() = device;
+    context_stack[context_top] = {device, false};
     use_context(device);
     return note(current_fault());
 }
 
 namespace {
 
-// The driver's. A context is its device's number, from 1 on.
+// The driver's. A context is its device's number, from 1 on; a foreign one's is higher.
 constexpr int invalid_context = 201;
+constexpr std::intptr_t foreign_from = 1000;
 
+void* number_of(const Context& context) {
+    return reinterpret_cast<void*>(context.device + (context.foreign ? foreign_from : 1));
+}
+int current_context(void** context) {
+    const Context& top = context_stack[context_top];
+    const bool made = top.foreign || (contexts.load() & 1u << top.device) != 0;
+    *context = made ? number_of(top) : nullptr;
+    return driver();
+}
 int retain_context(void** context, int device) {
     if (!is_device(device)) return cudaErrorInvalidDevice;
-    if (const cudaError_t error = enter(); error != cudaSuccess) return error;
+    if (calls++ == failing) return failing_with;
+    if (const cudaError_t error = driver(); error != cudaSuccess) return error;
     use_context(device);
-    *context = reinterpret_cast<void*>(static_cast<std::intptr_t>(device) + 1);
+    *context = number_of({device, false});
     return cudaSuccess;
 }
 int push_context(void* context) {
-    const auto device = static_cast<int>(reinterpret_cast<std::intptr_t>(context)) - 1;
+    const auto number = reinterpret_cast<std::intptr_t>(context);
+    const bool foreign = number >= foreign_from;
+    const auto device = static_cast<int>(number - (foreign ? foreign_from : 1));
     if (!is_device(device) || context_top + 1 == most_contexts) return invalid_context;
-    context_stack[++context_top] = device;
-    use_context(device);
+    context_stack[++context_top] = {device, foreign};
+    if (!foreign) use_context(device);
     return cudaSuccess;
 }
 int pop_context(void** context) {
     if (context_top == 0) return invalid_context;
-    *context = reinterpret_cast<void*>(static_cast<std::intptr_t>(current_ordinal()) + 1);
-    --context_top;
+    *context = number_of(context_stack[context_top--]);
     return cudaSuccess;
 }
 
@@ -234,6 +260,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
     *function = nullptr;
     if (const cudaError_t error = driver(); error != cudaSuccess) return note(error);
     const DriverFunction all[] = {
+        {"cuCtxGetCurrent", reinterpret_cast<void*>(&current_context)},
         {"cuDevicePrimaryCtxRetain", reinterpret_cast<void*>(&retain_context)},
         {"cuCtxPushCurrent", reinterpret_cast<void*>(&push_context)},
         {"cuCtxPopCurrent", reinterpret_cast<void*>(&pop_context)}};
@@ -286,6 +313,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
         case cudaDevAttrMaxSharedMemoryPerBlockOptin:
             *value = static_cast<int>(p.sharedMemPerBlockOptin);
             break;
+        case cudaDevAttrPageableMemoryAccess: *value = config().pageable ? 1 : 0; break;
         default: return note(cudaErrorInvalidValue);
     }
     return cudaSuccess;

@@ -13,6 +13,7 @@ struct cublasContext {
     cudaStream_t stream = nullptr;
     void* workspace = nullptr;
     int mode = 0;
+    int pointers = 0;  // 1: alpha and beta are on the device
 };
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
@@ -44,6 +45,10 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* data, std::siz
 }
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, int mode) {
     handle->mode = mode;
+    return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetPointerMode_v2(cublasHandle_t handle, int mode) {
+    handle->pointers = mode;
     return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasGetProperty(int property, int* value) {
@@ -118,6 +123,7 @@ extern "C" cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t 
                                        int lda, const void* b, cudaDataType type_b, int ldb,
                                        const void* beta, void* c, cudaDataType type_c, int ldc,
                                        cublasComputeType_t compute, cublasGemmAlgo_t) {
+    if (handle->pointers != 0) return CUBLAS_STATUS_INVALID_VALUE;  // those are the host's
     // As cuBLAS checks them; without a workspace of the caller it would allocate one.
     if (m < 0 || n < 0 || k < 0 || lda < (trans_a == CUBLAS_OP_N ? m : k) ||
         ldb < (trans_b == CUBLAS_OP_N ? k : n) || ldc < m || lda < 1 || ldb < 1 || ldc < 1)

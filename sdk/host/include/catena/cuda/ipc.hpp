@@ -17,7 +17,7 @@
 
 namespace catena::cuda {
 
-// Whether a GPU's backend shares memory between processes; not where there is no GPU.
+// Whether a GPU shares with other processes, which is tried; not where there is no GPU.
 bool ipc_available(const DeviceLike& device = {});
 
 // An array's memory, shape, dtype and device, in bytes that mean the same in every process of the
@@ -26,7 +26,8 @@ class IPCArrayHandle {
 public:
     // Waits for work on the array, so that others find what it is now. Of an array that came from
     // another process, or a view of it, the handle stands for that process' memory. Throws InvalidError
-    // if it is on no GPU, UnsupportedError unless ipc_available().
+    // if it is on no GPU, UnsupportedError if its backend shares nothing, DeviceError if it
+    // fails to.
     explicit IPCArrayHandle(const Array& array);
     // Throws InvalidError if they are not what bytes() gave.
     static IPCArrayHandle from_bytes(std::string_view bytes);
@@ -55,7 +56,7 @@ private:
 // An Event that other processes can wait for, and record.
 class IPCEvent : public Event {
 public:
-    // A new one. Throws UnsupportedError unless ipc_available().
+    // A new one. Throws as IPCArrayHandle.
     explicit IPCEvent(const DeviceLike& device = {});
     // That of another process; device as of IPCArrayHandle::get(). Throws InvalidError if the bytes are
     // not what bytes() gave, or gave in this process.

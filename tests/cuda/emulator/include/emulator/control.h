@@ -13,6 +13,11 @@ __attribute__((visibility("default"))) void catena_emulator_fault(int device, in
  * test sees who makes one. */
 __attribute__((visibility("default"))) unsigned catena_emulator_contexts(int forget);
 
+/* Another library made a context of its own on the device the thread's current one: calls that need
+ * the runtime's fail there. leave() undoes it, and returns whether it was still so. */
+__attribute__((visibility("default"))) void catena_emulator_foreign(int device);
+__attribute__((visibility("default"))) int catena_emulator_leave(void);
+
 /* Of this thread's calls from now on, the one with that number, from 0 on, fails with that error and
  * does nothing. Returns how many calls there were since this was asked last. Calls that free or destroy
  * something do not count: CUDA does what they say, whatever they return. number < 0: none fails. */

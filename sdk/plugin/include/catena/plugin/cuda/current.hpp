@@ -12,16 +12,21 @@ namespace catena::plugin::cuda {
 // cudaSetDevice() of the one before would make a context on it, hundreds of megabytes, in a process
 // that never used it. Leaving it out would put other users of CUDA in this thread, who may have set
 // nothing, on another device than theirs. So the primary context of the device, which is what the
-// runtime works in, is pushed onto the thread's stack of contexts, and popped.
+// runtime works in, is pushed onto the thread's stack of contexts, and popped. So it is where another
+// user of CUDA has made a context of his own current, on whichever device.
 class CurrentDevice {
 public:
     explicit CurrentDevice(int device) {
-        int now = -1;
-        if (failed(cudaGetDevice(&now), "cudaGetDevice") || now == device) return;
         const Driver& driver = Driver::get();
         if (failed(driver.error, "cudaGetDriverEntryPointByVersion")) return;
+        void* current = nullptr;
+        if (driver.current(&current) != 0) current = nullptr;
+        if (current == nullptr) {  // the runtime makes the primary one so, on its device
+            int now = -1;
+            if (failed(cudaGetDevice(&now), "cudaGetDevice") || now == device) return;
+        }
         void* const context = context_of(driver, device);
-        if (context == nullptr) return;
+        if (context == nullptr || context == current) return;
         if (driver.push(context) == 0) pop_ = driver.pop;
         else failed(cudaErrorInvalidDevice, "cuCtxPushCurrent");
     }
@@ -38,12 +43,14 @@ public:
 private:
     // The driver's own functions, which the runtime finds: nothing is linked with it.
     struct Driver {
+        int (*current)(void** context) = nullptr;
         int (*retain)(void** context, int device) = nullptr;
         int (*push)(void* context) = nullptr;
         int (*pop)(void** context) = nullptr;
         cudaError_t error = cudaSuccess;
 
         Driver() {
+            find("cuCtxGetCurrent", current);
             find("cuDevicePrimaryCtxRetain", retain);
             find("cuCtxPushCurrent", push);
             find("cuCtxPopCurrent", pop);

@@ -24,8 +24,9 @@ struct Lines {
             threads = length > 16384 ? most_threads : block;
             lanes = ceil2(std::clamp<std::int64_t>((length + width - 1) / width, 1, threads));
         } else {
-            lanes = std::min(block / ceil2(std::min<std::int64_t>(inner, 32)),
-                             ceil2((length + width - 1) / width));
+            lanes =
+                std::min(block / ceil2(std::min<std::int64_t>(inner, 32)),
+                         ceil2(std::min<std::int64_t>((length + width - 1) / width, most_threads)));
         }
         turns = (length + std::int64_t{lanes} * width - 1) / (std::int64_t{lanes} * width);
     }

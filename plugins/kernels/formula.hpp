@@ -36,7 +36,7 @@ struct Formula {
     const Parameter& at(std::size_t i) const { return parameters[i]; }
     bool is_output(std::size_t i) const { return i >= n_x; }
     // The kernel's symbol: any name is free for users, those of functions too.
-    std::string entry() const { return "catena_" + name; }
+    std::string entry() const { return "catena_formula_" + name; }
     // "T x, T y -> T w", for messages.
     std::string signature() const;
 

@@ -74,7 +74,7 @@ class Cache(unittest.TestCase):
         self.expect(1, 0, 1)
         code = subprocess.run(["objdump", "-d", "--no-show-raw-insn", self.entry()], text=True,
                               capture_output=True, check=True).stdout
-        body = re.search(r"<catena_cached>:\n(.*?)\n\n", code, re.S)[1]
+        body = re.search(r"<catena_formula_cached>:\n(.*?)\n\n", code, re.S)[1]
         self.assertRegex(body, r"\bv?addps\b")
 
     def test_files_of_the_author_are_read_anew(self):

@@ -356,7 +356,7 @@ TEST_CASE("a return would leave elements out, unless it is a lambda's") {
 }
 
 TEST_CASE("kernels and arguments may have the names of functions") {
-    for (const char* name : {"norm", "exp", "main", "int", "walk"}) {
+    for (const char* name : {"norm", "exp", "main", "int", "walk", "kernel", "body", "arguments"}) {
         CAPTURE(name);
         CHECK(floats(elementwise("T x", "T y", "y = exp(x) + 1", name)(Array::zeros({5}))) ==
               Floats(5, 2));

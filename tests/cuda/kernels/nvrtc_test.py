@@ -54,7 +54,7 @@ class Nvrtc(unittest.TestCase):
                 self.assertEqual(binary[:4], b"\x7fELF", file.name)
                 self.assertEqual(struct.unpack_from("<H", binary, 18)[0], EM_CUDA, file.name)
                 self.assertEqual(architecture(binary), capability, file.name)
-                self.assertIn(b".text.catena_" + name.encode() + b"\0", binary)
+                self.assertIn(b".text.catena_formula_" + name.encode() + b"\0", binary)
 
     def test_sm_80(self):
         self.check(80)
@@ -67,7 +67,7 @@ class Nvrtc(unittest.TestCase):
             self.make(folder, NEWER, "walk")
             files = list(pathlib.Path(folder).glob("walk-*.kernel"))
             self.assertEqual(len(files), 1)
-            self.assertIn(b".visible .entry catena_walk(", files[0].read_bytes())
+            self.assertIn(b".visible .entry catena_formula_walk(", files[0].read_bytes())
 
     def test_one_instruction_multiplies_and_adds(self):
         with tempfile.TemporaryDirectory() as folder:

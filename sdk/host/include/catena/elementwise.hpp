@@ -57,7 +57,7 @@ private:
 // letter, which stands for the dtype of the first array that has it. `raw T x` is a whole array to be
 // indexed, x[n - 1 - i]; i is the element's index, n their number. A number may be given for any input
 // that is not raw. float16 and bfloat16 are computed with in float32. name is in errors and reports of
-// faults; profilers show it behind "catena_".
+// faults; profilers show it behind "catena_formula_".
 //     const auto both = elementwise<2>("T x, T y", "T sum, T product", "sum = x + y; product = x * y",
 //                                      "both");
 //     const auto [sum, product] = both(x, y);

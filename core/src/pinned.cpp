@@ -14,7 +14,7 @@
 namespace catena {
 namespace {
 
-// Eight sizes from one power of two to the next, so that at most an eighth is in vain; whole pages.
+// Eight sizes from one power of two to the next, so that little is in vain; whole pages.
 std::uint64_t size_for(std::uint64_t bytes) {
     const std::uint64_t step = std::max<std::uint64_t>(4096, std::bit_floor(bytes) / 8);
     return std::max((bytes + step - 1) / step, std::uint64_t{1}) * step;

@@ -92,7 +92,7 @@ catena_status open(catena_ctx* ctx, int32_t ordinal, void** dev) {
     const int capability = p.major * 10 + p.minor;
     if (const int least = least_capability(); capability < least)
         return fail(
-            ctx, CATENA_E_UNSUPPORTED,
+            ctx, CATENA_E_DEVICE,
             "[cuda open] device %d: expected capability %d.%d or newer, which this build has "
             "code for, got %d.%d (%s)",
             ordinal, least / 10, least % 10, p.major, p.minor, p.name);

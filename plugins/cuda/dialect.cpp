@@ -128,6 +128,7 @@ CATENA_FN int64 atomic_add(int64* p, int64 x) {
 // Where a step takes its elements from: neighbours in registers, read and written in one piece, since
 // one element at a time leaves too few bytes under way; or memory, at the end and where pieces would
 // not be aligned.
+namespace catena_packs {
 template <class T, int N>
 struct alignas(sizeof(T) * N) pack {
     T at[N];
@@ -141,16 +142,18 @@ template <class T, int N>
 CATENA_FN void read(pack<T, N>& to, const T* p, int64 at) { to = ((const pack<T, N>*)p)[at]; }
 template <class T, int N>
 CATENA_FN void write(const pack<T, N>& from, T* p, int64 at) { ((pack<T, N>*)p)[at] = from; }
+// The formula's code is there once for each: more than 8 are not worth it.
 CATENA_FN constexpr int lanes_of(int bytes) { return bytes == 0 ? 1 : bytes == 1 ? 8 : 16 / bytes; }
+}
 #define CATENA_NOTHING(T, A)
-#define CATENA_FIELD(T, A) catena_kernel::pack<T, catena_lanes> A;
-#define CATENA_ALIGNED(T, A) && catena_kernel::is_aligned(catena_pack.A, catena_args.A)
-#define CATENA_READ(T, A) catena_kernel::read(catena_pack.A, catena_args.A, catena_at);
-#define CATENA_WRITE(T, A) catena_kernel::write(catena_pack.A, catena_args.A, catena_at);
+#define CATENA_FIELD(T, A) catena_kernel::catena_packs::pack<T, catena_lanes> A;
+#define CATENA_ALIGNED(T, A) && catena_kernel::catena_packs::is_aligned(catena_pack.A, catena_args.A)
+#define CATENA_READ(T, A) catena_kernel::catena_packs::read(catena_pack.A, catena_args.A, catena_at);
+#define CATENA_WRITE(T, A) catena_kernel::catena_packs::write(catena_pack.A, catena_args.A, catena_at);
 #define CATENA_AT(A, I) catena_from.A[catena_lane]
 #define CATENA_EACH(I, BYTES) \
-    enum { catena_lanes = catena_kernel::lanes_of(BYTES) }; \
-    const auto catena_step = [&](auto& catena_from, const int64 catena_lane, const int64 I) \
+    enum { catena_lanes = catena_kernel::catena_packs::lanes_of(BYTES) }; \
+    const auto catena_step = [&](auto& catena_from, const int64 catena_lane, int64 I) \
                                  __attribute__((always_inline)) { \
         (void)catena_from; (void)catena_lane; (void)I;
 #define CATENA_EACH_END \

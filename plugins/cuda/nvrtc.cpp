@@ -120,7 +120,7 @@ std::string file_stamp(const char* path) {
            "." + std::to_string(status.st_mtim.tv_nsec);
 }
 
-constexpr const char* usual_options[] = {"--std=c++17", "--device-as-default-execution-space",
+constexpr const char* usual_options[] = {"--std=c++20", "--device-as-default-execution-space",
                                          "--disable-warnings"};
 
 catena_status identity(catena_ctx* ctx, void* dev, char* text) {

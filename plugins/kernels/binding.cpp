@@ -25,7 +25,7 @@ bool is_dense(const catena_tensor& tensor) {
     return true;
 }
 
-// Whether the number is one of the type, which is not floating. Of bool it is true or false, as in C.
+// Whether the number is one of the type, which is not floating; of bool, any whole one.
 bool holds(int type, const catena_operand& x, bool floating) {
     // Below 2^63, where int64 ends, and no NaN.
     if (floating && !(x.number.f >= -0x1p63 && x.number.f < 0x1p63)) return false;

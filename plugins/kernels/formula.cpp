@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <initializer_list>
 #include <string_view>
 
 namespace catena_jit {
@@ -61,12 +62,19 @@ std::size_t behind_bracket(const std::vector<std::string>& tokens, std::size_t k
 
 // k is at a "]": behind the lambda that has its captures there, or else the next token.
 std::size_t behind_lambda(const std::vector<std::string>& tokens, std::size_t k) {
+    const auto find = [&](std::size_t from, std::initializer_list<std::string_view> wanted) {
+        while (from < tokens.size() && std::ranges::find(wanted, tokens[from]) == wanted.end())
+            ++from;
+        return from;
+    };
     std::size_t at = k + 1;
     while (at < tokens.size() && tokens[at] != "{") {
-        const bool between = is_word(tokens[at][0]) || tokens[at] == "-" || tokens[at] == ">" ||
-                             tokens[at] == "<" || tokens[at] == ":";  // mutable, -> T
+        const bool arrow = tokens[at] == "-" && at + 1 < tokens.size() && tokens[at + 1] == ">";
         if (tokens[at] == "(") at = behind_bracket(tokens, at);
-        else if (between) ++at;
+        else if (arrow) at = find(at, {"{", ";"});             // a type
+        else if (tokens[at] == "[") at = find(at, {"]"}) + 1;  // an attribute
+        else if (tokens[at] == "]" || is_word(tokens[at][0])) ++at;
+        else if (tokens[at] == "<" && at == k + 1) at = find(at, {">"}) + 1;  // parameters
         else return k + 1;
     }
     return at < tokens.size() ? behind_bracket(tokens, at) : k + 1;

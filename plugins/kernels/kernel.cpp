@@ -115,16 +115,29 @@ catena_status load(catena_ctx* ctx, const Binding& b, const catena_compiler& com
     return compiler.load(ctx, b.call.dev, &loaded, compiled);
 }
 
+// Whether code includes what is not a header of the compiler's by its plain name.
+bool includes_files(const std::string& code) {
+    for (std::size_t at = 0; (at = code.find('#', at)) != std::string::npos; ++at) {
+        const std::size_t word = code.find_first_not_of(" \t", at + 1);
+        if (word == std::string::npos || code.compare(word, 7, "include") != 0) continue;
+        const std::string what = code.substr(word + 7, code.find('\n', word) - word - 7);
+        const std::size_t begin = what.find_first_not_of(" \t");
+        if (begin == std::string::npos || what[begin] != '<' || what[begin + 1] == '/' ||
+            what.find("..") != std::string::npos)
+            return true;
+    }
+    return false;
+}
+
 // Files that the author may change: their text is not in the key.
 bool reads_files(const Formula& f) {
     for (const std::string& option : f.options)
-        for (const char* start : {"-I", "-i", "--include", "--pre-include"})
-            if (option.starts_with(start)) return true;
-    const std::string& text = f.preamble.text;
-    for (std::size_t at = 0; (at = text.find("include", at)) != std::string::npos; ++at)
-        if (const std::size_t next = text.find_first_not_of(" \t", at + 7);
-            next != std::string::npos && text[next] == '"')
+        if (option.find('/') != std::string::npos || option.starts_with("@") ||
+            option.starts_with("-I") || option.starts_with("-i") || option.starts_with("--include"))
             return true;
+    for (const Code* code : {&f.preamble, &f.operation, &f.loop_prep, &f.after_loop, &f.reduce,
+                             &f.finish, &f.identity})
+        if (includes_files(code->text)) return true;
     return false;
 }
 

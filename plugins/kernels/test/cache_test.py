@@ -80,9 +80,10 @@ class Cache(unittest.TestCase):
     def test_files_of_the_author_are_read_anew(self):
         header = self.base / "own.hpp"
         include = f'#include "{header}"'
-        for _ in range(2):
-            header.write_text("#define ONE 1\n")
-            self.expect(1, 0, "1*ONE", PREAMBLE=include)
+        header.write_text("#define ONE 1\n")
+        for preamble in (include, f"# include <{header}>", f"#define OWN <{header}>\n#include OWN") * 2:
+            self.expect(1, 0, "1*ONE", PREAMBLE=preamble)
+        self.expect(1, 0, f"1*\n{include}\nONE")
         self.assertEqual(self.entries(), [])
         header.write_text("#define ONE 2\n")
         self.assertIn("wrong", self.run_worker("1*ONE", PREAMBLE=include)[1])

@@ -252,6 +252,11 @@ TEST_CASE("preamble, code around the loop, options") {
                      .after_loop = "(void)offset;",
                      .options = {"-DFACTOR=100"}});
     CHECK(floats(f(iota({3}))) == Floats{111, 114, 119});
+    const auto own =
+        elementwise("T x", "T y", "y = pack{x, low}.first; i = 0; if (high < x) y = 0", "own_names",
+                    {.preamble = "struct pack { T first, second; };",
+                     .loop_prep = "const auto [low, high] = pack{0, 2};"});
+    CHECK(floats(own(iota({3}))) == Floats{1, 2, 0});
     CHECK(has(thrown<InvalidError>([] {
                   elementwise("T x", "T y", "y = x", "badly", {.options = {"-D1=2"}})(iota({1}));
               }),
@@ -344,6 +349,15 @@ TEST_CASE("a return would leave elements out, unless it is a lambda's") {
     CHECK(has(text("auto f = [](T t) { if (t > 1) { return t; } return -t; }; if (x < 0) return; "
                    "y = f(x)"),
               "got `return`"));
+    for (const char* lambda :
+         {"[](T* p) -> T* { return p; }", "[](T* p) -> const T* { return p; }",
+          "[=](auto p) mutable noexcept { return p; }", "[]<class V>(V p) -> V { return p; }"}) {
+        const std::string good = std::string("const auto f = ") + lambda + "; T t = x; y = *f(&t)";
+        CHECK(floats(elementwise("T x", "T y", good.c_str(), "lambdas")(iota({3}))) ==
+              floats(iota({3})));
+        CHECK(has(text(("const auto f = " + std::string(lambda) + "; return;").c_str()),
+                  "got `return`"));
+    }
     CHECK(has(text("T t[2] = {x, x}; y = t[0]; if (y > t[1]) { return; }"), "got `return`"));
     const Floats expected = {7, 2, 3};
     CHECK(floats(elementwise("T x", "T y",

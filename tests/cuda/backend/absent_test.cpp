@@ -36,7 +36,7 @@ TEST_CASE("a device that there is no code for") {
     int32_t n = 0;
     CHECK(backend().count(ctx, &n) == CATENA_OK);
     void* dev = &n;
-    CHECK(backend().open(ctx, 0, &dev) == CATENA_E_UNSUPPORTED);
+    CHECK(backend().open(ctx, 0, &dev) == CATENA_E_DEVICE);
     CHECK(dev == nullptr);
     CHECK(failure ==
           "[cuda open] device 0: expected capability 8.0 or newer, which this build has code for, "

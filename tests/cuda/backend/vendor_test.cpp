@@ -1,7 +1,8 @@
-// Handles of the vendor's libraries: one for each device, stream and thread.
+// Handles of the vendor's libraries: one for each device, stream and thread that lives.
 #include <dlfcn.h>
 
 #include <cstring>
+#include <future>
 #include <set>
 #include <thread>
 
@@ -97,9 +98,19 @@ TEST_CASE("threads that end leave their handles to later ones") {
         std::thread([&] { theirs = handle(s, "cublas"); }).join();
         return theirs;
     };
+    void* const mine = handle(s, "cublas");
     void* const first = of_a_thread();
-    for (int i = 0; i < 20; ++i) CHECK(of_a_thread() == first);
-    CHECK(handle(s, "cublas") != first);
+    CHECK(first != mine);
+    // A thread that asks for none takes the former one's stack, and so its id: the next has another.
+    std::promise<void> end;
+    const std::shared_future<void> ended = end.get_future().share();
+    std::vector<std::thread> idle;
+    for (int i = 0; i < 10; ++i) {
+        idle.emplace_back([ended] { ended.wait(); });
+        CHECK(of_a_thread() == first);
+    }
+    end.set_value();
+    for (std::thread& thread : idle) thread.join();
 }
 
 TEST_CASE("what is set in a handle does not reach the backend's products") {

@@ -12,6 +12,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string>
+
+// By what the driver shows: one that CUDA does not find is broken, unless it is hidden.
+static bool has_gpu() {
+    const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    if (visible != nullptr && (*visible == 0 || *visible == '-')) return false;
+    for (int i = 0; i < 16; ++i)
+        if (std::filesystem::exists("/dev/nvidia" + std::to_string(i))) return true;
+    return false;
+}
 
 int main(int argc, char** argv) {
     if (argc < 2) {
@@ -21,11 +31,9 @@ int main(int argc, char** argv) {
     try {
         catena::Device::get("cuda:0");
     } catch (const catena::DeviceError& error) {
-        // There is one, for all that the driver shows: something is broken.
-        const char* hidden = std::getenv("CUDA_VISIBLE_DEVICES");
-        const bool there = std::filesystem::exists("/dev/nvidia0") && hidden == nullptr;
-        std::printf("%s: %s\n", there ? "failed" : "skipped", error.what());
-        return there ? 1 : 77;
+        const bool broken = has_gpu();
+        std::printf("%s: %s\n", broken ? "failed" : "skipped", error.what());
+        return broken ? 1 : 77;
     } catch (const std::exception& error) {
         std::fprintf(stderr, "gpu-gate: %s\n", error.what());
         return 2;

@@ -76,8 +76,8 @@ int main(int argc, char** argv) try {
         elementwise<2>("T x", "T y, bool z", "y = square(x) + offset; z = y > FACTOR", "parts",
                        {.preamble = "inline T square(T x) { return x * x; }\n"
                                     "template <class V> struct Pair { V a, b; };",
-                        .loop_prep = "const T offset = 10;",
-                        .after_loop = "(void)offset;",
+                        .loop_prep = "const auto [offset, none] = Pair<T>{10, 0};",
+                        .after_loop = "(void)none;",
                         .options = {"-DFACTOR=100"}})(x);
     });
     const auto argmax = reduction(

@@ -137,8 +137,11 @@ void shutdown() noexcept {
     first_choice = nullptr;
     const pid_t owner = opened_by;
     if (owner != 0 && owner != getpid()) return;  // a child's copy of what is its parent's
-    for (const Device device : Device::opened()) {
-        if (is_gpu(device)) give_back(device);
+    try {
+        for (const Device device : Device::opened()) {
+            if (is_gpu(device)) give_back(device);
+        }
+    } catch (...) {  // no memory for the list
     }
 }
 

@@ -34,9 +34,10 @@ Array zeros_like(const Array& array, const Stream& stream);
 Array ones_like(const Array& array, const Stream& stream);
 
 // The handle of a vendor's library for a GPU and this thread, bound to its current stream there: a
-// cublasHandle_t of "cublas", a cudnnHandle_t of "cudnn". It is the backend's, but not the one of its own
-// products: set modes in it as you like. Ask again after another stream became current. Before work on arrays is given to it: catena::use(). Throws as get_gpu(), and
-// UnsupportedError if there is no such library.
+// cublasHandle_t of "cublas", a cudnnHandle_t of "cudnn". It is the backend's, but not the one of its
+// own products. Set the modes that you need: a thread that ended may have left it as it was. Ask again
+// after another stream became current. Before work on arrays is given to it: catena::use(). Throws as
+// get_gpu(), and UnsupportedError if there is no such library.
 void* get_handle(const char* library, const DeviceLike& device = {});
 inline void* get_cublas_handle(const DeviceLike& device = {}) {
     return get_handle("cublas", device);

@@ -89,7 +89,7 @@ Tool find_tool() {
     }
     // Reassociation is left alone, and NaN is a number like any other.
     for (const char* flag :
-         {"-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w",
+         {"-std=c++20", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-shared", "-w",
           "-fno-diagnostics-color", "-fvisibility=hidden", "-fno-exceptions", "-x", "c++"})
         tool.command.emplace_back(flag);
     const std::string march = target();

@@ -155,7 +155,8 @@ static constexpr int64 grain = 16384;
 #define CATENA_ENTRY_END }
 #define CATENA_AT(A, I) catena_args.A[I]
 #define CATENA_EACH(I, BYTES) \
-    CATENA_PARALLEL for (int64 I = catena_begin; I < catena_end; ++I) {
+    CATENA_PARALLEL for (int64 catena_i = catena_begin; catena_i < catena_end; ++catena_i) { \
+        const int64 I = catena_i; (void)I;
 #define CATENA_EACH_END }
 
 // The odometer of D dimensions and K strided arguments.

@@ -153,7 +153,7 @@ CATENA_FN constexpr int lanes_of(int bytes) { return bytes == 0 ? 1 : bytes == 1
 #define CATENA_AT(A, I) catena_from.A[catena_lane]
 #define CATENA_EACH(I, BYTES) \
     enum { catena_lanes = catena_kernel::catena_packs::lanes_of(BYTES) }; \
-    const auto catena_step = [&](auto& catena_from, const int64 catena_lane, int64 I) \
+    const auto catena_step = [&](auto& catena_from, const int64 catena_lane, const int64 I) \
                                  __attribute__((always_inline)) { \
         (void)catena_from; (void)catena_lane; (void)I;
 #define CATENA_EACH_END \

@@ -253,10 +253,13 @@ TEST_CASE("preamble, code around the loop, options") {
                      .options = {"-DFACTOR=100"}});
     CHECK(floats(f(iota({3}))) == Floats{111, 114, 119});
     const auto own =
-        elementwise("T x", "T y", "y = pack{x, low}.first; i = 0; if (high < x) y = 0", "own_names",
+        elementwise("T x", "T y", "y = pack{x, low}.first; if (high < x) y = 0", "own_names",
                     {.preamble = "struct pack { T first, second; };",
                      .loop_prep = "const auto [low, high] = pack{0, 2};"});
     CHECK(floats(own(iota({3}))) == Floats{1, 2, 0});
+    CHECK(has(thrown<InvalidError>(
+                  [] { elementwise("T x", "T y", "y = x;\ni = 0", "index")(iota({3})); }),
+              "[index] operation, line 2"));
     CHECK(has(thrown<InvalidError>([] {
                   elementwise("T x", "T y", "y = x", "badly", {.options = {"-D1=2"}})(iota({1}));
               }),

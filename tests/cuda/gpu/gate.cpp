@@ -1,5 +1,6 @@
-// gpu-gate: becomes the program that it is given where there is a GPU, else says why not and ends with 77,
-// or with 1 where there is one that cannot be used; with 77 as well where PATH has no such program (python3).
+// gpu-gate: becomes the program that it is given where there is a GPU, else says why not and ends with
+// 77, or with 1 where there is one that cannot be used. With 77 as well where PATH has no such program
+// (python3).
 //
 // usage: gpu-gate PROGRAM [ARGUMENT...]
 #include <catena/core/device.hpp>

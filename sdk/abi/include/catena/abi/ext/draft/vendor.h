@@ -12,9 +12,10 @@ typedef struct catena_vendor {
     uint32_t struct_size;
     uint32_t reserved;
     /* [compute] The library's handle ("cublas": a cublasHandle_t), bound to stream and to the calling
-     * thread, made on the first call, or left by a thread that ended; the backend's, valid until the stream is destroyed. Work on it
-     * is work on the stream. The backend's own products have another handle: whoever uses this one sets the modes
-     * that he needs. CATENA_E_UNSUPPORTED, with text, if the library is not to be had. */
+     * thread, made on the first call, or left by a thread that ended; the backend's, valid until the
+     * stream is destroyed. Work on it is work on the stream. The backend's own products have another
+     * handle: whoever uses this one sets the modes that he needs. CATENA_E_UNSUPPORTED, with text, if
+     * the library is not to be had. */
     catena_status(CATENA_CALL *handle)(catena_ctx *ctx, void *dev, catena_stream *stream,
                                        const char *library, void **handle);
     /* [any] The library opened with dlopen() and its version as one number, for those who need more

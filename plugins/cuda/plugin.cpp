@@ -102,7 +102,14 @@ const catena_extension compiler = {
     .device = "cuda",
     .table = &compiler_table,
 };
-const catena_extension* const extensions[] = {&blas, &compiler};
+const catena_extension vendor = {
+    .struct_size = sizeof(catena_extension),
+    .priority = CATENA_PRIORITY_VENDOR,
+    .id = CATENA_VENDOR_DRAFT_1,
+    .device = "cuda",
+    .table = &vendor_table,
+};
+const catena_extension* const extensions[] = {&blas, &compiler, &vendor};
 
 catena_status init(const catena_host*, catena_ctx* ctx) {
     return read_settings()
@@ -117,7 +124,7 @@ const catena_plugin plugin = {
     .n_functions = 0,
     .n_kernels = 0,
     .n_backends = 1,
-    .n_extensions = 2,
+    .n_extensions = std::size(extensions),
     .reserved = 0,
     .functions = nullptr,
     .kernels = nullptr,

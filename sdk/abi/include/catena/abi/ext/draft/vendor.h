@@ -1,5 +1,5 @@
-/* catena.vendor.draft/1: a backend extension; handles of the vendor's libraries, made once for each device
- * and stream. */
+/* catena.vendor.draft/1: handles of the vendor's libraries, made once for each device and stream. A backend
+ * extension, and one between plugins: kernels reach it by catena_host.extensions(). */
 #ifndef CATENA_ABI_EXT_DRAFT_VENDOR_H
 #define CATENA_ABI_EXT_DRAFT_VENDOR_H
 

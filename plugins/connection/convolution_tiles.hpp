@@ -154,7 +154,7 @@ inline constexpr int tile_rows = 6;
         v[1] = __builtin_shufflevector(v[0], v[1], 1, 3);                \
         v[0] = a;                                                        \
     }
-#if defined(__clang__)
+#if defined(__clang__) || defined(__CUDACC__)
 #define CATENA_EACH(i, n) _Pragma("unroll") for (int i = 0; i < (n); ++i)
 #else
 #define CATENA_EACH(i, n) _Pragma("GCC unroll 16") for (int i = 0; i < (n); ++i)

@@ -126,7 +126,7 @@ Capture::Capture(const Stream& stream, const std::function<void()>& body, int wa
                  std::string_view name) {
     if (!stream || !body) throw InvalidError("[capture] expected a stream and a body, got none");
     DeviceState& device = stream.queue()->device;
-    if (!device.async() || !device.graphs) {
+    if (!supported(stream.device())) {
         throw UnsupportedError(fmt::format(
             "[capture] stream: expected one of a device that records, got {}", device.name));
     }
@@ -139,6 +139,10 @@ Capture::Capture(const Stream& stream, const std::function<void()>& body, int wa
 
 bool is_recorded(Device device) {
     return device && current_queue(*device.state()).recording.load() != nullptr;
+}
+
+bool Capture::supported(Device device) {
+    return device && device.state()->async() && device.state()->graphs;
 }
 
 Capture::State& Capture::need() const {

@@ -2,6 +2,7 @@
 #include "dispatch.hpp"
 
 #include "array_ops.hpp"
+#include "call_inputs.hpp"
 #include "call_node.hpp"
 #include "context.hpp"
 #include "debug.hpp"
@@ -50,76 +51,6 @@ catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const 
 }
 
 namespace {
-
-void check_present(const FunctionEntry& f, std::span<ArrayBody* const> x) {
-    for (std::uint32_t i = 0; i < x.size(); ++i) {
-        if (!x[i] && !(f.descriptor.inputs[f.port(i)]->flags & CATENA_PORT_OPTIONAL)) {
-            throw InvalidError(fmt::format("[{}] {}: expected an array, got none",
-                                           f.descriptor.name, f.input_name(i)));
-        }
-    }
-}
-
-DeviceState& common_device(const FunctionEntry& f, std::span<ArrayBody* const> x) {
-    DeviceState* device = nullptr;
-    std::uint32_t first = 0;
-    for (std::uint32_t i = 0; i < x.size(); ++i) {
-        if (!x[i]) continue;
-        if (!device) {
-            device = x[i]->device;
-            first = i;
-        } else if (x[i]->device != device) {
-            throw DeviceError(fmt::format("[{}] {}: expected {} as {}, got {}", f.descriptor.name,
-                                          f.input_name(i), device->name, f.input_name(first),
-                                          x[i]->device->name));
-        }
-    }
-    return device ? *device : *Device::current().state();
-}
-
-// Collects the dtype of each type_var; the same one must not have two.
-class TypeKey {
-public:
-    explicit TypeKey(const FunctionEntry& f) : f_(f) {}
-
-    void add(int type, const catena_meta& meta, std::uint32_t i, bool input) {
-        const int dtype = dtype_index(meta.dtype);
-        const auto shift = static_cast<unsigned>(4 * type);
-        if (seen_ >> type & 1) {
-            if (static_cast<int>(bits_ >> shift & 15) != dtype) mismatch(type, meta, i, input);
-            return;
-        }
-        if (dtype < 0) {
-            throw DtypeError(
-                fmt::format("[{}] {}: expected a dtype of catena, got {}", f_.descriptor.name,
-                            input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name),
-                            name(meta.dtype)));
-        }
-        seen_ |= 1u << type;
-        bits_ |= static_cast<std::uint64_t>(dtype) << shift;
-    }
-    std::uint64_t bits() const noexcept { return bits_; }
-
-private:
-    [[noreturn]] void mismatch(int type, const catena_meta& meta, std::uint32_t i, bool input) {
-        const auto of_type = [&](const std::vector<int>& types) {
-            return static_cast<std::size_t>(std::find(types.begin(), types.end(), type) -
-                                            types.begin());
-        };
-        const std::size_t first = of_type(f_.input_type);
-        throw DtypeError(fmt::format(
-            "[{}] {}: expected {} as {}, got {}", f_.descriptor.name,
-            input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name),
-            name(static_cast<Dtype>(bits_ >> (4 * type) & 15)),
-            first < f_.input_type.size() ? f_.input_name(static_cast<std::uint32_t>(first))
-                                         : f_.descriptor.outputs[of_type(f_.output_type)]->name,
-            name(meta.dtype)));
-    }
-
-    const FunctionEntry& f_;
-    unsigned seen_ = 0;
-    std::uint64_t bits_ = 0;
-};
 
 // Where this call runs instead, or null.
 DeviceState* fallback_for(const DeviceState& device) {

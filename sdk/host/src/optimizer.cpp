@@ -15,11 +15,6 @@
 namespace catena {
 namespace {
 
-double sum_of_squares(const Array& array) {
-    static const PluginFunction function("catena.sum_of_squares");
-    return function.forward(std::span(&array, 1))[0].item<double>();
-}
-
 // The gradient, in memory that nobody else sees.
 const Array& own_gradient(const Variable& variable) {
     const ArrayBody& body = *variable.grad().body();
@@ -48,6 +43,7 @@ void Optimizer::setup(std::vector<NamedParameter> parameters) {
         slots.push_back(std::move(slot));
     }
     slots_ = std::move(slots);
+    memory_ = nullptr;
     t_ = 0;
     is_set_up_ = true;
 }
@@ -71,16 +67,28 @@ void Optimizer::update() {
         }
     } count{++t_};
     const PluginFunction function = step();
-    require_same_each_time(function.descriptor());
-    SmallVector<Array, 8> inputs;
+    if (!memory_) require_same_each_time(function.descriptor());
+    std::vector<std::vector<Array>> calls;
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
         if (!variable.grad()) continue;
-        inputs.assign({variable.data(), variable.grad()});
-        inputs.append(slot.state.begin(), slot.state.end());
-        function.forward(std::span<const Array>(inputs.data(), inputs.size()));
+        calls.push_back({variable.data(), variable.grad()});
+        calls.back().insert(calls.back().end(), slot.state.begin(), slot.state.end());
     }
+    function.forward_each(calls, memory_.get());
     count.done = true;
+}
+
+void Optimizer::prepare_recording() {
+    if (!memory_) memory_ = std::make_unique<AttributeMemory>();
+}
+
+void Optimizer::prepare_launch() {
+    if (!memory_) {
+        throw InvalidError("[prepare_launch] expected prepare_recording() first, got none");
+    }
+    ++t_;
+    memory_->write(step());
 }
 
 // A recording keeps attributes as they are.
@@ -119,10 +127,14 @@ void Optimizer::zero_grads() const {
 }
 
 double Optimizer::compute_grads_norm() const {
-    double sum = 0;
+    static const PluginFunction sum_of_squares("catena.sum_of_squares");
+    std::vector<Array> sums;  // all begun before the first is waited for
     for (const auto& slot : slots_) {
-        if (const Array& grad = slot.parameter.variable.grad()) sum += sum_of_squares(grad);
+        if (const Array& grad = slot.parameter.variable.grad())
+            sums.push_back(sum_of_squares.forward(std::span(&grad, 1))[0]);
     }
+    double sum = 0;
+    for (const Array& each : sums) sum += each.item<double>();
     return std::sqrt(sum);
 }
 
@@ -133,22 +145,22 @@ void Optimizer::clip_grads(double maxnorm) const {
     }
     const double norm = compute_grads_norm();
     if (!(norm > maxnorm)) return;
-    const PluginFunction scale("catena.scale_update", {{"value", maxnorm / norm}});
+    std::vector<std::vector<Array>> calls;
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
-        if (variable.grad()) scale.forward(std::span(&own_gradient(variable), 1));
+        if (variable.grad()) calls.push_back({own_gradient(variable)});
     }
+    PluginFunction("catena.scale_update", {{"value", maxnorm / norm}}).forward_each(calls);
 }
 
 void Optimizer::weight_decay(double decay) const {
-    const PluginFunction add("catena.decay_update", {{"rate", decay}});
+    std::vector<std::vector<Array>> calls;
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
         if (!variable.grad()) variable.zerograd();
-        (void)own_gradient(variable);
-        const Array inputs[] = {variable.grad(), variable.data()};
-        add.forward(inputs);
+        calls.push_back({own_gradient(variable), variable.data()});
     }
+    PluginFunction("catena.decay_update", {{"rate", decay}}).forward_each(calls);
 }
 
 void Optimizer::accumulate_grads(std::span<const Array> gradients) const {

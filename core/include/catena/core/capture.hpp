@@ -31,6 +31,7 @@ namespace catena {
 class Capture {
 public:
     Capture() = default;  // none
+    static bool supported(Device device);
     // Calls of this thread in body go to the stream. No other thread gives work to it meanwhile.
     // Throws UnsupportedError if the device cannot record, and what the body throws. name: for reports
     // of faults, which else say how many kernels, copies and fills it is.

@@ -13,6 +13,7 @@
 
 namespace catena {
 
+class AttributeMemory;
 class FunctionEntry;
 class BoundAttributes;
 
@@ -73,6 +74,12 @@ public:
 
     // Calls it on arrays: no graph.
     std::vector<Array> forward(std::span<const Array> inputs) const;
+    // The same for many lists of inputs, of a function without outputs, which updates its inputs: in
+    // few launches where the device has a kernel for that. Nothing that one call writes is read by
+    // another. Throws as forward() for the first that is wrong: those before it may have been done.
+    // memory: see AttributeMemory.
+    void forward_each(std::span<const std::vector<Array>> calls,
+                      AttributeMemory* memory = nullptr) const;
 
     FunctionEntry& entry() const noexcept { return *entry_; }
     const BoundAttributes* attributes() const noexcept { return attributes_; }

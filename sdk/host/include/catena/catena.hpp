@@ -28,6 +28,7 @@
 #include <catena/pair.hpp>
 #include <catena/progress.hpp>
 #include <catena/random.hpp>
+#include <catena/recorded_step.hpp>
 #include <catena/reduction.hpp>
 #include <catena/serializer.hpp>
 #include <catena/split_axis.hpp>

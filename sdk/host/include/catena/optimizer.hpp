@@ -1,10 +1,12 @@
 // Optimizer: what all ways of learning share; the arithmetic is a function of a plugin.
 #pragma once
 
+#include <catena/core/attribute_memory.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/link.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,9 +40,16 @@ public:
     // follows a parameter that was moved to another device since setup(). Throws InvalidError, and
     // changes nothing, before setup() and if a parameter with state has another shape or dtype since;
     // UnsupportedError where it is recorded (see Capture) and its function has an attribute "t", the
-    // number of the step, which would be the same in each launch.
+    // number of the step, which would be the same in each launch: see prepare_recording().
     void update();
     std::int64_t t() const noexcept { return t_; }
+
+    // For recordings of update(), which RecordedStep makes: from now on, until setup(), the function's
+    // attributes lie in memory of the device, and a recorded update() is one that an update() like it
+    // went before.
+    void prepare_recording();
+    // Before each launch: t + 1, and the attributes of that step, as the optimizer's numbers are now.
+    void prepare_launch();
 
     void cleargrads() const;  // gradients: none. Cheaper than zeros, and the same for update().
     void zero_grads() const;  // gradients: zeros
@@ -65,6 +74,7 @@ protected:
     virtual PluginFunction step() = 0;
 
 private:
+    friend class RecordedStep;
     struct Slot {
         NamedParameter parameter;
         std::vector<Array> state;
@@ -75,6 +85,7 @@ private:
 
     std::vector<std::string> state_names_;
     std::vector<Slot> slots_;
+    std::unique_ptr<AttributeMemory> memory_;  // none: attributes go with the calls
     std::int64_t t_ = 0;
     bool is_set_up_ = false;
 };

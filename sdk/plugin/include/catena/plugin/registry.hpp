@@ -338,11 +338,17 @@ struct Plugin {
     static constexpr std::array<const catena_function*, 0> functions = {};
     static constexpr auto kernels =
         detail::joined<const catena_kernel*>(cuda::KernelTable<F>::list...);
+    static constexpr auto extensions = [] {
+        if constexpr (cuda::ManyTable<F...>::any)
+            return std::array<const catena_extension*, 1>{&cuda::ManyTable<F...>::extension};
+        else return std::array<const catena_extension*, 0>{};
+    }();
     static constexpr const char* devices = "cuda";
 #else
     static constexpr std::array functions = {&FunctionTable<F>::function...};
     static constexpr auto kernels =
         detail::joined<const catena_kernel*>(detail::KernelTable<F>::list...);
+    static constexpr std::array<const catena_extension*, 0> extensions = {};
     static constexpr const char* devices = "cpu";
 #endif
     static constexpr catena_plugin table = {
@@ -350,12 +356,12 @@ struct Plugin {
         .n_functions = static_cast<std::uint32_t>(functions.size()),
         .n_kernels = static_cast<std::uint32_t>(kernels.size()),
         .n_backends = 0,
-        .n_extensions = 0,
+        .n_extensions = static_cast<std::uint32_t>(extensions.size()),
         .reserved = 0,
         .functions = functions.data(),
         .kernels = kernels.data(),
         .backends = nullptr,
-        .extensions = nullptr,
+        .extensions = extensions.data(),
         .init = nullptr,
         .deinit = nullptr,
     };

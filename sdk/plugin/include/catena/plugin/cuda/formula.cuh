@@ -25,8 +25,8 @@ struct Attributes {
     C item[n_attributes<F> + 1];
 };
 template <class F, class C>
-Attributes<F, C> attributes_of(const catena_call& call) {
-    const auto values = formula_attributes<F, C>(call.attrs);
+Attributes<F, C> attributes_of(const catena_value* attrs) {
+    const auto values = formula_attributes<F, C>(attrs);
     Attributes<F, C> list;
     std::copy(values.begin(), values.end(), list.item);
     return list;
@@ -94,7 +94,7 @@ void forward_formula(const Queue& queue, const catena_call& call) {
     Operand in[n_inputs<F>];
     for (std::size_t i = 0; i < n_inputs<F>; ++i) in[i] = detail::operand(call.x[i]);
     const Result out[] = {{data_of<T>(*call.y[0]), call.req[0] == CATENA_REQ_ADD}};
-    map(queue, detail::Forward<F, T>{detail::attributes_of<F, Compute<T>>(call)},
+    map(queue, detail::Forward<F, T>{detail::attributes_of<F, Compute<T>>(call.attrs)},
         shape_of(*call.y[0]), in, out);
 }
 
@@ -112,7 +112,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
     }
     const catena_tensor& gy = *call.gy[0];
     const detail::BackwardOperands<F> operands(call);
-    const Op op{detail::attributes_of<F, Compute<T>>(call)};
+    const Op op{detail::attributes_of<F, Compute<T>>(call.attrs)};
     Result out[n_inputs<F>];
     bool any = false;
     for (std::size_t i = 0; i < n_inputs<F>; ++i) {
@@ -175,15 +175,15 @@ struct Nth<0, First, T...> {
 };
 
 template <class F, class C>
-auto constants_of(const catena_call& call) {
+auto constants_of(const catena_value* attrs) {
     if constexpr (requires { F::template prepare<C>; }) {
-        const auto values = formula_attributes<F, double>(call.attrs);
+        const auto values = formula_attributes<F, double>(attrs);
         return [&]<std::size_t... A>(std::index_sequence<A...>) {
             return F::template prepare<C>(values[A]...);
         }
         (std::make_index_sequence<n_attributes<F>>());
     } else {
-        return attributes_of<F, C>(call);
+        return attributes_of<F, C>(attrs);
     }
 }
 
@@ -209,7 +209,7 @@ struct UpdateOp<F, std::index_sequence<X...>, T...> {
                                                     std::index_sequence<A...>) const {
         F::template update<Value>(v[X]..., constants.item[A]...);
     }
-    decltype(constants_of<F, Value>(std::declval<const catena_call&>())) constants;
+    decltype(constants_of<F, Value>(nullptr)) constants;
 };
 
 }  // namespace detail
@@ -227,7 +227,7 @@ void update_formula(const Queue& queue, const catena_call& call) {
          ...);
     }
     (std::make_index_sequence<n>());
-    map(queue, Op{detail::constants_of<F, typename Op::Value>(call)}, shape_of(*call.x[0]), in,
+    map(queue, Op{detail::constants_of<F, typename Op::Value>(call.attrs)}, shape_of(*call.x[0]), in,
         out);
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 
 #include "catena/plugin/cuda/formula.cuh"
+#include "catena/plugin/cuda/many.cuh"
 #include "catena/plugin/half_rows.hpp"
 
 namespace catena::plugin::cuda {
@@ -68,6 +69,32 @@ catena_status CATENA_CALL run(catena_ctx* ctx, const catena_call* call) noexcept
         }
     });
 }
+// Calls of a kernel together: see catena_many.
+struct Together {
+    catena_status(CATENA_CALL* run)(catena_ctx*, const catena_call* const*, std::uint32_t,
+                                    const void*);
+    catena_status(CATENA_CALL* attributes)(catena_ctx*, const catena_value*, void*);
+    std::uint64_t attribute_bytes;
+};
+template <class F, class First, class... T>
+catena_status CATENA_CALL run_many(catena_ctx* ctx, const catena_call* const* calls,
+                                   std::uint32_t n, const void* attributes) noexcept {
+    return guarded(ctx, [&] {
+        const OnDevice device(F::about.name, calls[0]->device_id);
+        update_many<F, First, T...>(queue_of(F::about.name, *calls[0]), calls, n, attributes);
+    });
+}
+template <class F, class... T>
+catena_status CATENA_CALL write_attributes(catena_ctx* ctx, const catena_value* attrs,
+                                           void* to) noexcept {
+    return guarded(ctx, [&] {
+        const auto constants = constants_of<F, typename UpdateOf<F, T...>::Value>(attrs);
+        std::memcpy(to, &constants, sizeof constants);
+    });
+}
+template <class F, class... T>
+inline constexpr Together together = {&run_many<F, T...>, &write_attributes<F, T...>,
+                                      sizeof(UpdateOf<F, T...>::constants)};
 template <class F, int phase, class First, class... T>
 catena_status CATENA_CALL plan(catena_ctx* ctx, const catena_call* call,
                                catena_plan* plan) noexcept {
@@ -136,14 +163,23 @@ constexpr catena_kernel kernel_of() {
     return k;
 }
 
+struct Entry {
+    catena_kernel kernel;
+    const Together* many;
+};
 template <class F, int phase, class... T>
 constexpr auto kernels_of_phase(Row<T...>) {
-    if constexpr (has_kernel<F, phase, T...>()) return std::array{kernel_of<F, phase, T...>()};
-    else return std::array<catena_kernel, 0>{};
+    if constexpr (!has_kernel<F, phase, T...>()) {
+        return std::array<Entry, 0>{};
+    } else {
+        Entry entry = {kernel_of<F, phase, T...>(), nullptr};
+        if constexpr (Update<F> && !by_hand<F, phase, T...>()) entry.many = &together<F, T...>;
+        return std::array{entry};
+    }
 }
 template <class F, class R>
 constexpr auto kernels_of_row(R row) {
-    return plugin::detail::joined<catena_kernel>(kernels_of_phase<F, CATENA_PHASE_FORWARD>(row),
+    return plugin::detail::joined<Entry>(kernels_of_phase<F, CATENA_PHASE_FORWARD>(row),
                                                  kernels_of_phase<F, CATENA_PHASE_BACKWARD>(row));
 }
 
@@ -160,25 +196,67 @@ constexpr auto kernels_of_row_and_halves(Row<T...> row) {
         return kernels_of_row<F>(row);
     } else {
         constexpr auto index = std::index_sequence_for<T...>();
-        return joined<catena_kernel>(kernels_of_row<F>(row),
+        return joined<Entry>(kernels_of_row<F>(row),
                                      kernels_of_row<F>(with_half<Float16, mask>(row, index)),
                                      kernels_of_row<F>(with_half<BFloat16, mask>(row, index)));
     }
 }
 template <class F, class... R>
 constexpr auto kernels_of(Rows<R...>) {
-    return plugin::detail::joined<catena_kernel>(kernels_of_row_and_halves<F>(R())...);
+    return plugin::detail::joined<Entry>(kernels_of_row_and_halves<F>(R())...);
 }
 
 }  // namespace detail
 
 template <class F>
 struct KernelTable {
-    static constexpr auto kernels = detail::kernels_of<F>(typename TypesOf<F>::type());
-    static_assert(!kernels.empty(),
+    static constexpr auto entries = detail::kernels_of<F>(typename TypesOf<F>::type());
+    static_assert(!entries.empty(),
                   "CATENA_PLUGIN in a .cu file takes functions that are formulas, and those for "
                   "which there is a catena::plugin::cuda::Kernels<F>");
-    static constexpr auto list = plugin::detail::pointers(kernels);
+    static constexpr auto list = [] {
+        std::array<const catena_kernel*, entries.size()> result{};
+        for (std::size_t i = 0; i < result.size(); ++i) result[i] = &entries[i].kernel;
+        return result;
+    }();
+};
+
+// catena.many.draft/1 for those of the functions that are updates.
+template <class... F>
+struct ManyTable {
+    static constexpr bool any = (Update<F> || ...);
+
+    static const detail::Together* find(const catena_kernel* kernel) {
+        const detail::Together* found = nullptr;
+        const auto look = [&](const auto& entries) {
+            for (const detail::Entry& e : entries)
+                if (&e.kernel == kernel) found = e.many;
+        };
+        (look(KernelTable<F>::entries), ...);
+        return found;
+    }
+    static std::int32_t CATENA_CALL has(const catena_kernel* kernel) noexcept {
+        return find(kernel) != nullptr ? 1 : 0;
+    }
+    static catena_status CATENA_CALL run(catena_ctx* ctx, const catena_kernel* kernel,
+                                         const catena_call* const* calls, std::uint32_t n,
+                                         const void* attributes) noexcept {
+        return n == 0 ? CATENA_OK : find(kernel)->run(ctx, calls, n, attributes);
+    }
+    static std::uint64_t CATENA_CALL attribute_bytes(const catena_kernel* kernel) noexcept {
+        return find(kernel)->attribute_bytes;
+    }
+    static catena_status CATENA_CALL attributes(catena_ctx* ctx, const catena_kernel* kernel,
+                                                const catena_value* attrs, void* to) noexcept {
+        return find(kernel)->attributes(ctx, attrs, to);
+    }
+    static constexpr catena_many table = {sizeof(catena_many), 0,          &has, &run,
+                                          &attribute_bytes,    &attributes};
+    static constexpr catena_extension extension = {.struct_size = sizeof(catena_extension),
+                                                   .priority = CATENA_PRIORITY_PORTABLE,
+                                                   .id = CATENA_MANY_DRAFT_1,
+                                                   .device = "cuda",
+                                                   .table = &table};
 };
 
 }  // namespace catena::plugin::cuda

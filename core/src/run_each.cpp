@@ -1,0 +1,231 @@
+// One function on many lists of inputs: what kernels take together goes in one call.
+#include "array_ops.hpp"
+#include "call_inputs.hpp"
+#include "context.hpp"
+#include "dispatch.hpp"
+#include "dispatch_errors.hpp"
+
+#include <catena/abi/ext/draft/many.h>
+#include <catena/core/attribute_memory.hpp>
+#include <catena/core/capture.hpp>
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace catena {
+namespace {
+
+// Who runs many calls of a kernel at once, or null.
+const catena_many* many_of(const DeviceState& device, const catena_kernel& kernel) {
+    for (const void* const* table =
+             Registry::get().extensions(&device.backend, CATENA_MANY_DRAFT_1);
+         *table; ++table) {
+        const auto* many = static_cast<const catena_many*>(*table);
+        if (many->has(&kernel)) return many;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+// Calls of one kernel that wait for each other, to be run at once.
+class CallGroup {
+public:
+    CallGroup(const PluginFunction& function, AttributeMemory* memory)
+        : function_(function), f_(function.entry()), now_(config()), memory_(memory) {}
+
+    // Runs it now if nothing takes it together with others.
+    void add(std::span<ArrayBody* const> x);
+    void flush();
+
+private:
+    struct Call {
+        SmallVector<ArrayBody*, 6> x;
+        SmallVector<const catena_tensor*, 6> tensors;
+        catena_call call{};
+    };
+    template <class Action>
+    void for_mutated(const Action& action) const;
+    const Array* attributes();
+    void run_alone(std::span<ArrayBody* const> x, const DeviceState& device);
+
+    const PluginFunction& function_;
+    FunctionEntry& f_;
+    const Config& now_;
+    AttributeMemory* memory_;
+    const catena_kernel* kernel_ = nullptr;
+    const catena_many* many_ = nullptr;
+    Queue* queue_ = nullptr;
+    std::vector<Call> calls_;
+};
+
+void CallGroup::add(std::span<ArrayBody* const> x) {
+    const catena_function& d = f_.descriptor;
+    check_present(f_, x);
+    DeviceState& device = common_device(f_, x);
+    Queue& queue = current_queue(device);
+    TypeKey key(f_);
+    Call own;
+    SmallVector<const catena_meta*, 6> metas;
+    for (std::uint32_t i = 0; i < x.size(); ++i) {
+        metas.push_back(x[i] ? &x[i]->meta : nullptr);
+        own.tensors.push_back(x[i] ? &x[i]->tensor : nullptr);
+        if (x[i]) key.add(f_.input_type[f_.port(i)], x[i]->meta, i, true);
+    }
+    own.x.append(x.begin(), x.end());
+    catena_call& call = own.call;
+    call.struct_size = sizeof(catena_call);
+    call.flags = call_flags(now_);
+    call.phase = CATENA_PHASE_FORWARD;
+    call.function = &d;
+    call.attrs = function_.attributes()->values();
+    call.n_x = static_cast<std::uint32_t>(x.size());
+    call.stream = queue.native;
+    call.dev = device.dev;
+    call.device_id = device.ordinal;
+    catena_ctx ctx;
+    ctx.device = &device;
+    const catena_status status = d.infer(&ctx, call.attrs, metas.data(), call.n_x, nullptr, 0);
+    if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f_, x));
+    const Selection& selection = f_.select(
+        selection_key(device.index, call.flags & CATENA_CALL_DETERMINISTIC, key.bits()), device);
+    const catena_kernel* kernel =
+        selection.forward.empty() ? nullptr : selection.forward[0].forward;
+    // What asks or plans is for a call by itself.
+    if (!kernel || kernel->supports || kernel->plan || kernel->variant) {
+        return run_alone(x, device);
+    }
+    const catena_many* many = kernel == kernel_ ? many_ : many_of(device, *kernel);
+    if (!many) return run_alone(x, device);
+    if (kernel_ != kernel || queue_ != &queue) flush();
+    kernel_ = kernel;
+    queue_ = &queue;
+    many_ = many;
+    calls_.push_back(std::move(own));
+}
+
+void CallGroup::run_alone(std::span<ArrayBody* const> x, const DeviceState& device) {
+    flush();
+    if (memory_ && is_recorded(Device(const_cast<DeviceState*>(&device)))) {
+        throw UnsupportedError(fmt::format(
+            "[{}] recording: expected a kernel that reads attributes from memory, got one on {} "
+            "that takes them with the call",
+            f_.descriptor.name, device.name));
+    }
+    ForwardResult result;
+    run_forward(f_, *function_.attributes(), x, now_, false, result);
+    if (now_.debug) check_forward(f_, x, {});
+}
+
+template <class Action>
+void CallGroup::for_mutated(const Action& action) const {
+    for (const Call& call : calls_) {
+        for (std::uint32_t i = 0; i < call.x.size(); ++i) {
+            const bool mutated = f_.descriptor.inputs[f_.port(i)]->flags & CATENA_PORT_MUTATED;
+            if (call.x[i] && mutated) action(*call.x[i]);
+        }
+    }
+}
+
+// Where the kernel's attributes are: written now, or before each launch of what is recorded now.
+const Array* CallGroup::attributes() {
+    if (!memory_) return nullptr;
+    const Device device(&queue_->device);
+    const bool recorded = is_recorded(device);
+    auto place = std::find_if(
+        memory_->places_.begin(), memory_->places_.end(),
+        [&](const auto& p) { return p.kernel == kernel_ && p.bytes.device() == device; });
+    if (place == memory_->places_.end()) {
+        if (recorded) {
+            throw UnsupportedError(
+                fmt::format("[{}] recording: expected a call like this one before, got none",
+                            f_.descriptor.name));
+        }
+        const auto n = static_cast<std::int64_t>(many_->attribute_bytes(kernel_));
+        memory_->places_.push_back(
+            {many_, kernel_, Array::empty({n}, Dtype::uint8, device)});
+        place = memory_->places_.end() - 1;
+    }
+    if (!recorded) AttributeMemory::write(*place, function_);
+    before_read(*place->bytes.body(), *queue_);
+    return &place->bytes;
+}
+
+void CallGroup::flush() {
+    if (calls_.empty()) return;
+    const std::vector<Call> done = [&] {
+        struct Clear {
+            std::vector<Call>& calls;
+            ~Clear() { calls.clear(); }
+        } const clear{calls_};
+        const Array* const own = attributes();
+        catena_ctx ctx;
+        ctx.device = &queue_->device;
+        std::vector<const catena_call*> list;
+        for (Call& call : calls_) {
+            call.call.x = call.tensors.data();
+            list.push_back(&call.call);
+            for (ArrayBody* x : call.x) {
+                if (x) before_read(*x, *queue_);
+            }
+        }
+        for_mutated([&](ArrayBody& body) {
+            before_write(body, *queue_);
+            written(body);
+            unseal(body);
+        });
+        note_call(*queue_, f_.descriptor, CATENA_PHASE_FORWARD);
+        const catena_status status =
+            many_->run(&ctx, kernel_, list.data(), static_cast<std::uint32_t>(list.size()),
+                       own ? own->body()->tensor.dl.data : nullptr);
+        const std::uint64_t ticket = queue_->async ? queue_->advance() : 0;
+        for_mutated([&](ArrayBody& body) {
+            seal(body);
+            after_write(body, *queue_, ticket);
+        });
+        if (status != CATENA_OK) throw_failure(ctx, status, f_.descriptor.name);
+        return std::move(calls_);
+    }();
+    if (!now_.debug) return;
+    for (const Call& call : done) check_forward(f_, {call.x.data(), call.x.size()}, {});
+}
+
+void AttributeMemory::write(const Place& place, const PluginFunction& function) {
+    // New each time: nobody waits until the device has read the one before.
+    const Array bytes =
+        Array::pinned(place.bytes.shape(), Dtype::uint8, place.bytes.device());
+    catena_ctx ctx;
+    ctx.device = place.bytes.device().state();
+    const catena_status status =
+        place.many->attributes(&ctx, place.kernel, function.attributes()->values(),
+                               bytes.host<std::uint8_t>().data());
+    if (status != CATENA_OK) throw_failure(ctx, status, std::string(function.name()));
+    place.bytes.copy_from(bytes);
+}
+void AttributeMemory::write(const PluginFunction& function) const {
+    for (const Place& place : places_) write(place, function);
+}
+
+void PluginFunction::forward_each(std::span<const std::vector<Array>> calls,
+                                  AttributeMemory* memory) const {
+    const FunctionEntry& f = *entry_;
+    if (f.descriptor.n_outputs != 0) {
+        throw InvalidError(fmt::format("[{}] forward_each(): expected a function without outputs, "
+                                       "got one with {}",
+                                       f.descriptor.name, f.descriptor.n_outputs));
+    }
+    CallGroup group(*this, memory);
+    for (const std::vector<Array>& inputs : calls) {
+        check_arity(f, inputs.size());
+        SmallVector<ArrayBody*, 6> x;
+        for (const Array& input : inputs) x.push_back(input.body());
+        while (x.size() < f.descriptor.n_inputs) x.push_back(nullptr);
+        group.add({x.data(), x.size()});
+    }
+    group.flush();
+}
+
+}  // namespace catena

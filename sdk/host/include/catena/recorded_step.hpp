@@ -1,0 +1,65 @@
+// A training step that a GPU does again by itself: recorded once, launched for each minibatch. For nets
+// of many small calls, whose launches cost more than the work.
+#pragma once
+
+#include <catena/core/capture.hpp>
+#include <catena/optimizer.hpp>
+
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace catena {
+
+//     RecordedStep step(optimizer, [&](std::span<const Array> batch) -> std::vector<Array> {
+//         const Variable loss = F::softmax_cross_entropy(model(as_variable(batch[0])),
+//                                                        as_variable(batch[1]));
+//         optimizer.cleargrads();
+//         loss.backward();
+//         optimizer.update();
+//         return {loss.data()};
+//     });
+//     while (...) loss = step(batches.next())[0];
+//
+// The body, with one update() of the optimizer, runs as it is in the first two steps of each shape of
+// inputs, is recorded in the third, and launched from then on: the same kernels on the same numbers.
+// What it returns is written anew by each step of that shape; copy what is to stay. Numbers of the
+// optimizer, such as its rate, may change between steps; whatever else the body reads on the host is
+// as it was when it was recorded. It can do what a Capture can: with dropout, or where it asks for an
+// element, it throws UnsupportedError in the third step.
+//
+// On a device that does not record, and for more than `most_shapes` shapes, the body runs each time.
+// Not for several threads at once.
+class RecordedStep {
+public:
+    using Body = std::function<std::vector<Array>(std::span<const Array> inputs)>;
+
+    // Without a stream by one of its own, of the device of the first inputs.
+    RecordedStep(Optimizer& optimizer, Body body, Stream stream = {});
+
+    // One step on these inputs, which are on one device. Throws what the body throws.
+    std::vector<Array> operator()(std::span<const Array> inputs);
+
+    // How many recordings there are, and kernels, copies and fills in all of them.
+    std::size_t recordings() const;
+    std::uint64_t size() const;
+
+    static constexpr std::size_t most_shapes = 8;
+
+private:
+    struct Recording {
+        std::vector<Array> inputs;  // where it reads them
+        std::vector<Array> outputs;
+        Capture capture;
+        int runs = 0;
+    };
+    Recording* find(std::span<const Array> inputs);
+    void record(Recording& recording);
+
+    Optimizer& optimizer_;
+    Body body_;
+    Stream stream_;
+    std::vector<Recording> recordings_;
+};
+
+}  // namespace catena

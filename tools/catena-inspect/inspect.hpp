@@ -29,6 +29,8 @@ struct Choice {
 // loaded.
 Json functions(const Choice& choice);
 Json kernels(const Choice& choice);
+// By function, dtypes and device.
+Json coverage(const Choice& choice);
 Json devices(const Choice& choice);
 Json plugins();
 

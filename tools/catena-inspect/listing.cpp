@@ -219,6 +219,7 @@ Json kernel(const catena_kernel& k, const std::string& plugin) {
                 {"phase", k.phase == CATENA_PHASE_FORWARD ? "forward" : "backward"},
                 {"device", k.device},
                 {"isa", text(k.isa)},
+                {"name", text(k.name)},
                 {"priority", k.priority},
                 {"variant", text(k.variant)},
                 {"plugin", plugin},
@@ -254,7 +255,7 @@ Json functions(const Choice& choice) {
 Json kernels(const Choice& choice) {
     // As the host looks at them: the best first, then in the order of loading.
     using Key = std::tuple<std::string, int, std::string, std::int64_t, std::size_t, std::string,
-                           std::string, std::uint32_t, std::uint32_t, std::uint32_t>;
+                           std::string, std::string, std::uint32_t, std::uint32_t, std::uint32_t>;
     std::map<Key, Json> merged;
     const auto tables = chosen_tables(choice);
     for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -268,6 +269,7 @@ Json kernels(const Choice& choice) {
                           i,
                           text(k->isa),
                           text(k->variant),
+                          text(k->name),
                           k->flags,
                           k->version_min,
                           k->version_max};

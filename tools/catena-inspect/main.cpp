@@ -33,6 +33,7 @@ constexpr const char* usage =
     "Or loads the installed plugins, and files that are named, and shows what they have:\n\n"
     "  functions  meaning, inputs, attributes, gradients, examples\n"
     "  kernels    which there are, in the order in which they are tried\n"
+    "  coverage   which kernels serve a function on each device, by dtypes\n"
     "  devices    what backends found, and extensions\n"
     "  plugins    what was loaded, what was refused and why\n"
     "  header     a C++ header with a typed wrapper for each function\n\n"
@@ -87,7 +88,7 @@ void compare(const fs::path& file, const std::string& text) {
     }
 }
 
-const std::set<std::string> commands{"functions", "kernels", "devices", "plugins", "header"};
+const std::set<std::string> commands{"coverage", "functions", "kernels", "devices", "plugins", "header"};
 
 bool is_file(const std::string& word) {
     return word.find('/') != word.npos || word.ends_with(".catena");
@@ -189,6 +190,7 @@ int run(const Options& o) {
         const bool all = o.all || !choice.functions.empty();
         if (command == "functions") text = show(inspect::functions(choice), o, all);
         else if (command == "kernels") text = show(inspect::kernels(choice), o, all);
+        else if (command == "coverage") text = show(inspect::coverage(choice), o, all);
         else if (command == "devices") text = show(inspect::devices(choice), o, all);
         else if (command == "header") text = header(choice, o);
         else if (o.format == "text") text = to_string(plugin_report()) + '\n';

@@ -144,6 +144,37 @@ std::string of_kernels(const Json& list) {
                  rows);
 }
 
+constexpr const char* coverage_head =
+    "# Kernels\n\n"
+    "<!-- Written by catena-inspect from what the plugins say of themselves. -->\n\n"
+    "Which kernels serve a function on each device, by dtypes, in the order in which they are "
+    "tried: the plugin, and in parentheses what it calls the kernel. `forward` or `backward` "
+    "stands behind a kernel that does no more than that. Functions marked * are parts of other "
+    "functions' gradients.\n\n";
+
+std::string of_coverage(const Json& document) {
+    Row head = {"function", "dtypes"};
+    for (const auto& device : document["devices"]) head.push_back(device.get<std::string>());
+    std::vector<Row> rows;
+    for (const auto& f : document["coverage"]) {
+        std::string name = code(text(f, "function"));
+        if (is(f, "internal")) name += " *";
+        if (is(f, "view")) {
+            rows.push_back({name, "any"});
+            rows.back().resize(head.size(), "a view: nothing to compute");
+        }
+        for (const auto& line : f["kernels"]) {
+            rows.push_back({name, text(line, "dtypes")});
+            for (const auto& [device, kernels] : line["devices"].items())
+                rows.back().push_back(kernels == "" ? "**none**" : kernels.get<std::string>());
+            name.clear();
+        }
+    }
+    std::string page = coverage_head + table(head, rows);
+    page.pop_back();  // one newline at the end
+    return page;
+}
+
 std::string of_devices(const Json& document) {
     std::vector<Row> backends;
     for (const auto& b : document["backends"]) {
@@ -166,6 +197,7 @@ std::string of_devices(const Json& document) {
 std::string to_markdown(const Json& document) {
     if (document.contains("manifests")) return of_manifests(document["manifests"]);
     if (document.contains("functions")) return of_functions(document["functions"]);
+    if (document.contains("coverage")) return of_coverage(document);
     if (document.contains("kernels")) return of_kernels(document["kernels"]);
     return document.contains("loaded") ? of_plugins(document) : of_devices(document);
 }

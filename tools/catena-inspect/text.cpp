@@ -145,11 +145,27 @@ std::string of_devices(const Json& document) {
     return result + table(rows, 2);
 }
 
+std::string of_coverage(const Json& document) {
+    std::string result;
+    for (const auto& f : document["coverage"]) {
+        result += text(f, "function") + '\n';
+        if (is(f, "view")) result += "  a view: nothing to compute\n";
+        for (const auto& line : f["kernels"]) {
+            std::vector<Row> rows;
+            for (const auto& [device, kernels] : line["devices"].items())
+                rows.push_back({device, kernels == "" ? "none" : kernels.get<std::string>()});
+            result += "  " + text(line, "dtypes") + '\n' + table(rows, 4);
+        }
+    }
+    return result;
+}
+
 }  // namespace
 
 std::string to_text(const Json& document, bool all) {
     if (document.contains("manifests")) return of_manifests(document["manifests"]);
     if (document.contains("functions")) return of_functions(document["functions"], all);
+    if (document.contains("coverage")) return of_coverage(document);
     if (document.contains("kernels")) return of_kernels(document["kernels"]);
     return of_devices(document);
 }

@@ -36,10 +36,9 @@ DeviceState& common_device(const FunctionEntry& f, std::span<ArrayBody* const> x
 }
 
 void TypeKey::unknown(const catena_meta& meta, std::uint32_t i, bool input) {
-    throw DtypeError(
-        fmt::format("[{}] {}: expected a dtype of catena, got {}", f_.descriptor.name,
-                    input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name),
-                    name(meta.dtype)));
+    throw DtypeError(fmt::format(
+        "[{}] {}: expected a dtype of catena, got {}", f_.descriptor.name,
+        input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name), name(meta.dtype)));
 }
 
 void TypeKey::mismatch(int type, const catena_meta& meta, std::uint32_t i, bool input) {

@@ -135,9 +135,9 @@ const Array* CallGroup::attributes() {
     if (!memory_) return nullptr;
     const Device device(&queue_->device);
     const bool recorded = is_recorded(device);
-    auto place = std::find_if(
-        memory_->places_.begin(), memory_->places_.end(),
-        [&](const auto& p) { return p.kernel == kernel_ && p.bytes.device() == device; });
+    auto place = std::find_if(memory_->places_.begin(), memory_->places_.end(), [&](const auto& p) {
+        return p.kernel == kernel_ && p.bytes.device() == device;
+    });
     if (place == memory_->places_.end()) {
         if (recorded) {
             throw UnsupportedError(
@@ -145,8 +145,7 @@ const Array* CallGroup::attributes() {
                             f_.descriptor.name));
         }
         const auto n = static_cast<std::int64_t>(many_->attribute_bytes(kernel_));
-        memory_->places_.push_back(
-            {many_, kernel_, Array::empty({n}, Dtype::uint8, device)});
+        memory_->places_.push_back({many_, kernel_, Array::empty({n}, Dtype::uint8, device)});
         place = memory_->places_.end() - 1;
     }
     if (!recorded) AttributeMemory::write(*place, function_);
@@ -195,13 +194,11 @@ void CallGroup::flush() {
 
 void AttributeMemory::write(const Place& place, const PluginFunction& function) {
     // New each time: nobody waits until the device has read the one before.
-    const Array bytes =
-        Array::pinned(place.bytes.shape(), Dtype::uint8, place.bytes.device());
+    const Array bytes = Array::pinned(place.bytes.shape(), Dtype::uint8, place.bytes.device());
     catena_ctx ctx;
     ctx.device = place.bytes.device().state();
-    const catena_status status =
-        place.many->attributes(&ctx, place.kernel, function.attributes()->values(),
-                               bytes.host<std::uint8_t>().data());
+    const catena_status status = place.many->attributes(
+        &ctx, place.kernel, function.attributes()->values(), bytes.host<std::uint8_t>().data());
     if (status != CATENA_OK) throw_failure(ctx, status, std::string(function.name()));
     place.bytes.copy_from(bytes);
 }
@@ -213,9 +210,10 @@ void PluginFunction::forward_each(std::span<const std::vector<Array>> calls,
                                   AttributeMemory* memory) const {
     const FunctionEntry& f = *entry_;
     if (f.descriptor.n_outputs != 0) {
-        throw InvalidError(fmt::format("[{}] forward_each(): expected a function without outputs, "
-                                       "got one with {}",
-                                       f.descriptor.name, f.descriptor.n_outputs));
+        throw InvalidError(
+            fmt::format("[{}] forward_each(): expected a function without outputs, "
+                        "got one with {}",
+                        f.descriptor.name, f.descriptor.n_outputs));
     }
     CallGroup group(*this, memory);
     for (const std::vector<Array>& inputs : calls) {

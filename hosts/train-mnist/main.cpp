@@ -57,8 +57,10 @@ int run(const Options& options) {
     seed(static_cast<std::uint64_t>(options.seed));
     Training training(options, mnist.train, device);
     if (!options.resume.empty()) load_npz(options.resume, training);
-    print(fmt::format("net: {}-{}-{}-10, {} parameters, {}, on {}", images.shape()[1],
-                      options.units, options.units, training.model.count_parameters(),
+    const std::string net = options.model == "cnn" ? fmt::format("cnn-{}-10", options.units)
+                                                   : fmt::format("{}-{}-{}-10", images.shape()[1],
+                                                                 options.units, options.units);
+    print(fmt::format("net: {}, {} parameters, {}, on {}", net, training.model->count_parameters(),
                       options.optimizer, device.name()));
 
     Minibatches& batches = training.batches;
@@ -70,7 +72,8 @@ int run(const Options& options) {
         while (batches.epoch() < epoch) {
             training.step();
             const bool finished = batches.epoch() == epoch;
-            progress.update(finished ? batches.size() : batches.position(), training.score.loss());
+            progress.update(finished ? batches.size() : batches.position(),
+                            [&] { return training.score.loss(); });
             if (interrupt.requested() && !finished) {
                 progress.clear();
                 if (!options.save.empty()) save_npz(options.save, training);
@@ -81,7 +84,7 @@ int run(const Options& options) {
         }
         const double rate = progress.rate();
         progress.clear();
-        const Score test = evaluate(training.model, mnist.test, 1000, device);
+        const Score test = evaluate(*training.model, mnist.test, 1000, device);
         print(
             fmt::format("epoch {:3}  train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  "
                         "accuracy {:.4f}  {:.0f} images/s",
@@ -92,7 +95,7 @@ int run(const Options& options) {
         if (interrupt.requested()) return interrupt.exit_code();
     }
     print(fmt::format("test accuracy: {:.4f}",
-                      evaluate(training.model, mnist.test, 1000, device).accuracy()));
+                      evaluate(*training.model, mnist.test, 1000, device).accuracy()));
     return interrupt.requested() ? interrupt.exit_code() : 0;
 }
 

@@ -27,8 +27,8 @@ std::optional<Options> parse_options(int argc, char** argv) {
     std::string resume;
     po::options_description description(
         "usage: catena-train-mnist [OPTION...]\n\n"
-        "Trains 784-UNITS-UNITS-10 (ReLU, softmax cross entropy) on handwritten "
-        "digits.\n\noptions");
+        "Trains a net on handwritten digits: 784-UNITS-UNITS-10 with ReLU, or two layers of "
+        "filters and two of units; softmax cross entropy.\n\noptions");
     // clang-format off
     description.add_options()
         ("help,h", "this text")
@@ -38,13 +38,16 @@ std::optional<Options> parse_options(int argc, char** argv) {
          "and the digits that come with the program")
         ("epochs", po::value(&o.epochs)->default_value(o.epochs), "passes over the training images")
         ("batch", po::value(&o.batch)->default_value(o.batch), "images in a minibatch")
+        ("model", po::value(&o.model)->default_value(o.model), "mlp or cnn")
         ("units", po::value(&o.units)->default_value(o.units), "units of each hidden layer")
         ("optimizer", po::value(&o.optimizer)->default_value(o.optimizer), "sgd or adam")
         ("lr", po::value(&o.lr), "step size; without it 0.01 for sgd, 0.001 for adam")
         ("dropout", po::value(&o.dropout)->default_value(o.dropout), "share dropped after each ReLU")
         ("seed", po::value(&o.seed), "of weights, order and dropout; without it $CATENA_SEED, else 0")
         ("device", po::value(&o.device)->value_name("NAME"),
-         "such as cpu:0; without it the first that is there")
+         "such as cpu:0 or cuda:0; without it the first that is there")
+        ("record", po::bool_switch(&o.record),
+         "let the device do again, by itself, what it recorded of the first steps; without dropout")
         ("threads", po::value(&o.threads), "without it as many as suit the device")
         ("plugins", po::value(&o.plugins)->value_name("DIR"),
          "take plugins from DIR alone; may be given several times")
@@ -82,10 +85,12 @@ std::optional<Options> parse_options(int argc, char** argv) {
     o.resume = resume;
     require(o.epochs >= 0, "epochs", "0 or more", o.epochs);
     require(o.batch >= 1, "batch", "1 or more", o.batch);
+    require(o.model == "mlp" || o.model == "cnn", "model", "mlp or cnn", o.model);
     require(o.units >= 1, "units", "1 or more", o.units);
     require(o.optimizer == "sgd" || o.optimizer == "adam", "optimizer", "sgd or adam", o.optimizer);
     require(std::isfinite(o.lr) && o.lr > 0, "lr", "a number above 0", o.lr);
     require(o.dropout >= 0 && o.dropout < 1, "dropout", "0 or more, below 1", o.dropout);
+    require(!o.record || o.dropout == 0, "record", "a net without dropout", o.dropout);
     require(o.seed >= 0, "seed", "0 or more", o.seed);
     require(!values.count("threads") || o.threads >= 1, "threads", "1 or more", o.threads);
     return o;

@@ -11,6 +11,7 @@ struct Options {
     std::optional<std::filesystem::path> data;
     std::int64_t epochs = 20;
     std::int64_t batch = 100;
+    std::string model = "mlp";
     std::int64_t units = 100;
     std::string optimizer = "sgd";
     double lr = 0.01;
@@ -22,6 +23,7 @@ struct Options {
     std::filesystem::path save;
     std::filesystem::path resume;
     bool deterministic = false;
+    bool record = false;
 };
 
 // Prints the help and returns nothing where that was asked for. Throws boost::program_options::error

@@ -9,41 +9,37 @@
 
 namespace F = catena::functions;
 
-struct Mlp : catena::Chain {
-    Mlp(std::int64_t n_in, std::int64_t n_units, std::int64_t n_out, double dropout_ratio)
-        : l1(n_in, n_units), l2(n_units, n_units), l3(n_units, n_out), dropout(dropout_ratio) {}
+// Images in rows of 784 numbers, to 10 scores each.
+std::unique_ptr<catena::Chain> make_model(const Options& options, std::int64_t n_in);
 
-    catena::Variable operator()(const catena::Variable& x) override {
-        return l3(hidden(l2, hidden(l1, x)));
+// Means over the images seen. What steps give lies on the device until somebody asks: who asks each
+// time would wait for each step.
+class Score : public catena::Visitable {
+public:
+    // Of so many images: loss and accuracy, as they are now.
+    void add(const catena::Array& loss, const catena::Array& accuracy, std::int64_t n);
+    double loss() const { return settled().loss_sum_ / static_cast<double>(images_); }
+    double accuracy() const { return settled().correct_ / static_cast<double>(images_); }
+    void visit(catena::Visitor& v) override {
+        settled();
+        v("loss_sum", loss_sum_)("correct", correct_)("images", images_);
     }
-    void visit(catena::Visitor& v) override { v("l1", l1)("l2", l2)("l3", l3); }
-
-    catena::links::Linear l1, l2, l3;
-    double dropout;
 
 private:
-    catena::Variable hidden(catena::links::Linear& layer, const catena::Variable& x) const {
-        const catena::Variable h = F::relu(layer(x));
-        return dropout > 0 ? F::dropout(h, dropout) : h;
-    }
-};
+    struct Pending {
+        catena::Array loss, accuracy;
+        std::int64_t n;
+    };
+    const Score& settled() const;
 
-// Means over the images seen.
-struct Score : catena::Visitable {
-    double loss_sum = 0;
-    double correct = 0;
-    std::int64_t images = 0;
-
-    void add(const catena::Variable& loss, const catena::Variable& y, const catena::Variable& t);
-    double loss() const { return loss_sum / static_cast<double>(images); }
-    double accuracy() const { return correct / static_cast<double>(images); }
-    void visit(catena::Visitor& v) override {
-        v("loss_sum", loss_sum)("correct", correct)("images", images);
-    }
+    mutable double loss_sum_ = 0;
+    mutable double correct_ = 0;
+    mutable std::vector<Pending> pending_;
+    std::int64_t images_ = 0;
 };
 
 struct Training : catena::Visitable {
-    Mlp model;
+    std::unique_ptr<catena::Chain> model;
     std::unique_ptr<catena::Optimizer> optimizer;
     catena::Minibatches batches;
     catena::RandomStream random;  // of dropout
@@ -55,9 +51,12 @@ struct Training : catena::Visitable {
     void visit(catena::Visitor& v) override;
 
 private:
+    std::vector<catena::Array> learn(std::span<const catena::Array> batch);
+
     Options options_;
+    catena::RecordedStep recorded_;
 };
 
 // Without dropout and without a graph.
-Score evaluate(Mlp& model, const catena::Dataset& data, std::int64_t batch_size,
+Score evaluate(catena::Chain& model, const catena::Dataset& data, std::int64_t batch_size,
                catena::Device device);

@@ -96,16 +96,12 @@ struct ImageProduct {
         const auto y = static_cast<std::int32_t>(row);
         const auto x = static_cast<std::int32_t>(inside - row * by_row.divisor());
         switch (kind) {
-            case ImageProductKind::convolve:
-                a = i;
-                return {(o * h + y) * w + x, y, x};
+            case ImageProductKind::convolve: a = i; return {(o * h + y) * w + x, y, x};
             case ImageProductKind::back:
                 a = o * channels * kh * kw + (c.y.first_tap + y * stride_y) * kw + c.x.first_tap +
                     x * stride_x;
                 return {(o * oh - y) * ow - x, -y, -x};
-            default:
-                a = (o * outputs * oh + y) * ow + x;
-                return at_pixel(o, y, x);
+            default: a = (o * outputs * oh + y) * ow + x; return at_pixel(o, y, x);
         }
     }
     // Where n leads in B, and in C (`out`).
@@ -170,8 +166,8 @@ __global__ void __launch_bounds__(cuda::block)
     const std::int32_t first_m = static_cast<std::int32_t>(blockIdx.y) * P::tile_m;
     const std::int64_t first_k = split ? blockIdx.z * p.per_split : 0;
     const std::int64_t all_k = p.k_of(c);
-    const std::int64_t last_k = split && first_k + p.per_split < all_k ? first_k + p.per_split
-                                                                       : all_k;
+    const std::int64_t last_k =
+        split && first_k + p.per_split < all_k ? first_k + p.per_split : all_k;
     const int t = static_cast<int>(threadIdx.x);
     const auto no_place = P::Place{0, -(1 << 30), 0};  // within no image
     if (t < P::tile_n) {
@@ -228,8 +224,7 @@ __global__ void __launch_bounds__(cuda::block)
         for (int i = 0; i < a_each; ++i)
             a_tile[a_k][a_m + i * (cuda::block / P::depth)] = from_a[i];
         CATENA_UNROLL
-        for (int i = 0; i < b_each; ++i)
-            b_tile[b_k + i * b_k_step][b_n + i * b_n_step] = from_b[i];
+        for (int i = 0; i < b_each; ++i) b_tile[b_k + i * b_k_step][b_n + i * b_n_step] = from_b[i];
         __syncthreads();
         find(turn, k + 2 * P::depth);
         turn = 1 - turn;
@@ -332,12 +327,11 @@ inline unsigned tiles(std::int64_t n, int tile) {
 template <class T>
 void launch_image_product(const cuda::Queue& queue, ImageProduct p, const T* a, const T* b,
                           const T* bias, T* out, bool add) {
-    constexpr std::int64_t most = 65535;  // blocks along z
+    constexpr std::int64_t most = 65535;                       // blocks along z
     const std::int64_t n = p.n_of(ImageProduct::Class(p, 0));  // no class has more
     for (std::int64_t first = 0, all = p.classes(); first < all; first += most) {
         p.first_class = static_cast<std::int32_t>(first);
-        const dim3 blocks(tiles(n, ImageProduct::tile_n),
-                          tiles(p.m, ImageProduct::tile_m),
+        const dim3 blocks(tiles(n, ImageProduct::tile_n), tiles(p.m, ImageProduct::tile_m),
                           static_cast<unsigned>(std::min(most, all - first)));
         queue.launch(&image_product_kernel<T>, blocks, cuda::block, p, a, b, bias, out,
                      static_cast<cuda::Compute<T>*>(nullptr), add);
@@ -405,8 +399,7 @@ void correlate_on_device(const auto& call, const Convolution& c, const T* x, con
     using C = cuda::Compute<T>;
     if (c.outputs * c.taps() == 0) return;
     if (c.n == 0) {
-        if (!add)
-            call.queue().zero(gw, static_cast<std::size_t>(c.outputs * c.taps()) * sizeof(T));
+        if (!add) call.queue().zero(gw, static_cast<std::size_t>(c.outputs * c.taps()) * sizeof(T));
         return;
     }
     for_each_part(c, [&](std::int64_t first, std::int64_t count) {
@@ -414,8 +407,8 @@ void correlate_on_device(const auto& call, const Convolution& c, const T* x, con
         ImageProduct p = image_product(c, ImageProductKind::correlate, count);
         p.per_split = (p.k + room.splits - 1) / room.splits;
         C* const partial = call.template scratch<C>();
-        const dim3 blocks(tiles(c.taps(), ImageProduct::tile_n),
-                          tiles(p.m, ImageProduct::tile_m), static_cast<unsigned>(room.splits));
+        const dim3 blocks(tiles(c.taps(), ImageProduct::tile_n), tiles(p.m, ImageProduct::tile_m),
+                          static_cast<unsigned>(room.splits));
         call.launch(&image_product_kernel<T>, blocks, cuda::block, p,
                     gy + first * c.outputs * c.pixels(), x + first * c.image(),
                     static_cast<const T*>(nullptr), static_cast<T*>(nullptr), partial, false);

@@ -15,14 +15,14 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Convolution2D> {
         if (call.raw().phase == CATENA_PHASE_FORWARD) return;
         if (call.wants(1)) plan.scratch_bytes = correlate_scratch<T>(sizes(call.raw()));
         if (call.wants(2))
-            plan.scratch_bytes = std::max(
-                plan.scratch_bytes, sum_channels_scratch<T>(call.template gy<T>(0).shape));
+            plan.scratch_bytes =
+                std::max(plan.scratch_bytes, sum_channels_scratch<T>(call.template gy<T>(0).shape));
     }
     template <class T>
     static void forward(const auto& call) {
-        catena::plugins::convolve_on_device(
-            call, sizes(call.raw()), call.template x<T>(0).data, call.template x<T>(1).data,
-            call.template x<T>(2).data, call.template y<T>(0).data, call.adds(0));
+        catena::plugins::convolve_on_device(call, sizes(call.raw()), call.template x<T>(0).data,
+                                            call.template x<T>(1).data, call.template x<T>(2).data,
+                                            call.template y<T>(0).data, call.adds(0));
     }
     template <class T>
     static void backward(const auto& call) {
@@ -43,9 +43,8 @@ private:
     static catena::plugins::Convolution sizes(const catena_call& call) {
         using F = catena::plugins::Convolution2D;
         const bool forward = call.phase == CATENA_PHASE_FORWARD;
-        return catena::plugins::convolution_of(plugin::Call<F, Isa::baseline>(nullptr, call),
-                                               shape_of(*call.x[0]),
-                                               shape_of(*(forward ? call.y[0] : call.gy[0])),
-                                               shape_of(*call.x[1]));
+        return catena::plugins::convolution_of(
+            plugin::Call<F, Isa::baseline>(nullptr, call), shape_of(*call.x[0]),
+            shape_of(*(forward ? call.y[0] : call.gy[0])), shape_of(*call.x[1]));
     }
 };

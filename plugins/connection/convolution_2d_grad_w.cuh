@@ -16,9 +16,9 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Convolution2DGradW> {
     }
     template <class T>
     static void forward(const auto& call) {
-        catena::plugins::correlate_on_device(
-            call, sizes(call.raw()), call.template x<T>(0).data, call.template x<T>(1).data,
-            call.template y<T>(0).data, call.adds(0));
+        catena::plugins::correlate_on_device(call, sizes(call.raw()), call.template x<T>(0).data,
+                                             call.template x<T>(1).data, call.template y<T>(0).data,
+                                             call.adds(0));
     }
     template <class T>
     static void backward(const auto& call) {

@@ -15,8 +15,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Deconvolution2D> {
         if (call.raw().phase == CATENA_PHASE_FORWARD) return;
         if (call.wants(1)) plan.scratch_bytes = correlate_scratch<T>(sizes(call.raw()));
         if (call.wants(2))
-            plan.scratch_bytes = std::max(
-                plan.scratch_bytes, sum_channels_scratch<T>(call.template gy<T>(0).shape));
+            plan.scratch_bytes =
+                std::max(plan.scratch_bytes, sum_channels_scratch<T>(call.template gy<T>(0).shape));
     }
     template <class T>
     static void forward(const auto& call) {
@@ -45,7 +45,6 @@ private:
         const bool forward = call.phase == CATENA_PHASE_FORWARD;
         return catena::plugins::convolution_of(plugin::Call<F, Isa::baseline>(nullptr, call),
                                                shape_of(*(forward ? call.y[0] : call.gy[0])),
-                                               shape_of(*call.x[0]),
-                                               shape_of(*call.x[1]));
+                                               shape_of(*call.x[0]), shape_of(*call.x[1]));
     }
 };

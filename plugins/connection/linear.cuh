@@ -1,4 +1,5 @@
-// Fully connected layer, on CUDA: products by catena.blas/1, the bias laid out before them.
+// Fully connected layer, on CUDA: products by catena.blas/1. The bias is added by the product itself
+// where a plugin can, else laid out before it.
 #pragma once
 
 #include <catena/plugin/cuda/reduce.cuh>
@@ -13,11 +14,15 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Linear> {
         const auto w = call.template x<T>(1);
         const auto b = call.template x<T>(2);
         const auto y = call.template y<T>(0);
-        if (b)
-            map(call.queue(), Copy<T, T, true>(), y.shape, {Operand{b.data, b.shape}},
-                {Result{y.data, call.adds(0)}});
-        multiply<T>(call, false, true, y.dim(0), y.dim(1), w.dim(1), x.data, w.data, y.data,
-                    b || call.adds(0));
+        const Product<T> product = product_of(false, true, y.dim(0), y.dim(1), w.dim(1), x.data,
+                                              w.data, y.data, call.adds(0));
+        if (!b) return gemm<T>(call.context(), call.raw(), product);
+        if (affine<T>(call.context(), call.raw(), product, b.data)) return;
+        map(call.queue(), Copy<T, T, true>(), y.shape, {Operand{b.data, b.shape}},
+            {Result{y.data, call.adds(0)}});
+        Product<T> onto = product;
+        onto.add = true;
+        gemm<T>(call.context(), call.raw(), onto);
     }
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
@@ -33,11 +38,13 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Linear> {
         const auto gy = call.template gy<T>(0);
         const std::int64_t n = x.dim(0);
         if (const auto gx = call.template gx<T>(0))
-            multiply<T>(call, false, false, n, w.dim(1), w.dim(0), gy.data, w.data, gx.data,
-                        call.adds(0));
+            gemm<T>(call.context(), call.raw(),
+                    product_of(false, false, n, w.dim(1), w.dim(0), gy.data, w.data, gx.data,
+                               call.adds(0)));
         if (const auto gw = call.template gx<T>(1))
-            multiply<T>(call, true, false, w.dim(0), w.dim(1), n, gy.data, x.data, gw.data,
-                        call.adds(1));
+            gemm<T>(call.context(), call.raw(),
+                    product_of(true, false, w.dim(0), w.dim(1), n, gy.data, x.data, gw.data,
+                               call.adds(1)));
         const Operand in[] = {{gy.data, gy.shape}};
         if (const auto gb = call.template gx<T>(2))
             sum(call.queue(), Copy<T, T>(), gy.shape, in, 0, rows, gb.data, call.adds(2),
@@ -48,17 +55,16 @@ private:
     static bool rows(std::size_t d) { return d == 0; }
 
     template <class T>
-    static void multiply(const auto& call, bool transpose_a, bool transpose_b, std::int64_t m,
-                         std::int64_t n, std::int64_t k, const T* a, const T* b, T* c, bool add) {
-        gemm<T>(call.context(), call.raw(),
-                {.transpose_a = transpose_a,
-                 .transpose_b = transpose_b,
-                 .m = m,
-                 .n = n,
-                 .k = k,
-                 .a = a,
-                 .b = b,
-                 .c = c,
-                 .add = add});
+    static Product<T> product_of(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n,
+                                 std::int64_t k, const T* a, const T* b, T* c, bool add) {
+        return {.transpose_a = transpose_a,
+                .transpose_b = transpose_b,
+                .m = m,
+                .n = n,
+                .k = k,
+                .a = a,
+                .b = b,
+                .c = c,
+                .add = add};
     }
 };

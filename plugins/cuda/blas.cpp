@@ -24,24 +24,12 @@ using GemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOpera
                                   cudaDataType, int, const void*, void*, cudaDataType, int,
                                   cublasComputeType_t, cublasGemmAlgo_t);
 
-struct Type {
-    uint8_t code;
-    uint8_t bits;
-    cudaDataType data;
-    cublasComputeType_t compute;  // also of alpha and beta
-};
 constexpr Type types[] = {
     {CATENA_CODE_FLOAT, 32, CUDA_R_32F, CUBLAS_COMPUTE_32F},
     {CATENA_CODE_FLOAT, 64, CUDA_R_64F, CUBLAS_COMPUTE_64F},
     {CATENA_CODE_FLOAT, 16, CUDA_R_16F, CUBLAS_COMPUTE_32F},
     {CATENA_CODE_BFLOAT, 16, CUDA_R_16BF, CUBLAS_COMPUTE_32F},
 };
-
-const Type* type_of(catena_dtype dtype) {
-    for (const Type& t : types)
-        if (t.code == dtype.code && t.bits == dtype.bits && dtype.lanes == 1) return &t;
-    return nullptr;
-}
 
 int32_t supports(const catena_gemm* gemm) {
     const int64_t largest = std::max({gemm->m, gemm->n, gemm->k, gemm->lda, gemm->ldb, gemm->ldc});
@@ -52,6 +40,14 @@ catena_status check_ld(catena_ctx* ctx, const char* name, int64_t ld, int64_t co
     if (ld >= std::max<int64_t>(columns, 1)) return CATENA_OK;
     return fail(ctx, CATENA_E_INVALID, "[gemm] %s: expected at least %" PRId64 ", got %" PRId64,
                 name, std::max<int64_t>(columns, 1), ld);
+}
+
+}  // namespace
+
+const Type* type_of(catena_dtype dtype) {
+    for (const Type& t : types)
+        if (t.code == dtype.code && t.bits == dtype.bits && dtype.lanes == 1) return &t;
+    return nullptr;
 }
 
 catena_status check(catena_ctx* ctx, const catena_gemm& gemm) {
@@ -71,8 +67,28 @@ catena_status check(catena_ctx* ctx, const catena_gemm& gemm) {
         check_ld(ctx, "ldc", gemm.ldc, gemm.n)};
     for (const catena_status s : status)
         if (s != CATENA_OK) return s;
+    const bool empty = gemm.m == 0 || gemm.n == 0;
+    if (!empty && (gemm.c == nullptr || (gemm.k > 0 && (gemm.a == nullptr || gemm.b == nullptr))))
+        return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
     return CATENA_OK;
 }
+
+catena_status handle_for(catena_ctx* ctx, const catena_gemm& gemm, int* device, void** handle) {
+    const cudaStream_t stream = cuda(gemm.stream);
+    if (const cudaError_t error = owner_of(stream, device); error != cudaSuccess)
+        return fail(ctx, CATENA_E_DEVICE, "[gemm] cudaStreamGetDevice: %s (%s)",
+                    cudaGetErrorName(error), cudaGetErrorString(error));
+    return handle_of(ctx, *device, stream, "cublas", User::backend, handle);
+}
+
+catena_status fail_product(catena_ctx* ctx, const char* call, int status, int device,
+                           const catena_gemm& gemm) {
+    return fail(ctx, status == CUBLAS_STATUS_ALLOC_FAILED ? CATENA_E_NOMEM : CATENA_E_DEVICE,
+                "[gemm] %s on device %d: status %d, of %" PRId64 " x %" PRId64 " x %" PRId64, call,
+                device, status, gemm.m, gemm.n, gemm.k);
+}
+
+namespace {
 
 cublasOperation_t operation(uint8_t transpose) {
     return transpose != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -81,17 +97,9 @@ cublasOperation_t operation(uint8_t transpose) {
 catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
     const catena_status status = check(ctx, *gemm);
     if (status != CATENA_OK || gemm->m == 0 || gemm->n == 0) return status;
-    if (gemm->c == nullptr || (gemm->k > 0 && (gemm->a == nullptr || gemm->b == nullptr)))
-        return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
-    const cudaStream_t stream = cuda(gemm->stream);
     int device = 0;
-    if (const cudaError_t error = owner_of(stream, &device); error != cudaSuccess)
-        return fail(ctx, CATENA_E_DEVICE, "[gemm] cudaStreamGetDevice: %s (%s)",
-                    cudaGetErrorName(error), cudaGetErrorString(error));
     void* handle = nullptr;
-    if (const catena_status s = handle_of(ctx, device, stream, "cublas", User::backend, &handle);
-        s != CATENA_OK)
-        return s;
+    if (const catena_status s = handle_for(ctx, *gemm, &device, &handle); s != CATENA_OK) return s;
     static const auto gemm_ex =
         reinterpret_cast<GemmEx>(dlsym(library("cublas")->dl, "cublasGemmEx"));
     if (gemm_ex == nullptr)
@@ -112,10 +120,7 @@ catena_status multiply(catena_ctx* ctx, const catena_gemm* gemm) {
                 gemm->c, type.data, static_cast<int>(gemm->ldc),
                 tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : type.compute, CUBLAS_GEMM_DEFAULT);
     if (result == CUBLAS_STATUS_SUCCESS) return scope.status();
-    return fail(ctx, result == CUBLAS_STATUS_ALLOC_FAILED ? CATENA_E_NOMEM : CATENA_E_DEVICE,
-                "[gemm] cublasGemmEx on device %d: status %d, of %" PRId64 " x %" PRId64
-                " x %" PRId64,
-                device, static_cast<int>(result), gemm->m, gemm->n, gemm->k);
+    return fail_product(ctx, "cublasGemmEx", result, device, *gemm);
 }
 
 catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {

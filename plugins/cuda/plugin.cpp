@@ -109,7 +109,14 @@ const catena_extension vendor = {
     .device = "cuda",
     .table = &vendor_table,
 };
-const catena_extension* const extensions[] = {&blas, &compiler, &vendor};
+const catena_extension affine = {
+    .struct_size = sizeof(catena_extension),
+    .priority = CATENA_PRIORITY_VENDOR,
+    .id = CATENA_AFFINE_DRAFT_1,
+    .device = "cuda",
+    .table = &affine_table,
+};
+const catena_extension* const extensions[] = {&blas, &compiler, &vendor, &affine};
 
 catena_status init(const catena_host*, catena_ctx* ctx) {
     return read_settings()

@@ -31,8 +31,8 @@ std::string names_of(const std::vector<const Json*>& kernels) {
         if (std::ranges::count(names, name) == 0) names.push_back(name);
         phases[name].insert(text(*k, "phase"));
     }
-    const bool differentiable = std::ranges::any_of(
-        kernels, [](const Json* k) { return text(*k, "phase") == "backward"; });
+    const bool differentiable =
+        std::ranges::any_of(kernels, [](const Json* k) { return text(*k, "phase") == "backward"; });
     for (std::string& name : names) {
         const auto& own = phases[name];
         if (own.size() == 1 && differentiable) name += ", " + *own.begin();

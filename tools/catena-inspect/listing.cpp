@@ -262,17 +262,9 @@ Json kernels(const Choice& choice) {
         const auto& [id, table] = tables[i];
         for (const auto* k : std::span(table->kernels, table->n_kernels)) {
             if (!chosen(choice.functions, k->function)) continue;
-            const Key key{k->function,
-                          k->phase,
-                          k->device,
-                          -std::int64_t{k->priority},
-                          i,
-                          text(k->isa),
-                          text(k->variant),
-                          text(k->name),
-                          k->flags,
-                          k->version_min,
-                          k->version_max};
+            const Key key{k->function, k->phase,       k->device,        -std::int64_t{k->priority},
+                          i,           text(k->isa),   text(k->variant), text(k->name),
+                          k->flags,    k->version_min, k->version_max};
             const auto [entry, added] = merged.try_emplace(key, kernel(*k, id));
             if (added) continue;
             for (const auto& row : rows(*k)) entry->second["dtypes"].push_back(row);

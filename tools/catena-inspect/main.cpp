@@ -88,7 +88,8 @@ void compare(const fs::path& file, const std::string& text) {
     }
 }
 
-const std::set<std::string> commands{"coverage", "functions", "kernels", "devices", "plugins", "header"};
+const std::set<std::string> commands{"coverage", "functions", "kernels",
+                                     "devices",  "plugins",   "header"};
 
 bool is_file(const std::string& word) {
     return word.find('/') != word.npos || word.ends_with(".catena");

@@ -42,7 +42,8 @@ std::string Progress::draw(std::string_view label, std::int64_t done, std::int64
     return fmt::format("{} [{:=<{}}{:<{}}]{}", label, "", filled, "", room - filled, tail);
 }
 
-void Progress::update(std::int64_t done, double value, std::string_view value_name) {
+void Progress::update(std::int64_t done, const std::function<double()>& value,
+                      std::string_view value_name) {
     done_ = done;
     const auto now = Clock::now();
     if (first_ < 0) {
@@ -55,7 +56,7 @@ void Progress::update(std::int64_t done, double value, std::string_view value_na
     }
     last_ = now;
     const std::string text =
-        fmt::format("{} {:.4f}  {:.0f} {}/s", value_name, value, rate(), unit_);
+        fmt::format("{} {:.4f}  {:.0f} {}/s", value_name, value(), rate(), unit_);
     if (!terminal_) {
         fmt::print(out_, "{} {}/{} {}\n", label_, done, total_, text);
     } else {

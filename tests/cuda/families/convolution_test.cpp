@@ -8,19 +8,15 @@ struct Geometry {
     std::vector<std::int64_t> stride, pad;
 };
 const Geometry geometries[] = {
-    {{2, 3, 5, 4}, {2, 3, 3, 3}, {1}, {1}},
-    {{1, 1, 1, 1}, {1, 1, 1, 1}, {1}, {0}},
-    {{3, 5, 13, 11}, {70, 5, 3, 2}, {1}, {1, 0}},     // more outputs than a tile
-    {{2, 20, 9, 17}, {6, 20, 5, 5}, {1}, {2}},        // many steps of taps
-    {{2, 4, 16, 15}, {5, 4, 3, 3}, {2}, {1}},
-    {{2, 3, 17, 14}, {4, 3, 4, 3}, {3, 2}, {0, 2}},
-    {{1, 2, 9, 23}, {3, 2, 2, 3}, {4, 5}, {1, 0}},    // pixels that no filter sees
-    {{2, 2, 3, 3}, {3, 2, 3, 3}, {7}, {2}},           // steps longer than the image
-    {{2, 3, 2, 2}, {2, 3, 6, 5}, {1}, {3}},           // filters larger than the image
-    {{130, 1, 2, 2}, {2, 1, 1, 1}, {1}, {0}},
-    {{0, 2, 4, 4}, {3, 2, 3, 3}, {1}, {0}},
-    {{2, 0, 4, 4}, {3, 0, 3, 3}, {1}, {0}},
-    {{2, 2, 0, 3}, {3, 2, 1, 2}, {1}, {1, 0}},
+    {{2, 3, 5, 4}, {2, 3, 3, 3}, {1}, {1}},        {{1, 1, 1, 1}, {1, 1, 1, 1}, {1}, {0}},
+    {{3, 5, 13, 11}, {70, 5, 3, 2}, {1}, {1, 0}},  // more outputs than a tile
+    {{2, 20, 9, 17}, {6, 20, 5, 5}, {1}, {2}},     // many steps of taps
+    {{2, 4, 16, 15}, {5, 4, 3, 3}, {2}, {1}},      {{2, 3, 17, 14}, {4, 3, 4, 3}, {3, 2}, {0, 2}},
+    {{1, 2, 9, 23}, {3, 2, 2, 3}, {4, 5}, {1, 0}},  // pixels that no filter sees
+    {{2, 2, 3, 3}, {3, 2, 3, 3}, {7}, {2}},         // steps longer than the image
+    {{2, 3, 2, 2}, {2, 3, 6, 5}, {1}, {3}},         // filters larger than the image
+    {{130, 1, 2, 2}, {2, 1, 1, 1}, {1}, {0}},      {{0, 2, 4, 4}, {3, 2, 3, 3}, {1}, {0}},
+    {{2, 0, 4, 4}, {3, 0, 3, 3}, {1}, {0}},        {{2, 2, 0, 3}, {3, 2, 1, 2}, {1}, {1, 0}},
 };
 Attrs attributes(const Geometry& g) {
     return {plugin::set("stride", plugin::Ints(g.stride)), plugin::set("pad", plugin::Ints(g.pad))};
@@ -33,8 +29,8 @@ TEST_CASE_TEMPLATE("convolution: every geometry, both ways", T, float, double, F
     for (const Geometry& g : geometries) {
         CAPTURE(++i);
         const Array b = i % 2 == 0 ? draw<T>({g.w[0]}, 3) : Array();
-        check_both<T>("catena.convolution_2d", {draw<T>(g.x, 1), draw<T>(g.w, 2), b},
-                      attributes(g), true, i % 3 == 0);
+        check_both<T>("catena.convolution_2d", {draw<T>(g.x, 1), draw<T>(g.w, 2), b}, attributes(g),
+                      true, i % 3 == 0);
         // The same again, from the other side.
         const auto y = world().forward("catena.convolution_2d", {draw<T>(g.x, 1), draw<T>(g.w, 2)},
                                        attributes(g), on("cpu"))[0];
@@ -55,19 +51,18 @@ TEST_CASE_TEMPLATE("convolution: every geometry, both ways", T, float, double, F
 }
 
 TEST_CASE("convolution: sums over many pixels are split, and joined in order") {
-    check_both<float>("catena.convolution_2d",
-                      {draw<float>({5, 2, 40, 41}, 1), draw<float>({3, 2, 3, 3}, 2),
-                       draw<float>({3}, 3)});
+    check_both<float>("catena.convolution_2d", {draw<float>({5, 2, 40, 41}, 1),
+                                                draw<float>({3, 2, 3, 3}, 2), draw<float>({3}, 3)});
 }
 
 TEST_CASE("convolution: NaN stays where the filter sees it") {
     std::vector<float> x(25, 1);
     x[12] = static_cast<float>(no_number);
-    const auto y =
-        world().forward("catena.convolution_2d",
-                        {Array::of<float>({1, 1, 5, 5}, x),
-                         Array::of<float>({1, 1, 1, 1}, std::vector<float>{2})},
-                        {}, on("cuda"))[0]
-            .values<float>();
+    const auto y = world()
+                       .forward("catena.convolution_2d",
+                                {Array::of<float>({1, 1, 5, 5}, x),
+                                 Array::of<float>({1, 1, 1, 1}, std::vector<float>{2})},
+                                {}, on("cuda"))[0]
+                       .values<float>();
     for (std::size_t i = 0; i < y.size(); ++i) CHECK(std::isnan(y[i]) == (i == 12));
 }

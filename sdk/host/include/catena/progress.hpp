@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -20,7 +21,13 @@ public:
     ~Progress() { clear(); }
 
     // done: so many of total. Cheap enough for every step of a loop.
-    void update(std::int64_t done, double value, std::string_view value_name = "loss");
+    void update(std::int64_t done, double value, std::string_view value_name = "loss") {
+        update(
+            done, [value] { return value; }, value_name);
+    }
+    // The value is asked for where it is written: on a GPU it has to be waited for.
+    void update(std::int64_t done, const std::function<double()>& value,
+                std::string_view value_name = "loss");
     // Takes the bar off the screen, so that other text can be written.
     void clear();
     // Counted in a second since the start.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catena/abi/ext/blas.h"
+#include "catena/abi/ext/draft/affine.h"
 #include "catena/plugin/kernel.hpp"
 #if defined(CATENA_CUDA)
 #include "catena/plugin/cuda/launch.cuh"
@@ -23,21 +24,9 @@ struct Product {
     bool add;
 };
 
-// Takes the first table that supports the product. CATENA_E_UNSUPPORTED if there is none.
 template <class T>
-void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
-    if (p.m == 0 || p.n == 0) return;
-    if (p.k == 0) {
-#if defined(CATENA_CUDA)
-        if (!p.add)
-            cuda::queue_of(call.function->name, call)
-                .zero(p.c, static_cast<std::size_t>(p.m * p.n) * sizeof(T));
-#else
-        if (!p.add) std::fill_n(p.c, p.m * p.n, T(0));
-#endif
-        return;
-    }
-    const catena_gemm g = {
+catena_gemm described(const catena_call& call, const Product<T>& p) {
+    return {
         .struct_size = sizeof(catena_gemm),
         .flags = call.flags & CATENA_CALL_DETERMINISTIC,
         .dtype = dtype_of<T>(),
@@ -57,6 +46,23 @@ void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
         .ldc = p.n,
         .stream = call.stream,
     };
+}
+
+// Takes the first table that supports the product. CATENA_E_UNSUPPORTED if there is none.
+template <class T>
+void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
+    if (p.m == 0 || p.n == 0) return;
+    if (p.k == 0) {
+#if defined(CATENA_CUDA)
+        if (!p.add)
+            cuda::queue_of(call.function->name, call)
+                .zero(p.c, static_cast<std::size_t>(p.m * p.n) * sizeof(T));
+#else
+        if (!p.add) std::fill_n(p.c, p.m * p.n, T(0));
+#endif
+        return;
+    }
+    const catena_gemm g = described(call, p);
     for (const void* const* table = host().extensions(ctx, CATENA_BLAS_1);
          table != nullptr && *table != nullptr; ++table) {
         const auto* blas = static_cast<const catena_blas*>(*table);
@@ -66,6 +72,22 @@ void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
     }
     fail(CATENA_E_UNSUPPORTED, call.function->name, CATENA_BLAS_1,
          "a plugin that offers it for this device and dtype", "none");
+}
+
+// A product with the n numbers of bias added to each row, if some plugin does both at once; false, and
+// nothing was done, if none does.
+template <class T>
+bool affine(catena_ctx* ctx, const catena_call& call, const Product<T>& p, const T* bias) {
+    const catena_gemm g = described(call, p);
+    for (const void* const* table = host().extensions(ctx, CATENA_AFFINE_DRAFT_1);
+         table != nullptr && *table != nullptr; ++table) {
+        const auto* both = static_cast<const catena_affine*>(*table);
+        if (both->supports(&g) == 0) continue;
+        const catena_status s = both->gemm(ctx, &g, bias);
+        if (s == CATENA_OK) return true;
+        if (s != CATENA_E_UNSUPPORTED) throw Error(s);
+    }
+    return false;
 }
 
 }  // namespace catena::plugin

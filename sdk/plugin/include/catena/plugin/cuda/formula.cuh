@@ -227,8 +227,8 @@ void update_formula(const Queue& queue, const catena_call& call) {
          ...);
     }
     (std::make_index_sequence<n>());
-    map(queue, Op{detail::constants_of<F, typename Op::Value>(call.attrs)}, shape_of(*call.x[0]), in,
-        out);
+    map(queue, Op{detail::constants_of<F, typename Op::Value>(call.attrs)}, shape_of(*call.x[0]),
+        in, out);
 }
 
 }  // namespace catena::plugin::cuda

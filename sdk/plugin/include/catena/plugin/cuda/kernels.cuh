@@ -180,7 +180,7 @@ constexpr auto kernels_of_phase(Row<T...>) {
 template <class F, class R>
 constexpr auto kernels_of_row(R row) {
     return plugin::detail::joined<Entry>(kernels_of_phase<F, CATENA_PHASE_FORWARD>(row),
-                                                 kernels_of_phase<F, CATENA_PHASE_BACKWARD>(row));
+                                         kernels_of_phase<F, CATENA_PHASE_BACKWARD>(row));
 }
 
 // The row with a half for each float in `mask`.
@@ -197,8 +197,8 @@ constexpr auto kernels_of_row_and_halves(Row<T...> row) {
     } else {
         constexpr auto index = std::index_sequence_for<T...>();
         return joined<Entry>(kernels_of_row<F>(row),
-                                     kernels_of_row<F>(with_half<Float16, mask>(row, index)),
-                                     kernels_of_row<F>(with_half<BFloat16, mask>(row, index)));
+                             kernels_of_row<F>(with_half<Float16, mask>(row, index)),
+                             kernels_of_row<F>(with_half<BFloat16, mask>(row, index)));
     }
 }
 template <class F, class... R>

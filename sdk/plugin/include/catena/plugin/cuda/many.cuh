@@ -12,15 +12,15 @@ namespace detail {
 template <int ports>
 struct Tensors {
     void* data[ports];
-    std::int64_t n;           // elements of each
-    std::uint32_t first;      // block
-    std::uint32_t aligned;    // a bit for each port
+    std::int64_t n;         // elements of each
+    std::uint32_t first;    // block
+    std::uint32_t aligned;  // a bit for each port
 };
 template <class Op>
 struct Many {
     static constexpr int ports = n_in<Op>;
-    static constexpr int most = (4000 - static_cast<int>(sizeof(Padded<Op>))) /
-                                static_cast<int>(sizeof(Tensors<ports>));
+    static constexpr int most =
+        (4000 - static_cast<int>(sizeof(Padded<Op>))) / static_cast<int>(sizeof(Tensors<ports>));
 
     Padded<Op> padded;
     const decltype(Op::constants)* constants;  // in memory; null: the operation's own

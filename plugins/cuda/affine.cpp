@@ -1,0 +1,227 @@
+// A product and a bias, by cuBLASLt: the bias is added where a product is stored. The numbers are of
+// columns, as in blas.cpp, so that the bias is one for each row.
+#include <cublasLt.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <climits>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+#include "blas.hpp"
+#include "device.hpp"
+#include "host.hpp"
+#include "settings.hpp"
+#include "stream.hpp"
+#include "vendor.hpp"
+
+namespace catena_cuda {
+namespace {
+
+// cuBLASLt's, which is behind cuBLAS. Descriptors are made for each call: they are a few words.
+struct Lt {
+    decltype(&cublasLtMatmulDescCreate) make_product = nullptr;
+    decltype(&cublasLtMatmulDescDestroy) drop_product = nullptr;
+    decltype(&cublasLtMatmulDescSetAttribute) set_product = nullptr;
+    decltype(&cublasLtMatrixLayoutCreate) make_layout = nullptr;
+    decltype(&cublasLtMatrixLayoutDestroy) drop_layout = nullptr;
+    decltype(&cublasLtMatmulPreferenceCreate) make_preference = nullptr;
+    decltype(&cublasLtMatmulPreferenceDestroy) drop_preference = nullptr;
+    decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference = nullptr;
+    decltype(&cublasLtMatmulAlgoGetHeuristic) choose = nullptr;
+    decltype(&cublasLtMatmul) run = nullptr;
+    bool complete = false;
+
+    explicit Lt(void* dl) {
+        if (dl == nullptr) return;
+        complete = find(dl, "cublasLtMatmulDescCreate", make_product) &&
+                   find(dl, "cublasLtMatmulDescDestroy", drop_product) &&
+                   find(dl, "cublasLtMatmulDescSetAttribute", set_product) &&
+                   find(dl, "cublasLtMatrixLayoutCreate", make_layout) &&
+                   find(dl, "cublasLtMatrixLayoutDestroy", drop_layout) &&
+                   find(dl, "cublasLtMatmulPreferenceCreate", make_preference) &&
+                   find(dl, "cublasLtMatmulPreferenceDestroy", drop_preference) &&
+                   find(dl, "cublasLtMatmulPreferenceSetAttribute", set_preference) &&
+                   find(dl, "cublasLtMatmulAlgoGetHeuristic", choose) &&
+                   find(dl, "cublasLtMatmul", run);
+    }
+    static const Lt& get() {
+        static const Lt lt(library("cublas")->dl);
+        return lt;
+    }
+
+private:
+    template <class F>
+    static bool find(void* dl, const char* name, F*& function) {
+        function = reinterpret_cast<F*>(dlsym(dl, name));
+        return function != nullptr;
+    }
+};
+
+// What a product is, as cuBLASLt is told; gone at the end of the call.
+class Product {
+public:
+    Product(const Lt& lt, const catena_gemm& g, const void* bias) : lt_(lt) {
+        const Type& type = *type_of(g.dtype);
+        const bool tf32 = type.data == CUDA_R_32F && settings().tf32;
+        const cublasOperation_t first = g.transpose_b != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
+        const cublasOperation_t second = g.transpose_a != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
+        const cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+        check(lt.make_product(&product, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : type.compute,
+                              CUDA_R_32F));
+        set(CUBLASLT_MATMUL_DESC_TRANSA, first);
+        set(CUBLASLT_MATMUL_DESC_TRANSB, second);
+        set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+        set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+        layout(b, type, g.transpose_b != 0 ? g.k : g.n, g.transpose_b != 0 ? g.n : g.k, g.ldb);
+        layout(a, type, g.transpose_a != 0 ? g.m : g.k, g.transpose_a != 0 ? g.k : g.m, g.lda);
+        layout(c, type, g.n, g.m, g.ldc);
+    }
+    ~Product() {
+        for (const cublasLtMatrixLayout_t each : {a, b, c})
+            if (each != nullptr) lt_.drop_layout(each);
+        if (product != nullptr) lt_.drop_product(product);
+    }
+    Product(const Product&) = delete;
+    Product& operator=(const Product&) = delete;
+
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  // of the first call that failed
+    cublasLtMatmulDesc_t product = nullptr;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
+
+private:
+    void check(cublasStatus_t s) {
+        if (status == CUBLAS_STATUS_SUCCESS) status = s;
+    }
+    template <class V>
+    void set(cublasLtMatmulDescAttributes_t name, const V& value) {
+        if (status == CUBLAS_STATUS_SUCCESS)
+            check(lt_.set_product(product, name, &value, sizeof value));
+    }
+    void layout(cublasLtMatrixLayout_t& made, const Type& type, int64_t rows, int64_t columns,
+                int64_t ld) {
+        if (status == CUBLAS_STATUS_SUCCESS)
+            check(lt_.make_layout(&made, type.data, static_cast<uint64_t>(rows),
+                                  static_cast<uint64_t>(columns), ld));
+    }
+    const Lt& lt_;
+};
+
+uint32_t alignment(const void* data) {
+    const auto bits = reinterpret_cast<uintptr_t>(data);
+    return static_cast<uint32_t>(std::min<uintptr_t>(256, bits & (~bits + 1)));
+}
+
+// What cuBLASLt would run, asked for once: it thinks for as long as some products take.
+struct Choice {
+    cublasLtMatmulAlgo_t algo;
+    bool there;
+};
+using Key = std::tuple<int, uint8_t, uint8_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                       uint32_t, uint32_t, uint32_t, uint32_t>;
+
+catena_status choose(catena_ctx* ctx, const Lt& lt, void* handle, int device, const catena_gemm& g,
+                     const void* bias, const Product& p, size_t workspace, Choice* choice) {
+    struct Known {
+        std::mutex mutex;
+        std::map<Key, Choice> choices;
+    };
+    static auto* const known = new Known;
+    const uint32_t align[] = {alignment(g.a), alignment(g.b), alignment(g.c), alignment(bias)};
+    const auto flags = static_cast<uint8_t>(g.transpose_a | g.transpose_b << 1 |
+                                            (g.beta != 0 ? 4 : 0) | g.dtype.code << 3);
+    const Key key = {device, flags, g.dtype.bits, g.m,      g.n,      g.k,     g.lda,
+                     g.ldb,  g.ldc, align[0],     align[1], align[2], align[3]};
+    {
+        const std::lock_guard lock(known->mutex);
+        if (const auto found = known->choices.find(key); found != known->choices.end()) {
+            *choice = found->second;
+            return CATENA_OK;
+        }
+    }
+    cublasLtMatmulPreference_t preference = nullptr;
+    if (const cublasStatus_t s = lt.make_preference(&preference); s != CUBLAS_STATUS_SUCCESS)
+        return fail_product(ctx, "cublasLtMatmulPreferenceCreate", s, device, g);
+    // Halves are summed up in float32 to the end.
+    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+    lt.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                      sizeof workspace);
+    lt.set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+                      sizeof reductions);
+    const std::pair<cublasLtMatmulPreferenceAttributes_t, uint32_t> alignments[] = {
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, align[1]},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, align[0]},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, align[2]},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, align[2]}};
+    for (const auto& [name, bytes] : alignments)
+        lt.set_preference(preference, name, &bytes, sizeof bytes);
+    cublasLtMatmulHeuristicResult_t result = {};
+    int n = 0;
+    const cublasStatus_t status = lt.choose(static_cast<cublasLtHandle_t>(handle), p.product, p.b,
+                                            p.a, p.c, p.c, preference, 1, &result, &n);
+    lt.drop_preference(preference);
+    choice->there =
+        status == CUBLAS_STATUS_SUCCESS && n > 0 && result.state == CUBLAS_STATUS_SUCCESS;
+    choice->algo = result.algo;
+    const std::lock_guard lock(known->mutex);
+    constexpr size_t most = 4096;  // shapes
+    if (known->choices.size() >= most) known->choices.clear();
+    known->choices.emplace(key, *choice);
+    return CATENA_OK;
+}
+
+int32_t supports(const catena_gemm* gemm) {
+    const Type* const type = type_of(gemm->dtype);
+    const int64_t largest = std::max({gemm->m, gemm->n, gemm->k, gemm->lda, gemm->ldb, gemm->ldc});
+    return type != nullptr && type->data != CUDA_R_64F && largest <= INT_MAX && gemm->k > 0 &&
+                   Lt::get().complete
+               ? 1
+               : 0;
+}
+
+catena_status multiply(catena_ctx* ctx, const catena_gemm& gemm, const void* bias) {
+    if (const catena_status status = check(ctx, gemm); status != CATENA_OK) return status;
+    if (supports(&gemm) == 0) return CATENA_E_UNSUPPORTED;
+    if (gemm.m == 0 || gemm.n == 0) return CATENA_OK;
+    int device = 0;
+    void* handle = nullptr;
+    if (const catena_status s = handle_for(ctx, gemm, &device, &handle); s != CATENA_OK) return s;
+    const Lt& lt = Lt::get();
+    Scope scope(ctx, "gemm", device);
+    if (scope.status() != CATENA_OK) return scope.status();
+    const Product product(lt, gemm, bias);
+    if (product.status != CUBLAS_STATUS_SUCCESS)
+        return fail_product(ctx, "cublasLtMatmulDescSetAttribute", product.status, device, gemm);
+    const Workspace workspace = workspace_of(device, cuda(gemm.stream));
+    Choice choice = {};
+    if (const catena_status s =
+            choose(ctx, lt, handle, device, gemm, bias, product, workspace.bytes, &choice);
+        s != CATENA_OK)
+        return s;
+    if (!choice.there) return CATENA_E_UNSUPPORTED;
+    const auto alpha = static_cast<float>(gemm.alpha);
+    const auto beta = static_cast<float>(gemm.beta);
+    const cublasStatus_t status =
+        lt.run(static_cast<cublasLtHandle_t>(handle), product.product, &alpha, gemm.b, product.b,
+               gemm.a, product.a, &beta, gemm.c, product.c, gemm.c, product.c, &choice.algo,
+               workspace.data, workspace.bytes, cuda(gemm.stream));
+    if (status == CUBLAS_STATUS_SUCCESS) return scope.status();
+    return fail_product(ctx, "cublasLtMatmul", status, device, gemm);
+}
+
+catena_status run(catena_ctx* ctx, const catena_gemm* gemm, const void* bias) {
+    return guarded(ctx, "gemm", [&] { return multiply(ctx, *gemm, bias); });
+}
+
+}  // namespace
+
+const catena_affine affine_table = {
+    .struct_size = sizeof(catena_affine),
+    .reserved = 0,
+    .name = "cublaslt",
+    .supports = supports,
+    .gemm = run,
+};
+
+}  // namespace catena_cuda

@@ -58,7 +58,8 @@ TEST_CASE("hierarchical softmax: more pairs of samples and nodes than are comput
     const Array x = draw<float>({5, 2}, 1, -1, 1);
     const Array t = Array::of<std::int64_t>({5}, {0, 2, 9, 300, 1});
     check_both<float>("catena.binary_hierarchical_softmax",
-                      {x, t, draw<float>({depth, 2}, 2, -1, 1)}, with(chain(depth + 1)), true, true);
+                      {x, t, draw<float>({depth, 2}, 2, -1, 1)}, with(chain(depth + 1)), true,
+                      true);
 }
 
 // On the CPU this is an error; a device cannot say so.

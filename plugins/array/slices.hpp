@@ -39,6 +39,13 @@ public:
         for (std::size_t i = 1; i < n_; ++i) rows_ = times(rows_, axes_[i].length);
     }
     Shape shape() const { return {shape_, ndim_}; }
+    // The first element in the array, and the axes that are left when those that continue a
+    // contiguous run are merged with it, from the first on: how long they are and how far apart their
+    // elements lie in the array.
+    std::int64_t start() const { return start_; }
+    std::size_t n_axes() const { return n_; }
+    std::int64_t length(std::size_t i) const { return axes_[n_ - 1 - i].length; }
+    std::int64_t stride(std::size_t i) const { return axes_[n_ - 1 - i].stride; }
 
     // Calls body(dense, sparse, n, step) in parallel: n elements of the slice from `dense` on lie in
     // the array from `sparse` on, each `step` behind the other.

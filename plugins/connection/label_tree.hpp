@@ -21,13 +21,16 @@ public:
     struct Link {
         std::int32_t parent;
         std::int32_t code;  // -1: left, +1: right
+        bool operator==(const Link&) const = default;
     };
     struct Leaf {
         std::int64_t label;
         Link link;
         std::int32_t depth;  // inner nodes above it
         std::size_t position;
+        bool operator==(const Leaf&) const = default;
     };
+    bool operator==(const LabelTree&) const = default;
 
     // "[[0, 1], 2]": a label, or [left, right]. Inner nodes are numbered in pre-order. Throws
     // CATENA_E_INVALID with the position of what is wrong and the function's name.
@@ -39,6 +42,8 @@ public:
         const auto found = std::ranges::lower_bound(leaves_, label, {}, &Leaf::label);
         return found == leaves_.end() || found->label != label ? nullptr : &*found;
     }
+    const std::vector<Link>& links() const { return nodes_; }    // of the inner nodes
+    const std::vector<Leaf>& leaves() const { return leaves_; }  // by label
     // Calls step(node, code) for the inner nodes above a leaf, the root last.
     template <class Step>
     CATENA_KERNEL void walk(const Leaf& leaf, const Step& step) const {

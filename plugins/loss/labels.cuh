@@ -18,6 +18,8 @@ __device__ __forceinline__ double counted(I label, I ignored, std::int64_t class
                : std::numeric_limits<double>::quiet_NaN();
 }
 
+inline bool every_axis(std::size_t) { return true; }
+
 // What labels give to a mean, and how many count.
 struct LabelSums {
     double total, count;

@@ -55,7 +55,22 @@ struct CountedLabel {
     double ignored;
     std::int64_t classes;
 };
-inline bool every_axis(std::size_t) { return true; }
+// Bytes of scratch for the count, which lies at their beginning, and for counting.
+inline constexpr std::uint64_t count_bytes = 64;
+template <class I>
+std::uint64_t count_scratch(Shape t) {
+    const cuda::Operand in[] = {{nullptr, t}};
+    return count_bytes + cuda::sum_scratch<CountedLabel<I>>(t, in, every_axis);
+}
+template <class I>
+const double* count_on_device(const auto& call, Tensor<const I> t, std::int64_t classes) {
+    auto* const count = call.template scratch<double>();
+    const cuda::Operand in[] = {{t.data, t.shape}};
+    const auto ignored = static_cast<I>(call.template attr<"ignore_label">());
+    cuda::sum(call.queue(), CountedLabel<I>{static_cast<double>(ignored), classes}, t.shape, in, 0,
+              every_axis, count, false, reinterpret_cast<char*>(count) + count_bytes);
+    return count;
+}
 
 // gx = (softmax(x) - one_hot(t)) * gy / count; 0 for ignored labels. gy is null for zero.
 template <class T, class I, class S>
@@ -87,6 +102,24 @@ __global__ void __launch_bounds__(cuda::Lines::most_threads)
     }
 }
 
+// one_hot += 1 at the labels, weight = 1 / count where they count.
+template <class T, class I>
+__global__ void __launch_bounds__(cuda::block)
+    label_weights_kernel(std::int64_t n, std::int64_t inner, std::int64_t classes, const I* t,
+                         I ignored, const double* count, T* one_hot, T* weight, bool add) {
+    using C = cuda::Compute<T>;
+    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * cuda::block;
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * cuda::block + threadIdx.x; i < n;
+         i += step) {
+        const I label = t[i];
+        const C share = label != ignored ? C(1) / static_cast<C>(*count) : C(0);
+        weight[i] = add ? cuda::stored_sum(weight[i], share) : cuda::store_as<T>(share);
+        if (counted(label, ignored, classes) != 1) continue;
+        T& place = one_hot[(i / inner * classes + label) * inner + i % inner];
+        place = cuda::stored_sum(place, C(1));
+    }
+}
+
 }  // namespace catena::plugins
 
 template <>
@@ -97,9 +130,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
         if (call.raw().phase == CATENA_PHASE_FORWARD) {
             plan.scratch_bytes = label_sums_bytes(lines_of<T>(call));
         } else {
-            const Operand in[] = {{nullptr, shape_of(*call.raw().x[1])}};
-            plan.scratch_bytes =
-                count_bytes + sum_scratch<CountedLabel<I>>(in[0].shape, in, every_axis);
+            plan.scratch_bytes = count_scratch<I>(shape_of(*call.raw().x[1]));
         }
     }
     template <class T, class I, class S>
@@ -125,11 +156,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
         const S* const largest = call.template y<S>(1).data;
         if (!gx || gx.size() == 0) return;
         const Lines lines = lines_of<T>(call);
-        auto* const count = call.template scratch<double>();
-        const Operand in[] = {{t.data, t.shape}};
-        const CountedLabel<I> op{static_cast<double>(ignored<I>(call)), lines.length};
-        sum(call.queue(), op, t.shape, in, 0, every_axis, count, false,
-            reinterpret_cast<char*>(count) + count_bytes);
+        const double* const count = count_on_device<I>(call, t, lines.length);
         call.launch(&entropy_gradient_kernel<T, I, S>, lines.blocks(), lines.threads, lines, x.data,
                     turns_are_packs<T, entropy_width<T>>(lines, x.data), t.data, ignored<I>(call),
                     largest, largest + t.size(), call.template gy<T>(0).data, count, gx.data,
@@ -137,8 +164,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
     }
 
 private:
-    static constexpr std::uint64_t count_bytes = 64;
-
     template <class T>
     static Lines lines_of(const auto& call) {
         return Lines(Axis(call.template x<T>(0).shape, 1), catena::plugins::entropy_width<T>);
@@ -146,5 +171,25 @@ private:
     template <class I>
     static I ignored(const auto& call) {
         return static_cast<I>(call.template attr<"ignore_label">());
+    }
+};
+
+template <>
+struct catena::plugin::cuda::Kernels<catena::plugins::LabelWeights> {
+    template <class T, class I>
+    static void plan(const auto& call, catena_plan& plan) {
+        plan.scratch_bytes = catena::plugins::count_scratch<I>(shape_of(*call.raw().x[1]));
+    }
+    template <class T, class I>
+    static void forward(const auto& call) {
+        using namespace catena::plugins;
+        const auto t = call.template x<I>(1);
+        const auto one_hot = call.template y<T>(0);
+        const Axis axis(one_hot.shape, 1);
+        const double* const count = count_on_device<I>(call, t, axis.length);
+        if (!call.adds(0)) call.zero(one_hot);
+        call.launch_for(t.size(), &label_weights_kernel<T, I>, t.size(), axis.inner, axis.length,
+                        t.data, static_cast<I>(call.template attr<"ignore_label">()), count,
+                        one_hot.data, call.template y<T>(1).data, call.adds(1));
     }
 };

@@ -91,6 +91,25 @@ struct Walk {
         prepare();
         return true;
     }
+    // The same for operands of any layout: strides[d][k] is how far operand k goes along axis d of
+    // shape, in elements, forwards or backwards. No extent is 0.
+    bool build_strided(Shape shape, const std::int64_t (*strides)[n_operands], int pack_width) {
+        width = pack_width;
+        int n = 0;
+        for (std::size_t d = 0; d < shape.size(); ++d) {
+            if (shape[d] == 1) continue;
+            bool merged = n > 0;
+            for (int k = 0; merged && k < n_operands; ++k)
+                merged = stride[n - 1][k] == strides[d][k] * shape[d];
+            if (!merged && n == most) return false;
+            if (!merged) extent[n++] = 1;
+            extent[n - 1] *= shape[d];
+            for (int k = 0; k < n_operands; ++k) stride[n - 1][k] = strides[d][k];
+        }
+        n_axes = n;
+        prepare();
+        return true;
+    }
     // The operands that walk along axis d of shape.
     static std::uint64_t steps(Shape shape, std::size_t d, const Shape* operands) {
         std::uint64_t set = 0;

@@ -1,0 +1,134 @@
+// A tree of labels on a device.
+//
+// Its tables are brought there when a call first needs them, and stay: in memory of their own, for a
+// few trees on each device, until the process ends. So a recording's calls find them, after a warm-up.
+// Further trees are brought into the scratch of each call, which then waits for the copy.
+#pragma once
+
+#include <array>
+
+#include "columns.cuh"
+#include "label_tree.hpp"
+
+namespace catena::plugins {
+
+// What kernels read of a tree.
+struct TreeTables {
+    static constexpr std::int32_t wrong = -2;  // the parent of a label that the tree does not have
+
+    __device__ __forceinline__ LabelTree::Link find(std::int64_t label) const {
+        // Labels are mostly numbers one after the other.
+        std::int64_t at = static_cast<std::int64_t>(static_cast<std::uint64_t>(label) -
+                                                    static_cast<std::uint64_t>(labels[0]));
+        if (at >= 0 && at < n && labels[at] == label) return leaves[at];
+        at = 0;
+        for (std::int64_t rest = n; rest > 0;) {
+            const std::int64_t half = rest / 2;
+            const bool beyond = labels[at + half] < label;
+            at += beyond ? half + 1 : 0;
+            rest = beyond ? rest - half - 1 : half;
+        }
+        return at < n && labels[at] == label ? leaves[at] : LabelTree::Link{wrong, 0};
+    }
+
+    const std::int64_t* labels;     // sorted
+    const LabelTree::Link* leaves;  // in the order of labels
+    const LabelTree::Link* nodes;
+    std::int64_t n;  // leaves
+};
+
+class TreesOnDevice {
+public:
+    static std::uint64_t bytes(const LabelTree& tree) {
+        return tree.leaves().size() * (sizeof(std::int64_t) + sizeof(LabelTree::Link)) +
+               tree.links().size() * sizeof(LabelTree::Link);
+    }
+    // The scratch that tables() takes.
+    static std::uint64_t scratch(int device, const std::shared_ptr<const LabelTree>& tree) {
+        const std::lock_guard lock(all().mutex);
+        return all().find(device, tree) == nullptr ? bytes(*tree) : 0;
+    }
+    static TreeTables tables(const cuda::Queue& queue, const std::shared_ptr<const LabelTree>& tree,
+                             char* scratch) {
+        const std::lock_guard lock(all().mutex);
+        if (const Entry* const entry = all().find(queue.device, tree))
+            return tables_at(*tree, entry->data);
+        refuse_recording(queue);
+        Entry* const entry = all().vacant(queue.device);
+        char* data = entry == nullptr ? nullptr : allocate(queue, bytes(*tree));
+        copy(queue, *tree, data == nullptr ? scratch : data);
+        if (data == nullptr) return tables_at(*tree, scratch);
+        *entry = {queue.device, tree, data};
+        return tables_at(*tree, data);
+    }
+
+private:
+    struct Entry {
+        int device = -1;
+        std::shared_ptr<const LabelTree> tree;
+        char* data = nullptr;
+    };
+    struct All {
+        const Entry* find(int device, const std::shared_ptr<const LabelTree>& tree) const {
+            for (const Entry& entry : entries)
+                if (entry.device == device && (entry.tree == tree || *entry.tree == *tree))
+                    return &entry;
+            return nullptr;
+        }
+        // A free one, as long as the device has no more than its share.
+        Entry* vacant(int device) {
+            const auto own = std::ranges::count(entries, device, &Entry::device);
+            const auto free = std::ranges::find(entries, -1, &Entry::device);
+            return own >= most || free == entries.end() ? nullptr : &*free;
+        }
+        static constexpr int most = 8;  // trees of a device
+        std::mutex mutex;
+        std::array<Entry, std::size_t{16} * most> entries;
+    };
+    static All& all() {
+        static All& trees = *new All;  // plugins are never unloaded
+        return trees;
+    }
+
+    static TreeTables tables_at(const LabelTree& tree, const char* data) {
+        const std::size_t n = tree.leaves().size();
+        const auto* const labels = reinterpret_cast<const std::int64_t*>(data);
+        const auto* const leaves = reinterpret_cast<const LabelTree::Link*>(labels + n);
+        return {labels, leaves, leaves + n, static_cast<std::int64_t>(n)};
+    }
+    static void check(const cuda::Queue& queue, const char* what, cudaError_t error) {
+        if (error != cudaSuccess) cuda::fail_cuda(queue.function, what, error);
+    }
+    static void refuse_recording(const cuda::Queue& queue) {
+        cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+        check(queue, "cudaStreamIsCapturing", cudaStreamIsCapturing(queue.stream, &status));
+        if (status != cudaStreamCaptureStatusNone)
+            fail(CATENA_E_UNSUPPORTED, queue.function, "tree",
+                 "one that a call before the recording has brought to the device",
+                 "one that is not there");
+    }
+    // Null: there is no memory, and the scratch has to do.
+    static char* allocate(const cuda::Queue& queue, std::uint64_t bytes) {
+        void* data = nullptr;
+        const cudaError_t error = cudaMalloc(&data, bytes);
+        if (error != cudaErrorMemoryAllocation) check(queue, "cudaMalloc", error);
+        else static_cast<void>(cudaGetLastError());
+        return static_cast<char*>(data);
+    }
+    // Waits: the host's copy ends here, and other streams may read the tables from now on.
+    static void copy(const cuda::Queue& queue, const LabelTree& tree, char* to) {
+        std::vector<std::int64_t> words(bytes(tree) / sizeof(std::int64_t));
+        static_assert(sizeof(LabelTree::Link) == sizeof(std::int64_t));
+        auto word = words.begin();
+        for (const LabelTree::Leaf& leaf : tree.leaves()) *word++ = leaf.label;
+        for (const LabelTree::Leaf& leaf : tree.leaves())
+            *word++ = std::bit_cast<std::int64_t>(leaf.link);
+        for (const LabelTree::Link& link : tree.links())
+            *word++ = std::bit_cast<std::int64_t>(link);
+        check(queue, "cudaMemcpyAsync",
+              cudaMemcpyAsync(to, words.data(), bytes(tree), cudaMemcpyHostToDevice, queue.stream));
+        check(queue, "cudaStreamSynchronize", cudaStreamSynchronize(queue.stream));
+    }
+};
+
+}  // namespace catena::plugins

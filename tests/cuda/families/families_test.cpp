@@ -112,6 +112,10 @@ TEST_CASE_TEMPLATE("linear, the loss and the accuracy of a classifier", T, float
     check_both<T>("catena.linear", {draw<T>({20, 7}, 1), draw<T>({9, 7}, 2), draw<T>({9}, 3)});
     check_both<T>("catena.linear", {draw<T>({20, 7}, 1), draw<T>({9, 7}, 2), Array()}, {}, true,
                   true);
+    // The emulated cuBLASLt knows nothing for 13: the bias goes before the product.
+    for (const bool add : {false, true})
+        check_both<T>("catena.linear", {draw<T>({5, 7}, 1), draw<T>({13, 7}, 2), draw<T>({13}, 3)},
+                      {}, true, add);
     check_both<T>("catena.linear", {draw<T>({0, 7}, 1), draw<T>({9, 7}, 2), draw<T>({9}, 3)});
     check_both<T>("catena.matmul", {draw<T>({5, 3}, 1), draw<T>({5, 8}, 2)},
                   {plugin::set("transa", true)});

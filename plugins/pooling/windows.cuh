@@ -67,6 +67,11 @@ __global__ void __launch_bounds__(cuda::block)
     }
 }
 
+// Lanes of one warp need not wait for others.
+__device__ __forceinline__ void sync_lanes(int lanes) {
+    if (lanes <= 32) __syncwarp();
+    else __syncthreads();
+}
 // Any windows: each is the work of some lanes of a block, a power of two of them.
 template <class Rule, class T>
 __global__ void __launch_bounds__(cuda::block)
@@ -85,9 +90,9 @@ __global__ void __launch_bounds__(cuda::block)
         const std::int64_t first_x = w.x.first(o.column);
         const std::int64_t width = w.x.last(o.column) - first_x;
         const std::int64_t height = there && width > 0 ? w.y.last(o.row) - first_y : 0;
-        const T* const corner = x + o.plane * w.image() +
-                                (o.row * w.y.stride - w.y.pad + first_y) * w.x.extent +
-                                (o.column * w.x.stride - w.x.pad + first_x);
+        const std::int64_t corner = o.plane * w.image() +
+                                    (o.row * w.y.stride - w.y.pad + first_y) * w.x.extent +
+                                    (o.column * w.x.stride - w.x.pad + first_x);
         // Cells are counted row by row; a lane takes every so many of those within the image.
         const auto narrow = static_cast<int>(width > lanes ? lanes + 1 : width > 0 ? width : 1);
         const int down = lanes / narrow;
@@ -99,16 +104,19 @@ __global__ void __launch_bounds__(cuda::block)
         };
         State state = rule.begin(i < height ? cell() : no_cell);
         while (i < height) {
-            state.take(cuda::load_as<C>(corner[i * w.x.extent + j]), cell());
+            state.take(cuda::load_as<C>(x[corner + i * w.x.extent + j]), cell());
             i += down;
             j += right;
             if (j >= width) j -= width, ++i;
         }
-        for (int half = lanes / 2; half > 0; half /= 2) {
-            __syncthreads();
+        if (lanes > 1) {
+            sync_lanes(lanes);  // what was there before has been read
             shared[t] = state;
-            __syncthreads();
-            if (lane < half) state.join(shared[t + half]);
+            for (int half = lanes / 2; half > 0; half /= 2) {
+                sync_lanes(lanes);
+                if (lane < half) shared[t].join(shared[t + half]);
+            }
+            state = shared[t];
         }
         if (lane == 0 && there)
             rule.store((o.plane * w.y.count + o.row) * w.x.count + o.column, state);

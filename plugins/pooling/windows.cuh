@@ -129,7 +129,7 @@ inline int lanes_for(const Windows& w) {
     const std::int64_t width = std::min(w.x.ksize, w.x.extent);
     const std::int64_t cells = std::min(w.y.ksize, w.y.extent) * width;
     const bool many = w.planes * w.count() >= 65536;
-    if (cells < 32 || (many && w.x.stride <= 4)) return 1;
+    if (cells < 32 || (many && w.x.count >= 8 && w.x.stride <= 4)) return 1;
     std::int64_t lanes = 4;
     while (lanes < (many ? 32 : cuda::block) && 8 * lanes <= cells) lanes *= 2;
     return static_cast<int>(lanes);
@@ -174,15 +174,16 @@ struct Strides {
     cuda::Divider<U> y, x;
 };
 
+// Pixels that a thread takes: a pack of a row, or the same one of so many planes.
 template <class T>
 inline constexpr int pixels_width = cuda::pack_width<T>();
 
-// gx = what pixels take from the windows that cover them, or added to it. A thread takes a pack of
-// pixels of a row. A rule here has of(window, cell): what the window gives to its cell.
-template <class Rule, class T, class I>
+// gx = what pixels take from the windows that cover them, or added to it. A rule here has
+// of(window, cell): what the window gives to its cell.
+template <class Rule, class T, class I, bool packs>
 __global__ void __launch_bounds__(cuda::block)
     pixels_kernel(const Windows w, const Strides<I> strides, const cuda::Box box, const Rule rule,
-                  T* gx, bool whole, bool add) {
+                  T* gx, bool add) {
     using C = typename Rule::Value;
     constexpr int n = pixels_width<T>;
     const auto stride_y = static_cast<I>(w.y.stride);
@@ -192,19 +193,20 @@ __global__ void __launch_bounds__(cuda::block)
          u += gridDim.x * cuda::block) {
         const auto place = box.locate(u);
         const auto at_y = static_cast<I>(place.row) + static_cast<I>(w.y.pad);
-        const auto left = static_cast<I>(place.column) * n;
-        const auto room = static_cast<I>(w.x.extent) - left;
-        const int count = room < n ? static_cast<int>(room) : n;
+        const std::int64_t plane = packs ? place.plane : place.plane * n;
+        const std::int64_t column = packs ? place.column * n : place.column;
+        T* const to = gx + (plane * w.y.extent + place.row) * w.x.extent + column;
         const Cover<I> rows(w.y, strides.y, at_y);
         C v[n];
         CATENA_UNROLL
         for (int k = 0; k < n; ++k) {
             v[k] = 0;
-            if (k >= count) continue;
-            const I at_x = left + k + static_cast<I>(w.x.pad);
+            const std::int64_t own_plane = packs ? plane : plane + k;
+            if (own_plane >= w.planes) continue;
+            const I at_x = static_cast<I>(column) + (packs ? k : 0) + static_cast<I>(w.x.pad);
             const Cover<I> columns(w.x, strides.x, at_x);
             for (I oy = rows.first; oy <= rows.last; ++oy) {
-                const std::int64_t line = (place.plane * w.y.count + oy) * w.x.count;
+                const std::int64_t line = (own_plane * w.y.count + oy) * w.x.count;
                 std::uint32_t cell = static_cast<std::uint32_t>(at_y - oy * stride_y) * ksize_x +
                                      static_cast<std::uint32_t>(at_x - columns.first * stride_x);
                 for (I ox = columns.first; ox <= columns.last; ++ox) {
@@ -213,26 +215,37 @@ __global__ void __launch_bounds__(cuda::block)
                 }
             }
         }
-        cuda::store(gx + (place.plane * w.y.extent + place.row) * w.x.extent + left, whole, count,
-                    add, v);
+        if constexpr (packs) {
+            cuda::store(to, true, n, add, v);
+        } else {
+            CATENA_UNROLL
+            for (int k = 0; k < n; ++k) {
+                if (plane + k >= w.planes) continue;
+                T& pixel = to[k * w.image()];
+                pixel = add ? cuda::stored_sum(pixel, v[k]) : cuda::store_as<T>(v[k]);
+            }
+        }
     }
 }
 
-// small, large: the rule for coordinates of 32 bits, and for any.
-template <class T, class Small, class Large>
+// small: a rule for coordinates of 32 bits; any: for all.
+template <class T, class Small, class Any>
 void give_pixels(const auto& call, const Windows& w, bool is_simple, const Small& small,
-                 const Large& large, T* gx, bool add) {
+                 const Any& any, T* gx, bool add) {
     constexpr int n = pixels_width<T>;
-    const bool whole = w.x.extent % n == 0 && cuda::is_aligned<T, n>(gx);
-    const auto launch = [&](const cuda::Box& box) {
-        if (is_simple)
-            call.launch_for(box.places, &pixels_kernel<Small, T, std::int32_t>, w,
-                            Strides<std::int32_t>(w), box, small, gx, whole, add);
-        else
-            call.launch_for(box.places, &pixels_kernel<Large, T, std::int64_t>, w,
-                            Strides<std::int64_t>(w), box, large, gx, whole, add);
+    const auto launch = [&]<class Rule, class I, bool packs>(const Rule& rule, const Strides<I>& by,
+                                                             std::bool_constant<packs>) {
+        const std::int64_t planes = packs ? w.planes : (w.planes + n - 1) / n;
+        const std::int64_t columns = packs ? w.x.extent / n : w.x.extent;
+        cuda::for_each_box(planes, w.y.extent, columns, [&](const cuda::Box& box) {
+            call.launch_for(box.places, &pixels_kernel<Rule, T, I, packs>, w, by, box, rule, gx,
+                            add);
+        });
     };
-    cuda::for_each_box(w.planes, w.y.extent, (w.x.extent + n - 1) / n, launch);
+    const bool packs = w.x.extent % n == 0 && cuda::is_aligned<T, n>(gx);
+    if (!is_simple) launch(any, Strides<std::int64_t>(w), std::false_type());
+    else if (packs) launch(small, Strides<std::int32_t>(w), std::true_type());
+    else launch(small, Strides<std::int32_t>(w), std::false_type());
 }
 
 }  // namespace catena::plugins

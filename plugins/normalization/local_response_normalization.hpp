@@ -92,6 +92,21 @@ private:
     }
 };
 
+// unit^-beta; unit is positive where the function makes sense.
+struct AnyPower {
+    template <class T>
+    CATENA_FN T operator()(T unit, T beta) const {
+        return math::exp(-beta * math::log(unit));
+    }
+};
+struct ThreeQuarters {
+    template <class T>
+    CATENA_FN T operator()(T unit, T) const {
+        const T root = T(1) / math::sqrt(unit);
+        return root * math::sqrt(root);
+    }
+};
+
 struct LocalResponseNormalization {
     static constexpr auto about =
         describe(
@@ -150,20 +165,6 @@ private:
         T k;
         T alpha;
         T beta;
-    };
-    // unit^-beta; unit is positive where the function makes sense.
-    struct AnyPower {
-        template <class T>
-        CATENA_FN T operator()(T unit, T beta) const {
-            return math::exp(-beta * math::log(unit));
-        }
-    };
-    struct ThreeQuarters {
-        template <class T>
-        CATENA_FN T operator()(T unit, T) const {
-            const T root = T(1) / math::sqrt(unit);
-            return root * math::sqrt(root);
-        }
     };
     CATENA_KERNEL static void with_power(const auto& call, const auto& body) {
         if (call.template attr<"beta">() == 0.75) body(ThreeQuarters{});

@@ -34,8 +34,14 @@ struct Side {
         return room < 0 ? 0 : plus(room / stride, 1);
     }
     // Cells of window o that lie within the image: [first, last).
-    std::int64_t first(std::int64_t o) const { return std::max<std::int64_t>(0, pad - o * stride); }
-    std::int64_t last(std::int64_t o) const { return std::min(ksize, extent + pad - o * stride); }
+    CATENA_FN std::int64_t first(std::int64_t o) const {
+        const std::int64_t outside = pad - o * stride;
+        return outside > 0 ? outside : 0;
+    }
+    CATENA_FN std::int64_t last(std::int64_t o) const {
+        const std::int64_t within = extent + pad - o * stride;
+        return within < ksize ? within : ksize;
+    }
 
     std::int64_t extent;
     std::int64_t ksize;
@@ -50,9 +56,9 @@ struct Windows {
     Side x;
     std::int64_t planes = 0;
 
-    std::int64_t image() const { return y.extent * x.extent; }
-    std::int64_t cells() const { return y.ksize * x.ksize; }
-    std::int64_t count() const { return y.count * x.count; }
+    CATENA_FN std::int64_t image() const { return y.extent * x.extent; }
+    CATENA_FN std::int64_t cells() const { return y.ksize * x.ksize; }
+    CATENA_FN std::int64_t count() const { return y.count * x.count; }
     std::int64_t work() const { return count() * cells() + image(); }  // of a plane
 };
 

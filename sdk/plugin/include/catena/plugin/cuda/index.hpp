@@ -222,6 +222,49 @@ private:
     }
 };
 
+// A part of some planes of rows and columns, for a launch: its places fit in 32 bits.
+struct Box {
+    struct Place {
+        std::int64_t plane, row, column;
+    };
+    CATENA_FN Place locate(std::uint32_t place) const {
+        const std::uint32_t line = columns.quotient(place);
+        const std::uint32_t above = rows.quotient(line);
+        return {first.plane + above, first.row + (line - above * rows.divisor()),
+                first.column + (place - line * columns.divisor())};
+    }
+
+    Place first = {};
+    Divider<std::uint32_t> rows, columns;
+    std::uint32_t places = 0;
+    std::uint32_t reserved = 0;  // no byte is left open
+};
+// body(box): the whole in boxes of at most `limit` places.
+template <class Body>
+void for_each_box(std::int64_t planes, std::int64_t rows, std::int64_t columns, const Body& body,
+                  std::int64_t limit = std::int64_t{1} << 30) {
+    if (planes == 0 || rows == 0 || columns == 0) return;
+    const auto most = [](std::int64_t n, std::int64_t room) {
+        return n < room ? n : room < 1 ? std::int64_t{1} : room;
+    };
+    const std::int64_t width = most(columns, limit);
+    const std::int64_t height = most(rows, limit / width);
+    const std::int64_t depth = most(planes, limit / (width * height));
+    for (std::int64_t p = 0; p < planes; p += depth)
+        for (std::int64_t r = 0; r < rows; r += height)
+            for (std::int64_t c = 0; c < columns; c += width) {
+                const std::int64_t d = most(planes - p, depth);
+                const std::int64_t h = most(rows - r, height);
+                const std::int64_t w = most(columns - c, width);
+                Box box;
+                box.first = {p, r, c};
+                box.rows = Divider<std::uint32_t>(static_cast<std::uint32_t>(h));
+                box.columns = Divider<std::uint32_t>(static_cast<std::uint32_t>(w));
+                box.places = static_cast<std::uint32_t>(d * h * w);
+                body(box);
+            }
+}
+
 // A row-major tensor whose axes are kept or summed, in units along its innermost axis. Where that is
 // summed ("rows") a unit holds terms of one sum, else ("columns") terms of sums side by side.
 struct Fold {

@@ -1,0 +1,167 @@
+// What the plugin tells cuDNN, told to NVIDIA's own library, on a machine without a GPU: since cuDNN 9.8
+// plans can be made for a device that is only described. Nothing is computed.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "graph.hpp"
+
+using namespace catena_cudnn;
+
+namespace {
+
+const Library* cudnn() {
+    static Library found;
+    static const bool here = [] {
+        const char* const path = std::getenv("CATENA_CUDNN_LIBRARY");
+        void* const dl = dlopen(path != nullptr ? path : "libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+        if (dl == nullptr || !found.find(dl)) return false;
+        auto* const version = reinterpret_cast<size_t (*)()>(dlsym(dl, "cudnnGetVersion"));
+        return version != nullptr && version() >= 90800;
+    }();
+    return here ? &found : nullptr;
+}
+
+// As cuDNN writes down a device; numbers of those that NVIDIA publishes.
+struct Chip {
+    const char* name;
+    int capability;
+    int processors;
+    int shared;  // bytes that a block may ask for
+    int cache;
+};
+constexpr Chip chips[] = {{"NVIDIA A100", 800, 108, 166912, 40 << 20},
+                          {"NVIDIA H200", 900, 132, 232448, 60 << 20}};
+
+std::string described(const Chip& chip) {
+    const auto number = [](const char* name, std::int64_t value) {
+        return std::string(", \"") + name + "\": " + std::to_string(value);
+    };
+    return std::string("{\"maxGridSize\": [2147483647, 65535, 65535]") +
+           ", \"maxBlockSize\": [1024, 1024, 64]" + number("regsPerBlock", 65536) +
+           number("multiProcessorCount", chip.processors) + number("smClockRateKHz", 1410000) +
+           number("memClockRateKHz", 1215000) + number("l2CacheSize", chip.cache) +
+           number("warpSize", 32) + number("maxSharedMemoryPerBlock", 49152) +
+           number("maxSharedMemoryPerBlockOptin", chip.shared) +
+           number("reservedSharedMemoryPerBlock", 1024) + number("maxRegistersPerSM", 65536) +
+           number("pciDeviceId", 0) + number("maxCtasPerSM", 32) +
+           number("maxThreadsPerBlock", 1024) + number("maxThreadsPerSM", 2048) +
+           number("isTccDriver", 0) + number("supportCoopLaunch", 1) +
+           number("deviceVer", chip.capability) + number("driverVer", 13000) +
+           number("cudaDeviceId", 0) + number("totalGlobalMem", std::int64_t{80} << 30) +
+           ", \"deviceName\": \"" + chip.name + "\"}";
+}
+
+// In place of a handle, which there is none of without a GPU.
+void tell_properties(Descriptor& descriptor, void* what) {
+    const auto& properties = *static_cast<const Descriptor*>(what);
+    if (descriptor.type() == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
+        descriptor.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties);
+    if (descriptor.type() == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+        descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties);
+}
+
+Descriptor properties_of(const Chip& chip) {
+    Descriptor d(*cudnn(), CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    const std::string text = described(chip);
+    check(*cudnn(), "cudnnBackendSetAttribute",
+          cudnn()->set(d.raw(), CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                       static_cast<std::int64_t>(text.size()), text.data()));
+    d.finalize();
+    return d;
+}
+
+Geometry geometry(std::int64_t n, std::int64_t channels, std::int64_t side, std::int64_t outputs,
+                  std::int64_t filter, std::int64_t stride, std::int64_t pad) {
+    const std::int64_t positions = (side + 2 * pad - filter) / stride + 1;
+    return {n,      channels, side,   side,   outputs, positions, positions,
+            filter, filter,   stride, stride, pad,     pad};
+}
+const Geometry geometries[] = {
+    geometry(32, 64, 56, 64, 3, 1, 1),
+    geometry(32, 3, 224, 64, 7, 2, 3),
+    geometry(1, 256, 14, 1024, 1, 1, 0),
+    geometry(7, 3, 13, 5, 3, 2, 1),
+    geometry(1, 1, 1, 1, 1, 1, 0),
+    geometry(5, 2, 9, 3, 2, 3, 4),  // padding beyond the filter
+    {2, 3, 11, 8, 4, 3, 7, 5, 2, 3, 1, 1, 0},
+    {3, 2, 12, 9, 4, 6, 4, 3, 2, 2, 2, 1, 0},  // rows that no filter reaches
+};
+constexpr cudnnDataType_t dtypes[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE, CUDNN_DATA_HALF,
+                                      CUDNN_DATA_BFLOAT16};
+constexpr std::int64_t limit = 1 << 28;
+
+std::int64_t size_of_element(cudnnDataType_t t) {
+    return t == CUDNN_DATA_DOUBLE ? 8 : t == CUDNN_DATA_FLOAT ? 4 : 2;
+}
+
+// Calls body for what the plugin may ask.
+template <class Body>
+void for_each_problem(const Body& body) {
+    for (const Geometry& g : geometries)
+        for (const cudnnDataType_t dtype : dtypes)
+            for (const Direction direction :
+                 {Direction::forward, Direction::data, Direction::filter})
+                for (const bool bias : {false, true})
+                    for (const bool add : {false, true}) {
+                        if (bias && (add || direction != Direction::forward)) continue;
+                        for (const std::int64_t alignment :
+                             {std::int64_t{16}, size_of_element(dtype)})
+                            body(Problem{direction, dtype, g, bias, add, true, alignment});
+                    }
+}
+
+std::set<int> notes_of(const Plan& plan) {
+    const auto engine =
+        plan.config.get_descriptor(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    std::set<int> all;
+    for (const auto note : engine.get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                                   CUDNN_NUMERICAL_NOTE_TYPE_COUNT))
+        all.insert(note);
+    return all;
+}
+
+#define SKIP_WITHOUT_CUDNN()                             \
+    if (cudnn() == nullptr) {                            \
+        MESSAGE("skipped: expected cuDNN 9.8 or newer"); \
+        return;                                          \
+    }
+
+}  // namespace
+
+TEST_CASE("NVIDIA's cuDNN takes every graph, and has a plan for it") {
+    SKIP_WITHOUT_CUDNN();
+    for (const Chip& chip : chips) {
+        Descriptor properties = properties_of(chip);
+        int none = 0;
+        int all = 0;
+        for_each_problem([&](const Problem& p) {
+            CAPTURE(chip.name);
+            CAPTURE(static_cast<int>(p.direction));
+            CAPTURE(static_cast<int>(p.dtype));
+            CAPTURE(p.g.channels);
+            CAPTURE(p.g.stride_y);
+            CAPTURE(p.bias);
+            CAPTURE(p.add);
+            CAPTURE(p.alignment);
+            const auto plans =
+                plans_for(*cudnn(), p, {tell_properties, &properties}, false, limit, 3);
+            ++all;
+            CHECK(!plans.empty());
+            none += plans.empty();
+            for (const Plan& plan : plans) {
+                CHECK(plan.workspace <= limit);
+                const auto notes = notes_of(plan);
+                CHECK(!notes.contains(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+                CHECK(!notes.contains(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
+                CHECK(!notes.contains(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+                if (p.dtype == CUDNN_DATA_FLOAT)
+                    CHECK(!notes.contains(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+            }
+        });
+        MESSAGE(chip.name, ": ", none, " of ", all, " without a plan");
+    }
+}

@@ -82,9 +82,9 @@ Key key_of(const Problem& p, int device, const void* handle) {
             g.pad_x};
 }
 
-Target target_of(cudnnHandle_t handle) { return {tell_handle, handle}; }
+Teller teller_of(cudnnHandle_t handle) { return {tell_handle, handle}; }
 
-Descriptor Graph::tensor(Tensor number, const Shape4& shape) const {
+Descriptor Graph::tensor(Role number, const Shape4& shape) const {
     Descriptor d(cudnn_, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     const Shape4 strides = {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
     // The sum before the bias is added is nowhere in memory, and in the type that is computed in.
@@ -99,7 +99,7 @@ Descriptor Graph::tensor(Tensor number, const Shape4& shape) const {
     return d;
 }
 
-Graph::Graph(const Library& cudnn, const Problem& p, const Target& target) : cudnn_(cudnn), p_(p) {
+Graph::Graph(const Library& cudnn, const Problem& p, const Teller& teller) : cudnn_(cudnn), p_(p) {
     const Geometry& g = p.g;
     const Names& name = names[static_cast<std::size_t>(p.direction)];
     const cudnnDataType_t computed = computed_in(p.dtype);
@@ -149,7 +149,7 @@ Graph::Graph(const Library& cudnn, const Problem& p, const Target& target) : cud
         bias.finalize();
     }
     Descriptor graph(cudnn, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    target.tell(graph, target.what);
+    teller.tell(graph, teller.what);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations);
     graph.finalize();
     for (Descriptor& d : operations) keep(std::move(d));
@@ -176,16 +176,16 @@ bool allowed(const Problem& p, bool tf32, std::span<const cudnnBackendNumericalN
     });
 }
 
-std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Target& target, bool tf32,
+std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller& teller, bool tf32,
                             std::int64_t limit, std::size_t most) {
-    const auto graph = std::make_shared<const Graph>(cudnn, p, target);
+    const auto graph = std::make_shared<const Graph>(cudnn, p, teller);
     std::vector<Plan> plans;
     // What is fastest by its estimate; then what works where that does not.
     for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
         Descriptor heuristics(cudnn, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
         heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph->descriptor());
         heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
-        target.tell(heuristics, target.what);
+        teller.tell(heuristics, teller.what);
         if (const cudnnStatus_t status = heuristics.try_finalize(); is_no_memory(status))
             check(cudnn, "cudnnBackendFinalize", status);
         else if (status != CUDNN_STATUS_SUCCESS) continue;
@@ -199,7 +199,7 @@ std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Target
                                                                  CUDNN_NUMERICAL_NOTE_TYPE_COUNT)))
                 continue;
             Descriptor plan(cudnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-            target.tell(plan, target.what);
+            teller.tell(plan, teller.what);
             plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
             if (const cudnnStatus_t status = plan.try_finalize(); is_no_memory(status))
                 check(cudnn, "cudnnBackendFinalize", status);

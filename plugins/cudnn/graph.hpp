@@ -36,23 +36,23 @@ using Key = std::array<std::int64_t, 21>;
 Key key_of(const Problem& p, int device, const void* handle);
 
 // The tensors by their numbers in the graph.
-enum Tensor : std::int64_t { tensor_x = 1, tensor_w, tensor_y, tensor_b, tensor_sum };
+enum Role : std::int64_t { tensor_x = 1, tensor_w, tensor_y, tensor_b, tensor_sum };
 
 // Tells a graph, its heuristics and its plans which device they are for, before they are finalised.
-struct Target {
+struct Teller {
     void (*tell)(Descriptor& descriptor, void* what);
     void* what;
 };
-Target target_of(cudnnHandle_t handle);
+Teller teller_of(cudnnHandle_t handle);
 
 // An operation graph, with all that it refers to.
 class Graph {
 public:
-    Graph(const Library& cudnn, const Problem& p, const Target& target);
+    Graph(const Library& cudnn, const Problem& p, const Teller& teller);
     const Descriptor& descriptor() const { return parts_.back(); }
 
 private:
-    Descriptor tensor(Tensor number, const std::array<std::int64_t, 4>& shape) const;
+    Descriptor tensor(Role number, const std::array<std::int64_t, 4>& shape) const;
     Descriptor& keep(Descriptor&& made) { return parts_.emplace_back(std::move(made)); }
 
     const Library& cudnn_;
@@ -74,10 +74,10 @@ bool allowed(const Problem& p, bool tf32, std::span<const cudnnBackendNumericalN
 
 // What cuDNN proposes, best first: at most `most` plans with a workspace of at most `limit` bytes. Empty
 // if it can do nothing of what is allowed.
-std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Target& target, bool tf32,
+std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller& teller, bool tf32,
                             std::int64_t limit, std::size_t most);
 
-// Pointers by Tensor, null for those that are not there.
+// Pointers by Role, null for those that are not there.
 using Pointers = std::array<void*, tensor_sum + 1>;
 void execute(const Library& cudnn, cudnnHandle_t handle, const Plan& plan, const Pointers& data,
              void* workspace);

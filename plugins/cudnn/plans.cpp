@@ -47,7 +47,7 @@ void leave_one(Prepared& all, std::size_t chosen) {
 std::vector<Plan> make(catena_ctx* ctx, cudnnHandle_t handle, const Problem& p, std::int64_t limit,
                        std::size_t most) {
     try {
-        return plans_for(*library(ctx), p, target_of(handle), settings().tf32, limit, most);
+        return plans_for(*library(ctx), p, teller_of(handle), settings().tf32, limit, most);
     } catch (const Refusal& refusal) {
         if (refusal.status() == CATENA_E_NOMEM) throw;
         host().log(ctx, CATENA_LOG_DEBUG, refusal.what());
@@ -68,7 +68,7 @@ std::shared_ptr<Prepared> prepare(catena_ctx* ctx, const catena_call& call, cons
     return made;
 }
 
-Tensor output_of(const Problem& p) {
+Role output_of(const Problem& p) {
     switch (p.direction) {
         case Direction::forward: return tensor_y;
         case Direction::data: return tensor_x;

@@ -20,6 +20,14 @@ auto with_type(const catena_tensor& t, const Body& body) {
 
 bool all_but_channels(std::size_t d) { return d != 1; }
 
+template <class T>
+__global__ void __launch_bounds__(cuda::block) scale_kernel(T* values, std::int64_t n, T factor) {
+    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n;
+         i += step)
+        values[i] *= factor;
+}
+
 }  // namespace
 
 void add_bias(const catena_call& call, const catena_tensor& b, catena_tensor& y) {
@@ -45,6 +53,17 @@ void sum_channels(const catena_call& call, const catena_tensor& images, catena_t
         cuda::sum(cuda::queue_of(call.function->name, call), cuda::Copy<T, T>(), shape_of(images),
                   in, 0, all_but_channels, data_of<T>(sums), add, scratch);
     });
+}
+
+void scale(const catena_call& call, catena_tensor& values, double factor) {
+    const cuda::Queue queue = cuda::queue_of(call.function->name, call);
+    const std::int64_t n = size_of(values);
+    if (values.dl.dtype.bits == 64)
+        queue.launch(&scale_kernel<double>, queue.grid(n), cuda::block, data_of<double>(values), n,
+                     factor);
+    else
+        queue.launch(&scale_kernel<float>, queue.grid(n), cuda::block, data_of<float>(values), n,
+                     static_cast<float>(factor));
 }
 
 }  // namespace catena_cudnn

@@ -1,4 +1,4 @@
-// What is done beside a convolution: its bias added, and the gradient of that.
+// Kernels of this plugin's own: a convolution's bias added, and the gradient of that; and a product.
 #pragma once
 
 #include "library.hpp"
@@ -12,5 +12,8 @@ void add_bias(const catena_call& call, const catena_tensor& b, catena_tensor& y)
 void sum_channels(const catena_call& call, const catena_tensor& images, catena_tensor& sums,
                   bool add, void* scratch);
 std::uint64_t sum_channels_scratch(const catena_tensor& images);
+
+// values *= factor, of floats or doubles.
+void scale(const catena_call& call, catena_tensor& values, double factor);
 
 }  // namespace catena_cudnn

@@ -1,11 +1,8 @@
 // convolution_2d, deconvolution_2d and the gradient for filters: each is one or two of three products.
 #include <algorithm>
-#include <climits>
-
-#include <catena/plugin/cuda/launch.cuh>
 
 #include "bias.hpp"
-#include "kernels.hpp"
+#include "operations.hpp"
 #include "plans.hpp"
 
 namespace catena_cudnn {
@@ -39,7 +36,6 @@ std::int64_t step_of(const catena_call& call, const char* name, bool y) {
     const catena_value& v = attribute(call, name);
     return v.v.ints[y ? 0 : v.n - 1];
 }
-bool adds(const catena_call& call, int i) { return call.req[i] == CATENA_REQ_ADD; }
 
 // x has the channels of the filters' second axis, y their first.
 Geometry geometry(const catena_call& call, const catena_tensor& x_tensor,
@@ -144,12 +140,6 @@ std::int32_t supports(catena_ctx* ctx, const catena_call* call) noexcept {
     }
 }
 
-cudnnDataType_t type_of(const catena_tensor& t) {
-    if (t.dl.dtype.code == CATENA_CODE_BFLOAT) return CUDNN_DATA_BFLOAT16;
-    return t.dl.dtype.bits == 64   ? CUDNN_DATA_DOUBLE
-           : t.dl.dtype.bits == 32 ? CUDNN_DATA_FLOAT
-                                   : CUDNN_DATA_HALF;
-}
 // What engines may count on: 16 bytes, or that elements are aligned.
 std::int64_t alignment_of(const Step& s) {
     constexpr std::uintptr_t pack = 16;
@@ -208,9 +198,6 @@ catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
     return guarded(ctx, [&] {
         const cuda::OnDevice device(call->function->name, call->device_id);
         const Work work = read(*call);
-        const auto data = [](const catena_tensor* t) -> void* {
-            return t == nullptr ? nullptr : data_of<char>(*t);
-        };
         for (const Step& s : std::span(work.steps, static_cast<std::size_t>(work.n_steps))) {
             const Problem p = choose(ctx, *call, work.g, s, is_deterministic(*call, rank));
             Pointers pointers = {};

@@ -8,6 +8,13 @@
 namespace catena_cudnn {
 
 void append_convolutions(std::vector<catena_kernel>& kernels);
+void append_pooling(std::vector<catena_kernel>& kernels);
+void append_softmax(std::vector<catena_kernel>& kernels);
+void append_local_response_normalization(std::vector<catena_kernel>& kernels);
+void append_batch_normalization(std::vector<catena_kernel>& kernels);
+
+inline constexpr const catena_dtype* floating_types[] = {
+    Row<float>::dtypes, Row<double>::dtypes, Row<Float16>::dtypes, Row<BFloat16>::dtypes};
 
 // Three ways to be there: the same bits always; faster, perhaps with other bits the next time; and for
 // those alone who ask for it.

@@ -24,17 +24,37 @@ const catena_vendor* vendor(catena_ctx* ctx) {
     return tables == nullptr ? nullptr : static_cast<const catena_vendor*>(*tables);
 }
 
+// Functions by their names.
+struct Finder {
+    template <class F>
+    void operator()(const char* name, F*& function) {
+        function = reinterpret_cast<F*>(dlsym(dl_handle, name));
+        all = all && function != nullptr;
+    }
+    void* dl_handle;
+    bool all = true;
+};
+
+struct Found {
+    const Library* library = nullptr;
+    const Operations* operations = nullptr;
+};
 // Without a word where there is none: the reason is the context's, and the next kernel takes the call.
-const Library* find_library(catena_ctx* ctx) {
+Found find(catena_ctx* ctx) {
     constexpr std::int64_t oldest = 90000;
     const catena_vendor* const table = vendor(ctx);
-    if (table == nullptr) return nullptr;
+    if (table == nullptr) return {};
     void* dl_handle = nullptr;
     std::int64_t version = 0;
-    if (table->open(ctx, "cudnn", &dl_handle, &version) != CATENA_OK || version < oldest)
-        return nullptr;
-    static Library found;
-    return found.find(dl_handle) ? &found : nullptr;
+    if (table->open(ctx, "cudnn", &dl_handle, &version) != CATENA_OK || version < oldest) return {};
+    static Library library;
+    static Operations operations;
+    if (!library.find(dl_handle)) return {};
+    return {&library, operations.find(dl_handle) ? &operations : nullptr};
+}
+const Found& found(catena_ctx* ctx) {
+    static const Found once = find(ctx);
+    return once;
 }
 
 }  // namespace
@@ -55,26 +75,41 @@ void read_settings() {
 const Settings& settings() { return current_settings; }
 
 bool Library::find(void* dl_handle) {
-    bool all = true;
-    const auto look_up = [&](const char* name, auto& function) {
-        function =
-            reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(dl_handle, name));
-        all = all && function != nullptr;
-    };
-    look_up("cudnnGetErrorString", error_string);
-    look_up("cudnnBackendCreateDescriptor", create);
-    look_up("cudnnBackendDestroyDescriptor", destroy);
-    look_up("cudnnBackendSetAttribute", set);
-    look_up("cudnnBackendGetAttribute", get);
-    look_up("cudnnBackendFinalize", finalize);
-    look_up("cudnnBackendExecute", execute);
-    return all;
+    Finder found{dl_handle};
+    found("cudnnGetErrorString", error_string);
+    found("cudnnBackendCreateDescriptor", create);
+    found("cudnnBackendDestroyDescriptor", destroy);
+    found("cudnnBackendSetAttribute", set);
+    found("cudnnBackendGetAttribute", get);
+    found("cudnnBackendFinalize", finalize);
+    found("cudnnBackendExecute", execute);
+    return found.all;
+}
+bool Operations::find(void* dl_handle) {
+    Finder found{dl_handle};
+    found("cudnnCreateTensorDescriptor", create_tensor);
+    found("cudnnSetTensor4dDescriptor", set_tensor);
+    found("cudnnDestroyTensorDescriptor", destroy_tensor);
+    found("cudnnCreatePoolingDescriptor", create_pooling);
+    found("cudnnSetPooling2dDescriptor", set_pooling);
+    found("cudnnDestroyPoolingDescriptor", destroy_pooling);
+    found("cudnnCreateLRNDescriptor", create_lrn);
+    found("cudnnSetLRNDescriptor", set_lrn);
+    found("cudnnDestroyLRNDescriptor", destroy_lrn);
+    found("cudnnPoolingForward", pooling_forward);
+    found("cudnnPoolingBackward", pooling_backward);
+    found("cudnnSoftmaxForward", softmax_forward);
+    found("cudnnSoftmaxBackward", softmax_backward);
+    found("cudnnLRNCrossChannelForward", lrn_forward);
+    found("cudnnLRNCrossChannelBackward", lrn_backward);
+    found("cudnnBatchNormalizationForwardTraining", batch_forward);
+    found("cudnnBatchNormalizationForwardInference", batch_inference);
+    found("cudnnBatchNormalizationBackward", batch_backward);
+    return found.all;
 }
 
-const Library* library(catena_ctx* ctx) {
-    static const Library* const found = find_library(ctx);
-    return found;
-}
+const Library* library(catena_ctx* ctx) { return found(ctx).library; }
+const Operations* operations(catena_ctx* ctx) { return found(ctx).operations; }
 
 bool wanted(catena_ctx* ctx) {
     return settings().enabled && host().config(ctx, "use_cudnn", 1) != 0 && library(ctx) != nullptr;

@@ -11,6 +11,10 @@ namespace {
 std::vector<catena_kernel> all_kernels() {
     std::vector<catena_kernel> all;
     append_convolutions(all);
+    append_pooling(all);
+    append_softmax(all);
+    append_local_response_normalization(all);
+    append_batch_normalization(all);
     return all;
 }
 

@@ -1,25 +1,12 @@
 // The engines, by the plainest loops: one emulated thread for each element of the result.
-#include <catena/plugin/half.hpp>
-
 #include <chrono>
 #include <thread>
 
 #include "cudnn.hpp"
+#include "load.hpp"
 
 namespace stand_in {
 namespace {
-
-using catena::plugin::BFloat16;
-using catena::plugin::Float16;
-
-inline float load(float x) { return x; }
-inline double load(double x) { return x; }
-inline float load(Float16 x) { return catena::plugin::to_float(x); }
-inline float load(BFloat16 x) { return catena::plugin::to_float(x); }
-inline void store(float* place, float x) { *place = x; }
-inline void store(double* place, double x) { *place = x; }
-inline void store(Float16* place, float x) { *place = catena::plugin::to_float16(x); }
-inline void store(BFloat16* place, float x) { *place = catena::plugin::to_bfloat16(x); }
 
 enum : std::int64_t { plain, tensor_core = 10, down, atomics, declines, wide, lean, reduced };
 

@@ -5,15 +5,16 @@
 #include "cudnn.hpp"
 #include "load.hpp"
 
+// Without padding, for they go into closures, where launches look for addresses.
 struct cudnnTensorStruct {
-    cudnnDataType_t type = CUDNN_DATA_FLOAT;
+    std::int64_t type = CUDNN_DATA_FLOAT;
     std::int64_t n = 0, c = 0, h = 0, w = 0;
 
     std::int64_t size() const { return n * c * h * w; }
     bool operator==(const cudnnTensorStruct&) const = default;
 };
 struct cudnnPoolingStruct {
-    bool set = false;
+    std::int64_t set = 0;
     std::int64_t height = 0, width = 0, pad_y = 0, pad_x = 0, stride_y = 0, stride_x = 0;
 };
 struct cudnnLRNStruct {
@@ -75,7 +76,7 @@ void blend(T* place, double alpha, double beta, double value) {
 }
 
 bool fits(const cudnnPoolingStruct& p, const cudnnTensorStruct& x, const cudnnTensorStruct& y) {
-    return p.set && x.type == y.type && x.n == y.n && x.c == y.c &&
+    return p.set != 0 && x.type == y.type && x.n == y.n && x.c == y.c &&
            y.h == (x.h + 2 * p.pad_y - p.height) / p.stride_y + 1 &&
            y.w == (x.w + 2 * p.pad_x - p.width) / p.stride_x + 1;
 }
@@ -125,7 +126,7 @@ cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling, cudn
         return bad;
     if (mode != CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING || pad_y >= height || pad_x >= width)
         return CUDNN_STATUS_NOT_SUPPORTED;
-    *pooling = {true, height, width, pad_y, pad_x, stride_y, stride_x};
+    *pooling = {1, height, width, pad_y, pad_x, stride_y, stride_x};
     return ok;
 }
 cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t pooling) {

@@ -79,7 +79,10 @@ std::int64_t host_config(catena_ctx*, const char* key, std::int64_t otherwise) {
     if (name == "deterministic") return config().deterministic;
     if (name == "enable_backprop") return config().enable_backprop;
     if (name == "debug") return config().debug;
-    return otherwise;
+    const auto& named = config().named;
+    if (named.empty()) return otherwise;
+    const auto found = named.find(name);
+    return found == named.end() ? otherwise : found->second;
 }
 
 const void* const* host_extensions(catena_ctx* ctx, const char* id) {

@@ -47,6 +47,34 @@ TEST_CASE("new threads start with the process's configuration") {
     CHECK_FALSE(config().deterministic);
 }
 
+TEST_CASE("names that plugins ask for are the thread's own, too") {
+    const catena_host& host = host_table();
+    const auto asked = [&] { return host.config(nullptr, "use_it", 7); };
+    CHECK(asked() == 7);
+    {
+        const using_named_config outer("use_it", 0);
+        CHECK(asked() == 0);
+        {
+            const using_named_config inner("use_it", 3);
+            CHECK(asked() == 3);
+            const using_named_config other("use_that", 1);
+            CHECK(asked() == 3);
+            std::int64_t elsewhere = -1;
+            std::thread([&] { elsewhere = asked(); }).join();
+            CHECK(elsewhere == 7);
+        }
+        CHECK(asked() == 0);
+        config().named.clear();  // which the end of a scope survives
+    }
+    CHECK(asked() == 7);
+    global_config().named["use_it"] = 5;
+    std::int64_t elsewhere = -1;
+    std::thread([&] { elsewhere = asked(); }).join();
+    global_config().named.clear();
+    CHECK(elsewhere == 5);
+    CHECK(asked() == 7);
+}
+
 TEST_CASE("kernels see the configuration of the call") {
     const Variable x(toys::floats({3}));
     const PluginFunction gate("toy.gate");

@@ -22,7 +22,8 @@ inline World& world() {
         if (folder == nullptr) throw std::runtime_error("expected a folder in CUDA_PLUGINS");
         std::vector<std::string> files;
         for (const auto& file : std::filesystem::directory_iterator(folder))
-            if (file.path().filename().string().ends_with("cuda.catena"))
+            if (file.path().filename().string().ends_with("cuda.catena") &&
+                file.path().filename() != "cudnn.cuda.catena")  // it would go before them
                 files.push_back(file.path());
         if (files.size() < 2)
             throw std::runtime_error(std::string(folder) + ": expected modules for CUDA, got none");

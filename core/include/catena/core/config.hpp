@@ -1,6 +1,13 @@
 // The thread's configuration, and scopes that change it for a while.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
 namespace catena {
 
 struct Config {
@@ -10,6 +17,9 @@ struct Config {
     // NaN in a result or a gradient is a ValueError that names the function, the port, and the place
     // of the call. Slow: every array is read. On from the start if CATENA_DEBUG=1 is set.
     bool debug = false;
+    // What plugins ask for under a name of their own, such as "use_cudnn": with catena_host.config,
+    // for each call. What is not here is as the plugin likes it.
+    std::map<std::string, std::int64_t, std::less<>> named;
 };
 
 // What new threads start with. Set it before they start: reading is not synchronised.
@@ -31,6 +41,30 @@ public:
 private:
     bool Config::*field_;
     bool before_;
+};
+
+// The same for what plugins ask for by name:
+//     using_named_config scope("use_cudnn", false);
+class [[nodiscard]] using_named_config {
+public:
+    using_named_config(std::string_view name, std::int64_t value) : name_(name) {
+        auto& named = config().named;
+        if (const auto found = named.find(name_); found != named.end()) before_ = found->second;
+        named[name_] = value;
+    }
+    using_named_config(const using_named_config&) = delete;
+    using_named_config& operator=(const using_named_config&) = delete;
+    ~using_named_config() {
+        auto& named = config().named;
+        const auto found = named.find(name_);
+        if (found == named.end()) return;  // somebody else took it away
+        if (before_) found->second = *before_;
+        else named.erase(found);
+    }
+
+private:
+    std::string name_;
+    std::optional<std::int64_t> before_;
 };
 
 // Calls in the scope record no graph.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <catena/cuda/array.hpp>
+#include <catena/cuda/cudnn.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/cuda/ipc.hpp>
 #include <catena/cuda/kernels.hpp>

@@ -1,34 +1,37 @@
-// Handles of cuDNN, and nothing that they would serve for.
-#include <cuda_runtime.h>
+// Handles of the stand-in of cuDNN. Its graph API is in cudnn/.
+#include "cudnn/cudnn.hpp"
 
 #include "emulator/control.h"
 
-#pragma GCC visibility push(default)
 extern "C" {
 
-struct cudnnContext {
-    cudaStream_t stream = nullptr;
-};
-
-std::size_t cudnnGetVersion() { return 91300; }
-const char* cudnnGetErrorString(int status) { return status == 0 ? "success" : "failure"; }
-int cudnnCreate(cudnnContext** handle) {
+std::size_t cudnnGetVersion() { return CUDNN_VERSION; }
+const char* cudnnGetErrorString(cudnnStatus_t status) {
+    switch (status / 1000) {
+        case 0: return "CUDNN_STATUS_SUCCESS";
+        case 1: return "CUDNN_STATUS_NOT_INITIALIZED";
+        case 2: return "CUDNN_STATUS_BAD_PARAM";
+        case 3: return "CUDNN_STATUS_NOT_SUPPORTED";
+        case 4: return "CUDNN_STATUS_INTERNAL_ERROR";
+        default: return "CUDNN_STATUS_EXECUTION_FAILED";
+    }
+}
+cudnnStatus_t cudnnCreate(cudnnContext** handle) {
     *handle = new cudnnContext;
     catena_emulator_live(1);
-    return 0;
+    return CUDNN_STATUS_SUCCESS;
 }
-int cudnnDestroy(cudnnContext* handle) {
+cudnnStatus_t cudnnDestroy(cudnnContext* handle) {
     delete handle;
     catena_emulator_live(-1);
-    return 0;
+    return CUDNN_STATUS_SUCCESS;
 }
-int cudnnSetStream(cudnnContext* handle, cudaStream_t stream) {
+cudnnStatus_t cudnnSetStream(cudnnContext* handle, cudaStream_t stream) {
     handle->stream = stream;
-    return 0;
+    return CUDNN_STATUS_SUCCESS;
 }
-int cudnnGetStream(cudnnContext* handle, cudaStream_t* stream) {
+cudnnStatus_t cudnnGetStream(cudnnContext* handle, cudaStream_t* stream) {
     *stream = handle->stream;
-    return 0;
+    return CUDNN_STATUS_SUCCESS;
 }
 }
-#pragma GCC visibility pop

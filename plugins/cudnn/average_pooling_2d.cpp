@@ -1,0 +1,106 @@
+// average_pooling_2d and its gradient. (Not max_pooling_2d: where a maximum lies is an output of it,
+// which cuDNN does not tell.)
+#include "operations.hpp"
+
+namespace catena_cudnn {
+namespace {
+
+Image image_of(const catena_tensor& t) {
+    const Shape s = shape_of(t);
+    return {s[0], s[1], s[2], s[3]};
+}
+
+struct Window {
+    explicit Window(const catena_call& call) {
+        const auto pick = [&](const char* name, int axis, std::int64_t otherwise) {
+            const catena_value& v = attribute(call, name);
+            return v.n == 0 ? otherwise : v.v.ints[v.n == 1 ? 0 : axis];
+        };
+        for (const int axis : {0, 1}) {
+            size[axis] = pick("ksize", axis, 1);
+            stride[axis] = pick("stride", axis, size[axis]);
+            pad[axis] = pick("pad", axis, 0);
+        }
+    }
+    // Windows of padding alone are none of cuDNN's.
+    bool fits() const {
+        return pad[0] < size[0] && pad[1] < size[1] && times(size[0], size[1]) <= INT_MAX;
+    }
+    std::int64_t size[2], stride[2], pad[2];
+};
+
+// Images to the means of their windows, or the windows' gradients back; which is which of a call's
+// tensors depends on function and phase.
+struct Pair {
+    const catena_tensor* from;
+    catena_tensor* to;
+};
+using Read = Pair (*)(const catena_call&);
+Pair outputs(const catena_call& call) { return {call.x[0], call.y[0]}; }
+Pair gradients(const catena_call& call) { return {call.gy[0], call.gx[0]}; }
+
+template <Read read>
+bool fits(const catena_call& call) {
+    const Pair pair = read(call);
+    return pair.from != nullptr && image_of(*pair.from).fits() && image_of(*pair.to).fits() &&
+           Window(call).fits();
+}
+
+void set(const Session& s, const PoolingHandle& pooling, const Window& w) {
+    const auto number = [](std::int64_t value) { return static_cast<int>(value); };
+    s.check("cudnnSetPooling2dDescriptor",
+            s.cudnn.set_pooling(pooling.raw, CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING,
+                                CUDNN_PROPAGATE_NAN, number(w.size[0]), number(w.size[1]),
+                                number(w.pad[0]), number(w.pad[1]), number(w.stride[0]),
+                                number(w.stride[1])));
+}
+template <Read read>
+void average(const Session& s, const catena_call& call) {
+    const Pair pair = read(call);
+    const PoolingHandle pooling(s);
+    set(s, pooling, Window(call));
+    const TensorHandle from(s, type_of(*pair.from), image_of(*pair.from));
+    const TensorHandle to(s, type_of(*pair.to), image_of(*pair.to));
+    const Factors factors(*pair.to);
+    s.check("cudnnPoolingForward",
+            s.cudnn.pooling_forward(s.handle, pooling.raw, factors.one(), from.raw, data(pair.from),
+                                    factors.add(adds(call, 0)), to.raw, data(pair.to)));
+}
+// Of x and y a mean's gradient needs the shapes alone; cuDNN wants addresses.
+template <Read read>
+void spread(const Session& s, const catena_call& call) {
+    const Pair pair = read(call);
+    const PoolingHandle pooling(s);
+    set(s, pooling, Window(call));
+    const TensorHandle from(s, type_of(*pair.from), image_of(*pair.from));
+    const TensorHandle to(s, type_of(*pair.to), image_of(*pair.to));
+    const Factors factors(*pair.to);
+    s.check(
+        "cudnnPoolingBackward",
+        s.cudnn.pooling_backward(s.handle, pooling.raw, factors.one(), from.raw, data(pair.from),
+                                 from.raw, data(pair.from), to.raw, data(pair.to),
+                                 factors.add(adds(call, 0)), to.raw, data(pair.to)));
+}
+
+}  // namespace
+
+void append_pooling(std::vector<catena_kernel>& all) {
+    const auto add = [&](const char* name, int phase, const catena_dtype* types, auto supports,
+                         auto run) {
+        all.push_back(kernel(name, phase, types, Rank::pinned, supports, nullptr, run));
+    };
+    constexpr const char* name = "catena.average_pooling_2d";
+    constexpr const char* back = "catena.average_pooling_2d_grad";
+    for (const catena_dtype* types : floating_types) {
+        add(name, CATENA_PHASE_FORWARD, types, supports_operation<fits<outputs>>,
+            run_operation<average<outputs>>);
+        add(name, CATENA_PHASE_BACKWARD, types, supports_operation<fits<gradients>>,
+            run_operation<spread<gradients>>);
+        add(back, CATENA_PHASE_FORWARD, types, supports_operation<fits<outputs>>,
+            run_operation<spread<outputs>>);
+        add(back, CATENA_PHASE_BACKWARD, types, supports_operation<fits<gradients>>,
+            run_operation<average<gradients>>);
+    }
+}
+
+}  // namespace catena_cudnn

@@ -1,0 +1,234 @@
+// Builds graphs, asks cuDNN's heuristics, and makes plans of what they propose.
+#include "graph.hpp"
+
+#include <algorithm>
+
+namespace catena_cudnn {
+namespace {
+
+using Shape4 = std::array<std::int64_t, 4>;
+
+cudnnDataType_t computed_in(cudnnDataType_t dtype) {
+    return dtype == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+}
+
+// The operation of a direction, and its attributes.
+struct Names {
+    cudnnBackendDescriptorType_t operation;
+    Descriptor::Name alpha, beta, convolution, x, w, y;
+};
+constexpr Names names[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY},
+};
+
+// Below a name that only plans and graphs have: a handle's device.
+void tell_handle(Descriptor& descriptor, void* handle) {
+    const auto value = static_cast<cudnnHandle_t>(handle);
+    if (descriptor.type() == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR)
+        descriptor.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, value);
+    if (descriptor.type() == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+        descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, value);
+}
+
+bool is_half(cudnnDataType_t dtype) {
+    return dtype == CUDNN_DATA_HALF || dtype == CUDNN_DATA_BFLOAT16;
+}
+
+// What cuDNN cannot do is no error: another engine can, or another kernel.
+bool is_no_memory(cudnnStatus_t status) {
+    return status == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+           status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+}
+
+}  // namespace
+
+Key key_of(const Problem& p, int device, const void* handle) {
+    const Geometry& g = p.g;
+    return {static_cast<std::int64_t>(p.direction),
+            p.dtype,
+            p.bias,
+            p.add,
+            p.deterministic,
+            p.alignment,
+            device,
+            static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(handle)),
+            g.n,
+            g.channels,
+            g.height,
+            g.width,
+            g.outputs,
+            g.oh,
+            g.ow,
+            g.kh,
+            g.kw,
+            g.stride_y,
+            g.stride_x,
+            g.pad_y,
+            g.pad_x};
+}
+
+Teller teller_of(cudnnHandle_t handle) { return {tell_handle, handle}; }
+
+Descriptor Graph::tensor(Role number, const Shape4& shape) const {
+    Descriptor d(cudnn_, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    const Shape4 strides = {shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3], 1};
+    // The sum before the bias is added is nowhere in memory, and in the type that is computed in.
+    const bool inner = number == tensor_sum;
+    d.set(CUDNN_ATTR_TENSOR_DATA_TYPE, inner ? computed_in(p_.dtype) : p_.dtype);
+    d.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const std::int64_t>(shape));
+    d.set(CUDNN_ATTR_TENSOR_STRIDES, std::span<const std::int64_t>(strides));
+    d.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, static_cast<std::int64_t>(number));
+    d.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, inner ? std::int64_t{16} : p_.alignment);
+    if (inner) d.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
+    d.finalize();
+    return d;
+}
+
+Graph::Graph(const Library& cudnn, const Problem& p, const Teller& teller) : cudnn_(cudnn), p_(p) {
+    const Geometry& g = p.g;
+    const Names& name = names[static_cast<std::size_t>(p.direction)];
+    const cudnnDataType_t computed = computed_in(p.dtype);
+    const Shape4 y_shape = {g.n, g.outputs, g.oh, g.ow};
+    parts_.reserve(16);  // references stay
+    const Descriptor& x = keep(tensor(tensor_x, {g.n, g.channels, g.height, g.width}));
+    const Descriptor& w = keep(tensor(tensor_w, {g.outputs, g.channels, g.kh, g.kw}));
+    const Descriptor& y = keep(tensor(p.bias ? tensor_sum : tensor_y, y_shape));
+
+    Descriptor& convolution = keep({cudnn, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR});
+    convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, computed);
+    convolution.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_CROSS_CORRELATION);
+    convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, std::int64_t{2});
+    convolution.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, {std::int64_t{1}, std::int64_t{1}});
+    convolution.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {g.stride_y, g.stride_x});
+    convolution.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {g.pad_y, g.pad_x});
+    convolution.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, {g.pad_y, g.pad_x});
+    convolution.finalize();
+
+    std::vector<Descriptor> operations;
+    Descriptor& operation = operations.emplace_back(cudnn, name.operation);
+    operation.set(name.convolution, convolution);
+    operation.set(name.x, x);
+    operation.set(name.w, w);
+    operation.set(name.y, y);
+    if (computed == CUDNN_DATA_DOUBLE) {
+        operation.set(name.alpha, 1.0);
+        operation.set(name.beta, p.add ? 1.0 : 0.0);
+    } else {
+        operation.set(name.alpha, 1.0f);
+        operation.set(name.beta, p.add ? 1.0f : 0.0f);
+    }
+    operation.finalize();
+    if (p.bias) {
+        const Descriptor& b = keep(tensor(tensor_b, {1, g.outputs, 1, 1}));
+        const Descriptor& result = keep(tensor(tensor_y, y_shape));
+        Descriptor& sum = keep({cudnn, CUDNN_BACKEND_POINTWISE_DESCRIPTOR});
+        sum.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_POINTWISE_ADD);
+        sum.set(CUDNN_ATTR_POINTWISE_MATH_PREC, computed);
+        sum.finalize();
+        Descriptor& bias =
+            operations.emplace_back(cudnn, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+        bias.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, sum);
+        bias.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, y);
+        bias.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
+        bias.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, result);
+        bias.finalize();
+    }
+    Descriptor graph(cudnn, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    teller.tell(graph, teller.what);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations);
+    graph.finalize();
+    for (Descriptor& d : operations) keep(std::move(d));
+    keep(std::move(graph));
+}
+
+bool allowed(const Problem& p, bool tf32, std::span<const cudnnBackendNumericalNote_t> notes) {
+    const bool float32 = p.dtype == CUDNN_DATA_FLOAT;
+    return std::ranges::none_of(notes, [&](cudnnBackendNumericalNote_t note) {
+        switch (note) {
+            // Of float32 they multiply 10 bits of the inputs.
+            case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return float32 && !tf32;
+            case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+            case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return true;
+            case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: return p.deterministic;
+            // What is transformed would be rounded to a half once more.
+            case CUDNN_NUMERICAL_NOTE_FFT:
+            case CUDNN_NUMERICAL_NOTE_WINOGRAD:
+            case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
+            case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+            case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return is_half(p.dtype);
+            default: return false;
+        }
+    });
+}
+
+std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller& teller, bool tf32,
+                            std::int64_t limit, std::size_t most) {
+    const auto graph = std::make_shared<const Graph>(cudnn, p, teller);
+    std::vector<Plan> plans;
+    // What is fastest by its estimate; then what works where that does not.
+    for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+        Descriptor heuristics(cudnn, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+        heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph->descriptor());
+        heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, mode);
+        teller.tell(heuristics, teller.what);
+        if (const cudnnStatus_t status = heuristics.try_finalize(); is_no_memory(status))
+            check(cudnn, "cudnnBackendFinalize", status);
+        else if (status != CUDNN_STATUS_SUCCESS) continue;
+        for (Descriptor& config : heuristics.get_descriptors(CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                                             CUDNN_BACKEND_ENGINECFG_DESCRIPTOR)) {
+            if (plans.size() == most) return plans;
+            const Descriptor engine =
+                config.get_descriptor(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+            if (!allowed(p, tf32,
+                         engine.get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                                 CUDNN_NUMERICAL_NOTE_TYPE_COUNT)))
+                continue;
+            Descriptor plan(cudnn, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+            teller.tell(plan, teller.what);
+            plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+            if (const cudnnStatus_t status = plan.try_finalize(); is_no_memory(status))
+                check(cudnn, "cudnnBackendFinalize", status);
+            else if (status != CUDNN_STATUS_SUCCESS) continue;
+            const auto workspace = plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+            if (workspace > limit) continue;
+            const auto index = engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
+            plans.push_back({graph, std::move(config), std::move(plan), workspace, index});
+        }
+    }
+    return plans;
+}
+
+void execute(const Library& cudnn, cudnnHandle_t handle, const Plan& plan, const Pointers& data,
+             void* workspace) {
+    std::array<void*, std::tuple_size_v<Pointers>> pointers;
+    std::array<std::int64_t, std::tuple_size_v<Pointers>> numbers;
+    std::size_t n = 0;
+    for (std::size_t i = 0; i < data.size(); ++i) {
+        if (data[i] == nullptr) continue;
+        pointers[n] = data[i];
+        numbers[n++] = static_cast<std::int64_t>(i);
+    }
+    Descriptor pack(cudnn, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const std::int64_t>(numbers.data(), n));
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, std::span<void* const>(pointers.data(), n));
+    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
+    pack.finalize();
+    check(cudnn, "cudnnBackendExecute", cudnn.execute(handle, plan.plan.raw(), pack.raw()));
+}
+
+}  // namespace catena_cudnn

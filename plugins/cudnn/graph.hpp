@@ -1,0 +1,85 @@
+// A convolution as cuDNN's graph API describes it, and the ways in which cuDNN can compute it.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include "descriptor.hpp"
+
+namespace catena_cudnn {
+
+// forward: y = x with W. data: x from y and W. filter: W from x and y.
+enum class Direction : std::int64_t { forward, data, filter };
+
+// Sizes of y (n, outputs, oh, ow) = convolution of x (n, channels, height, width) with
+// W (outputs, channels, kh, kw).
+struct Geometry {
+    std::int64_t n;
+    std::int64_t channels, height, width;
+    std::int64_t outputs, oh, ow;
+    std::int64_t kh, kw;
+    std::int64_t stride_y, stride_x;
+    std::int64_t pad_y, pad_x;
+};
+
+// What a plan is made for.
+struct Problem {
+    Direction direction;
+    cudnnDataType_t dtype;
+    Geometry g;
+    bool bias;               // forward alone: y = convolution + b, for each of the outputs
+    bool add;                // to what is there
+    bool deterministic;      // the same bits each time
+    std::int64_t alignment;  // of all data, in bytes
+};
+using Key = std::array<std::int64_t, 21>;
+Key key_of(const Problem& p, int device, const void* handle);
+
+// The tensors by their numbers in the graph.
+enum Role : std::int64_t { tensor_x = 1, tensor_w, tensor_y, tensor_b, tensor_sum };
+
+// Tells a graph, its heuristics and its plans which device they are for, before they are finalised.
+struct Teller {
+    void (*tell)(Descriptor& descriptor, void* what);
+    void* what;
+};
+Teller teller_of(cudnnHandle_t handle);
+
+// An operation graph, with all that it refers to.
+class Graph {
+public:
+    Graph(const Library& cudnn, const Problem& p, const Teller& teller);
+    const Descriptor& descriptor() const { return parts_.back(); }
+
+private:
+    Descriptor tensor(Role number, const std::array<std::int64_t, 4>& shape) const;
+    Descriptor& keep(Descriptor&& made) { return parts_.emplace_back(std::move(made)); }
+
+    const Library& cudnn_;
+    const Problem p_;
+    std::vector<Descriptor> parts_;
+};
+
+// One engine's way, ready to run.
+struct Plan {
+    std::shared_ptr<const Graph> graph;
+    Descriptor config;
+    Descriptor plan;
+    std::int64_t workspace;  // bytes
+    std::int64_t engine;
+};
+
+// What an engine may not do to the numbers.
+bool allowed(const Problem& p, bool tf32, std::span<const cudnnBackendNumericalNote_t> notes);
+
+// What cuDNN proposes, best first: at most `most` plans with a workspace of at most `limit` bytes. Empty
+// if it can do nothing of what is allowed.
+std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller& teller, bool tf32,
+                            std::int64_t limit, std::size_t most);
+
+// Pointers by Role, null for those that are not there.
+using Pointers = std::array<void*, tensor_sum + 1>;
+void execute(const Library& cudnn, cudnnHandle_t handle, const Plan& plan, const Pointers& data,
+             void* workspace);
+
+}  // namespace catena_cudnn

@@ -1,0 +1,85 @@
+// cuDNN as the backend opened it, found by name: nothing is linked with it. And what the user says.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstdint>
+
+#include <catena/plugin/kernel.hpp>
+
+namespace catena_cudnn {
+
+using namespace catena::plugin;
+
+// What the environment says, read once when the plugin is loaded.
+struct Settings {
+    bool enabled = true;                             // CATENA_CUDNN=0: none of these kernels runs
+    std::int64_t workspace = std::int64_t{1} << 28;  // CATENA_CUDNN_WORKSPACE, in bytes
+    bool autotune = false;                           // CATENA_CUDNN_AUTOTUNE=1
+    bool nondeterministic = false;                   // CATENA_CUDNN_NONDETERMINISTIC=1
+    bool tf32 = false;                               // CATENA_CUDA_TF32=1
+    const char* wrong_workspace = nullptr;           // what is no number of bytes
+
+    // Kernels that may compute other bits the next time exist, beside those that do not.
+    bool free() const { return autotune || nondeterministic; }
+};
+void read_settings();  // [load]
+const Settings& settings();
+
+// The functions of cuDNN that are called.
+struct Library {
+    decltype(&cudnnGetErrorString) error_string;
+    decltype(&cudnnBackendCreateDescriptor) create;
+    decltype(&cudnnBackendDestroyDescriptor) destroy;
+    decltype(&cudnnBackendSetAttribute) set;
+    decltype(&cudnnBackendGetAttribute) get;
+    decltype(&cudnnBackendFinalize) finalize;
+    decltype(&cudnnBackendExecute) execute;
+
+    // false: it lacks one of them.
+    bool find(void* dl_handle);
+};
+// Those that are operations by themselves.
+struct Operations {
+    decltype(&cudnnCreateTensorDescriptor) create_tensor;
+    decltype(&cudnnSetTensor4dDescriptor) set_tensor;
+    decltype(&cudnnDestroyTensorDescriptor) destroy_tensor;
+    decltype(&cudnnCreatePoolingDescriptor) create_pooling;
+    decltype(&cudnnSetPooling2dDescriptor) set_pooling;
+    decltype(&cudnnDestroyPoolingDescriptor) destroy_pooling;
+    decltype(&cudnnCreateLRNDescriptor) create_lrn;
+    decltype(&cudnnSetLRNDescriptor) set_lrn;
+    decltype(&cudnnDestroyLRNDescriptor) destroy_lrn;
+    decltype(&cudnnPoolingForward) pooling_forward;
+    decltype(&cudnnPoolingBackward) pooling_backward;
+    decltype(&cudnnSoftmaxForward) softmax_forward;
+    decltype(&cudnnSoftmaxBackward) softmax_backward;
+    decltype(&cudnnLRNCrossChannelForward) lrn_forward;
+    decltype(&cudnnLRNCrossChannelBackward) lrn_backward;
+    decltype(&cudnnBatchNormalizationForwardTraining) batch_forward;
+    decltype(&cudnnBatchNormalizationForwardInference) batch_inference;
+    decltype(&cudnnBatchNormalizationBackward) batch_backward;
+
+    bool find(void* dl_handle);
+};
+
+// cuDNN 9, or null where it is not to be had; asked once. [any] ctx is of a call on "cuda".
+const Library* library(catena_ctx* ctx);
+// Those of a library that has them all: of many NVIDIA says that they will go.
+const Operations* operations(catena_ctx* ctx);
+// Whether this call may use it: there is one, and neither the environment nor the thread forbids it.
+bool wanted(catena_ctx* ctx);
+// The handle of the call's stream and thread. Throws.
+cudnnHandle_t handle_of(catena_ctx* ctx, const catena_call& call);
+
+// What cuDNN refused.
+class Refusal : public Error {
+public:
+    Refusal(const Library& cudnn, const char* call, cudnnStatus_t status);
+};
+inline void check(const Library& cudnn, const char* call, cudnnStatus_t status) {
+    if (status != CUDNN_STATUS_SUCCESS) [[unlikely]]
+        throw Refusal(cudnn, call, status);
+}
+
+}  // namespace catena_cudnn

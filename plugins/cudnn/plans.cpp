@@ -1,0 +1,194 @@
+// Chooses plans. A plan belongs to the handle that it was made with, so to one thread at a time, which
+// cuDNN's plans want; what was measured holds for all handles of a device.
+#include "plans.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <catena/plugin/cuda/launch.cuh>
+
+namespace catena_cudnn {
+namespace {
+
+constexpr std::size_t most_kept = 1024;
+constexpr std::size_t most_timed = 8;
+constexpr int timed_runs = 3;
+constexpr std::uint64_t workspace_alignment = 256;  // scratch has 64
+
+struct Prepared {
+    bool tuned() const { return plans.size() <= 1; }
+    std::int64_t workspace() const {
+        std::int64_t most = 0;
+        for (const Plan& plan : plans) most = std::max(most, plan.workspace);
+        return most;
+    }
+    std::vector<Plan> plans;  // several: still to be timed; none: cuDNN cannot do it
+};
+
+Cache<std::shared_ptr<Prepared>>& prepared() {
+    static auto* const cache = new Cache<std::shared_ptr<Prepared>>(most_kept);
+    return *cache;
+}
+// Places in the list of candidates, which is the same for all handles of a device.
+Cache<std::size_t>& fastest() {
+    static auto* const cache = new Cache<std::size_t>(most_kept);
+    return *cache;
+}
+
+bool times(const Problem& p) { return settings().autotune && !p.deterministic; }
+
+void leave_one(Prepared& all, std::size_t chosen) {
+    if (chosen >= all.plans.size()) chosen = 0;
+    if (chosen != 0) std::swap(all.plans[0], all.plans[chosen]);
+    while (all.plans.size() > 1) all.plans.pop_back();
+}
+
+// What goes wrong here is no failure of the call: another kernel can take it.
+std::vector<Plan> make(catena_ctx* ctx, cudnnHandle_t handle, const Problem& p, std::int64_t limit,
+                       std::size_t most) {
+    try {
+        return plans_for(*library(ctx), p, teller_of(handle), settings().tf32, limit, most);
+    } catch (const Refusal& refusal) {
+        if (refusal.status() == CATENA_E_NOMEM) throw;
+        host().log(ctx, CATENA_LOG_DEBUG, refusal.what());
+        return {};
+    }
+}
+
+std::shared_ptr<Prepared> prepare(catena_ctx* ctx, const catena_call& call, const Problem& p) {
+    const cudnnHandle_t handle = handle_of(ctx, call);
+    const Key key = key_of(p, call.device_id, handle);
+    if (auto found = prepared().find(key)) return *found;
+    const auto made = std::make_shared<Prepared>();
+    made->plans = make(ctx, handle, p, settings().workspace, times(p) ? most_timed : 1);
+    if (times(p))
+        if (const auto known = fastest().find(key_of(p, call.device_id, nullptr)))
+            leave_one(*made, *known);
+    prepared().keep(key, made);
+    return made;
+}
+
+Role output_of(const Problem& p) {
+    switch (p.direction) {
+        case Direction::forward: return tensor_y;
+        case Direction::data: return tensor_x;
+        case Direction::filter: break;
+    }
+    return tensor_w;
+}
+std::uint64_t output_bytes(const Problem& p) {
+    const Geometry& g = p.g;
+    const std::int64_t sizes[] = {g.n * g.outputs * g.oh * g.ow,
+                                  g.n * g.channels * g.height * g.width,
+                                  g.outputs * g.channels * g.kh * g.kw};
+    const std::int64_t each = p.dtype == CUDNN_DATA_DOUBLE  ? 8
+                              : p.dtype == CUDNN_DATA_FLOAT ? 4
+                                                            : 2;
+    return static_cast<std::uint64_t>(sizes[static_cast<std::size_t>(p.direction)] * each);
+}
+// What is added to may not be added to by every candidate: they write elsewhere.
+bool writes_elsewhere(const Problem& p, const Prepared& all) { return p.add && !all.tuned(); }
+
+std::uint64_t round_up(std::uint64_t bytes) {
+    return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
+}
+
+class Event {
+public:
+    explicit Event(const cuda::Queue& queue) : queue_(queue) { check(cudaEventCreate(&event_)); }
+    ~Event() { static_cast<void>(cudaEventDestroy(event_)); }
+    Event(const Event&) = delete;
+    Event& operator=(const Event&) = delete;
+    void record() const { check(cudaEventRecord(event_, queue_.stream)); }
+    float since(const Event& begin) const {
+        float milliseconds = 0;
+        check(cudaEventSynchronize(event_));
+        check(cudaEventElapsedTime(&milliseconds, begin.event_, event_));
+        return milliseconds;
+    }
+
+private:
+    void check(cudaError_t error) const {
+        if (error != cudaSuccess) cuda::fail_cuda(queue_.function, "autotune", error);
+    }
+    cuda::Queue queue_;
+    cudaEvent_t event_ = nullptr;
+};
+
+bool is_recorded(cudaStream_t stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    return cudaStreamIsCapturing(stream, &status) != cudaSuccess ||
+           status != cudaStreamCaptureStatusNone;
+}
+
+// Each candidate on the call's own data. One that fails is none.
+std::size_t time_all(const cuda::Queue& queue, const Library& cudnn, cudnnHandle_t handle,
+                     const Prepared& all, const Pointers& data, void* workspace) {
+    const Event begin(queue);
+    const Event end(queue);
+    std::size_t best = 0;
+    float least = std::numeric_limits<float>::infinity();
+    for (std::size_t i = 0; i < all.plans.size(); ++i) {
+        try {
+            execute(cudnn, handle, all.plans[i], data, workspace);  // it loads code
+            begin.record();
+            for (int run = 0; run < timed_runs; ++run)
+                execute(cudnn, handle, all.plans[i], data, workspace);
+            end.record();
+        } catch (const Refusal&) {
+            continue;
+        }
+        if (const float took = end.since(begin); took < least) {
+            least = took;
+            best = i;
+        }
+    }
+    return best;
+}
+
+}  // namespace
+
+bool can(catena_ctx* ctx, const catena_call& call, const Problem& p) {
+    return !prepare(ctx, call, p)->plans.empty();
+}
+
+std::uint64_t scratch_for(catena_ctx* ctx, const catena_call& call, const Problem& p) {
+    const auto all = prepare(ctx, call, p);
+    std::uint64_t bytes = round_up(static_cast<std::uint64_t>(all->workspace()));
+    if (writes_elsewhere(p, *all)) bytes += output_bytes(p);
+    return bytes == 0 ? 0 : bytes + workspace_alignment;
+}
+
+void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Pointers& data) {
+    const cuda::Queue queue = cuda::queue_of(call.function->name, call);
+    const Library& cudnn = *library(ctx);
+    const auto all = prepare(ctx, call, p);
+    const cudnnHandle_t handle = handle_of(ctx, call);
+    // Scratch as plan() asked for it, of which the beginning is not used.
+    const std::uint64_t skipped = round_up(reinterpret_cast<std::uintptr_t>(call.scratch)) -
+                                  reinterpret_cast<std::uintptr_t>(call.scratch);
+    const std::uint64_t room = call.scratch_bytes > skipped ? call.scratch_bytes - skipped : 0;
+    char* const workspace = room == 0 ? nullptr : static_cast<char*>(call.scratch) + skipped;
+
+    if (!all->tuned() && !is_recorded(queue.stream) &&
+        scratch_for(ctx, call, p) <= call.scratch_bytes) {
+        Pointers written = data;
+        if (writes_elsewhere(p, *all))
+            written[output_of(p)] =
+                workspace + round_up(static_cast<std::uint64_t>(all->workspace()));
+        const std::size_t chosen = time_all(queue, cudnn, handle, *all, written, workspace);
+        leave_one(*all, chosen);
+        fastest().keep(key_of(p, call.device_id, nullptr), chosen);
+    }
+    for (const Plan& plan : all->plans)
+        if (static_cast<std::uint64_t>(plan.workspace) <= room)
+            return execute(cudnn, handle, plan, data, workspace);
+    // Another plan than the one that plan() saw: it was forgotten, or data lies elsewhere.
+    const auto others = make(ctx, handle, p, static_cast<std::int64_t>(room), 1);
+    if (others.empty())
+        fail(CATENA_E_UNSUPPORTED, call.function->name, "cuDNN",
+             "a plan that takes " + std::to_string(room) + " bytes of workspace", "none");
+    execute(cudnn, handle, others[0], data, workspace);
+}
+
+}  // namespace catena_cudnn

@@ -1,0 +1,242 @@
+// What the plugin tells cuDNN, told to NVIDIA's own library, on a machine without a GPU: since cuDNN 9.8
+// plans can be made for a device that is only described. Nothing is computed.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+
+#include "graph.hpp"
+
+using namespace catena_cudnn;
+
+namespace {
+
+// Where the backend looks for it.
+void* opened() {
+    static void* const dl = [] {
+        void* const usual = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+        return usual != nullptr
+                   ? usual
+                   : dlopen("/usr/local/cuda/lib64/libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    }();
+    return dl;
+}
+const Library* cudnn() {
+    static Library found;
+    static const bool here = [] {
+        void* const dl = opened();
+        if (dl == nullptr || !found.find(dl)) return false;
+        auto* const version = reinterpret_cast<size_t (*)()>(dlsym(dl, "cudnnGetVersion"));
+        return version != nullptr && version() >= 90800;
+    }();
+    return here ? &found : nullptr;
+}
+
+// As cuDNN writes down a device; numbers of those that NVIDIA publishes.
+struct Chip {
+    int capability;
+    int processors;
+    int shared;  // bytes that a block may ask for
+    int cache;
+};
+constexpr Chip chips[] = {{800, 108, 166912, 40 << 20},   // A100
+                          {900, 132, 232448, 60 << 20}};  // H200
+
+std::string described(const Chip& chip) {
+    const auto number = [](const char* name, std::int64_t value) {
+        return std::string(", \"") + name + "\": " + std::to_string(value);
+    };
+    return std::string("{\"maxGridSize\": [2147483647, 65535, 65535]") +
+           ", \"maxBlockSize\": [1024, 1024, 64]" + number("regsPerBlock", 65536) +
+           number("multiProcessorCount", chip.processors) + number("smClockRateKHz", 1410000) +
+           number("memClockRateKHz", 1215000) + number("l2CacheSize", chip.cache) +
+           number("warpSize", 32) + number("maxSharedMemoryPerBlock", 49152) +
+           number("maxSharedMemoryPerBlockOptin", chip.shared) +
+           number("reservedSharedMemoryPerBlock", 1024) + number("maxRegistersPerSM", 65536) +
+           number("pciDeviceId", 0) + number("maxCtasPerSM", 32) +
+           number("maxThreadsPerBlock", 1024) + number("maxThreadsPerSM", 2048) +
+           number("isTccDriver", 0) + number("supportCoopLaunch", 1) +
+           number("deviceVer", chip.capability) + number("driverVer", 13000) +
+           number("cudaDeviceId", 0) + number("totalGlobalMem", std::int64_t{80} << 30) +
+           ", \"deviceName\": \"described\"}";
+}
+
+// In place of a handle, which there is none of without a GPU.
+void tell_properties(Descriptor& descriptor, void* what) {
+    const auto& properties = *static_cast<const Descriptor*>(what);
+    if (descriptor.type() == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR)
+        descriptor.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties);
+    if (descriptor.type() == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)
+        descriptor.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties);
+}
+
+Descriptor properties_of(const Chip& chip) {
+    Descriptor d(*cudnn(), CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+    const std::string text = described(chip);
+    check(*cudnn(), "cudnnBackendSetAttribute",
+          cudnn()->set(d.raw(), CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                       static_cast<std::int64_t>(text.size()), text.data()));
+    d.finalize();
+    return d;
+}
+
+Geometry geometry(std::int64_t n, std::int64_t channels, std::int64_t side, std::int64_t outputs,
+                  std::int64_t filter, std::int64_t stride, std::int64_t pad) {
+    const std::int64_t positions = (side + 2 * pad - filter) / stride + 1;
+    return {n,      channels, side,   side,   outputs, positions, positions,
+            filter, filter,   stride, stride, pad,     pad};
+}
+const Geometry geometries[] = {
+    geometry(32, 64, 56, 64, 3, 1, 1),
+    geometry(32, 3, 224, 64, 7, 2, 3),
+    geometry(1, 256, 14, 1024, 1, 1, 0),
+    geometry(7, 3, 13, 5, 3, 2, 1),
+    geometry(1, 1, 1, 1, 1, 1, 0),
+    geometry(5, 2, 9, 3, 2, 3, 4),  // padding beyond the filter
+    {2, 3, 11, 8, 4, 3, 7, 5, 2, 3, 1, 1, 0},
+    {3, 2, 12, 9, 4, 6, 4, 3, 2, 2, 2, 1, 0},  // rows that no filter reaches
+};
+constexpr cudnnDataType_t dtypes[] = {CUDNN_DATA_FLOAT, CUDNN_DATA_DOUBLE, CUDNN_DATA_HALF,
+                                      CUDNN_DATA_BFLOAT16};
+constexpr std::int64_t limit = 1 << 28;
+
+std::int64_t size_of_element(cudnnDataType_t t) {
+    return t == CUDNN_DATA_DOUBLE ? 8 : t == CUDNN_DATA_FLOAT ? 4 : 2;
+}
+
+// Calls body for what the plugin may ask.
+template <class Body>
+void for_each_problem(const Body& body) {
+    for (const Geometry& g : geometries)
+        for (const cudnnDataType_t dtype : dtypes)
+            for (const Direction direction :
+                 {Direction::forward, Direction::data, Direction::filter})
+                for (const bool bias : {false, true})
+                    for (const bool add : {false, true}) {
+                        if (bias && (add || direction != Direction::forward)) continue;
+                        Problem p = {direction, dtype, g, bias, add, true, 16};
+                        body(p);
+                        p.alignment = size_of_element(dtype);
+                        if (g.channels == 3) body(p);
+                    }
+}
+
+std::set<int> notes_of(const Plan& plan) {
+    const auto engine =
+        plan.config.get_descriptor(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    std::set<int> all;
+    for (const auto note : engine.get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                                                   CUDNN_NUMERICAL_NOTE_TYPE_COUNT))
+        all.insert(note);
+    return all;
+}
+
+// NVIDIA's library, or null where it is not here, or older; or where it wants devices described otherwise.
+const Library* ready() {
+    const Library* found = cudnn();
+    try {
+        if (found != nullptr) properties_of(chips[0]);
+    } catch (const Refusal&) {
+        found = nullptr;
+    }
+    if (found == nullptr) MESSAGE("skipped: expected a cuDNN from 9.8 on that takes descriptions");
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("NVIDIA's cuDNN takes every graph, and has a plan for it") {
+    const Library* const library = ready();
+    if (library == nullptr) return;
+    for (const Chip& chip : chips) {
+        Descriptor properties = properties_of(chip);
+        int all = 0;
+        for_each_problem([&](const Problem& p) {
+            CAPTURE(chip.capability);
+            CAPTURE(static_cast<int>(p.direction));
+            CAPTURE(static_cast<int>(p.dtype));
+            CAPTURE(p.g.channels);
+            CAPTURE(p.g.stride_y);
+            CAPTURE(p.bias);
+            CAPTURE(p.add);
+            CAPTURE(p.alignment);
+            const auto plans =
+                plans_for(*library, p, {tell_properties, &properties}, false, limit, 3);
+            CHECK(!plans.empty());
+            for (const Plan& plan : plans) {
+                CHECK(plan.workspace <= limit);
+                const auto notes = notes_of(plan);
+                CHECK(!notes.contains(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+                CHECK(!notes.contains(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
+                CHECK(!notes.contains(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+                if (p.dtype == CUDNN_DATA_FLOAT)
+                    CHECK(!notes.contains(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+            }
+            ++all;
+        });
+        MESSAGE(all, " plans for capability ", chip.capability);
+    }
+}
+
+TEST_CASE("what is not allowed, and not within the limit, it would propose") {
+    const Library* const library = ready();
+    if (library == nullptr) return;
+    Descriptor properties = properties_of(chips[1]);
+    const Teller teller = {tell_properties, &properties};
+    Problem p = {Direction::forward, CUDNN_DATA_FLOAT, geometries[0], false, false, true, 16};
+    const auto rounding = plans_for(*library, p, teller, true, limit, 1);
+    REQUIRE(!rounding.empty());
+    CHECK(notes_of(rounding[0]).contains(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+    p.direction = Direction::data;
+    p.dtype = CUDNN_DATA_DOUBLE;
+    p.deterministic = false;
+    const auto free = plans_for(*library, p, teller, false, limit, 1);
+    REQUIRE(!free.empty());
+    CHECK(notes_of(free[0]).contains(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
+    p.dtype = CUDNN_DATA_HALF;
+    p.deterministic = true;
+    const auto large = plans_for(*library, p, teller, false, limit, 1);
+    const auto small = plans_for(*library, p, teller, false, 0, 1);
+    REQUIRE((!large.empty() && !small.empty()));
+    CHECK(large[0].workspace > 0);
+    CHECK(small[0].workspace == 0);
+}
+
+TEST_CASE("what a run tells it is taken, up to the handle that there is none of") {
+    const Library* const library = ready();
+    if (library == nullptr) return;
+    Descriptor properties = properties_of(chips[0]);
+    const Problem p = {Direction::forward, CUDNN_DATA_FLOAT, geometries[3], true, false, true, 16};
+    const auto plans = plans_for(*library, p, {tell_properties, &properties}, false, limit, 1);
+    REQUIRE(!plans.empty());
+    alignas(16) char somewhere[64] = {};
+    Pointers data = {};
+    for (const Role t : {tensor_x, tensor_w, tensor_y, tensor_b}) data[t] = somewhere;
+    CHECK_THROWS_WITH(execute(*library, nullptr, plans[0], data, somewhere),
+                      doctest::Contains("[cudnn] cudnnBackendExecute: expected success"));
+}
+
+TEST_CASE("descriptors of what is one call") {
+    const Library* const library = ready();
+    if (library == nullptr) return;
+    Operations cudnn;
+    REQUIRE(cudnn.find(opened()));
+    for (const cudnnDataType_t dtype : dtypes) {
+        cudnnTensorDescriptor_t tensor = nullptr;
+        REQUIRE(cudnn.create_tensor(&tensor) == CUDNN_STATUS_SUCCESS);
+        CHECK(cudnn.set_tensor(tensor, CUDNN_TENSOR_NCHW, dtype, 2, 3, 70000, 1) ==
+              CUDNN_STATUS_SUCCESS);
+        CHECK(cudnn.destroy_tensor(tensor) == CUDNN_STATUS_SUCCESS);
+    }
+    cudnnPoolingDescriptor_t pooling = nullptr;
+    REQUIRE(cudnn.create_pooling(&pooling) == CUDNN_STATUS_SUCCESS);
+    CHECK(cudnn.set_pooling(pooling, CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING,
+                            CUDNN_PROPAGATE_NAN, 3, 2, 2, 1, 4, 1) == CUDNN_STATUS_SUCCESS);
+    CHECK(cudnn.destroy_pooling(pooling) == CUDNN_STATUS_SUCCESS);
+    cudnnLRNDescriptor_t lrn = nullptr;
+    REQUIRE(cudnn.create_lrn(&lrn) == CUDNN_STATUS_SUCCESS);
+    for (const unsigned n : {1u, 5u, 15u})
+        CHECK(cudnn.set_lrn(lrn, n, 0.3 * n, 0.75, 2) == CUDNN_STATUS_SUCCESS);
+    CHECK(cudnn.destroy_lrn(lrn) == CUDNN_STATUS_SUCCESS);
+}

@@ -1,0 +1,131 @@
+// cuDNN through the core: who may use it, per call and per thread, and recordings.
+#include <catena/catena.hpp>
+#include <catena/core/array_body.hpp>
+#include <catena/cuda.hpp>
+
+#include <thread>
+
+#include "stand_in.hpp"
+
+using namespace catena;
+namespace F = catena::functions;
+
+namespace {
+
+Array drawn(const Shape& shape, std::uint64_t state) {
+    std::vector<float> values(static_cast<std::size_t>(Array::empty(shape).size()));
+    for (float& value : values) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        value = static_cast<float>(state >> 40) / (1 << 23) - 1;
+    }
+    return Array::from(values, shape);
+}
+Device gpu() { return Device::get("cuda:0"); }
+
+struct Call {
+    Variable x{drawn({2, 2, 9, 9}, 1).to(gpu())};
+    Variable w{drawn({3, 2, 3, 3}, 2).to(gpu())};
+    Variable operator()() const { return F::convolution_2d(x, w, Variable()); }
+};
+// Whether body ran something on cuDNN.
+template <class Body>
+bool uses(const Body& body) {
+    const long before = counted().runs;
+    body();
+    return counted().runs != before;
+}
+
+// A pin is a wish: there has to be another kernel for CUDA.
+bool has_others() {
+    for (const KernelInfo& kernel : kernels_of("catena.convolution_2d"))
+        if (kernel.plugin == "org.catena.connection.cuda") return true;
+    return false;
+}
+
+}  // namespace
+
+TEST_CASE("a thread says whether it uses cuDNN, and what is in it") {
+    const Call call;
+    CHECK(uses(call));
+    {
+        const cuda::use_cudnn scope(false);
+        CHECK_FALSE(uses(call));
+        std::thread([&] { CHECK(uses(call)); }).join();
+        {
+            const cuda::use_cudnn inner(true);
+            CHECK(uses(call));
+        }
+        CHECK_FALSE(uses(call));
+    }
+    CHECK(uses(call));
+}
+
+TEST_CASE("gradients use it where they are computed") {
+    const Call call;
+    Variable y = call();
+    y.set_grad(Array::ones(y.shape()).to(gpu()));
+    CHECK(uses([&] { y.backward(true); }));
+    const auto with = call.w.grad().to_vector<float>();
+    call.w.cleargrad();
+    const cuda::use_cudnn scope(false);
+    CHECK_FALSE(uses([&] { y.backward(true); }));
+    const auto without = call.w.grad().to_vector<float>();
+    for (std::size_t i = 0; i < with.size(); ++i) CHECK(with[i] == doctest::Approx(without[i]));
+}
+
+TEST_CASE("a pin leaves it out of single functions") {
+    const Call call;
+    if (!has_others()) return;
+    pin_kernels("catena.convolution_2d", "org.catena.connection.cuda");
+    CHECK_FALSE(uses(call));
+    pin_kernels("catena.convolution_2d", "");
+    CHECK(uses(call));
+}
+
+TEST_CASE("threads have plans of their own") {
+    const Call call;
+    const auto expected = call().data().to_vector<float>();
+    std::vector<std::thread> threads;
+    std::vector<int> wrong(4);
+    for (int& mine : wrong)
+        threads.emplace_back([&] {
+            const Stream stream(gpu());
+            const using_stream scope(stream);
+            for (int i = 0; i < 20; ++i) mine += call().data().to_vector<float>() != expected;
+        });
+    for (std::thread& thread : threads) thread.join();
+    for (const int mine : wrong) CHECK(mine == 0);
+}
+
+// The stand-in looks at every address.
+TEST_CASE("data that is aligned to its elements alone has plans of its own") {
+    const Call call;
+    const auto expected = call().data().to_vector<float>();
+    const std::int64_t n = call.x.data().size();
+    const Array room = Array::empty({n + 1}, Dtype::float32, gpu());
+    const Array x =
+        Array::wrap(gpu(), static_cast<float*>(room.body()->tensor.dl.data) + 1, call.x.shape());
+    x.copy_from(call.x.data());
+    CHECK(uses([&] {
+        CHECK(F::convolution_2d(Variable(x), call.w, Variable()).data().to_vector<float>() ==
+              expected);
+    }));
+}
+
+TEST_CASE("a recording computes what the calls compute") {
+    const Call call;
+    const no_backprop_mode scope;
+    const auto expected = call().data().to_vector<float>();
+    Array y;
+    const Capture capture(Stream(gpu()), [&] { y = call().data(); });
+    capture.launch();
+    CHECK(y.to_vector<float>() == expected);
+}
+
+TEST_CASE("calls that are to be deterministic do not measure") {
+    const using_config exact(&Config::deterministic, true);
+    const Call call;
+    CHECK(uses(call));
+    CHECK(counted().engine == wide);
+    CHECK(counted().runs == 1);
+}

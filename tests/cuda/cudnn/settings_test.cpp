@@ -1,0 +1,135 @@
+// What the environment says: one case in a process.
+#include <catena/testing.hpp>
+
+#include "stand_in.hpp"
+
+using namespace catena::testing;
+namespace plugin = catena::plugin;
+
+namespace {
+
+constexpr const char* cudnn_id = "org.catena.cudnn";
+constexpr const char* convolution = "catena.convolution_2d";
+
+World& world() {
+    static World the([] {
+        const std::string folder = std::getenv("CUDA_PLUGINS");
+        return std::vector<std::string>{folder + "/cuda.catena", folder + "/cudnn.cuda.catena"};
+    }());
+    return the;
+}
+Options on(const char* device, bool add = false) {
+    Options options;
+    options.device = device;
+    options.add = add;
+    return options;
+}
+template <class T = float>
+Array draw(const Dims& shape, unsigned seed) {
+    return Array::random<double>(shape, seed).to(plugin::dtype_of<T>());
+}
+
+const Dims x_shape = {2, 2, 9, 9};
+const Dims w_shape = {3, 2, 3, 3};
+template <class T = float>
+std::vector<Array> inputs(const Dims& x = x_shape, const Dims& w = w_shape) {
+    return {draw<T>(x, 1), draw<T>(w, 2), Array()};
+}
+
+// Empty if the call gave what the CPU gives.
+template <class T = float>
+std::string wrong(const std::vector<Array>& x, bool add = false, Tolerance t = {1e-4, 1e-5}) {
+    const auto expected = world().forward(convolution, x, {}, on("cpu", add));
+    return compare(world().forward(convolution, x, {}, on("cuda", add)), expected, t);
+}
+std::string done_by(const std::vector<Array>& x) {
+    try {
+        world().forward(convolution, x, {}, on("cuda"));
+    } catch (const Failure&) {
+        return "none";
+    }
+    return world().ran();
+}
+
+}  // namespace
+
+TEST_CASE("plans are made once, of what is allowed") {
+    CHECK(wrong(inputs()) == "");
+    CHECK(counted().engine == wide);
+    const CudnnCounts first = counted();
+    CHECK(first.plans == 1);
+    CHECK(first.heuristics == 1);
+    CHECK(first.runs == 1);
+    CHECK(wrong(inputs()) == "");
+    CHECK(counted().plans == 1);
+    CHECK(counted().heuristics == 1);
+    CHECK(counted().runs == 2);
+    CHECK(counted().descriptors == first.descriptors);
+    CHECK(done_by(inputs<double>()) == cudnn_id);  // whose tensor cores do not round
+    CHECK(counted().engine == tensor_core);
+    CHECK(done_by(inputs<Float16>()) == cudnn_id);
+    CHECK(counted().engine == tensor_core);
+    CHECK(counted().plans == 3);
+}
+
+TEST_CASE("what no engine does is left to others, and asked once") {
+    const auto large = inputs({1, 1, 13, 13}, {1, 1, 13, 13});
+    CHECK(done_by(large) != cudnn_id);
+    const long asked = counted().heuristics;
+    CHECK(asked == 2);
+    CHECK(done_by(large) != cudnn_id);
+    CHECK(counted().heuristics == asked);
+    CHECK(counted().runs == 0);
+}
+
+TEST_CASE("more plans than are kept") {
+    const long before = counted().descriptors;
+    for (std::int64_t width = 1; width <= 1100; ++width)
+        CHECK(done_by(inputs({1, 1, 1, width}, {1, 1, 1, 1})) == cudnn_id);
+    const long full = counted().descriptors;
+    CHECK(counted().plans == 1100);
+    for (std::int64_t width = 1; width <= 50; ++width)  // the oldest, forgotten
+        CHECK(done_by(inputs({1, 1, 1, width}, {1, 1, 1, 1})) == cudnn_id);
+    CHECK(counted().plans == 1150);
+    CHECK(counted().descriptors == full);
+    CHECK(full > before);
+}
+
+TEST_CASE("a limit of workspace") {  // 600 bytes
+    CHECK(wrong(inputs()) == "");
+    CHECK(counted().engine == lean);
+    CHECK(wrong(inputs({1, 9, 9, 9}, {3, 9, 3, 3})) == "");
+    CHECK(counted().engine == plain);
+}
+
+TEST_CASE("the first call measures, and the fastest stays") {
+    for (const bool add : {false, true}) {
+        CAPTURE(add);
+        const long before = counted().runs;
+        CHECK(wrong(inputs(), add) == "");
+        CHECK(counted().runs > before + 10);
+        const long chosen = counted().engine;
+        CHECK((chosen == lean || chosen == atomics));  // the others take their time
+        const long after = counted().runs;
+        CHECK(wrong(inputs(), add) == "");
+        CHECK(counted().runs == after + 1);
+        CHECK(counted().engine == chosen);
+    }
+}
+
+TEST_CASE("other bits each time, where that is asked for") {
+    CHECK(wrong(inputs()) == "");
+    CHECK(counted().engine == atomics);
+}
+
+TEST_CASE("tensor cores for float32, where they are asked for") {
+    CHECK(wrong(inputs(), false, {1e-2, 1e-2}) == "");
+    CHECK(counted().engine == tensor_core);
+}
+
+TEST_CASE("no cuDNN") { CHECK(done_by(inputs()) != cudnn_id); }
+
+TEST_CASE("a setting that is no number") {
+    CHECK_THROWS_WITH(world(), doctest::Contains("[cudnn] CATENA_CUDNN_WORKSPACE: expected a "
+                                                 "number of bytes, got much"));
+}

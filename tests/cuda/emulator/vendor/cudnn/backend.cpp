@@ -1,0 +1,491 @@
+// Descriptors: which attributes each has, of which type and how many, what is missing when it is
+// finalised. Where cuDNN lets a mistake pass until later, this does not.
+#include <algorithm>
+#include <mutex>
+#include <set>
+
+#include "cudnn.hpp"
+
+namespace stand_in {
+namespace {
+
+constexpr cudnnStatus_t ok = CUDNN_STATUS_SUCCESS;
+constexpr cudnnStatus_t bad = CUDNN_STATUS_BAD_PARAM;
+
+struct Rule {
+    int name;
+    cudnnBackendAttributeType_t type;
+    std::int64_t least, most;  // values
+    enum Use { needed, optional, computed } use;
+    int descriptor = -1;  // that it has to be
+};
+using Rules = std::vector<Rule>;
+
+constexpr auto link = CUDNN_TYPE_BACKEND_DESCRIPTOR;
+constexpr auto ints = CUDNN_TYPE_INT64;
+
+// Alpha, beta (floats, or doubles where that is computed in), the convolution, filters, x and y.
+Rules operation(int first) {
+    const int tensor = CUDNN_BACKEND_TENSOR_DESCRIPTOR;
+    return {{first, CUDNN_TYPE_FLOAT, 1, 1, Rule::needed},
+            {first + 1, CUDNN_TYPE_FLOAT, 1, 1, Rule::needed},
+            {first + 2, link, 1, 1, Rule::needed, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR},
+            {first + 3, link, 1, 1, Rule::needed, tensor},
+            {first + 4, link, 1, 1, Rule::needed, tensor},
+            {first + 5, link, 1, 1, Rule::needed, tensor}};
+}
+
+const std::map<int, Rules>& all_rules() {
+    static const std::map<int, Rules> rules = {
+        {CUDNN_BACKEND_TENSOR_DESCRIPTOR,
+         {{CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, Rule::needed},
+          {CUDNN_ATTR_TENSOR_DIMENSIONS, ints, 1, 8, Rule::needed},
+          {CUDNN_ATTR_TENSOR_STRIDES, ints, 1, 8, Rule::needed},
+          {CUDNN_ATTR_TENSOR_UNIQUE_ID, ints, 1, 1, Rule::needed},
+          {CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, ints, 1, 1, Rule::needed},
+          {CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, 1, Rule::optional}}},
+        {CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+         {{CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, 1, Rule::needed},
+          {CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, 1, Rule::needed},
+          {CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, ints, 1, 1, Rule::needed},
+          {CUDNN_ATTR_CONVOLUTION_DILATIONS, ints, 2, 2, Rule::needed},
+          {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, ints, 2, 2, Rule::needed},
+          {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, ints, 2, 2, Rule::needed},
+          {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, ints, 2, 2, Rule::needed}}},
+        {CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+         {{CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, 1, Rule::needed},
+          {CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, 1, Rule::needed}}},
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, operation(700)},
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, operation(706)},
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, operation(712)},
+        {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+         {{CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, link, 1, 1, Rule::needed,
+           CUDNN_BACKEND_POINTWISE_DESCRIPTOR},
+          {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, link, 1, 1, Rule::needed,
+           CUDNN_BACKEND_TENSOR_DESCRIPTOR},
+          {CUDNN_ATTR_OPERATION_POINTWISE_BDESC, link, 1, 1, Rule::needed,
+           CUDNN_BACKEND_TENSOR_DESCRIPTOR},
+          {CUDNN_ATTR_OPERATION_POINTWISE_YDESC, link, 1, 1, Rule::needed,
+           CUDNN_BACKEND_TENSOR_DESCRIPTOR}}},
+        {CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+         {{CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, 1, Rule::needed},
+          {CUDNN_ATTR_OPERATIONGRAPH_OPS, link, 1, 8, Rule::needed}}},
+        {CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+         {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, link, 1, 1, Rule::needed,
+           CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR},
+          {CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, 1, Rule::needed},
+          {CUDNN_ATTR_ENGINEHEUR_RESULTS, link, 0, 1 << 20, Rule::computed}}},
+        {CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+         {{CUDNN_ATTR_ENGINECFG_ENGINE, link, 1, 1, Rule::needed,
+           CUDNN_BACKEND_ENGINE_DESCRIPTOR}}},
+        {CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+         {{CUDNN_ATTR_ENGINE_GLOBAL_INDEX, ints, 1, 1, Rule::needed},
+          {CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, 0, 10, Rule::computed}}},
+        {CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+         {{CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, 1, Rule::needed},
+          {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, link, 1, 1, Rule::needed,
+           CUDNN_BACKEND_ENGINECFG_DESCRIPTOR},
+          {CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, ints, 1, 1, Rule::computed}}},
+        {CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+         {{CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ints, 1, 16, Rule::needed},
+          {CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 1, 16, Rule::needed},
+          {CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, 1, Rule::needed}}},
+    };
+    return rules;
+}
+const Rule* rule_of(const Descriptor& d, int name) {
+    for (const Rule& r : all_rules().at(d.type))
+        if (r.name == name) return &r;
+    return nullptr;
+}
+
+std::size_t bytes_of(cudnnBackendAttributeType_t type) {
+    switch (type) {
+        case CUDNN_TYPE_BOOLEAN: return 1;
+        case CUDNN_TYPE_HANDLE:
+        case CUDNN_TYPE_INT64:
+        case CUDNN_TYPE_DOUBLE:
+        case CUDNN_TYPE_VOID_PTR:
+        case CUDNN_TYPE_BACKEND_DESCRIPTOR: return 8;
+        default: return 4;
+    }
+}
+bool is_factor(int name) { return name >= 700 && name < 718 && (name - 700) % 6 < 2; }
+
+// What cuDNN names a descriptor by: freed ones are found out.
+struct Living {
+    std::mutex mutex;
+    std::set<const void*> all;
+};
+Living& living() {
+    static auto* const set = new Living;
+    return *set;
+}
+Descriptor* alive(cudnnBackendDescriptor_t d) {
+    const std::lock_guard lock(living().mutex);
+    return living().all.contains(d) ? static_cast<Descriptor*>(d) : nullptr;
+}
+
+std::int64_t element(cudnnDataType_t type) {
+    return type == CUDNN_DATA_DOUBLE ? 8 : type == CUDNN_DATA_FLOAT ? 4 : 2;
+}
+
+cudnnStatus_t finalize_tensor(const Descriptor& d) {
+    const auto shape = d.all<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+    const auto strides = d.all<std::int64_t>(CUDNN_ATTR_TENSOR_STRIDES);
+    const auto alignment = d.one<std::int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+    const auto type = d.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
+    if (shape.size() != strides.size() ||
+        std::ranges::any_of(shape, [](auto s) { return s < 1; }) ||
+        std::ranges::any_of(strides, [](auto s) { return s < 1; }) || alignment < 1 ||
+        alignment % element(type) != 0)
+        return bad;
+    // Rows one after the other, without holes: more than cuDNN asks for.
+    std::int64_t step = 1;
+    for (std::size_t i = shape.size(); i-- > 0; step *= shape[i])
+        if (strides[i] != step) return CUDNN_STATUS_NOT_SUPPORTED;
+    return ok;
+}
+
+// Sizes fit: y's sides are those that the convolution of x has.
+cudnnStatus_t finalize_operation(const Descriptor& d) {
+    const int direction = d.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR ? 0
+                          : d.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+                              ? 1
+                              : 2;
+    const int first = 700 + 6 * direction;
+    const Descriptor& c = *d.link(first + 2);
+    const auto shape = [&](int name) {
+        return d.link(name)->all<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+    };
+    const auto w = shape(first + 3);
+    const auto x = shape(first + 4);
+    const auto y = shape(first + 5);
+    if (x.size() != 4 || w.size() != 4 || y.size() != 4 || x[0] != y[0] || x[1] != w[1] ||
+        y[1] != w[0])
+        return bad;
+    const auto stride = c.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+    const auto before = c.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+    const auto after = c.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS);
+    const auto computed = c.one<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+    for (std::size_t i = 0; i < 2; ++i)
+        if (y[2 + i] != (x[2 + i] + before[i] + after[i] - w[2 + i]) / stride[i] + 1) return bad;
+    const auto factor = computed == CUDNN_DATA_DOUBLE ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
+    for (const int name : {first, first + 1})
+        if (d.values.at(name).type != factor) return bad;
+    return ok;
+}
+
+cudnnStatus_t finalize_pointwise(const Descriptor& d) {
+    const auto shape = [&](int name) {
+        return d.link(name)->all<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+    };
+    const auto x = shape(CUDNN_ATTR_OPERATION_POINTWISE_XDESC);
+    const auto b = shape(CUDNN_ATTR_OPERATION_POINTWISE_BDESC);
+    if (x != shape(CUDNN_ATTR_OPERATION_POINTWISE_YDESC) || b.size() != x.size()) return bad;
+    for (std::size_t i = 0; i < x.size(); ++i)
+        if (b[i] != x[i] && b[i] != 1) return bad;
+    return ok;
+}
+
+cudnnStatus_t finalize_convolution(const Descriptor& d) {
+    const auto least = [&](int name) { return std::ranges::min(d.all<std::int64_t>(name)); };
+    return d.one<std::int64_t>(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS) == 2 &&
+                   least(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES) >= 1 &&
+                   least(CUDNN_ATTR_CONVOLUTION_DILATIONS) == 1 &&
+                   least(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS) >= 0 &&
+                   least(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS) >= 0
+               ? ok
+               : bad;
+}
+
+cudnnStatus_t finalize_heuristics(const Descriptor& d) {
+    change(&CudnnCounts::heuristics, 1);
+    Convolution c;
+    return read_graph(*d.link(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH), c)
+               ? ok
+               : CUDNN_STATUS_NOT_SUPPORTED;
+}
+
+// A configuration and its engine remember the graph in attributes that cuDNN has no names for.
+constexpr int hidden_graph = -1;
+
+cudnnStatus_t finalize_plan(Descriptor& d) {
+    const Descriptor& config = *d.link(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    Convolution c;
+    if (!read_graph(*config.link(hidden_graph), c)) return bad;
+    if (c.handle != d.one<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE)) return bad;
+    const Engine& engine = engine_of(config.one<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+    const std::int64_t bytes = engine.workspace(c);
+    if (bytes < 0) return CUDNN_STATUS_NOT_SUPPORTED;
+    d.put<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, ints, {bytes});
+    change(&CudnnCounts::plans, 1);
+    return ok;
+}
+
+cudnnStatus_t finalize(Descriptor& d) {
+    if (d.finalized) return bad;
+    for (const Rule& rule : all_rules().at(d.type)) {
+        if (rule.use == Rule::needed && !d.has(rule.name)) return bad;
+        if (rule.type != link || !d.has(rule.name)) continue;
+        for (cudnnBackendDescriptor_t other : d.all<cudnnBackendDescriptor_t>(rule.name)) {
+            const Descriptor* const o = alive(other);
+            if (o == nullptr || !o->finalized) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
+            if (rule.descriptor >= 0 && o->type != rule.descriptor) return bad;
+        }
+    }
+    switch (d.type) {
+        case CUDNN_BACKEND_TENSOR_DESCRIPTOR: return finalize_tensor(d);
+        case CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR: return finalize_convolution(d);
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR:
+            return finalize_operation(d);
+        case CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR: return finalize_pointwise(d);
+        case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR: return finalize_heuristics(d);
+        case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: return finalize_plan(d);
+        case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
+            return d.values.at(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS).count ==
+                           d.values.at(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS).count
+                       ? ok
+                       : bad;
+        default: return ok;
+    }
+}
+
+void fill_engine(Descriptor& to, const Engine& engine) {
+    to.put<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, ints, {engine.index});
+    to.put(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, engine.notes);
+    to.finalized = true;
+}
+
+// As many of the engines as there is room for, into descriptors that the caller made.
+cudnnStatus_t results(const Descriptor& d, std::int64_t room, std::int64_t* count, void* values) {
+    const bool fallback =
+        d.one<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE) == CUDNN_HEUR_MODE_FALLBACK;
+    std::vector<std::int64_t> list = {0};
+    if (!fallback) {
+        list.clear();
+        for (const Engine& e : engines()) list.push_back(e.index);
+    }
+    if (values == nullptr || room == 0) {
+        *count = static_cast<std::int64_t>(list.size()) + 2;  // no less than there are
+        return ok;
+    }
+    *count = std::min(room, static_cast<std::int64_t>(list.size()));
+    for (std::int64_t i = 0; i < *count; ++i) {
+        Descriptor* const to = alive(static_cast<cudnnBackendDescriptor_t*>(values)[i]);
+        if (to == nullptr || to->type != CUDNN_BACKEND_ENGINECFG_DESCRIPTOR) return bad;
+        to->values[hidden_graph] = d.values.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+        to->put<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, ints,
+                              {list[static_cast<std::size_t>(i)]});
+        to->finalized = true;
+    }
+    return ok;
+}
+
+std::mutex counts_mutex;
+
+}  // namespace
+
+CudnnCounts& counts() {
+    static CudnnCounts all;
+    return all;
+}
+void change(long CudnnCounts::*count, long by) {
+    const std::lock_guard lock(counts_mutex);
+    counts().*count += by;
+}
+void ran(long engine) {
+    const std::lock_guard lock(counts_mutex);
+    ++counts().runs;
+    counts().engine = engine;
+}
+
+bool read_graph(const Descriptor& graph, Convolution& c) {
+    const auto operations = graph.all<cudnnBackendDescriptor_t>(CUDNN_ATTR_OPERATIONGRAPH_OPS);
+    if (operations.empty() || operations.size() > 2) return false;
+    const auto at = [&](std::size_t i) { return static_cast<const Descriptor*>(operations[i]); };
+    const Descriptor& first = *at(0);
+    switch (first.type) {
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: c.direction = 0; break;
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: c.direction = 1; break;
+        case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR: c.direction = 2; break;
+        default: return false;
+    }
+    const int name = 700 + 6 * c.direction;
+    const Descriptor& convolution = *first.link(name + 2);
+    const Descriptor* const w = first.link(name + 3);
+    const Descriptor* const x = first.link(name + 4);
+    const Descriptor* y = first.link(name + 5);
+    c.handle = graph.one<cudnnHandle_t>(CUDNN_ATTR_OPERATIONGRAPH_HANDLE);
+    c.dtype = x->one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
+    const auto computed = convolution.one<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
+    if (computed != (c.dtype == CUDNN_DATA_DOUBLE ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT))
+        return false;
+    const auto factor = [&](int which) {
+        return computed == CUDNN_DATA_DOUBLE ? first.one<double>(which)
+                                             : static_cast<double>(first.one<float>(which));
+    };
+    c.alpha = factor(name);
+    c.beta = factor(name + 1);
+    const auto id = [](const Descriptor* t) {
+        return t->one<std::int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID);
+    };
+    c.bias = operations.size() == 2;
+    c.b = 0;
+    if (c.bias) {
+        const Descriptor& second = *at(1);
+        if (second.type != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR || c.direction != 0 ||
+            y->one<char>(CUDNN_ATTR_TENSOR_IS_VIRTUAL) == 0 ||
+            second.link(CUDNN_ATTR_OPERATION_POINTWISE_XDESC) != y || c.beta != 0)
+            return false;
+        // None for double: callers have to have another way.
+        if (c.dtype == CUDNN_DATA_DOUBLE) return false;
+        c.b = id(second.link(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
+        y = second.link(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+    }
+    const auto shape = [](const Descriptor* t) {
+        return t->all<std::int64_t>(CUDNN_ATTR_TENSOR_DIMENSIONS);
+    };
+    const auto xs = shape(x);
+    const auto ws = shape(w);
+    const auto ys = shape(y);
+    c.n = xs[0], c.channels = xs[1], c.height = xs[2], c.width = xs[3];
+    c.outputs = ys[1], c.oh = ys[2], c.ow = ys[3];
+    c.kh = ws[2], c.kw = ws[3];
+    const auto stride = convolution.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+    const auto pad = convolution.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+    c.stride_y = stride[0], c.stride_x = stride[1];
+    c.pad_y = pad[0], c.pad_x = pad[1];
+    c.x = id(x), c.w = id(w), c.y = id(y);
+    c.alignment = x->one<std::int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
+    return c.kh != 13;  // so that there is something that no engine does
+}
+
+}  // namespace stand_in
+
+using namespace stand_in;
+
+extern "C" {
+
+CudnnCounts catena_cudnn_counts() {
+    const std::lock_guard lock(counts_mutex);
+    return counts();
+}
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t* descriptor) {
+    if (!all_rules().contains(type)) return CUDNN_STATUS_NOT_SUPPORTED;
+    auto* const made = new Descriptor{type, false, {}};
+    const std::lock_guard lock(living().mutex);
+    living().all.insert(made);
+    *descriptor = made;
+    change(&CudnnCounts::descriptors, 1);
+    return ok;
+}
+
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor) {
+    if (descriptor == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+    const std::lock_guard lock(living().mutex);
+    if (living().all.erase(descriptor) == 0) return bad;
+    delete static_cast<Descriptor*>(descriptor);
+    change(&CudnnCounts::descriptors, -1);
+    return ok;
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, std::int64_t count,
+                                       const void* values) {
+    Descriptor* const d = alive(descriptor);
+    if (d == nullptr || values == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+    const Rule* const rule = rule_of(*d, name);
+    if (rule == nullptr || rule->use == Rule::computed || d->finalized) return bad;
+    const bool factor = is_factor(name) && type == CUDNN_TYPE_DOUBLE;
+    if (type != rule->type && !factor) return CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE;
+    if (count < rule->least || count > rule->most) return bad;
+    const auto* const begin = static_cast<const char*>(values);
+    const std::size_t bytes = static_cast<std::size_t>(count) * bytes_of(type);
+    d->values[name] = {type, count, std::vector<char>(begin, begin + bytes)};
+    return ok;
+}
+
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+    Descriptor* const d = alive(descriptor);
+    if (d == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+    const cudnnStatus_t status = finalize(*d);
+    d->finalized = d->finalized || status == ok;
+    return status;
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, std::int64_t room,
+                                       std::int64_t* count, void* values) {
+    Descriptor* const d = alive(descriptor);
+    if (d == nullptr || count == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+    if (!d->finalized) return CUDNN_STATUS_NOT_INITIALIZED;
+    const Rule* const rule = rule_of(*d, name);
+    if (rule == nullptr) return bad;
+    if (type != rule->type) return CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE;
+    if (name == CUDNN_ATTR_ENGINEHEUR_RESULTS) return results(*d, room, count, values);
+    if (name == CUDNN_ATTR_ENGINECFG_ENGINE) {
+        *count = 1;
+        if (room < 1 || values == nullptr) return ok;
+        Descriptor* const to = alive(*static_cast<cudnnBackendDescriptor_t*>(values));
+        if (to == nullptr || to->type != CUDNN_BACKEND_ENGINE_DESCRIPTOR) return bad;
+        fill_engine(*to, engine_of(d->one<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)));
+        return ok;
+    }
+    const auto found = d->values.find(name);
+    if (found == d->values.end()) return bad;
+    *count = values == nullptr ? found->second.count : std::min(room, found->second.count);
+    if (values != nullptr)
+        std::memcpy(values, found->second.bytes.data(),
+                    static_cast<std::size_t>(*count) * bytes_of(type));
+    return ok;
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack) {
+    const Descriptor* const p = alive(plan);
+    const Descriptor* const v = alive(pack);
+    if (handle == nullptr || p == nullptr || v == nullptr)
+        return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
+    if (!p->finalized || !v->finalized) return CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED;
+    if (p->type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
+        v->type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR ||
+        p->one<cudnnHandle_t>(CUDNN_ATTR_EXECUTION_PLAN_HANDLE) != handle)
+        return bad;
+    const Descriptor* const config =
+        alive(p->one<cudnnBackendDescriptor_t>(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG));
+    Convolution c;
+    if (config == nullptr ||
+        alive(config->one<cudnnBackendDescriptor_t>(hidden_graph)) == nullptr ||
+        !read_graph(*config->link(hidden_graph), c))
+        return bad;
+    const auto ids = v->all<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
+    const auto pointers = v->all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+    std::map<std::int64_t, void*> data;
+    for (std::size_t i = 0; i < ids.size(); ++i) data[ids[i]] = pointers[i];
+    std::vector<std::int64_t> needed = {c.x, c.w, c.y};
+    if (c.bias) needed.push_back(c.b);
+    if (data.size() != needed.size()) return bad;
+    for (const std::int64_t id : needed) {
+        const auto found = data.find(id);
+        if (found == data.end() || found->second == nullptr ||
+            reinterpret_cast<std::uintptr_t>(found->second) %
+                    static_cast<std::uintptr_t>(c.alignment) !=
+                0)
+            return bad;
+    }
+    const Engine& engine = engine_of(config->one<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX));
+    void* const workspace = v->one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
+    if (engine.workspace(c) > 0 &&
+        (workspace == nullptr || reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0))
+        return bad;
+    ran(static_cast<long>(engine.index));
+    return run(c, engine, handle->stream, data, workspace);
+}
+}

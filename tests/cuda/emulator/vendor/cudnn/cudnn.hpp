@@ -1,0 +1,102 @@
+// The stand-in of cuDNN: what its parts share.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+struct cudnnContext {
+    cudaStream_t stream = nullptr;
+};
+
+// What tests ask: found by dlsym() in this library.
+struct CudnnCounts {
+    long heuristics = 0;   // asked
+    long plans = 0;        // made
+    long runs = 0;         // executed
+    long engine = -1;      // that ran last
+    long descriptors = 0;  // that there are
+};
+#pragma GCC visibility push(default)
+extern "C" CudnnCounts catena_cudnn_counts();
+#pragma GCC visibility pop
+
+namespace stand_in {
+
+CudnnCounts& counts();  // under the lock of change()
+void change(long CudnnCounts::*count, long by);
+void ran(long engine);
+
+// Bytes of an attribute, as they were set.
+struct Value {
+    cudnnBackendAttributeType_t type;
+    std::int64_t count;
+    std::vector<char> bytes;
+};
+
+struct Descriptor {
+    cudnnBackendDescriptorType_t type;
+    bool finalized = false;
+    std::map<int, Value> values;
+
+    bool has(int name) const { return values.contains(name); }
+    template <class T>
+    std::vector<T> all(int name) const {
+        const auto found = values.find(name);
+        if (found == values.end()) return {};
+        std::vector<T> list(static_cast<std::size_t>(found->second.count));
+        std::memcpy(static_cast<void*>(list.data()), found->second.bytes.data(),
+                    found->second.bytes.size());
+        return list;
+    }
+    template <class T>
+    T one(int name, T otherwise = {}) const {
+        const std::vector<T> list = all<T>(name);
+        return list.empty() ? otherwise : list[0];
+    }
+    const Descriptor* link(int name) const {
+        return static_cast<const Descriptor*>(one<cudnnBackendDescriptor_t>(name));
+    }
+    template <class T>
+    void put(int name, cudnnBackendAttributeType_t value_type, const std::vector<T>& list) {
+        const auto* const begin = reinterpret_cast<const char*>(list.data());
+        values[name] = {value_type, static_cast<std::int64_t>(list.size()),
+                        std::vector<char>(begin, begin + list.size() * sizeof(T))};
+    }
+};
+
+// What a graph says, as engines read it.
+struct Convolution {
+    int direction;  // 0 forward, 1 data, 2 filter
+    cudnnDataType_t dtype;
+    cudnnHandle_t handle;
+    std::int64_t n, channels, height, width, outputs, oh, ow, kh, kw;
+    std::int64_t stride_y, stride_x, pad_y, pad_x;
+    double alpha, beta;
+    bool bias;
+    std::int64_t x, w, y, b;  // unique ids
+    std::int64_t alignment;
+};
+// false: no engine knows such a graph.
+bool read_graph(const Descriptor& graph, Convolution& c);
+
+// Engines: 0 is plain; the others show what callers have to look at.
+struct Engine {
+    std::int64_t index;
+    std::vector<cudnnBackendNumericalNote_t> notes;
+    // Bytes, or -1 where it declines when a plan is made of it.
+    std::int64_t (*workspace)(const Convolution& c);
+    bool slow;
+};
+const std::vector<Engine>& engines();
+const Engine& engine_of(std::int64_t index);
+
+// Enqueues it: c's pointers by unique id.
+cudnnStatus_t run(const Convolution& c, const Engine& engine, cudaStream_t stream,
+                  const std::map<std::int64_t, void*>& data, void* workspace);
+
+}  // namespace stand_in

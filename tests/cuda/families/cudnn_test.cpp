@@ -1,0 +1,271 @@
+// Kernels on cuDNN against those for the CPU: what cudnn.cuda.catena is given, it does itself.
+#include "both.hpp"
+
+namespace {
+
+constexpr const char* cudnn_id = "org.catena.cudnn";
+using Ints = std::vector<std::int64_t>;
+
+World* find_cudnn() {
+    const std::filesystem::path folder = std::getenv("CUDA_PLUGINS");
+    if (!std::filesystem::exists(folder / "cudnn.cuda.catena")) return nullptr;
+    static World the({(folder / "cuda.catena").string(), (folder / "cudnn.cuda.catena").string()});
+    return &the;
+}
+
+// One call, and its gradients for each set of targets, written or added.
+class Both {
+public:
+    // pinned: it runs for those alone who ask for it.
+    Both(World& world, std::string function, Attrs attrs, bool pinned = false)
+        : world_(world),
+          function_(std::move(function)),
+          attrs_(std::move(attrs)),
+          plugin_(pinned ? cudnn_id : nullptr) {}
+
+    template <class T>
+    void check(const std::vector<Array>& x, bool gradients = true, bool adds = true) {
+        CAPTURE(function_);
+        CAPTURE(plugin::text_of(plugin::dtype_of<T>()));
+        for (const bool add : {false, true}) {
+            if (add && !adds) continue;
+            CAPTURE(add);
+            const auto y = forward(x, add);
+            CHECK(compare(wide(y), wide(world_.forward(function_, wide(x), attrs_, on("cpu", add))),
+                          scaled<T>(1)) == "");
+            CHECK(compare(forward(x, add), y, {0, 0}) == "");
+            if (gradients) check_gradients<T>(x, y, add);
+        }
+    }
+
+private:
+    Options ours(bool add) const {
+        Options options = on("cuda", add);
+        options.plugin = plugin_;
+        return options;
+    }
+    std::vector<Array> forward(const std::vector<Array>& x, bool add) {
+        auto y = world_.forward(function_, x, attrs_, ours(add));
+        CHECK(world_.ran() == cudnn_id);
+        return y;
+    }
+    template <class T>
+    void check_gradients(const std::vector<Array>& x, const std::vector<Array>& y, bool add) {
+        std::vector<Array> gy(y.size());  // of hidden outputs there are none
+        gy[0] = draw<T>(y[0].shape(), 90);
+        const auto all =
+            world_.backward(function_, wide(x), wide(y), wide(gy), attrs_, on("cpu", add));
+        std::uint64_t present = 0;
+        for (std::size_t i = 0; i < all.size(); ++i) present |= std::uint64_t{bool(all[i])} << i;
+        for (std::uint64_t targets = present; targets > 0; targets = (targets - 1) & present) {
+            CAPTURE(targets);
+            Options options = ours(add);
+            options.targets = targets;
+            const auto gx = world_.backward(function_, x, y, gy, attrs_, options);
+            CHECK(world_.ran() == cudnn_id);
+            for (std::size_t i = 0; i < all.size(); ++i)
+                if (gx[i]) CHECK(compare(wide(gx[i]), wide(all[i]), scaled<T>(10)) == "");
+            CHECK(compare(world_.backward(function_, x, y, gy, attrs_, options), gx, {0, 0}) == "");
+        }
+    }
+    template <class T>
+    static Tolerance scaled(double factor) {
+        Tolerance t = tolerance<T>();
+        t.absolute *= 10 * factor;  // of sums
+        return t;
+    }
+
+    World& world_;
+    const std::string function_;
+    const Attrs attrs_;
+    const char* const plugin_;
+};
+
+struct Sizes {
+    Dims x;
+    Dims w;
+    Ints stride = {1};
+    Ints pad = {0};
+};
+const Sizes all_sizes[] = {
+    {{2, 3, 7, 9}, {4, 3, 3, 3}, {1}, {1}},
+    {{3, 2, 12, 9}, {4, 2, 3, 2}, {2}, {1, 0}},  // columns that no filter reaches
+    {{1, 1, 1, 1}, {1, 1, 1, 1}},
+    {{5, 4, 6, 6}, {3, 4, 1, 1}, {3}},
+    {{2, 3, 11, 8}, {4, 3, 5, 2}, {3, 1}, {1, 0}},
+    {{2, 2, 3, 4}, {3, 2, 2, 2}, {2}, {3, 4}},  // padding beyond the filter
+    {{17, 1, 5, 5}, {2, 1, 5, 5}},
+};
+Attrs attributes(const Sizes& s) {
+    return {set("stride", plugin::Ints(s.stride)), set("pad", plugin::Ints(s.pad))};
+}
+Dims convolved(const Sizes& s) {
+    const auto pair = [](const Ints& v, std::size_t i) { return v[v.size() == 1 ? 0 : i]; };
+    Dims y = {s.x[0], s.w[0], 0, 0};
+    for (const std::size_t i : {0u, 1u})
+        y[2 + i] = (s.x[2 + i] + 2 * pair(s.pad, i) - s.w[2 + i]) / pair(s.stride, i) + 1;
+    return y;
+}
+
+template <class T>
+void check_convolutions(World& world) {
+    for (const Sizes& s : all_sizes) {
+        CAPTURE(plugin::text_of(plugin::Shape(s.x)));
+        CAPTURE(plugin::text_of(plugin::Shape(s.w)));
+        const Array x = draw<T>(s.x, 1);
+        const Array w = draw<T>(s.w, 2, -1, 1);
+        const Array y = draw<T>(convolved(s), 3);
+        Both forward(world, "catena.convolution_2d", attributes(s));
+        forward.check<T>({x, w, draw<T>({s.w[0]}, 4)});
+        forward.check<T>({x, w, Array()});
+        Attrs attrs = attributes(s);
+        attrs.push_back(set("outsize", plugin::Ints(s.x).subspan(2)));
+        Both back(world, "catena.deconvolution_2d", attrs);
+        back.check<T>({y, w, draw<T>({s.w[1]}, 5)});
+        back.check<T>({y, w, Array()});
+        attrs = attributes(s);
+        attrs.push_back(set("ksize", plugin::Ints(s.w).subspan(2)));
+        Both(world, "catena.convolution_2d_grad_w", attrs).check<T>({x, y});
+    }
+}
+
+std::string done_by(World& world, const Dims& x, const Dims& w) {
+    try {
+        world.forward("catena.convolution_2d", {draw<float>(x, 1), draw<float>(w, 2), Array()}, {},
+                      on("cuda"));
+    } catch (const Failure&) {
+        return "none";
+    }
+    return world.ran();
+}
+
+// The emulator always has one, a machine with a GPU perhaps.
+World* cudnn() {
+    World* const found = find_cudnn();
+    if (std::getenv("CATENA_CUDNN_LIBRARY") != nullptr) REQUIRE(found != nullptr);
+    else if (found == nullptr || done_by(*found, {1, 1, 1, 1}, {1, 1, 1, 1}) != cudnn_id) {
+        MESSAGE("skipped: expected cuDNN, got none");
+        return nullptr;
+    }
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("convolutions on cuDNN, float32") {
+    if (World* const world = cudnn()) check_convolutions<float>(*world);
+}
+TEST_CASE("convolutions on cuDNN, float64") {
+    if (World* const world = cudnn()) check_convolutions<double>(*world);
+}
+TEST_CASE("convolutions on cuDNN, float16") {
+    if (World* const world = cudnn()) check_convolutions<Float16>(*world);
+}
+TEST_CASE("convolutions on cuDNN, bfloat16") {
+    if (World* const world = cudnn()) check_convolutions<BFloat16>(*world);
+}
+
+TEST_CASE("what is empty is left to others") {
+    World* const world = cudnn();
+    if (world == nullptr) return;
+    CHECK(done_by(*world, {0, 2, 5, 5}, {3, 2, 3, 3}) != cudnn_id);
+    CHECK(done_by(*world, {2, 0, 5, 5}, {3, 0, 3, 3}) != cudnn_id);
+    CHECK(done_by(*world, {2, 2, 5, 5}, {3, 2, 3, 3}) == cudnn_id);
+}
+
+TEST_CASE("what is no number stays where it is seen") {
+    World* const world = cudnn();
+    if (world == nullptr) return;
+    Array x = draw<float>({2, 2, 9, 9}, 1);
+    x.set(0, no_number);
+    x.set(100, inf);
+    const std::vector<Array> inputs = {x, draw<float>({3, 2, 3, 3}, 2, 0.5, 1), Array()};
+    const auto y = world->forward("catena.convolution_2d", inputs, {}, on("cuda"));
+    CHECK(compare(wide(y),
+                  wide(world->forward("catena.convolution_2d", wide(inputs), {}, on("cpu"))),
+                  tolerance<float>()) == "");
+}
+
+namespace {
+
+template <class T>
+void check_pinned(World& world) {
+    for (const std::int64_t axis : {0, 1, -1})
+        for (const Dims& shape : {Dims{3, 5}, Dims{2, 7, 3}, Dims{4, 1, 2, 3}})
+            Both(world, "catena.softmax", {set("axis", axis)}, true).check<T>({draw<T>(shape, 1)});
+    const Ints k3 = {3}, k2 = {2, 3}, s2 = {2}, p1 = {1}, p01 = {0, 1};
+    for (const Attrs& attrs :
+         {Attrs{set("ksize", plugin::Ints(k3))},
+          Attrs{set("ksize", plugin::Ints(k3)), set("stride", plugin::Ints(s2)),
+                set("pad", plugin::Ints(p1))},
+          Attrs{set("ksize", plugin::Ints(k2)), set("stride", plugin::Ints(s2)),
+                set("pad", plugin::Ints(p01))}}) {
+        const Array x = draw<T>({2, 3, 8, 11}, 2);
+        Both(world, "catena.average_pooling_2d", attrs, true).check<T>({x});
+        const Array y = world.forward("catena.average_pooling_2d", {x}, attrs, on("cpu"))[0];
+        Attrs back = attrs;
+        back.push_back(set("size", plugin::Ints(x.shape()).subspan(2)));
+        Both(world, "catena.average_pooling_2d_grad", back, true).check<T>({y});
+    }
+    if (std::is_same_v<T, BFloat16>) return;
+    for (const std::int64_t n : {1, 4, 5, 14})
+        for (const Dims& shape : {Dims{2, 6}, Dims{2, 3, 4, 5}, Dims{1, 17, 3}})
+            Both(world, "catena.local_response_normalization",
+                 {set("n", n), set("alpha", 0.3), set("k", 1.5)}, true)
+                .check<T>({draw<T>(shape, 3)});
+}
+// The host adds for these.
+template <class T>
+void check_batches(World& world) {
+    for (const Dims& shape : {Dims{5, 3}, Dims{4, 2, 3, 5}, Dims{1, 3, 7}}) {
+        const Array x = draw<T>(shape, 4, 1, 3);
+        const Array gamma = draw<T>({shape[1]}, 5);
+        const Array beta = draw<T>({shape[1]}, 6);
+        const Attrs attrs = {set("eps", 1e-3)};
+        Both(world, "catena.batch_normalization", attrs, true)
+            .check<T>({x, gamma, beta}, true, false);
+        Both(world, "catena.fixed_batch_normalization", attrs, true)
+            .check<T>({x, gamma, beta, draw<T>({shape[1]}, 7), draw<T>({shape[1]}, 8, 0.1, 2)},
+                      false, false);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("what of cuDNN runs when it is pinned") {
+    World* const world = cudnn();
+    if (world == nullptr) return;
+    check_pinned<float>(*world);
+    check_pinned<double>(*world);
+    check_pinned<Float16>(*world);
+    check_pinned<BFloat16>(*world);
+    check_batches<float>(*world);
+    check_batches<double>(*world);
+}
+
+TEST_CASE("what cuDNN would compute otherwise is left to others") {
+    World* const world = cudnn();
+    if (world == nullptr) return;
+    Options pinned = on("cuda");
+    pinned.plugin = cudnn_id;
+    const auto done = [&](const std::string& name, const std::vector<Array>& x,
+                          const Attrs& attrs) -> std::string {
+        try {
+            world->forward(name, x, attrs, pinned);
+        } catch (const Failure&) {
+            return "none";
+        }
+        return world->ran();
+    };
+    const Array x = draw<float>({2, 3, 4, 5}, 1);
+    const std::string lrn = "catena.local_response_normalization";
+    CHECK(done(lrn, {x}, {set("n", std::int64_t{5})}) == cudnn_id);
+    CHECK(done(lrn, {x}, {set("n", std::int64_t{16})}) != cudnn_id);
+    CHECK(done(lrn, {x}, {set("k", 0.0)}) != cudnn_id);
+    const Ints size = {2}, pad = {2};
+    CHECK(done("catena.average_pooling_2d", {x},
+               {set("ksize", plugin::Ints(size)), set("pad", plugin::Ints(pad))}) != cudnn_id);
+    CHECK(done("catena.softmax", {draw<float>({0, 3}, 1)}, {}) != cudnn_id);
+    const Array one = draw<float>({1}, 1);
+    CHECK(done("catena.batch_normalization", {draw<float>({1, 1}, 1), one, one}, {}) != cudnn_id);
+}

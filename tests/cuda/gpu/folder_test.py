@@ -87,7 +87,7 @@ def main(tool, build):
         rows = run(folder, ON_EMULATOR, settings=settings)
         assert len(rows) == 4 and all(row[1] == "ok" for row in rows), rows
         assert rows[-1][3].startswith("skipped: cases that expect 2 GPUs"), rows
-        [row] = run(folder, "--mnist", scratch, "^gpu-mnist$", status=1, settings=settings)
+        [row] = run(folder, "--mnist", scratch, "^gpu-mnist-mlp$", status=1, settings=settings)
         assert row[1] == "FAILED" and scratch in row[3], row  # it looked there
 
 

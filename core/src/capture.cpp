@@ -29,6 +29,7 @@ struct Capture::State {
 
     void warm_up(const std::function<void()>& body);
     void record(const std::function<void()>& body, std::string_view its_name);
+    void draw();
     void launch();
 
     template <class Call>
@@ -45,6 +46,7 @@ struct Capture::State {
     Queue& recorder;
     catena_graph_exec* graph = nullptr;
     Recording::Uses uses;
+    std::vector<Recording::Draws> draws;
     std::optional<CallName> name;
     std::mutex mutex;  // one launch at a time
 };
@@ -91,12 +93,26 @@ void Capture::State::record(const std::function<void()>& body, std::string_view 
     call(end);
     if (!graph) throw DeviceError(fmt::format("[recording] {}: nothing was kept", device.name));
     uses = recording.take();
+    draws = recording.take_draws();
     const std::uint64_t n = device.graphs->size(graph);
     name.emplace(its_name.empty()
                      ? fmt::format("recording of {}",
                                    n == 1 ? "1 kernel, copy or fill"
                                           : fmt::format("{} kernels, copies and fills", n))
                      : fmt::format("recording {}", its_name));
+}
+
+// The numbers that the launch draws are those that its calls would draw now.
+void Capture::State::draw() {
+    const using_stream scope(recorder.as_stream());
+    for (const auto& [state, of, n] : draws) {
+        const RandomState begin = reserve_random(Device(&of), n);
+        const Array here = Array::pinned({2}, Dtype::int64, Device(&device));
+        const std::span<std::int64_t> values = here.host<std::int64_t>();
+        values[0] = static_cast<std::int64_t>(begin.seed);
+        values[1] = static_cast<std::int64_t>(begin.offset);
+        state.copy_from(here);
+    }
 }
 
 void Capture::State::launch() {
@@ -109,6 +125,7 @@ void Capture::State::launch() {
         before_write(*owner, recorder);
         written(*owner);
     }
+    draw();
     recorder.after_users();
     note_call(recorder, *name);
     call([&](catena_ctx* ctx) {

@@ -1,9 +1,12 @@
 // The host's side of the ABI: the table of services that every plugin gets.
+#include "array_ops.hpp"
 #include "attributes.hpp"
 #include "context.hpp"
 #include "dispatch.hpp"
+#include "recording.hpp"
 #include "registry.hpp"
 
+#include <catena/abi/ext/draft/draws.h>
 #include <catena/core/config.hpp>
 #include <catena/core/device.hpp>
 #include <catena/core/error.hpp>
@@ -159,7 +162,26 @@ catena_status host_meta(catena_ctx*, const catena_var* var, catena_meta* out) {
     return CATENA_OK;
 }
 
-const void* host_get_extension(const catena_host*, const char*) { return nullptr; }
+// Recorded: memory of its own, which each launch fills before.
+catena_status host_reserve(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
+                           std::uint64_t* offset, const std::int64_t** where) {
+    *where = nullptr;
+    Recording* const recording =
+        ctx && ctx->device ? current_queue(*ctx->device).recording.load(std::memory_order_acquire)
+                           : nullptr;
+    if (!recording) return host_philox(ctx, n, seed, offset);
+    return guarded(ctx, [&] {
+        const Array state = empty_on(recording->queue, {2}, Dtype::int64);
+        recording->note_draws({state, draws_from ? *draws_from : *ctx->device, n});
+        *where = static_cast<const std::int64_t*>(state.body()->tensor.dl.data);
+    });
+}
+
+const catena_draws draws_table = {sizeof(catena_draws), 0, host_reserve};
+
+const void* host_get_extension(const catena_host*, const char* id) {
+    return std::strcmp(id, CATENA_DRAWS_DRAFT_1) == 0 ? &draws_table : nullptr;
+}
 
 }  // namespace
 

@@ -7,6 +7,8 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace catena {
 
@@ -25,6 +27,21 @@ public:
         use.writes = use.writes || writes;
     }
 
+    // Random numbers of its work: where a launch puts the beginning of n blocks of draws.
+    struct Draws {
+        Array state;
+        DeviceState& of;  // whose numbers
+        std::uint64_t n;
+    };
+    void note_draws(Draws draws) {
+        const std::lock_guard lock(mutex_);
+        draws_.push_back(std::move(draws));
+    }
+    std::vector<Draws> take_draws() {
+        const std::lock_guard lock(mutex_);
+        return std::move(draws_);
+    }
+
     struct Use {
         Array array;
         bool writes;
@@ -38,6 +55,7 @@ public:
 private:
     std::mutex mutex_;
     Uses outside_;
+    std::vector<Draws> draws_;
 };
 
 // Where work for a queue really goes: while it is recorded, to the recorder.

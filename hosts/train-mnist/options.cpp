@@ -47,7 +47,7 @@ std::optional<Options> parse_options(int argc, char** argv) {
         ("device", po::value(&o.device)->value_name("NAME"),
          "such as cpu:0 or cuda:0; without it the first that is there")
         ("record", po::bool_switch(&o.record),
-         "let the device do again, by itself, what it recorded of the first steps; without dropout")
+         "let the device do again, by itself, what it recorded of the first steps")
         ("threads", po::value(&o.threads), "without it as many as suit the device")
         ("plugins", po::value(&o.plugins)->value_name("DIR"),
          "take plugins from DIR alone; may be given several times")
@@ -90,7 +90,6 @@ std::optional<Options> parse_options(int argc, char** argv) {
     require(o.optimizer == "sgd" || o.optimizer == "adam", "optimizer", "sgd or adam", o.optimizer);
     require(std::isfinite(o.lr) && o.lr > 0, "lr", "a number above 0", o.lr);
     require(o.dropout >= 0 && o.dropout < 1, "dropout", "0 or more, below 1", o.dropout);
-    require(!o.record || o.dropout == 0, "record", "a net without dropout", o.dropout);
     require(o.seed >= 0, "seed", "0 or more", o.seed);
     require(!values.count("threads") || o.threads >= 1, "threads", "1 or more", o.threads);
     return o;

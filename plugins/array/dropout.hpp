@@ -8,44 +8,80 @@ namespace catena::plugins {
 
 using namespace catena::plugin;
 
-// What becomes of an element; a byte for each in the mask.
-enum Fate : std::uint8_t { dropped = 0, scaled = 1, kept = 2 };
-
-template <class T>
-CATENA_FN T meet(Fate fate, T x, T scale) {
-    const T survivor = x * (fate == scaled ? scale : T(1));
-    return fate == dropped ? T(0) : survivor;
-}
-
 inline constexpr Attribute dropout_ratio =
     attr("ratio", 0.5, "the probability of an element to become 0").range(0, 1);
-using DropoutTypes = Rows<Row<float, std::uint8_t>, Row<double, std::uint8_t>>;
+using DropoutTypes = Rows<Row<float, std::int64_t>, Row<double, std::int64_t>>;
 
-// y = x through a mask. It is its own gradient.
+// Where the draws of a call begin, as `draws` keeps it: seed, offset, and whether there are any. They are
+// drawn again where they are needed, for a mask would be a fourth of x.
+inline constexpr std::int64_t draws_shape[] = {3};
+struct Draws {
+    std::uint64_t seed, offset;
+    bool any;
+};
+inline Draws draws_in(const std::int64_t* kept) {
+    return {static_cast<std::uint64_t>(kept[0]), static_cast<std::uint64_t>(kept[1]), kept[2] != 0};
+}
+// Elements go in groups of 256, a group takes 64 blocks of draws: element e of a group has word e / 64
+// of block e % 64.
+inline constexpr std::int64_t dropout_group = 4 * philox_lanes;
+inline std::uint64_t dropout_blocks(std::int64_t n) {
+    return static_cast<std::uint64_t>((n + dropout_group - 1) / dropout_group * philox_lanes);
+}
+// Draws below this drop their element.
+inline std::uint32_t dropout_limit(double ratio) {
+    return static_cast<std::uint32_t>(ratio * 0x1p32);
+}
+
+// y = x, without the elements that are dropped, or added to y. It is its own gradient.
 template <class T>
-CATENA_KERNEL void apply_mask(const auto& call, Tensor<const T> x, const std::uint8_t* mask,
-                              Tensor<T> y, bool add) {
-    const T scale = T(1) / (T(1) - static_cast<T>(call.template attr<"ratio">()));
-    call.parallel(y.size(), 1, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-        const T* from = x.data;
-        T* to = y.data;
-        CATENA_LOOP
-        for (std::int64_t i = begin; i < end; ++i)
-            to[i] = (add ? to[i] : T(0)) + meet<T>(Fate{mask[i]}, from[i], scale);
-    });
+CATENA_KERNEL void drop(const auto& call, Tensor<const T> x, const Draws& draws, Tensor<T> y,
+                        bool add) {
+    const double ratio = call.template attr<"ratio">();
+    const T scale = T(1) / (T(1) - static_cast<T>(ratio));
+    const std::int64_t n = y.size();
+    if (!draws.any) {
+        call.parallel(n, 1, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            CATENA_LOOP
+            for (std::int64_t i = begin; i < end; ++i) store(y.data[i], add, x.data[i]);
+        });
+        return;
+    }
+    const std::uint32_t limit = dropout_limit(ratio);
+    call.parallel((n + dropout_group - 1) / dropout_group, 4 * dropout_group,
+                  [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+                      const T factor = scale;
+                      for (std::int64_t g = begin; g < end; ++g) {
+                          std::uint32_t word[4][philox_lanes];
+                          philox(draws.seed,
+                                 draws.offset + static_cast<std::uint64_t>(g * philox_lanes), word);
+                          const std::uint32_t* const drawn = word[0];
+                          const T* const from = x.data + g * dropout_group;
+                          T* const to = y.data + g * dropout_group;
+                          const std::int64_t left = std::min(dropout_group, n - g * dropout_group);
+                          CATENA_LOOP
+                          for (std::int64_t i = 0; i < left; ++i) {
+                              const T survivor = from[i] * factor;
+                              store(to[i], add, drawn[i] < limit ? T(0) : survivor);
+                          }
+                      }
+                  });
 }
 
 struct ApplyDropout {
     static constexpr auto about =
-        describe("catena.apply_dropout", "y = x through a mask that dropout made",
-                 in("x", Port("mask").of("M").not_differentiable()), out("y"), dropout_ratio)
+        describe("catena.apply_dropout", "y = x without the elements that dropout dropped",
+                 in("x", Port("draws", "of that dropout").of("D").not_differentiable()), out("y"),
+                 dropout_ratio)
             .internal()
-            .example("x=(2,3) mask=(2,3) ratio=0.25");
+            .example("x=(2,3) draws=(3)[1,2] ratio=0.25")
+            .example("x=(300) draws=(3)[1,2]")
+            .example("x=(2,3) draws=(3)[0,1]");
     using types = DropoutTypes;
     static constexpr auto retain_x = ports(1);
 
     static void infer(const auto& s) {
-        s.check(std::ranges::equal(s.x(0), s.x(1)), "mask.shape", s.x(0), s.x(1));
+        s.check(std::ranges::equal(s.x(1), draws_shape), "draws.shape", Shape(draws_shape), s.x(1));
         s.y(0, s.x(0));
     }
     static void gradient(const auto& g) {
@@ -54,22 +90,26 @@ struct ApplyDropout {
     }
     template <class T, class>
     CATENA_KERNEL static void forward(const auto& call) {
-        apply_mask<T>(call, call.template x<T>(0), call.template x<std::uint8_t>(1).data,
-                      call.template y<T>(0), call.adds(0));
+        drop(call, call.template x<T>(0), draws_in(call.template x<std::int64_t>(1).data),
+             call.template y<T>(0), call.adds(0));
     }
     template <class T, class>
     CATENA_KERNEL static void backward(const auto& call) {
-        apply_mask<T>(call, call.template gy<T>(0), call.template x<std::uint8_t>(1).data,
-                      call.template gx<T>(0), call.adds(0));
+        drop(call, call.template gy<T>(0), draws_in(call.template x<std::int64_t>(1).data),
+             call.template gx<T>(0), call.adds(0));
     }
 };
 
 struct Dropout {
     static constexpr auto about =
-        describe("catena.dropout",
-                 "y = x with elements set to 0 at random, the others scaled to keep the mean\n\n"
-                 "Outside training, or with ratio 0, y = x.",
-                 in("x"), out("y", Port("mask").of("M").hidden()), dropout_ratio)
+        describe(
+            "catena.dropout",
+            "y = x with elements set to 0 at random, the others scaled to keep the mean\n\n"
+            "Outside training, or with ratio 0, y = x.",
+            in("x"),
+            out("y",
+                Port("draws", "seed, offset, and whether any were drawn (3,)").of("D").hidden()),
+            dropout_ratio)
             .stochastic()
             .example("x=(3,4)")
             .example("x=(2,3) ratio=0.25")
@@ -81,62 +121,34 @@ struct Dropout {
         const double ratio = s.template attr<"ratio">();
         s.check(ratio < 1, "ratio", "less than 1", ratio, CATENA_E_INVALID);
         s.y(0, s.x(0));
-        s.y(1, s.x(0), dtype_of<std::uint8_t>());
+        s.y(1, draws_shape, dtype_of<std::int64_t>());
     }
     static void gradient(const auto& g) {
         const double ratio = g.template attr<"ratio">();
         g.gx(0, call<"catena.apply_dropout">({g.gy(0), g.y(1)}, {set("ratio", ratio)}));
     }
 
-    // Elements go in groups of 256, a group takes 64 blocks of draws: element e of a group has word
-    // e / 64 of block e % 64.
     template <class T, class>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
-        const auto y = call.template y<T>(0);
-        std::uint8_t* const mask = call.template y<std::uint8_t>(1).data;
-        const double ratio = call.template attr<"ratio">();
-        const std::int64_t n = x.size();
-        if (!call.train() || ratio == 0) {
-            std::fill_n(mask, n, kept);
-        } else {
-            std::uint64_t seed = 0;
-            std::uint64_t offset = 0;
-            const std::int64_t groups = (n + group - 1) / group;
-            const catena_status status = host().philox(
-                call.context(), static_cast<std::uint64_t>(groups * philox_lanes), &seed, &offset);
+        std::int64_t* const kept = call.template y<std::int64_t>(1).data;
+        Draws draws = {0, 0, call.train() && call.template attr<"ratio">() != 0};
+        if (draws.any) {
+            const catena_status status =
+                host().philox(call.context(), dropout_blocks(x.size()), &draws.seed, &draws.offset);
             if (status != CATENA_OK) throw Error(status);
-            const auto limit = static_cast<std::uint32_t>(ratio * 0x1p32);
-            call.parallel(
-                groups, 4 * group, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                    for (std::int64_t g = begin; g < end; ++g)
-                        draw(mask + g * group, std::min(group, n - g * group), seed,
-                             offset + static_cast<std::uint64_t>(g * philox_lanes), limit);
-                });
         }
-        apply_mask<T>(call, x, mask, y, call.adds(0));
+        kept[0] = static_cast<std::int64_t>(draws.seed);
+        kept[1] = static_cast<std::int64_t>(draws.offset);
+        kept[2] = draws.any ? 1 : 0;
+        drop(call, x, draws, call.template y<T>(0), call.adds(0));
     }
     template <class T, class>
     CATENA_KERNEL static void backward(const auto& call) {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
-        const std::uint8_t* const mask = call.template y<std::uint8_t>(1).data;
-        if (gy) apply_mask<T>(call, gy, mask, gx, call.adds(0));
+        if (gy) drop(call, gy, draws_in(call.template y<std::int64_t>(1).data), gx, call.adds(0));
         else if (!call.adds(0)) std::fill_n(gx.data, gx.size(), T(0));
-    }
-
-private:
-    static constexpr std::int64_t group = 4 * philox_lanes;
-
-    CATENA_KERNEL static void draw(std::uint8_t* mask, std::int64_t n, std::uint64_t seed,
-                                   std::uint64_t counter, std::uint32_t limit) {
-        std::uint32_t word[4][philox_lanes];
-        philox(seed, counter, word);
-        std::uint8_t fate[group];
-        CATENA_LOOP
-        for (std::int64_t i = 0; i < group; ++i)
-            fate[i] = word[i / philox_lanes][i % philox_lanes] < limit ? dropped : scaled;
-        std::copy_n(fate, n, mask);
     }
 };
 

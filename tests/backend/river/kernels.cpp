@@ -120,18 +120,21 @@ catena_status dropout(catena_ctx* ctx, const catena_call* call) {
     if (status != CATENA_OK) return status;
     return give(ctx, call,
                 [=, x = at<const T>(call, call->x[0]), y = at<T>(call, call->y[0]),
-                 mask = at<std::uint8_t>(call, call->y[1])] {
+                 kept = at<std::int64_t>(call, call->y[1])] {
                     for (std::int64_t i = 0; i < n; ++i) {
                         const auto block = offset + static_cast<std::uint64_t>(i);
-                        mask[i] = catena::plugin::philox(seed, block).v[0] & 1;
-                        y[i] = mask[i] ? 2 * x[i] : T(0);
+                        y[i] =
+                            (catena::plugin::philox(seed, block).v[0] & 1) != 0 ? 2 * x[i] : T(0);
                     }
+                    kept[0] = static_cast<std::int64_t>(seed);
+                    kept[1] = static_cast<std::int64_t>(offset);
+                    kept[2] = 1;
                 });
 }
 
 template <class T>
 constexpr catena_dtype row[] = {catena::plugin::dtype_of<T>(),
-                                catena::plugin::dtype_of<std::uint8_t>()};
+                                catena::plugin::dtype_of<std::int64_t>()};
 
 constexpr std::uint32_t plain = CATENA_KERNEL_DETERMINISTIC;
 constexpr std::uint32_t adds = plain | CATENA_KERNEL_ADDS;

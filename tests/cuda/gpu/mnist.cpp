@@ -155,10 +155,11 @@ int run(const Arguments& arguments) {
                    expected, got);
         good = false;
     }
-    fmt::print("measured: {}, {} images, accuracy {:.4f}, recorded {:.4f}, on the CPU {:.4f}; "
-               "{:.2f} s, {:.2f} s, {:.2f} s\n",
-               plan.model, images.size(), there.accuracy, recorded.accuracy, here.accuracy,
-               there.seconds, recorded.seconds, here.seconds);
+    fmt::print(
+        "measured: {}, {} images, accuracy {:.4f}, recorded {:.4f}, on the CPU {:.4f}; "
+        "{:.2f} s, {:.2f} s, {:.2f} s\n",
+        plan.model, images.size(), there.accuracy, recorded.accuracy, here.accuracy, there.seconds,
+        recorded.seconds, here.seconds);
     return good ? 0 : 1;
 }
 

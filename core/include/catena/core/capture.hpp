@@ -25,7 +25,9 @@ namespace catena {
 // by then, and waits for whoever writes or reads them.
 //
 // What needs the host or the system cannot be recorded and is an UnsupportedError: reading elements,
-// waiting, copies of host memory that is not pinned, random numbers, other streams, devices' fallbacks.
+// waiting, copies of host memory that is not pinned, other streams, devices' fallbacks. Random numbers
+// are drawn anew in each launch, as its calls would draw them then; not by kernels that ask the host
+// for them in the plain way (see abi/ext/draft/draws.h).
 // Control flow, attributes and addresses are as they were when it was recorded. While it is, nothing
 // that the device has cached is given back: memory that runs out then is an error.
 class Capture {

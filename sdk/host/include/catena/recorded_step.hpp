@@ -25,8 +25,8 @@ namespace catena {
 // inputs, is recorded in the third, and launched from then on: the same kernels on the same numbers.
 // What it returns is written anew by each step of that shape; copy what is to stay. Numbers of the
 // optimizer, such as its rate, may change between steps; whatever else the body reads on the host is
-// as it was when it was recorded. It can do what a Capture can: with dropout, or where it asks for an
-// element, it throws UnsupportedError in the third step.
+// as it was when it was recorded. It can do what a Capture can: where it asks for an element, it throws
+// UnsupportedError in the third step.
 //
 // On a device that does not record, and for more than `most_shapes` shapes, the body runs each time.
 // Not for several threads at once.

@@ -11,7 +11,9 @@ namespace {
 struct Net : Chain {
     links::Linear l1{5, 7}, l2{7, 3};
     void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
-    Variable operator()(const Variable& x) override { return l2(F::tanh(l1(x))); }
+    Variable operator()(const Variable& x) override {
+        return l2(F::dropout(F::dropout(F::tanh(l1(x)), 0.2), 0));
+    }
 };
 
 Array images(std::int64_t n, std::uint64_t seed) {
@@ -50,6 +52,9 @@ std::vector<std::vector<double>> train(bool recorded, std::vector<std::int64_t> 
         if (i == 5) optimizer.scale_rate(0.5);
         result[0].push_back((recorded ? step(batch) : body(batch))[0].template item<double>());
     }
+    // The generator is where it would be.
+    result[0].push_back(
+        F::sum(F::dropout(Variable(images(9, 1).to(first())))).data().item<double>());
     CHECK(optimizer.t() == static_cast<std::int64_t>(sizes.size()));
     for (const auto& p : net.collect_parameters())
         result.push_back(p.variable.data().template to_vector<double>());

@@ -106,7 +106,10 @@ int run(const Arguments& arguments) {
     std::vector<Report> reports;
     bool good = true;
     Settings settings;
-    if (!arguments.device.empty()) settings.device = arguments.device.c_str();
+    if (!arguments.device.empty()) {
+        settings.device = arguments.device.c_str();
+        settings.elements = 4000;  // of several blocks; the host's threads have no part in it
+    }
     const std::vector<std::string> names =
         arguments.functions.empty() ? world.names() : arguments.functions;
     for (const std::string& name : names) {

@@ -18,9 +18,9 @@ inline Reserved reserve_draws(catena_ctx* ctx, std::uint64_t n) {
     Reserved r;
     const auto* const draws =
         static_cast<const catena_draws*>(host().get_extension(&host(), CATENA_DRAWS_DRAFT_1));
-    const catena_status status =
-        draws != nullptr ? draws->reserve(ctx, n, &r.seed, &r.offset, &r.where)
-                         : host().philox(ctx, n, &r.seed, &r.offset);
+    const catena_status status = draws != nullptr
+                                     ? draws->reserve(ctx, n, &r.seed, &r.offset, &r.where)
+                                     : host().philox(ctx, n, &r.seed, &r.offset);
     if (status != CATENA_OK) throw Error(status);
     return r;
 }

@@ -146,6 +146,10 @@ private:
         if (const auto sample = longer_first()) values(*sample, true);
         else report_.skip(Check::threads, "no larger call is accepted");
     }
+    static constexpr std::int64_t many = 200000;
+    static bool fits(const Sample& sample) {
+        return std::ranges::all_of(sample.y, [](const Array& y) { return y.size() < many; });
+    }
     std::optional<Sample> longer_last() {
         for (const Example::Input& in : example_.inputs) {
             if (!in.present || in.shape.empty() || in.shape.back() == 0) continue;
@@ -154,8 +158,8 @@ private:
                 for (const Resize& r :
                      {Resize{last, to, true, false}, Resize{last, to, false, false},
                       Resize{last, to, true, true}})
-                    if (const Example e = resize_all(example_, r); elements(e) < 200000)
-                        if (auto sample = accepted(e)) return sample;
+                    if (const Example e = resize_all(example_, r); elements(e) < many)
+                        if (auto sample = accepted(e); sample && fits(*sample)) return sample;
         }
         return std::nullopt;
     }
@@ -169,7 +173,7 @@ private:
                 for (const std::int64_t d : example_.inputs[i].shape) n *= d;
                 row = std::max(row, n / first);
             }
-            const std::int64_t to = (40000 / row) | 1;
+            const std::int64_t to = (settings_.elements / row) | 1;
             for (const Resize& r : {Resize{first, to, false, false}, Resize{first, to, false, true},
                                     Resize{first, first * (to / first + 1), false, false}})
                 if (auto sample = accepted(resize_first(example_, set, r))) return sample;

@@ -15,8 +15,9 @@ struct Settings {
     double step = 1e-4;                    // of finite differences
     unsigned seed = 1;                     // of all numbers
     // A part of the exam, for functions that crash in another. What is left out says nothing.
-    std::optional<Check> only;  // with what it needs of the others
-    bool large = true;          // calls long enough for vectors and for threads
+    std::optional<Check> only;      // with what it needs of the others
+    bool large = true;              // calls long enough for vectors and for threads
+    std::int64_t elements = 40000;  // of an input of those for threads
     bool gradients = true;
     const char* device = nullptr;  // kernels of this backend alone, by its name
 

@@ -70,14 +70,17 @@ __global__ void convolve(Arguments<T, C> a, std::int64_t size) {
         const std::int64_t j = at % a.width, i = at / a.width % a.height,
                            c = at / a.width / a.height % a.channels,
                            n = at / a.width / a.height / a.channels;
+        // Places of the filter that meet the pixel: fewer than its taps, where it is large.
+        const auto first = [](std::int64_t last, std::int64_t taps, std::int64_t stride) {
+            return last < taps ? 0 : (last - taps) / stride + 1;
+        };
+        const std::int64_t down = i + a.pad_y, right = j + a.pad_x;
         for (std::int64_t o = 0; o < a.outputs; ++o)
-            for (std::int64_t p = 0; p < a.kh; ++p)
-                for (std::int64_t q = 0; q < a.kw; ++q) {
-                    const std::int64_t u = i + a.pad_y - p, v = j + a.pad_x - q;
-                    if (u >= 0 && v >= 0 && u % a.stride_y == 0 && v % a.stride_x == 0 &&
-                        u / a.stride_y < a.oh && v / a.stride_x < a.ow)
-                        sum += y(n, o, u / a.stride_y, v / a.stride_x) * w(o, c, p, q);
-                }
+            for (std::int64_t u = first(down, a.kh, a.stride_y); u < a.oh && u * a.stride_y <= down;
+                 ++u)
+                for (std::int64_t v = first(right, a.kw, a.stride_x);
+                     v < a.ow && v * a.stride_x <= right; ++v)
+                    sum += y(n, o, u, v) * w(o, c, down - u * a.stride_y, right - v * a.stride_x);
     } else {
         const std::int64_t q = at % a.kw, p = at / a.kw % a.kh, c = at / a.kw / a.kh % a.channels,
                            o = at / a.kw / a.kh / a.channels;

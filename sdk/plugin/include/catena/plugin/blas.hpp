@@ -78,6 +78,8 @@ void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
 // nothing was done, if none does.
 template <class T>
 bool affine(catena_ctx* ctx, const catena_call& call, const Product<T>& p, const T* bias) {
+    if (p.m == 0 || p.n == 0) return true;
+    if (p.k == 0) return false;
     const catena_gemm g = described(call, p);
     for (const void* const* table = host().extensions(ctx, CATENA_AFFINE_DRAFT_1);
          table != nullptr && *table != nullptr; ++table) {

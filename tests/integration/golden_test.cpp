@@ -1,5 +1,5 @@
-// Every function and optimizer against values computed elsewhere, in float32 and float64; on the device
-// that GOLDEN_DEVICE names, those that have kernels for it. GOLDEN_FOLDER: where the values are now.
+// Every function and optimizer against values computed elsewhere, in float32 and float64, on the device
+// that GOLDEN_DEVICE names. GOLDEN_FOLDER: where the values are now.
 #include "npz.hpp"
 
 #include <catena/catena.hpp>
@@ -33,34 +33,12 @@ std::string id_of(const json& entry) {
                             ? entry.at("function").get<std::string>()
                             : entry.at("optimizer").get<std::string>() + "_update");
 }
-// Views have no kernels.
-bool runs_on_device(const std::string& function) {
-    const auto kernels = kernels_of(function);
-    return kernels.empty() || std::any_of(kernels.begin(), kernels.end(), [](const KernelInfo& k) {
-               return k.device == device().backend();
-           });
-}
 std::vector<json> cases() {
     std::vector<json> list;
     std::ifstream file(folder() / "MANIFEST.jsonl");
-    for (std::string line; std::getline(file, line);)
-        if (const json entry = json::parse(line); runs_on_device(id_of(entry)))
-            list.push_back(entry);
+    for (std::string line; std::getline(file, line);) list.push_back(json::parse(line));
     return list;
 }
-// Fewer functions have kernels for other devices.
-bool on_host() { return device().host_accessible(); }
-// Families that have kernels for every device; of others a function may be missing.
-bool is_complete(const std::string& plugin) {
-    return plugin == "org.catena.math" || plugin == "org.catena.activation" ||
-           plugin == "org.catena.optimizer";
-}
-// Whose gradients are composed of functions without kernels for other devices: get_item, label_weights.
-bool composed_of_missing(const json& entry) {
-    const std::string function = entry.at("function");
-    return !on_host() && (function == "lstm" || function == "softmax_cross_entropy");
-}
-
 // The arrays of a case, in a dtype of choice where they are floating.
 class Values {
 public:
@@ -214,7 +192,7 @@ struct Update {
 
 }  // namespace
 
-TEST_CASE("every kernel of the complete families is there for the device") {
+TEST_CASE("every kernel of the families is there for the device") {
     using Rows = std::set<std::pair<int, std::vector<std::string>>>;  // phase and dtypes
     int functions = 0;
     for (const std::string& function : function_names()) {
@@ -223,7 +201,7 @@ TEST_CASE("every kernel of the complete families is there for the device") {
         for (const KernelInfo& k : kernels_of(function))
             for (const auto& dtypes : k.dtypes) {
                 if (k.device == device().backend()) there.emplace(k.phase, dtypes);
-                if (k.device == "cpu" && is_complete(k.plugin)) here.emplace(k.phase, dtypes);
+                if (k.device == "cpu") here.emplace(k.phase, dtypes);
             }
         for (const auto& [phase, dtypes] : here) {
             CAPTURE(phase);
@@ -232,7 +210,7 @@ TEST_CASE("every kernel of the complete families is there for the device") {
         }
         functions += here.empty() ? 0 : 1;
     }
-    CHECK(functions > 30);
+    CHECK(functions > 60);
 }
 
 TEST_CASE("functions: values and gradients") {
@@ -246,7 +224,7 @@ TEST_CASE("functions: values and gradients") {
             ++checked;
         }
     }
-    CHECK(checked >= (on_host() ? 130 : 80));
+    CHECK(checked >= 130);
 }
 
 TEST_CASE("functions: gradients as compositions, and second order") {
@@ -256,17 +234,12 @@ TEST_CASE("functions: gradients as compositions, and second order") {
         for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
             const std::string label = entry.at("case");
             INFO(label << " " << name(dtype));
-            std::optional<using_fallback> fallback;
-            if (composed_of_missing(entry)) {  // and no longer than that
-                CHECK_THROWS_AS(check_first_order(Case(entry, dtype), true), UnsupportedError);
-                fallback.emplace("cpu");
-            }
             CHECK_NOTHROW(check_first_order(Case(entry, dtype), true));
             CHECK_NOTHROW(check_second_order(Case(entry, dtype)));
             ++checked;
         }
     }
-    CHECK(checked >= (on_host() ? 100 : 60));
+    CHECK(checked >= 100);
 }
 
 TEST_CASE("optimizers: three updates") {

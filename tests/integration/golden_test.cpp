@@ -10,7 +10,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <set>
 
 using namespace catena;
@@ -27,11 +26,6 @@ Device device() {
 std::filesystem::path folder() {
     const char* name = std::getenv("GOLDEN_FOLDER");
     return name == nullptr ? GOLDEN : name;
-}
-std::string id_of(const json& entry) {
-    return "catena." + (entry.contains("function")
-                            ? entry.at("function").get<std::string>()
-                            : entry.at("optimizer").get<std::string>() + "_update");
 }
 std::vector<json> cases() {
     std::vector<json> list;

@@ -31,15 +31,18 @@ const catena_many* many_of(const DeviceState& device, const catena_kernel& kerne
 
 }  // namespace
 
-// Calls of one kernel that wait for each other, to be run at once.
+// Calls of a function that wait for each other: those of one kernel are run at once.
 class CallGroup {
 public:
     CallGroup(const PluginFunction& function, AttributeMemory* memory)
         : function_(function), f_(function.entry()), now_(config()), memory_(memory) {}
 
-    // Runs it now if nothing takes it together with others.
+    // Runs it now if nothing takes it together with others. The arrays live until flush().
     void add(std::span<ArrayBody* const> x);
-    void flush();
+    void flush() {
+        for (Same& same : groups_) run(same);
+        groups_.clear();
+    }
 
 private:
     struct Call {
@@ -47,25 +50,29 @@ private:
         SmallVector<const catena_tensor*, 6> tensors;
         catena_call call{};
     };
-    template <class Action>
-    void for_mutated(const Action& action) const;
-    const Array* attributes();
-    void run_alone(std::span<ArrayBody* const> x, const DeviceState& device);
+    struct Same {
+        const catena_kernel* kernel;
+        Queue* queue;
+        const catena_many* many;
+        std::vector<Call> calls;
+    };
+    void run(Same& same);
+    void run_alone(std::span<ArrayBody* const> x, DeviceState& device);
+    const Array* attributes(const Same& same);
 
     const PluginFunction& function_;
     FunctionEntry& f_;
     const Config& now_;
     AttributeMemory* memory_;
-    const catena_kernel* kernel_ = nullptr;
-    const catena_many* many_ = nullptr;
-    Queue* queue_ = nullptr;
-    std::vector<Call> calls_;
+    std::vector<Same> groups_;
 };
 
 void CallGroup::add(std::span<ArrayBody* const> x) {
     const catena_function& d = f_.descriptor;
     check_present(f_, x);
     DeviceState& device = common_device(f_, x);
+    if (!*Registry::get().extensions(&device.backend, CATENA_MANY_DRAFT_1))
+        return run_alone(x, device);
     Queue& queue = current_queue(device);
     TypeKey key(f_);
     Call own;
@@ -95,21 +102,21 @@ void CallGroup::add(std::span<ArrayBody* const> x) {
     const catena_kernel* kernel =
         selection.forward.empty() ? nullptr : selection.forward[0].forward;
     // What asks or plans is for a call by itself.
-    if (!kernel || kernel->supports || kernel->plan || kernel->variant) {
+    if (!kernel || kernel->supports || kernel->plan || kernel->variant)
         return run_alone(x, device);
+    for (Same& same : groups_) {
+        if (same.kernel != kernel || same.queue != &queue) continue;
+        same.calls.push_back(std::move(own));
+        return;
     }
-    const catena_many* many = kernel == kernel_ ? many_ : many_of(device, *kernel);
+    const catena_many* many = many_of(device, *kernel);
     if (!many) return run_alone(x, device);
-    if (kernel_ != kernel || queue_ != &queue) flush();
-    kernel_ = kernel;
-    queue_ = &queue;
-    many_ = many;
-    calls_.push_back(std::move(own));
+    groups_.push_back({kernel, &queue, many, {}});
+    groups_.back().calls.push_back(std::move(own));
 }
 
-void CallGroup::run_alone(std::span<ArrayBody* const> x, const DeviceState& device) {
-    flush();
-    if (memory_ && is_recorded(Device(const_cast<DeviceState*>(&device)))) {
+void CallGroup::run_alone(std::span<ArrayBody* const> x, DeviceState& device) {
+    if (memory_ && is_recorded(Device(&device))) {
         throw UnsupportedError(fmt::format(
             "[{}] recording: expected a kernel that reads attributes from memory, got one on {} "
             "that takes them with the call",
@@ -120,76 +127,68 @@ void CallGroup::run_alone(std::span<ArrayBody* const> x, const DeviceState& devi
     if (now_.debug) check_forward(f_, x, {});
 }
 
-template <class Action>
-void CallGroup::for_mutated(const Action& action) const {
-    for (const Call& call : calls_) {
-        for (std::uint32_t i = 0; i < call.x.size(); ++i) {
-            const bool mutated = f_.descriptor.inputs[f_.port(i)]->flags & CATENA_PORT_MUTATED;
-            if (call.x[i] && mutated) action(*call.x[i]);
-        }
-    }
-}
-
 // Where the kernel's attributes are: written now, or before each launch of what is recorded now.
-const Array* CallGroup::attributes() {
+const Array* CallGroup::attributes(const Same& same) {
     if (!memory_) return nullptr;
-    const Device device(&queue_->device);
+    const Device device(&same.queue->device);
     const bool recorded = is_recorded(device);
-    auto place = std::find_if(memory_->places_.begin(), memory_->places_.end(), [&](const auto& p) {
-        return p.kernel == kernel_ && p.bytes.device() == device;
-    });
+    auto place = std::find_if(
+        memory_->places_.begin(), memory_->places_.end(),
+        [&](const auto& p) { return p.kernel == same.kernel && p.bytes.device() == device; });
     if (place == memory_->places_.end()) {
         if (recorded) {
             throw UnsupportedError(
                 fmt::format("[{}] recording: expected a call like this one before, got none",
                             f_.descriptor.name));
         }
-        const auto n = static_cast<std::int64_t>(many_->attribute_bytes(kernel_));
-        memory_->places_.push_back({many_, kernel_, Array::empty({n}, Dtype::uint8, device)});
+        const auto n = static_cast<std::int64_t>(same.many->attribute_bytes(same.kernel));
+        memory_->places_.push_back(
+            {same.many, same.kernel, Array::empty({n}, Dtype::uint8, device)});
         place = memory_->places_.end() - 1;
     }
     if (!recorded) AttributeMemory::write(*place, function_);
-    before_read(*place->bytes.body(), *queue_);
+    before_read(*place->bytes.body(), *same.queue);
     return &place->bytes;
 }
 
-void CallGroup::flush() {
-    if (calls_.empty()) return;
-    const std::vector<Call> done = [&] {
-        struct Clear {
-            std::vector<Call>& calls;
-            ~Clear() { calls.clear(); }
-        } const clear{calls_};
-        const Array* const own = attributes();
-        catena_ctx ctx;
-        ctx.device = &queue_->device;
-        std::vector<const catena_call*> list;
-        for (Call& call : calls_) {
-            call.call.x = call.tensors.data();
-            list.push_back(&call.call);
-            for (ArrayBody* x : call.x) {
-                if (x) before_read(*x, *queue_);
+void CallGroup::run(Same& same) {
+    Queue& queue = *same.queue;
+    const auto for_mutated = [&](auto&& action) {
+        for (const Call& call : same.calls) {
+            for (std::uint32_t i = 0; i < call.x.size(); ++i) {
+                const bool mutated = f_.descriptor.inputs[f_.port(i)]->flags & CATENA_PORT_MUTATED;
+                if (call.x[i] && mutated) action(*call.x[i]);
             }
         }
-        for_mutated([&](ArrayBody& body) {
-            before_write(body, *queue_);
-            written(body);
-            unseal(body);
-        });
-        note_call(*queue_, f_.descriptor, CATENA_PHASE_FORWARD);
-        const catena_status status =
-            many_->run(&ctx, kernel_, list.data(), static_cast<std::uint32_t>(list.size()),
+    };
+    const Array* const own = attributes(same);
+    catena_ctx ctx;
+    ctx.device = &queue.device;
+    std::vector<const catena_call*> list;
+    for (Call& call : same.calls) {
+        call.call.x = call.tensors.data();
+        list.push_back(&call.call);
+        for (ArrayBody* x : call.x) {
+            if (x) before_read(*x, queue);
+        }
+    }
+    for_mutated([&](ArrayBody& body) {
+        before_write(body, queue);
+        written(body);
+        unseal(body);
+    });
+    note_call(queue, f_.descriptor, CATENA_PHASE_FORWARD);
+    const catena_status status =
+        same.many->run(&ctx, same.kernel, list.data(), static_cast<std::uint32_t>(list.size()),
                        own ? own->body()->tensor.dl.data : nullptr);
-        const std::uint64_t ticket = queue_->async ? queue_->advance() : 0;
-        for_mutated([&](ArrayBody& body) {
-            seal(body);
-            after_write(body, *queue_, ticket);
-        });
-        if (status != CATENA_OK) throw_failure(ctx, status, f_.descriptor.name);
-        return std::move(calls_);
-    }();
+    const std::uint64_t ticket = queue.async ? queue.advance() : 0;
+    for_mutated([&](ArrayBody& body) {
+        seal(body);
+        after_write(body, queue, ticket);
+    });
+    if (status != CATENA_OK) throw_failure(ctx, status, f_.descriptor.name);
     if (!now_.debug) return;
-    for (const Call& call : done) check_forward(f_, {call.x.data(), call.x.size()}, {});
+    for (const Call& call : same.calls) check_forward(f_, {call.x.data(), call.x.size()}, {});
 }
 
 void AttributeMemory::write(const Place& place, const PluginFunction& function) {
@@ -206,20 +205,21 @@ void AttributeMemory::write(const PluginFunction& function) const {
     for (const Place& place : places_) write(place, function);
 }
 
-void PluginFunction::forward_each(std::span<const std::vector<Array>> calls,
+void PluginFunction::forward_each(std::size_t n, const Inputs& inputs,
                                   AttributeMemory* memory) const {
     const FunctionEntry& f = *entry_;
     if (f.descriptor.n_outputs != 0) {
-        throw InvalidError(
-            fmt::format("[{}] forward_each(): expected a function without outputs, "
-                        "got one with {}",
-                        f.descriptor.name, f.descriptor.n_outputs));
+        throw InvalidError(fmt::format("[{}] forward_each(): expected a function without outputs, "
+                                       "got one with {}",
+                                       f.descriptor.name, f.descriptor.n_outputs));
     }
     CallGroup group(*this, memory);
-    for (const std::vector<Array>& inputs : calls) {
-        check_arity(f, inputs.size());
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::span<const Array> given = inputs(i);
+        if (given.empty()) continue;
+        check_arity(f, given.size());
         SmallVector<ArrayBody*, 6> x;
-        for (const Array& input : inputs) x.push_back(input.body());
+        for (const Array& input : given) x.push_back(input.body());
         while (x.size() < f.descriptor.n_inputs) x.push_back(nullptr);
         group.add({x.data(), x.size()});
     }

@@ -68,14 +68,15 @@ void Optimizer::update() {
     } count{++t_};
     const PluginFunction function = step();
     if (!memory_) require_same_each_time(function.descriptor());
-    std::vector<std::vector<Array>> calls;
-    for (const auto& slot : slots_) {
-        const Variable& variable = slot.parameter.variable;
-        if (!variable.grad()) continue;
-        calls.push_back({variable.data(), variable.grad()});
-        calls.back().insert(calls.back().end(), slot.state.begin(), slot.state.end());
-    }
-    function.forward_each(calls, memory_.get());
+    SmallVector<Array, 8> inputs;
+    const auto inputs_of = [&](std::size_t i) -> std::span<const Array> {
+        const Variable& variable = slots_[i].parameter.variable;
+        if (!variable.grad()) return {};
+        inputs.assign({variable.data(), variable.grad()});
+        inputs.append(slots_[i].state.begin(), slots_[i].state.end());
+        return {inputs.data(), inputs.size()};
+    };
+    function.forward_each(slots_.size(), inputs_of, memory_.get());
     count.done = true;
 }
 
@@ -145,22 +146,26 @@ void Optimizer::clip_grads(double maxnorm) const {
     }
     const double norm = compute_grads_norm();
     if (!(norm > maxnorm)) return;
-    std::vector<std::vector<Array>> calls;
-    for (const auto& slot : slots_) {
-        const Variable& variable = slot.parameter.variable;
-        if (variable.grad()) calls.push_back({own_gradient(variable)});
-    }
-    PluginFunction("catena.scale_update", {{"value", maxnorm / norm}}).forward_each(calls);
+    const auto gradient = [&](std::size_t i) -> std::span<const Array> {
+        const Variable& variable = slots_[i].parameter.variable;
+        if (!variable.grad()) return {};
+        return std::span(&own_gradient(variable), 1);
+    };
+    PluginFunction("catena.scale_update", {{"value", maxnorm / norm}})
+        .forward_each(slots_.size(), gradient);
 }
 
 void Optimizer::weight_decay(double decay) const {
-    std::vector<std::vector<Array>> calls;
-    for (const auto& slot : slots_) {
-        const Variable& variable = slot.parameter.variable;
+    Array inputs[2];
+    const auto inputs_of = [&](std::size_t i) -> std::span<const Array> {
+        const Variable& variable = slots_[i].parameter.variable;
         if (!variable.grad()) variable.zerograd();
-        calls.push_back({own_gradient(variable), variable.data()});
-    }
-    PluginFunction("catena.decay_update", {{"rate", decay}}).forward_each(calls);
+        inputs[0] = own_gradient(variable);
+        inputs[1] = variable.data();
+        return inputs;
+    };
+    PluginFunction("catena.decay_update", {{"rate", decay}})
+        .forward_each(slots_.size(), inputs_of);
 }
 
 void Optimizer::accumulate_grads(std::span<const Array> gradients) const {

@@ -245,6 +245,7 @@ class Loaded(Case):
         self.assertEqual([(k["function"], k["priority"]) for k in listed],
                          [("org.example.sample.join", 0), ("org.example.sample.mix", 70),
                           ("org.example.sample.mix", 5), ("org.nobody.has_this", 0)])
+        self.assertEqual(listed[1].pop("name"), "")
         self.assertEqual(listed[1], {
             "function": "org.example.sample.mix", "phase": "forward", "device": "nowhere",
             "isa": "", "priority": 70, "variant": "", "plugin": "org.example.sample",

@@ -15,8 +15,8 @@ namespace catena {
 // attributes here first; a recorded one reads, in each launch, what is here by then:
 //
 //     AttributeMemory memory;
-//     update(lr).forward_each(calls, &memory);
-//     const Capture step(stream, [&] { update(lr).forward_each(calls, &memory); }, 0);
+//     update(lr).forward_each(n, inputs, &memory);
+//     const Capture step(stream, [&] { update(lr).forward_each(n, inputs, &memory); }, 0);
 //     memory.write(update(lr / 2));
 //     step.launch();  // with half the rate
 //

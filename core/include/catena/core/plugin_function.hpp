@@ -4,6 +4,7 @@
 #include <catena/abi/function.h>
 #include <catena/core/variable.hpp>
 
+#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -74,12 +75,12 @@ public:
 
     // Calls it on arrays: no graph.
     std::vector<Array> forward(std::span<const Array> inputs) const;
-    // The same for many lists of inputs, of a function without outputs, which updates its inputs: in
-    // few launches where the device has a kernel for that. Nothing that one call writes is read by
-    // another. Throws as forward() for the first that is wrong: those before it may have been done.
-    // memory: see AttributeMemory.
-    void forward_each(std::span<const std::vector<Array>> calls,
-                      AttributeMemory* memory = nullptr) const;
+    // The same for n lists of inputs, of a function without outputs, which updates its inputs: in few
+    // launches where the device has a kernel for that. inputs(i) is list i; an empty one is passed
+    // over. The arrays live until the end, and nothing that one call writes is read by another. Throws
+    // as forward() for the first that is wrong: others may have been done. memory: see AttributeMemory.
+    using Inputs = std::function<std::span<const Array>(std::size_t)>;
+    void forward_each(std::size_t n, const Inputs& inputs, AttributeMemory* memory = nullptr) const;
 
     FunctionEntry& entry() const noexcept { return *entry_; }
     const BoundAttributes* attributes() const noexcept { return attributes_; }

@@ -102,8 +102,7 @@ void CallGroup::add(std::span<ArrayBody* const> x) {
     const catena_kernel* kernel =
         selection.forward.empty() ? nullptr : selection.forward[0].forward;
     // What asks or plans is for a call by itself.
-    if (!kernel || kernel->supports || kernel->plan || kernel->variant)
-        return run_alone(x, device);
+    if (!kernel || kernel->supports || kernel->plan || kernel->variant) return run_alone(x, device);
     for (Same& same : groups_) {
         if (same.kernel != kernel || same.queue != &queue) continue;
         same.calls.push_back(std::move(own));
@@ -132,9 +131,9 @@ const Array* CallGroup::attributes(const Same& same) {
     if (!memory_) return nullptr;
     const Device device(&same.queue->device);
     const bool recorded = is_recorded(device);
-    auto place = std::find_if(
-        memory_->places_.begin(), memory_->places_.end(),
-        [&](const auto& p) { return p.kernel == same.kernel && p.bytes.device() == device; });
+    auto place = std::find_if(memory_->places_.begin(), memory_->places_.end(), [&](const auto& p) {
+        return p.kernel == same.kernel && p.bytes.device() == device;
+    });
     if (place == memory_->places_.end()) {
         if (recorded) {
             throw UnsupportedError(
@@ -209,9 +208,10 @@ void PluginFunction::forward_each(std::size_t n, const Inputs& inputs,
                                   AttributeMemory* memory) const {
     const FunctionEntry& f = *entry_;
     if (f.descriptor.n_outputs != 0) {
-        throw InvalidError(fmt::format("[{}] forward_each(): expected a function without outputs, "
-                                       "got one with {}",
-                                       f.descriptor.name, f.descriptor.n_outputs));
+        throw InvalidError(
+            fmt::format("[{}] forward_each(): expected a function without outputs, "
+                        "got one with {}",
+                        f.descriptor.name, f.descriptor.n_outputs));
     }
     CallGroup group(*this, memory);
     for (std::size_t i = 0; i < n; ++i) {

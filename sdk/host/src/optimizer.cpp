@@ -164,8 +164,7 @@ void Optimizer::weight_decay(double decay) const {
         inputs[1] = variable.data();
         return inputs;
     };
-    PluginFunction("catena.decay_update", {{"rate", decay}})
-        .forward_each(slots_.size(), inputs_of);
+    PluginFunction("catena.decay_update", {{"rate", decay}}).forward_each(slots_.size(), inputs_of);
 }
 
 void Optimizer::accumulate_grads(std::span<const Array> gradients) const {

@@ -82,6 +82,7 @@ def main(tool, build):
         for library in pathlib.Path(build, "lib").glob("libemulated-cudart.so*"):
             shutil.copy2(library, folder / "lib")
         settings = [f"CATENA_CUBLAS={emulated}/vendor/libcublas.so.13",
+                    f"CATENA_CUDNN_LIBRARY={emulated}/vendor/libcudnn.so.9",
                     f"CATENA_NVRTC={emulated}/vendor/libnvrtc.so.13",
                     "CATENA_EMULATOR_DEVICES=1", "CATENA_EMULATOR_GUARD=0"]
         rows = run(folder, ON_EMULATOR, settings=settings)

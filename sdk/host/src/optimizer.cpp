@@ -67,7 +67,7 @@ void Optimizer::update() {
         }
     } count{++t_};
     const PluginFunction function = step();
-    if (!memory_) require_same_each_time(function.descriptor());
+    if (!is_counted_) require_same_each_time(function.descriptor());
     SmallVector<Array, 8> inputs;
     const auto inputs_of = [&](std::size_t i) -> std::span<const Array> {
         const Variable& variable = slots_[i].parameter.variable;
@@ -81,15 +81,31 @@ void Optimizer::update() {
 }
 
 void Optimizer::prepare_recording() {
-    if (!memory_) memory_ = std::make_unique<AttributeMemory>();
+    if (!memory_) memory_ = std::make_shared<AttributeMemory>();
 }
 
 void Optimizer::prepare_launch() {
     if (!memory_) {
         throw InvalidError("[prepare_launch] expected prepare_recording() first, got none");
     }
-    ++t_;
+    struct Count {
+        std::int64_t& t;
+        bool done = false;
+        ~Count() {
+            if (!done) --t;
+        }
+    } count{++t_};
     memory_->write(step());
+    count.done = true;
+}
+
+std::vector<const void*> Optimizer::identity() const {
+    std::vector<const void*> list = {memory_.get()};
+    for (const Slot& slot : slots_) {
+        list.push_back(slot.parameter.variable.data().body());
+        for (const Array& state : slot.state) list.push_back(state.body());
+    }
+    return list;
 }
 
 // A recording keeps attributes as they are.

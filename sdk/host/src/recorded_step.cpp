@@ -42,6 +42,8 @@ std::vector<Array> RecordedStep::operator()(std::span<const Array> inputs) {
     const using_stream scope(stream_);
     Recording* const recording = find(inputs);
     if (!recording) return body_(inputs);
+    if (recording->capture && recording->identity != optimizer_.identity())
+        *recording = {.inputs = recording->inputs};
     if (recording->runs < 2) {
         optimizer_.prepare_recording();
         std::vector<Array> outputs = body_(inputs);
@@ -74,10 +76,16 @@ void RecordedStep::record(Recording& recording) {
     const struct Restore {
         Optimizer& optimizer;
         std::int64_t t;
-        ~Restore() { optimizer.t_ = t; }
+        ~Restore() {
+            optimizer.t_ = t;
+            optimizer.is_counted_ = false;
+        }
     } restore{optimizer_, t};
+    optimizer_.is_counted_ = true;
     recording.capture = Capture(
         stream_, [&] { recording.outputs = body_(recording.inputs); }, 0, "of a training step");
+    recording.identity = optimizer_.identity();
+    recording.memory = optimizer_.memory_;
     if (const std::int64_t updates = optimizer_.t() - t; updates != 1) {
         recording.capture = {};
         throw InvalidError(fmt::format(

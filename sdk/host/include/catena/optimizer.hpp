@@ -80,12 +80,15 @@ private:
         std::vector<Array> state;
     };
 
+    // What update() reads and writes; another list, and a recording of it is of yesterday.
+    std::vector<const void*> identity() const;
     static void require_as_at_setup(const Slot& slot);
     void require_same_each_time(const catena_function& function) const;
 
     std::vector<std::string> state_names_;
     std::vector<Slot> slots_;
-    std::unique_ptr<AttributeMemory> memory_;  // none: attributes go with the calls
+    std::shared_ptr<AttributeMemory> memory_;  // none: attributes go with the calls
+    bool is_counted_ = false;  // a recording of update() is made by one who calls prepare_launch()
     std::int64_t t_ = 0;
     bool is_set_up_ = false;
 };

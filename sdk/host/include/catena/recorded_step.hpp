@@ -25,8 +25,11 @@ namespace catena {
 // inputs, is recorded in the third, and launched from then on: the same kernels on the same numbers.
 // What it returns is written anew by each step of that shape; copy what is to stay. Numbers of the
 // optimizer, such as its rate, may change between steps; whatever else the body reads on the host is
-// as it was when it was recorded. It can do what a Capture can: where it asks for an element, it throws
-// UnsupportedError in the third step.
+// as it was when it was recorded, and so are the arrays that it keeps from one step for the next: write
+// those in place (copy_from), as parameters and running means are. Another optimizer that the body
+// updates learns with the rate of the recording. It can do what a Capture can: where it asks for an
+// element, it throws UnsupportedError in the third step. After setup(), and where parameters have moved,
+// the first steps are run as they are again, and recorded anew.
 //
 // On a device that does not record, and for more than `most_shapes` shapes, the body runs each time.
 // Not for several threads at once.
@@ -52,6 +55,8 @@ private:
         std::vector<Array> outputs;
         Capture capture;
         int runs = 0;
+        std::vector<const void*> identity;  // of the optimizer, as it was recorded
+        std::shared_ptr<void> memory;       // of its attributes
     };
     Recording* find(std::span<const Array> inputs);
     void record(Recording& recording);

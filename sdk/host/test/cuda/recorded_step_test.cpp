@@ -85,6 +85,36 @@ TEST_CASE_TEMPLATE("a recorded step: the same numbers, with other rates, sizes a
     CHECK(train<O>(true, sizes) == train<O>(false, sizes));
 }
 
+TEST_CASE("a recorded step after setup(), and after its parameters moved: as without") {
+    const auto learn = [](bool recorded) {
+        const using_device scope(first());
+        seed(3);
+        Net net;
+        optimizers::Adam optimizer;
+        optimizer.setup(net);
+        const auto body = [&](std::span<const Array> batch) -> std::vector<Array> {
+            const Variable loss =
+                F::softmax_cross_entropy(net(as_variable(batch[0])), as_variable(batch[1]));
+            optimizer.cleargrads();
+            loss.backward();
+            optimizer.update();
+            return {loss.data()};
+        };
+        RecordedStep step(optimizer, body);
+        std::vector<double> losses;
+        for (int i = 0; i < 16; ++i) {
+            if (i == 5) optimizer.setup(net);
+            if (i == 10) net.to(cuda::host());
+            if (i == 10) net.to(first());
+            const Array batch[] = {images(4, 1).to(first()), labels(4).to(first())};
+            losses.push_back((recorded ? step(batch) : body(batch))[0].item<double>());
+        }
+        CHECK(optimizer.t() == 11);
+        return losses;
+    };
+    CHECK(learn(true) == learn(false));
+}
+
 TEST_CASE("a recorded step that cannot be says why, and counts nothing") {
     const using_device scope(first());
     Net net;

@@ -62,7 +62,7 @@ struct Walk {
     };
 
     // false: more axes than there is room for.
-    bool build(Shape shape, const Shape* operands, int pack_width) {
+    [[gnu::noinline]] bool build(Shape shape, const Shape* operands, int pack_width) {
         width = pack_width;
         std::uint64_t sorts[CATENA_MAX_NDIM];
         std::int64_t sizes[CATENA_MAX_NDIM];
@@ -160,7 +160,11 @@ struct Walk {
     template <class Body>
     void for_each_part(const Body& body, std::int64_t limit = unlimited - 1) const {
         const std::int64_t zeros[n_operands] = {};
-        parts(body, limit, 0, zeros);
+        const auto visit = [](const void* own, const Walk& part, std::int64_t first,
+                              const std::int64_t(&at)[n_operands]) {
+            (*static_cast<const Body*>(own))(part, first, at);
+        };
+        parts(visit, &body, limit, 0, zeros);
     }
 
     int n_axes = 0;
@@ -190,12 +194,14 @@ private:
             run = rest;
         }
     }
-    template <class Body>
-    void parts(const Body& body, std::int64_t limit, std::int64_t first,
-               const std::int64_t (&at)[n_operands]) const {
+    // Compiled once, for whatever is done with the parts.
+    using Visit = void (*)(const void* body, const Walk& part, std::int64_t first,
+                           const std::int64_t (&at)[n_operands]);
+    [[gnu::noinline]] void parts(Visit visit, const void* body, std::int64_t limit,
+                                 std::int64_t first, const std::int64_t (&at)[n_operands]) const {
         const std::int64_t all = units();
         if (all <= limit) {
-            body(*this, first, at);
+            visit(body, *this, first, at);
             return;
         }
         // Cut along the outermost axis, into single steps if need be: those have an axis less.
@@ -217,7 +223,7 @@ private:
                 }
             }
             part.prepare();
-            part.parts(body, limit, first + i * elements, from);
+            part.parts(visit, body, limit, first + i * elements, from);
         }
     }
 };

@@ -164,8 +164,7 @@ bool allowed(const Problem& p, bool tf32, std::span<const cudnnBackendNumericalN
             case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return float32 && !tf32;
             case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
             case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION: return true;
-            case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
-                return p.deterministic || !settings().nondeterministic;
+            case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC: return p.deterministic;
             // What is transformed would be rounded to a half once more.
             case CUDNN_NUMERICAL_NOTE_FFT:
             case CUDNN_NUMERICAL_NOTE_WINOGRAD:

@@ -47,7 +47,9 @@ void leave_one(Prepared& all, std::size_t chosen) {
 std::vector<Plan> make(catena_ctx* ctx, cudnnHandle_t handle, const Problem& p, std::int64_t limit,
                        std::size_t most) {
     try {
-        return plans_for(*library(ctx), p, teller_of(handle), settings().tf32, limit, most);
+        Problem allowed = p;  // one that is timed may be of other engines, but of no other bits
+        allowed.deterministic = p.deterministic || !settings().nondeterministic;
+        return plans_for(*library(ctx), allowed, teller_of(handle), settings().tf32, limit, most);
     } catch (const Refusal& refusal) {
         if (refusal.status() == CATENA_E_NOMEM) throw;
         host().log(ctx, CATENA_LOG_DEBUG, refusal.what());

@@ -88,7 +88,7 @@ void gather_on_device(const cuda::Queue& queue, const IdList& ids, std::int64_t 
 // Sorted by row, then by place: a key is row * 2^bits + place, `rows` in it stands for none. The first
 // pass sorts tiles, each of the others joins two runs into one.
 inline constexpr int sort_tile = 2048;
-inline __global__ void __launch_bounds__(cuda::block)
+__global__ void __launch_bounds__(cuda::block)
     sort_ids_kernel(const __grid_constant__ IdList ids, std::int64_t n, int bits, int size,
                     std::uint64_t* keys) {
     __shared__ std::uint64_t tile[sort_tile];
@@ -128,7 +128,7 @@ __device__ __forceinline__ std::int64_t keys_below(const std::uint64_t* keys, st
     }
     return low;
 }
-inline __global__ void __launch_bounds__(cuda::block)
+__global__ void __launch_bounds__(cuda::block)
     merge_ids_kernel(const std::uint64_t* from, std::uint64_t* to, std::int64_t n, int run_bits) {
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * cuda::block;
     for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * cuda::block + threadIdx.x; i < n;

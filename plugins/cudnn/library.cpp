@@ -36,7 +36,7 @@ struct Finder {
 };
 
 struct Found {
-    const Library* library = nullptr;
+    const Library* graphs = nullptr;
     const Operations* operations = nullptr;
 };
 // Without a word where there is none: the reason is the context's, and the next kernel takes the call.
@@ -108,7 +108,7 @@ bool Operations::find(void* dl_handle) {
     return found.all;
 }
 
-const Library* library(catena_ctx* ctx) { return found(ctx).library; }
+const Library* library(catena_ctx* ctx) { return found(ctx).graphs; }
 const Operations* operations(catena_ctx* ctx) { return found(ctx).operations; }
 
 bool wanted(catena_ctx* ctx) {

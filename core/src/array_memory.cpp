@@ -204,6 +204,15 @@ void Array::copy_from(const Array& source) const {
     copy_on(current_queue(*to.device), to, from);
 }
 
+void write_bytes(const Array& array, const void* bytes) {
+    ArrayBody& to = need_memory(array);
+    Queue& queue = current_queue(*to.device);
+    written(to);
+    before_write(to, queue);
+    to.device->copy(queue, memory_of(to), bytes, to.tensor.nbytes, CATENA_COPY_HOST_TO_DEVICE);
+    after_write(to, queue, queue.last());
+}
+
 void Array::fill(double value) const {
     ArrayBody& body = need_memory(*this);
     const std::int64_t n = size();

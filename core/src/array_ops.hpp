@@ -16,6 +16,9 @@ Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device);
 Array empty_on(Queue& queue, const Shape& shape, Dtype dtype);
 // Throws if it holds nothing, or a shape alone.
 ArrayBody& need_memory(const Array& array);
+// Fills it from the host, in the order of the thread's current stream. For few bytes, which the backend
+// has read when this returns: pinned memory would have to be kept until the device has.
+void write_bytes(const Array& array, const void* bytes);
 // Completes the descriptors from meta. False if no array can have this shape.
 bool shape_known(ArrayBody& body);
 // Gives it memory of its own, for work of the queue.

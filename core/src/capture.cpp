@@ -15,7 +15,7 @@ namespace catena {
 
 struct Capture::State {
     explicit State(const Stream& of)
-        : stream(of), device(of.queue()->device), recorder(device.make_recorder(*of.queue())) {}
+        : stream(of), device(of.queue()->device), recorder(device.take_recorder(*of.queue())) {}
     State(const State&) = delete;
     State& operator=(const State&) = delete;
     ~State() {
@@ -24,7 +24,7 @@ struct Capture::State {
         } catch (...) {  // the device is lost
         }
         if (graph) device.graphs->destroy(device.dev, graph);
-        recorder.own.keep(false);
+        device.give_back_recorder(recorder);
     }
 
     void warm_up(const std::function<void()>& body);
@@ -107,11 +107,8 @@ void Capture::State::draw() {
     const using_stream scope(recorder.as_stream());
     for (const auto& [state, of, n] : draws) {
         const RandomState begin = reserve_random(Device(&of), n);
-        const Array here = Array::pinned({2}, Dtype::int64, Device(&device));
-        const std::span<std::int64_t> values = here.host<std::int64_t>();
-        values[0] = static_cast<std::int64_t>(begin.seed);
-        values[1] = static_cast<std::int64_t>(begin.offset);
-        state.copy_from(here);
+        const std::uint64_t values[] = {begin.seed, begin.offset};
+        write_bytes(state, values);
     }
 }
 

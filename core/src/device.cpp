@@ -70,10 +70,26 @@ void DeviceState::give_back_queue(Queue& queue) noexcept {
     idle_.push_back(&queue);
 }
 
-Queue& DeviceState::make_recorder(Queue& queue) {
+Queue& DeviceState::take_recorder(Queue& queue) {
     const std::lock_guard lock(mutex_);
-    return *queues_.emplace_back(
-        std::make_unique<Queue>(*this, queue.native, CachingAllocator::Kind::recorded));
+    const auto idle =
+        std::find_if(idle_recorders_.begin(), idle_recorders_.end(), [&](const Queue* recorder) {
+            return recorder->native == queue.native && recorder->own.stats().in_use == 0;
+        });
+    if (idle == idle_recorders_.end())
+        return *queues_.emplace_back(
+            std::make_unique<Queue>(*this, queue.native, CachingAllocator::Kind::recorded));
+    Queue& recorder = **idle;
+    idle_recorders_.erase(idle);
+    recorder.forget_users();
+    recorder.own.keep(true);
+    return recorder;
+}
+
+void DeviceState::give_back_recorder(Queue& recorder) noexcept {
+    recorder.own.keep(false);
+    const std::lock_guard lock(mutex_);
+    idle_recorders_.push_back(&recorder);
 }
 
 void DeviceState::order_after_all(Queue& queue) {

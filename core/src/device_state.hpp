@@ -49,8 +49,10 @@ public:
     // once there is the main one alone.
     Queue& take_queue();
     void give_back_queue(Queue& queue) noexcept;
-    // A queue on the same stream for a recording of it, never given back: arrays refer to it.
-    Queue& make_recorder(Queue& queue);
+    // A queue on the same stream for a recording of it. One that was given back serves again when no
+    // array has memory of it any more.
+    Queue& take_recorder(Queue& queue);
+    void give_back_recorder(Queue& recorder) noexcept;
     void order_after_all(Queue& queue);  // of the device
 
     CallLog calls;
@@ -80,6 +82,7 @@ private:
     std::mutex mutex_;  // of the queues
     std::vector<std::unique_ptr<Queue>> queues_;
     std::vector<Queue*> idle_;
+    std::vector<Queue*> idle_recorders_;
     Queue* main_ = nullptr;
 };
 

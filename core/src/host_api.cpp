@@ -162,7 +162,8 @@ catena_status host_meta(catena_ctx*, const catena_var* var, catena_meta* out) {
     return CATENA_OK;
 }
 
-// Recorded: memory of its own, which each launch fills before.
+// Recorded: memory which each launch fills before it begins. It is not the recording's: there, work
+// that is recorded earlier may have had the block, and would write it again.
 catena_status host_reserve(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
                            std::uint64_t* offset, const std::int64_t** where) {
     *where = nullptr;
@@ -171,7 +172,7 @@ catena_status host_reserve(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed
                            : nullptr;
     if (!recording) return host_philox(ctx, n, seed, offset);
     return guarded(ctx, [&] {
-        const Array state = empty_on(recording->queue, {2}, Dtype::int64);
+        const Array state = empty_on(ctx->device->main(), {2}, Dtype::int64);
         recording->note_draws({state, draws_from ? *draws_from : *ctx->device, n});
         *where = static_cast<const std::int64_t*>(state.body()->tensor.dl.data);
     });

@@ -219,6 +219,11 @@ void Queue::before_writers() {
     }
 }
 
+void Queue::forget_users() {
+    const std::lock_guard lock(mutex_);
+    users_.clear();
+}
+
 void Queue::sees_as(Queue& queue) {
     const std::scoped_lock lock(mutex_, queue.mutex_);
     seen_ = queue.seen_;

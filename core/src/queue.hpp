@@ -71,6 +71,7 @@ public:
     void used_by(Queue& other, bool writes);
     void after_users();
     void before_writers();
+    void forget_users();         // none of its arrays is left
     void sees_as(Queue& queue);  // it comes after all that the queue comes after
 
     Stream as_stream() noexcept;

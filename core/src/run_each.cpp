@@ -191,14 +191,13 @@ void CallGroup::run(Same& same) {
 }
 
 void AttributeMemory::write(const Place& place, const PluginFunction& function) {
-    // New each time: nobody waits until the device has read the one before.
-    const Array bytes = Array::pinned(place.bytes.shape(), Dtype::uint8, place.bytes.device());
+    std::vector<std::byte> bytes(static_cast<std::size_t>(place.bytes.size()));
     catena_ctx ctx;
     ctx.device = place.bytes.device().state();
-    const catena_status status = place.many->attributes(
-        &ctx, place.kernel, function.attributes()->values(), bytes.host<std::uint8_t>().data());
+    const catena_status status =
+        place.many->attributes(&ctx, place.kernel, function.attributes()->values(), bytes.data());
     if (status != CATENA_OK) throw_failure(ctx, status, std::string(function.name()));
-    place.bytes.copy_from(bytes);
+    write_bytes(place.bytes, bytes.data());
 }
 void AttributeMemory::write(const PluginFunction& function) const {
     for (const Place& place : places_) write(place, function);

@@ -28,6 +28,11 @@ inline constexpr std::int64_t dropout_group = 4 * philox_lanes;
 inline std::uint64_t dropout_blocks(std::int64_t n) {
     return static_cast<std::uint64_t>((n + dropout_group - 1) / dropout_group * philox_lanes);
 }
+// The attribute's range has both ends.
+inline void check_ratio(const auto& s) {
+    const double ratio = s.template attr<"ratio">();
+    s.check(ratio < 1, "ratio", "less than 1", ratio, CATENA_E_INVALID);
+}
 // Draws below this drop their element.
 inline std::uint32_t dropout_limit(double ratio) {
     return static_cast<std::uint32_t>(ratio * 0x1p32);
@@ -81,6 +86,7 @@ struct ApplyDropout {
     static constexpr auto retain_x = ports(1);
 
     static void infer(const auto& s) {
+        check_ratio(s);
         s.check(std::ranges::equal(s.x(1), draws_shape), "draws.shape", Shape(draws_shape), s.x(1));
         s.y(0, s.x(0));
     }
@@ -118,8 +124,7 @@ struct Dropout {
     static constexpr auto retain_y = ports(1);
 
     static void infer(const auto& s) {
-        const double ratio = s.template attr<"ratio">();
-        s.check(ratio < 1, "ratio", "less than 1", ratio, CATENA_E_INVALID);
+        check_ratio(s);
         s.y(0, s.x(0));
         s.y(1, draws_shape, dtype_of<std::int64_t>());
     }

@@ -107,14 +107,14 @@ struct ImageProduct {
     // Where n leads in B, and in C (`out`).
     CATENA_FN Place place_of_n(const Class& c, std::uint32_t i, std::int64_t& out) const {
         const bool back = kind == ImageProductKind::back;
-        const bool taps = kind == ImageProductKind::correlate;
-        const auto columns = static_cast<std::uint32_t>(taps ? kw : back ? c.x.pixels : ow);
-        const auto rows = static_cast<std::uint32_t>(taps ? kh : back ? c.y.pixels : oh);
+        const bool n_is_taps = kind == ImageProductKind::correlate;
+        const auto columns = static_cast<std::uint32_t>(n_is_taps ? kw : back ? c.x.pixels : ow);
+        const auto rows = static_cast<std::uint32_t>(n_is_taps ? kh : back ? c.y.pixels : oh);
         const std::uint32_t line = i / columns;
         const auto o = static_cast<std::int64_t>(line / rows);
         const auto y = static_cast<std::int32_t>(line % rows);
         const auto x = static_cast<std::int32_t>(i % columns);
-        if (taps) {
+        if (n_is_taps) {
             out = i;
             return {(o * h + y) * w + x, y, x};
         }
@@ -269,12 +269,20 @@ __global__ void __launch_bounds__(cuda::block)
     }
 }
 
+// What one launch counts at most; more goes in several. Variables, so that a test can make them small.
+struct ImageProductLimits {
+    static inline std::int64_t pixels = std::int64_t{1} << 30;
+    static inline std::int64_t classes = 65535;  // blocks along z, and so along y
+};
+
 // What a kernel of 32 bits can count.
 inline bool is_countable(const Convolution& c) {
     constexpr std::int64_t most = std::int64_t{1} << 30;
+    constexpr std::int64_t most_m = std::int64_t{65535} * ImageProduct::tile_m;
     const auto fits = [&](std::int64_t a, std::int64_t b) { return times(a, b) < most; };
-    return fits(c.height, c.width) && fits(c.oh, c.ow) && fits(c.channels, c.kh * c.kw) &&
-           fits(c.outputs, c.kh * c.kw) && c.height + 2 * c.pad.y + c.kh + c.stride.y < most &&
+    return std::max(c.channels, c.outputs) <= most_m && fits(c.height, c.width) &&
+           fits(c.oh, c.ow) && fits(c.channels, c.kh * c.kw) && fits(c.outputs, c.kh * c.kw) &&
+           c.height + 2 * c.pad.y + c.kh + c.stride.y < most &&
            c.width + 2 * c.pad.x + c.kw + c.stride.x < most;
 }
 
@@ -292,20 +300,20 @@ inline ImageProduct image_product(const Convolution& c, ImageProductKind kind,
     p.stride_y = narrow(c.stride.y), p.stride_x = narrow(c.stride.x);
     p.pad_y = narrow(c.pad.y), p.pad_x = narrow(c.pad.x);
     const bool back = kind == ImageProductKind::back;
-    const bool taps = kind != ImageProductKind::correlate;
+    const bool k_is_taps = kind != ImageProductKind::correlate;
     p.m = back ? p.channels : p.outputs;
-    p.k = narrow(!taps ? images * c.pixels() : c.channels * c.kh * c.kw);
+    p.k = narrow(!k_is_taps ? images * c.pixels() : c.channels * c.kh * c.kw);
     p.height = back ? p.oh : p.h;
     p.width = back ? p.ow : p.w;
-    p.a_row = back ? c.kh * c.kw : taps ? c.taps() : c.pixels();
-    p.out_row = back ? c.height * c.width : taps ? c.pixels() : c.taps();
+    p.a_row = back ? c.kh * c.kw : k_is_taps ? c.taps() : c.pixels();
+    p.out_row = back ? c.height * c.width : k_is_taps ? c.pixels() : c.taps();
     using Divider = cuda::Divider<std::uint32_t>;
     const auto divider = [](std::int64_t n) {
         return Divider(static_cast<std::uint32_t>(std::max<std::int64_t>(n, 1)));
     };
     for (std::int64_t i = 0; i < 4; ++i) {
-        const std::int64_t rows = !taps ? c.oh : !back ? c.kh : c.kh / c.stride.y + i / 2;
-        const std::int64_t columns = !taps ? c.ow : !back ? c.kw : c.kw / c.stride.x + i % 2;
+        const std::int64_t rows = !k_is_taps ? c.oh : !back ? c.kh : c.kh / c.stride.y + i / 2;
+        const std::int64_t columns = !k_is_taps ? c.ow : !back ? c.kw : c.kw / c.stride.x + i % 2;
         p.area[i] = divider(rows * columns);
         p.across[i % 2] = divider(columns);
     }
@@ -316,7 +324,8 @@ inline ImageProduct image_product(const Convolution& c, ImageProductKind kind,
 template <class Body>
 void for_each_part(const Convolution& c, const Body& body) {
     const std::int64_t most = std::max<std::int64_t>(
-        (std::int64_t{1} << 30) / std::max({c.pixels(), c.height * c.width, std::int64_t{1}}), 1);
+        ImageProductLimits::pixels / std::max({c.pixels(), c.height * c.width, std::int64_t{1}}),
+        1);
     for (std::int64_t first = 0; first < c.n; first += most)
         body(first, std::min(most, c.n - first));
 }
@@ -327,7 +336,7 @@ inline unsigned tiles(std::int64_t n, int tile) {
 template <class T>
 void launch_image_product(const cuda::Queue& queue, ImageProduct p, const T* a, const T* b,
                           const T* bias, T* out, bool add) {
-    constexpr std::int64_t most = 65535;                       // blocks along z
+    const std::int64_t most = ImageProductLimits::classes;
     const std::int64_t n = p.n_of(ImageProduct::Class(p, 0));  // no class has more
     for (std::int64_t first = 0, all = p.classes(); first < all; first += most) {
         p.first_class = static_cast<std::int32_t>(first);
@@ -365,9 +374,10 @@ void convolve_back_on_device(const auto& call, const Convolution& c, const T* gy
 inline std::int64_t correlate_splits(const Convolution& c, std::int64_t images) {
     const std::int64_t blocks = std::int64_t{tiles(c.taps(), ImageProduct::tile_n)} *
                                 tiles(c.outputs, ImageProduct::tile_m);
-    constexpr std::int64_t enough = 1024;  // blocks that keep any device busy
-    const std::int64_t useful = images * c.pixels() / (8 * ImageProduct::depth);
-    return std::clamp<std::int64_t>(std::min(enough / blocks, useful), 1, 1024);
+    constexpr std::int64_t enough = 1024;                    // blocks that keep any device busy
+    constexpr std::int64_t worth = 8 * ImageProduct::depth;  // pixels of a split, at least
+    const std::int64_t useful = images * c.pixels() / worth;
+    return std::clamp<std::int64_t>(std::min(enough / blocks, useful), 1, enough);
 }
 inline bool first_axis(std::size_t d) { return d == 0; }
 template <class C>

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 
 #include "columns.cuh"
 #include "label_tree.hpp"
@@ -55,14 +56,18 @@ public:
             return tables_at(*tree, entry->data);
         refuse_recording(queue);
         Entry* const entry = all().vacant(queue.device);
-        char* data = entry == nullptr ? nullptr : allocate(queue, bytes(*tree));
-        copy(queue, *tree, data == nullptr ? scratch : data);
-        if (data == nullptr) return tables_at(*tree, scratch);
-        *entry = {queue.device, tree, data};
-        return tables_at(*tree, data);
+        Memory memory(entry == nullptr ? nullptr : allocate(queue, bytes(*tree)));
+        copy(queue, *tree, memory == nullptr ? scratch : memory.get());
+        if (memory == nullptr) return tables_at(*tree, scratch);
+        *entry = {queue.device, tree, memory.release()};
+        return tables_at(*tree, entry->data);
     }
 
 private:
+    struct Free {
+        void operator()(char* data) const { static_cast<void>(cudaFree(data)); }
+    };
+    using Memory = std::unique_ptr<char, Free>;
     struct Entry {
         int device = -1;
         std::shared_ptr<const LabelTree> tree;

@@ -108,10 +108,45 @@ private:
     const Lt& lt_;
 };
 
+// What kernels ask for, or less. Memory of a recording may be aligned otherwise than that of the calls
+// before it, but not below a pack: so both run the same.
+constexpr uintptr_t pack = 16;
 uint32_t alignment(const void* data) {
     const auto bits = reinterpret_cast<uintptr_t>(data);
-    return static_cast<uint32_t>(std::min<uintptr_t>(256, bits & (~bits + 1)));
+    return static_cast<uint32_t>(std::min(pack, bits & (~bits + 1)));
 }
+
+// What an algorithm may count on; gone at the end of the call.
+class Preference {
+public:
+    Preference(const Lt& lt, uint64_t workspace, const uint32_t (&align)[3]) : lt_(lt) {
+        // Halves are summed up in float32 to the end.
+        const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+        status = lt.make_preference(&made);
+        set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
+        set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
+        set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, align[1]);
+        set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, align[0]);
+        set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, align[2]);
+        set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, align[2]);
+    }
+    ~Preference() {
+        if (made != nullptr) lt_.drop_preference(made);
+    }
+    Preference(const Preference&) = delete;
+    Preference& operator=(const Preference&) = delete;
+
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  // of the first call that failed
+    cublasLtMatmulPreference_t made = nullptr;
+
+private:
+    template <class V>
+    void set(cublasLtMatmulPreferenceAttributes_t name, const V& value) {
+        if (status == CUBLAS_STATUS_SUCCESS)
+            status = lt_.set_preference(made, name, &value, sizeof value);
+    }
+    const Lt& lt_;
+};
 
 // What cuBLASLt would run, asked for once: it thinks for as long as some products take.
 struct Choice {
@@ -120,54 +155,65 @@ struct Choice {
 };
 using Key = std::tuple<int, uint8_t, uint8_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
                        uint32_t, uint32_t, uint32_t, uint32_t>;
+class Choices {
+public:
+    static Choices& get() {
+        static auto* const all = new Choices;
+        return *all;
+    }
+    bool find(const Key& key, Choice* choice) {
+        const std::lock_guard lock(mutex_);
+        const auto found = known_.find(key);
+        if (found != known_.end()) *choice = found->second;
+        return found != known_.end();
+    }
+    void keep(const Key& key, const Choice& choice) {
+        const std::lock_guard lock(mutex_);
+        if (known_.size() >= most) known_.clear();
+        known_.insert_or_assign(key, choice);
+    }
 
-catena_status choose(catena_ctx* ctx, const Lt& lt, void* handle, int device, const catena_gemm& g,
-                     const void* bias, const Product& p, size_t workspace, Choice* choice) {
-    struct Known {
-        std::mutex mutex;
-        std::map<Key, Choice> choices;
-    };
-    static auto* const known = new Known;
-    const uint32_t align[] = {alignment(g.a), alignment(g.b), alignment(g.c), alignment(bias)};
+private:
+    static constexpr size_t most = 4096;  // shapes
+    std::mutex mutex_;
+    std::map<Key, Choice> known_;
+};
+Key key_of(int device, const catena_gemm& g, const void* bias) {
     const auto flags = static_cast<uint8_t>(g.transpose_a | g.transpose_b << 1 |
                                             (g.beta != 0 ? 4 : 0) | g.dtype.code << 3);
-    const Key key = {device, flags, g.dtype.bits, g.m,      g.n,      g.k,     g.lda,
-                     g.ldb,  g.ldc, align[0],     align[1], align[2], align[3]};
-    {
-        const std::lock_guard lock(known->mutex);
-        if (const auto found = known->choices.find(key); found != known->choices.end()) {
-            *choice = found->second;
-            return CATENA_OK;
-        }
-    }
-    cublasLtMatmulPreference_t preference = nullptr;
-    if (const cublasStatus_t s = lt.make_preference(&preference); s != CUBLAS_STATUS_SUCCESS)
-        return fail_product(ctx, "cublasLtMatmulPreferenceCreate", s, device, g);
-    // Halves are summed up in float32 to the end.
-    const uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    lt.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                      sizeof workspace);
-    lt.set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
-                      sizeof reductions);
-    const std::pair<cublasLtMatmulPreferenceAttributes_t, uint32_t> alignments[] = {
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, align[1]},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, align[0]},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, align[2]},
-        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, align[2]}};
-    for (const auto& [name, bytes] : alignments)
-        lt.set_preference(preference, name, &bytes, sizeof bytes);
+    return {device,
+            flags,
+            g.dtype.bits,
+            g.m,
+            g.n,
+            g.k,
+            g.lda,
+            g.ldb,
+            g.ldc,
+            alignment(g.a),
+            alignment(g.b),
+            alignment(g.c),
+            alignment(bias)};
+}
+
+catena_status choose(catena_ctx* ctx, const Lt& lt, void* handle, int device, const catena_gemm& g,
+                     const Key& key, const Product& p, size_t workspace, Choice* choice) {
+    if (Choices::get().find(key, choice)) return CATENA_OK;
+    const uint32_t align[] = {alignment(g.a), alignment(g.b), alignment(g.c)};
+    const Preference preference(lt, workspace, align);
+    if (preference.status != CUBLAS_STATUS_SUCCESS)
+        return fail_product(ctx, "cublasLtMatmulPreferenceSetAttribute", preference.status, device,
+                            g);
     cublasLtMatmulHeuristicResult_t result = {};
     int n = 0;
     const cublasStatus_t status = lt.choose(static_cast<cublasLtHandle_t>(handle), p.product, p.b,
-                                            p.a, p.c, p.c, preference, 1, &result, &n);
-    lt.drop_preference(preference);
+                                            p.a, p.c, p.c, preference.made, 1, &result, &n);
     choice->there =
         status == CUBLAS_STATUS_SUCCESS && n > 0 && result.state == CUBLAS_STATUS_SUCCESS;
     choice->algo = result.algo;
-    const std::lock_guard lock(known->mutex);
-    constexpr size_t most = 4096;  // shapes
-    if (known->choices.size() >= most) known->choices.clear();
-    known->choices.emplace(key, *choice);
+    // What failed in passing, for want of memory say, is asked again.
+    if (status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED)
+        Choices::get().keep(key, *choice);
     return CATENA_OK;
 }
 
@@ -195,8 +241,9 @@ catena_status multiply(catena_ctx* ctx, const catena_gemm& gemm, const void* bia
         return fail_product(ctx, "cublasLtMatmulDescSetAttribute", product.status, device, gemm);
     const Workspace workspace = workspace_of(device, cuda(gemm.stream));
     Choice choice = {};
+    const Key key = key_of(device, gemm, bias);
     if (const catena_status s =
-            choose(ctx, lt, handle, device, gemm, bias, product, workspace.bytes, &choice);
+            choose(ctx, lt, handle, device, gemm, key, product, workspace.bytes, &choice);
         s != CATENA_OK)
         return s;
     if (!choice.there) return CATENA_E_UNSUPPORTED;
@@ -207,7 +254,11 @@ catena_status multiply(catena_ctx* ctx, const catena_gemm& gemm, const void* bia
                gemm.a, product.a, &beta, gemm.c, product.c, gemm.c, product.c, &choice.algo,
                workspace.data, workspace.bytes, cuda(gemm.stream));
     if (status == CUBLAS_STATUS_SUCCESS) return scope.status();
-    return fail_product(ctx, "cublasLtMatmul", status, device, gemm);
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE)
+        return fail_product(ctx, "cublasLtMatmul", status, device, gemm);
+    choice.there = false;  // it was chosen without a word about the bias
+    Choices::get().keep(key, choice);
+    return CATENA_E_UNSUPPORTED;
 }
 
 catena_status run(catena_ctx* ctx, const catena_gemm* gemm, const void* bias) {

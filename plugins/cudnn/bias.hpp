@@ -1,4 +1,4 @@
-// Kernels of this plugin's own: a convolution's bias added, and the gradient of that; and a product.
+// Kernels of this plugin's own: a convolution's bias added, and the gradient of that; and a scaling.
 #pragma once
 
 #include "library.hpp"

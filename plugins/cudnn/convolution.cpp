@@ -173,7 +173,7 @@ Problem choose(catena_ctx* ctx, const catena_call& call, const Geometry& g, cons
 
 // Kernels that may give other bits keep to the same ones where the call says so.
 bool is_deterministic(const catena_call& call, Rank rank) {
-    return rank != Rank::free || (call.flags & CATENA_CALL_DETERMINISTIC) != 0;
+    return rank != Rank::varying || (call.flags & CATENA_CALL_DETERMINISTIC) != 0;
 }
 
 template <Work (*read)(const catena_call&), Rank rank>
@@ -232,7 +232,7 @@ void append_ranked(std::vector<catena_kernel>& all) {
 
 void append_convolutions(std::vector<catena_kernel>& all) {
     append_ranked<Rank::always>(all);
-    if (settings().free()) append_ranked<Rank::free>(all);
+    if (settings().varying()) append_ranked<Rank::varying>(all);
 }
 
 }  // namespace catena_cudnn

@@ -206,8 +206,7 @@ std::vector<Plan> plans_for(const Library& cudnn, const Problem& p, const Teller
             else if (status != CUDNN_STATUS_SUCCESS) continue;
             const auto workspace = plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
             if (workspace > limit) continue;
-            const auto index = engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
-            plans.push_back({graph, std::move(config), std::move(plan), workspace, index});
+            plans.push_back({graph, std::move(config), std::move(plan), workspace});
         }
     }
     return plans;

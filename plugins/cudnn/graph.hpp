@@ -66,7 +66,6 @@ struct Plan {
     Descriptor config;
     Descriptor plan;
     std::int64_t workspace;  // bytes
-    std::int64_t engine;
 };
 
 // What an engine may not do to the numbers.

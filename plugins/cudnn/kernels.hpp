@@ -18,18 +18,18 @@ inline constexpr const catena_dtype* floating_types[] = {
 
 // Three ways to be there: the same bits always; faster, perhaps with other bits the next time; and for
 // those alone who ask for it.
-enum class Rank { always, free, pinned };
+enum class Rank { always, varying, pinned };
 
 constexpr catena_kernel kernel(const char* function, int phase, const catena_dtype* types,
                                Rank rank, decltype(catena_kernel::supports) supports,
                                decltype(catena_kernel::plan) plan,
                                decltype(catena_kernel::run) run) {
-    const std::uint32_t same_bits = rank == Rank::free ? 0 : CATENA_KERNEL_DETERMINISTIC;
+    const std::uint32_t same_bits = rank == Rank::varying ? 0 : CATENA_KERNEL_DETERMINISTIC;
     return {
         .struct_size = sizeof(catena_kernel),
         .flags = CATENA_KERNEL_ADDS | same_bits,
         .phase = phase,
-        .priority = rank == Rank::free     ? CATENA_PRIORITY_VENDOR + 1
+        .priority = rank == Rank::varying  ? CATENA_PRIORITY_VENDOR + 1
                     : rank == Rank::always ? CATENA_PRIORITY_VENDOR
                                            : CATENA_PRIORITY_PORTABLE - 10,
         .function = function,
@@ -46,7 +46,7 @@ constexpr catena_kernel kernel(const char* function, int phase, const catena_dty
         .supports = supports,
         .plan = plan,
         .run = run,
-        .name = rank == Rank::free ? "cuDNN, free" : "cuDNN",
+        .name = rank == Rank::varying ? "cuDNN, varying" : "cuDNN",
     };
 }
 

@@ -21,7 +21,7 @@ struct Settings {
     const char* wrong_workspace = nullptr;           // what is no number of bytes
 
     // Kernels that may compute other bits the next time exist, beside those that do not.
-    bool free() const { return autotune || nondeterministic; }
+    bool varying() const { return autotune || nondeterministic; }
 };
 void read_settings();  // [load]
 const Settings& settings();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include <catena/plugin/cuda/launch.cuh>
 
@@ -123,12 +124,13 @@ bool is_recorded(cudaStream_t stream) {
            status != cudaStreamCaptureStatusNone;
 }
 
-// Each candidate on the call's own data. One that fails is none.
-std::size_t time_all(const cuda::Queue& queue, const Library& cudnn, cudnnHandle_t handle,
-                     const Prepared& all, const Pointers& data, void* workspace) {
+// The fastest candidate on the call's own data, or none: those that fail are not.
+std::optional<std::size_t> time_all(const cuda::Queue& queue, const Library& cudnn,
+                                    cudnnHandle_t handle, const Prepared& all, const Pointers& data,
+                                    void* workspace) {
     const Event begin(queue);
     const Event end(queue);
-    std::size_t best = 0;
+    std::optional<std::size_t> best;
     float least = std::numeric_limits<float>::infinity();
     for (std::size_t i = 0; i < all.plans.size(); ++i) {
         try {
@@ -178,19 +180,35 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
         if (writes_elsewhere(p, *all))
             written[output_of(p)] =
                 workspace + round_up(static_cast<std::uint64_t>(all->workspace()));
-        const std::size_t chosen = time_all(queue, cudnn, handle, *all, written, workspace);
-        leave_one(*all, chosen);
-        fastest().keep(key_of(p, call.device_id, nullptr), chosen);
+        if (const auto chosen = time_all(queue, cudnn, handle, *all, written, workspace)) {
+            leave_one(*all, *chosen);
+            fastest().keep(key_of(p, call.device_id, nullptr), *chosen);
+        } else {
+            all->plans.clear();
+        }
     }
-    for (const Plan& plan : all->plans)
-        if (static_cast<std::uint64_t>(plan.workspace) <= room)
-            return execute(cudnn, handle, plan, data, workspace);
-    // Another plan than the one that plan() saw: it was forgotten, or data lies elsewhere.
-    const auto others = make(ctx, handle, p, static_cast<std::int64_t>(room), 1);
-    if (others.empty())
+    // A plan that is refused when it runs gives way to the next one, for good; not in a recording, which
+    // is broken by then.
+    const auto runs = [&](const Plan& plan) {
+        if (static_cast<std::uint64_t>(plan.workspace) > room) return false;
+        try {
+            execute(cudnn, handle, plan, data, workspace);
+            return true;
+        } catch (const Refusal& refusal) {
+            if (is_recorded(queue.stream)) throw;
+            host().log(ctx, CATENA_LOG_DEBUG, refusal.what());
+            return false;
+        }
+    };
+    if (std::ranges::any_of(all->plans, runs)) return;
+    // Others than plan() saw, also where it was forgotten, or data lies elsewhere.
+    std::vector<Plan> others = make(ctx, handle, p, static_cast<std::int64_t>(room), most_timed);
+    const auto found = std::ranges::find_if(others, runs);
+    all->plans.clear();  // plan() leaves the next such call to another kernel
+    if (found == others.end())
         fail(CATENA_E_UNSUPPORTED, call.function->name, "cuDNN",
-             "a plan that takes " + std::to_string(room) + " bytes of workspace", "none");
-    execute(cudnn, handle, others[0], data, workspace);
+             "a plan that runs with " + std::to_string(room) + " bytes of workspace", "none");
+    all->plans.push_back(std::move(*found));
 }
 
 }  // namespace catena_cudnn

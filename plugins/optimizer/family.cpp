@@ -2,6 +2,7 @@
 #include "ada_delta_update.hpp"
 #include "ada_grad_update.hpp"
 #include "adam_update.hpp"
+#include "clip_factor.hpp"
 #include "decay_update.hpp"
 #include "momentum_sgd_update.hpp"
 #include "rmsprop_update.hpp"
@@ -12,4 +13,5 @@
 using namespace catena::plugins;
 
 CATENA_PLUGIN("org.catena.optimizer", "0.1.0", AdaDeltaUpdate, AdaGradUpdate, AdamUpdate,
-              DecayUpdate, MomentumSgdUpdate, RmspropUpdate, ScaleUpdate, SgdUpdate, SumOfSquares);
+              ClipFactor, DecayUpdate, MomentumSgdUpdate, RmspropUpdate, ScaleUpdate, SgdUpdate,
+              SumOfSquares);

@@ -1,23 +1,23 @@
-// Scaling in place: gradients that are clipped.
+// Scaling in place, by a number that is where the tensor is: gradients that are clipped.
 #pragma once
 
-#include <catena/plugin.hpp>
+#include "update_types.hpp"
 
 namespace catena::plugins {
 
-using namespace catena::plugin;
-
 struct ScaleUpdate {
     static constexpr auto about =
-        describe("catena.scale_update", "x *= value", in(Port("x").mutated()), out(),
-                 required<double>("value", "the factor"))
+        describe("catena.scale_update", "x *= factor",
+                 in(Port("x").mutated(), Port("factor", "(); float32 for halves").of("S")), out())
             .internal()
-            .example("x=(2,3) value=0.5")
-            .example("x=() value=2");
+            .example("x=(2,3) factor=()[0.5,2]")
+            .example("x=() factor=()[0.5,2]");
+    using types = UpdateTypes;
+    static constexpr auto single_x = ports(1);
 
     template <class T>
-    CATENA_FN static void update(T& x, T value) {
-        x *= value;
+    CATENA_FN static void update(T& x, T factor) {
+        x *= factor;
     }
 };
 

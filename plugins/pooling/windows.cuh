@@ -67,11 +67,6 @@ __global__ void __launch_bounds__(cuda::block)
     }
 }
 
-// Lanes of one warp need not wait for others.
-__device__ __forceinline__ void sync_lanes(int lanes) {
-    if (lanes <= 32) __syncwarp();
-    else __syncthreads();
-}
 // Any windows: each is the work of some lanes of a block, a power of two of them.
 template <class Rule, class T>
 __global__ void __launch_bounds__(cuda::block)
@@ -110,10 +105,10 @@ __global__ void __launch_bounds__(cuda::block)
             if (j >= width) j -= width, ++i;
         }
         if (lanes > 1) {
-            sync_lanes(lanes);  // what was there before has been read
+            cuda::sync_lanes(lanes);  // what was there before has been read
             shared[t] = state;
             for (int half = lanes / 2; half > 0; half /= 2) {
-                sync_lanes(lanes);
+                cuda::sync_lanes(lanes);
                 if (lane < half) shared[t].join(shared[t + half]);
             }
             state = shared[t];

@@ -1,15 +1,11 @@
 // catena's side of the works.
+#include "models.hpp"
 #include "work.hpp"
-
-#include <catena/catena.hpp>
 
 #include <memory>
 
 namespace catena_bench {
 namespace {
-
-using namespace catena;  // NOLINT: one side, one vocabulary
-namespace F = catena::functions;
 
 Array normal(const Shape& shape) { return initializers::Normal(1)(shape); }
 
@@ -18,43 +14,6 @@ Variable chain(const Variable& s) {
     for (int i = 1; i < 1000; ++i) y = y + s;
     return y;
 }
-
-Array labels(const Shape& shape, std::int64_t n) {
-    std::vector<std::int32_t> values(static_cast<std::size_t>(shape.size()));
-    for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) * 7919 % n);
-    return Array::from(values, shape);
-}
-
-class Mlp : public Chain {
-public:
-    explicit Mlp(int units) : l1_(784, units), l2_(units, units), l3_(units, 10) {}
-    void visit(Visitor& visitor) override { visitor("l1", l1_)("l2", l2_)("l3", l3_); }
-    Variable operator()(const Variable& x) override { return l3_(F::relu(l2_(F::relu(l1_(x))))); }
-
-private:
-    links::Linear l1_;
-    links::Linear l2_;
-    links::Linear l3_;
-};
-
-// 1-32c5-p2-64c5-p2-128-10 on 28x28 images.
-class Cnn : public Chain {
-public:
-    void visit(Visitor& visitor) override {
-        visitor("conv1", conv1_)("conv2", conv2_)("l1", l1_)("l2", l2_);
-    }
-    Variable operator()(const Variable& x) override {
-        const Variable h = F::max_pooling_2d(F::relu(conv1_(x)), 2);
-        return l2_(F::relu(l1_(F::max_pooling_2d(F::relu(conv2_(h)), 2))));
-    }
-
-private:
-    links::Convolution2D conv1_{1, 32, 5};
-    links::Convolution2D conv2_{32, 64, 5};
-    links::Linear l1_{1024, 128};
-    links::Linear l2_{128, 10};
-};
 
 template <class Model>
 struct Training {
@@ -91,36 +50,16 @@ std::function<void()> convolution() {
     };
 }
 
-// A language model of one layer: 10,000 words, 650 units, 20 texts, 35 words of each.
-struct LanguageModel {
-    LanguageModel() {
-        const Array words = labels({35 * 20}, 10000);
-        const auto values = words.to_vector<std::int32_t>();
-        for (std::size_t i = 0; i < 35; ++i)
-            text.push_back(as_variable(Array::from(std::span(values).subspan(i * 20, 20), {20})));
-    }
-    void step() {
-        Variable h = as_variable(Array::zeros({20, 650}));
-        Variable c = as_variable(Array::zeros({20, 650}));
-        Variable loss;
-        for (std::size_t i = 0; i < 34; ++i) {
-            const auto next = F::lstm(c, from_input(embed(text[i])) + from_state(h));
-            c = next.c;
-            h = next.h;
-            loss += F::softmax_cross_entropy(out(h), text[i + 1]);
-        }
-        std::move(loss).backward();
-    }
-
-    links::EmbedID embed{10000, 650};
-    links::Linear from_input{650, 2600};
-    links::Linear from_state{650, 2600};
-    links::Linear out{650, 10000};
-    std::vector<Variable> text;
-};
-
+// 10,000 words, 650 units, 20 texts, 35 words of each.
 std::function<void()> language_model() {
-    return [model = std::make_shared<LanguageModel>()] { model->step(); };
+    std::vector<Variable> text;
+    const auto words = labels({35 * 20}, 10000).to_vector<std::int32_t>();
+    for (std::size_t i = 0; i < 35; ++i)
+        text.push_back(as_variable(Array::from(std::span(words).subspan(i * 20, 20), {20})));
+    return [=, model = std::make_shared<LanguageModel>(10000, 650)] {
+        Variable loss = model->loss_by_words(text);
+        std::move(loss).backward();
+    };
 }
 
 template <class Call>

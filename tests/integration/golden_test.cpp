@@ -1,5 +1,5 @@
-// Every function and optimizer against values computed elsewhere, in float32 and float64, on the device
-// that GOLDEN_DEVICE names. GOLDEN_FOLDER: where the values are now.
+// Every function and optimizer against values computed elsewhere, in float32 and float64, and in halves
+// against float64, on the device that GOLDEN_DEVICE names. GOLDEN_FOLDER: where the values are now.
 #include "npz.hpp"
 
 #include <catena/catena.hpp>
@@ -8,6 +8,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -33,12 +35,13 @@ std::vector<json> cases() {
     for (std::string line; std::getline(file, line);) list.push_back(json::parse(line));
     return list;
 }
-// The arrays of a case, in a dtype of choice where they are floating.
+// The arrays of a case, in a dtype of choice where they are floating; rounded: to that one before.
 class Values {
 public:
-    Values(const json& entry, Dtype dtype)
+    Values(const json& entry, Dtype dtype, Dtype rounded = Dtype::float64)
         : arrays_(read_npz(folder() / (entry.at("case").get<std::string>() + ".npz"))),
-          dtype_(dtype) {}
+          dtype_(dtype),
+          rounded_(rounded) {}
 
     bool has(const std::string& name) const { return arrays_.contains(name); }
     Array operator()(const std::string& name) const {
@@ -47,7 +50,7 @@ public:
         if (npy.descr == "<i4") return make<std::int32_t>(npy, shape).to(device());
         if (npy.descr == "<i8") return make<std::int64_t>(npy, shape).to(device());
         REQUIRE(npy.descr == "<f4");
-        return make<float>(npy, shape).astype(dtype_).to(device());
+        return make<float>(npy, shape).astype(rounded_).astype(dtype_).to(device());
     }
 
 private:
@@ -61,7 +64,7 @@ private:
     }
 
     Npz arrays_;
-    Dtype dtype_;
+    Dtype dtype_, rounded_;
 };
 
 PluginFunction function_of(const std::string& function, const json& attrs) {
@@ -80,10 +83,19 @@ PluginFunction function_of(const std::string& function, const json& attrs) {
 }
 
 struct Case {
-    Case(const json& from, Dtype dtype)
-        : entry(from), values(from, dtype), rtol(from.at("rtol")), atol(from.at("atol")) {
+    Case(const json& from, Dtype dtype, Dtype rounded = Dtype::float64)
+        : entry(from), values(from, dtype, rounded), rtol(from.at("rtol")), atol(from.at("atol")) {
+        const catena_function& f =
+            function_descriptor("catena." + from.at("function").get<std::string>());
         for (const std::string name : from.at("inputs")) {
-            inputs.emplace_back(name, Variable(values("in_" + name)));
+            const Array value = values("in_" + name);
+            // Statistics of halves are float32.
+            const auto& port = *f.inputs[std::min<std::size_t>(inputs.size(), f.n_inputs - 1)];
+            const bool stays =
+                item_size(dtype) < 4 && port.type_var == std::string_view("S");
+            inputs.emplace_back(name, Variable(stays && is_floating(value.dtype())
+                                                   ? value.astype(Dtype::float32)
+                                                   : value));
         }
     }
     bool differentiable(const std::string& name) const {
@@ -120,15 +132,20 @@ Variable weighted(const std::vector<Variable>& y, const std::vector<Variable>& g
     return total;
 }
 
+std::vector<Variable> output_gradients(const Case& c) {
+    std::vector<Variable> gy;
+    for (const std::string name : c.entry.at("outputs")) {
+        if (c.values.has("gy_" + name)) gy.push_back(as_variable(c.values("gy_" + name)));
+    }
+    return gy;
+}
+
 // Backward by kernels, or composed of functions.
 void check_first_order(const Case& c, bool composed) {
     const auto y = c.call();
-    std::vector<Variable> gy;
+    const std::vector<Variable> gy = output_gradients(c);
     std::size_t i = 0;
-    for (const std::string name : c.entry.at("outputs")) {
-        c.check(y.at(i++).data(), "out_" + name);
-        if (c.values.has("gy_" + name)) gy.push_back(as_variable(c.values("gy_" + name)));
-    }
+    for (const std::string name : c.entry.at("outputs")) c.check(y.at(i++).data(), "out_" + name);
     if (c.entry.at("differentiable").empty()) return;
     weighted(y, gy).backward(false, composed);
     for (const auto& [name, variable] : c.inputs) {
@@ -157,6 +174,33 @@ void check_second_order(const Case& c) {
     for (const auto& [name, variable] : c.inputs) check(variable, "gg_" + name);
     std::size_t i = 0;
     for (const std::string name : c.entry.at("outputs")) check(gy[i++], "ggy_" + name);
+}
+
+// Some roundings of the largest number: what is computed is float32, what is kept between is not.
+void check_rounded(const Array& actual, const Array& expected, Dtype half) {
+    const double unit = half == Dtype::float16 ? 0x1p-11 : 0x1p-8;
+    double largest = 0;
+    const Array wide = actual.astype(Dtype::float64);
+    const Array exact = expected.astype(Dtype::float64);
+    for (const double value : exact.to_vector<double>())
+        if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+    CHECK_NOTHROW(assert_allclose(wide, exact, 8 * unit * largest, 8 * unit));
+}
+// In halves, as in float64 with the same numbers.
+void check_half(const json& entry, Dtype half) {
+    const Case low(entry, half), exact(entry, Dtype::float64, half);
+    const auto y = low.call(), expected = exact.call();
+    for (std::size_t i = 0; i < entry.at("outputs").size(); ++i)
+        check_rounded(y.at(i).data(), expected.at(i).data(), half);
+    if (entry.at("differentiable").empty()) return;
+    weighted(y, output_gradients(low)).backward();
+    weighted(expected, output_gradients(exact)).backward();
+    for (std::size_t i = 0; i < low.inputs.size(); ++i) {
+        const auto& [input, variable] = low.inputs[i];
+        if (!low.differentiable(input)) continue;
+        INFO(input);
+        check_rounded(variable.grad(), exact.inputs[i].second.grad(), half);
+    }
 }
 
 // The inputs of an optimizer's update: param and grad, then state that starts at zero.
@@ -215,6 +259,20 @@ TEST_CASE("functions: values and gradients") {
             const std::string label = entry.at("case");
             INFO(label << " " << name(dtype));
             CHECK_NOTHROW(check_first_order(Case(entry, dtype), false));
+            ++checked;
+        }
+    }
+    CHECK(checked >= 130);
+}
+
+TEST_CASE("functions in halves: values and gradients") {
+    int checked = 0;
+    for (const json& entry : cases()) {
+        if (!entry.contains("function")) continue;
+        for (const Dtype dtype : {Dtype::float16, Dtype::bfloat16}) {
+            const std::string label = entry.at("case");
+            INFO(label << " " << name(dtype));
+            CHECK_NOTHROW(check_half(entry, dtype));
             ++checked;
         }
     }

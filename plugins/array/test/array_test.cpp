@@ -188,6 +188,8 @@ TEST_CASE("dropout") {
     CHECK(world().forward("catena.dropout", {x}, {set("ratio", 0.0)})[0] == x);
     CHECK_THROWS_WITH(world().forward("catena.dropout", {x}, {set("ratio", 1.0)}),
                       "[catena.dropout] ratio: expected less than 1, got 1.0");
+    CHECK_THROWS_WITH(world().forward("catena.apply_dropout", {x, y[1]}, {set("ratio", 1.0)}),
+                      "[catena.apply_dropout] ratio: expected less than 1, got 1.0");
 }
 
 TEST_CASE("concat") {

@@ -115,7 +115,7 @@ TEST_CASE("scale_update and decay_update work in place") {
     Options options;
     options.threads = 3;
     const Array scaled =
-        world().forward("catena.scale_update", {x}, {set("value", -0.5)}, options)[0];
+        world().forward("catena.scale_update", {x, Array::of<double>({}, {-0.5})}, {}, options)[0];
     const Array decayed =
         world().forward("catena.decay_update", {x, p}, {set("rate", 0.25)}, options)[0];
     bool right = true;
@@ -124,7 +124,28 @@ TEST_CASE("scale_update and decay_update work in place") {
                 std::abs(decayed.at(i) - (x.at(i) + 0.25 * p.at(i))) < 1e-15;
     }
     CHECK(right);
+    CHECK_THROWS_WITH(world().forward("catena.scale_update", {x, Array::of<double>({1}, {1})}),
+                      "[catena.scale_update] factor.shape: expected (), got (1,)");
     CHECK_THROWS_WITH(
         world().forward("catena.decay_update", {x, Array::of<double>({}, {1})}, {set("rate", 1.0)}),
         "[catena.decay_update] param.shape: expected (3, 30001), got ()");
+}
+
+TEST_CASE("clip_factor: 1 up to the limit, and for a norm that is no number") {
+    const auto of = [](double squares, double maxnorm) {
+        return world()
+            .forward("catena.clip_factor", {Array::of<double>({}, {squares})},
+                     {set("maxnorm", maxnorm)})[0]
+            .at(0);
+    };
+    CHECK(of(25, 2) == 0.4);
+    CHECK(of(25, 5) == 1);
+    CHECK(of(0, 0) == 1);
+    CHECK(of(25, 0) == 0);
+    CHECK(of(HUGE_VAL, 2) == 0);
+    CHECK(of(std::nan(""), 2) == 1);
+    CHECK_THROWS_WITH(of(25, -1), doctest::Contains("maxnorm"));
+    CHECK_THROWS_WITH(
+        world().forward("catena.clip_factor", {Array::of<double>({1}, {1})}, {set("maxnorm", 1.0)}),
+        "[catena.clip_factor] squares.ndim: expected 0, got 1");
 }

@@ -29,6 +29,18 @@ Dtype state_dtype(const Array& data) {
     return item_size(data.dtype()) < item_size(Dtype::float32) ? Dtype::float32 : data.dtype();
 }
 
+// t + 1, but for a step that fails.
+struct NextStep {
+    explicit NextStep(std::int64_t& of) : t(of) { ++t; }
+    NextStep(const NextStep&) = delete;
+    NextStep& operator=(const NextStep&) = delete;
+    ~NextStep() {
+        if (!done) --t;
+    }
+    std::int64_t& t;
+    bool done = false;
+};
+
 }  // namespace
 
 void Optimizer::setup(std::vector<NamedParameter> parameters) {
@@ -59,13 +71,7 @@ void Optimizer::update() {
             if (state.device() != device) state = state.to(device);
         }
     }
-    struct Count {
-        std::int64_t& t;
-        bool done = false;
-        ~Count() {
-            if (!done) --t;
-        }
-    } count{++t_};
+    NextStep next(t_);
     const PluginFunction function = step();
     if (!is_counted_) require_same_each_time(function.descriptor());
     SmallVector<Array, 8> inputs;
@@ -77,7 +83,7 @@ void Optimizer::update() {
         return {inputs.data(), inputs.size()};
     };
     function.forward_each(slots_.size(), inputs_of, memory_.get());
-    count.done = true;
+    next.done = true;
 }
 
 void Optimizer::prepare_recording() {
@@ -85,18 +91,9 @@ void Optimizer::prepare_recording() {
 }
 
 void Optimizer::prepare_launch() {
-    if (!memory_) {
-        throw InvalidError("[prepare_launch] expected prepare_recording() first, got none");
-    }
-    struct Count {
-        std::int64_t& t;
-        bool done = false;
-        ~Count() {
-            if (!done) --t;
-        }
-    } count{++t_};
+    NextStep next(t_);
     memory_->write(step());
-    count.done = true;
+    next.done = true;
 }
 
 std::vector<const void*> Optimizer::identity() const {
@@ -143,16 +140,27 @@ void Optimizer::zero_grads() const {
     for (const auto& slot : slots_) slot.parameter.variable.zerograd();
 }
 
-double Optimizer::compute_grads_norm() const {
-    static const PluginFunction sum_of_squares("catena.sum_of_squares");
-    std::vector<Array> sums;  // all begun before the first is waited for
+// Where the first gradient is; not read, so that a device need not be waited for, and a recording can
+// hold it. None: there are no gradients.
+Array Optimizer::sum_of_squares() const {
+    static const PluginFunction squares("catena.sum_of_squares");
+    static const PluginFunction join("catena.concat", {{"axis", std::int64_t{0}}});
+    static const PluginFunction sum("catena.sum");
+    std::vector<Array> sums;
     for (const auto& slot : slots_) {
-        if (const Array& grad = slot.parameter.variable.grad())
-            sums.push_back(sum_of_squares.forward(std::span(&grad, 1))[0]);
+        const Array& gradient = slot.parameter.variable.grad();
+        if (!gradient) continue;
+        const Array own = squares.forward(std::span(&gradient, 1))[0].reshape({1});
+        sums.push_back(sums.empty() ? own : own.to(sums[0].device()));
     }
-    double sum = 0;
-    for (const Array& each : sums) sum += each.item<double>();
-    return std::sqrt(sum);
+    if (sums.size() < 2) return sums.empty() ? Array() : sums[0].reshape(Shape{});
+    const Array all = join.forward(sums)[0];
+    return sum.forward(std::span(&all, 1))[0];
+}
+
+double Optimizer::compute_grads_norm() const {
+    const Array sum = sum_of_squares();
+    return sum ? std::sqrt(sum.item<double>()) : 0;
 }
 
 void Optimizer::clip_grads(double maxnorm) const {
@@ -160,15 +168,29 @@ void Optimizer::clip_grads(double maxnorm) const {
         throw InvalidError(
             fmt::format("[clip_grads] maxnorm: expected at least 0, got {}", maxnorm));
     }
-    const double norm = compute_grads_norm();
-    if (!(norm > maxnorm)) return;
-    const auto gradient = [&](std::size_t i) -> std::span<const Array> {
+    const Array sum = sum_of_squares();
+    if (!sum) return;
+    const PluginFunction factor_of("catena.clip_factor", {{"maxnorm", maxnorm}});
+    const Array factor = factor_of.forward(std::span(&sum, 1))[0];
+    if (factor.device().host_accessible() && factor.item<double>() == 1) return;
+    std::vector<Array> factors;  // one for each device and dtype
+    const auto factor_for = [&](const Array& gradient) {
+        const Dtype dtype = state_dtype(gradient);
+        for (const Array& each : factors) {
+            if (each.device() == gradient.device() && each.dtype() == dtype) return each;
+        }
+        return factors.emplace_back(factor.to(gradient.device()).astype(dtype));
+    };
+    Array inputs[2];
+    const auto inputs_of = [&](std::size_t i) -> std::span<const Array> {
         const Variable& variable = slots_[i].parameter.variable;
         if (!variable.grad()) return {};
-        return std::span(&own_gradient(variable), 1);
+        inputs[0] = own_gradient(variable);
+        inputs[1] = factor_for(inputs[0]);
+        return inputs;
     };
-    PluginFunction("catena.scale_update", {{"value", maxnorm / norm}})
-        .forward_each(slots_.size(), gradient);
+    static const PluginFunction scale("catena.scale_update");
+    scale.forward_each(slots_.size(), inputs_of);
 }
 
 void Optimizer::weight_decay(double decay) const {

@@ -27,6 +27,35 @@ void require_device(std::span<const Array> inputs, Device device) {
 
 }  // namespace
 
+// What recording a body leaves behind if it fails, or computes nothing: the count of updates, and
+// gradients that nobody wrote.
+class RecordedStep::Undo {
+public:
+    explicit Undo(Optimizer& optimizer) : optimizer_(optimizer), t_(optimizer.t_) {
+        for (const auto& slot : optimizer.slots_)
+            gradients_.push_back(slot.parameter.variable.grad());
+        optimizer.is_counted_ = true;
+    }
+    Undo(const Undo&) = delete;
+    Undo& operator=(const Undo&) = delete;
+    ~Undo() {
+        optimizer_.t_ = t_;
+        optimizer_.is_counted_ = false;
+        for (std::size_t i = 0; i < gradients_.size(); ++i) {
+            const Variable& variable = optimizer_.slots_[i].parameter.variable;
+            if (gradients_[i]) variable.set_grad(gradients_[i]);
+            else variable.cleargrad();
+        }
+    }
+    std::int64_t updates() const { return optimizer_.t_ - t_; }
+    void keep_gradients() { gradients_.clear(); }
+
+private:
+    Optimizer& optimizer_;
+    std::int64_t t_;
+    std::vector<Array> gradients_;
+};
+
 RecordedStep::RecordedStep(Optimizer& optimizer, Body body, Stream stream)
     : optimizer_(optimizer), body_(std::move(body)), stream_(std::move(stream)) {
     if (!body_) throw InvalidError("[RecordedStep] body: expected a function, got none");
@@ -41,9 +70,13 @@ std::vector<Array> RecordedStep::operator()(std::span<const Array> inputs) {
     require_device(inputs, stream_.device());
     const using_stream scope(stream_);
     Recording* const recording = find(inputs);
-    if (!recording) return body_(inputs);
-    if (recording->capture && recording->identity != optimizer_.identity())
-        *recording = {.inputs = recording->inputs};
+    if (!recording || recording->is_too_large) return body_(inputs);
+    if (recording->capture && recording->identity != optimizer_.identity()) {
+        Recording anew;
+        anew.inputs = std::move(recording->inputs);
+        anew.last = recording->last;
+        *recording = std::move(anew);
+    }
     if (recording->runs < 2) {
         optimizer_.prepare_recording();
         std::vector<Array> outputs = body_(inputs);
@@ -51,7 +84,7 @@ std::vector<Array> RecordedStep::operator()(std::span<const Array> inputs) {
         return outputs;
     }
     for (std::size_t i = 0; i < inputs.size(); ++i) recording->inputs[i].copy_from(inputs[i]);
-    if (!recording->capture) record(*recording);
+    if (!recording->capture && !record(*recording)) return body_(inputs);
     optimizer_.prepare_launch();
     recording->capture.launch();
     return recording->outputs;
@@ -60,37 +93,46 @@ std::vector<Array> RecordedStep::operator()(std::span<const Array> inputs) {
 // Null: no more of them, or a device that does not record.
 RecordedStep::Recording* RecordedStep::find(std::span<const Array> inputs) {
     if (!Capture::supported(stream_.device())) return nullptr;
+    ++steps_;
     for (Recording& each : recordings_) {
-        if (alike(each.inputs, inputs)) return &each;
+        if (!alike(each.inputs, inputs)) continue;
+        each.last = steps_;
+        return &each;
     }
-    if (recordings_.size() == most_shapes) return nullptr;
-    Recording& added = recordings_.emplace_back();
+    if (recordings_.size() == most_shapes) {
+        const auto oldest = std::min_element(
+            recordings_.begin(), recordings_.end(),
+            [](const Recording& a, const Recording& b) { return a.last < b.last; });
+        if (steps_ - oldest->last < patience) return nullptr;
+        recordings_.erase(oldest);
+    }
+    Recording added;
     for (const Array& input : inputs)
         added.inputs.push_back(Array::empty(input.shape(), input.dtype(), input.device()));
-    return &added;
+    added.last = steps_;
+    return &recordings_.emplace_back(std::move(added));
 }
 
-void RecordedStep::record(Recording& recording) {
-    const std::int64_t t = optimizer_.t();
-    // update() counts while it is recorded, and computes nothing.
-    const struct Restore {
-        Optimizer& optimizer;
-        std::int64_t t;
-        ~Restore() {
-            optimizer.t_ = t;
-            optimizer.is_counted_ = false;
-        }
-    } restore{optimizer_, t};
-    optimizer_.is_counted_ = true;
-    recording.capture = Capture(
-        stream_, [&] { recording.outputs = body_(recording.inputs); }, 0, "of a training step");
-    recording.identity = optimizer_.identity();
-    recording.memory = optimizer_.memory_;
-    if (const std::int64_t updates = optimizer_.t() - t; updates != 1) {
+// False if memory is too small for it, for which the steps before left nothing cached.
+bool RecordedStep::record(Recording& recording) {
+    stream_.device().release_cached();
+    Undo undo(optimizer_);
+    try {
+        recording.capture = Capture(
+            stream_, [&] { recording.outputs = body_(recording.inputs); }, 0, "of a training step");
+    } catch (const MemoryError&) {
+        recording.is_too_large = true;
+        return false;
+    }
+    if (undo.updates() != 1) {
         recording.capture = {};
         throw InvalidError(fmt::format(
-            "[RecordedStep] body: expected one update() of the optimizer, got {}", updates));
+            "[RecordedStep] body: expected one update() of the optimizer, got {}", undo.updates()));
     }
+    recording.identity = optimizer_.identity();
+    recording.memory = optimizer_.memory_;
+    undo.keep_gradients();
+    return true;
 }
 
 std::size_t RecordedStep::recordings() const {

@@ -1,6 +1,9 @@
 // Products against plain loops, for every dtype, transposition and edge.
+#include <dlfcn.h>
 #include <catena/plugin/half.hpp>
+
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "host.hpp"
@@ -250,13 +253,38 @@ TEST_CASE("a product and a bias: what is left to others, and what is wrong") {
     CHECK(affine().gemm(ctx, &g, nullptr) == CATENA_E_INVALID);
     CHECK(failure == "[gemm] data: expected a, b and c, got NULL");
     if (!emulated) return;
-    // The emulated cuBLASLt knows nothing for these.
-    g = gemm_of<float>(2, 13, 4, 0, 1);
+    // The emulated cuBLASLt knows nothing for 13 columns, and refuses 17 when it is to run.
+    const auto asked = [] {
+        void* const dl = dlopen(std::getenv("CATENA_CUBLAS"), RTLD_NOW | RTLD_LOCAL);
+        REQUIRE(dl != nullptr);
+        return reinterpret_cast<long (*)()>(dlsym(dl, "catena_cublaslt_asked"))();
+    };
+    for (const int64_t n : {13, 17}) {
+        g = gemm_of<float>(2, n, 4, 0, 1);
+        g.stream = s.stream;
+        g.a = s.put(matrix<float>(8, 1));
+        g.b = s.put(matrix<float>(4 * n, 1));
+        g.c = s.put(matrix<float>(2 * n, 1));
+        const float* const bias = s.put(matrix<float>(n, 1));
+        const long before = asked();
+        for (int i = 0; i < 3; ++i) {
+            failure.clear();
+            CHECK(affine().gemm(ctx, &g, bias) == CATENA_E_UNSUPPORTED);
+            CHECK(failure.empty());
+        }
+        CHECK(asked() == before + 1);
+    }
+    // What is aligned to packs is as good as what is aligned to more.
+    g = gemm_of<float>(8, 8, 8, 0, 1);
     g.stream = s.stream;
-    g.a = s.put(matrix<float>(8, 1));
-    g.b = s.put(matrix<float>(52, 1));
-    g.c = s.put(matrix<float>(26, 1));
-    failure.clear();
-    CHECK(affine().gemm(ctx, &g, s.put(matrix<float>(13, 1))) == CATENA_E_UNSUPPORTED);
-    CHECK(failure.empty());
+    float* const a = s.put(matrix<float>(256, 1));
+    g.b = s.put(matrix<float>(64, 1));
+    g.c = s.put(matrix<float>(64, 1));
+    const float* const bias = s.put(matrix<float>(8, 1));
+    const long before = asked();
+    for (const int64_t off : {0, 4, 16, 64}) {
+        g.a = a + off;
+        CHECK(affine().gemm(ctx, &g, bias) == CATENA_OK);
+    }
+    CHECK(asked() == before + 1);
 }

@@ -105,6 +105,32 @@ TEST_CASE("a training step that is recorded learns what one learns that is not")
     CHECK(train(true) == expected);
 }
 
+TEST_CASE("recordings that are dropped, or came to nothing, leave their memory to the next") {
+    const Stream stream(gpu());
+    const Array x = drawn({100}, gpu(), 1);
+    const std::vector<float> twice = values(x + x);
+    Array y;
+    const auto record = [&] {
+        const Capture capture(
+            stream, [&] { y = x + x; }, 0);
+        capture.launch();
+        CHECK(values(y) == twice);
+        y = {};
+    };
+    record();
+    const std::int64_t calls = gpu().memory().system_calls;
+    for (int i = 0; i < 10; ++i) {
+        record();
+        const auto fails = [&] {
+            y = x + x;
+            throw InvalidError("on demand");
+        };
+        CHECK(failure_of<InvalidError>([&] { Capture(stream, fails, 0); }) == "on demand");
+        y = {};
+    }
+    CHECK(gpu().memory().system_calls == calls);
+}
+
 TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
     const Stream stream(gpu()), side(gpu());
     const Array x = drawn({100}, gpu(), 1);

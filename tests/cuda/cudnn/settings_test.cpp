@@ -82,6 +82,22 @@ TEST_CASE("what no engine does is left to others, and asked once") {
     CHECK(counted().runs == 0);
 }
 
+TEST_CASE("a plan that is refused when it runs gives way to the next") {
+    const auto refused = inputs({1, 1, 11, 3}, {2, 1, 11, 2});
+    CHECK(wrong(refused) == "");
+    CHECK(counted().engine == lean);
+    const long plans = counted().plans, heuristics = counted().heuristics;
+    CHECK(plans > 1);
+    CHECK(wrong(refused) == "");
+    CHECK(counted().engine == lean);
+    CHECK(counted().plans == plans);  // it is remembered
+    CHECK(counted().heuristics == heuristics);
+    const auto hopeless = inputs({1, 1, 12, 3}, {1, 1, 12, 2});
+    CHECK_THROWS_WITH(world().forward(convolution, hopeless, {}, on("cuda")),
+                      doctest::Contains("expected a plan that runs with "));
+    CHECK(done_by(hopeless) != cudnn_id);  // left to others from now on
+}
+
 TEST_CASE("more plans than are kept") {
     const long before = counted().descriptors;
     for (std::int64_t width = 1; width <= 1100; ++width)

@@ -24,7 +24,7 @@ Attrs attributes(const Geometry& g) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("convolution: every geometry, both ways", T, float, double, Float16) {
+TEST_CASE_TEMPLATE("convolution: every geometry, both ways", T, float, double, Float16, BFloat16) {
     unsigned i = 0;
     for (const Geometry& g : geometries) {
         CAPTURE(++i);

@@ -176,14 +176,15 @@ TEST_CASE("what is empty is left to others") {
 TEST_CASE("what is no number stays where it is seen") {
     World* const world = cudnn();
     if (world == nullptr) return;
-    Array x = draw<float>({2, 2, 9, 9}, 1);
+    // In halves, where no engine is allowed that spreads them, as those of Winograd do.
+    Array x = draw<Float16>({2, 2, 9, 9}, 1);
     x.set(0, no_number);
     x.set(100, inf);
-    const std::vector<Array> inputs = {x, draw<float>({3, 2, 3, 3}, 2, 0.5, 1), Array()};
+    const std::vector<Array> inputs = {x, draw<Float16>({3, 2, 3, 3}, 2, 0.5, 1), Array()};
     const auto y = world->forward("catena.convolution_2d", inputs, {}, on("cuda"));
     CHECK(compare(wide(y),
                   wide(world->forward("catena.convolution_2d", wide(inputs), {}, on("cpu"))),
-                  tolerance<float>()) == "");
+                  tolerance<Float16>()) == "");
 }
 
 namespace {

@@ -40,23 +40,17 @@ public:
     // follows a parameter that was moved to another device since setup(). Throws InvalidError, and
     // changes nothing, before setup() and if a parameter with state has another shape or dtype since;
     // UnsupportedError where it is recorded (see Capture) and its function has an attribute "t", the
-    // number of the step, which would be the same in each launch: see prepare_recording().
+    // number of the step, which would be the same in each launch: see RecordedStep.
     void update();
     std::int64_t t() const noexcept { return t_; }
-
-    // For recordings of update(), which RecordedStep makes: from now on, until setup(), the function's
-    // attributes lie in memory of the device, and a recorded update() is one that an update() like it
-    // went before.
-    void prepare_recording();
-    // Before each launch: t + 1, and the attributes of that step, as the optimizer's numbers are now.
-    void prepare_launch();
 
     void cleargrads() const;  // gradients: none. Cheaper than zeros, and the same for update().
     void zero_grads() const;  // gradients: zeros
 
     // On all gradients together; those that are none count as zero.
     double compute_grads_norm() const;  // sqrt of the sum of squares
-    // Scales them down to this norm, if theirs is larger. InvalidError unless maxnorm >= 0.
+    // Scales them down to this norm, if theirs is larger; the host does not wait for the norm.
+    // InvalidError unless maxnorm >= 0.
     void clip_grads(double maxnorm) const;
     // gradient += decay * parameter. InvalidError unless decay is finite and not negative.
     void weight_decay(double decay) const;
@@ -80,8 +74,14 @@ private:
         std::vector<Array> state;
     };
 
+    // For recordings of update(): from now on, until setup(), the function's attributes lie in memory
+    // of the device, and a recorded update() is one that an update() like it went before.
+    void prepare_recording();
+    // Before each launch: t + 1, and the attributes of that step, as the optimizer's numbers are now.
+    void prepare_launch();
     // What update() reads and writes; another list, and a recording of it is of yesterday.
     std::vector<const void*> identity() const;
+    Array sum_of_squares() const;  // of all gradients: (), float64
     static void require_as_at_setup(const Slot& slot);
     void require_same_each_time(const catena_function& function) const;
 

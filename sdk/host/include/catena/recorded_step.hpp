@@ -31,8 +31,9 @@ namespace catena {
 // element, it throws UnsupportedError in the third step. After setup(), and where parameters have moved,
 // the first steps are run as they are again, and recorded anew.
 //
-// On a device that does not record, and for more than `most_shapes` shapes, the body runs each time.
-// Not for several threads at once.
+// On a device that does not record, where memory is too small for a recording beside what is in use,
+// and for more than `most_shapes` shapes, the body runs each time; a shape that did not come in the
+// last `patience` steps makes room. Not for several threads at once.
 class RecordedStep {
 public:
     using Body = std::function<std::vector<Array>(std::span<const Array> inputs)>;
@@ -48,23 +49,28 @@ public:
     std::uint64_t size() const;
 
     static constexpr std::size_t most_shapes = 8;
+    static constexpr std::uint64_t patience = 100;
 
 private:
     struct Recording {
         std::vector<Array> inputs;  // where it reads them
         std::vector<Array> outputs;
         Capture capture;
+        std::uint64_t last = 0;  // step of its shape
         int runs = 0;
+        bool is_too_large = false;
         std::vector<const void*> identity;  // of the optimizer, as it was recorded
         std::shared_ptr<void> memory;       // of its attributes
     };
+    class Undo;
     Recording* find(std::span<const Array> inputs);
-    void record(Recording& recording);
+    bool record(Recording& recording);
 
     Optimizer& optimizer_;
     Body body_;
     Stream stream_;
     std::vector<Recording> recordings_;
+    std::uint64_t steps_ = 0;
 };
 
 }  // namespace catena

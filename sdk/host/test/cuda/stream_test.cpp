@@ -2,6 +2,9 @@
 #include "gpus.hpp"
 
 #include <cstdio>
+#include <functional>
+#include <thread>
+#include <vector>
 
 using namespace gpus;
 
@@ -150,6 +153,48 @@ TEST_CASE("a net learns the same by a stream of its own") {
     };
     const Floats expected = train(cuda::Stream::current(second()));
     CHECK(train(cuda::Stream(second())) == expected);
+}
+
+TEST_CASE("threads with a stream each learn what one thread learns, with cuDNN and without") {
+    struct Net : Chain {
+        links::Convolution2D conv{2, 3, 3, 1, 1};
+        links::BatchNormalization bn{3};
+        links::Linear l1{48, 7}, l2{7, 4};
+        void visit(Visitor& v) override { v("conv", conv)("bn", bn)("l1", l1)("l2", l2); }
+        Variable operator()(const Variable& x) override {
+            return l2(F::relu(l1(F::max_pooling_2d(F::relu(bn(conv(x))), 2))));
+        }
+    };
+    constexpr std::size_t n = 4;
+    std::vector<Net> nets(n + 2);
+    for (Net& net : nets) {
+        net.copy_parameters_from(nets[0]);
+        net.to(second());
+    }
+    std::vector<float> numbers;
+    for (int i = 0; i < 5 * 2 * 8 * 8; ++i)
+        numbers.push_back(static_cast<float>(i * 37 % 101) / 50 - 1);
+    const Array images = Array::from(numbers, {5, 2, 8, 8}).to(second());
+    const Array labels = Array::from({0, 1, 2, 3, 1}, {5}).to(second());
+    const auto train = [&](Net& net, bool with_cudnn) {
+        const cuda::using_stream scope{cuda::Stream(second())};
+        const cuda::use_cudnn use(with_cudnn);
+        optimizers::Adam adam;
+        adam.setup(net);
+        for (int i = 0; i < 10; ++i) {
+            const Variable loss =
+                F::softmax_cross_entropy(net(as_variable(images)), as_variable(labels));
+            adam.cleargrads();
+            loss.backward();
+            adam.update();
+        }
+    };
+    train(nets[n], false);
+    train(nets[n + 1], true);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < n; ++i) threads.emplace_back(train, std::ref(nets[i]), i % 2 != 0);
+    for (std::thread& thread : threads) thread.join();
+    for (std::size_t i = 0; i < n; ++i) CHECK(values(nets[i]) == values(nets[n + i % 2]));
 }
 
 TEST_CASE("handles of vendors' libraries, or a refusal") {

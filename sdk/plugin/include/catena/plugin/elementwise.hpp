@@ -129,7 +129,7 @@ template <class F>
 constexpr bool retains_x(std::size_t i) {
     constexpr std::size_t n = n_inputs<F>;
     constexpr bool variadic = n > 0 && (F::about.inputs[n - 1].flags & CATENA_PORT_VARIADIC) != 0;
-    const std::size_t bit = variadic && i >= n - 1 ? 63 : i;  // CATENA_RETAIN_REST
+    const std::size_t bit = variadic && i + 1 >= n ? 63 : i;  // CATENA_RETAIN_REST
     return bit < 64 && (retained_of<F>().x >> bit & 1) != 0;
 }
 template <class F>

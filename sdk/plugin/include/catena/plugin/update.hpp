@@ -4,7 +4,8 @@
 //     template <class T> CATENA_FN static void update(T& mutated, T x, ..., T attribute...);
 //
 // Ports that are mutated come as references. A function with prepare<T>(double attribute...) gets
-// what it returns, computed once for each call, instead of the attributes.
+// what it returns, computed once for each call, instead of the attributes. `static constexpr auto
+// single_x = ports(1);` names inputs that are one number () for all elements.
 #pragma once
 
 #include <tuple>
@@ -20,6 +21,12 @@ concept Update = requires {
 };
 
 namespace detail {
+
+template <class F>
+constexpr bool is_single(std::size_t port) {
+    if constexpr (requires { F::single_x; }) return (F::single_x >> port & 1) != 0;
+    else return false;
+}
 
 template <class F, class T, std::size_t... A>
 auto prepared(const catena_value* attrs, std::index_sequence<A...>) {
@@ -38,7 +45,7 @@ void update(catena_ctx* ctx, const catena_call* call, std::index_sequence<X...>)
         const auto c = constants;
         CATENA_LOOP
         for (std::int64_t i = begin; i < end; ++i) {
-            T v[] = {q[X][i]...};
+            T v[] = {q[X][is_single<F>(X) ? 0 : i]...};
             std::apply(
                 [&](const auto&... a) CATENA_LAMBDA { F::template update<T>(v[X]..., a...); }, c);
             (((F::about.inputs[X].flags & CATENA_PORT_MUTATED) != 0 ? void(q[X][i] = v[X])
@@ -58,7 +65,7 @@ catena_status CATENA_CALL run_update(catena_ctx* ctx, const catena_call* call) n
     });
 }
 
-// All inputs have the shape of the first.
+// All inputs have the shape of the first, but for single ones.
 template <class F>
 catena_status CATENA_CALL infer_update(catena_ctx* ctx, const catena_value*,
                                        const catena_meta* const* x, std::uint32_t,
@@ -67,9 +74,10 @@ catena_status CATENA_CALL infer_update(catena_ctx* ctx, const catena_value*,
         const Shape first(x[0]->shape, static_cast<std::size_t>(x[0]->ndim));
         for (std::size_t i = 1; i < n_inputs<F>; ++i) {
             const Shape other(x[i]->shape, static_cast<std::size_t>(x[i]->ndim));
-            if (!std::ranges::equal(first, other))
+            const Shape wanted = detail::is_single<F>(i) ? Shape() : first;
+            if (!std::ranges::equal(wanted, other))
                 fail(CATENA_E_SHAPE, F::about.name,
-                     (std::string(F::about.inputs[i].name) + ".shape").c_str(), first, other);
+                     (std::string(F::about.inputs[i].name) + ".shape").c_str(), wanted, other);
         }
     });
 }

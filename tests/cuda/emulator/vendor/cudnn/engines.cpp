@@ -161,6 +161,8 @@ const Engine& engine_of(std::int64_t index) {
 
 cudnnStatus_t run(const Convolution& c, const Engine& engine, cudaStream_t stream,
                   const std::map<std::int64_t, void*>& data, void* workspace) {
+    // So that there is something that fails as late as this: by some engines, or by all.
+    if ((c.kh == 11 && engine.index != lean) || c.kh == 12) return CUDNN_STATUS_EXECUTION_FAILED;
     switch (c.dtype) {
         case CUDNN_DATA_FLOAT: return launch<float, float>(c, engine, stream, data, workspace);
         case CUDNN_DATA_DOUBLE: return launch<double, double>(c, engine, stream, data, workspace);

@@ -165,6 +165,17 @@ template <class F>
 consteval bool is_mutated(std::size_t port) {
     return (F::about.inputs[port].flags & CATENA_PORT_MUTATED) != 0;
 }
+template <class F>
+consteval std::uint64_t mutated_ports() {
+    std::uint64_t set = 0;
+    for (std::size_t i = 0; i < n_inputs<F>; ++i) set |= std::uint64_t{is_mutated<F>(i)} << i;
+    return set;
+}
+template <class F>
+consteval std::uint64_t single_ports() {
+    if constexpr (requires { F::single_x; }) return F::single_x;
+    else return 0;
+}
 template <std::size_t i, class First, class... T>
 struct Nth {
     using type = typename Nth<i - 1, T...>::type;

@@ -116,10 +116,8 @@ bool turns_are_packs(const Lines& lines, const T* data) {
     return lines.inner == 1 && lines.length % width == 0 && is_aligned<T, width>(data);
 }
 
-// Lanes of one warp need not wait for others.
 __device__ __forceinline__ void sync_lanes(const Lines& lines) {
-    if (lines.inner == 1 && lines.lanes <= 32) __syncwarp();
-    else __syncthreads();
+    sync_lanes(lines.inner == 1 ? lines.lanes : lines.threads);
 }
 // Lanes' values joined pairwise, in a fixed order; all of a line's lanes get the result. All threads
 // of the block take part. shared has Lines::most_threads places.

@@ -30,7 +30,8 @@ struct Many {
 };
 inline constexpr std::int64_t many_units = 4 * block;  // packs of each block
 
-template <class Op, std::uint64_t written>
+// written, single: sets of ports.
+template <class Op, std::uint64_t written, std::uint64_t single>
 __global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Many<Op> p) {
     using C = typename Op::Value;
     constexpr int w = width<Op>;
@@ -51,7 +52,7 @@ __global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Man
         in[i] = item.data[i];
         out[i] = in_set(written, i) ? item.data[i] : nullptr;
     }
-    const Sets sets = {item.aligned, item.aligned, 0, 0};
+    const Sets sets = {item.aligned, item.aligned, single, 0};
     const std::int64_t begin = (blockIdx.x - item.first) * many_units;
     for (std::int64_t u = begin + threadIdx.x; u < begin + many_units; u += block) {
         const std::int64_t first = u * w;
@@ -60,7 +61,7 @@ __global__ void __launch_bounds__(block) many_kernel(const __grid_constant__ Man
         const int count = whole ? w : static_cast<int>(item.n - first);
         std::int64_t at[ports + 1];
         CATENA_UNROLL
-        for (int i = 0; i < ports; ++i) at[i] = first;
+        for (int i = 0; i < ports; ++i) at[i] = in_set(single, i) ? 0 : first;
         C x[ports + 1][w];
         C y[ports + 1][w];
         load_inputs<C, w>(typename Op::In(), std::make_index_sequence<ports>(), in, at, sets, whole,
@@ -83,10 +84,8 @@ void update_many(const Queue& queue, const catena_call* const* calls, std::uint3
                  const void* constants) {
     constexpr std::size_t ports = n_inputs<F>;
     using Op = UpdateOf<F, T...>;
-    constexpr std::uint64_t written = []<std::size_t... X>(std::index_sequence<X...>) {
-        return ((std::uint64_t{detail::is_mutated<F>(X)} << X) | ...);
-    }
-    (std::make_index_sequence<ports>());
+    constexpr std::uint64_t written = detail::mutated_ports<F>();
+    constexpr std::uint64_t single = detail::single_ports<F>();
     constexpr std::int64_t chunk = detail::many_units * detail::width<Op>;
     detail::Many<Op> p;
     detail::clear(p, Op{detail::constants_of<F, typename Op::Value>(calls[0]->attrs)});
@@ -102,7 +101,8 @@ void update_many(const Queue& queue, const catena_call* const* calls, std::uint3
         blocks += static_cast<std::uint32_t>((item.n + chunk - 1) / chunk);
         if (item.n > 0) ++p.n;
         if (p.n < detail::Many<Op>::most && i + 1 < n) continue;
-        if (blocks > 0) queue.launch(&detail::many_kernel<Op, written>, dim3(blocks), block, p);
+        if (blocks > 0)
+            queue.launch(&detail::many_kernel<Op, written, single>, dim3(blocks), block, p);
         p.n = 0;
         blocks = 0;
     }

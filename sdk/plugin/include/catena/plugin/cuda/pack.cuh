@@ -176,4 +176,10 @@ __device__ __forceinline__ void store(T* p, bool whole, int count, bool add, con
     }
 }
 
+// So many neighbouring lanes wait for each other: those of one warp need not wait for others.
+__device__ __forceinline__ void sync_lanes(int lanes) {
+    if (lanes <= 32) __syncwarp();
+    else __syncthreads();
+}
+
 }  // namespace catena::plugin::cuda

@@ -177,10 +177,6 @@ void launch_sum(const Queue& queue, Summed<Op, Out>& p) {
                  block, p);
 }
 
-}  // namespace detail
-
-namespace detail {
-
 // The shapes of operands, of those that are not there the whole's; and who walks along which axis.
 template <class Op>
 struct Shapes {

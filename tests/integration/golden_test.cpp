@@ -91,11 +91,10 @@ struct Case {
             const Array value = values("in_" + name);
             // Statistics of halves are float32.
             const auto& port = *f.inputs[std::min<std::size_t>(inputs.size(), f.n_inputs - 1)];
-            const bool stays =
-                item_size(dtype) < 4 && port.type_var == std::string_view("S");
-            inputs.emplace_back(name, Variable(stays && is_floating(value.dtype())
-                                                   ? value.astype(Dtype::float32)
-                                                   : value));
+            const bool stays = item_size(dtype) < 4 && port.type_var == std::string_view("S");
+            inputs.emplace_back(
+                name, Variable(stays && is_floating(value.dtype()) ? value.astype(Dtype::float32)
+                                                                   : value));
         }
     }
     bool differentiable(const std::string& name) const {

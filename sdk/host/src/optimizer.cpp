@@ -168,6 +168,7 @@ void Optimizer::clip_grads(double maxnorm) const {
         throw InvalidError(
             fmt::format("[clip_grads] maxnorm: expected at least 0, got {}", maxnorm));
     }
+    if (std::isinf(maxnorm)) return;  // which nothing is above
     const Array sum = sum_of_squares();
     if (!sum) return;
     const PluginFunction factor_of("catena.clip_factor", {{"maxnorm", maxnorm}});

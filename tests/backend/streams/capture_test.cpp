@@ -182,7 +182,7 @@ TEST_CASE("what cannot be recorded says so, and nothing is broken") {
     const Strict strict(d);
     const std::string text = what<DeviceError>([&] {
         Capture(
-            stream, [&] { full(1, 100'000, d); }, 0);
+            stream, [&] { full(1, 3'000'000, d); }, 0);
     });
     INFO(text);
     CHECK(has(text, "work is recorded: a run before takes what it needs"));

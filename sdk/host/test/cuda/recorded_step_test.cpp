@@ -217,7 +217,8 @@ TEST_CASE("a recorded step for many shapes: the first are recorded, until they c
     learner.optimizer.lr = 0;
     constexpr auto most = static_cast<std::int64_t>(RecordedStep::most_shapes);
     for (int round = 0; round < 4; ++round) {
-        for (std::int64_t n = 1; n <= most + 1; ++n) CHECK(learner(n) == static_cast<double>(2 * n));
+        for (std::int64_t n = 1; n <= most + 1; ++n)
+            CHECK(learner(n) == static_cast<double>(2 * n));
     }
     CHECK(learner.step.recordings() == RecordedStep::most_shapes);
     CHECK(learner.runs == 3 * most + 4);

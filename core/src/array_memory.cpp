@@ -209,7 +209,25 @@ void write_bytes(const Array& array, const void* bytes) {
     Queue& queue = current_queue(*to.device);
     written(to);
     before_write(to, queue);
-    to.device->copy(queue, memory_of(to), bytes, to.tensor.nbytes, CATENA_COPY_HOST_TO_DEVICE);
+    DeviceState& device = *to.device;
+    const auto* const source = static_cast<const char*>(bytes);
+    char* const target = static_cast<char*>(memory_of(to));
+    const std::uint64_t n = to.tensor.nbytes;
+    if (device.memory && device.memory->fill) {
+        for (std::uint64_t at = 0, width = 16; at < n; at += width) {
+            while (width > n - at) width /= 2;
+            alignas(16) char element[16];
+            std::memcpy(element, source + at, width);
+            catena_ctx ctx;
+            ctx.device = &device;
+            check_status(queue, ctx,
+                         device.memory->fill(&ctx, device.dev, queue.native, target + at, element,
+                                             static_cast<std::uint32_t>(width), 1));
+        }
+        queue.advance();
+    } else {
+        device.copy(queue, target, source, n, CATENA_COPY_HOST_TO_DEVICE);
+    }
     after_write(to, queue, queue.last());
 }
 

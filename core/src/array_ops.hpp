@@ -16,8 +16,8 @@ Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device);
 Array empty_on(Queue& queue, const Shape& shape, Dtype dtype);
 // Throws if it holds nothing, or a shape alone.
 ArrayBody& need_memory(const Array& array);
-// Fills it from the host, in the order of the thread's current stream. For few bytes, which the backend
-// has read when this returns: pinned memory would have to be kept until the device has.
+// Fills it from the host, in the order of the thread's current stream. For few bytes: they go with
+// launches, so that nobody waits, and nothing has to be kept until the device has read them.
 void write_bytes(const Array& array, const void* bytes);
 // Completes the descriptors from meta. False if no array can have this shape.
 bool shape_known(ArrayBody& body);
@@ -60,8 +60,8 @@ inline void drop_memory(ArrayBody& body) noexcept {
     if (body.base) body.base->release();
     body.base = nullptr;
 }
-// Nobody else can see its memory.
-inline bool exclusive(const ArrayBody& body) noexcept {
+// Nobody else can see its memory, nor will a recording.
+inline bool unshared(const ArrayBody& body) noexcept {
     return body.unique() && (!body.base || body.base->unique());
 }
 inline void* memory_of(const ArrayBody& body) noexcept {

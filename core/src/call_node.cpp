@@ -169,8 +169,8 @@ bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span
             bool first = true;
             for (std::size_t j = 0; j < i; ++j) first = first && !(inputs_[j] == inputs_[i]);
             // A gradient that others see may be an input of this call, or part of a graph.
-            const bool own = there && there.body()->device == &device && exclusive(*there.body()) &&
-                             (input.gathers() || !input.grad_node);
+            const bool own = there && there.body()->device == &device &&
+                             there.body()->exclusive() && (input.gathers() || !input.grad_node);
             if (adds && first && own) {
                 gx[i] = there;
                 before_write(*gx[i].body(), queue);

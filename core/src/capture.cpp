@@ -24,6 +24,11 @@ struct Capture::State {
         } catch (...) {  // the device is lost
         }
         if (graph) device.graphs->destroy(device.dev, graph);
+        // To who comes next on the recorder these are arrays of others, as they were to this one.
+        for (auto& [owner, use] : uses) {
+            Queue* last = &recorder;
+            owner->queue.compare_exchange_strong(last, stream.queue());
+        }
         device.give_back_recorder(recorder);
     }
 
@@ -88,6 +93,7 @@ void Capture::State::record(const std::function<void()>& body, std::string_view 
     } catch (...) {
         catena_ctx ctx;
         end(&ctx);
+        uses = recording.take();
         throw;
     }
     call(end);
@@ -153,6 +159,12 @@ Capture::Capture(const Stream& stream, const std::function<void()>& body, int wa
 
 bool is_recorded(Device device) {
     return device && current_queue(*device.state()).recording.load() != nullptr;
+}
+
+bool is_of_recording(const Array& array) {
+    if (!array) return false;
+    const ArrayBody& owner = owner_of(*array.body());
+    return owner.home && owner.home->recorded();
 }
 
 bool Capture::supported(Device device) {

@@ -147,12 +147,12 @@ void accumulate(VariableNode& node, Array gradient) {
     Array& there = leaf ? node.grad : node.pending;
     if (!there) {
         // A leaf's gradient is written in place later on: it must not share memory.
-        there = leaf && !exclusive(*gradient.body()) ? gradient.copy() : std::move(gradient);
+        there = leaf && !unshared(*gradient.body()) ? gradient.copy() : std::move(gradient);
         return;
     }
     const no_backprop_mode scope;
     const Array total = sum(as_variable(there), as_variable(gradient)).data();
-    if (leaf && exclusive(*there.body())) {
+    if (leaf && there.body()->exclusive()) {
         there.copy_from(total);
     } else {  // the old one may be part of a graph, or on its way elsewhere too
         there = total;

@@ -22,8 +22,7 @@ public:
     // Its work uses an array that it did not make, which then lives as long as it.
     void note(ArrayBody& owner, bool writes) {
         const std::lock_guard lock(mutex_);
-        Use& use =
-            outside_.try_emplace(&owner, Use{Array(Ref<ArrayBody>(&owner)), false}).first->second;
+        Use& use = outside_.try_emplace(&owner, owner).first->second;
         use.writes = use.writes || writes;
     }
 
@@ -43,8 +42,13 @@ public:
     }
 
     struct Use {
+        explicit Use(ArrayBody& owner) : array(Ref<ArrayBody>(&owner)) { ++owner.recordings; }
+        Use(const Use&) = delete;
+        Use& operator=(const Use&) = delete;
+        ~Use() { --array.body()->recordings; }
+
         Array array;
-        bool writes;
+        bool writes = false;
     };
     using Uses = std::map<ArrayBody*, Use>;
     Uses take() {

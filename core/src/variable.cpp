@@ -104,7 +104,7 @@ void Variable::cleargrad() const {
 void Variable::zerograd() const {
     VariableNode& n = node();
     n.set_grad_node({});
-    if (n.grad && exclusive(*n.grad.body())) n.grad.fill(0);
+    if (n.grad && n.grad.body()->exclusive()) n.grad.fill(0);
     else n.grad = Array::zeros(shape(), dtype(), device());
 }
 

@@ -3,6 +3,7 @@
 #include "plans.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <optional>
 
@@ -139,7 +140,8 @@ std::optional<std::size_t> time_all(const cuda::Queue& queue, const Library& cud
             for (int run = 0; run < timed_runs; ++run)
                 execute(cudnn, handle, all.plans[i], data, workspace);
             end.record();
-        } catch (const Refusal&) {
+        } catch (const Refusal& refusal) {
+            if (refusal.status() == CATENA_E_NOMEM) throw;
             continue;
         }
         if (const float took = end.since(begin); took < least) {
@@ -187,16 +189,19 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
             all->plans.clear();
         }
     }
-    // A plan that is refused when it runs gives way to the next one, for good; not in a recording, which
-    // is broken by then.
+    // A plan that is refused when it runs gives way to the next one, for good. Not where memory is short,
+    // which the host can mend; nor in a recording, which is broken by then; nor where it adds, and may
+    // have begun to.
+    std::exception_ptr refused;
     const auto runs = [&](const Plan& plan) {
         if (static_cast<std::uint64_t>(plan.workspace) > room) return false;
         try {
             execute(cudnn, handle, plan, data, workspace);
             return true;
         } catch (const Refusal& refusal) {
-            if (is_recorded(queue.stream)) throw;
+            if (refusal.status() == CATENA_E_NOMEM || p.add || is_recorded(queue.stream)) throw;
             host().log(ctx, CATENA_LOG_DEBUG, refusal.what());
+            if (!refused) refused = std::current_exception();
             return false;
         }
     };
@@ -204,11 +209,16 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
     // Others than plan() saw, also where it was forgotten, or data lies elsewhere.
     std::vector<Plan> others = make(ctx, handle, p, static_cast<std::int64_t>(room), most_timed);
     const auto found = std::ranges::find_if(others, runs);
-    all->plans.clear();  // plan() leaves the next such call to another kernel
-    if (found == others.end())
+    if (found != others.end()) {
+        all->plans.clear();
+        all->plans.push_back(std::move(*found));
+        return;
+    }
+    if (!refused)
         fail(CATENA_E_UNSUPPORTED, call.function->name, "cuDNN",
-             "a plan that runs with " + std::to_string(room) + " bytes of workspace", "none");
-    all->plans.push_back(std::move(*found));
+             "a plan that takes " + std::to_string(room) + " bytes of workspace", "none");
+    all->plans.clear();  // the next such call is left to another kernel
+    std::rethrow_exception(refused);
 }
 
 }  // namespace catena_cudnn

@@ -2,8 +2,9 @@
 #include "batch_normalization.hpp"
 #include "fixed_batch_normalization.hpp"
 #include "local_response_normalization.hpp"
+#include "running_update.hpp"
 
 using namespace catena::plugins;
 
 CATENA_PLUGIN("org.catena.normalization", "0.1.0", BatchNormalization, ChannelWindowSum,
-              FixedBatchNormalization, LocalResponseNormalization);
+              FixedBatchNormalization, LocalResponseNormalization, RunningUpdate);

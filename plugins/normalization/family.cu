@@ -2,8 +2,9 @@
 #include "batch_normalization.cuh"
 #include "fixed_batch_normalization.cuh"
 #include "local_response_normalization.cuh"
+#include "running_update.hpp"
 
 using namespace catena::plugins;
 
 CATENA_PLUGIN("org.catena.normalization.cuda", "0.1.0", BatchNormalization, ChannelWindowSum,
-              FixedBatchNormalization, LocalResponseNormalization);
+              FixedBatchNormalization, LocalResponseNormalization, RunningUpdate);

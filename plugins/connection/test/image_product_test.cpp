@@ -15,7 +15,8 @@ using Doubles = std::vector<double>;
 
 Doubles numbers(std::int64_t n, int seed) {
     Doubles values;
-    for (std::int64_t i = 0; i < n; ++i) values.push_back(static_cast<double>((i * 37 + seed) % 11 - 5));
+    for (std::int64_t i = 0; i < n; ++i)
+        values.push_back(static_cast<double>((i * 37 + seed) % 11 - 5));
     return values;
 }
 double& at(Doubles& values, std::int64_t i) { return values.at(static_cast<std::size_t>(i)); }
@@ -72,9 +73,9 @@ TEST_CASE("products over images find each number, and write each result once") {
         {2, 3, 5, 4, 2, 5, 4, 3, 3, {1, 1}, {1, 1}},
         {1, 1, 1, 1, 1, 1, 1, 1, 1, {1, 1}, {0, 0}},
         {2, 3, 17, 14, 4, 5, 8, 4, 3, {3, 2}, {0, 2}},
-        {1, 2, 9, 23, 3, 3, 5, 2, 3, {4, 5}, {1, 0}},   // pixels that no filter sees
-        {2, 2, 3, 3, 3, 1, 1, 3, 3, {7, 7}, {2, 2}},    // steps longer than the image
-        {2, 3, 2, 2, 2, 3, 4, 6, 5, {1, 1}, {3, 3}},    // filters larger than the image
+        {1, 2, 9, 23, 3, 3, 5, 2, 3, {4, 5}, {1, 0}},  // pixels that no filter sees
+        {2, 2, 3, 3, 3, 1, 1, 3, 3, {7, 7}, {2, 2}},   // steps longer than the image
+        {2, 3, 2, 2, 2, 3, 4, 6, 5, {1, 1}, {3, 3}},   // filters larger than the image
         {3, 1, 7, 6, 5, 2, 2, 2, 2, {4, 4}, {0, 1}},
     };
     for (const Convolution& c : all) {

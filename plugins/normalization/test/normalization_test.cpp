@@ -155,6 +155,23 @@ TEST_CASE("local_response_normalization") {
     }
 }
 
+TEST_CASE("running_update: a weighted mean, in place") {
+    const Array average = Array::of<float>({3}, {1, 2, -4});
+    const Array value = Array::of<float>({3}, {3, 0, 8});
+    const auto updated = [&](double share, double scale) {
+        return world().forward("catena.running_update", {average, value},
+                               {set("share", share), set("scale", scale)})[0];
+    };
+    CHECK(updated(0.75, 2) == Array::of<float>({3}, {2.25, 1.5, 1}));
+    CHECK(updated(1, 2) == average);
+    CHECK(updated(0, 1) == value);
+    CHECK_THROWS_WITH(updated(1.5, 1), doctest::Contains("share"));
+    CHECK_THROWS_WITH(
+        world().forward("catena.running_update", {average, Array::of<float>({2}, {1, 2})},
+                        {set("share", 0.5)}),
+        "[catena.running_update] value.shape: expected (3,), got (2,)");
+}
+
 TEST_CASE("no walk over images without pixels") {
     constexpr std::int64_t huge = std::int64_t{1} << 40;
     const auto shape = [](const char* name, const std::vector<Array>& x) {

@@ -17,10 +17,7 @@ namespace {
 
 // The gradient, in memory that nobody else sees.
 const Array& own_gradient(const Variable& variable) {
-    const ArrayBody& body = *variable.grad().body();
-    if (!body.unique() || (body.base && !body.base->unique())) {
-        variable.set_grad(variable.grad().copy());
-    }
+    if (!variable.grad().body()->exclusive()) variable.set_grad(variable.grad().copy());
     return variable.grad();
 }
 
@@ -140,22 +137,33 @@ void Optimizer::zero_grads() const {
     for (const auto& slot : slots_) slot.parameter.variable.zerograd();
 }
 
-// Where the first gradient is; not read, so that a device need not be waited for, and a recording can
-// hold it. None: there are no gradients.
+// Summed up on each device, then where the first gradient is. Not read, so that the device need not be
+// waited for, and a recording can hold it. None: there are no gradients.
 Array Optimizer::sum_of_squares() const {
     static const PluginFunction squares("catena.sum_of_squares");
     static const PluginFunction join("catena.concat", {{"axis", std::int64_t{0}}});
     static const PluginFunction sum("catena.sum");
-    std::vector<Array> sums;
+    const auto total = [](const std::vector<Array>& terms) {
+        if (terms.size() == 1) return terms[0];
+        const Array all = join.forward(terms)[0];
+        return sum.forward(std::span(&all, 1))[0].reshape({1});
+    };
+    std::vector<std::vector<Array>> sums;  // of one device each
     for (const auto& slot : slots_) {
         const Array& gradient = slot.parameter.variable.grad();
         if (!gradient) continue;
         const Array own = squares.forward(std::span(&gradient, 1))[0].reshape({1});
-        sums.push_back(sums.empty() ? own : own.to(sums[0].device()));
+        const auto there = std::find_if(sums.begin(), sums.end(), [&](const auto& others) {
+            return others[0].device() == own.device();
+        });
+        if (there == sums.end()) sums.push_back({own});
+        else there->push_back(own);
     }
-    if (sums.size() < 2) return sums.empty() ? Array() : sums[0].reshape(Shape{});
-    const Array all = join.forward(sums)[0];
-    return sum.forward(std::span(&all, 1))[0];
+    if (sums.empty()) return {};
+    std::vector<Array> totals;
+    for (const std::vector<Array>& terms : sums) totals.push_back(total(terms));
+    for (Array& each : totals) each = each.to(totals[0].device());
+    return total(totals).reshape(Shape{});
 }
 
 double Optimizer::compute_grads_norm() const {

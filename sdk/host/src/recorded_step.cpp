@@ -9,10 +9,11 @@
 namespace catena {
 namespace {
 
-bool alike(std::span<const Array> a, std::span<const Array> b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Array& x, const Array& y) {
-        return x.shape() == y.shape() && x.dtype() == y.dtype();
-    });
+bool fits(std::span<const std::pair<Shape, Dtype>> kinds, std::span<const Array> inputs) {
+    return std::equal(kinds.begin(), kinds.end(), inputs.begin(), inputs.end(),
+                      [](const std::pair<Shape, Dtype>& kind, const Array& x) {
+                          return kind.first == x.shape() && kind.second == x.dtype();
+                      });
 }
 
 void require_device(std::span<const Array> inputs, Device device) {
@@ -27,13 +28,11 @@ void require_device(std::span<const Array> inputs, Device device) {
 
 }  // namespace
 
-// What recording a body leaves behind if it fails, or computes nothing: the count of updates, and
-// gradients that nobody wrote.
+// While a body is recorded, update() counts and computes nothing. What a body leaves behind that fails
+// then: gradients that nobody has written, nor will.
 class RecordedStep::Undo {
 public:
     explicit Undo(Optimizer& optimizer) : optimizer_(optimizer), t_(optimizer.t_) {
-        for (const auto& slot : optimizer.slots_)
-            gradients_.push_back(slot.parameter.variable.grad());
         optimizer.is_counted_ = true;
     }
     Undo(const Undo&) = delete;
@@ -41,19 +40,19 @@ public:
     ~Undo() {
         optimizer_.t_ = t_;
         optimizer_.is_counted_ = false;
-        for (std::size_t i = 0; i < gradients_.size(); ++i) {
-            const Variable& variable = optimizer_.slots_[i].parameter.variable;
-            if (gradients_[i]) variable.set_grad(gradients_[i]);
-            else variable.cleargrad();
+        if (done_) return;
+        for (const auto& slot : optimizer_.slots_) {
+            const Variable& variable = slot.parameter.variable;
+            if (variable.grad() && is_of_recording(variable.grad())) variable.cleargrad();
         }
     }
     std::int64_t updates() const { return optimizer_.t_ - t_; }
-    void keep_gradients() { gradients_.clear(); }
+    void done() { done_ = true; }
 
 private:
     Optimizer& optimizer_;
     std::int64_t t_;
-    std::vector<Array> gradients_;
+    bool done_ = false;
 };
 
 RecordedStep::RecordedStep(Optimizer& optimizer, Body body, Stream stream)
@@ -70,10 +69,10 @@ std::vector<Array> RecordedStep::operator()(std::span<const Array> inputs) {
     require_device(inputs, stream_.device());
     const using_stream scope(stream_);
     Recording* const recording = find(inputs);
-    if (!recording || recording->is_too_large) return body_(inputs);
-    if (recording->capture && recording->identity != optimizer_.identity()) {
+    if (!recording) return body_(inputs);
+    if (recording->runs > 0 && recording->identity != optimizer_.identity()) {
         Recording anew;
-        anew.inputs = std::move(recording->inputs);
+        anew.kinds = std::move(recording->kinds);
         anew.last = recording->last;
         *recording = std::move(anew);
     }
@@ -81,10 +80,12 @@ std::vector<Array> RecordedStep::operator()(std::span<const Array> inputs) {
         optimizer_.prepare_recording();
         std::vector<Array> outputs = body_(inputs);
         ++recording->runs;
+        recording->identity = optimizer_.identity();
         return outputs;
     }
+    if (!recording->capture && (steps_ < recording->not_before || !record(*recording, inputs)))
+        return body_(inputs);
     for (std::size_t i = 0; i < inputs.size(); ++i) recording->inputs[i].copy_from(inputs[i]);
-    if (!recording->capture && !record(*recording)) return body_(inputs);
     optimizer_.prepare_launch();
     recording->capture.launch();
     return recording->outputs;
@@ -95,7 +96,7 @@ RecordedStep::Recording* RecordedStep::find(std::span<const Array> inputs) {
     if (!Capture::supported(stream_.device())) return nullptr;
     ++steps_;
     for (Recording& each : recordings_) {
-        if (!alike(each.inputs, inputs)) continue;
+        if (!fits(each.kinds, inputs)) continue;
         each.last = steps_;
         return &each;
     }
@@ -107,21 +108,24 @@ RecordedStep::Recording* RecordedStep::find(std::span<const Array> inputs) {
         recordings_.erase(oldest);
     }
     Recording added;
-    for (const Array& input : inputs)
-        added.inputs.push_back(Array::empty(input.shape(), input.dtype(), input.device()));
+    for (const Array& input : inputs) added.kinds.emplace_back(input.shape(), input.dtype());
     added.last = steps_;
     return &recordings_.emplace_back(std::move(added));
 }
 
-// False if memory is too small for it, for which the steps before left nothing cached.
-bool RecordedStep::record(Recording& recording) {
+// False if memory is too small. What the device has cached is given back before, for a recording takes
+// none of that.
+bool RecordedStep::record(Recording& recording, std::span<const Array> inputs) {
     stream_.device().release_cached();
+    std::vector<Array> own, outputs;
     Undo undo(optimizer_);
     try {
+        for (const Array& input : inputs)
+            own.push_back(Array::empty(input.shape(), input.dtype(), input.device()));
         recording.capture = Capture(
-            stream_, [&] { recording.outputs = body_(recording.inputs); }, 0, "of a training step");
+            stream_, [&] { outputs = body_(own); }, 0, "of a training step");
     } catch (const MemoryError&) {
-        recording.is_too_large = true;
+        recording.not_before = steps_ + patience;
         return false;
     }
     if (undo.updates() != 1) {
@@ -129,9 +133,10 @@ bool RecordedStep::record(Recording& recording) {
         throw InvalidError(fmt::format(
             "[RecordedStep] body: expected one update() of the optimizer, got {}", undo.updates()));
     }
-    recording.identity = optimizer_.identity();
+    undo.done();
+    recording.inputs = std::move(own);
+    recording.outputs = std::move(outputs);
     recording.memory = optimizer_.memory_;
-    undo.keep_gradients();
     return true;
 }
 

@@ -131,6 +131,32 @@ TEST_CASE("recordings that are dropped, or came to nothing, leave their memory t
     CHECK(gpu().memory().system_calls == calls);
 }
 
+TEST_CASE("a recording after another one keeps what the other wrote") {
+    const Stream stream(gpu());
+    const Array x = drawn({100}, gpu(), 1);
+    Array total = Array::zeros({100}, Dtype::float32, gpu());
+    const auto fails = [&] {
+        total.copy_from(x);
+        throw InvalidError("on demand");
+    };
+    for (const bool failed : {false, true}) {
+        if (failed)
+            CHECK(failure_of<InvalidError>([&] { Capture(stream, fails, 0); }) == "on demand");
+        else
+            Capture(
+                stream, [&] { total.copy_from(x); }, 0)
+                .launch();
+        Array y;
+        const Capture next(
+            stream, [&] { y = total + x; }, 0);
+        const std::vector<float> expected = values(x + x);
+        if (failed) total = {};
+        const Array other = Array::full({100}, 7, Dtype::float32, gpu());  // where it would lie
+        next.launch();
+        CHECK(values(y) == expected);
+    }
+}
+
 TEST_CASE("what cannot be recorded is refused in words, and all is as before") {
     const Stream stream(gpu()), side(gpu());
     const Array x = drawn({100}, gpu(), 1);

@@ -10,7 +10,8 @@ Columns: a step call by call, and as a CUDA graph that is replayed; "best" is ca
 to be asked for: of catena cuDNN's plans that are measured and those whose bits vary, of PyTorch those and
 fused optimizers. Held are catena's defaults to PyTorch's, call by call: everything to at most 1 of its
 time, small networks to 0.5, and to 0.3 where they are replayed. What keeps the device busy by itself, as
-Adam does, is as fast replayed as not.
+Adam does, is as fast replayed as not. Both compute in float32: TF32, which PyTorch's convolutions use
+unless told otherwise, is off.
 """
 import argparse
 import math
@@ -103,8 +104,9 @@ def sides(args):
 
 def main():
     args = options()
-    if args.peer and subprocess.run([sys.executable, "-c", "import torch"], stderr=subprocess.DEVNULL).returncode:
-        print("skipped: expected PyTorch to compare with, got none")
+    there = "import torch; assert torch.cuda.is_available()" if "cuda" in args.device else "import torch"
+    if args.peer and subprocess.run([sys.executable, "-c", there], stderr=subprocess.DEVNULL).returncode:
+        print(f"skipped: expected PyTorch for {args.device} to compare with, got none")
         return 77
     asked = list(sides(args))
     heads = [f"{' '.join(key)[:19]:>19}" for key in COLUMNS] + ["eager / torch", "graph / torch", " ok"]

@@ -47,6 +47,11 @@ Results compute(const Convolution& c) {
     return {y.values(), gx.values(), gw.values()};
 }
 
+std::int64_t launches_of_classes(const Convolution& c) {
+    const std::int64_t n = image_product(c, catena::plugins::ImageProductKind::back, 1).classes();
+    return (n + ImageProductLimits::classes - 1) / ImageProductLimits::classes;
+}
+
 struct Small {
     Small(std::int64_t pixels, std::int64_t classes) {
         ImageProductLimits::pixels = pixels;
@@ -71,12 +76,18 @@ TEST_CASE("convolutions in parts, and classes of pixels in several launches") {
         {5, 3, 6, 5, 2, 6, 5, 3, 3, {1, 1}, {1, 1}},
         {4, 1, 11, 3, 2, 2, 1, 2, 3, {7, 5}, {0, 0}},  // pixels that no filter sees
     };
+    std::int64_t most_launches = 0;
     for (const Convolution& c : all) {
         CAPTURE(c.n);
         const Results expected = compute(c);
         for (const std::int64_t images : {1, 2, 3}) {
             const Small limits(images * c.height * c.width, 2 * images - 1);
+            int parts = 0;
+            for_each_part(c, [&](std::int64_t, std::int64_t) { ++parts; });
+            CHECK(parts == (c.n + images - 1) / images);
+            most_launches = std::max(most_launches, launches_of_classes(c));
             CHECK(compute(c) == expected);
         }
     }
+    CHECK(most_launches == 21);
 }

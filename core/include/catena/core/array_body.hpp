@@ -26,6 +26,12 @@ public:
         }
     }
     bool unique() const noexcept { return references_.load(std::memory_order_acquire) == 1; }
+    // Nobody else sees its memory, but recordings, whose launches use it as it is by then.
+    bool exclusive() const noexcept {
+        const ArrayBody& owner = base ? *base : *this;
+        return (!base || unique()) && owner.references_.load(std::memory_order_acquire) ==
+                                          1 + owner.recordings.load(std::memory_order_relaxed);
+    }
 
     catena_tensor tensor;  // shape points into meta, strides to the field below
     catena_meta meta;
@@ -37,10 +43,11 @@ public:
     ArrayBody* base = nullptr;         // a view keeps the owner of its memory
 
     // Of the owner: which work comes before a use of the memory.
-    std::atomic<Queue*> queue{nullptr};       // of the last writer
-    std::uint64_t ticket = 0;                 // of the last writer in its queue
-    std::atomic<ArrayExtra*> extra{nullptr};  // what few arrays need
-    std::uint32_t version = 0;                // changes when a call writes into the memory
+    std::atomic<Queue*> queue{nullptr};        // of the last writer
+    std::uint64_t ticket = 0;                  // of the last writer in its queue
+    std::atomic<ArrayExtra*> extra{nullptr};   // what few arrays need
+    std::uint32_t version = 0;                 // changes when a call writes into the memory
+    std::atomic<std::uint32_t> recordings{0};  // references that recordings hold
 
 private:
     void destroy() noexcept;

@@ -55,4 +55,7 @@ private:
 // done with each launch, and not now.
 bool is_recorded(Device device);
 
+// Its memory is a recording's, which each launch writes anew; nobody has before the first.
+bool is_of_recording(const Array& array);
+
 }  // namespace catena

@@ -49,8 +49,8 @@ public:
 
     // On all gradients together; those that are none count as zero.
     double compute_grads_norm() const;  // sqrt of the sum of squares
-    // Scales them down to this norm, if theirs is larger; the host does not wait for the norm.
-    // InvalidError unless maxnorm >= 0.
+    // Scales them down to this norm, if theirs is larger. Where one device has all of them, it is not
+    // waited for. InvalidError unless maxnorm >= 0.
     void clip_grads(double maxnorm) const;
     // gradient += decay * parameter. InvalidError unless decay is finite and not negative.
     void weight_decay(double decay) const;

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace catena {
@@ -33,7 +34,9 @@ namespace catena {
 //
 // On a device that does not record, where memory is too small for a recording beside what is in use,
 // and for more than `most_shapes` shapes, the body runs each time; a shape that did not come in the
-// last `patience` steps makes room. Not for several threads at once.
+// last `patience` steps makes room, and after so many steps memory is asked for again. After a body
+// that failed while it was recorded t is as before, and parameters have no gradients from it. Not for
+// several threads at once.
 class RecordedStep {
 public:
     using Body = std::function<std::vector<Array>(std::span<const Array> inputs)>;
@@ -53,18 +56,19 @@ public:
 
 private:
     struct Recording {
+        std::vector<std::pair<Shape, Dtype>> kinds;  // of its inputs
+        std::uint64_t last = 0;                      // step of this shape
+        int runs = 0;                                // of the body as it is
+        std::vector<const void*> identity;           // of the optimizer by then
+        std::uint64_t not_before = 0;                // a step: memory was too small
+        Capture capture;
         std::vector<Array> inputs;  // where it reads them
         std::vector<Array> outputs;
-        Capture capture;
-        std::uint64_t last = 0;  // step of its shape
-        int runs = 0;
-        bool is_too_large = false;
-        std::vector<const void*> identity;  // of the optimizer, as it was recorded
-        std::shared_ptr<void> memory;       // of its attributes
+        std::shared_ptr<void> memory;  // of the optimizer's attributes
     };
     class Undo;
     Recording* find(std::span<const Array> inputs);
-    bool record(Recording& recording);
+    bool record(Recording& recording, std::span<const Array> inputs);
 
     Optimizer& optimizer_;
     Body body_;

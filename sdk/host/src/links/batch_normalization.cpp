@@ -21,17 +21,12 @@ BoundFunction<double>& by_statistics() {
     return function;
 }
 
-Array scaled(const Array& x, double factor) {
-    thread_local BoundFunction<double> scale("catena.mul_constant", {"value"});
-    return scale(factor).forward(std::span(&x, 1))[0];
-}
-
-// average = share * average + (1 - share) * value, in the average's memory.
-void blend(const Array& average, const Array& value, double share) {
-    static const PluginFunction add("catena.add");
-    const Array terms[] = {scaled(average, share),
-                           scaled(value.astype(average.dtype()), 1 - share)};
-    average.copy_from(add.forward(terms)[0]);
+// average = share * average + (1 - share) * scale * value, in the average's memory.
+void blend(const Array& average, const Array& value, double share, double scale = 1) {
+    thread_local BoundFunction<double, double> update("catena.running_update", {"share", "scale"});
+    const bool wide = item_size(average.dtype()) >= item_size(Dtype::float32);
+    const Array inputs[] = {average, value.astype(wide ? average.dtype() : Dtype::float32)};
+    update(share, scale).forward(inputs);
 }
 
 template <class Got>
@@ -103,7 +98,7 @@ Variable BatchNormalization::normalize(const Variable& x, bool test, bool finetu
         blend(avg_mean, y[1].data(), share);
         const double unbiased =
             static_cast<double>(m) / static_cast<double>(std::max<std::int64_t>(m - 1, 1));
-        blend(avg_var, scaled(y[2].data(), unbiased), share);
+        blend(avg_var, y[2].data(), share, unbiased);
     }
     return y[0];
 }

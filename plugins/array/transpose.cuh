@@ -35,8 +35,8 @@ struct Tiles {
 template <class T>
 __global__ void __launch_bounds__(cuda::block) tile_kernel(const __grid_constant__ Tiles<T> p) {
     constexpr int turns = tile_area<T> / cuda::block;
-    static_assert(2 + tile_gap<T> <=
-                  4);  // rows of two, the shortest, take twice their room at most
+    // Rows of two, the shortest, take twice their room at most.
+    static_assert(2 + tile_gap<T> <= 4);
     __shared__ T tile[tile_room<T>];
     const int pitch = (1 << p.tall_bits) + tile_gap<T>;
     for (std::int64_t n = blockIdx.x; n < p.count; n += gridDim.x) {

@@ -56,7 +56,7 @@ std::function<void()> language_model() {
     const auto words = labels({35 * 20}, 10000).to_vector<std::int32_t>();
     for (std::size_t i = 0; i < 35; ++i)
         text.push_back(as_variable(Array::from(std::span(words).subspan(i * 20, 20), {20})));
-    return [=, model = std::make_shared<LanguageModel>(10000, 650)] {
+    return [=, model = std::make_shared<LanguageModel>(10000, 650, true)] {
         Variable loss = model->loss_by_words(text);
         std::move(loss).backward();
     };

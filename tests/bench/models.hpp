@@ -43,13 +43,13 @@ private:
     links::Linear l2_{128, 10};
 };
 
-// A language model of one LSTM layer.
+// A language model of one LSTM layer, whose second bias some peers have as well: one is enough.
 class LanguageModel : public Chain {
 public:
-    LanguageModel(int words, int units)
+    LanguageModel(int words, int units, bool two_biases)
         : embed_(words, units),
           from_input_(units, 4 * units),
-          from_state_(units, 4 * units, 1, 0, true),  // one bias is enough
+          from_state_(units, 4 * units, 1, 0, !two_biases),
           out_(units, words),
           units_(units) {}
     void visit(Visitor& visitor) override {

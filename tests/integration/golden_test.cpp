@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <span>
 
 using namespace catena;
 using gradient_check::assert_allclose;
@@ -227,6 +228,24 @@ struct Update {
     std::vector<Array> inputs;
 };
 
+constexpr Dtype single_and_double[] = {Dtype::float32, Dtype::float64};
+constexpr Dtype halves[] = {Dtype::float16, Dtype::bfloat16};
+// Calls check(entry, dtype) for each case of a function; how many there were.
+template <class Check>
+int for_each_function(std::span<const Dtype> dtypes, const Check& check) {
+    int checked = 0;
+    for (const json& entry : cases()) {
+        if (!entry.contains("function")) continue;
+        for (const Dtype dtype : dtypes) {
+            const std::string label = entry.at("case");
+            INFO(label << " " << name(dtype));
+            check(entry, dtype);
+            ++checked;
+        }
+    }
+    return checked;
+}
+
 }  // namespace
 
 TEST_CASE("every kernel of the families is there for the device") {
@@ -251,52 +270,33 @@ TEST_CASE("every kernel of the families is there for the device") {
 }
 
 TEST_CASE("functions: values and gradients") {
-    int checked = 0;
-    for (const json& entry : cases()) {
-        if (!entry.contains("function")) continue;
-        for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
-            const std::string label = entry.at("case");
-            INFO(label << " " << name(dtype));
-            CHECK_NOTHROW(check_first_order(Case(entry, dtype), false));
-            ++checked;
-        }
-    }
+    const int checked = for_each_function(single_and_double, [](const json& entry, Dtype dtype) {
+        CHECK_NOTHROW(check_first_order(Case(entry, dtype), false));
+    });
     CHECK(checked >= 130);
 }
 
 TEST_CASE("functions in halves: values and gradients") {
-    int checked = 0;
-    for (const json& entry : cases()) {
-        if (!entry.contains("function")) continue;
-        for (const Dtype dtype : {Dtype::float16, Dtype::bfloat16}) {
-            const std::string label = entry.at("case");
-            INFO(label << " " << name(dtype));
-            CHECK_NOTHROW(check_half(entry, dtype));
-            ++checked;
-        }
-    }
+    const int checked = for_each_function(
+        halves, [](const json& entry, Dtype dtype) { CHECK_NOTHROW(check_half(entry, dtype)); });
     CHECK(checked >= 130);
 }
 
 TEST_CASE("functions: gradients as compositions, and second order") {
     int checked = 0;
-    for (const json& entry : cases()) {
-        if (!entry.contains("function") || !entry.at("double").get<bool>()) continue;
-        for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
-            const std::string label = entry.at("case");
-            INFO(label << " " << name(dtype));
-            CHECK_NOTHROW(check_first_order(Case(entry, dtype), true));
-            CHECK_NOTHROW(check_second_order(Case(entry, dtype)));
-            ++checked;
-        }
-    }
+    for_each_function(single_and_double, [&](const json& entry, Dtype dtype) {
+        if (!entry.at("double").get<bool>()) return;
+        CHECK_NOTHROW(check_first_order(Case(entry, dtype), true));
+        CHECK_NOTHROW(check_second_order(Case(entry, dtype)));
+        ++checked;
+    });
     CHECK(checked >= 100);
 }
 
 TEST_CASE("optimizers: three updates") {
     for (const json& entry : cases()) {
         if (!entry.contains("optimizer")) continue;
-        for (const Dtype dtype : {Dtype::float32, Dtype::float64}) {
+        for (const Dtype dtype : single_and_double) {
             const std::string label = entry.at("case");
             INFO(label << " " << name(dtype));
             const Values values(entry, dtype);

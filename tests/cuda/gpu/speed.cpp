@@ -107,7 +107,7 @@ Work cnn(const Sizes& n, bool graph) {
 }
 Work language_model(const Sizes& n, bool graph) {
     const auto words = static_cast<int>(n["words"]);
-    return training(std::make_shared<LanguageModel>(words, static_cast<int>(n["units"])),
+    return training(std::make_shared<LanguageModel>(words, static_cast<int>(n["units"]), false),
                     {labels({n["length"], n["texts"]}, words).to(Device::current())}, graph,
                     [](LanguageModel& model, std::span<const Array> text) {
                         return model.loss(as_variable(text[0]));

@@ -1,6 +1,5 @@
 // activation.catena, table of contents: nonlinearities.
 #include "leaky_relu.hpp"
-#include "lstm.hpp"
 #include "prelu.hpp"
 #include "relu.hpp"
 #include "sigmoid.hpp"
@@ -9,5 +8,4 @@
 
 using namespace catena::plugins;
 
-CATENA_PLUGIN("org.catena.activation", "0.1.0", LeakyRelu, Lstm, Prelu, Relu, Sigmoid, Softmax,
-              Tanh);
+CATENA_PLUGIN("org.catena.activation", "0.1.0", LeakyRelu, Prelu, Relu, Sigmoid, Softmax, Tanh);

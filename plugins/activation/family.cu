@@ -1,6 +1,5 @@
 // activation.cuda.catena, table of contents: nonlinearities.
 #include "leaky_relu.hpp"
-#include "lstm.cuh"
 #include "prelu.cuh"
 #include "relu.hpp"
 #include "sigmoid.hpp"
@@ -9,5 +8,5 @@
 
 using namespace catena::plugins;
 
-CATENA_PLUGIN("org.catena.activation.cuda", "0.1.0", LeakyRelu, Lstm, Prelu, Relu, Sigmoid, Softmax,
+CATENA_PLUGIN("org.catena.activation.cuda", "0.1.0", LeakyRelu, Prelu, Relu, Sigmoid, Softmax,
               Tanh);

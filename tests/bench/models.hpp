@@ -72,14 +72,11 @@ public:
         const std::int64_t steps = text.shape()[0] - 1, n = text.shape()[1];
         const Variable given = F::split_axis(text, {steps}, 0)[0];
         const Variable next = F::split_axis(text, {1}, 0)[1];
-        const Variable x = from_input_(F::reshape(embed_(given), {steps * n, units_}));
-        State state = begin(n, text.device());
-        std::vector<Variable> h;
-        for (const Variable& each : F::split_axis(x, steps, 0)) {
-            state = F::lstm(state.c, each + from_state_(state.h));
-            h.push_back(state.h);
-        }
-        return F::softmax_cross_entropy(out_(F::concat(h, 0)), F::reshape(next, {steps * n}));
+        Variable x = from_input_(F::reshape(embed_(given), {steps * n, units_}));
+        if (from_state_.b) x = x + from_state_.b;
+        const Variable h = F::lstm_sequence(F::reshape(x, {steps, n, 4 * units_}), from_state_.W).h;
+        return F::softmax_cross_entropy(out_(F::reshape(h, {steps * n, units_})),
+                                        F::reshape(next, {steps * n}));
     }
 
 private:

@@ -112,6 +112,11 @@ TEST_CASE("operators and wrappers on arrays compute the same, and record nothing
     const auto cell = F::lstm(Array::full({1, 1}, 2), gates);
     CHECK(floats(cell.c) == Floats{1});
     CHECK(cell.h.item<float>() == doctest::Approx(std::tanh(1.0) / 2));
+    const Array texts = Array::zeros({2, 3, 4});
+    CHECK(F::lstm_sequence(texts, Array::ones({4, 1})).h.shape() == Shape{2, 3, 1});
+    const auto layer = F::lstm_sequence(F::reshape(texts, {6, 4}), Array::zeros({4, 1}), {},
+                                        Array::full({3, 1}, 4), {3, 2, 1});
+    CHECK(floats(layer.c) == Floats{2, 2, 2, 1, 1, 0.5F});
     const Array wide = a.astype(Dtype::float64) / 4;
     CHECK(wide.to_vector<double>() == std::vector<double>{0.25, 0.5});
 }

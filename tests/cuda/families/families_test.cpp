@@ -39,6 +39,23 @@ TEST_CASE_TEMPLATE("lstm: gates side by side and apart, rows without input", T, 
     check_both<T>("catena.lstm", {draw<T>({3, 6}, 1), draw<T>({3, 24}, 2)});
 }
 
+TEST_CASE_TEMPLATE("lstm_sequence: texts of one length and of several, with a state and without", T,
+                   float, double, Float16, BFloat16) {
+    const Array w = draw<T>({132, 33}, 2, -0.3, 0.3);
+    const Array h0 = draw<T>({5, 33}, 3), c0 = draw<T>({5, 33}, 4);
+    const std::int64_t rows[] = {5, 5, 3, 1};
+    const Attrs several = {plugin::set("rows", plugin::Ints(rows))};
+    for (const bool add : {false, true}) {
+        check_both<T>("catena.lstm_sequence", {draw<T>({3, 5, 132}, 1), w, h0, c0}, {}, true, add);
+        check_both<T>("catena.lstm_sequence", {draw<T>({14, 132}, 1), w, h0, c0}, several, true,
+                      add);
+        check_both<T>("catena.lstm_sequence", {draw<T>({14, 132}, 1), w, Array(), Array()}, several,
+                      true, add);
+    }
+    check_both<T>("catena.lstm_sequence",
+                  {draw<T>({0, 5, 132}, 1), w, h0, c0});  // zeros for the gradients
+}
+
 TEST_CASE_TEMPLATE("prelu: a slope for all, for channels, for elements", T, float, double,
                    BFloat16) {
     for (const Dims& w : {Dims{}, Dims{5}, Dims{5, 9}})

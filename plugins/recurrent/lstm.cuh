@@ -49,9 +49,10 @@ __global__ void __launch_bounds__(cuda::block)
         }
         C v[4];
         load_gates(cells, x, p, v);
-        const C cell = math::tanh(v[0]) * math::sigmoid(v[1]) + math::sigmoid(v[2]) * prev;
+        const auto gates = LstmGates<C>{v[0], v[1], v[2], v[3]}.activated();
+        const C cell = gates.cell(prev);
         put(c, p, add_c, cell);
-        put(h, p, add_h, math::sigmoid(v[3]) * math::tanh(cell));
+        put(h, p, add_h, gates.hidden(math::tanh(cell)));
     }
 }
 
@@ -71,18 +72,14 @@ __global__ void __launch_bounds__(cuda::block)
         }
         C v[4];
         load_gates(cells, x, p, v);
-        const C a = math::tanh(v[0]);
-        const C i = math::sigmoid(v[1]);
-        const C f = math::sigmoid(v[2]);
-        const C o = math::sigmoid(v[3]);
+        const auto gates = LstmGates<C>{v[0], v[1], v[2], v[3]}.activated();
         const C t = math::tanh(cuda::load_as<C>(c[p]));
         const C of_h = gh == nullptr ? C(0) : cuda::load_as<C>(gh[p]);
-        const C g = of_c + of_h * o * (C(1) - t * t);
-        if (gprev != nullptr) put(gprev, p, add_prev, g * f);
+        const C g = gates.of_cell(of_c, of_h, t);
+        if (gprev != nullptr) put(gprev, p, add_prev, g * gates.f);
         if (gx == nullptr) continue;
-        const C of_x[4] = {g * i * (C(1) - a * a), g * a * i * (C(1) - i),
-                           g * cuda::load_as<C>(c_prev[p]) * f * (C(1) - f),
-                           of_h * t * o * (C(1) - o)};
+        const auto of = gates.gradient(g, of_h, t, cuda::load_as<C>(c_prev[p]));
+        const C of_x[4] = {of.a, of.i, of.f, of.o};
         T* const q = gx + cells.gate(p);
         if (cells.packed_gx) {
             cuda::store(q, true, 4, add_x, of_x);

@@ -1,0 +1,180 @@
+// A cell of long short-term memory: one set of formulas for all devices and for compositions.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+// A number for each gate: what reaches it, what leaves it, or a gradient.
+template <class C>
+struct LstmGates {
+    C a, i, f, o;
+
+    CATENA_FN LstmGates activated() const {
+        return {math::tanh(a), math::sigmoid(i), math::sigmoid(f), math::sigmoid(o)};
+    }
+    // Of activated gates. t: tanh(c).
+    CATENA_FN C cell(const C& c_prev) const { return a * i + f * c_prev; }
+    CATENA_FN C hidden(const C& t) const { return o * t; }
+    // With h as well, the gradient of c.
+    CATENA_FN C of_cell(const C& gc, const C& gh, const C& t) const {
+        return gc + gh * o * (C(1) - t * t);
+    }
+    // By that, g, the gradient of what reached the gates.
+    CATENA_FN LstmGates gradient(const C& g, const C& gh, const C& t, const C& c_prev) const {
+        return {g * i * (C(1) - a * a), g * a * (i * (C(1) - i)), g * c_prev * (f * (C(1) - f)),
+                gh * t * (o * (C(1) - o))};
+    }
+};
+
+// Gates of up to `most` cells, on the CPU. In memory those of a cell lie `step` numbers apart, and cells
+// side by side: in groups of four numbers where step is 1.
+template <class T>
+struct LstmRun {
+    static constexpr std::int64_t most = 64;
+
+    CATENA_KERNEL LstmGates<T> operator[](std::int64_t k) const { return {a[k], i[k], f[k], o[k]}; }
+    CATENA_KERNEL void set(std::int64_t k, const LstmGates<T>& v) {
+        a[k] = v.a;
+        i[k] = v.i;
+        f[k] = v.f;
+        o[k] = v.o;
+    }
+    CATENA_KERNEL void load(const T* x, std::int64_t step, std::int64_t n) {
+        if (step == 1) {
+            CATENA_LOOP
+            for (std::int64_t k = 0; k < n; ++k)
+                set(k, {x[4 * k], x[4 * k + 1], x[4 * k + 2], x[4 * k + 3]});
+            return;
+        }
+        std::copy_n(x, n, a);
+        std::copy_n(x + step, n, i);
+        std::copy_n(x + 2 * step, n, f);
+        std::copy_n(x + 3 * step, n, o);
+    }
+    CATENA_KERNEL void store(T* x, std::int64_t step, std::int64_t n, bool add) const {
+        if (step == 1) {
+            CATENA_LOOP
+            for (std::int64_t k = 0; k < n; ++k) {
+                x[4 * k] = (add ? x[4 * k] : T(0)) + a[k];
+                x[4 * k + 1] = (add ? x[4 * k + 1] : T(0)) + i[k];
+                x[4 * k + 2] = (add ? x[4 * k + 2] : T(0)) + f[k];
+                x[4 * k + 3] = (add ? x[4 * k + 3] : T(0)) + o[k];
+            }
+            return;
+        }
+        put(x, a, n, add);
+        put(x + step, i, n, add);
+        put(x + 2 * step, f, n, add);
+        put(x + 3 * step, o, n, add);
+    }
+    CATENA_KERNEL static void put(T* to, const T* from, std::int64_t n, bool add) {
+        if (!add) return void(std::copy_n(from, n, to));
+        CATENA_LOOP
+        for (std::int64_t k = 0; k < n; ++k) to[k] += from[k];
+    }
+    // Zeros where there is nothing.
+    CATENA_KERNEL static void get(T* to, const T* from, std::int64_t n) {
+        if (from == nullptr) std::fill_n(to, n, T(0));
+        else std::copy_n(from, n, to);
+    }
+
+    T a[most], i[most], f[most], o[most];
+};
+
+// Rows of Vars, and zeros for gradients that did not come.
+inline Var rows_of(const Var& x, std::int64_t from, std::int64_t to) {
+    return call<"catena.get_item">({x}, {set("begin", Ints(&from, 1)), set("end", Ints(&to, 1))});
+}
+inline Var zeros_like(const Var& like, Shape shape) {
+    return broadcast_to(scalar_like(like, 0), shape);
+}
+inline Var or_zeros(const Var& v, const Var& like, Shape shape) {
+    return v.is_constant() ? zeros_like(like, shape) : v;
+}
+
+// Cells (N, units, ...) and their gates (N, 4 units, ...).
+struct LstmLayout {
+    LstmLayout(Shape c, Shape x) : trailing(c.subspan(2)), batch(c[0]), rows(x[0]), units(c[1]) {
+        for (const std::int64_t d : trailing) inner *= d;
+    }
+    // Runs of cells that lie side by side: body(p, q, n) for n cells from p on, whose first gate
+    // is at x[q].
+    template <class Call, class Body>
+    void for_each_run(const Call& call, const Body& body) const {
+        constexpr std::int64_t most = LstmRun<float>::most;
+        const std::int64_t line = inner == 1 ? units : inner;
+        const std::int64_t lines = inner == 1 ? rows : rows * units;
+        const std::int64_t pieces = (line + most - 1) / most;
+        auto run = [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+            for (std::int64_t u = begin; u < end; ++u) {
+                const std::int64_t first = u % pieces * most;
+                const std::int64_t p = u / pieces * line;
+                body(p + first, 4 * p + (inner == 1 ? 4 * first : first),
+                     std::min(most, line - first));
+            }
+        };
+        parallel<Call::isa>(call.context(), lines * pieces, 16 * std::min(line, most), run);
+    }
+
+    // A shape by value.
+    struct Extents {
+        operator Shape() const { return {values, ndim}; }  // NOLINT: is a shape
+        std::int64_t values[CATENA_MAX_NDIM + 1];
+        std::size_t ndim;
+    };
+    Extents gates() const { return with({rows, units, 4}); }
+    Extents gate() const { return with({rows, units, 1}); }
+    Extents cells() const { return with({rows, units}); }
+    Extents all_gates() const { return with({rows, 4 * units}); }
+    Extents beyond() const { return with({batch - rows, units}); }
+    Var part(const Var& c, std::int64_t from, std::int64_t to) const {
+        return c.is_constant() || (from == 0 && to == batch) ? c : rows_of(c, from, to);
+    }
+
+    Shape trailing;
+    std::int64_t batch;
+    std::int64_t rows;  // of x
+    std::int64_t units;
+    std::int64_t inner = 1;
+
+private:
+    Extents with(std::initializer_list<std::int64_t> head) const {
+        Extents e;
+        std::int64_t* const end = std::copy(head.begin(), head.end(), e.values);
+        std::copy(trailing.begin(), trailing.end(), end);
+        e.ndim = head.size() + trailing.size();
+        return e;
+    }
+};
+
+// Of the rows that x has; c_prev, gc and gh may be constants, 0.
+struct LstmGradients {
+    Var c_prev, x;
+};
+inline LstmGradients lstm_gradients(const LstmLayout& at, const Var& c_prev, const Var& x,
+                                    const Var& c, const Var& gc, const Var& gh) {
+    // x as (N, units, 4, ...): each gate is a slice of it.
+    const Var apart = reshape(x, at.gates());
+    const auto gate = [&](std::int64_t k) {
+        const std::int64_t begin[] = {0, 0, k};
+        const std::int64_t end[] = {at.rows, at.units, k + 1};
+        return reshape(
+            call<"catena.get_item">({apart}, {set("begin", Ints(begin)), set("end", Ints(end))}),
+            at.cells());
+    };
+    const LstmGates<Var> v = LstmGates<Var>{gate(0), gate(1), gate(2), gate(3)}.activated();
+    const Var t = math::tanh(c);
+    const Var g = v.of_cell(gc, gh, t);
+    const LstmGates<Var> of = v.gradient(g, gh, t, c_prev);
+    const auto joinable = [&](const Var& part) {
+        return reshape(or_zeros(part, v.f, at.cells()), at.gate());
+    };
+    const Var joined = call<"catena.concat">(
+        {joinable(of.a), joinable(of.i), joinable(of.f), joinable(of.o)}, {set("axis", 2)});
+    return {or_zeros(g * v.f, v.f, at.cells()), reshape(joined, at.all_gates())};
+}
+
+}  // namespace catena::plugins

@@ -60,8 +60,8 @@ struct Options {
     bool add = false;              // to outputs that hold 1 everywhere
     bool train = true;
     int threads = 1;
-    std::uint64_t targets = ~std::uint64_t{0};
-    const catena_kernel* kernel = nullptr;  // just this one
+    std::uint64_t targets = ~std::uint64_t{0};  // of the first 64 inputs; of more, all are
+    const catena_kernel* kernel = nullptr;      // just this one
     std::uint8_t fill = 0xff;  // the bytes of uninitialised memory: outputs, saved, scratch
     bool poison = false;  // backward: wrong numbers instead of nothing for what is not retained
 };
@@ -276,8 +276,25 @@ inline bool gives_gradient(const catena_function& f, std::size_t i, const Array&
            (f.outputs[i]->flags & (CATENA_PORT_HIDDEN | CATENA_PORT_NON_DIFFERENTIABLE)) == 0;
 }
 inline bool retains(std::uint64_t set, std::size_t i, std::size_t n_ports) {
-    return (set >> i & 1) != 0 || ((set & CATENA_RETAIN_REST) != 0 && i + 1 >= n_ports);
+    if (i + 1 >= n_ports && (set & CATENA_RETAIN_REST) != 0) return true;
+    return i < 63 && (set >> i & 1) != 0;
 }
+
+// The inputs whose gradients are wanted, as a call says it: bit i % 64 of word i / 64.
+class Targets {
+public:
+    Targets(const catena_function& f, const std::vector<Array>& x, const Options& options)
+        : words_(x.size() / 64 + 1) {
+        for (std::size_t i = 0; i < x.size(); ++i)
+            if (takes_gradient(f, i, x[i]) && (i >= 64 || (options.targets >> i & 1) != 0))
+                words_[i / 64] |= std::uint64_t{1} << i % 64;
+    }
+    bool operator[](std::size_t i) const { return (words_[i / 64] >> i % 64 & 1) != 0; }
+    const std::uint64_t* data() const { return words_.data(); }
+
+private:
+    std::vector<std::uint64_t> words_;
+};
 
 }  // namespace catena::testing
 

@@ -241,14 +241,13 @@ CATENA_TESTING_INLINE std::vector<Array> World::backward(
         };
         const std::uint64_t kept_x = k->variant != nullptr ? k->retain_x : f.retain_x;
         const std::uint64_t kept_y = k->variant != nullptr ? k->retain_y : f.retain_y;
-        std::uint64_t targets = 0;
+        const Targets targets(f, x, options);
         for (std::size_t i = 0; i < x.size(); ++i) {
             run.x.push_back(retains(kept_x, i, f.n_inputs) ? run.add(x[i]) : unseen(x[i]));
-            if (takes_gradient(f, i, x[i]) && (options.targets >> i & 1) != 0) {
+            if (targets[i]) {
                 gx[i] = Array(x[i].shape(), x[i].dtype());
                 gx[i].fill(options.fill);
                 if (options.add) fill_ones(gx[i]);
-                targets |= std::uint64_t{1} << i;
             }
             run.gx.push_back(run.add(gx[i]));
             run.req.push_back(!gx[i]        ? CATENA_REQ_NONE
@@ -259,7 +258,7 @@ CATENA_TESTING_INLINE std::vector<Array> World::backward(
             run.y.push_back((kept_y >> i & 1) != 0 ? run.add(y[i]) : unseen(y[i]));
             run.gy.push_back(run.add(gy[i]));
         }
-        run.call.targets = &targets;
+        run.call.targets = targets.data();
         run.bind();
         if (!run.attempt(*k, saved)) continue;
         run.intact(gx, "gradient of input");

@@ -28,7 +28,6 @@ struct World::Composition {
     std::vector<catena_var*> y;
     std::vector<catena_var*> gy;
     std::vector<catena_var*> gx;
-    std::uint64_t targets = 0;
 };
 
 CATENA_TESTING_INLINE void World::compose(Composition& c, const std::vector<catena_value>& values,
@@ -49,7 +48,6 @@ CATENA_TESTING_INLINE void World::compose(Composition& c, const std::vector<cate
         const Array& a = c.x_arrays[i];
         x.push_back(retains(f.retain_x, i, f.n_inputs) ? c.x[i] : unseen(a));
         metas.push_back(a ? a.meta() : catena_meta{});
-        if (takes_gradient(f, i, a)) c.targets |= options.targets & std::uint64_t{1} << i;
     }
     for (std::size_t i = 0; i < c.x.size(); ++i)
         meta_list.push_back(c.x_arrays[i] ? &metas[i] : nullptr);
@@ -74,6 +72,7 @@ CATENA_TESTING_INLINE void World::compose(Composition& c, const std::vector<cate
         return;
     }
     if (f.gradient == nullptr) throw Failure(CATENA_E_NOT_DIFFERENTIABLE, f.name);
+    const Targets targets(f, c.x_arrays, options);
     catena_gradient_call call = {};
     call.struct_size = sizeof call;
     call.flags = options.train ? +CATENA_CALL_TRAIN : 0u;
@@ -85,7 +84,7 @@ CATENA_TESTING_INLINE void World::compose(Composition& c, const std::vector<cate
     call.y = y.data();
     call.gy = c.gy.data();
     call.gx = c.gx.data();
-    call.targets = &c.targets;
+    call.targets = targets.data();
     call.x_meta = meta_list.data();
     if (const catena_status status = f.gradient(&c.ctx, &call); status != CATENA_OK)
         throw Failure(status, c.ctx.error);
@@ -97,9 +96,10 @@ CATENA_TESTING_INLINE std::vector<Array> World::gradient(
     const catena_function& f = function(name);
     Composition c(*this, f, inputs, outputs);
     compose(c, bind(f, attrs), gy, attrs, options);
+    const Targets targets(f, c.x_arrays, options);
     std::vector<Array> result(c.x.size());
     for (std::size_t i = 0; i < result.size(); ++i) {
-        if ((c.targets >> i & 1) == 0) continue;
+        if (!targets[i]) continue;
         result[i] = c.gx[i] != nullptr ? c.gx[i]->array : detail::zeros_like(c.x_arrays[i]);
         if (result[i].shape() != c.x_arrays[i].shape())
             throw Failure(CATENA_E_SHAPE, "gradient of input " + std::to_string(i) + ": expected " +

@@ -441,7 +441,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
     const auto found = d->values.find(name);
     if (found == d->values.end()) return bad;
     *count = values == nullptr ? found->second.count : std::min(room, found->second.count);
-    if (values != nullptr)
+    if (values != nullptr && *count > 0)
         std::memcpy(values, found->second.bytes.data(),
                     static_cast<std::size_t>(*count) * bytes_of(type));
     return ok;

@@ -47,7 +47,7 @@ struct Descriptor {
     template <class T>
     std::vector<T> all(int name) const {
         const auto found = values.find(name);
-        if (found == values.end()) return {};
+        if (found == values.end() || found->second.count == 0) return {};
         std::vector<T> list(static_cast<std::size_t>(found->second.count));
         std::memcpy(static_cast<void*>(list.data()), found->second.bytes.data(),
                     found->second.bytes.size());

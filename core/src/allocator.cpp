@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace catena {
 namespace {
@@ -137,7 +138,12 @@ void CachingAllocator::count(std::int64_t in_use, std::int64_t cached) noexcept 
     }
 }
 
+// What cannot go back now does at the end of the recording.
 void CachingAllocator::return_to_backend(void* block, std::uint64_t bytes) noexcept {
+    if (memory_.recordings.load() > 0) {
+        memory_.release_wanted = true;
+        return late_.push_back({block, bytes});
+    }
     queue.device.table.free(queue.device.dev, queue.native, block, bytes);
 }
 
@@ -212,7 +218,9 @@ void* CachingAllocator::grow(std::uint64_t capacity) {
 // Free segments go back, largest first, as long as more() says so. Under the lock.
 template <class More>
 void CachingAllocator::release_segments(const More& more) noexcept {
-    if (kept_ || memory_.recordings.load() > 0) return;
+    if (memory_.recordings.load() > 0) return;
+    for (const Late& late : std::exchange(late_, {})) return_to_backend(late.block, late.bytes);
+    if (kept_) return;
     segments_.release([&](void* memory, std::uint64_t bytes) {
         return_to_backend(memory, bytes);
         count(0, -static_cast<std::int64_t>(bytes));

@@ -83,6 +83,11 @@ private:
     bool kept_;
     std::array<std::vector<void*>, small_classes> free_;
     Segments segments_;
+    struct Late {
+        void* block;
+        std::uint64_t bytes;
+    };
+    std::vector<Late> late_;    // freed while a recording was made, by who caches nothing
     std::vector<void*> slabs_;  // memory that small blocks are cut from: never given back
     char* slab_ = nullptr;      // rest of the newest slab
     std::uint64_t slab_rest_ = 0;

@@ -45,16 +45,12 @@ struct Lstm {
 
     static void gradient(const auto& g) {
         const LstmLayout at(g.x_shape(0), g.x_shape(1));
-        // The rows that x has too, and those beyond.
-        const auto own = [&](const Var& c) { return at.part(c, 0, at.rows); };
-        const LstmGradients gx =
-            lstm_gradients(at, own(g.x(0)), g.x(1), own(g.y(0)), own(g.gy(0)), g.gy(1));
-        if (g.wants(0)) {
-            const Var beyond = at.part(g.gy(0), at.rows, at.batch);
-            if (at.rows == at.batch) g.gx(0, gx.c_prev);
-            else
-                g.gx(0, call<"catena.concat">({gx.c_prev, or_zeros(beyond, g.x(1), at.beyond())},
-                                              {set("axis", 0)}));
+        const LstmGradients gx = lstm_gradients(at, at.own(g.x(0)), g.x(1), at.own(g.y(0)),
+                                                at.own(g.gy(0)), g.gy(1), g.wants(0), g.wants(1));
+        if (g.wants(0) && at.rows == at.batch) g.gx(0, gx.c_prev);
+        else if (g.wants(0)) {
+            const Var beyond = or_zeros(rows_of(g.gy(0), at.rows, at.batch), g.x(1), at.beyond());
+            g.gx(0, call<"catena.concat">({gx.c_prev, beyond}, {set("axis", 0)}));
         }
         if (g.wants(1)) g.gx(1, gx.x);
     }

@@ -84,8 +84,9 @@ struct LstmRun {
     T a[most], i[most], f[most], o[most];
 };
 
-// Rows of Vars, and zeros for gradients that did not come.
+// Rows of a Var, and zeros for gradients that did not come. A constant is itself.
 inline Var rows_of(const Var& x, std::int64_t from, std::int64_t to) {
+    if (x.is_constant()) return x;
     return call<"catena.get_item">({x}, {set("begin", Ints(&from, 1)), set("end", Ints(&to, 1))});
 }
 inline Var zeros_like(const Var& like, Shape shape) {
@@ -130,9 +131,7 @@ struct LstmLayout {
     Extents cells() const { return with({rows, units}); }
     Extents all_gates() const { return with({rows, 4 * units}); }
     Extents beyond() const { return with({batch - rows, units}); }
-    Var part(const Var& c, std::int64_t from, std::int64_t to) const {
-        return c.is_constant() || (from == 0 && to == batch) ? c : rows_of(c, from, to);
-    }
+    Var own(const Var& c) const { return rows == batch ? c : rows_of(c, 0, rows); }
 
     Shape trailing;
     std::int64_t batch;
@@ -150,31 +149,37 @@ private:
     }
 };
 
-// Of the rows that x has; c_prev, gc and gh may be constants, 0.
+// Of the rows that x has. c_prev, gc and gh may be constants, 0; what is not wanted is one.
 struct LstmGradients {
     Var c_prev, x;
 };
 inline LstmGradients lstm_gradients(const LstmLayout& at, const Var& c_prev, const Var& x,
-                                    const Var& c, const Var& gc, const Var& gh) {
+                                    const Var& c, const Var& gc, const Var& gh, bool wants_c_prev,
+                                    bool wants_x) {
     // x as (N, units, 4, ...): each gate is a slice of it.
     const Var apart = reshape(x, at.gates());
     const auto gate = [&](std::int64_t k) {
         const std::int64_t begin[] = {0, 0, k};
         const std::int64_t end[] = {at.rows, at.units, k + 1};
-        return reshape(
-            call<"catena.get_item">({apart}, {set("begin", Ints(begin)), set("end", Ints(end))}),
-            at.cells());
+        const Var slice =
+            call<"catena.get_item">({apart}, {set("begin", Ints(begin)), set("end", Ints(end))});
+        return reshape(slice, at.cells());
     };
     const LstmGates<Var> v = LstmGates<Var>{gate(0), gate(1), gate(2), gate(3)}.activated();
     const Var t = math::tanh(c);
     const Var g = v.of_cell(gc, gh, t);
-    const LstmGates<Var> of = v.gradient(g, gh, t, c_prev);
-    const auto joinable = [&](const Var& part) {
-        return reshape(or_zeros(part, v.f, at.cells()), at.gate());
-    };
-    const Var joined = call<"catena.concat">(
-        {joinable(of.a), joinable(of.i), joinable(of.f), joinable(of.o)}, {set("axis", 2)});
-    return {or_zeros(g * v.f, v.f, at.cells()), reshape(joined, at.all_gates())};
+    LstmGradients result;
+    if (wants_c_prev) result.c_prev = or_zeros(g * v.f, v.f, at.cells());
+    if (wants_x) {
+        const LstmGates<Var> of = v.gradient(g, gh, t, c_prev);
+        const auto part = [&](const Var& of_gate) {
+            return reshape(or_zeros(of_gate, v.f, at.cells()), at.gate());
+        };
+        result.x = reshape(call<"catena.concat">({part(of.a), part(of.i), part(of.f), part(of.o)},
+                                                 {set("axis", 2)}),
+                           at.all_gates());
+    }
+    return result;
 }
 
 }  // namespace catena::plugins

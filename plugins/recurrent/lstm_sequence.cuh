@@ -1,5 +1,5 @@
-// Long short-term memory over sequences, on CUDA: for each step a product and a thread for each cell,
-// forward as backward; one product more for the gradient of W.
+// Long short-term memory over sequences, on CUDA: for each step a product, and a launch with a thread for
+// each cell, forward as backward; then one product for the gradient of W.
 #pragma once
 
 #include <catena/plugin/cuda/elementwise.cuh>
@@ -8,13 +8,15 @@
 
 namespace catena::plugins {
 
+inline constexpr int lstm_block = 128;  // a step has few cells: small blocks reach more processors
+
 // packed: all gates of a cell are loaded and stored together.
 template <class T>
-__global__ void __launch_bounds__(cuda::block)
+__global__ void __launch_bounds__(lstm_block)
     lstm_step_kernel(const LstmStep<T> s, bool packed_x, bool packed) {
     using C = cuda::Compute<T>;
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * cuda::block;
-    for (std::int64_t p = static_cast<std::int64_t>(blockIdx.x) * cuda::block + threadIdx.x;
+    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * lstm_block;
+    for (std::int64_t p = static_cast<std::int64_t>(blockIdx.x) * lstm_block + threadIdx.x;
          p < s.rows * s.units; p += step) {
         C x[4], more[4] = {};
         cuda::load<4>(s.x + 4 * p, packed_x, 4, x);
@@ -31,31 +33,32 @@ __global__ void __launch_bounds__(cuda::block)
 }
 
 template <class T>
-__global__ void __launch_bounds__(cuda::block)
+__global__ void __launch_bounds__(lstm_block)
     lstm_step_gradient_kernel(const LstmStepGradient<T> s, bool packed, bool packed_gradient) {
     using C = cuda::Compute<T>;
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * cuda::block;
-    for (std::int64_t p = static_cast<std::int64_t>(blockIdx.x) * cuda::block + threadIdx.x;
+    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * lstm_block;
+    for (std::int64_t p = static_cast<std::int64_t>(blockIdx.x) * lstm_block + threadIdx.x;
          p < s.rows * s.units; p += step) {
         const bool handed = p < s.rows_after * s.units;
-        const auto sum = [&](const T* own, const T* after) {
-            const C a = own == nullptr ? C(0) : cuda::load_as<C>(own[p]);
-            return handed ? a + cuda::load_as<C>(after[p]) : a;
+        const auto value = [&](const T* from, bool there) {
+            return there && from != nullptr ? cuda::load_as<C>(from[p]) : C(0);
         };
         C x[4];
         cuda::load<4>(s.gates + 4 * p, packed, 4, x);
         const LstmGates<C> v = {x[0], x[1], x[2], x[3]};
-        const C gh = sum(s.gh, s.gh_after);
+        const C gh = value(s.gh, true) + value(s.gh_after, handed);
+        const C gc = value(s.gc, true) + (handed ? s.carried[p] : C(0));
         const C t = math::tanh(cuda::load_as<C>(s.c[p]));
-        const C g = v.of_cell(sum(s.gc, s.gc_after), gh, t);
-        const C c_prev = s.c_prev == nullptr ? C(0) : cuda::load_as<C>(s.c_prev[p]);
-        const auto of = v.gradient(g, gh, t, c_prev);
+        const C g = v.of_cell(gc, gh, t);
+        const auto of = v.gradient(g, gh, t, value(s.c_prev, true));
         const C of_gates[4] = {of.a, of.i, of.f, of.o};
         cuda::store(s.of_gates + 4 * p, packed_gradient, 4, false, of_gates);
-        if (s.gprev == nullptr) continue;
+        if (s.kept != nullptr) s.kept[p] = cuda::store_as<T>(value(s.h_prev, true));
         const C of_prev = g * v.f;
-        s.gprev[p] =
-            s.add_prev ? cuda::stored_sum(s.gprev[p], of_prev) : cuda::store_as<T>(of_prev);
+        if (s.gc0 != nullptr)
+            s.gc0[p] =
+                s.add_gc0 != 0 ? cuda::stored_sum(s.gc0[p], of_prev) : cuda::store_as<T>(of_prev);
+        else if (s.carried != nullptr) s.carried[p] = of_prev;
     }
 }
 
@@ -84,13 +87,13 @@ private:
 
         template <class T>
         void run(const catena::plugins::LstmStep<T>& s) const {
-            call_.launch_for(s.rows * s.units, &catena::plugins::lstm_step_kernel<T>, s,
-                             is_aligned<T, 4>(s.x), is_aligned<T, 4>(s.gates));
+            launch(&catena::plugins::lstm_step_kernel<T>, s, is_aligned<T, 4>(s.x),
+                   is_aligned<T, 4>(s.gates));
         }
         template <class T>
         void run(const catena::plugins::LstmStepGradient<T>& s) const {
-            call_.launch_for(s.rows * s.units, &catena::plugins::lstm_step_gradient_kernel<T>, s,
-                             is_aligned<T, 4>(s.gates), is_aligned<T, 4>(s.of_gates));
+            launch(&catena::plugins::lstm_step_gradient_kernel<T>, s, is_aligned<T, 4>(s.gates),
+                   is_aligned<T, 4>(s.of_gates));
         }
         template <class T>
         void add(std::int64_t n, const T* from, T* to) const {
@@ -103,6 +106,13 @@ private:
         }
 
     private:
+        template <class Step>
+        void launch(void (*kernel)(Step, bool, bool), const Step& s, bool a, bool b) const {
+            constexpr int threads = catena::plugins::lstm_block;
+            if (const std::int64_t n = s.rows * s.units; n > 0)
+                call_.launch(kernel, call_.queue().grid(n * (block / threads)), threads, s, a, b);
+        }
+
         const Call& call_;
     };
 };

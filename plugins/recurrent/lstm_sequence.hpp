@@ -11,6 +11,10 @@
 
 namespace catena::plugins {
 
+// What gradients of cells add up in, step by step.
+template <class T>
+using LstmSum = std::conditional_t<sizeof(T) < sizeof(float), float, T>;
+
 // The cells of a step. A null pointer stands for zeros, or for what is not wanted.
 template <class T>
 struct LstmStep {
@@ -25,17 +29,19 @@ struct LstmStep {
 template <class T>
 struct LstmStepGradient {
     std::int64_t rows, units;
-    std::int64_t rows_after;  // to which gradients come from the step after
+    std::int64_t rows_after;  // of the step after, which left gradients for them
     const T* gates;
     const T* c;
     const T* c_prev;
+    const T* h_prev;
     const T* gh;  // of this step's outputs
     const T* gc;
     const T* gh_after;
-    const T* gc_after;  // may be where gprev is
-    T* gprev;
-    bool add_prev;
+    LstmSum<T>* carried;  // of c: from the step after, then for the step before
     T* of_gates;
+    T* kept;  // a copy of h_prev
+    T* gc0;   // of the first step
+    std::int64_t add_gc0;
 };
 
 // A device is an object with
@@ -46,28 +52,33 @@ struct LstmSequence {
     static constexpr auto about =
         describe(
             "catena.lstm_sequence",
-            "each step's c = tanh(a) sigmoid(i) + c' sigmoid(f), h = tanh(c) sigmoid(o), where (a, "
-            "i, "
-            "f, o) = x + h' W^T of c' and h' of the step before\n\n"
-            "The same as catena.lstm step by step, in less time. Unit j takes a, i, f and o from "
-            "the "
-            "channels 4 j to 4 j + 3. Texts of different lengths lie together as (rows in all, 4 "
-            "units), a step after the other, longest text first: `rows` says how many go on at "
-            "each "
-            "step, and a step's rows follow the first rows of the step before. (Hochreiter and "
-            "Schmidhuber, \"Long Short-Term Memory\", 1997; with the forget gates of Gers et al., "
-            "2000.)",
-            in(Port("x", "(steps, N, 4 units), or (rows in all, 4 units)"),
+            "A layer of catena.lstm over whole sequences\n\n"
+            "Each step: c = tanh(a) sigmoid(i) + c_prev sigmoid(f), h = tanh(c) sigmoid(o), where "
+            "a, "
+            "i, f and o of unit j are the channels 4 j to 4 j + 3 of x + h_prev W^T; c_prev and "
+            "h_prev "
+            "come from the step before. x is the projected input, biases and all: for all steps at "
+            "once, by catena.linear. Sequences of different lengths are packed, a step after the "
+            "other and the longest sequence first: `rows` says how many sequences go on at each "
+            "step "
+            "(batch_sizes of PyTorch's PackedSequence), and those are the first ones of the step "
+            "before. The last state is the last rows of h and c. Outputs are h, then c; "
+            "catena.lstm "
+            "has c first. (Hochreiter and Schmidhuber, \"Long Short-Term Memory\", 1997; forget "
+            "gates of Gers et al., 2000.)",
+            in(Port("x", "(steps, N, 4 units), or packed (rows in all, 4 units)"),
                Port("W", "of the state: (4 units, units)"),
                Port("h0", "before the first step (N, units); missing: zeros").optional(),
                Port("c0", "before the first step (N, units); missing: zeros").optional()),
-            out(Port("h", "(steps, N, units), or (rows in all, units)"), Port("c", "as h"),
+            out(Port("h", "(steps, N, units), or packed (rows in all, units)"), Port("c", "as h"),
                 Port("gates", "tanh(a), sigmoid(i), sigmoid(f), sigmoid(o): as x").hidden()),
-            attr("rows", Ints{}, "rows of each step, never more than before; empty: N of each"))
+            attr("rows", Ints{}, "packed: sequences at each step, never more than before"))
             .example("x=(3,2,8) W=(8,2) h0=(2,2) c0=(2,2)")
             .example("x=(2,3,4) W=(4,1)")
             .example("x=(6,8) W=(8,2) h0=(3,2) c0=(3,2) rows=(3,2,1)")
-            .example("x=(5,12) W=(12,3) rows=(2,2,1)");
+            .example("x=(5,12) W=(12,3) rows=(2,2,1)")
+            .example("x=(2,2,4) W=(4,1) h0=(2,1)")
+            .example("x=(3,8) W=(8,2) c0=(2,2) rows=(2,1,0)");
     static constexpr auto retain_x = ports(0, 1, 2, 3);
     static constexpr auto retain_y = ports(0, 1, 2);
 
@@ -88,8 +99,11 @@ struct LstmSequence {
         for (std::size_t t = 0; t < rows.size(); ++t) {
             const std::int64_t most = std::min(left, t > 0 ? rows[t - 1] : left);
             if (rows[t] < 0 || rows[t] > most) [[unlikely]]
-                s.check(false, ("rows[" + std::to_string(t) + "]").c_str(),
-                        "from 0 to " + std::to_string(most), rows[t], CATENA_E_INVALID);
+                s.check(
+                    false, ("rows[" + std::to_string(t) + "]").c_str(),
+                    "from 0 to " + std::to_string(most) +
+                        (t > 0 && most == rows[t - 1] ? ", as the step before" : ", as x has left"),
+                    rows[t], CATENA_E_INVALID);
             left -= rows[t];
         }
         if (!rows.empty() && left != 0) [[unlikely]]
@@ -111,18 +125,10 @@ struct LstmSequence {
     // The steps of the kernel, one function at a time.
     static void gradient(const auto& g) {
         const Steps steps = steps_of(g, g.x_shape(0));
+        if (steps.count() == 0) return;
         const std::int64_t units = g.x_shape(1)[1];
         const auto flat = [&](const Var& v, std::int64_t width) {
             return v.is_constant() ? v : reshape(v, {steps.total(), width});
-        };
-        const auto part = [](const Var& v, std::int64_t from, std::int64_t n) {
-            return v.is_constant() ? v : rows_of(v, from, from + n);
-        };
-        // What a later, smaller step leaves to n rows.
-        const auto padded = [&](const Var& v, std::int64_t from, std::int64_t n) {
-            if (v.is_constant() || from == n) return v;
-            const std::int64_t shape[] = {n - from, units};
-            return call<"catena.concat">({v, zeros_like(v, shape)}, {set("axis", 0)});
         };
         const Var x = flat(g.x(0), 4 * units);
         const Var w = g.x(1);
@@ -130,28 +136,40 @@ struct LstmSequence {
         const Var c = flat(g.y(1), units);
         const Var of_h = flat(g.gy(0), units);
         const Var of_c = flat(g.gy(1), units);
-        Var gh(0), gc(0), gw(0);
-        std::vector<Var> gx(static_cast<std::size_t>(steps.count()));
+        // What a later, smaller step leaves to n rows.
+        const auto padded = [&](const Var& v, std::int64_t from, std::int64_t n) {
+            if (v.is_constant() || from == n) return v;
+            const std::int64_t shape[] = {n - from, units};
+            return call<"catena.concat">({v, zeros_like(v, shape)}, {set("axis", 0)});
+        };
+        Var gh(0), gc(0);
+        std::vector<Var> gates(static_cast<std::size_t>(steps.count()));
+        std::vector<Var> states(gates.size());  // before each step
         steps.for_each_back([&](const Steps::Step& s) {
-            const Var h_prev = s.is_first() ? g.x(2) : part(h, s.before, s.rows);
-            const Var c_prev = s.is_first() ? g.x(3) : part(c, s.before, s.rows);
-            Var gates = part(x, s.first, s.rows);
-            if (!h_prev.is_constant()) gates = gates + matmul(h_prev, w, false, true);
+            const auto own = [&](const Var& v) { return rows_of(v, s.first, s.first + s.rows); };
+            const auto prev = [&](const Var& all, const Var& first) {
+                return s.is_first() ? first : rows_of(all, s.before, s.before + s.rows);
+            };
+            Var& state = states[static_cast<std::size_t>(s.index)] = prev(h, g.x(2));
+            Var reached = own(x);
+            if (!state.is_constant()) reached = reached + matmul(state, w, false, true);
             const std::int64_t cells[] = {s.rows, units};
             const std::int64_t all_gates[] = {s.rows, 4 * units};
-            const LstmGradients step = lstm_gradients(
-                LstmLayout(cells, all_gates), c_prev, gates, part(c, s.first, s.rows),
-                part(of_c, s.first, s.rows) + padded(gc, s.after, s.rows),
-                part(of_h, s.first, s.rows) + padded(gh, s.after, s.rows));
-            gx[static_cast<std::size_t>(s.index)] = step.x;
-            gc = step.c_prev;
-            gh = matmul(step.x, w);
-            if (!h_prev.is_constant() && g.wants(1)) gw = gw + matmul(step.x, h_prev, true, false);
+            const LstmGradients of = lstm_gradients(
+                LstmLayout(cells, all_gates), prev(c, g.x(3)), reached, own(c),
+                own(of_c) + padded(gc, s.after, s.rows), own(of_h) + padded(gh, s.after, s.rows),
+                !s.is_first() || g.wants(3), true);
+            gates[static_cast<std::size_t>(s.index)] = of.x;
+            gc = of.c_prev;
+            gh = !s.is_first() || g.wants(2) ? matmul(of.x, w) : Var(0);
         });
-        if (g.wants(0) && !gx.empty()) g.gx(0, reshape(joined(gx), g.x_shape(0)));
-        if (g.wants(1)) g.gx(1, gw);
+        if (g.wants(0)) g.gx(0, reshape(joined(gates), g.x_shape(0)));
         if (g.wants(2)) g.gx(2, gh);
         if (g.wants(3)) g.gx(3, gc);
+        const std::size_t first = states[0].is_constant() ? 1 : 0;
+        if (g.wants(1) && first < gates.size())
+            g.gx(1, matmul(joined(std::span(gates).subspan(first)),
+                           joined(std::span(states).subspan(first)), true, false));
     }
 
     template <class T>
@@ -221,13 +239,15 @@ struct LstmSequence {
                 .gates = call.template y<T>(2).data + 4 * at,
                 .c = c + at,
                 .c_prev = s.is_first() ? call.template x<T>(3).data : c + before,
+                .h_prev = s.is_first() ? h0.data : h + before,
                 .gh = gh != nullptr ? gh + at : nullptr,
                 .gc = gc != nullptr ? gc + at : nullptr,
                 .gh_after = to.gh,
-                .gc_after = to.gc,
-                .gprev = s.is_first() ? gc0.data : to.gc,
-                .add_prev = s.is_first() && call.adds(3),
+                .carried = to.gc,
                 .of_gates = of_gates,
+                .kept = to.states != nullptr ? to.states + at : nullptr,
+                .gc0 = s.is_first() ? gc0.data : nullptr,
+                .add_gc0 = call.adds(3) ? 1 : 0,
             });
             T* const gh_prev = s.is_first() ? gh0.data : to.gh;
             if (gh_prev != nullptr)
@@ -239,19 +259,12 @@ struct LstmSequence {
             if (gh0 && !call.adds(2)) device.zero(gh0.size(), gh0.data);
             if (gc0 && !call.adds(3)) device.zero(gc0.size(), gc0.data);
         }
-        if (gw) {
-            bool add = call.adds(1);
-            const auto add_product = [&](std::int64_t first, const T* from, std::int64_t n) {
-                gemm<T>(call.context(), call.raw(),
-                        product(true, false, 4 * units, units, n, to.of_gates + first * 4 * units,
-                                from, gw.data, add));
-                add = true;
-            };
-            if (h0 && steps.count() > 0) add_product(0, h0.data, steps.most());
-            steps.for_each_run([&](std::int64_t first, std::int64_t before, std::int64_t n) {
-                add_product(first, h + before * units, n);
-            });
-            if (!add) device.zero(gw.size(), gw.data);
+        if (gw) {  // the rows of h stand before those of the gates by one step, or are in `states`
+            const std::int64_t first = to.states != nullptr ? 0 : steps.most();
+            gemm<T>(call.context(), call.raw(),
+                    product(true, false, 4 * units, units, steps.total() - first,
+                            to.of_gates + first * 4 * units, to.states != nullptr ? to.states : h,
+                            gw.data, call.adds(1)));
         }
         if (gx && to.of_gates != gx.data) device.add(gx.size(), to.of_gates, gx.data);
     }
@@ -269,29 +282,30 @@ private:
     }
 
     // Pieces of the scratch memory, one after the other; of none yet, in plan(), their sizes.
-    template <class T>
     class Scratch {
     public:
-        explicit Scratch(const auto& call) : data_(call.template scratch<T>()) {}
+        explicit Scratch(const auto& call) : data_(call.template scratch<char>()) {}
+        template <class T>
         T* take(std::int64_t n) {
-            const std::int64_t at = std::exchange(taken_, taken_ + n);
-            return data_ == nullptr ? nullptr : data_ + at;
+            const std::uint64_t at = taken_;
+            taken_ += (static_cast<std::uint64_t>(n) * sizeof(T) + 63) / 64 * 64;
+            return data_ == nullptr || n == 0 ? nullptr : reinterpret_cast<T*>(data_ + at);
         }
-        std::uint64_t bytes() const { return static_cast<std::uint64_t>(taken_) * sizeof(T); }
+        std::uint64_t bytes() const { return taken_; }
 
     private:
-        T* data_;
-        std::int64_t taken_ = 0;
+        char* data_;
+        std::uint64_t taken_ = 0;
     };
     // Where outputs are computed: in place, but for those that are added to.
     template <class T>
     struct Outputs {
         explicit Outputs(const auto& call) {
-            Scratch<T> scratch(call);
+            Scratch scratch(call);
             T** const parts[] = {&h, &c, &gates};
-            for (std::size_t i = 3; i-- > 0;) {  // gates first: they are read in groups of four
+            for (std::size_t i = 0; i < 3; ++i) {
                 const auto y = call.template y<T>(i);
-                *parts[i] = call.adds(i) ? scratch.take(y.size()) : y.data;
+                *parts[i] = call.adds(i) ? scratch.take<T>(y.size()) : y.data;
             }
             bytes = scratch.bytes();
         }
@@ -302,21 +316,27 @@ private:
         T *h, *c, *gates;
         std::uint64_t bytes;
     };
-    // Where gradients are kept: those of the gates, and of the state that a step hands on.
+    // Where gradients are kept: those of the gates, and of the state that a step hands on; and the
+    // states before all steps, if those do not lie together in h.
     template <class T>
     struct Gradients {
         explicit Gradients(const auto& call) {
             const auto x = call.template x<T>(0);
-            const std::int64_t state =
-                steps_of(call, x.shape).most() * call.template x<T>(1).dim(1);
-            Scratch<T> scratch(call);
+            const Steps steps = steps_of(call, x.shape);
+            const std::int64_t units = call.template x<T>(1).dim(1);
+            const std::int64_t state = steps.count() > 1 ? steps.most() * units : 0;
+            const bool apart = !steps.even() || call.template x<T>(2);
+            Scratch scratch(call);
             of_gates = call.wants(0) && !call.adds(0) ? call.template gx<T>(0).data
-                                                      : scratch.take(x.size());
-            gh = scratch.take(state);
-            gc = scratch.take(state);
+                                                      : scratch.take<T>(x.size());
+            gh = scratch.take<T>(state);
+            gc = scratch.take<LstmSum<T>>(state);
+            states = call.wants(1) && apart ? scratch.take<T>(steps.total() * units) : nullptr;
             bytes = scratch.bytes();
         }
-        T *of_gates, *gh, *gc;
+        T *of_gates, *gh;
+        LstmSum<T>* gc;
+        T* states;
         std::uint64_t bytes;
     };
 
@@ -341,61 +361,73 @@ private:
 
         template <class T>
         CATENA_KERNEL void run(const LstmStep<T>& s) const {
-            for_each_run<T>(s.rows, s.units, [&](std::int64_t p, std::int64_t n) CATENA_LAMBDA {
-                LstmRun<T> gates;
-                LstmRun<T> more;
-                T prev[LstmRun<T>::most];
-                gates.load(s.x + 4 * p, 1, n);
-                if (s.from_state != nullptr) {
-                    more.load(s.from_state + 4 * p, 1, n);
-                    CATENA_LOOP
-                    for (std::int64_t k = 0; k < n; ++k) {
-                        const LstmGates<T> v = gates[k], w = more[k];
-                        gates.set(k, {v.a + w.a, v.i + w.i, v.f + w.f, v.o + w.o});
-                    }
-                }
-                LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
-                T* const c = s.c + p;
-                T* const h = s.h + p;
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k) {
-                    const LstmGates<T> v = gates[k].activated();
-                    const T cell = v.cell(prev[k]);
-                    gates.set(k, v);
-                    c[k] = cell;
-                    h[k] = v.hidden(math::tanh(cell));
-                }
-                gates.store(s.gates + 4 * p, 1, n, false);
-            });
+            const std::int64_t cells[] = {s.rows, s.units};
+            const std::int64_t all_gates[] = {s.rows, 4 * s.units};
+            LstmLayout(cells, all_gates)
+                .for_each_run(
+                    call_, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
+                        LstmRun<T> gates;
+                        LstmRun<T> more;
+                        T prev[LstmRun<T>::most];
+                        gates.load(s.x + q, 1, n);
+                        if (s.from_state != nullptr) {
+                            more.load(s.from_state + q, 1, n);
+                            CATENA_LOOP
+                            for (std::int64_t k = 0; k < n; ++k) {
+                                const LstmGates<T> v = gates[k], w = more[k];
+                                gates.set(k, {v.a + w.a, v.i + w.i, v.f + w.f, v.o + w.o});
+                            }
+                        }
+                        LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
+                        T* const c = s.c + p;
+                        T* const h = s.h + p;
+                        CATENA_LOOP
+                        for (std::int64_t k = 0; k < n; ++k) {
+                            const LstmGates<T> v = gates[k].activated();
+                            const T cell = v.cell(prev[k]);
+                            gates.set(k, v);
+                            c[k] = cell;
+                            h[k] = v.hidden(math::tanh(cell));
+                        }
+                        gates.store(s.gates + q, 1, n, false);
+                    });
         }
         template <class T>
         CATENA_KERNEL void run(const LstmStepGradient<T>& s) const {
+            const std::int64_t cells[] = {s.rows, s.units};
+            const std::int64_t all_gates[] = {s.rows, 4 * s.units};
             const std::int64_t cells_after = s.rows_after * s.units;
-            for_each_run<T>(s.rows, s.units, [&](std::int64_t p, std::int64_t n) CATENA_LAMBDA {
-                const bool handed = p < cells_after;  // whole rows are, and a run is within one
-                LstmRun<T> gates;
-                T prev[LstmRun<T>::most];
-                T gh[LstmRun<T>::most], gh_after[LstmRun<T>::most];
-                T gc[LstmRun<T>::most], gc_after[LstmRun<T>::most];
-                gates.load(s.gates + 4 * p, 1, n);
-                LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
-                LstmRun<T>::get(gh, s.gh == nullptr ? nullptr : s.gh + p, n);
-                LstmRun<T>::get(gc, s.gc == nullptr ? nullptr : s.gc + p, n);
-                LstmRun<T>::get(gh_after, handed ? s.gh_after + p : nullptr, n);
-                LstmRun<T>::get(gc_after, handed ? s.gc_after + p : nullptr, n);
-                const T* const c = s.c + p;
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k) {
-                    const LstmGates<T> v = gates[k];
-                    const T t = math::tanh(c[k]);
-                    const T of_h = gh[k] + gh_after[k];
-                    const T g = v.of_cell(gc[k] + gc_after[k], of_h, t);
-                    gates.set(k, v.gradient(g, of_h, t, prev[k]));
-                    gc[k] = g * v.f;
-                }
-                gates.store(s.of_gates + 4 * p, 1, n, false);
-                if (s.gprev != nullptr) LstmRun<T>::put(s.gprev + p, gc, n, s.add_prev);
-            });
+            LstmLayout(cells, all_gates)
+                .for_each_run(call_, [&](std::int64_t p, std::int64_t q,
+                                         std::int64_t n) CATENA_LAMBDA {
+                    const bool handed = p < cells_after;  // whole rows are, and a run is within one
+                    LstmRun<T> gates;
+                    T prev[LstmRun<T>::most];
+                    T gh[LstmRun<T>::most], gh_after[LstmRun<T>::most];
+                    T gc[LstmRun<T>::most], gc_after[LstmRun<T>::most];
+                    gates.load(s.gates + q, 1, n);
+                    LstmRun<T>::get(prev, s.c_prev == nullptr ? nullptr : s.c_prev + p, n);
+                    LstmRun<T>::get(gh, s.gh == nullptr ? nullptr : s.gh + p, n);
+                    LstmRun<T>::get(gc, s.gc == nullptr ? nullptr : s.gc + p, n);
+                    LstmRun<T>::get(gh_after, handed ? s.gh_after + p : nullptr, n);
+                    LstmRun<T>::get(gc_after, handed ? s.carried + p : nullptr, n);
+                    const T* const c = s.c + p;
+                    CATENA_LOOP
+                    for (std::int64_t k = 0; k < n; ++k) {
+                        const LstmGates<T> v = gates[k];
+                        const T t = math::tanh(c[k]);
+                        const T of_h = gh[k] + gh_after[k];
+                        const T g = v.of_cell(gc[k] + gc_after[k], of_h, t);
+                        gates.set(k, v.gradient(g, of_h, t, prev[k]));
+                        gc[k] = g * v.f;
+                    }
+                    gates.store(s.of_gates + q, 1, n, false);
+                    if (s.kept != nullptr)
+                        LstmRun<T>::get(s.kept + p, s.h_prev == nullptr ? nullptr : s.h_prev + p,
+                                        n);
+                    if (s.gc0 != nullptr) LstmRun<T>::put(s.gc0 + p, gc, n, s.add_gc0 != 0);
+                    else if (s.carried != nullptr) LstmRun<T>::put(s.carried + p, gc, n, false);
+                });
         }
         template <class T>
         CATENA_KERNEL void add(std::int64_t n, const T* from, T* to) const {
@@ -409,21 +441,6 @@ private:
         }
 
     private:
-        // Parts of rows: body(p, n) for n cells from p on.
-        template <class T, class Body>
-        CATENA_KERNEL void for_each_run(std::int64_t rows, std::int64_t units,
-                                        const Body& body) const {
-            constexpr std::int64_t most = LstmRun<T>::most;
-            const std::int64_t pieces = (units + most - 1) / most;
-            call_.parallel(rows * pieces, 16 * std::min(units, most),
-                           [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                               for (std::int64_t u = begin; u < end; ++u) {
-                                   const std::int64_t first = u % pieces * most;
-                                   body(u / pieces * units + first, std::min(most, units - first));
-                               }
-                           });
-        }
-
         const Call& call_;
     };
 };

@@ -19,16 +19,18 @@ public:
         bool is_first() const { return index == 0; }
     };
 
-    Steps(Shape x, Ints rows)
-        : listed_(rows),
-          each_(rows.empty() ? x[1] : 0),
-          count_(rows.empty() ? x[0] : static_cast<std::int64_t>(rows.size())),
-          total_(rows.empty() ? x[0] * x[1] : x[0]) {}
+    // Of x without elements there are no steps, however many rows.
+    Steps(Shape x, Ints rows) : listed_(rows), each_(rows.empty() ? x[1] : 0) {
+        if (size_of(x) == 0) return;
+        count_ = rows.empty() ? x[0] : static_cast<std::int64_t>(rows.size());
+        total_ = rows.empty() ? x[0] * x[1] : x[0];
+    }
 
     std::int64_t count() const { return count_; }
     std::int64_t total() const { return total_; }
-    // Rows of the first step, which is the largest; of none, what it would have.
-    std::int64_t most() const { return rows(0); }
+    // Rows of the first step, which is the largest.
+    std::int64_t most() const { return count_ > 0 ? rows(0) : 0; }
+    bool even() const { return most() * count_ == total_; }  // all steps are as large
     std::int64_t rows(std::int64_t step) const {
         return listed_.empty() ? each_ : listed_[static_cast<std::size_t>(step)];
     }
@@ -44,21 +46,6 @@ public:
         std::int64_t first = total_;
         for (std::int64_t t = count_; t-- > 0;) body(step(t, first -= rows(t)));
     }
-    // All steps but the first, several at once where the rows before them lie side by side as well:
-    // body(first, before, rows).
-    template <class Body>
-    void for_each_run(const Body& body) const {
-        std::int64_t first = 0, before = 0, n = 0;
-        for_each([&](const Step& s) {
-            if (s.is_first()) return;
-            if (n > 0 && s.before == before + n) return void(n += s.rows);
-            if (n > 0) body(first, before, n);
-            first = s.first;
-            before = s.before;
-            n = s.rows;
-        });
-        if (n > 0) body(first, before, n);
-    }
 
 private:
     Step step(std::int64_t t, std::int64_t first) const {
@@ -70,7 +57,9 @@ private:
     }
 
     Ints listed_;
-    std::int64_t each_, count_, total_;
+    std::int64_t each_;
+    std::int64_t count_ = 0;
+    std::int64_t total_ = 0;
 };
 
 }  // namespace catena::plugins

@@ -62,6 +62,15 @@ std::function<void()> language_model() {
     };
 }
 
+// The same texts as one array.
+std::function<void()> language_model_by_texts() {
+    return [text = as_variable(labels({35, 20}, 10000)),
+            model = std::make_shared<LanguageModel>(10000, 650, true)] {
+        Variable loss = model->loss(text);
+        std::move(loss).backward();
+    };
+}
+
 template <class Call>
 Work elementwise(const char* name, Call call) {
     return {name, 1, [=] {
@@ -111,6 +120,7 @@ std::vector<Work> catena_works(int threads) {
         {"3x3 convolution, both ways", 1, convolution},
         {"CNN step", 1, cnn_step},
         {"LSTM language model step", 1, language_model},
+        {"the same, whole texts", 1, language_model_by_texts},
         {"CNN step, peak memory", 1, cnn_step, true},
     };
 }

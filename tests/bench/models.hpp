@@ -72,8 +72,9 @@ public:
         const std::int64_t steps = text.shape()[0] - 1, n = text.shape()[1];
         const Variable given = F::split_axis(text, {steps}, 0)[0];
         const Variable next = F::split_axis(text, {1}, 0)[1];
-        Variable x = from_input_(F::reshape(embed_(given), {steps * n, units_}));
-        if (from_state_.b) x = x + from_state_.b;
+        const Variable bias = from_state_.b ? from_input_.b + from_state_.b : from_input_.b;
+        const Variable words = F::reshape(embed_(given), {steps * n, units_});
+        const Variable x = F::linear(words, from_input_.W, bias);
         const Variable h = F::lstm_sequence(F::reshape(x, {steps, n, 4 * units_}), from_state_.W).h;
         return F::softmax_cross_entropy(out_(F::reshape(h, {steps * n, units_})),
                                         F::reshape(next, {steps * n}));

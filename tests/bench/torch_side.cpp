@@ -86,6 +86,18 @@ std::function<void()> language_model() {
     };
 }
 
+// The same texts at once.
+std::function<void()> language_model_by_texts() {
+    torch::nn::Embedding embed(10000, 650);
+    torch::nn::LSTM lstm(650, 650);
+    torch::nn::Linear out(650, 10000);
+    const torch::Tensor words = torch::randint(0, 10000, {35, 20}, torch::kLong);
+    return [=]() mutable {
+        const torch::Tensor h = std::get<0>(lstm->forward(embed->forward(words.slice(0, 0, 34))));
+        F::cross_entropy(out->forward(h).flatten(0, 1), words.slice(0, 1).flatten()).backward();
+    };
+}
+
 std::function<void()> adam_step(int n) {
     torch::Tensor p = torch::randn(n, torch::requires_grad());
     p.mutable_grad() = torch::randn(n);
@@ -127,6 +139,7 @@ std::vector<Work> torch_works(int threads) {
         {"3x3 convolution, both ways", 1, convolution},
         {"CNN step", 1, cnn_step},
         {"LSTM language model step", 1, language_model},
+        {"the same, whole texts", 1, language_model_by_texts},
         {"CNN step, peak memory", 1, cnn_step, true},
     };
 }

@@ -222,11 +222,7 @@ TEST_CASE("concat") {
     // More inputs than a word has bits.
     std::vector<Array> many;
     for (unsigned i = 0; i < 70; ++i) many.push_back(Array::random<double>({2, i % 3}, i));
-    const auto whole = world().forward("catena.concat", many);
-    const std::vector<Array> gwhole = {Array::random<double>(whole[0].shape(), 71), Array()};
-    const auto parts = world().backward("catena.concat", many, whole, gwhole);
-    CHECK(world().gradient("catena.concat", many, whole, gwhole) == parts);
-    CHECK(joined(parts, 1) == gwhole[0]);
+    CHECK(check(world(), {"catena.concat", many}) == "");
     // More than one thread's worth, in the middle of a piece.
     const Array large = Array::random<float>({3, 70001}, 1);
     Options options;

@@ -56,14 +56,10 @@ std::vector<Array> step_by_step(const Sample& s, const std::vector<Array>& in) {
     const auto of = [](const char* name, const std::vector<Array>& x, const Attrs& attrs = {}) {
         return world().forward(name, x, attrs)[0];
     };
-    Array h = in[2] ? in[2]
-                    : Array::of<double>(
-                          {s.rows[0], s.units},
-                          std::vector<double>(static_cast<std::size_t>(s.rows[0] * s.units)));
-    Array c = in[3] ? in[3]
-                    : Array::of<double>(
-                          {s.rows[0], s.units},
-                          std::vector<double>(static_cast<std::size_t>(s.rows[0] * s.units)));
+    const Array zeros =
+        Array::constant({s.rows[0], s.units}, catena::plugin::dtype_of<double>(), 0);
+    Array h = in[2] ? in[2] : zeros;
+    Array c = in[3] ? in[3] : zeros;
     std::vector<Array> all_h, all_c;
     std::int64_t first = 0;
     for (const std::int64_t n : s.rows) {
@@ -94,6 +90,19 @@ TEST_CASE("lstm_sequence: all kernels and gradients") {
     CHECK(check(world(), {"catena.lstm_sequence",
                           {Array::random<double>({2, 3, 0}, 1), Array::random<double>({0, 0}, 2),
                            Array(), Array()}}) == "");
+}
+
+TEST_CASE("lstm_sequence: many steps without elements are none") {
+    const std::int64_t huge = std::int64_t{1} << 40;
+    const Array w = Array::random<double>({4, 1}, 1);
+    for (const Dims& shape : {Dims{huge, 0, 4}, Dims{0, huge, 4}}) {
+        const Array x(shape, catena::plugin::dtype_of<double>());
+        const auto y = world().forward("catena.lstm_sequence", {x, w});
+        const auto gx = world().backward("catena.lstm_sequence", {x, w}, y, {y[0], y[1], Array()});
+        CHECK(gx[1] == Array::of<double>({4, 1}, {0, 0, 0, 0}));
+        CHECK(world().gradient("catena.lstm_sequence", {x, w}, y, {y[0], y[1], Array()})[1] ==
+              gx[1]);
+    }
 }
 
 TEST_CASE("lstm_sequence: as lstm, step by step") {
@@ -175,10 +184,12 @@ TEST_CASE("lstm_sequence refuses") {
     CHECK(message({1, 2, 8}, {8, 2}, {3, 2}, {}) == name + "h0.shape: expected (2, 2), got (3, 2)");
     CHECK(message({3, 8}, {8, 2}, {}, {3, 2}, {2, 1}) ==
           name + "c0.shape: expected (2, 2), got (3, 2)");
-    CHECK(message({3, 8}, {8, 2}, {}, {}, {1, 2}) == name + "rows[1]: expected from 0 to 1, got 2");
+    CHECK(message({3, 8}, {8, 2}, {}, {}, {1, 2}) ==
+          name + "rows[1]: expected from 0 to 1, as the step before, got 2");
     CHECK(message({3, 8}, {8, 2}, {}, {}, {2, -1}) ==
-          name + "rows[1]: expected from 0 to 1, got -1");
-    CHECK(message({3, 8}, {8, 2}, {}, {}, {4}) == name + "rows[0]: expected from 0 to 3, got 4");
+          name + "rows[1]: expected from 0 to 1, as x has left, got -1");
+    CHECK(message({3, 8}, {8, 2}, {}, {}, {4}) ==
+          name + "rows[0]: expected from 0 to 3, as x has left, got 4");
     CHECK(message({3, 8}, {8, 2}, {}, {}, {2}) ==
           name + "rows: expected a sum of 3, x's rows, got 2");
 }

@@ -121,6 +121,50 @@ TEST_CASE("operators and wrappers on arrays compute the same, and record nothing
     CHECK(wide.to_vector<double>() == std::vector<double>{0.25, 0.5});
 }
 
+TEST_CASE("a sequence has the gradients of its steps, and of those the gradients") {
+    const auto random = [](const Shape& shape, double scale) {
+        double v = 0.3;
+        std::vector<double> list;
+        for (std::int64_t i = 0; i < shape.size(); ++i)
+            list.push_back(scale * (v = 3.9 * v * (1 - v)) - scale / 2);
+        return Array::from(list, shape);
+    };
+    const auto gradients = [&](bool whole) {
+        const Variable x(random({3, 2, 8}, 2)), w(random({8, 2}, 3)), h0(random({2, 2}, 1)),
+            c0(random({2, 2}, 4));
+        Variable sum;
+        if (whole) {
+            const auto y = F::lstm_sequence(x, w, h0, c0);
+            sum = F::sum(y.h * y.h) + F::sum(y.c * y.c * y.h);
+        } else {
+            Variable h = h0, c = c0;
+            for (const Variable& each : F::split_axis(x, 3, 0)) {
+                const auto next =
+                    F::lstm(c, F::reshape(each, {2, 8}) + F::matmul(h, w, false, true));
+                h = next.h;
+                c = next.c;
+                sum += F::sum(h * h) + F::sum(c * c * h);
+            }
+        }
+        sum.backward(false, true);
+        std::vector<std::vector<double>> all;
+        Variable squares;
+        for (const Variable& v : {x, w, h0, c0}) {
+            all.push_back(v.grad().to_vector<double>());
+            squares += F::sum(v.grad_variable() * v.grad_variable());
+        }
+        for (const Variable& v : {x, w, h0, c0}) v.cleargrad();
+        squares.backward();
+        for (const Variable& v : {x, w, h0, c0}) all.push_back(v.grad().to_vector<double>());
+        return all;
+    };
+    const auto whole = gradients(true), steps = gradients(false);
+    REQUIRE(whole.size() == steps.size());
+    for (std::size_t i = 0; i < whole.size(); ++i)
+        for (std::size_t k = 0; k < whole[i].size(); ++k)
+            CHECK(whole[i][k] == doctest::Approx(steps[i][k]).epsilon(1e-11));
+}
+
 TEST_CASE("comparisons of arrays are masks") {
     const Array x = Array::from({-1.F, 0.F, 2.F, std::nanf("")}, {4});
     const Array zero = Array::zeros({});

@@ -52,8 +52,12 @@ TEST_CASE_TEMPLATE("lstm_sequence: texts of one length and of several, with a st
         check_both<T>("catena.lstm_sequence", {draw<T>({14, 132}, 1), w, Array(), Array()}, several,
                       true, add);
     }
-    check_both<T>("catena.lstm_sequence",
-                  {draw<T>({0, 5, 132}, 1), w, h0, c0});  // zeros for the gradients
+    check_both<T>("catena.lstm_sequence", {draw<T>({2, 5, 132}, 1), w, h0, Array()});
+    check_both<T>("catena.lstm_sequence", {draw<T>({2, 5, 132}, 1), w, Array(), c0});
+    check_both<T>("catena.lstm_sequence", {draw<T>({0, 5, 132}, 1), w, h0, c0});  // gradients: 0
+    const std::int64_t ends[] = {5, 0};
+    check_both<T>("catena.lstm_sequence", {draw<T>({5, 132}, 1), w, h0, c0},
+                  {plugin::set("rows", plugin::Ints(ends))});
 }
 
 TEST_CASE_TEMPLATE("prelu: a slope for all, for channels, for elements", T, float, double,

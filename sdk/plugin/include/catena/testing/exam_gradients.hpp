@@ -175,8 +175,9 @@ private:
     template <class Run>
     void masks(const std::string& who, const Given& g, Tolerance tolerance, bool adds,
                const Run& run) {
-        std::uint64_t all = 0;
-        for (const std::size_t i : targets_) all |= std::uint64_t{1} << i;
+        std::uint64_t all = 0;  // of the first 64: the others are wanted always
+        for (const std::size_t i : targets_)
+            if (i < 64) all |= std::uint64_t{1} << i;
         std::vector<Array> complete;
         e_.step(
             adds && !settings().wants(Check::targets) ? Check::add : Check::targets, who,
@@ -193,7 +194,7 @@ private:
                         [&] {
                             std::vector<Array> expected = complete;
                             for (std::size_t i = 0; i < expected.size(); ++i)
-                                if ((set >> i & 1) == 0) expected[i] = Array();
+                                if (i < 64 && (set >> i & 1) == 0) expected[i] = Array();
                             if (add) expected = plus_one(expected, expected.size());
                             Options options;
                             options.targets = set;

@@ -42,7 +42,8 @@ inline Example resize_all(Example e, const Resize& r) {
 // First extents of the inputs in a set.
 inline Example resize_first(Example e, std::uint64_t inputs, const Resize& r) {
     for (std::size_t i = 0; i < e.inputs.size(); ++i)
-        if ((inputs >> i & 1) != 0) e.inputs[i].shape[0] = resized(e.inputs[i].shape[0], r);
+        if (i < 64 && (inputs >> i & 1) != 0)
+            e.inputs[i].shape[0] = resized(e.inputs[i].shape[0], r);
     resize_attributes(e, r);
     return e;
 }

@@ -153,9 +153,9 @@ private:
 struct LstmGradients {
     Var c_prev, x;
 };
-inline LstmGradients lstm_gradients(const LstmLayout& at, const Var& c_prev, const Var& x,
-                                    const Var& c, const Var& gc, const Var& gh, bool wants_c_prev,
-                                    bool wants_x) {
+// A template, which nvcc does not come to: it has no use for calls of Vars.
+LstmGradients lstm_gradients(const auto& at, const Var& c_prev, const Var& x, const Var& c,
+                             const Var& gc, const Var& gh, bool wants_c_prev, bool wants_x) {
     // x as (N, units, 4, ...): each gate is a slice of it.
     const Var apart = reshape(x, at.gates());
     const auto gate = [&](std::int64_t k) {

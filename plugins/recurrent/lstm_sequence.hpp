@@ -75,10 +75,10 @@ struct LstmSequence {
             attr("rows", Ints{}, "packed: sequences at each step, never more than before"))
             .example("x=(3,2,8) W=(8,2) h0=(2,2) c0=(2,2)")
             .example("x=(2,3,4) W=(4,1)")
-            .example("x=(6,8) W=(8,2) h0=(3,2) c0=(3,2) rows=(3,2,1)")
-            .example("x=(5,12) W=(12,3) rows=(2,2,1)")
+            .example("x=(6,8) W=(8,2) h0=(3,2) c0=(3,2) rows=[3,2,1]")
+            .example("x=(5,12) W=(12,3) rows=[2,2,1]")
             .example("x=(2,2,4) W=(4,1) h0=(2,1)")
-            .example("x=(3,8) W=(8,2) c0=(2,2) rows=(2,1,0)");
+            .example("x=(3,8) W=(8,2) c0=(2,2) rows=[2,1,0]");
     static constexpr auto retain_x = ports(0, 1, 2, 3);
     static constexpr auto retain_y = ports(0, 1, 2);
 

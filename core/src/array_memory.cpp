@@ -214,8 +214,10 @@ void write_bytes(const Array& array, const void* bytes) {
     char* const target = static_cast<char*>(memory_of(to));
     const std::uint64_t n = to.tensor.nbytes;
     if (device.memory && device.memory->fill) {
-        for (std::uint64_t at = 0, width = 16; at < n; at += width) {
-            while (width > n - at) width /= 2;
+        for (std::uint64_t at = 0, width = 0; at < n; at += width) {
+            width = 16;  // as much as is left, and the address is a multiple of
+            while (width > n - at || reinterpret_cast<std::uintptr_t>(target + at) % width != 0)
+                width /= 2;
             alignas(16) char element[16];
             std::memcpy(element, source + at, width);
             catena_ctx ctx;

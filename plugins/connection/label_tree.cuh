@@ -75,10 +75,14 @@ private:
     };
     struct All {
         const Entry* find(int device, const std::shared_ptr<const LabelTree>& tree) const {
-            for (const Entry& entry : entries)
-                if (entry.device == device && (entry.tree == tree || *entry.tree == *tree))
-                    return &entry;
-            return nullptr;
+            const auto first = [&](const auto& is_it) -> const Entry* {
+                const auto found = std::ranges::find_if(entries, [&](const Entry& entry) {
+                    return entry.device == device && is_it(entry);
+                });
+                return found == entries.end() ? nullptr : &*found;
+            };
+            const Entry* const same = first([&](const Entry& e) { return e.tree == tree; });
+            return same ? same : first([&](const Entry& e) { return *e.tree == *tree; });
         }
         // A free one, as long as the device has no more than its share.
         Entry* vacant(int device) {
@@ -86,7 +90,7 @@ private:
             const auto free = std::ranges::find(entries, -1, &Entry::device);
             return own >= most || free == entries.end() ? nullptr : &*free;
         }
-        static constexpr int most = 8;  // trees of a device
+        static constexpr int most = 16;  // trees of a device
         std::mutex mutex;
         std::array<Entry, std::size_t{16} * most> entries;
     };
@@ -109,7 +113,8 @@ private:
         check(queue, "cudaStreamIsCapturing", cudaStreamIsCapturing(queue.stream, &status));
         if (status != cudaStreamCaptureStatusNone)
             fail(CATENA_E_UNSUPPORTED, queue.function, "tree",
-                 "one that a call before the recording has brought to the device",
+                 "one that a call before the recording has brought to the device, of " +
+                     std::to_string(All::most) + " that stay there",
                  "one that is not there");
     }
     // Null: there is no memory, and the scratch has to do.

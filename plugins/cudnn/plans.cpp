@@ -6,6 +6,7 @@
 #include <exception>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include <catena/plugin/cuda/launch.cuh>
 
@@ -17,14 +18,16 @@ constexpr std::size_t most_timed = 8;
 constexpr int timed_runs = 3;
 constexpr std::uint64_t workspace_alignment = 256;  // scratch has 64
 
+using Plans = std::vector<std::shared_ptr<const Plan>>;
+
 struct Prepared {
     bool tuned() const { return plans.size() <= 1; }
     std::int64_t workspace() const {
         std::int64_t most = 0;
-        for (const Plan& plan : plans) most = std::max(most, plan.workspace);
+        for (const auto& plan : plans) most = std::max(most, plan->workspace);
         return most;
     }
-    std::vector<Plan> plans;  // several: still to be timed; none: cuDNN cannot do it
+    Plans plans;  // several: still to be timed; none: cuDNN cannot do it
 };
 
 Cache<std::shared_ptr<Prepared>>& prepared() {
@@ -46,12 +49,16 @@ void leave_one(Prepared& all, std::size_t chosen) {
 }
 
 // What goes wrong here is no failure of the call: another kernel can take it.
-std::vector<Plan> make(catena_ctx* ctx, cudnnHandle_t handle, const Problem& p, std::int64_t limit,
-                       std::size_t most) {
+Plans make(catena_ctx* ctx, cudnnHandle_t handle, const Problem& p, std::int64_t limit,
+           std::size_t most) {
     try {
+        Plans plans;
         Problem allowed = p;  // one that is timed may be of other engines, but of no other bits
         allowed.deterministic = p.deterministic || !settings().nondeterministic;
-        return plans_for(*library(ctx), allowed, teller_of(handle), settings().tf32, limit, most);
+        for (Plan& plan :
+             plans_for(*library(ctx), allowed, teller_of(handle), settings().tf32, limit, most))
+            plans.push_back(std::make_shared<const Plan>(std::move(plan)));
+        return plans;
     } catch (const Refusal& refusal) {
         if (refusal.status() == CATENA_E_NOMEM) throw;
         host().log(ctx, CATENA_LOG_DEBUG, refusal.what());
@@ -125,6 +132,17 @@ bool is_recorded(cudaStream_t stream) {
            status != cudaStreamCaptureStatusNone;
 }
 
+// A plan may own the code that a recording launches again: once recorded it is there for good.
+void keep_recorded(std::shared_ptr<const Plan> plan) {
+    struct Kept {
+        std::mutex mutex;
+        std::set<std::shared_ptr<const Plan>> plans;
+    };
+    static Kept& kept = *new Kept;
+    const std::lock_guard lock(kept.mutex);
+    kept.plans.insert(std::move(plan));
+}
+
 // The fastest candidate on the call's own data, or none: those that fail are not.
 std::optional<std::size_t> time_all(const cuda::Queue& queue, const Library& cudnn,
                                     cudnnHandle_t handle, const Prepared& all, const Pointers& data,
@@ -135,10 +153,10 @@ std::optional<std::size_t> time_all(const cuda::Queue& queue, const Library& cud
     float least = std::numeric_limits<float>::infinity();
     for (std::size_t i = 0; i < all.plans.size(); ++i) {
         try {
-            execute(cudnn, handle, all.plans[i], data, workspace);  // it loads code
+            execute(cudnn, handle, *all.plans[i], data, workspace);  // it loads code
             begin.record();
             for (int run = 0; run < timed_runs; ++run)
-                execute(cudnn, handle, all.plans[i], data, workspace);
+                execute(cudnn, handle, *all.plans[i], data, workspace);
             end.record();
         } catch (const Refusal& refusal) {
             if (refusal.status() == CATENA_E_NOMEM) throw;
@@ -193,10 +211,11 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
     // which the host can mend; nor in a recording, which is broken by then; nor where it adds, and may
     // have begun to.
     std::exception_ptr refused;
-    const auto runs = [&](const Plan& plan) {
-        if (static_cast<std::uint64_t>(plan.workspace) > room) return false;
+    const auto runs = [&](const Plans::value_type& plan) {
+        if (static_cast<std::uint64_t>(plan->workspace) > room) return false;
         try {
-            execute(cudnn, handle, plan, data, workspace);
+            if (is_recorded(queue.stream)) keep_recorded(plan);
+            execute(cudnn, handle, *plan, data, workspace);
             return true;
         } catch (const Refusal& refusal) {
             if (refusal.status() == CATENA_E_NOMEM || p.add || is_recorded(queue.stream)) throw;
@@ -207,7 +226,7 @@ void run(catena_ctx* ctx, const catena_call& call, const Problem& p, const Point
     };
     if (std::ranges::any_of(all->plans, runs)) return;
     // Others than plan() saw, also where it was forgotten, or data lies elsewhere.
-    std::vector<Plan> others = make(ctx, handle, p, static_cast<std::int64_t>(room), most_timed);
+    Plans others = make(ctx, handle, p, static_cast<std::int64_t>(room), most_timed);
     const auto found = std::ranges::find_if(others, runs);
     if (found != others.end()) {
         all->plans.clear();

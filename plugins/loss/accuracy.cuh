@@ -20,19 +20,29 @@ struct Largest {
     std::int64_t index;
 };
 
+template <class T>
+inline constexpr int hits_width = cuda::pack_width<T>();
+
 // How many labels have the largest score.
 template <class T, class I>
 __global__ void __launch_bounds__(cuda::Lines::most_threads)
-    hits_kernel(const cuda::Lines lines, const T* y, const I* t, I ignored, LabelSums* sums) {
+    hits_kernel(const cuda::Lines lines, const T* y, bool packed, const I* t, I ignored,
+                LabelSums* sums) {
     using C = cuda::Compute<T>;
+    constexpr int w = hits_width<T>;
     __shared__ Largest<C> shared[cuda::Lines::most_threads];
     const cuda::Line line(lines);
     constexpr C lowest = -std::numeric_limits<C>::infinity();
     Largest<C> own = {lowest, std::numeric_limits<std::int64_t>::max()};
-    C v[1];
-    for (std::int64_t turn = 0; turn < lines.turns; ++turn)
-        if (cuda::load_turn<1>(lines, line, y, turn, false, lowest, v) > 0)
-            own = Largest<C>::join(own, {v[0], line.first(lines, turn)});
+    const std::int64_t step = line.step(lines);
+    C v[w];
+    for (std::int64_t turn = 0; turn < lines.turns; ++turn) {
+        const int n = cuda::load_turn<w>(lines, line, y, turn, packed, lowest, v);
+        const std::int64_t first = line.first(lines, turn);
+        CATENA_UNROLL
+        for (int j = 0; j < w; ++j)
+            if (j < n) own = Largest<C>::join(own, {v[j], first + j * step});
+    }
     const Largest<C> best = cuda::join_lanes(lines, line, own, shared, &Largest<C>::join);
     const I label = line.there ? t[line.index] : ignored;
     const double count = counted(label, ignored, lines.length);
@@ -55,7 +65,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Accuracy> {
         const auto t = call.template x<I>(1);
         const Lines lines = lines_of<T>(call);
         if (t.size() > 0)
-            call.launch(&hits_kernel<T, I>, lines.blocks(), lines.threads, lines, y.data, t.data,
+            call.launch(&hits_kernel<T, I>, lines.blocks(), lines.threads, lines, y.data,
+                        turns_are_packs<T, hits_width<T>>(lines, y.data), t.data,
                         static_cast<I>(call.template attr<"ignore_label">()),
                         call.template scratch<LabelSums>());
         mean_on_device<T>(call, lines,
@@ -65,6 +76,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Accuracy> {
 private:
     template <class T>
     static Lines lines_of(const auto& call) {
-        return Lines(Axis(call.template x<T>(0).shape, 1), 1);
+        return Lines(Axis(call.template x<T>(0).shape, 1), catena::plugins::hits_width<T>);
     }
 };

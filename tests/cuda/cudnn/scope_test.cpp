@@ -122,6 +122,20 @@ TEST_CASE("a recording computes what the calls compute") {
     CHECK(y.to_vector<float>() == expected);
 }
 
+TEST_CASE("a recording keeps its plan, whichever is chosen later") {
+    const Variable x(drawn({3, 2, 7, 9}, 1).to(gpu())), w(drawn({4, 2, 3, 3}, 2).to(gpu()));
+    const no_backprop_mode scope;
+    Array y;
+    const Capture capture(
+        Stream(gpu()), [&] { y = F::convolution_2d(x, w, Variable()).data(); }, 0);
+    const auto expected = F::convolution_2d(x, w, Variable()).data().to_vector<float>();
+    capture.launch();
+    const std::vector<float> got = y.to_vector<float>();
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+        CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+}
+
 TEST_CASE("calls that are to be deterministic do not measure") {
     const using_config exact(&Config::deterministic, true);
     const Call call;

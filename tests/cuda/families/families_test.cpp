@@ -55,6 +55,12 @@ TEST_CASE_TEMPLATE("lstm_sequence: texts of one length and of several, with a st
     check_both<T>("catena.lstm_sequence", {draw<T>({2, 5, 132}, 1), w, h0, Array()});
     check_both<T>("catena.lstm_sequence", {draw<T>({2, 5, 132}, 1), w, Array(), c0});
     check_both<T>("catena.lstm_sequence", {draw<T>({0, 5, 132}, 1), w, h0, c0});  // gradients: 0
+    if (std::is_same_v<T, float>) {  // more cells than threads
+        check_both<T>("catena.lstm_sequence",
+                      {draw<T>({2, 130, 4 * 257}, 1), draw<T>({4 * 257, 257}, 2, -0.1, 0.1)});
+    }
+    check_both<T>("catena.lstm_sequence",
+                  {draw<T>({100, 3, 32}, 1), draw<T>({32, 8}, 2, -0.3, 0.3)});
     const std::int64_t ends[] = {5, 0};
     check_both<T>("catena.lstm_sequence", {draw<T>({5, 132}, 1), w, h0, c0},
                   {plugin::set("rows", plugin::Ints(ends))});

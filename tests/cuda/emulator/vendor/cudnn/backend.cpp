@@ -389,6 +389,10 @@ cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor)
     if (descriptor == nullptr) return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
     const std::lock_guard lock(living().mutex);
     if (living().all.erase(descriptor) == 0) return bad;
+    if (static_cast<Descriptor*>(descriptor)->recorded) {
+        std::fputs("cuDNN: a plan is destroyed, whose code a recording launches\n", stderr);
+        std::abort();
+    }
     delete static_cast<Descriptor*>(descriptor);
     change(&CudnnCounts::descriptors, -1);
     return ok;
@@ -449,7 +453,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack) {
-    const Descriptor* const p = alive(plan);
+    Descriptor* const p = alive(plan);
     const Descriptor* const v = alive(pack);
     if (handle == nullptr || p == nullptr || v == nullptr)
         return CUDNN_STATUS_BAD_PARAM_NULL_POINTER;
@@ -486,6 +490,10 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
         (workspace == nullptr || reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0))
         return bad;
     ran(static_cast<long>(engine.index));
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    if (cudaStreamIsCapturing(handle->stream, &status) == cudaSuccess &&
+        status != cudaStreamCaptureStatusNone)
+        p->recorded = true;
     return run(c, engine, handle->stream, data, workspace);
 }
 }

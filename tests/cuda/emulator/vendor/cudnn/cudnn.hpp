@@ -41,6 +41,7 @@ struct Value {
 struct Descriptor {
     cudnnBackendDescriptorType_t type;
     bool finalized = false;
+    bool recorded = false;  // a plan: some recording launches its code
     std::map<int, Value> values;
 
     bool has(int name) const { return values.contains(name); }

@@ -41,8 +41,8 @@ struct Value {
 struct Descriptor {
     cudnnBackendDescriptorType_t type;
     bool finalized = false;
-    bool recorded = false;  // a plan: some recording launches its code
     std::map<int, Value> values;
+    bool recorded = false;  // a plan: some recording launches its code
 
     bool has(int name) const { return values.contains(name); }
     template <class T>

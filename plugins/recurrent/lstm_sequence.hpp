@@ -197,8 +197,8 @@ struct LstmSequence {
             const T* const h_prev = s.is_first() ? call.template x<T>(2).data : to.h + before;
             if (h_prev != nullptr)
                 gemm<T>(call.context(), call.raw(),
-                        product(false, true, s.rows, 4 * units, units, h_prev, w.data,
-                                to.gates + 4 * at, false));
+                        Product<T>{false, true, s.rows, 4 * units, units, h_prev, w.data,
+                                   to.gates + 4 * at, false});
             device.run(LstmStep<T>{
                 .rows = s.rows,
                 .units = units,
@@ -251,8 +251,8 @@ struct LstmSequence {
             T* const gh_prev = s.is_first() ? gh0.data : to.gh;
             if (gh_prev != nullptr)
                 gemm<T>(call.context(), call.raw(),
-                        product(false, false, s.rows, units, 4 * units, of_gates, w.data, gh_prev,
-                                s.is_first() && call.adds(2)));
+                        Product<T>{false, false, s.rows, units, 4 * units, of_gates, w.data,
+                                   gh_prev, s.is_first() && call.adds(2)});
         });
         if (steps.count() == 0) {
             if (gh0 && !call.adds(2)) device.zero(gh0.size(), gh0.data);
@@ -261,9 +261,9 @@ struct LstmSequence {
         if (gw) {  // the rows of h stand before those of the gates by one step, or are in `states`
             const std::int64_t first = to.states != nullptr ? 0 : steps.most();
             gemm<T>(call.context(), call.raw(),
-                    product(true, false, 4 * units, units, steps.total() - first,
-                            to.of_gates + first * 4 * units, to.states != nullptr ? to.states : h,
-                            gw.data, call.adds(1)));
+                    Product<T>{true, false, 4 * units, units, steps.total() - first,
+                               to.of_gates + first * 4 * units,
+                               to.states != nullptr ? to.states : h, gw.data, call.adds(1)});
         }
         if (gx && to.of_gates != gx.data) device.add(gx.size(), to.of_gates, gx.data);
     }
@@ -338,20 +338,6 @@ private:
         T* states;
         std::uint64_t bytes;
     };
-
-    template <class T>
-    static Product<T> product(bool transpose_a, bool transpose_b, std::int64_t m, std::int64_t n,
-                              std::int64_t k, const T* a, const T* b, T* c, bool add) {
-        return {.transpose_a = transpose_a,
-                .transpose_b = transpose_b,
-                .m = m,
-                .n = n,
-                .k = k,
-                .a = a,
-                .b = b,
-                .c = c,
-                .add = add};
-    }
 
     template <class Call>
     class OnCpu {

@@ -2,6 +2,8 @@
 #include "models.hpp"
 #include "work.hpp"
 
+#include <catena/models.hpp>
+
 #include <memory>
 
 namespace catena_bench {
@@ -40,6 +42,27 @@ std::function<void()> training(Model model, const Shape& shape) {
 }
 std::function<void()> mlp_step(int units) { return training(Mlp(units), {100, 784}); }
 std::function<void()> cnn_step() { return training(Cnn(), {100, 1, 28, 28}); }
+
+// One step of a net of the papers on 8 images of 224x224.
+template <class Net>
+Work image_net(const char* name) {
+    return {name, 1, [] {
+                struct State {
+                    Net net;
+                    Array x = normal({8, 3, 224, 224});
+                    Array t = labels({8}, 1000);
+                    optimizers::MomentumSGD optimizer{0.01};
+                };
+                const auto state = std::make_shared<State>();
+                state->optimizer.setup(state->net);
+                return [state] {
+                    state->optimizer.cleargrads();
+                    Variable loss = state->net.loss(as_variable(state->x), as_variable(state->t)).loss;
+                    std::move(loss).backward();
+                    state->optimizer.update();
+                };
+            }};
+}
 
 std::function<void()> convolution() {
     return [conv = links::Convolution2D(64, 64, 3, 1, 1), x = Variable(normal({32, 64, 56, 56})),
@@ -119,6 +142,9 @@ std::vector<Work> catena_works(int threads) {
         {"Adam step, 10M parameters", 1, [] { return adam_step(10'000'000); }},
         {"3x3 convolution, both ways", 1, convolution},
         {"CNN step", 1, cnn_step},
+        image_net<models::NIN>("NIN step"),
+        image_net<models::AlexNetBN>("AlexNet-BN step"),
+        image_net<models::GoogLeNet>("GoogLeNet step"),
         {"LSTM language model step", 1, language_model},
         {"the same, whole texts", 1, language_model_by_texts},
         {"CNN step, peak memory", 1, cnn_step, true},

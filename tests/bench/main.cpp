@@ -125,6 +125,8 @@ std::vector<Planned> make_plan(const Options& options) {
     against_torch("Adam step, 10M parameters", 0.35);
     against_torch("3x3 convolution, both ways", options.onednn ? 1.0 : 2.0);
     against_torch("CNN step", options.onednn ? std::optional(0.80) : std::nullopt);
+    for (const char* net : {"NIN step", "AlexNet-BN step", "GoogLeNet step"})
+        against_torch(net, options.onednn ? std::optional(1.1) : std::nullopt);
     against_torch("LSTM language model step", options.onednn ? 0.35 : 0.60);
     against_torch("the same, whole texts", 0.90);
     plan.push_back({&torch_memory, "catena, fresh", options.torch ? "libtorch, fresh" : "",

@@ -1,6 +1,8 @@
 // libtorch's side of the works.
 #include "work.hpp"
 
+#include "torch_image_nets.hpp"
+
 #include <torch/torch.h>
 
 #include <memory>
@@ -57,6 +59,22 @@ std::function<void()> cnn_step() {
     return [=]() mutable {
         optimizer->zero_grad();
         F::cross_entropy(model->forward(x), t).backward();
+        optimizer->step();
+    };
+}
+
+// One step on 8 images of 224x224.
+template <class Net>
+std::function<void()> image_net_step() {
+    auto net = std::make_shared<Net>();
+    torch::optim::SGDOptions options(0.01);
+    options.momentum(0.9);
+    auto optimizer = std::make_shared<torch::optim::SGD>(net->parameters(), options);
+    const torch::Tensor x = torch::randn({8, 3, 224, 224});
+    const torch::Tensor t = torch::randint(0, 1000, {8}, torch::kLong);
+    return [=] {
+        optimizer->zero_grad();
+        net->loss(x, t).backward();
         optimizer->step();
     };
 }
@@ -138,6 +156,9 @@ std::vector<Work> torch_works(int threads) {
         {"Adam step, 10M parameters", 1, [] { return adam_step(10'000'000); }},
         {"3x3 convolution, both ways", 1, convolution},
         {"CNN step", 1, cnn_step},
+        {"NIN step", 1, [] { return image_net_step<Nin>(); }},
+        {"AlexNet-BN step", 1, [] { return image_net_step<AlexNetBn>(); }},
+        {"GoogLeNet step", 1, [] { return image_net_step<GoogLeNet>(); }},
         {"LSTM language model step", 1, language_model},
         {"the same, whole texts", 1, language_model_by_texts},
         {"CNN step, peak memory", 1, cnn_step, true},

@@ -1,0 +1,7 @@
+// The nets that come with the SDK.
+#pragma once
+
+#include <catena/models/alexnet_bn.hpp>
+#include <catena/models/classifier.hpp>
+#include <catena/models/googlenet.hpp>
+#include <catena/models/nin.hpp>

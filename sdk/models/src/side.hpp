@@ -1,0 +1,38 @@
+// The side of square images on their way through a net.
+#pragma once
+
+#include <catena/core/error.hpp>
+#include <catena/pair.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace catena::models {
+
+class Side {
+public:
+    Side(const char* net, std::int64_t image) : net_(net), image_(image), side_(image) {}
+
+    Side& convolution(std::int64_t k, std::int64_t stride = 1, std::int64_t pad = 0) {
+        return go(get_conv_outsize(side_, k, stride, pad));
+    }
+    Side& max_pooling(std::int64_t k, std::int64_t stride) {
+        return go(side_ < k ? 0 : get_conv_outsize(side_, k, stride, 0, true));
+    }
+    operator std::int64_t() const noexcept { return side_; }  // NOLINT: it is a number
+
+private:
+    Side& go(std::int64_t next) {
+        if (next < 1)
+            throw ShapeError(fmt::format("[{}] image: {} is too small for its layers", net_, image_));
+        side_ = next;
+        return *this;
+    }
+
+    const char* net_;
+    std::int64_t image_;
+    std::int64_t side_;
+};
+
+}  // namespace catena::models

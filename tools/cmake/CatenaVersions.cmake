@@ -20,15 +20,25 @@ endif()
 unset(abi_header)
 unset(line)
 
-# catena_add_version(PROGRAM SOURCE): the source prints CATENA_VERSION and CATENA_ABI_VERSION for
-# --version, which is tested.
-function(catena_add_version program source)
-    set(abi "${CATENA_ABI_MAJOR}.${CATENA_ABI_MINOR}")
+# catena_add_version_to(SOURCE): it may name CATENA_VERSION and CATENA_ABI_VERSION.
+function(catena_add_version_to source)
     set_property(SOURCE "${source}" APPEND PROPERTY COMPILE_DEFINITIONS
-        "CATENA_VERSION=\"${PROJECT_VERSION}\"" "CATENA_ABI_VERSION=\"${abi}\"")
+        "CATENA_VERSION=\"${PROJECT_VERSION}\""
+        "CATENA_ABI_VERSION=\"${CATENA_ABI_MAJOR}.${CATENA_ABI_MINOR}\"")
+endfunction()
+
+# catena_test_version(PROGRAM): it prints both for --version.
+function(catena_test_version program)
     if(CATENA_BUILD_TESTS)
+        set(abi "${CATENA_ABI_MAJOR}.${CATENA_ABI_MINOR}")
         add_test(NAME ${program}-version COMMAND ${program} --version)
         set_tests_properties(${program}-version PROPERTIES LABELS tools
             PASS_REGULAR_EXPRESSION "^${program} ${PROJECT_VERSION}, ABI ${abi}\n$")
     endif()
+endfunction()
+
+# catena_add_version(PROGRAM SOURCE): both.
+function(catena_add_version program source)
+    catena_add_version_to("${source}")
+    catena_test_version(${program})
 endfunction()

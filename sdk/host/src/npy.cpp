@@ -1,12 +1,16 @@
 // Elements between arrays and .npy members: the same bytes.
 #include "npy.hpp"
 
+#include "stored.hpp"
+
 #include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace catena {
 namespace {
@@ -25,6 +29,22 @@ bool dtype_of_descr(std::string_view descr, Dtype& dtype) noexcept {
         return true;
     }
     return false;
+}
+
+bool is_text(const NpyArray& npy) noexcept {
+    return npy.descr.starts_with("|S") && npy.shape.empty();
+}
+
+std::string text_of(const NpyArray& npy) {
+    const std::string_view text(reinterpret_cast<const char*>(npy.bytes.data()), npy.bytes.size());
+    return std::string(text.substr(0, text.find_last_not_of('\0') + 1));
+}
+
+NpyArray from_text(std::string_view text) {
+    NpyArray npy{"", {}, std::vector<std::byte>(std::max<std::size_t>(text.size(), 1))};
+    npy.descr = fmt::format("|S{}", npy.bytes.size());
+    std::ranges::copy(std::as_bytes(std::span(text)), npy.bytes.begin());
+    return npy;
 }
 
 NpyArray to_npy(const Array& array) {
@@ -58,9 +78,11 @@ Array to_array(const NpyArray& npy, Dtype dtype, Device device) {
     return bytes.astype(Dtype::bool8);
 }
 
-std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Device device) {
+std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Device device,
+                                         std::string_view path) {
     std::map<std::string, Array> arrays;
-    for (const auto& [name, npy] : read_npz(file)) {
+    for (const auto& [name, npy] : read_stored(file, path)) {
+        if (is_text(npy)) continue;
         Dtype dtype{};
         if (!dtype_of_descr(npy.descr, dtype)) {
             throw DataError(
@@ -74,12 +96,21 @@ std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Devi
     return arrays;
 }
 
+std::map<std::string, std::string> load_texts(const std::filesystem::path& file,
+                                              std::string_view path) {
+    std::map<std::string, std::string> texts;
+    for (const auto& [name, npy] : read_stored(file, path)) {
+        if (is_text(npy)) texts[name] = text_of(npy);
+    }
+    return texts;
+}
+
 void save_arrays(const std::filesystem::path& file, const std::map<std::string, Array>& arrays) {
     Npz npz;
     for (const auto& [name, array] : arrays) {
         if (array) npz[name] = to_npy(array);
     }
-    write_npz(file, npz);
+    write_stored(file, npz);
 }
 
 }  // namespace catena

@@ -1,12 +1,11 @@
 // .npz over libzip. Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include "npz.hpp"
 
-#include <catena/data_error.hpp>
-#include <catena/serializer.hpp>
+#include "atomic_file.hpp"
 
-#include <fcntl.h>
+#include <catena/data_error.hpp>
+
 #include <fmt/format.h>
-#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
@@ -59,27 +58,6 @@ Archive open(const std::filesystem::path& file, int flags, const std::string& wh
         fail(file, what, text);
     }
     return archive;
-}
-
-// Brings a file's content or a folder's entries to the disk.
-bool flush(const std::filesystem::path& path, int flags) {
-    const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
-    if (fd < 0) return false;
-    const bool done = fsync(fd) == 0;
-    return close(fd) == 0 && done;
-}
-
-// Removes the temporary file unless it was renamed.
-struct TemporaryFile {
-    std::filesystem::path path;
-    ~TemporaryFile() {
-        std::error_code error;
-        std::filesystem::remove(path, error);
-    }
-};
-
-TemporaryFile temporary_beside(std::filesystem::path file) {
-    return {file += fmt::format(".tmp{}", getpid())};
 }
 
 // The text after "'key':" in the header's dict.
@@ -175,23 +153,9 @@ std::string parse_npy(std::string_view content, NpyArray& array) {
 
 }  // namespace
 
-void require_writable(const std::filesystem::path& file) {
-    std::error_code error;
-    const auto kind = std::filesystem::status(file, error).type();
-    if (kind != std::filesystem::file_type::regular &&
-        kind != std::filesystem::file_type::not_found) {
-        fail(file, "a file that can be written",
-             kind == std::filesystem::file_type::directory ? "a folder" : "no ordinary file");
-    }
-    const TemporaryFile temporary = temporary_beside(file);
-    const int fd = ::open(temporary.path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) fail(file, "a file that can be written", std::strerror(errno));
-    close(fd);
-}
-
 void write_npz(const std::filesystem::path& file, const Npz& arrays) {
-    const TemporaryFile temporary = temporary_beside(file);
-    Archive archive = open(temporary.path, ZIP_CREATE | ZIP_TRUNCATE, "a file that can be written");
+    AtomicFile atomic(file);
+    Archive archive = open(atomic.temporary(), ZIP_CREATE | ZIP_TRUNCATE, "a file that can be written");
     std::vector<std::string> members;  // must live until the archive is closed
     members.reserve(arrays.size());
     for (const auto& [name, array] : arrays) {
@@ -215,7 +179,7 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
     if (arrays.empty()) {  // libzip would remove the file instead
         archive.reset();
         constexpr char end_of_directory[22] = {'P', 'K', 5, 6};
-        std::ofstream out(temporary.path, std::ios::binary);
+        std::ofstream out(atomic.temporary(), std::ios::binary);
         if (!out.write(end_of_directory, sizeof end_of_directory).flush()) {
             fail(file, "a file that can be written", std::strerror(errno));
         }
@@ -225,15 +189,10 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
         }
         archive.release();
     }
-    std::error_code error;
-    if (flush(temporary.path, O_RDONLY)) std::filesystem::rename(temporary.path, file, error);
-    else error.assign(errno, std::generic_category());
-    if (error) fail(file, "a file that can be written", error.message());
-    // A file system without folders that can be flushed is no reason to fail.
-    flush(file.has_parent_path() ? file.parent_path() : ".", O_RDONLY | O_DIRECTORY);
+    atomic.commit();
 }
 
-Npz read_npz(const std::filesystem::path& file) {
+Npz read_npz(const std::filesystem::path& file, std::string_view path) {
     const Archive archive = open(file, ZIP_RDONLY, "a zip archive of arrays");
     const std::uintmax_t file_size = std::filesystem::file_size(file);
     Npz arrays;
@@ -245,6 +204,7 @@ Npz read_npz(const std::filesystem::path& file) {
             fail(file, "a readable archive", zip_strerror(archive.get()));
         }
         std::string name = stat.name;
+        if (!name.starts_with(path)) continue;
         if (!name.ends_with(".npy")) fail(file, "members named *.npy", "'" + name + "'");
         if (stat.size > file_size * 1032) {  // the most that deflate can do
             fail(file, "members that fit into the file",

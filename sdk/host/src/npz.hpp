@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace catena {
@@ -17,12 +18,12 @@ struct NpyArray {
 };
 using Npz = std::map<std::string, NpyArray>;  // names without .npy
 
-// Writes a temporary file beside `file`, flushes it to the disk and renames it: at any moment the
-// old or the new content is there. The same content gives the same bytes. Throws DataError.
+// As an AtomicFile. The same content gives the same bytes. Throws DataError.
 void write_npz(const std::filesystem::path& file, const Npz& arrays);
 
-// Throws DataError if the file is missing, damaged, or has members that are not .npy data. Which
-// dtypes and byte orders it takes is for the caller to say.
-Npz read_npz(const std::filesystem::path& file);
+// The members whose names begin with path; others are not read. Throws DataError if the file is
+// missing, damaged, or one of those is not .npy data. Which dtypes and byte orders it takes is for the
+// caller to say.
+Npz read_npz(const std::filesystem::path& file, std::string_view path = {});
 
 }  // namespace catena

@@ -236,9 +236,15 @@ void Optimizer::accumulate_grads(std::span<const Array> gradients) const {
     }
 }
 
+void Optimizer::set_rate(double /*rate*/) {
+    throw UnsupportedError("[Optimizer] set_rate: expected an optimizer with a rate, got one without");
+}
+
 void Optimizer::visit(Visitor& visitor) {
-    visitor("t", t_);
+    visitor("t", t_)("epoch", epoch_);
     for (auto& slot : slots_) {
+        std::int64_t t = t_;  // Chainer counts for each parameter
+        visitor(slot.parameter.name + "/t", t);
         for (std::size_t i = 0; i < state_names_.size(); ++i) {
             visitor(slot.parameter.name + '/' + state_names_[i], slot.state[i]);
         }

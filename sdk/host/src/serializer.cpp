@@ -1,6 +1,7 @@
 // Serializer: from visited values to .npz members, and back in two passes: check all, then write.
 #include "npy.hpp"
 #include "npz.hpp"
+#include "stored.hpp"
 
 #include <catena/data_error.hpp>
 #include <catena/serializer.hpp>
@@ -34,11 +35,7 @@ private:
     void real(const std::string& path, double& value) override { put(path, value); }
     void required(const std::string& path, std::int64_t value) override { put(path, value); }
     void required(const std::string& path, std::string_view value) override {
-        // As NumPy: an empty text takes a byte.
-        NpyArray npy{"", {}, std::vector<std::byte>(std::max<std::size_t>(value.size(), 1))};
-        npy.descr = fmt::format("|S{}", npy.bytes.size());
-        std::ranges::copy(std::as_bytes(std::span(value)), npy.bytes.begin());
-        add(path, std::move(npy));
+        add(path, from_text(value));
     }
 
     template <class T>
@@ -51,7 +48,7 @@ private:
     void add(const std::string& path, NpyArray npy) {
         if (!result.emplace(path, std::move(npy)).second) {
             throw InvalidError(
-                fmt::format("[save_npz] names: expected each once, got {} twice", path));
+                fmt::format("[save] names: expected each once, got {} twice", path));
         }
     }
 };
@@ -86,12 +83,8 @@ private:
     void required(const std::string& path, std::string_view value) override {
         const NpyArray* npy = find(path);
         if (!npy) return;
-        std::string_view got(reinterpret_cast<const char*>(npy->bytes.data()), npy->bytes.size());
-        if (npy->descr.starts_with("|S") && npy->shape.empty()) {
-            compare(path, value, got.substr(0, got.find_last_not_of('\0') + 1));
-        } else {
-            compare(path, value, std::string_view("no text"));
-        }
+        std::string got;
+        compare(path, value, is_text(*npy) ? std::string_view(got = text_of(*npy)) : "no text");
     }
 
     template <class T>
@@ -176,27 +169,56 @@ private:
     const std::map<std::string, Array>& staged_;
 };
 
-}  // namespace
 
-void save_npz(const std::filesystem::path& file, const Visitable& object) {
+using Read = Npz (*)(const std::filesystem::path&, std::string_view);
+using Write = void (*)(const std::filesystem::path&, const Npz&);
+
+void save(Write write, const std::filesystem::path& file, const Visitable& object) {
     Writer writer;
     // Sound: the writer reads only.
     const_cast<Visitable&>(object).visit(writer);
-    write_npz(file, writer.result);
+    write(file, writer.result);
 }
 
-void load_npz(const std::filesystem::path& file, Visitable& object) {
-    const Npz npz = read_npz(file);
-    Checker checker(npz);
+void load(Read read, const std::filesystem::path& file, Visitable& object, std::string_view path) {
+    Npz arrays;
+    for (auto& [name, array] : read(file, path)) arrays[name.substr(path.size())] = std::move(array);
+    if (arrays.empty() && !path.empty()) {
+        throw DataError(fmt::format("[load] {}: expected names that begin with '{}', got none",
+                                    file.string(), path));
+    }
+    Checker checker(arrays);
     object.visit(checker);
     if (const std::string problems = checker.problems(); !problems.empty()) {
         throw DataError(
-            fmt::format("[load_npz] {}: expected what was saved of the same structure, "
+            fmt::format("[load] {}: expected what was saved of the same structure, "
                         "got:{}",
                         file.string(), problems));
     }
-    Assigner assigner(npz, checker.staged);
+    Assigner assigner(arrays, checker.staged);
     object.visit(assigner);
+}
+
+}  // namespace
+
+void save_npz(const std::filesystem::path& file, const Visitable& object) {
+    save(write_npz, file, object);
+}
+void save_safetensors(const std::filesystem::path& file, const Visitable& object) {
+    save(write_safetensors, file, object);
+}
+void save_snapshot(const std::filesystem::path& file, const Visitable& object) {
+    save(write_stored, file, object);
+}
+
+void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path) {
+    load(read_npz, file, object, path);
+}
+void load_safetensors(const std::filesystem::path& file, Visitable& object, std::string_view path) {
+    load(read_safetensors, file, object, path);
+}
+void load_snapshot(const std::filesystem::path& file, Visitable& object, std::string_view path) {
+    load(read_stored, file, object, path);
 }
 
 }  // namespace catena

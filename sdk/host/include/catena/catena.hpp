@@ -10,6 +10,7 @@
 #include <catena/data_error.hpp>
 #include <catena/elementwise.hpp>
 #include <catena/elementwise_function.hpp>
+#include <catena/evaluator.hpp>
 #include <catena/function.hpp>
 #include <catena/function_node.hpp>
 #include <catena/function_set.hpp>
@@ -30,6 +31,10 @@
 #include <catena/random.hpp>
 #include <catena/recorded_step.hpp>
 #include <catena/reduction.hpp>
+#include <catena/schedules.hpp>
 #include <catena/serializer.hpp>
 #include <catena/split_axis.hpp>
+#include <catena/summary.hpp>
+#include <catena/text.hpp>
+#include <catena/text_batches.hpp>
 #include <catena/word_tree.hpp>

@@ -43,6 +43,13 @@ public:
     // number of the step, which would be the same in each launch: see RecordedStep.
     void update();
     std::int64_t t() const noexcept { return t_; }
+    // For the caller to count, and saved with t; setup() begins at 0.
+    std::int64_t epoch() const noexcept { return epoch_; }
+    void new_epoch() noexcept { ++epoch_; }
+
+    // Sets the number that schedules change: lr, alpha of Adam. Throws UnsupportedError where there is
+    // none, as in AdaDelta.
+    virtual void set_rate(double rate);
 
     void cleargrads() const;  // gradients: none. Cheaper than zeros, and the same for update().
     void zero_grads() const;  // gradients: zeros
@@ -58,7 +65,7 @@ public:
     // ShapeError, and changes nothing, if numbers, shapes or dtypes differ.
     void accumulate_grads(std::span<const Array> gradients) const;
 
-    // t, and the state by parameter: "l1/W/m".
+    // t and epoch, and by parameter its t, which is the same, and its state: "l1/W/m".
     void visit(Visitor& visitor) override;
 
 protected:
@@ -90,6 +97,7 @@ private:
     std::shared_ptr<AttributeMemory> memory_;  // none: attributes go with the calls
     bool is_counted_ = false;  // a recording of update() is made by one who calls prepare_launch()
     std::int64_t t_ = 0;
+    std::int64_t epoch_ = 0;
     bool is_set_up_ = false;
 };
 

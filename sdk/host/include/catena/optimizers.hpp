@@ -7,3 +7,14 @@
 #include <catena/optimizers/momentum_sgd.hpp>
 #include <catena/optimizers/rmsprop.hpp>
 #include <catena/optimizers/sgd.hpp>
+
+#include <memory>
+#include <string_view>
+
+namespace catena::optimizers {
+
+// By the name that options have: sgd, momentum_sgd, rmsprop, ada_grad, adam. Throws InvalidError for
+// others.
+std::unique_ptr<Optimizer> make(std::string_view name, double rate);
+
+}  // namespace catena::optimizers

@@ -4,4 +4,5 @@
 #include <catena/models/alexnet_bn.hpp>
 #include <catena/models/classifier.hpp>
 #include <catena/models/googlenet.hpp>
+#include <catena/models/language_model.hpp>
 #include <catena/models/nin.hpp>

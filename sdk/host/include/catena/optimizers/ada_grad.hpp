@@ -12,6 +12,7 @@ namespace catena::optimizers {
 class AdaGrad : public Optimizer {
 public:
     explicit AdaGrad(double lr = 0.001, double eps = 1e-8);
+    void set_rate(double rate) override { lr = rate; }
 
     double lr;
     double eps;

@@ -15,6 +15,7 @@ class Adam : public Optimizer {
 public:
     explicit Adam(double alpha = 0.001, double beta1 = 0.9, double beta2 = 0.999,
                   double lam = 1 - 1e-8, double eps = 1e-8);
+    void set_rate(double rate) override { alpha = rate; }
 
     // The step size of the last update, bias corrected: the factor of m / (sqrt(v) + eps) above.
     // Before the first update it is that of the first.

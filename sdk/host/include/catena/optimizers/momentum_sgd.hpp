@@ -11,6 +11,7 @@ namespace catena::optimizers {
 class MomentumSGD : public Optimizer {
 public:
     explicit MomentumSGD(double lr = 0.01, double momentum = 0.9);
+    void set_rate(double rate) override { lr = rate; }
 
     double lr;
     double momentum;

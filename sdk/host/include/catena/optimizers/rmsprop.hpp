@@ -12,6 +12,7 @@ namespace catena::optimizers {
 class RMSprop : public Optimizer {
 public:
     explicit RMSprop(double lr = 0.01, double alpha = 0.99, double eps = 1e-8);
+    void set_rate(double rate) override { lr = rate; }
 
     double lr;
     double alpha;

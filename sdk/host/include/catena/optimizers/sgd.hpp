@@ -11,6 +11,7 @@ namespace catena::optimizers {
 class SGD : public Optimizer {
 public:
     explicit SGD(double lr = 0.01);
+    void set_rate(double rate) override { lr = rate; }
 
     double lr;
 

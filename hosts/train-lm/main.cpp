@@ -1,0 +1,101 @@
+// catena-train-lm: trains a language model on any text.
+#include "corpus.hpp"
+#include "options.hpp"
+#include "training.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+using namespace catena;
+
+namespace {
+
+void print_sample(const Program& program, Training& training, const Options& options) {
+    const std::vector<std::int32_t> prompt = training.vocabulary.encode(options.prompt);
+    Generator generator(static_cast<std::uint64_t>(program.seed()),
+                        static_cast<std::uint64_t>(training.text->epoch()) << 32);
+    std::vector<std::int32_t> text = prompt;
+    for (const std::int32_t id : models::continue_text(training.model, prompt, options.sample,
+                                                       options.temperature, generator))
+        text.push_back(id);
+    program.print(fmt::format("sample: {}", training.vocabulary.decode(text)));
+}
+
+int train(const Program& program, const Options& options, const Interrupt& interrupt,
+          Training& training, const Corpus& corpus) {
+    TextReader& text = *training.text;
+    const auto save = [&] {
+        if (!program.save_file().empty()) save_snapshot(program.save_file(), training);
+    };
+    const auto at_end = [&] {
+        return text.epoch() >= options.epochs ||
+               (options.max_steps > 0 && training.optimizer->t() >= options.max_steps);
+    };
+    while (!at_end()) {
+        const std::int64_t epoch = text.epoch() + 1;
+        Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), text.size(), "words",
+                          stderr);
+        progress.update(text.position(), 0);
+        while (text.epoch() < epoch && !at_end()) {
+            training.step();
+            const bool finished = text.epoch() == epoch;
+            progress.update(
+                finished ? text.size() : text.position(),
+                [&] { return std::exp(training.score.mean("loss")); }, "perplexity");
+            if (interrupt.requested() && !finished) {
+                progress.clear();
+                save();
+                program.print(fmt::format("interrupted in epoch {}{}", epoch,
+                                          program.save_file().empty()
+                                              ? ""
+                                              : ", saved " + program.save_file().string()));
+                return interrupt.exit_code();
+            }
+            if (program.save_every() > 0 && training.optimizer->t() % program.save_every() == 0)
+                save();
+        }
+        const double rate = progress.rate();
+        progress.clear();
+        program.print(fmt::format(
+            "epoch {:3}  train perplexity {:.2f}  valid perplexity {:.2f}  {:.0f} words/s", epoch,
+            std::exp(training.score.mean("loss")),
+            perplexity(training.model, corpus.valid, options, corpus.vocabulary), rate));
+        if (text.epoch() == epoch) training.score.clear();
+        if (options.sample > 0) print_sample(program, training, options);
+        save();
+        if (interrupt.requested()) return interrupt.exit_code();
+    }
+    program.print(
+        fmt::format("test perplexity: {:.2f}",
+                    perplexity(training.model, corpus.test, options, corpus.vocabulary)));
+    return interrupt.requested() ? interrupt.exit_code() : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return run_program("catena-train-lm", [&] {
+        const Interrupt interrupt;  // first, so that a signal at any time ends cleanly
+        Program program("catena-train-lm",
+                        "Trains a recurrent net to say what word comes next in a text.");
+        Options options;
+        if (!parse_options(program, argc, argv, options)) return 0;
+        const Device device = program.start();
+        const using_device scope(device);
+        const Corpus corpus = load_corpus(options);
+        program.print(fmt::format("text: {} ({} {} to train, {} to validate, {} to test), {} of them "
+                                  "different",
+                                  corpus.path.string(), corpus.train.size(),
+                                  options.tokens == Tokens::characters ? "characters" : "words",
+                                  corpus.valid.size(), corpus.test.size(),
+                                  corpus.vocabulary.size()));
+        Training training(options, program.seed(), corpus, device);
+        if (!program.resume_file().empty()) load_snapshot(program.resume_file(), training);
+        program.print(fmt::format("net: {} x {} {}, {} parameters, {}, on {}", options.layers,
+                                  options.units, to_string(options.cell),
+                                  training.model.count_parameters(), options.optimizer,
+                                  device.name()));
+        return train(program, options, interrupt, training, corpus);
+    });
+}

@@ -1,0 +1,37 @@
+// Options of catena-train-lm.
+#pragma once
+
+#include <catena/program.hpp>
+#include <catena/models/language_model.hpp>
+#include <catena/text.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+struct Options {
+    std::filesystem::path data;
+    catena::Tokens tokens = catena::Tokens::words;
+    std::int64_t min_count = 1;
+    std::int64_t vocabulary = 0;  // 0: all words
+    bool sentences = false;
+    catena::models::LanguageModel::Cell cell = catena::models::LanguageModel::Cell::lstm;
+    std::int64_t units = 200;
+    std::int64_t layers = 1;
+    double dropout = 0;
+    std::int64_t batch = 20;
+    std::int64_t steps = 35;
+    std::int64_t epochs = 5;
+    std::int64_t max_steps = 0;  // 0: as the epochs say
+    std::string optimizer = "adam";
+    double lr = 0;
+    double decay = 1;
+    double decay_after = 0;
+    double clip = 5;
+    std::int64_t sample = 0;
+    std::string prompt;
+    double temperature = 1;
+};
+
+// False where a text was asked for and printed. Throws boost::program_options::error.
+bool parse_options(catena::Program& program, int argc, char** argv, Options& options);

@@ -1,0 +1,32 @@
+// One step of training, and everything that a snapshot has.
+#pragma once
+
+#include "corpus.hpp"
+#include "options.hpp"
+
+#include <catena/catena.hpp>
+
+#include <memory>
+
+struct Training : catena::Visitable {
+    Options options;
+    std::int64_t seed;
+    catena::Vocabulary vocabulary;
+    catena::models::LanguageModel model;
+    std::unique_ptr<catena::Optimizer> optimizer;
+    catena::schedules::Schedule rate;  // by epochs
+    std::unique_ptr<catena::TextReader> text;
+    catena::models::LanguageModel::State state;  // of the running text
+    catena::RandomStream random;                 // of dropout
+    catena::Summary score{"loss"};               // of this epoch
+
+    Training(const Options& how, std::int64_t seed, const Corpus& corpus, catena::Device device);
+    // One piece of text: backward as far as it goes, no further.
+    void step();
+    // With the options that decide the result: a snapshot goes on under the same ones alone.
+    void visit(catena::Visitor& v) override;
+};
+
+// exp of the mean loss, without dropout and without a graph; NaN of a text too short.
+double perplexity(catena::models::LanguageModel& model, const std::vector<std::int32_t>& tokens,
+                  const Options& options, const catena::Vocabulary& vocabulary);

@@ -1,0 +1,37 @@
+// Evaluator: what a net does on data that it does not learn from.
+#pragma once
+
+#include <catena/minibatches.hpp>
+#include <catena/summary.hpp>
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+//     const Evaluator test(digits.test, 1000, {"loss", "accuracy"}, [&](std::span<const Array> batch) {
+//         const Variable y = model(as_variable(batch[0])), t = as_variable(batch[1]);
+//         return std::vector{F::softmax_cross_entropy(y, t).data(), F::accuracy(y, t).data()};
+//     });
+//     test().mean("accuracy");
+//
+// A call passes over the data once, in their order, with config().train off and without a graph, and
+// gives the means over all examples.
+class Evaluator {
+public:
+    using Body = std::function<std::vector<Array>(std::span<const Array> batch)>;
+
+    // device: where batches go; none means Device::current(). Throws as Minibatches.
+    Evaluator(Dataset data, std::int64_t batch_size, std::vector<std::string> names, Body body,
+              Device device = {});
+    Summary operator()() const;
+
+private:
+    Minibatches batches_;  // at their beginning
+    std::vector<std::string> names_;
+    Body body_;
+};
+
+}  // namespace catena

@@ -1,0 +1,55 @@
+// Summary: means of what the steps of a loop report.
+#pragma once
+
+#include <catena/core/array.hpp>
+#include <catena/visitor.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena {
+
+// Means by name, each weighted by what the numbers stand for: images, words. Numbers lie on their device
+// until somebody asks for a mean: who asks each time waits for each step. A part of what is saved.
+//
+//     Summary training{"loss", "accuracy"};
+//     training.add({loss.data(), F::accuracy(y, t).data()}, t.size());
+//     training.mean("loss");
+class Summary final : public Visitable {
+public:
+    Summary(std::initializer_list<std::string_view> names);
+    explicit Summary(std::vector<std::string> names);
+
+    // An array of one element for each name. Throws ShapeError for another number, InvalidError for
+    // a weight that is not finite and positive.
+    void add(std::span<const Array> values, double weight);
+    void add(std::initializer_list<Array> values, double weight) {
+        add(std::span(values.begin(), values.size()), weight);
+    }
+
+    // NaN before the first add(). Throws InvalidError if there is no such name.
+    double mean(std::string_view name) const;
+    double weight() const noexcept { return weight_; }  // of all together
+    const std::vector<std::string>& names() const noexcept { return names_; }
+    void clear();
+
+    void visit(Visitor& visitor) override;
+
+private:
+    struct Pending {
+        std::vector<Array> values;
+        double weight;
+    };
+    void settle() const;
+
+    std::vector<std::string> names_;
+    mutable std::vector<double> sums_;
+    mutable std::vector<Pending> pending_;
+    double weight_ = 0;
+};
+
+}  // namespace catena

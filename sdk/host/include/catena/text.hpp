@@ -1,0 +1,76 @@
+// Texts as numbers: tokens, and the vocabulary that counts them.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <catena/visitor.hpp>
+
+namespace catena {
+
+// What a text is cut into.
+enum class Tokens : std::uint8_t {
+    words,       // runs of letters, digits and apostrophes, and every other mark alone
+    spaces,      // what stands between white space, as in the files of the Penn Treebank
+    characters,  // code points
+};
+// "words", "spaces", "characters". The way back throws InvalidError for other names.
+std::string_view to_string(Tokens tokens);
+Tokens tokens_from_string(std::string_view name);
+
+// The content of a text file in UTF-8, plain or compressed by gzip; "\r\n" becomes "\n". Throws
+// DataError if it is missing, damaged, or not UTF-8, and says where.
+std::string read_text(const std::filesystem::path& file);
+
+// Calls take(token) for each token in turn. A line's end is the token "<eos>" but where tokens are
+// characters; "<unk>" and other names in angle brackets, such as <name>, are one word.
+void tokenize(std::string_view text, Tokens tokens,
+              const std::function<void(std::string_view)>& take);
+
+// The words of a text and their numbers, the most frequent first, those of equal counts in order of
+// their bytes. Copies share nothing. Visited, it is a requirement: a snapshot goes on under the same
+// vocabulary alone.
+class Vocabulary final : public Visitable {
+public:
+    static constexpr std::string_view unknown = "<unk>";
+    static constexpr std::string_view end_of_line = "<eos>";
+
+    Vocabulary() = default;
+    // The tokens of a text that it has at least min_count times, at most `most` of them (0: all).
+    // "<unk>" is a word of every vocabulary: the last one, if the text does not have it.
+    static Vocabulary of(std::string_view text, Tokens tokens, std::int64_t min_count = 1,
+                         std::int64_t most = 0);
+    // That of a snapshot: what it visited under path. Throws DataError if there is none.
+    static Vocabulary load(const std::filesystem::path& file, std::string_view path = "vocabulary/");
+
+    Tokens tokens() const noexcept { return tokens_; }
+    std::int64_t size() const noexcept { return static_cast<std::int64_t>(words_.size()); }
+    // Throws InvalidError unless 0 <= id < size().
+    const std::string& word(std::int64_t id) const;
+    // A word's number, that of "<unk>" for others.
+    std::int32_t id(std::string_view word) const;
+    bool contains(std::string_view word) const { return ids_.contains(std::string(word)); }
+    std::int32_t unknown_id() const { return id(unknown); }
+
+    std::vector<std::int32_t> encode(std::string_view text) const;
+    // As a text again: words with the spaces that people set.
+    std::string decode(std::span<const std::int32_t> ids) const;
+
+    void visit(Visitor& visitor) override;
+
+private:
+    void append(std::string word);
+    std::string listing() const;
+
+    Tokens tokens_ = Tokens::words;
+    std::vector<std::string> words_;
+    std::unordered_map<std::string, std::int32_t> ids_;
+};
+
+}  // namespace catena

@@ -1,0 +1,95 @@
+// GzipReader over zlib.
+#include "gzip_reader.hpp"
+
+#include <catena/data_error.hpp>
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+namespace catena {
+namespace {
+
+// Deflate cannot compress better than this.
+constexpr std::uint64_t max_ratio = 1032;
+constexpr std::size_t piece = std::size_t{1} << 24;
+
+}  // namespace
+
+GzipReader::GzipReader(const std::filesystem::path& file, std::string reader)
+    : name_(file.string()), reader_(std::move(reader)) {
+    std::error_code error;
+    file_size_ = std::filesystem::file_size(file, error);
+    if (error) fail("a file", error.message());
+    std::array<char, 2> magic{};
+    std::ifstream(file, std::ios::binary).read(magic.data(), 2);
+    compressed_ = magic[0] == '\x1f' && magic[1] == '\x8b';
+    if (!compressed_ && file.extension() == ".gz") {
+        fail("gzip data (1f 8b)",
+             fmt::format("{:02x} {:02x}", static_cast<unsigned char>(magic[0]),
+                         static_cast<unsigned char>(magic[1])));
+    }
+    file_.reset(gzopen(file.c_str(), "rb"));
+    if (!file_) fail("a readable file", "one that cannot be opened");
+    gzbuffer(file_.get(), 1 << 17);
+}
+
+void GzipReader::Close::operator()(gzFile_s* file) const { gzclose(file); }
+
+void GzipReader::read(std::span<std::uint8_t> bytes, const std::string& what) {
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const auto n = static_cast<unsigned>(std::min(bytes.size() - done, piece));
+        const int got = gzread(file_.get(), bytes.data() + done, n);
+        if (got < 0) fail(what, zlib_error());
+        if (got == 0) {
+            fail(fmt::format("{} ({} bytes)", what, bytes.size()),
+                 fmt::format("{} bytes: the file is cut off", done));
+        }
+        done += static_cast<std::size_t>(got);
+    }
+}
+
+void GzipReader::expect_end() {
+    std::uint8_t byte = 0;
+    const int got = gzread(file_.get(), &byte, 1);  // also verifies the checksum
+    if (got > 0) fail("the end of the file", "more bytes");
+    int code = Z_OK;
+    gzerror(file_.get(), &code);
+    if (got < 0 || code == Z_BUF_ERROR) fail("the end of the file", zlib_error());
+}
+
+std::string GzipReader::read_all() {
+    std::string content;
+    for (;;) {
+        const std::size_t before = content.size();
+        content.resize(before + std::clamp<std::size_t>(before, 1 << 16, piece));
+        const auto room = static_cast<unsigned>(content.size() - before);
+        const int got = gzread(file_.get(), content.data() + before, room);
+        if (got < 0) fail("readable data", zlib_error());
+        content.resize(before + static_cast<std::size_t>(got));
+        if (got == 0) break;
+    }
+    expect_end();
+    return content;
+}
+
+std::uint64_t GzipReader::limit() const noexcept {
+    return compressed_ ? file_size_ * max_ratio : file_size_;
+}
+
+void GzipReader::fail(const std::string& expected, const std::string& got) const {
+    throw DataError(fmt::format("[{}] {}: expected {}, got {}", reader_, name_, expected, got));
+}
+
+std::string GzipReader::zlib_error() const {
+    int code = 0;
+    const char* text = gzerror(file_.get(), &code);
+    if (code == Z_BUF_ERROR) return "a gzip stream that is cut off";
+    return fmt::format("damaged gzip data ({})", text);
+}
+
+}  // namespace catena

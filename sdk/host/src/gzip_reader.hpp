@@ -1,0 +1,43 @@
+// GzipReader: a file that may be compressed by gzip, read as what is in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+struct gzFile_s;
+
+namespace catena {
+
+// All throw DataError, "[reader] file: expected ..., got ...".
+class GzipReader {
+public:
+    // reader: whose name errors bear. A file that ends in .gz has to be compressed.
+    GzipReader(const std::filesystem::path& file, std::string reader);
+
+    // Fills bytes, which are `what`.
+    void read(std::span<std::uint8_t> bytes, const std::string& what);
+    void expect_end();  // nothing may follow
+    std::string read_all();
+
+    // The most bytes that can be in the file.
+    std::uint64_t limit() const noexcept;
+    [[noreturn]] void fail(const std::string& expected, const std::string& got) const;
+
+private:
+    struct Close {
+        void operator()(gzFile_s* file) const;
+    };
+    std::string zlib_error() const;
+
+    std::string name_;
+    std::string reader_;
+    std::uint64_t file_size_ = 0;
+    bool compressed_ = false;
+    std::unique_ptr<gzFile_s, Close> file_;
+};
+
+}  // namespace catena

@@ -1,0 +1,213 @@
+// The format's rules, one after the other; JSON by nlohmann's library.
+#include "safetensors.hpp"
+
+#include "atomic_file.hpp"
+#include "npy.hpp"
+
+#include <catena/data_error.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <utility>
+
+namespace catena {
+namespace {
+
+using Json = nlohmann::json;
+
+// The format's own limit for the header.
+constexpr std::uint64_t max_header = 100'000'000;
+constexpr const char* metadata = "__metadata__";
+
+struct Kind {
+    const char* name;
+    const char* descr;
+    std::uint64_t size;
+};
+constexpr Kind kinds[] = {
+    {"F16", "<f2", 2}, {"BF16", "|V2", 2}, {"F32", "<f4", 4}, {"F64", "<f8", 8}, {"I32", "<i4", 4},
+    {"I64", "<i8", 8}, {"U64", "<u8", 8},  {"U8", "|u1", 1},  {"BOOL", "|b1", 1},
+    // What others write and catena has no dtype for.
+    {"I8", "", 1},     {"I16", "", 2},     {"U16", "", 2},    {"U32", "", 4},    {"F8_E4M3", "", 1},
+    {"F8_E5M2", "", 1},
+};
+
+[[noreturn]] void fail(const std::filesystem::path& file, const std::string& expected,
+                       const std::string& got) {
+    throw DataError(
+        fmt::format("[safetensors] {}: expected {}, got {}", file.string(), expected, got));
+}
+
+class Reader {
+public:
+    explicit Reader(const std::filesystem::path& file) : file_(file), in_(file, std::ios::binary) {
+        std::error_code error;
+        size_ = std::filesystem::file_size(file, error);
+        if (error) fail(file, "a file", error.message());
+        if (!in_) fail(file, "a readable file", std::strerror(errno));
+    }
+
+    Json header() {
+        std::array<unsigned char, 8> bytes{};
+        read(bytes.data(), bytes.size(), "the length of the header");
+        std::uint64_t length = 0;
+        for (std::size_t i = bytes.size(); i-- > 0;) length = length << 8 | bytes[i];
+        if (length > max_header || length > size_ - bytes.size()) {
+            fail(file_, fmt::format("a header within {} bytes", size_ - bytes.size()),
+                 fmt::format("a length of {}", length));
+        }
+        std::string text(length, '\0');
+        read(text.data(), text.size(), "the header");
+        data_ = bytes.size() + length;
+        Json json = Json::parse(text, nullptr, false);
+        if (!json.is_object()) fail(file_, "a header in JSON", "something else");
+        return json;
+    }
+
+    std::uint64_t data_size() const noexcept { return size_ - data_; }
+    void read_data(std::uint64_t at, NpyArray& array, const std::string& name) {
+        in_.seekg(static_cast<std::streamoff>(data_ + at));
+        read(array.bytes.data(), array.bytes.size(), name);
+    }
+
+private:
+    void read(void* to, std::size_t n, const std::string& what) {
+        if (!in_.read(static_cast<char*>(to), static_cast<std::streamsize>(n))) {
+            fail(file_, fmt::format("{} bytes of {}", n, what), "the end of the file");
+        }
+    }
+
+    const std::filesystem::path& file_;
+    std::ifstream in_;
+    std::uint64_t size_ = 0;
+    std::uint64_t data_ = 0;
+};
+
+// One entry of the header: its array without bytes, and where they are.
+struct Entry {
+    NpyArray array;
+    std::uint64_t begin, end;
+};
+
+// The value of a whole number in JSON, or nothing.
+bool to_size(const Json& json, std::uint64_t& value) {
+    if (!json.is_number_unsigned()) return false;
+    value = json.get<std::uint64_t>();
+    return value <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+}
+
+Entry to_entry(const std::filesystem::path& file, const std::string& name, const Json& json) {
+    const auto wrong = [&](const char* expected) {
+        fail(file, fmt::format("{} with {}", name, expected),
+             json.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 200));
+    };
+    if (!json.is_object() || json.size() != 3) wrong("dtype, shape and data_offsets");
+    const auto dtype = json.find("dtype"), shape = json.find("shape"),
+               offsets = json.find("data_offsets");
+    if (dtype == json.end() || !dtype->is_string()) wrong("a dtype");
+    const auto* kind =
+        std::ranges::find(kinds, dtype->get_ref<const std::string&>(), &Kind::name);
+    if (kind == std::end(kinds)) wrong("a dtype of the format");
+    if (shape == json.end() || !shape->is_array()) wrong("a shape");
+    Entry entry{{kind->descr, {}, {}}, 0, 0};
+    std::uint64_t bytes = kind->size;
+    for (const Json& each : *shape) {
+        std::uint64_t extent = 0;
+        if (!to_size(each, extent) || __builtin_mul_overflow(bytes, extent, &bytes)) {
+            wrong("a shape of extents");
+        }
+        entry.array.shape.push_back(static_cast<std::int64_t>(extent));
+    }
+    if (offsets == json.end() || !offsets->is_array() || offsets->size() != 2 ||
+        !to_size((*offsets)[0], entry.begin) || !to_size((*offsets)[1], entry.end) ||
+        entry.begin > entry.end || entry.end - entry.begin != bytes) {
+        wrong("data_offsets that fit the shape");
+    }
+    return entry;
+}
+
+// Every byte of the data belongs to one array.
+void require_covered(const std::filesystem::path& file, const std::map<std::string, Entry>& entries,
+                     std::uint64_t size) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges;
+    for (const auto& [name, entry] : entries) ranges.emplace_back(entry.begin, entry.end);
+    std::ranges::sort(ranges);
+    std::uint64_t at = 0;
+    for (const auto& [begin, end] : ranges) {
+        if (begin != at) fail(file, fmt::format("data of an array at {}", at), fmt::format("at {}", begin));
+        at = end;
+    }
+    if (at != size) fail(file, fmt::format("{} bytes of data", at), fmt::format("{}", size));
+}
+
+}  // namespace
+
+void write_safetensors(const std::filesystem::path& file, const Npz& arrays) {
+    Json header = Json::object();
+    std::uint64_t at = 0;
+    for (const auto& [name, array] : arrays) {
+        if (is_text(array)) {
+            header[metadata][name] = text_of(array);
+            continue;
+        }
+        const auto* kind = std::ranges::find(kinds, array.descr, &Kind::descr);
+        if (kind == std::end(kinds)) fail(file, "dtypes of the format", array.descr);
+        header[name] = {{"dtype", kind->name},
+                        {"shape", array.shape},
+                        {"data_offsets", {at, at + array.bytes.size()}}};
+        at += array.bytes.size();
+    }
+    std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+    text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begins at a multiple of 8
+    std::array<char, 8> length{};
+    for (std::size_t i = 0; i < length.size(); ++i) {
+        length[i] = static_cast<char>(text.size() >> 8 * i & 0xff);
+    }
+    AtomicFile atomic(file);
+    std::ofstream out(atomic.temporary(), std::ios::binary);
+    out.write(length.data(), length.size());
+    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    for (const auto& [name, array] : arrays) {
+        if (is_text(array)) continue;
+        out.write(reinterpret_cast<const char*>(array.bytes.data()),
+                  static_cast<std::streamsize>(array.bytes.size()));
+    }
+    out.close();
+    if (!out) fail(file, "a file that can be written", std::strerror(errno));
+    atomic.commit();
+}
+
+Npz read_safetensors(const std::filesystem::path& file, std::string_view path) {
+    Reader reader(file);
+    const Json header = reader.header();
+    Npz arrays;
+    std::map<std::string, Entry> entries;
+    for (const auto& [name, json] : header.items()) {
+        if (name != metadata) {
+            entries.emplace(name, to_entry(file, name, json));
+            continue;
+        }
+        if (!json.is_object()) fail(file, "__metadata__ of texts", "something else");
+        for (const auto& [key, text] : json.items()) {
+            if (!text.is_string()) fail(file, "__metadata__ of texts", key + " that is none");
+            if (key.starts_with(path)) arrays[key] = from_text(text.get_ref<const std::string&>());
+        }
+    }
+    require_covered(file, entries, reader.data_size());
+    for (auto& [name, entry] : entries) {
+        if (!name.starts_with(path)) continue;
+        entry.array.bytes.resize(entry.end - entry.begin);
+        reader.read_data(entry.begin, entry.array, name);
+        arrays[name] = std::move(entry.array);
+    }
+    return arrays;
+}
+
+}  // namespace catena

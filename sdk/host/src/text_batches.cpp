@@ -1,0 +1,169 @@
+// Readers of texts: where each piece begins, and how it is packed.
+#include <catena/core/error.hpp>
+#include <catena/random.hpp>
+#include <catena/text_batches.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace catena {
+namespace {
+
+void require(bool condition, const char* who, const char* what, const char* expected,
+             std::int64_t got) {
+    if (!condition)
+        throw ShapeError(fmt::format("[{}] {}: expected {}, got {}", who, what, expected, got));
+}
+
+void shuffle(std::vector<std::size_t>& order, Generator& generator) {
+    for (std::size_t i = order.size(); i > 1; --i)
+        std::swap(order[i - 1], order[generator.below(i)]);
+}
+
+}  // namespace
+
+RunningText::RunningText(std::vector<std::int32_t> tokens, std::int64_t batch_size,
+                         std::int64_t steps, Device device)
+    : tokens_(std::move(tokens)),
+      batch_size_(batch_size),
+      steps_(steps),
+      device_(device ? device : Device::current()),
+      length_(0) {
+    require(batch_size_ >= 1, "RunningText", "batch_size", "at least 1", batch_size_);
+    require(steps_ >= 1, "RunningText", "steps", "at least 1", steps_);
+    length_ = (std::ssize(tokens_) - 1) / batch_size_;
+    require(length_ >= 1, "RunningText", "tokens", "at least one more than batch_size",
+            std::ssize(tokens_));
+}
+
+TextBatch RunningText::next() {
+    if (position_ < 0 || position_ >= length_)
+        throw InvalidError(fmt::format("[RunningText] position: expected 0 to {}, got {}",
+                                       length_ - 1, position_));
+    const std::int64_t steps = std::min(steps_, length_ - position_);
+    std::vector<std::int32_t> x, t;
+    x.reserve(static_cast<std::size_t>(steps * batch_size_));
+    t.reserve(x.capacity());
+    for (std::int64_t s = position_; s < position_ + steps; ++s) {
+        for (std::int64_t b = 0; b < batch_size_; ++b) {
+            const auto at = static_cast<std::size_t>(b * length_ + s);
+            x.push_back(tokens_[at]);
+            t.push_back(tokens_[at + 1]);
+        }
+    }
+    const Shape shape{steps * batch_size_};
+    TextBatch batch{Array::from(x, shape, device_), Array::from(t, shape, device_),
+                    std::vector<std::int64_t>(static_cast<std::size_t>(steps), batch_size_),
+                    position_ == 0};
+    position_ += steps;
+    if (position_ == length_) {
+        position_ = 0;
+        ++epoch_;
+    }
+    return batch;
+}
+
+void RunningText::visit(Visitor& visitor) {
+    visitor.require("tokens", std::ssize(tokens_)).require("batch_size", batch_size_);
+    visitor.require("steps", steps_);
+    visitor("epoch", epoch_)("position", position_);
+}
+
+Sentences::Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::int64_t batch_size,
+                     std::int64_t longest, std::uint64_t seed, Device device)
+    : tokens_(std::move(tokens)),
+      end_(end),
+      batch_size_(batch_size),
+      seed_(seed),
+      device_(device ? device : Device::current()),
+      size_(0) {
+    require(batch_size_ >= 1, "Sentences", "batch_size", "at least 1", batch_size_);
+    require(longest >= 1, "Sentences", "longest", "at least 1", longest);
+    tokens_.push_back(end_);
+    for (std::size_t begin = 0; begin < tokens_.size();) {
+        std::size_t stop = begin;
+        while (tokens_[stop] != end_) ++stop;
+        const auto room = static_cast<std::size_t>(longest);
+        for (std::size_t at = begin; stop > begin && at <= stop; at += room) {  // empty ones say nothing
+            const std::size_t length = std::min(room, stop + 1 - at);
+            sentences_.push_back({at, static_cast<std::int64_t>(length)});
+            size_ += static_cast<std::int64_t>(length);
+        }
+        begin = stop + 1;
+    }
+    require(!sentences_.empty(), "Sentences", "sentences", "at least one", 0);
+}
+
+void Sentences::order_epoch() {
+    if (ordered_epoch_ == epoch_ && ordered_seed_ == seed_) return;
+    // A key of its own: other streams of the same seed draw other numbers.
+    Generator generator(seed_ ^ 0x73656e74656e6365u, static_cast<std::uint64_t>(epoch_) << 32);
+    std::vector<std::size_t> order(sentences_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    shuffle(order, generator);
+    // Among sentences that happen to be near each other now, those of like length go together.
+    const auto per_batch = static_cast<std::size_t>(batch_size_);
+    constexpr std::size_t batches_near = 32;
+    std::vector<std::vector<std::size_t>> batches;
+    for (std::size_t begin = 0; begin < order.size(); begin += per_batch * batches_near) {
+        const std::size_t end = std::min(order.size(), begin + per_batch * batches_near);
+        std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(begin),
+                         order.begin() + static_cast<std::ptrdiff_t>(end),
+                         [&](std::size_t a, std::size_t b) {
+                             return sentences_[a].length > sentences_[b].length;
+                         });
+        for (std::size_t at = begin; at < end; at += per_batch) {
+            const std::size_t stop = std::min(end, at + per_batch);
+            batches.emplace_back(order.begin() + static_cast<std::ptrdiff_t>(at),
+                                 order.begin() + static_cast<std::ptrdiff_t>(stop));
+        }
+    }
+    std::vector<std::size_t> places(batches.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    shuffle(places, generator);
+    batches_.clear();
+    for (const std::size_t place : places) batches_.push_back(std::move(batches[place]));
+    ordered_epoch_ = epoch_;
+    ordered_seed_ = seed_;
+}
+
+TextBatch Sentences::next() {
+    order_epoch();
+    if (batch_ < 0 || batch_ >= std::ssize(batches_))
+        throw InvalidError(fmt::format("[Sentences] batch: expected 0 to {}, got {}",
+                                       std::ssize(batches_) - 1, batch_));
+    const auto& chosen = batches_[static_cast<std::size_t>(batch_)];
+    std::vector<std::int32_t> x, t;
+    TextBatch batch{{}, {}, {}, true};
+    for (std::int64_t s = 0; s < sentences_[chosen[0]].length; ++s) {
+        std::int64_t rows = 0;
+        for (const std::size_t which : chosen) {
+            const Sentence& sentence = sentences_[which];
+            if (sentence.length <= s) break;
+            const std::size_t at = sentence.begin + static_cast<std::size_t>(s);
+            x.push_back(at == 0 ? end_ : tokens_[at - 1]);
+            t.push_back(tokens_[at]);
+            ++rows;
+        }
+        batch.rows.push_back(rows);
+    }
+    const Shape shape{std::ssize(x)};
+    batch.x = Array::from(x, shape, device_);
+    batch.t = Array::from(t, shape, device_);
+    position_ += batch.size();
+    if (++batch_ == std::ssize(batches_)) {
+        batch_ = position_ = 0;
+        ++epoch_;
+    }
+    return batch;
+}
+
+void Sentences::visit(Visitor& visitor) {
+    visitor.require("sentences", std::ssize(sentences_)).require("batch_size", batch_size_);
+    visitor.require("tokens", size_);
+    visitor("seed", seed_)("epoch", epoch_)("batch", batch_)("position", position_);
+}
+
+}  // namespace catena

@@ -1,0 +1,159 @@
+// LanguageModel: layers over packed texts.
+#include <catena/core/error.hpp>
+#include <catena/functions.hpp>
+#include <catena/initializers.hpp>
+#include <catena/models/language_model.hpp>
+#include <catena/operators.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace catena::models {
+namespace F = functions;
+
+namespace {
+
+constexpr std::string_view names[] = {"lstm", "rnn"};
+
+LanguageModel::Sizes checked(const LanguageModel::Sizes& sizes) {
+    if (sizes.words < 1 || sizes.units < 1 || sizes.layers < 1) {
+        throw ShapeError(fmt::format(
+            "[LanguageModel] words, units, layers: expected at least 1, got {}, {}, {}",
+            sizes.words, sizes.units, sizes.layers));
+    }
+    if (!(sizes.dropout >= 0 && sizes.dropout < 1))
+        throw InvalidError(fmt::format(
+            "[LanguageModel] dropout: expected 0 or more, below 1, got {}", sizes.dropout));
+    return sizes;
+}
+
+// Rows [begin, end) of x.
+Variable part(const Variable& x, std::int64_t begin, std::int64_t end) {
+    return begin == 0 && end == x.shape()[0] ? x : F::get_item(x, {begin}, {end});
+}
+
+}  // namespace
+
+std::string_view to_string(LanguageModel::Cell cell) {
+    return names[static_cast<std::size_t>(cell)];
+}
+
+LanguageModel::Cell cell_from_string(std::string_view name) {
+    const auto* found = std::ranges::find(names, name);
+    if (found == std::end(names))
+        throw InvalidError(fmt::format("[LanguageModel] cell: expected lstm or rnn, got '{}'", name));
+    return static_cast<LanguageModel::Cell>(found - std::begin(names));
+}
+
+LanguageModel::Layer::Layer(std::int64_t units, Cell cell)
+    : x(units, cell == Cell::lstm ? 4 * units : units),
+      h(units, cell == Cell::lstm ? 4 * units : units, 1, 0, true) {
+    if (cell != Cell::lstm) return;
+    // A cell that forgets by half at each step learns nothing over many. (Jozefowicz, Zaremba and
+    // Sutskever, "An Empirical Exploration of Recurrent Network Architectures", 2015.)
+    constexpr std::size_t forget = 2;  // of the four gates
+    std::vector<float> bias(static_cast<std::size_t>(4 * units), 0.0F);
+    for (std::size_t i = forget; i < bias.size(); i += 4) bias[i] = 1;
+    x.b.data().copy_from(Array::from(bias, {4 * units}));
+}
+
+LanguageModel::LanguageModel(const Sizes& sizes)
+    : embed(checked(sizes).words, sizes.units), out(sizes.units, sizes.words), sizes_(sizes) {
+    embed.W = as_parameter(initializers::Uniform(0.1)({sizes.words, sizes.units}));
+    for (std::int64_t i = 0; i < sizes.layers; ++i) layers.emplace_back(sizes.units, sizes.cell);
+}
+
+void LanguageModel::State::unchain_backward() const {
+    for (const Variable& each : h) each.unchain_backward();
+    for (const Variable& each : c) each.unchain_backward();
+}
+
+void LanguageModel::State::visit(Visitor& visitor) {
+    const auto all = [&](const char* name, std::vector<Variable>& list) {
+        for (std::size_t i = 0; i < list.size(); ++i) visitor(fmt::format("{}{}", name, i), list[i]);
+    };
+    all("h", h);
+    all("c", c);
+}
+
+void LanguageModel::start_from(std::span<const std::int64_t> counts) {
+    if (std::ssize(counts) != sizes_.words) {
+        throw ShapeError(fmt::format("[LanguageModel] counts: expected {}, one for each word, got {}",
+                                     sizes_.words, counts.size()));
+    }
+    const double all = static_cast<double>(sizes_.words) +
+                       static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+    std::vector<float> logs;
+    for (const std::int64_t count : counts)
+        logs.push_back(static_cast<float>(std::log(static_cast<double>(count + 1) / all)));
+    out.b.data().copy_from(Array::from(logs, {sizes_.words}).astype(out.b.dtype()));
+}
+
+LanguageModel::State LanguageModel::begin(std::int64_t n) const {
+    State state;
+    const auto zeros = [&] {
+        return as_variable(Array::zeros({n, sizes_.units}, embed.W.dtype(), embed.W.device()));
+    };
+    for (std::int64_t i = 0; i < sizes_.layers; ++i) {
+        state.h.push_back(zeros());
+        if (sizes_.cell == Cell::lstm) state.c.push_back(zeros());
+    }
+    return state;
+}
+
+Variable LanguageModel::lstm(Layer& layer, const Variable& x, std::span<const std::int64_t> rows,
+                             Variable& h, Variable& c) const {
+    const std::vector<std::int64_t> counts(rows.begin(), rows.end());
+    const auto result = F::lstm_sequence(layer.x(x), layer.h.W, h, c, counts);
+    const std::int64_t all = x.shape()[0], last = rows.back();
+    h = part(result.h, all - last, all);
+    c = part(result.c, all - last, all);
+    return result.h;
+}
+
+Variable LanguageModel::rnn(Layer& layer, const Variable& x, std::span<const std::int64_t> rows,
+                            Variable& h) const {
+    const Variable from_x = layer.x(x);
+    std::vector<Variable> steps;
+    std::int64_t at = 0;
+    for (const std::int64_t n : rows) {
+        h = F::tanh(part(from_x, at, at + n) + layer.h(part(h, 0, n)));
+        steps.push_back(h);
+        at += n;
+    }
+    return F::concat(steps, 0);
+}
+
+Variable LanguageModel::operator()(const Variable& x, std::span<const std::int64_t> rows,
+                                   State& state) {
+    const std::int64_t all = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+    if (rows.empty() || x.ndim() != 1 || x.shape()[0] != all) {
+        throw ShapeError(fmt::format("[LanguageModel] x: expected ({},) as rows say, got {}", all,
+                                     to_string(x.shape())));
+    }
+    const auto dropped = [&](const Variable& v) {
+        return sizes_.dropout > 0 ? F::dropout(v, sizes_.dropout) : v;
+    };
+    Variable h = dropped(embed(x));
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+        h = dropped(sizes_.cell == Cell::lstm ? lstm(layers[i], h, rows, state.h[i], state.c[i])
+                                              : rnn(layers[i], h, rows, state.h[i]));
+    }
+    return out(h);
+}
+
+Variable LanguageModel::loss(const TextBatch& batch, State& state) {
+    return F::softmax_cross_entropy((*this)(as_variable(batch.x), batch.rows, state),
+                                    as_variable(batch.t));
+}
+
+void LanguageModel::visit(Visitor& visitor) {
+    visitor("embed", embed);
+    for (std::size_t i = 0; i < layers.size(); ++i) visitor(fmt::format("layer{}", i), layers[i]);
+    visitor("out", out);
+}
+
+}  // namespace catena::models

@@ -1,0 +1,105 @@
+// Program: what the programs on the SDK have in common: options, a log, errors as words and exit codes.
+#pragma once
+
+#include <catena/core/device.hpp>
+
+#include <boost/program_options.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena {
+
+//     int main(int argc, char** argv) {
+//         return run_program("my-program", [&] {
+//             Program program("my-program", "Does this and that.");
+//             int steps = 10;
+//             program.options().add_options()("steps", po::value(&steps), "how many");
+//             if (!program.parse(argc, argv)) return 0;
+//             program.require(steps >= 1, "steps", "1 or more", steps);
+//             const using_device scope(program.start());
+//             ...
+//             program.print("done");
+//             return 0;
+//         });
+//     }
+class Program {
+public:
+    // What --help begins with: the program's name, and what it does.
+    Program(std::string name, std::string about);
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
+    ~Program();
+
+    // For options of its own, before parse().
+    boost::program_options::options_description& options() noexcept { return own_; }
+    // For options that come one after the other without names.
+    boost::program_options::positional_options_description& positional() noexcept {
+        return positional_;
+    }
+    // Adds --save, --save-every and --resume.
+    void add_training_options();
+
+    // False after --help and --version, which print their text. Throws boost::program_options::error
+    // for options that cannot be.
+    bool parse(int argc, char** argv);
+    bool given(const char* option) const { return values_.count(option) > 0; }
+    // Throws a boost::program_options::error "--option: expected ..., got ...".
+    template <class Got>
+    static void require(bool condition, const char* option, const char* expected, const Got& got) {
+        if (!condition) refuse(option, expected, to_text(got));
+    }
+
+    // As the options say: plugins from some folders alone, the same bits for any number of threads, the
+    // seed; gives the device, with its threads. Throws what a missing device or plugin throws, and
+    // DataError if a snapshot could not be saved.
+    Device start();
+
+    std::int64_t seed() const noexcept { return seed_; }
+    const std::filesystem::path& save_file() const noexcept { return save_; }      // or ""
+    const std::filesystem::path& resume_file() const noexcept { return resume_; }  // or ""
+    std::int64_t save_every() const noexcept { return save_every_; }  // steps; 0: epochs alone
+
+    // A line to stdout at once, and with the time to --log-file.
+    void print(std::string_view line) const;
+
+private:
+    [[noreturn]] static void refuse(const char* option, const char* expected,
+                                    const std::string& got);
+    static std::string to_text(double value);
+    static std::string to_text(std::int64_t value) { return std::to_string(value); }
+    static std::string to_text(std::uint64_t value) { return std::to_string(value); }
+    static std::string to_text(int value) { return std::to_string(value); }
+    static std::string to_text(const std::string& value) { return value; }
+
+    struct Close {
+        void operator()(std::FILE* file) const { std::fclose(file); }
+    };
+
+    std::string name_, about_;
+    boost::program_options::options_description own_, training_;
+    boost::program_options::positional_options_description positional_;
+    boost::program_options::variables_map values_;
+    bool trains_ = false;
+
+    std::string device_;
+    int threads_ = 0;
+    std::vector<std::string> plugins_;
+    std::int64_t seed_ = 0;
+    bool deterministic_ = false;
+    std::filesystem::path save_, resume_, log_file_;
+    std::int64_t save_every_ = 0;
+    std::unique_ptr<std::FILE, Close> log_;
+};
+
+// What body returns is the exit code; for exceptions their text goes to stderr, and it is 2 for options
+// that cannot be, 1 for all else.
+int run_program(std::string_view name, const std::function<int()>& body);
+
+}  // namespace catena

@@ -1,0 +1,140 @@
+// Program: the common options and what they do.
+#include <catena/catena.hpp>
+#include <catena/program.hpp>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <iostream>
+
+namespace po = boost::program_options;
+
+namespace catena {
+namespace {
+
+constexpr unsigned width = 100;
+
+// Paths with spaces are one value: Boost's own way of reading them stops at the first.
+po::typed_value<std::string>* path_value(std::filesystem::path& path) {
+    return po::value<std::string>()->value_name("FILE")->notifier(
+        [&path](const std::string& text) { path = text; });
+}
+
+}  // namespace
+
+Program::Program(std::string name, std::string about)
+    : name_(std::move(name)),
+      about_(std::move(about)),
+      own_("options", width),
+      training_("snapshots", width) {}
+Program::~Program() = default;
+
+void Program::add_training_options() {
+    trains_ = true;
+    training_.add_options()("save", path_value(save_),
+                            "write a snapshot (.npz or .safetensors) after each epoch, and when "
+                            "interrupted")(
+        "save-every", po::value(&save_every_)->value_name("N"), "and after every N steps")(
+        "resume", path_value(resume_), "go on from a snapshot of the same options");
+}
+
+bool Program::parse(int argc, char** argv) {
+    po::options_description common("options of all programs", width);
+    // clang-format off
+    common.add_options()
+        ("help,h", "this text")
+        ("version", "of this program, and of the ABI that it knows")
+        ("device", po::value(&device_)->value_name("NAME"),
+         "such as cpu:0 or cuda:0; without it the first that is there")
+        ("threads", po::value(&threads_)->value_name("N"), "without it as many as suit the device")
+        ("seed", po::value(&seed_)->value_name("N"),
+         "of all random numbers; without it $CATENA_SEED, else 0")
+        ("deterministic", po::bool_switch(&deterministic_),
+         "the same result for any number of threads")
+        ("plugins", po::value(&plugins_)->value_name("DIR"),
+         "take plugins from DIR alone; may be given several times")
+        ("log-file", path_value(log_file_), "write all lines to FILE as well, with their times");
+    // clang-format on
+    po::options_description all(fmt::format("usage: {} [OPTION...]\n\n{}", name_, about_), width);
+    all.add(own_);
+    if (trains_) all.add(training_);
+    all.add(common);
+    po::store(po::command_line_parser(argc, argv)
+                  .options(all)
+                  .positional(positional_)
+                  .style(po::command_line_style::unix_style &
+                         ~po::command_line_style::allow_guessing)
+                  .run(),
+              values_);
+    po::notify(values_);
+    if (given("help")) {
+        std::cout << all;
+        return false;
+    }
+    if (given("version")) {
+        std::cout << name_ << " " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
+        return false;
+    }
+    if (!given("seed")) {
+        const std::uint64_t initial = initial_seed();
+        seed_ = static_cast<std::int64_t>(initial);
+        require(seed_ >= 0, "seed", "at most 2^63 - 1 in CATENA_SEED", initial);
+    }
+    require(seed_ >= 0, "seed", "0 or more", seed_);
+    require(!given("threads") || threads_ >= 1, "threads", "1 or more", threads_);
+    require(!given("save-every") || save_every_ >= 1, "save-every", "1 or more", save_every_);
+    if (save_every_ > 0 && save_.empty())
+        throw po::error("--save-every: expected --save as well, got none");
+    return true;
+}
+
+Device Program::start() {
+    global_config().deterministic = config().deterministic = deterministic_;
+    if (!save_.empty()) require_writable(save_);
+    if (!log_file_.empty()) {
+        log_.reset(std::fopen(log_file_.c_str(), "a"));
+        if (!log_)
+            throw DataError(fmt::format("[Program] {}: expected a file that can be written, got {}",
+                                        log_file_.string(), std::strerror(errno)));
+    }
+    if (!plugins_.empty()) {
+        disable_default_plugins();
+        for (const std::string& folder : plugins_) load_plugins(folder);
+    }
+    const Device device = device_.empty() ? Device::current() : Device::get(device_);
+    if (threads_ > 0) device.set_threads(threads_);
+    catena::seed(static_cast<std::uint64_t>(seed_));
+    return device;
+}
+
+void Program::print(std::string_view line) const {
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+    if (!log_) return;
+    const auto now = std::chrono::time_point_cast<std::chrono::seconds>(
+        std::chrono::system_clock::now());
+    fmt::print(log_.get(), "{:%Y-%m-%dT%H:%M:%SZ}  {}\n", fmt::gmtime(now), line);
+    std::fflush(log_.get());
+}
+
+void Program::refuse(const char* option, const char* expected, const std::string& got) {
+    throw po::error(fmt::format("--{}: expected {}, got {}", option, expected, got));
+}
+std::string Program::to_text(double value) { return fmt::format("{}", value); }
+
+int run_program(std::string_view name, const std::function<int()>& body) {
+    try {
+        return body();
+    } catch (const po::error& error) {
+        fmt::print(stderr, "{}: {}\nTry --help.\n", name, error.what());
+        return 2;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "{}: {}\n", name, error.what());
+        return 1;
+    }
+}
+
+}  // namespace catena

@@ -49,3 +49,18 @@ function(catena_add_test name)
     set_tests_properties(${name} PROPERTIES
         LABELS "${arg_LABELS}" TIMEOUT ${CATENA_TEST_TIMEOUT})
 endfunction()
+
+# catena_add_program_test(NAME SCRIPT PROGRAM [LABELS label...] [ARGS arg...])
+#
+# A Python script of unittest cases that run a program from outside (see program_case.py).
+function(catena_add_program_test name script program)
+    cmake_parse_arguments(PARSE_ARGV 3 arg "" "" "LABELS;ARGS")
+    if(NOT CATENA_BUILD_TESTS)
+        return()
+    endif()
+    add_test(NAME ${name} COMMAND Python3::Interpreter
+             "${CMAKE_CURRENT_SOURCE_DIR}/${script}" "$<TARGET_FILE:${program}>" ${arg_ARGS})
+    set_tests_properties(${name} PROPERTIES
+        LABELS "host;${arg_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${CATENA_TEST_TIMEOUT}
+        ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/program/test")
+endfunction()

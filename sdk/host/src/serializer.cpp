@@ -87,9 +87,23 @@ private:
         compare(path, value, is_text(*npy) ? std::string_view(got = text_of(*npy)) : "no text");
     }
 
-    template <class T>
-    void compare(const std::string& path, T value, T got) {
+    void compare(const std::string& path, std::int64_t value, std::int64_t got) {
         if (got != value) problems_ += fmt::format("\n  {}: expected {}, got {}", path, value, got);
+    }
+    void compare(const std::string& path, std::string_view value, std::string_view got) {
+        if (got == value) return;
+        // Long texts from a little before where they part.
+        constexpr std::size_t most = 60, before = 20;
+        const auto parting = static_cast<std::size_t>(
+            std::ranges::mismatch(value, got).in1 - value.begin());
+        const std::size_t from = std::max(value.size(), got.size()) <= most || parting <= before
+                                     ? 0
+                                     : parting - before;
+        const auto shown = [&](std::string_view text) {
+            return fmt::format("{}{}{}", from > 0 ? "..." : "", text.substr(from, most),
+                               text.size() > from + most ? "..." : "");
+        };
+        problems_ += fmt::format("\n  {}: expected {}, got {}", path, shown(value), shown(got));
     }
 
     // Values with several names are saved under each; one of them is enough, more must agree.

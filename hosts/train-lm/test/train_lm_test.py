@@ -1,0 +1,214 @@
+"""Tests of catena-train-lm from outside: usage: train_lm_test.py PROGRAM [unittest options]"""
+import gzip
+import os
+import random
+import re
+import signal
+import time
+import unittest
+
+from program_case import Case, members
+
+# A language whose next word follows from the two before it: twelve sentences.
+LINES = [f"{who} {what} the {thing} ." for who, what in (("anna", "sees"), ("bruno", "has"))
+         for thing in ("red ball", "blue ball", "old cat", "young dog", "house", "tree")]
+
+
+def text(lines=400, seed=1):
+    """Such sentences, with a few blank lines."""
+    generator = random.Random(seed)
+    return "".join(generator.choice(LINES) + "\n" + "\n" * (i % 50 == 0) for i in range(lines))
+
+
+class LanguageCase(Case):
+    SMALL = {"--units": 16, "--batch": 8, "--steps": 10, "--lr": 0.01, "--seed": 3}
+
+    def setUp(self):
+        super().setUp()
+        self.text = self.write("text.txt", text())
+
+    def small(self, *options):
+        """A small net, but for what the options say."""
+        return [part for option in self.SMALL.items() if option[0] not in options
+                for part in option] + [*options]
+
+    def train(self, *options, **how):
+        return self.run_program("--data", self.text, *self.small(*options), **how)
+
+    def perplexity(self, out, which="test perplexity:"):
+        return float(re.findall(rf"{which} ([\d.]+)", out)[-1])
+
+
+class Training(LanguageCase):
+    def test_every_kind_of_net_learns(self):
+        # Where the person and the thing are drawn, the best is about 12^(1/6).
+        for options in ((), ("--cell", "rnn"), ("--layers", 2), ("--optimizer", "sgd", "--lr", 1),
+                        ("--sentences",), ("--sentences", "--cell", "rnn", "--layers", 2),
+                        ("--dropout", 0.1), ("--lr-decay", 0.9, "--lr-decay-after", 3)):
+            with self.subTest(options=options):
+                out = self.train("--epochs", 8, *options)
+                self.assertLess(self.perplexity(out), 2.2, out)
+
+    def test_characters(self):
+        out = self.train("--tokens", "characters", "--epochs", 5)
+        self.assertIn(" characters to train", out)
+        self.assertLess(self.perplexity(out), 2)
+
+    def test_samples_are_of_the_language(self):
+        out = self.train("--epochs", 8, "--sample", 40, "--prompt", "anna sees the",
+                         "--temperature", 0.5)
+        sample = out.split("sample: ")[-1].split("test perplexity")[0]
+        self.assertTrue(sample.startswith("anna sees the "), sample)
+        known = {line.replace(" .", ".") for line in LINES}
+        whole = [line for line in sample.split("\n")[:-2] if line]
+        self.assertGreater(len(whole), 3)
+        self.assertGreater(sum(line in known for line in whole) / len(whole), 0.8, sample)
+
+    def test_the_parts_of_a_text(self):
+        folder = self.folder / "parts"
+        for i, part in enumerate(("train", "valid", "test")):
+            self.write(f"parts/my.{part}.txt", text(200 if part == "train" else 50, i))
+        self.write("parts/my.valid.txt.gz", gzip.compress((folder / "my.valid.txt").read_bytes()))
+        (folder / "my.valid.txt").unlink()
+        out = self.run_program("--data", folder, *self.small(), "--epochs", 1)
+        words = len(re.findall(r"[a-z]+|\.|\n", text(200, 0)))
+        self.assertIn(f"({words} words to train", out)
+        (folder / "my.test.txt").unlink()
+        text_ = self.run_program("--data", folder, *self.small(), code=1)
+        self.assertIn("expected one file with 'test' in its name, got 0", text_)
+
+    def test_rare_words_are_unknown(self):
+        self.text = self.write("text.txt", text() + "zebra\n")
+        self.assertIn(", 17 of them different", self.train("--epochs", 0))
+        self.assertIn(", 17 of them different", self.train("--epochs", 0, "--min-count", 2))
+        self.assertIn(", 5 of them different", self.train("--epochs", 0, "--vocabulary", 5))
+
+    def test_windows_line_ends_and_other_scripts(self):
+        self.text = self.write("text.txt", ("ein schöner Tag 日本 \U0001f600\r\n" * 100).encode())
+        out = self.train("--epochs", 1, "--tokens", "characters", "--sample", 5)
+        self.assertIn(", 17 of them different", out)
+
+    def test_texts_that_are_too_short_or_none(self):
+        for content, expected in (
+                ("", "[corpus] {file}: expected text, got none"),
+                ("one\n", "[RunningText] tokens: expected at least one more than batch_size, got 2"),
+                (b"fine\nbad \xff\n", "expected text in UTF-8, got byte 0xff in line 2 (at 9)"),
+                (b"\x1f\x8b\x08 not gzip", "damaged gzip data")):
+            with self.subTest(content=content):
+                file = self.write("bad.txt", content)
+                out = self.run_program("--data", file, code=1)
+                self.assertIn(expected.format(file=file), out)
+        self.assertIn("No such file", self.run_program("--data", self.folder / "none", code=1))
+        for name in ("", "\n\n\n"):
+            file = self.write("bad.txt", name)
+            self.assertIn("expected", self.run_program("--data", file, "--sentences", code=1))
+
+    def test_wrong_options_are_told(self):
+        for options, expected in ((("--units", 0), "--units: expected 1 or more, got 0"),
+                                  (("--cell", "gru"), "expected lstm or rnn, got 'gru'"),
+                                  (("--tokens", "syllables"), "got 'syllables'"),
+                                  (("--clip", -1), "--clip: expected a number above 0, got -1"),
+                                  (("--optimizer", "sgdd"), "got 'sgdd'"),
+                                  (("--save-every", 3), "--save-every: expected --save as well")):
+            with self.subTest(options=options):
+                self.assertIn(expected, self.run_program(*options, code=2))
+
+    def test_the_log_has_what_is_printed(self):
+        log = self.folder / "log"
+        out = self.train("--epochs", 1, "--log-file", log)
+        lines = log.read_text().splitlines()
+        self.assertEqual([line.split("  ", 1)[1] for line in lines], out.splitlines())
+        self.assertRegex(lines[0], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  text: ")
+
+
+class Snapshots(LanguageCase):
+    OPTIONS = ("--epochs", 3, "--dropout", 0.2, "--deterministic", "--save-every", 5)
+
+    def check_kills(self, kills, options):
+        """Killed at random moments and gone on with, to the same end as without."""
+        whole = self.folder / "whole.npz"
+        began = time.monotonic()
+        self.train(*self.OPTIONS, *options, "--save", whole)
+        seconds = time.monotonic() - began
+        file = self.folder / "killed.npz"
+        done = 0
+        generator = random.Random(7)
+        while done < kills:
+            resume = ("--resume", file) if file.exists() else ()
+            process = self.start("--data", self.text, *self.small(*self.OPTIONS, *options),
+                                 "--save", file, *resume)
+            time.sleep(generator.uniform(0, seconds))
+            process.send_signal(signal.SIGKILL)
+            process.communicate(timeout=60)
+            if process.returncode == 0:  # it was at the end: begin again
+                self.assertEqual(members(file), members(whole))
+                file.unlink()
+                continue
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+            done += 1
+        resume = ("--resume", file) if file.exists() else ()
+        self.train(*self.OPTIONS, *options, "--save", file, *resume)
+        self.assertEqual(members(file), members(whole))
+        self.assertEqual([f.name for f in self.folder.glob("killed.npz*")], ["killed.npz"])
+
+    def test_twenty_kills_change_nothing(self):
+        self.check_kills(20, ())
+
+    def test_nor_with_sentences(self):
+        self.check_kills(3, ("--sentences", "--layers", 2))
+
+    def test_ctrl_c_saves(self):
+        file = self.folder / "a.safetensors"
+        process = self.start("--data", self.text, *self.small(), "--epochs", 100000,
+                             "--save", file)
+        process.stdout.readline()
+        process.stdout.readline()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertTrue(file.exists())
+        epochs = int(re.search(r"interrupted in epoch (\d+)", out).group(1)) \
+            if "interrupted" in out else 1
+        self.train("--epochs", epochs, "--resume", file)
+
+    def test_a_snapshot_of_another_kind_is_refused(self):
+        file = self.folder / "a.npz"
+        self.train("--epochs", 1, "--save", file)
+        for options, expected in (
+                (("--units", 17), "about/units: expected 17, got 16"),
+                (("--cell", "rnn"), "about/cell: expected rnn, got lstm"),
+                (("--tokens", "characters"), "vocabulary/tokens: expected characters, got words"),
+                (("--min-count", 1000), "vocabulary/words: expected "),
+                (("--steps", 11), "text/steps: expected 11, got 10")):
+            with self.subTest(options=options):
+                out = self.train("--epochs", 2, *options, "--resume", file, code=1)
+                self.assertIn(expected, out)
+                self.assertLess(len(out), 5000)
+        file.write_bytes(file.read_bytes()[:-100])
+        self.assertIn("a zip archive of arrays", self.train("--resume", file, code=1))
+
+
+class Memory(LanguageCase):
+    def peak(self, steps, *options):
+        """The most memory that a run of so many steps takes, in bytes."""
+        process = self.start("--data", self.text, "--epochs", 10**9, "--units", 2, "--batch", 2,
+                             "--steps", 3, "--threads", 1, "--max-steps", steps, *options)
+        process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        process.stdout.close()
+        process.stderr.close()
+        self.assertEqual(process.returncode, 0)
+        return usage.ru_maxrss * 1024
+
+    def test_memory_is_flat(self):
+        for steps, options in ((10**6, ()), (10**5, ("--sentences",)),
+                               (10**5, ("--cell", "rnn", "--dropout", 0.1, "--layers", 2))):
+            with self.subTest(options=options):
+                early, late = (self.peak(n, *options) for n in (steps // 10, steps))
+                self.assertLess(late - early, 1 << 20, f"{early} -> {late}")
+
+
+if __name__ == "__main__":
+    unittest.main()

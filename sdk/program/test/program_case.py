@@ -1,0 +1,49 @@
+"""Case: a test of a program from outside, in a folder and an environment of its own."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+
+
+def members(snapshot):
+    """What is in an .npz file: {name: bytes}; headers tell shapes and dtypes."""
+    with zipfile.ZipFile(snapshot) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+class Case(unittest.TestCase):
+    maxDiff = 4000
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.env = {k: v for k, v in os.environ.items()
+                    if k not in ("CATENA_DATA", "CATENA_PLUGIN_PATH", "CATENA_PLUGINS")}
+        self.env.update(HOME=str(self.folder), XDG_CACHE_HOME=str(self.folder / "cache"))
+
+    def start(self, *options, program=PROGRAM, **how):
+        return subprocess.Popen([program, *map(str, options)], env=self.env, text=True,
+                                cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                **how)
+
+    def run_program(self, *options, code=0, program=PROGRAM, timeout=300):
+        """What it wrote: to stdout where all is well, all of it where an error is expected."""
+        process = self.start(*options, program=program)
+        out, err = process.communicate(timeout=timeout)
+        self.assertEqual(process.returncode, code, out + err)
+        return out if code == 0 else out + err
+
+    def write(self, name, content):
+        file = self.folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes):
+            file.write_bytes(content)
+        else:
+            file.write_text(content, encoding="utf-8")
+        return file

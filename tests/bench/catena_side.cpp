@@ -94,6 +94,30 @@ std::function<void()> language_model_by_texts() {
     };
 }
 
+// A step of training on a real text, by words: 20 streams, 35 words of each, SGD with clipped gradients.
+Work language_model_training(const char* name) {
+    return {name, 20 * 35, [] {
+                struct State {
+                    models::LanguageModel model{{.words = 10000, .units = 650}};
+                    RunningText text{bench_text(10000), 20, 35};
+                    models::LanguageModel::State state = model.begin(20);
+                    optimizers::SGD optimizer{1};
+                };
+                const auto s = std::make_shared<State>();
+                s->optimizer.setup(s->model);
+                return [s] {
+                    TextBatch batch = s->text.next();
+                    if (batch.rows.size() < 35) batch = s->text.next();
+                    const Variable loss = s->model.loss(batch, s->state);
+                    s->optimizer.cleargrads();
+                    (loss * 35.0).backward();
+                    s->state.unchain_backward();
+                    s->optimizer.clip_grads(5);
+                    s->optimizer.update();
+                };
+            }};
+}
+
 template <class Call>
 Work elementwise(const char* name, Call call) {
     return {name, 1, [=] {
@@ -147,6 +171,8 @@ std::vector<Work> catena_works(int threads) {
         image_net<models::GoogLeNet>("GoogLeNet step"),
         {"LSTM language model step", 1, language_model},
         {"the same, whole texts", 1, language_model_by_texts},
+        language_model_training("LM training, a word"),
+        language_model_training("beside nn.LSTM"),
         {"CNN step, peak memory", 1, cnn_step, true},
     };
 }

@@ -116,6 +116,69 @@ std::function<void()> language_model_by_texts() {
     };
 }
 
+// The streams of a text, read 35 words at a time.
+class Streams {
+public:
+    Streams()
+        : text_([] {
+              const auto words = bench_text(10000);
+              const auto length = static_cast<std::int64_t>((words.size() - 1) / 20 * 20);
+              return torch::tensor(std::vector<std::int64_t>(words.begin(), words.begin() + length))
+                  .view({20, -1})
+                  .t()
+                  .contiguous();
+          }()) {}
+    // Words (36, 20): 35 to read, and the next ones.
+    torch::Tensor next() {
+        if (at_ + 36 > text_.size(0)) at_ = 0;
+        at_ += 35;
+        return text_.slice(0, at_ - 35, at_ + 1);
+    }
+
+private:
+    torch::Tensor text_;
+    std::int64_t at_ = 0;
+};
+
+struct LanguageModel : torch::nn::Module {
+    torch::nn::Embedding embed = register_module("embed", torch::nn::Embedding(10000, 650));
+    torch::nn::LSTMCell cell = register_module("cell", torch::nn::LSTMCell(650, 650));
+    torch::nn::LSTM layer = register_module("layer", torch::nn::LSTM(650, 650));
+    torch::nn::Linear out = register_module("out", torch::nn::Linear(650, 10000));
+
+    torch::Tensor by_cell(const torch::Tensor& words) {
+        torch::Tensor loss = torch::zeros({});
+        for (int i = 0; i < 35; ++i) {
+            std::tie(h, c) = cell->forward(embed->forward(words[i]), std::tuple(h, c));
+            loss = loss + F::cross_entropy(out->forward(h), words[i + 1]);
+        }
+        return loss;
+    }
+    torch::Tensor by_layer(const torch::Tensor& words) {
+        const auto [all, last] = layer->forward(embed->forward(words.slice(0, 0, 35)),
+                                                std::tuple(h.view({1, 20, 650}), c.view({1, 20, 650})));
+        h = std::get<0>(last).view({20, 650});
+        c = std::get<1>(last).view({20, 650});
+        return 35 * F::cross_entropy(out->forward(all).flatten(0, 1), words.slice(0, 1).flatten());
+    }
+    torch::Tensor h = torch::zeros({20, 650}), c = torch::zeros({20, 650});
+};
+
+std::function<void()> language_model_training(torch::Tensor (LanguageModel::*loss)(
+    const torch::Tensor&)) {
+    const auto model = std::make_shared<LanguageModel>();
+    const auto streams = std::make_shared<Streams>();
+    const auto optimizer = std::make_shared<torch::optim::SGD>(model->parameters(), 1);
+    return [=] {
+        optimizer->zero_grad();
+        (model.get()->*loss)(streams->next()).backward();
+        model->h = model->h.detach();
+        model->c = model->c.detach();
+        torch::nn::utils::clip_grad_norm_(model->parameters(), 5);
+        optimizer->step();
+    };
+}
+
 std::function<void()> adam_step(int n) {
     torch::Tensor p = torch::randn(n, torch::requires_grad());
     p.mutable_grad() = torch::randn(n);
@@ -161,6 +224,10 @@ std::vector<Work> torch_works(int threads) {
         {"GoogLeNet step", 1, [] { return image_net_step<GoogLeNet>(); }},
         {"LSTM language model step", 1, language_model},
         {"the same, whole texts", 1, language_model_by_texts},
+        {"LM training, a word", 20 * 35,
+         [] { return language_model_training(&LanguageModel::by_cell); }},
+        {"beside nn.LSTM", 20 * 35,
+         [] { return language_model_training(&LanguageModel::by_layer); }},
         {"CNN step, peak memory", 1, cnn_step, true},
     };
 }

@@ -1,6 +1,7 @@
 // What is measured: pieces of work, known by the same name on every side.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -51,5 +52,9 @@ inline constexpr Product products[] = {
     {"gemm 1000x1000x100 A^T", 1000, 1000, 100, true, false},
     {"gemm 100x1000x1000", 100, 1000, 1000, false, false},
 };
+
+// The text that language models are trained on: the words of the file $CATENA_BENCH_TEXT by their numbers,
+// else numbers that are as unequal as words; below `words`.
+std::vector<std::int32_t> bench_text(std::int32_t words);
 
 }  // namespace catena_bench

@@ -13,13 +13,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path find_data(const Options& options) {
-    if (!options.data.empty()) return options.data;
-    const fs::path program = fs::read_symlink("/proc/self/exe");
-    return fs::weakly_canonical(program.parent_path() /
-                                "../share/catena/shakespeare/shakespeare.txt.gz");
-}
-
 // The file of a folder that has this in its name.
 fs::path find_part(const fs::path& folder, const std::string& part) {
     std::vector<fs::path> found;
@@ -44,7 +37,9 @@ std::size_t line_end(const std::string& text, double share) {
 }  // namespace
 
 Corpus load_corpus(const Options& options) {
-    Corpus corpus{find_data(options), {}, {}, {}, {}};
+    Corpus corpus{options.data.empty() ? Program::shipped("shakespeare/shakespeare.txt.gz")
+                                      : options.data,
+                  {}, {}, {}, {}};
     std::string train, valid, test;
     if (fs::is_directory(corpus.path)) {
         train = read_text(find_part(corpus.path, "train"));

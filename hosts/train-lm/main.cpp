@@ -22,12 +22,9 @@ void print_sample(const Program& program, Training& training, const Options& opt
     program.print(fmt::format("sample: {}", training.vocabulary.decode(text)));
 }
 
-int train(const Program& program, const Options& options, const Interrupt& interrupt,
-          Training& training, const Corpus& corpus) {
+int train(const Program& program, const Options& options, Training& training,
+          const Corpus& corpus) {
     TextReader& text = *training.text;
-    const auto save = [&] {
-        if (!program.save_file().empty()) save_snapshot(program.save_file(), training);
-    };
     const auto at_end = [&] {
         return text.epoch() >= options.epochs ||
                (options.max_steps > 0 && training.optimizer->t() >= options.max_steps);
@@ -43,17 +40,11 @@ int train(const Program& program, const Options& options, const Interrupt& inter
             progress.update(
                 finished ? text.size() : text.position(),
                 [&] { return std::exp(training.score.mean("loss")); }, "perplexity");
-            if (interrupt.requested() && !finished) {
+            if (program.interrupted() && !finished) {
                 progress.clear();
-                save();
-                program.print(fmt::format("interrupted in epoch {}{}", epoch,
-                                          program.save_file().empty()
-                                              ? ""
-                                              : ", saved " + program.save_file().string()));
-                return interrupt.exit_code();
+                return program.stop(fmt::format("in epoch {}", epoch), training);
             }
-            if (program.save_every() > 0 && training.optimizer->t() % program.save_every() == 0)
-                save();
+            program.save_after_step(training.optimizer->t(), training);
         }
         const double rate = progress.rate();
         progress.clear();
@@ -63,20 +54,19 @@ int train(const Program& program, const Options& options, const Interrupt& inter
             perplexity(training.model, corpus.valid, options, corpus.vocabulary), rate));
         if (text.epoch() == epoch) training.score.clear();
         if (options.sample > 0) print_sample(program, training, options);
-        save();
-        if (interrupt.requested()) return interrupt.exit_code();
+        program.save(training);
+        if (program.interrupted()) return program.exit_code();
     }
     program.print(
         fmt::format("test perplexity: {:.2f}",
                     perplexity(training.model, corpus.test, options, corpus.vocabulary)));
-    return interrupt.requested() ? interrupt.exit_code() : 0;
+    return program.exit_code();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
     return run_program("catena-train-lm", [&] {
-        const Interrupt interrupt;  // first, so that a signal at any time ends cleanly
         Program program("catena-train-lm",
                         "Trains a recurrent net to say what word comes next in a text.");
         Options options;
@@ -91,11 +81,11 @@ int main(int argc, char** argv) {
                                   corpus.valid.size(), corpus.test.size(),
                                   corpus.vocabulary.size()));
         Training training(options, program.seed(), corpus, device);
-        if (!program.resume_file().empty()) load_snapshot(program.resume_file(), training);
+        program.resume(training);
         program.print(fmt::format("net: {} x {} {}, {} parameters, {}, on {}", options.layers,
                                   options.units, to_string(options.cell),
                                   training.model.count_parameters(), options.optimizer,
                                   device.name()));
-        return train(program, options, interrupt, training, corpus);
+        return train(program, options, training, corpus);
     });
 }

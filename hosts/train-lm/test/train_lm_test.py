@@ -122,7 +122,7 @@ class Training(LanguageCase):
 
 
 class Snapshots(LanguageCase):
-    OPTIONS = ("--epochs", 3, "--dropout", 0.2, "--deterministic", "--save-every", 5)
+    OPTIONS = ("--epochs", 12, "--dropout", 0.2, "--deterministic", "--save-every", 5)
 
     def check_kills(self, kills, options):
         """Killed at random moments and gone on with, to the same end as without."""

@@ -2,7 +2,7 @@
 #include "atomic_file.hpp"
 
 #include <catena/data_error.hpp>
-#include <catena/serializer.hpp>
+#include <catena/write_file.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <string>
 
 namespace catena {
@@ -74,6 +75,15 @@ void AtomicFile::commit() {
     if (error) fail(file_, error.message());
     // A file system without folders that can be flushed is no reason to fail.
     flush(file_.has_parent_path() ? file_.parent_path() : ".", O_RDONLY | O_DIRECTORY);
+}
+
+void write_file(const std::filesystem::path& file, std::string_view content) {
+    AtomicFile atomic(file);
+    std::ofstream out(atomic.temporary(), std::ios::binary);
+    out.write(content.data(), static_cast<std::streamsize>(content.size()));
+    out.close();
+    if (!out) fail(file, std::strerror(errno));
+    atomic.commit();
 }
 
 void require_writable(const std::filesystem::path& file) {

@@ -110,6 +110,27 @@ Device Program::start() {
     return device;
 }
 
+std::filesystem::path Program::shipped(std::string_view name) {
+    const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+    return std::filesystem::weakly_canonical(program.parent_path() / "../share/catena" / name);
+}
+
+void Program::resume(Visitable& training) const {
+    if (!resume_.empty()) load_snapshot(resume_, training);
+}
+void Program::save(const Visitable& training) const {
+    if (!save_.empty()) save_snapshot(save_, training);
+}
+void Program::save_after_step(std::int64_t t, const Visitable& training) const {
+    if (save_every_ > 0 && t % save_every_ == 0) save(training);
+}
+int Program::stop(std::string_view where, const Visitable& training) const {
+    save(training);
+    print(fmt::format("interrupted {}{}", where,
+                      save_.empty() ? "" : ", saved " + save_.string()));
+    return exit_code();
+}
+
 void Program::print(std::string_view line) const {
     fmt::print("{}\n", line);
     std::fflush(stdout);

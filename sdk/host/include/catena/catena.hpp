@@ -38,3 +38,4 @@
 #include <catena/text.hpp>
 #include <catena/text_batches.hpp>
 #include <catena/word_tree.hpp>
+#include <catena/write_file.hpp>

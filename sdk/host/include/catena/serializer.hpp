@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/visitor.hpp>
+#include <catena/write_file.hpp>
 
 #include <filesystem>
 #include <string_view>
@@ -24,9 +25,6 @@ namespace catena {
 void save_npz(const std::filesystem::path& file, const Visitable& object);
 void save_safetensors(const std::filesystem::path& file, const Visitable& object);
 void save_snapshot(const std::filesystem::path& file, const Visitable& object);
-
-// Throws DataError if a file of this name could not be saved: to ask before long work, not after it.
-void require_writable(const std::filesystem::path& file);
 
 // Loads what was saved of an object of the same structure; with a path, as of the part whose names in
 // the file begin with it: load_npz("snapshot.npz", model, "model/"). Nothing else of the file is read

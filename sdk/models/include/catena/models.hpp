@@ -6,3 +6,4 @@
 #include <catena/models/googlenet.hpp>
 #include <catena/models/language_model.hpp>
 #include <catena/models/nin.hpp>
+#include <catena/models/word_vectors.hpp>

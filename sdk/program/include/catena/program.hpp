@@ -2,6 +2,8 @@
 #pragma once
 
 #include <catena/core/device.hpp>
+#include <catena/interrupt.hpp>
+#include <catena/visitor.hpp>
 
 #include <boost/program_options.hpp>
 
@@ -26,9 +28,11 @@ namespace catena {
 //             const using_device scope(program.start());
 //             ...
 //             program.print("done");
-//             return 0;
+//             return program.exit_code();
 //         });
 //     }
+//
+// From its beginning to its end SIGINT and SIGTERM are questions (see Interrupt): make it first.
 class Program {
 public:
     // What --help begins with: the program's name, and what it does.
@@ -62,9 +66,18 @@ public:
     Device start();
 
     std::int64_t seed() const noexcept { return seed_; }
-    const std::filesystem::path& save_file() const noexcept { return save_; }      // or ""
-    const std::filesystem::path& resume_file() const noexcept { return resume_; }  // or ""
-    std::int64_t save_every() const noexcept { return save_every_; }  // steps; 0: epochs alone
+    // Data that come with the programs: share/catena/NAME beside the program's folder.
+    static std::filesystem::path shipped(std::string_view name);
+
+    // Training that can be stopped and gone on with. Snapshots are written where --save says, if it does.
+    void resume(Visitable& training) const;                          // --resume
+    void save(const Visitable& training) const;                      // --save
+    void save_after_step(std::int64_t t, const Visitable& training) const;  // --save-every
+    bool interrupted() const noexcept { return interrupt_.requested(); }
+    // Saves, and says where it stopped. Returns the exit code.
+    int stop(std::string_view where, const Visitable& training) const;
+    // That of a program that has done its work: 0, or what an interrupt asks for.
+    int exit_code() const noexcept { return interrupted() ? interrupt_.exit_code() : 0; }
 
     // A line to stdout at once, and with the time to --log-file.
     void print(std::string_view line) const;
@@ -82,6 +95,7 @@ private:
         void operator()(std::FILE* file) const { std::fclose(file); }
     };
 
+    Interrupt interrupt_;
     std::string name_, about_;
     boost::program_options::options_description own_, training_;
     boost::program_options::positional_options_description positional_;

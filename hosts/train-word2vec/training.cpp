@@ -1,0 +1,78 @@
+// Words from the words around them.
+#include "training.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+
+using namespace catena;
+
+namespace {
+
+std::vector<std::int64_t> count(const Vocabulary& vocabulary,
+                                const std::vector<std::int32_t>& words) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(vocabulary.size()));
+    for (const std::int32_t word : words) ++counts[static_cast<std::size_t>(word)];
+    return counts;
+}
+
+WordTree huffman_tree(const std::vector<std::int64_t>& counts) {
+    std::map<std::int64_t, std::int64_t> by_word;
+    for (std::size_t i = 0; i < counts.size(); ++i)
+        by_word[static_cast<std::int64_t>(i)] = counts[i];
+    return create_huffman_tree(by_word);
+}
+
+// The words of the vocabulary: what is too rare to learn is left out.
+std::vector<std::int32_t> known(const Vocabulary& vocabulary, const std::string& text) {
+    std::vector<std::int32_t> words = vocabulary.encode(text);
+    std::erase(words, vocabulary.unknown_id());
+    return words;
+}
+
+}  // namespace
+
+Training::Training(const Options& how, std::int64_t number, const std::string& text, Device device)
+    : options(how),
+      seed(number),
+      vocabulary(Vocabulary::of(text, how.tokens, how.min_count)),
+      counts(count(vocabulary, known(vocabulary, text))),
+      model(vocabulary.size(), how.units, huffman_tree(counts), how.model),
+      optimizer(optimizers::make(how.optimizer, how.lr)),
+      contexts(subsample(known(vocabulary, text), counts, how.subsample,
+                         static_cast<std::uint64_t>(number)),
+               how.window, how.batch, static_cast<std::uint64_t>(number), device) {
+    optimizer->setup(model);
+}
+
+void Training::step() {
+    const auto [center, around] = contexts.next();
+    Variable loss = model.loss(center, around);
+    optimizer->cleargrads();
+    const Array value = loss.data();
+    std::move(loss).backward();
+    optimizer->update();
+    score.add({value}, static_cast<double>(center.size()));
+}
+
+void Training::visit(Visitor& v) {
+    v.require("about/net", "word vectors").require("about/kind", to_string(options.model));
+    v.require("options/optimizer", options.optimizer);
+    v.require("options/lr", fmt::format("{}", options.lr));
+    v.require("options/subsample", fmt::format("{}", options.subsample));
+    v.require("options/seed", seed);
+    v("vocabulary", vocabulary)("model", model)("optimizer", *optimizer)("contexts", contexts);
+    v("score", score);
+}
+
+void write_vectors(const std::filesystem::path& file, const Training& training) {
+    const Array& W = training.model.embed.W.data();
+    const std::vector<float> values = W.to_vector<float>();
+    const auto units = static_cast<std::size_t>(W.shape()[1]);
+    std::string text = fmt::format("{} {}\n", W.shape()[0], units);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (i % units == 0) text += training.vocabulary.word(static_cast<std::int64_t>(i / units));
+        text += fmt::format(" {}{}", values[i], i % units + 1 == units ? "\n" : "");
+    }
+    write_file(file, text);
+}

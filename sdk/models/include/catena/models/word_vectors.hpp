@@ -1,0 +1,46 @@
+// WordVectors: words as vectors, learned from the company they keep.
+#pragma once
+
+#include <catena/links/binary_hierarchical_softmax.hpp>
+#include <catena/links/embed_id.hpp>
+#include <catena/word_tree.hpp>
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace catena::models {
+
+// Learns a vector for each word, from which a word in the middle of others is found by a hierarchical
+// softmax over a tree of words: from each of the others alone, or from the mean of them. (Mikolov et al.,
+// "Efficient Estimation of Word Representations in Vector Space", 2013, and "Distributed Representations
+// of Words and Phrases and their Compositionality", 2013.)
+class WordVectors : public Chain {
+public:
+    enum class Kind : std::uint8_t { skip_gram, cbow };
+
+    // The tree has the words 0 to words - 1 of a vocabulary. Throws ShapeError for sizes below 1.
+    WordVectors(std::int64_t words, std::int64_t units, const WordTree& tree, Kind kind);
+
+    // center: words (N,); contexts: those around them (N, k). The mean over all that is predicted.
+    Variable loss(const Array& center, const Array& contexts);
+    void visit(Visitor& visitor) override { visitor("embed", embed)("softmax", softmax); }
+
+    links::EmbedID embed;
+    links::BinaryHierarchicalSoftmax softmax;
+
+private:
+    Kind kind_;
+};
+
+// "skip-gram", "cbow". The way back throws InvalidError for other names.
+std::string_view to_string(WordVectors::Kind kind);
+WordVectors::Kind word_vectors_from_string(std::string_view name);
+
+// The n words whose vectors, rows of W, point most nearly as that of word, best first, with the cosines
+// of the angles. Throws InvalidError if there is no such word.
+std::vector<std::pair<std::int64_t, double>> nearest_words(const Array& W, std::int64_t word,
+                                                           std::int64_t n);
+
+}  // namespace catena::models

@@ -1,68 +1,42 @@
-// catena-train-mnist: trains the tutorial's network on handwritten digits.
+// catena-train-mnist: trains the tutorial's networks on handwritten digits, or on clothes.
 #include "options.hpp"
 #include "training.hpp"
 
 #include <fmt/format.h>
-#include <boost/program_options/errors.hpp>
-
-#include <cstdio>
-#include <iostream>
+#include <fmt/ranges.h>
 
 using namespace catena;
 namespace fs = std::filesystem;
 
 namespace {
 
-// What the option names, else the first place that has the files, else the digits shipped with the
-// program.
+// What the option names, else the first place that has the files.
 fs::path find_data(const Options& options) {
-    if (options.data) return *options.data;
-    for (const auto& folder : data_folders("mnist")) {
+    if (!options.data.empty()) return options.data;
+    for (const auto& folder : data_folders(options.dataset)) {
         if (has_mnist(folder)) return folder;
     }
-    const fs::path program = fs::read_symlink("/proc/self/exe");
-    return fs::weakly_canonical(program.parent_path() / "../share/catena/digits");
+    if (options.dataset == "mnist") return Program::shipped("digits");
+    std::string places;
+    for (const auto& folder : data_folders(options.dataset))
+        places += (places.empty() ? "" : " or ") + folder.string();
+    throw DataError(fmt::format("[data] expected {0} in {1}, got none; tools/data {0} gets it",
+                                options.dataset, places));
 }
 
-void use_plugins(const Options& options) {
-    if (options.plugins.empty()) return;
-    disable_default_plugins();
-    for (const auto& folder : options.plugins) load_plugins(folder);
+std::string describe(const Options& options, const Training& training) {
+    const std::int64_t pixels = training.model().image_shape().size();
+    std::string net = fmt::format("{0}-{1}-{1}-10", pixels, options.units);
+    if (options.model == "cnn") net = fmt::format("cnn-{}-10", options.units);
+    if (options.model == "two-column")
+        net = fmt::format("two columns of {0}-{1}-{1}-{2}-{1}-{1}-10", pixels, options.units,
+                          2 * options.units);
+    return fmt::format("{}, {} parameters, {}", net, training.model().count_parameters(),
+                       options.optimizer);
 }
 
-void print(const std::string& line) {
-    fmt::print("{}\n", line);
-    std::fflush(stdout);
-}
-
-int run(const Options& options) {
-    const Interrupt interrupt;  // first, so that a signal at any time ends cleanly
-    global_config().deterministic = config().deterministic = options.deterministic;
-    if (!options.save.empty()) require_writable(options.save);
-    use_plugins(options);
-    // Asked for by name before anything is made: a missing plugin shows by the function it lacks.
-    for (const char* function : {"catena.linear", "catena.relu", "catena.softmax_cross_entropy"}) {
-        (void)function_descriptor(function);
-    }
-    const Device device = options.device.empty() ? Device::current() : Device::get(options.device);
-    if (options.threads > 0) device.set_threads(options.threads);
-
-    const fs::path folder = find_data(options);
-    const Mnist mnist = load_mnist(folder);
-    const Array& images = mnist.train.arrays[0];
-    print(fmt::format("data: {} ({} images to train, {} to test)", folder.string(),
-                      mnist.train.size(), mnist.test.size()));
-
-    const using_device scope(device);
-    seed(static_cast<std::uint64_t>(options.seed));
-    Training training(options, mnist.train, device);
-    if (!options.resume.empty()) load_npz(options.resume, training);
-    const std::string net = options.model == "cnn" ? fmt::format("cnn-{}-10", options.units)
-                                                   : fmt::format("{}-{}-{}-10", images.shape()[1],
-                                                                 options.units, options.units);
-    print(fmt::format("net: {}, {} parameters, {}, on {}", net, training.model->count_parameters(),
-                      options.optimizer, device.name()));
-
+int train(const Program& program, const Options& options, Training& training, const Dataset& test,
+          Device device) {
     Minibatches& batches = training.batches;
     while (batches.epoch() < options.epochs) {
         const std::int64_t epoch = batches.epoch() + 1;
@@ -73,43 +47,55 @@ int run(const Options& options) {
             training.step();
             const bool finished = batches.epoch() == epoch;
             progress.update(finished ? batches.size() : batches.position(),
-                            [&] { return training.score.loss(); });
-            if (interrupt.requested() && !finished) {
+                            [&] { return training.score.mean("loss"); });
+            if (program.interrupted() && !finished) {
                 progress.clear();
-                if (!options.save.empty()) save_npz(options.save, training);
-                print(fmt::format("interrupted in epoch {}{}", epoch,
-                                  options.save.empty() ? "" : ", saved " + options.save.string()));
-                return interrupt.exit_code();
+                return program.stop(fmt::format("in epoch {}", epoch), training);
             }
+            program.save_after_step(training.optimizer().t(), training);
         }
         const double rate = progress.rate();
         progress.clear();
-        const Score test = evaluate(*training.model, mnist.test, 1000, device);
-        print(
+        const Summary tested = evaluate(training.model(), test, device);
+        program.print(
             fmt::format("epoch {:3}  train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  "
                         "accuracy {:.4f}  {:.0f} images/s",
-                        epoch, training.score.loss(), training.score.accuracy(), test.loss(),
-                        test.accuracy(), rate));
-        training.score = {};
-        if (!options.save.empty()) save_npz(options.save, training);
-        if (interrupt.requested()) return interrupt.exit_code();
+                        epoch, training.score.mean("loss"), training.score.mean("accuracy"),
+                        tested.mean("loss"), tested.mean("accuracy"), rate));
+        training.score.clear();
+        program.save(training);
+        if (program.interrupted()) return program.exit_code();
     }
-    print(fmt::format("test accuracy: {:.4f}",
-                      evaluate(*training.model, mnist.test, 1000, device).accuracy()));
-    return interrupt.requested() ? interrupt.exit_code() : 0;
+    program.print(fmt::format("test accuracy: {:.4f}",
+                              evaluate(training.model(), test, device).mean("accuracy")));
+    return program.exit_code();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    try {
-        const auto options = parse_options(argc, argv);
-        return options ? run(*options) : 0;
-    } catch (const boost::program_options::error& error) {
-        std::cerr << "catena-train-mnist: " << error.what() << "\nTry --help.\n";
-        return 2;
-    } catch (const std::exception& error) {
-        std::cerr << "catena-train-mnist: " << error.what() << '\n';
-        return 1;
-    }
+    return run_program("catena-train-mnist", [&] {
+        Program program("catena-train-mnist",
+                        "Trains a net on handwritten digits: 784-UNITS-UNITS-10 with ReLU, or two "
+                        "layers of filters and two of units; softmax cross entropy.");
+        Options options;
+        if (!parse_options(program, argc, argv, options)) return 0;
+        // Asked for by name before anything is made: a missing plugin shows by the function it lacks.
+        const Device device = program.start();
+        for (const char* function : {"catena.linear", "catena.relu", "catena.softmax_cross_entropy"})
+            (void)function_descriptor(function);
+        const fs::path folder = find_data(options);
+        const Mnist mnist = load_mnist(folder);
+        program.print(fmt::format("data: {} ({} images to train, {} to test)", folder.string(),
+                                  mnist.train.size(), mnist.test.size()));
+        const using_device scope(device);
+        Training training(options, program.seed(), mnist, program.devices());
+        program.resume(training);
+        training.share();
+        std::vector<std::string> names;
+        for (const Device each : program.devices()) names.push_back(each.name());
+        program.print(fmt::format("net: {}, on {}", describe(options, training),
+                                  fmt::join(names, " and ")));
+        return train(program, options, training, mnist.test, device);
+    });
 }

@@ -1,129 +1,131 @@
 // One step of training, and the evaluation.
 #include "training.hpp"
 
+#include <catena/models.hpp>
+
 #include <fmt/format.h>
 
 using namespace catena;
+using models::Classifier;
+namespace F = catena::functions;
 
 namespace {
 
-std::unique_ptr<Optimizer> make_optimizer(const Options& options) {
-    if (options.optimizer == "adam") return std::make_unique<optimizers::Adam>(options.lr);
-    return std::make_unique<optimizers::SGD>(options.lr);
+constexpr std::int64_t classes = 10;
+
+std::unique_ptr<Classifier> make_model(const Options& o, const Shape& image,
+                                       const std::vector<Device>& devices) {
+    if (o.model == "cnn") return std::make_unique<models::Cnn>(image, classes, o.units, o.dropout);
+    if (o.model == "mlp") return std::make_unique<models::Mlp>(image, classes, o.units, o.dropout);
+    return std::make_unique<models::TwoColumnMlp>(image, classes, o.units, devices.front(),
+                                                  devices.back());
 }
 
-struct Mlp : Chain {
-    Mlp(std::int64_t n_in, std::int64_t n_units, std::int64_t n_out, double dropout_ratio)
-        : l1(n_in, n_units), l2(n_units, n_units), l3(n_units, n_out), dropout(dropout_ratio) {}
-
-    Variable operator()(const Variable& x) override { return l3(hidden(l2, hidden(l1, x))); }
-    void visit(Visitor& v) override { v("l1", l1)("l2", l2)("l3", l3); }
-
-    links::Linear l1, l2, l3;
-    double dropout;
-
-private:
-    Variable hidden(links::Linear& layer, const Variable& x) const {
-        const Variable h = F::relu(layer(x));
-        return dropout > 0 ? F::dropout(h, dropout) : h;
+// A model on each device, all of the same numbers; one over two devices is one.
+std::vector<std::unique_ptr<Classifier>> make_replicas(const Options& options, const Shape& image,
+                                                       const std::vector<Device>& devices) {
+    std::vector<std::unique_ptr<Classifier>> replicas;
+    replicas.push_back(make_model(options, image, devices));
+    for (std::size_t i = 1; i < devices.size() && options.model != "two-column"; ++i) {
+        replicas.push_back(make_model(options, image, devices));
+        replicas[i]->to(devices[i]);
+        replicas[i]->copy_parameters_from(*replicas[0]);
     }
-};
+    return replicas;
+}
 
-// Two layers of 5x5 filters, each with a pooling, and two of units. (LeCun, Bottou, Bengio and Haffner,
-// "Gradient-Based Learning Applied to Document Recognition", 1998, in the sizes of today.)
-struct Cnn : Chain {
-    Cnn(std::int64_t n_units, std::int64_t n_out, double dropout_ratio)
-        : conv1(1, 20, 5),
-          conv2(20, 50, 5),
-          l1(800, n_units),
-          l2(n_units, n_out),
-          dropout(dropout_ratio) {}
-
-    Variable operator()(const Variable& x) override {
-        const Variable images = F::reshape(x, {x.shape()[0], 1, 28, 28});
-        const Variable edges = F::max_pooling_2d(F::relu(conv1(images)), {2});
-        const Variable parts = F::max_pooling_2d(F::relu(conv2(edges)), {2});
-        const Variable h = F::relu(l1(parts));
-        return l2(dropout > 0 ? F::dropout(h, dropout) : h);
-    }
-    void visit(Visitor& v) override { v("conv1", conv1)("conv2", conv2)("l1", l1)("l2", l2); }
-
-    links::Convolution2D conv1, conv2;
-    links::Linear l1, l2;
-    double dropout;
-};
+// Where minibatches are made: in host memory, if they are to be divided.
+Device device_of_batches(const Options& options, const std::vector<Device>& devices) {
+    return devices.size() == 1 || options.model == "two-column" ? devices[0] : cuda::host();
+}
 
 }  // namespace
 
-std::unique_ptr<Chain> make_model(const Options& options, std::int64_t n_in) {
-    if (options.model == "cnn") return std::make_unique<Cnn>(options.units, 10, options.dropout);
-    return std::make_unique<Mlp>(n_in, options.units, 10, options.dropout);
-}
-
-void Score::add(const Array& loss, const Array& accuracy, std::int64_t n) {
-    images_ += n;
-    pending_.push_back({loss, accuracy, n});
-    if (pending_.size() >= 256) settled();
-}
-const Score& Score::settled() const {
-    for (const Pending& each : pending_) {
-        loss_sum_ += each.loss.item<double>() * static_cast<double>(each.n);
-        correct_ += each.accuracy.item<double>() * static_cast<double>(each.n);
-    }
-    pending_.clear();
-    return *this;
-}
-
-Training::Training(const Options& how, const Dataset& data, Device device)
-    : model(make_model(how, data.arrays[0].shape()[1])),
-      optimizer(make_optimizer(how)),
-      batches(data, how.batch, static_cast<std::uint64_t>(how.seed)),
-      random(device),
-      options_(how),
-      recorded_(*optimizer, [this](std::span<const Array> batch) { return learn(batch); }) {
-    optimizer->setup(*model);
+Training::Training(const Options& options, std::int64_t seed, const Mnist& mnist,
+                   const std::vector<Device>& devices)
+    : batches(mnist.train, options.batch, static_cast<std::uint64_t>(seed), true,
+              device_of_batches(options, devices)),
+      options_(options),
+      seed_(seed),
+      replicas_(make_replicas(options, mnist.image, devices)),
+      optimizer_(optimizers::make(options.optimizer, options.lr)),
+      random_(devices.begin(), devices.end()),
+      threads_({devices.begin(), devices.begin() + std::ssize(replicas_)}),
+      recorded_(*optimizer_, [this](std::span<const Array> batch) { return learn(batch); }) {
+    optimizer_->setup(model());
 }
 
 std::vector<Array> Training::learn(std::span<const Array> batch) {
-    const Variable x = as_variable(batch[0]);
-    const Variable t = as_variable(batch[1]);
-    const Variable y = (*model)(x);
-    const Variable loss = F::softmax_cross_entropy(y, t);
-    optimizer->cleargrads();
+    const Variable x = as_variable(batch[0]), t = as_variable(batch[1]);
+    const auto [loss, y] = model().loss(x, t);
+    optimizer_->cleargrads();
     loss.backward();
-    optimizer->update();
-    return {loss.data(), F::accuracy(y.data(), t.data())};
+    optimizer_->update();
+    return {loss.data(), F::accuracy(y.data(), batch[1])};
+}
+
+// Each replica takes a part of the minibatch; the gradient of the whole is the mean of theirs, weighted
+// by how much each had.
+void Training::learn_side_by_side(std::span<const Array> batch) {
+    const std::int64_t n = batch[0].shape()[0], parts = std::ssize(replicas_);
+    std::vector<std::int64_t> ends;
+    for (std::int64_t i = 1; i < parts; ++i) ends.push_back(n * i / parts);
+    const std::vector<Array> x = F::split_axis(batch[0], ends, 0);
+    const std::vector<Array> t = F::split_axis(batch[1], ends, 0);
+    std::vector<std::vector<Array>> results(replicas_.size());
+    threads_.run([&](std::size_t i) {
+        replicas_[i]->cleargrads();
+        const std::int64_t own = x[i].shape()[0];
+        if (own == 0) return;
+        const Device device = threads_.devices()[i];
+        const Variable labels = as_variable(t[i].to(device));
+        const auto [loss, y] = replicas_[i]->loss(as_variable(x[i].to(device)), labels);
+        results[i] = {loss.data(), F::accuracy(y.data(), labels.data())};
+        (loss * (static_cast<double>(own) / static_cast<double>(n))).backward();
+    });
+    for (std::size_t i = 1; i < replicas_.size(); ++i)
+        optimizer_->accumulate_grads(replicas_[i]->gradients());
+    optimizer_->update();
+    share();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (!results[i].empty()) score.add(results[i], static_cast<double>(x[i].shape()[0]));
+    }
+}
+
+void Training::share() {
+    threads_.run([&](std::size_t i) {
+        if (i > 0) replicas_[i]->copy_parameters_from(model());
+    });
 }
 
 void Training::step() {
     const auto batch = batches.next();
-    const std::vector<Array> result = options_.record ? recorded_(batch) : learn(batch);
-    const auto own = [&](const Array& a) { return options_.record ? a.copy() : a; };
-    score.add(own(result[0]), own(result[1]), batch[1].size());
+    if (replicas_.size() > 1) return learn_side_by_side(batch);
+    std::vector<Array> result = options_.record ? recorded_(batch) : learn(batch);
+    if (options_.record) {  // the next step writes there
+        for (Array& each : result) each = each.copy();
+    }
+    score.add(result, static_cast<double>(batch[1].size()));
 }
 
 void Training::visit(Visitor& v) {
-    v.require("options/model", options_.model);
-    v.require("options/units", options_.units).require("options/batch", options_.batch);
+    v.require("about/net", options_.model).require("about/units", options_.units);
+    v.require("options/batch", options_.batch);
     v.require("options/optimizer", options_.optimizer);
     v.require("options/lr", fmt::format("{}", options_.lr));
     v.require("options/dropout", fmt::format("{}", options_.dropout));
-    v.require("options/seed", options_.seed);
-    v("model", *model)("optimizer", *optimizer)("batches", batches);
-    v("random", random)("score", score);
+    v.require("options/seed", seed_);
+    v("model", model())("optimizer", *optimizer_)("batches", batches);
+    for (std::size_t i = 0; i < random_.size(); ++i)
+        v(i == 0 ? "random" : fmt::format("random{}", i), random_[i]);
+    v("score", score);
 }
 
-Score evaluate(Chain& model, const Dataset& data, std::int64_t batch_size, Device device) {
-    const no_backprop_mode no_graph;
-    const using_config testing(&Config::train, false);
-    Minibatches batches(data, batch_size, 0, false, device);
-    Score score;
-    while (batches.epoch() == 0) {
-        const auto batch = batches.next();
-        const Variable x = as_variable(batch[0]);
+Summary evaluate(Classifier& model, const Dataset& data, Device device) {
+    const auto body = [&](std::span<const Array> batch) {
         const Variable t = as_variable(batch[1]);
-        const Variable y = model(x);
-        score.add(F::softmax_cross_entropy(y, t).data(), F::accuracy(y, t).data(), t.size());
-    }
-    return score;
+        const auto [loss, y] = model.loss(as_variable(batch[0]), t);
+        return std::vector{loss.data(), F::accuracy(y, t).data()};
+    };
+    return Evaluator(data, 1000, {"loss", "accuracy"}, body, device)();
 }

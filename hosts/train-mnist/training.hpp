@@ -1,62 +1,44 @@
-// The network, and everything that a snapshot of its training has.
+// One step of training, on one device or on several, and everything that a snapshot has.
 #pragma once
 
 #include "options.hpp"
 
 #include <catena/catena.hpp>
+#include <catena/models/classifier.hpp>
 
 #include <memory>
+#include <span>
+#include <vector>
 
-namespace F = catena::functions;
-
-// Images in rows of 784 numbers, to 10 scores each.
-std::unique_ptr<catena::Chain> make_model(const Options& options, std::int64_t n_in);
-
-// Means over the images seen. What steps give lies on the device until somebody asks: who asks each
-// time would wait for each step.
-class Score : public catena::Visitable {
+class Training : public catena::Visitable {
 public:
-    // Of so many images: loss and accuracy, as they are now.
-    void add(const catena::Array& loss, const catena::Array& accuracy, std::int64_t n);
-    double loss() const { return settled().loss_sum_ / static_cast<double>(images_); }
-    double accuracy() const { return settled().correct_ / static_cast<double>(images_); }
-    void visit(catena::Visitor& v) override {
-        settled();
-        v("loss_sum", loss_sum_)("correct", correct_)("images", images_);
-    }
+    // A model on each of the devices, or one over two.
+    Training(const Options& options, std::int64_t seed, const catena::Mnist& mnist,
+             const std::vector<catena::Device>& devices);
 
-private:
-    struct Pending {
-        catena::Array loss, accuracy;
-        std::int64_t n;
-    };
-    const Score& settled() const;
-
-    mutable double loss_sum_ = 0;
-    mutable double correct_ = 0;
-    mutable std::vector<Pending> pending_;
-    std::int64_t images_ = 0;
-};
-
-struct Training : catena::Visitable {
-    std::unique_ptr<catena::Chain> model;
-    std::unique_ptr<catena::Optimizer> optimizer;
-    catena::Minibatches batches;
-    catena::RandomStream random;  // of dropout
-    Score score;                  // of this epoch
-
-    Training(const Options& how, const catena::Dataset& data, catena::Device device);
-    void step();  // one minibatch
+    void step();   // one minibatch
+    void share();  // gives the first model's parameters to the others: after they were loaded
     // With the options that decide the result: a snapshot goes on under the same ones alone.
     void visit(catena::Visitor& v) override;
 
+    catena::models::Classifier& model() const { return *replicas_[0]; }
+    catena::Optimizer& optimizer() const { return *optimizer_; }
+    catena::Minibatches batches;
+    catena::Summary score{"loss", "accuracy"};  // of this epoch
+
 private:
     std::vector<catena::Array> learn(std::span<const catena::Array> batch);
+    void learn_side_by_side(std::span<const catena::Array> batch);
 
     Options options_;
+    std::int64_t seed_;
+    std::vector<std::unique_ptr<catena::models::Classifier>> replicas_;  // the first one learns
+    std::unique_ptr<catena::Optimizer> optimizer_;
+    std::vector<catena::RandomStream> random_;  // of dropout, on each device
+    catena::DeviceThreads threads_;
     catena::RecordedStep recorded_;
 };
 
-// Without dropout and without a graph.
-Score evaluate(catena::Chain& model, const catena::Dataset& data, std::int64_t batch_size,
-               catena::Device device);
+// Means over a data set, without dropout and without a graph.
+catena::Summary evaluate(catena::models::Classifier& model, const catena::Dataset& data,
+                         catena::Device device);

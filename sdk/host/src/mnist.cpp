@@ -36,7 +36,8 @@ fs::path require(const fs::path& folder, const std::string& name) {
     return file;
 }
 
-Dataset load_part(const fs::path& folder, const std::string& prefix) {
+// The images of a part, of the size of one, which is image's if it has any.
+Dataset load_part(const fs::path& folder, const std::string& prefix, Shape& image) {
     const fs::path images_file = require(folder, prefix + images_name);
     const fs::path labels_file = require(folder, prefix + labels_name);
     const IdxFile images = read_idx(images_file, 3);
@@ -46,6 +47,12 @@ Dataset load_part(const fs::path& folder, const std::string& prefix) {
             fmt::format("[load_mnist] {}: expected {} labels, one for each image, got {}",
                         labels_file.string(), images.shape[0], labels.shape[0]));
     }
+    const Shape own{1, images.shape[1], images.shape[2]};
+    if (image.ndim() == 0) image = own;
+    if (own != image) {
+        throw DataError(fmt::format("[load_mnist] {}: expected images of {}, as those to train, got {}",
+                                    images_file.string(), to_string(image), to_string(own)));
+    }
     const auto wrong = std::find_if(labels.values.begin(), labels.values.end(),
                                     [](std::uint8_t label) { return label > 9; });
     if (wrong != labels.values.end()) {
@@ -54,7 +61,7 @@ Dataset load_part(const fs::path& folder, const std::string& prefix) {
     }
     const Device device = cuda::host();
     const Array x =
-        Array::empty({images.shape[0], images.shape[1] * images.shape[2]}, Dtype::float32, device);
+        Array::empty({images.shape[0], own.size()}, Dtype::float32, device);
     const Array t = Array::empty({labels.shape[0]}, Dtype::int32, device);
     std::transform(images.values.begin(), images.values.end(), x.host<float>().begin(),
                    [](std::uint8_t value) { return static_cast<float>(value) / 255.0F; });
@@ -74,7 +81,10 @@ bool has_mnist(const fs::path& folder) {
 }
 
 Mnist load_mnist(const fs::path& folder) {
-    return {load_part(folder, "train-"), load_part(folder, "t10k-")};
+    Mnist mnist;
+    mnist.train = load_part(folder, "train-", mnist.image);
+    mnist.test = load_part(folder, "t10k-", mnist.image);
+    return mnist;
 }
 
 std::vector<fs::path> data_folders(const std::string& name) {

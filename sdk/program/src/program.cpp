@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <iostream>
+#include <sstream>
 
 namespace po = boost::program_options;
 
@@ -48,7 +49,9 @@ bool Program::parse(int argc, char** argv) {
         ("help,h", "this text")
         ("version", "of this program, and of the ABI that it knows")
         ("device", po::value(&device_)->value_name("NAME"),
-         "such as cpu:0 or cuda:0; without it the first that is there")
+         several_devices_ ? "such as cpu:0 or cuda:0, or several: cuda:0,cuda:1; without it the first that "
+                            "is there"
+                          : "such as cpu:0 or cuda:0; without it the first that is there")
         ("threads", po::value(&threads_)->value_name("N"), "without it as many as suit the device")
         ("seed", po::value(&seed_)->value_name("N"),
          "of all random numbers; without it $CATENA_SEED, else 0")
@@ -84,6 +87,7 @@ bool Program::parse(int argc, char** argv) {
         require(seed_ >= 0, "seed", "at most 2^63 - 1 in CATENA_SEED", initial);
     }
     require(seed_ >= 0, "seed", "0 or more", seed_);
+    require(several_devices_ || device_.find(',') == device_.npos, "device", "one device", device_);
     require(!given("threads") || threads_ >= 1, "threads", "1 or more", threads_);
     require(!given("save-every") || save_every_ >= 1, "save-every", "1 or more", save_every_);
     if (save_every_ > 0 && save_.empty())
@@ -104,10 +108,14 @@ Device Program::start() {
         disable_default_plugins();
         for (const std::string& folder : plugins_) load_plugins(folder);
     }
-    const Device device = device_.empty() ? Device::current() : Device::get(device_);
-    if (threads_ > 0) device.set_threads(threads_);
+    std::istringstream names(device_);
+    for (std::string name; std::getline(names, name, ',');) devices_.push_back(Device::get(name));
+    if (devices_.empty()) devices_.push_back(Device::current());
+    if (threads_ > 0) {
+        for (const Device device : devices_) device.set_threads(threads_);
+    }
     catena::seed(static_cast<std::uint64_t>(seed_));
-    return device;
+    return devices_[0];
 }
 
 std::filesystem::path Program::shipped(std::string_view name) {

@@ -8,6 +8,7 @@
 #include <catena/core.hpp>
 #include <catena/cuda.hpp>
 #include <catena/data_error.hpp>
+#include <catena/device_threads.hpp>
 #include <catena/elementwise.hpp>
 #include <catena/elementwise_function.hpp>
 #include <catena/evaluator.hpp>

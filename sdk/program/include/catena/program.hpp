@@ -49,6 +49,8 @@ public:
     }
     // Adds --save, --save-every and --resume.
     void add_training_options();
+    // Lets --device name several, separated by commas; else it is one.
+    void allow_several_devices() noexcept { several_devices_ = true; }
 
     // False after --help and --version, which print their text. Throws boost::program_options::error
     // for options that cannot be.
@@ -61,9 +63,10 @@ public:
     }
 
     // As the options say: plugins from some folders alone, the same bits for any number of threads, the
-    // seed; gives the device, with its threads. Throws what a missing device or plugin throws, and
-    // DataError if a snapshot could not be saved.
+    // seed; gives the device, the first of several, with its threads. Throws what a missing device or
+    // plugin throws, and DataError if a snapshot could not be saved.
     Device start();
+    const std::vector<Device>& devices() const noexcept { return devices_; }  // from start() on
 
     std::int64_t seed() const noexcept { return seed_; }
     // Data that come with the programs: share/catena/NAME beside the program's folder.
@@ -102,7 +105,9 @@ private:
     boost::program_options::variables_map values_;
     bool trains_ = false;
 
+    bool several_devices_ = false;
     std::string device_;
+    std::vector<Device> devices_;
     int threads_ = 0;
     std::vector<std::string> plugins_;
     std::int64_t seed_ = 0;

@@ -1,0 +1,47 @@
+// DeviceThreads: a thread for each of several devices.
+#pragma once
+
+#include <catena/core/device.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace catena {
+
+// For replicas of a net that learn side by side:
+//
+//     DeviceThreads threads({Device::get("cpu:0"), Device::get("cpu:1")});
+//     threads.run([&](std::size_t i) {
+//         const Variable x = as_variable(parts[i]), t = as_variable(labels[i]);
+//         F::softmax_cross_entropy((*replicas[i])(x), t).backward();
+//     });
+//     optimizer.accumulate_grads(replicas[1]->gradients());
+//     optimizer.update();
+//     replicas[1]->copy_parameters_from(*replicas[0]);
+//
+// A graph belongs to one thread at a time: a body touches what is its own alone.
+class DeviceThreads {
+public:
+    // The first device's thread is the caller's. Throws ShapeError for no devices.
+    explicit DeviceThreads(std::vector<Device> devices);
+    DeviceThreads(const DeviceThreads&) = delete;
+    DeviceThreads& operator=(const DeviceThreads&) = delete;
+    ~DeviceThreads();
+
+    std::size_t size() const noexcept { return devices_.size(); }
+    const std::vector<Device>& devices() const noexcept { return devices_; }
+
+    // body(i) in each thread, with devices()[i] as the current one and the caller's config(). Returns when
+    // all have ended; what the first of those that failed threw is thrown then.
+    void run(const std::function<void(std::size_t)>& body);
+
+private:
+    class Worker;
+
+    std::vector<Device> devices_;
+    std::vector<std::unique_ptr<Worker>> workers_;  // of all devices but the first
+};
+
+}  // namespace catena

@@ -1,0 +1,22 @@
+// Mlp: a net of two hidden layers.
+#pragma once
+
+#include <catena/links/linear.hpp>
+#include <catena/models/classifier.hpp>
+
+namespace catena::models {
+
+// image-units-units-classes with ReLU, and, in training, dropout behind each hidden layer.
+class Mlp : public Classifier {
+public:
+    Mlp(Shape image, std::int64_t classes, std::int64_t units, double dropout = 0);
+    Variable operator()(const Variable& x) override;
+    void visit(Visitor& visitor) override { visitor("l1", l1)("l2", l2)("l3", l3); }
+
+    links::Linear l1, l2, l3;
+
+private:
+    double dropout_;
+};
+
+}  // namespace catena::models

@@ -1,0 +1,98 @@
+// Prefetch: things that take long to make, made ahead by threads.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace catena {
+
+// Numbers n, n + 1, ... become things in that order, made by several threads, a few ahead of who takes
+// them. make(n) depends on n alone, and may be called by any of the threads. What it throws comes out of
+// next() at its turn; after that next() makes it anew.
+template <class T>
+class Prefetch {
+public:
+    using Make = std::function<T(std::int64_t)>;
+
+    Prefetch(Make make, std::int64_t first, int threads, std::size_t ahead)
+        : make_(std::move(make)), taken_(first), started_(first), ahead_(ahead) {
+        for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    }
+    Prefetch(const Prefetch&) = delete;
+    Prefetch& operator=(const Prefetch&) = delete;
+    ~Prefetch() {
+        {
+            const std::lock_guard lock(mutex_);
+            ends_ = true;
+        }
+        changed_.notify_all();
+        for (std::thread& thread : threads_) thread.join();
+    }
+
+    T next() {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return made_.contains(taken_); });
+        auto found = made_.extract(taken_);
+        if (found.mapped().failure) {
+            const std::exception_ptr failure = found.mapped().failure;
+            made_.clear();
+            started_ = taken_;
+            ++generation_;
+            changed_.notify_all();
+            std::rethrow_exception(failure);
+        }
+        ++taken_;
+        changed_.notify_all();
+        return std::move(*found.mapped().thing);
+    }
+
+private:
+    struct Made {
+        std::unique_ptr<T> thing;
+        std::exception_ptr failure;
+    };
+
+    void work() {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            changed_.wait(lock, [&] {
+                return ends_ || started_ < taken_ + static_cast<std::int64_t>(ahead_);
+            });
+            if (ends_) return;
+            const std::int64_t n = started_++;
+            const std::uint64_t generation = generation_;
+            lock.unlock();
+            Made made;
+            try {
+                made.thing = std::make_unique<T>(make_(n));
+            } catch (...) {
+                made.failure = std::current_exception();
+            }
+            lock.lock();
+            if (generation == generation_) made_.emplace(n, std::move(made));
+            changed_.notify_all();
+        }
+    }
+
+    Make make_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::map<std::int64_t, Made> made_;
+    std::int64_t taken_;    // the next to be taken
+    std::int64_t started_;  // the next to be made
+    std::uint64_t generation_ = 0;
+    std::size_t ahead_;
+    bool ends_ = false;
+    std::vector<std::thread> threads_;
+};
+
+}  // namespace catena

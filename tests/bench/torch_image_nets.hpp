@@ -24,7 +24,7 @@ struct Nin : nn::Module {
     struct Block {
         nn::Conv2d first, second, third;
         Tensor operator()(const Tensor& x) {
-            return rectified(third->forward(rectified(second->forward(rectified(first->forward(x))))));
+            return third->forward(rectified(second->forward(rectified(first->forward(x)))));
         }
     };
     Block block(int in, int mid, int out, int k, int stride, int pad) {
@@ -37,7 +37,7 @@ struct Nin : nn::Module {
           b3 = block(256, 384, 384, 3, 1, 1), b4 = block(384, 1024, 1000, 3, 1, 1);
 
     Tensor loss(const Tensor& x, const Tensor& t) {
-        const Tensor h = b4(half_dropped(pool(b3(pool(b2(pool(b1(x))))))));
+        const Tensor h = b4(half_dropped(pool(rectified(b3(pool(rectified(b2(pool(rectified(b1(x)))))))))));
         return F::cross_entropy(F::avg_pool2d(h, F::AvgPool2dFuncOptions(6)).flatten(1), t);
     }
 };

@@ -27,7 +27,7 @@ NIN::Block::Block(std::int64_t in, std::int64_t mid, std::int64_t out, Pair ksiz
       b(mid, out, 1, 1, 0, wscale) {}
 
 Variable NIN::Block::operator()(const Variable& x) {
-    return F::relu(b(F::relu(a(F::relu(conv(x))))));
+    return b(F::relu(a(F::relu(conv(x)))));
 }
 
 NIN::NIN(std::int64_t classes, Scale scale)
@@ -40,7 +40,7 @@ NIN::NIN(std::int64_t classes, Scale scale)
 }
 
 Variable NIN::operator()(const Variable& x) {
-    const auto pool = [](const Variable& h) { return F::max_pooling_2d(h, {3}, {2}); };
+    const auto pool = [](const Variable& h) { return F::max_pooling_2d(F::relu(h), {3}, {2}); };
     Variable h = pool(block1(as_images(x)));
     h = pool(block2(h));
     h = pool(block3(h));

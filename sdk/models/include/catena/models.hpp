@@ -5,6 +5,7 @@
 #include <catena/models/classifier.hpp>
 #include <catena/models/cnn.hpp>
 #include <catena/models/googlenet.hpp>
+#include <catena/models/image_nets.hpp>
 #include <catena/models/language_model.hpp>
 #include <catena/models/mlp.hpp>
 #include <catena/models/nin.hpp>

@@ -6,8 +6,8 @@
 
 namespace catena::models {
 
-// Four convolutions, each followed by two of 1x1, and a mean over each of the last channels, one for
-// a class: no layer is fully connected. Dropout of a half in training. Images of 3 channels.
+// Four convolutions, each followed by two of 1x1, all but the last with ReLU; and a mean over each of the
+// last channels, one for a class: no layer is fully connected. Dropout of a half in training. Images of 3 channels.
 // (Lin, Chen and Yan, "Network In Network", ICLR 2014; sizes of its ImageNet model.)
 class NIN : public Classifier {
 public:
@@ -16,7 +16,7 @@ public:
     Variable operator()(const Variable& x) override;
     void visit(Visitor& visitor) override;
 
-    // A convolution and the two of 1x1 behind it, each followed by ReLU.
+    // A convolution and two of 1x1, with ReLU between them.
     struct Block : Chain {
         Block(std::int64_t in, std::int64_t mid, std::int64_t out, Pair ksize, Pair stride, Pair pad);
         Variable operator()(const Variable& x) override;

@@ -1,0 +1,69 @@
+// catena-train-images: trains a net of the papers on folders of images.
+#include "options.hpp"
+#include "training.hpp"
+
+#include <fmt/format.h>
+
+using namespace catena;
+
+namespace {
+
+int train(const Program& program, const Options& options, Training& training,
+          const ImageFolder& valid, Device device) {
+    ImageBatches& batches = training.batches;
+    while (batches.epoch() < options.epochs) {
+        const std::int64_t epoch = batches.epoch() + 1;
+        Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), batches.size(),
+                          "images", stderr);
+        progress.update(batches.position(), 0);
+        while (batches.epoch() < epoch) {
+            training.step();
+            const bool finished = batches.epoch() == epoch;
+            progress.update(finished ? batches.size() : batches.position(),
+                            [&] { return training.score.mean("loss"); });
+            if (program.interrupted() && !finished) {
+                progress.clear();
+                return program.stop(fmt::format("in epoch {}", epoch), training);
+            }
+            program.save_after_step(training.optimizer->t(), training);
+        }
+        const double rate = progress.rate();
+        progress.clear();
+        const Summary tested = evaluate(training, valid, device);
+        program.print(
+            fmt::format("epoch {:3}  train loss {:.4f}  accuracy {:.4f}  valid loss {:.4f}  "
+                        "accuracy {:.4f}  {:.1f} images/s",
+                        epoch, training.score.mean("loss"), training.score.mean("accuracy"),
+                        tested.mean("loss"), tested.mean("accuracy"), rate));
+        training.score.clear();
+        program.save(training);
+        if (program.interrupted()) return program.exit_code();
+    }
+    program.print(fmt::format("valid accuracy: {:.4f}",
+                              evaluate(training, valid, device).mean("accuracy")));
+    return program.exit_code();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    return run_program("catena-train-images", [&] {
+        Program program("catena-train-images",
+                        "Trains a net to tell classes of images: Network in Network, AlexNet with "
+                        "batch normalization, or GoogLeNet.");
+        Options options;
+        if (!parse_options(program, argc, argv, options)) return 0;
+        const Device device = program.start();
+        const using_device scope(device);
+        const Images images = find_images(options, program.seed());
+        program.print(fmt::format("images: {} ({} to train, {} to validate, {} classes)",
+                                  options.data.string(), images.train.size(), images.valid.size(),
+                                  images.train.classes.size()));
+        Training training(options, program.seed(), images, device);
+        program.resume(training);
+        program.print(fmt::format("net: {} for {}x{}, {} parameters, {}, on {}", options.net,
+                                  options.size, options.size, training.model->count_parameters(),
+                                  options.optimizer, device.name()));
+        return train(program, options, training, images.valid, device);
+    });
+}

@@ -1,0 +1,28 @@
+// Options of catena-train-images.
+#pragma once
+
+#include <catena/program.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+struct Options {
+    std::filesystem::path data;
+    double held_out = 0.1;
+    std::string net = "nin";
+    double width = 1;
+    std::int64_t size = 224;
+    std::int64_t side = 0;  // 0: an eighth more than size
+    std::int64_t batch = 32;
+    std::int64_t epochs = 30;
+    std::string optimizer = "momentum_sgd";
+    double lr = 0.01;
+    double decay = 1;
+    double weight_decay = 5e-4;
+    int loaders = 1;
+    std::int64_t measured = 2000;
+};
+
+// False where a text was asked for and printed. Throws boost::program_options::error.
+bool parse_options(catena::Program& program, int argc, char** argv, Options& options);

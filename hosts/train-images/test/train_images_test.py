@@ -1,0 +1,96 @@
+"""Tests of catena-train-images from outside: usage: train_images_test.py PROGRAM [options]"""
+import pathlib
+import re
+import shutil
+import signal
+import tempfile
+import time
+import unittest
+
+from pictures import write_set
+from program_case import Case, members
+
+
+class Images(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.data = pathlib.Path(tempfile.mkdtemp()) / "set"
+        write_set(cls.data, 40)
+        cls.addClassCleanup(shutil.rmtree, cls.data.parent)
+
+    OPTIONS = {"--size": 64, "--side": 64, "--batch": 12, "--held-out": 0.2, "--seed": 1}
+    # What learns in seconds.
+    NETS = {
+        "nin": {"--width": 0.25, "--optimizer": "adam", "--lr": 0.001, "--epochs": 12},
+        "alexnet-bn": {"--width": 0.1, "--optimizer": "adam", "--lr": 0.001, "--epochs": 12},
+        "googlenet": {"--width": 0.25, "--optimizer": "adam", "--lr": 0.0015, "--lr-decay": 0.94,
+                      "--epochs": 36, "--size": 96, "--side": 96},
+    }
+
+    def train(self, net, code=0, data=None, **more):
+        options = {**self.OPTIONS, **self.NETS[net], "--net": net,
+                   **{"--" + name.replace("_", "-"): value for name, value in more.items()}}
+        return self.run_program(data or self.data, *[x for o in options.items() for x in o],
+                                code=code)
+
+    def test_every_net_learns(self):
+        for net in self.NETS:
+            with self.subTest(net=net):
+                out = self.train(net)
+                self.assertIn("(96 to train, 24 to validate, 3 classes)", out)
+                self.assertRegex(out, r"[\d.]+ images/s")
+                accuracy = float(re.search(r"valid accuracy: ([\d.]+)", out).group(1))
+                self.assertGreater(accuracy, 0.8, out)
+
+    def test_training_and_validation_apart(self):
+        data = self.folder / "parts"
+        write_set(data / "train", 8)
+        write_set(data / "val", 3, seed=2)
+        out = self.train("nin", data=data, epochs=1)
+        self.assertIn("(24 to train, 9 to validate, 3 classes)", out)
+        shutil.rmtree(data / "val/bars")
+        self.assertIn("val: expected the folders of", self.train("nin", data=data, code=1))
+
+    def test_kills_change_nothing(self):
+        whole, file = self.folder / "whole.npz", self.folder / "killed.npz"
+        how = {"epochs": 3, "save_every": 2}
+        self.train("alexnet-bn", **how, save=whole)
+        for i in range(4):
+            options = {**self.OPTIONS, **self.NETS["alexnet-bn"], "--net": "alexnet-bn",
+                       "--epochs": 3, "--save-every": 2, "--save": file}
+            if file.exists():
+                options["--resume"] = file
+            process = self.start(self.data, *[x for o in options.items() for x in o])
+            time.sleep(0.3 + 0.15 * i)
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+        more = {"resume": file} if file.exists() else {}
+        self.train("alexnet-bn", **how, save=file, **more, loaders=3)
+        self.assertEqual(members(file), members(whole))
+
+    def test_a_broken_image_is_named(self):
+        data = self.folder / "broken"
+        shutil.copytree(self.data, data)
+        file = data / "bars/007.png"
+        file.write_bytes(file.read_bytes()[:200])
+        out = self.train("nin", data=data, epochs=1, code=1)
+        self.assertIn(f"[read_image] {file}: expected a PNG image", out)
+
+    def test_bad_input_is_told(self):
+        self.assertIn("--data: expected a folder", self.run_program(code=2))
+        self.assertIn("[list_images]", self.run_program(self.folder / "none", code=1))
+        (self.folder / "empty").mkdir()
+        self.assertIn("expected folders of PNG or JPEG files",
+                      self.run_program(self.folder / "empty", code=1))
+        for option, value in (("--net", "vgg"), ("--size", 0), ("--side", 10), ("--held-out", 1),
+                              ("--width", 0), ("--weight-decay", -1)):
+            with self.subTest(option=option):
+                self.assertIn(option + ": expected",
+                              self.run_program(self.data, option, value, code=2))
+        out = self.run_program(self.data, "--size", 20, code=1)
+        self.assertIn("[NIN] image: 20 is too small for its layers", out)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,95 @@
+// Images to classes.
+#include "training.hpp"
+
+#include <catena/models/image_nets.hpp>
+
+#include <fmt/format.h>
+
+using namespace catena;
+namespace F = catena::functions;
+
+namespace {
+
+std::string lines(const std::vector<std::string>& names) {
+    std::string text;
+    for (const std::string& name : names) text += name + '\n';
+    return text;
+}
+
+}  // namespace
+
+Images find_images(const Options& options, std::int64_t seed) {
+    const auto train = options.data / "train", valid = options.data / "val";
+    if (!std::filesystem::is_directory(train) || !std::filesystem::is_directory(valid)) {
+        auto [rest, held] = hold_out(list_images(options.data), options.held_out,
+                                     static_cast<std::uint64_t>(seed));
+        return {std::move(rest), std::move(held)};
+    }
+    Images images{list_images(train), list_images(valid)};
+    if (images.train.classes != images.valid.classes) {
+        throw DataError(fmt::format("[images] {}: expected the folders of {}, got others",
+                                    valid.string(), train.string()));
+    }
+    return images;
+}
+
+Training::Training(const Options& how, std::int64_t number, const Images& images, Device device)
+    : options(how),
+      seed(number),
+      classes(lines(images.train.classes)),
+      scaling(measure_images(images.train, how.side, how.size, how.measured)),
+      model(models::make_image_net(how.net, std::ssize(images.train.classes),
+                                   {.image = how.size, .width = how.width})),
+      optimizer(optimizers::make(how.optimizer, how.lr)),
+      rate(schedules::decay(how.lr, how.decay, 1)),
+      batches(images.train, scaling,
+              {.batch_size = how.batch,
+               .seed = static_cast<std::uint64_t>(number),
+               .loaders = how.loaders,
+               .device = device}),
+      random(device) {
+    optimizer->setup(*model);
+}
+
+void Training::step() {
+    optimizer->set_rate(rate(static_cast<double>(batches.epoch())));
+    const ImageBatch batch = batches.next();
+    auto [loss, scores] = model->loss(as_variable(batch.x), as_variable(batch.t));
+    score.add({loss.data(), F::accuracy(scores.data(), batch.t)},
+              static_cast<double>(batch.t.size()));
+    scores = {};
+    optimizer->cleargrads();
+    std::move(loss).backward();  // nothing else holds the graph: it is freed on the way
+    if (options.weight_decay > 0) optimizer->weight_decay(options.weight_decay);
+    optimizer->update();
+}
+
+void Training::visit(Visitor& v) {
+    v.require("about/net", options.net).require("about/classes", classes);
+    v.require("about/width", fmt::format("{}", options.width));
+    v.require("options/optimizer", options.optimizer);
+    v.require("options/lr", fmt::format("{} {}", options.lr, options.decay));
+    v.require("options/weight_decay", fmt::format("{}", options.weight_decay));
+    v.require("options/seed", seed);
+    v("scaling", scaling)("model", *model)("optimizer", *optimizer)("batches", batches);
+    v("random", random)("score", score);
+}
+
+Summary evaluate(Training& training, const ImageFolder& images, Device device) {
+    const no_backprop_mode no_graph;
+    const using_config testing(&Config::train, false);
+    Summary summary{"loss", "accuracy"};
+    if (images.size() == 0) return summary;
+    ImageBatches batches(images, training.scaling,
+                         {.batch_size = training.options.batch,
+                          .training = false,
+                          .loaders = training.options.loaders,
+                          .device = device});
+    while (batches.epoch() == 0) {
+        const ImageBatch batch = batches.next();
+        const auto [loss, scores] = training.model->loss(as_variable(batch.x), as_variable(batch.t));
+        summary.add({loss.data(), F::accuracy(scores.data(), batch.t)},
+                    static_cast<double>(batch.t.size()));
+    }
+    return summary;
+}

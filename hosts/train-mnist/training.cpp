@@ -110,6 +110,8 @@ void Training::step() {
 
 void Training::visit(Visitor& v) {
     v.require("about/net", options_.model).require("about/units", options_.units);
+    v.require("about/height", model().image_shape()[1]);
+    v.require("about/width", model().image_shape()[2]);
     v.require("options/batch", options_.batch);
     v.require("options/optimizer", options_.optimizer);
     v.require("options/lr", fmt::format("{}", options_.lr));

@@ -14,13 +14,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-bool is_image(const fs::path& file) {
-    std::string ending = file.extension().string();
-    std::ranges::transform(ending, ending.begin(),
-                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
-}
-
 template <class Wanted>
 std::vector<fs::path> entries(const fs::path& folder, Wanted wanted) {
     std::vector<fs::path> found;
@@ -33,6 +26,13 @@ std::vector<fs::path> entries(const fs::path& folder, Wanted wanted) {
 
 }  // namespace
 
+bool is_image_file(const fs::path& file) {
+    std::string ending = file.extension().string();
+    std::ranges::transform(ending, ending.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
+}
+
 ImageFolder list_images(const fs::path& root) {
     std::error_code error;
     if (!fs::is_directory(root, error))
@@ -42,7 +42,7 @@ ImageFolder list_images(const fs::path& root) {
     for (const fs::path& folder :
          entries(root, [](const fs::directory_entry& e) { return e.is_directory(); })) {
         const auto files = entries(folder, [](const fs::directory_entry& e) {
-            return e.is_regular_file() && is_image(e.path());
+            return e.is_regular_file() && is_image_file(e.path());
         });
         if (files.empty()) continue;
         const auto label = static_cast<std::int32_t>(result.classes.size());

@@ -26,31 +26,38 @@ std::int32_t draw(const std::vector<float>& scores, double temperature, Generato
 
 }  // namespace
 
-std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
-                                        std::int64_t n, double temperature, Generator& generator) {
-    if (!(temperature > 0) || !std::isfinite(temperature)) {
-        throw InvalidError(fmt::format(
-            "[continue_text] temperature: expected a number above 0, got {}", temperature));
-    }
+TextGenerator::TextGenerator(LanguageModel& model, std::span<const std::int32_t> prompt)
+    : model_(model), state_(model.begin(1)) {
+    if (prompt.empty())
+        scores_ = model_.out.b.data().astype(Dtype::float32).to_vector<float>();
+    else read(prompt);
+}
+
+void TextGenerator::read(std::span<const std::int32_t> tokens) {
     const no_backprop_mode no_graph;
     const using_config testing(&Config::train, false);
-    LanguageModel::State state = model.begin(1);
-    // Scores behind these tokens.
-    const auto read = [&](std::span<const std::int32_t> tokens) {
-        const std::vector<std::int64_t> rows(tokens.size(), 1);
-        const Array x = Array::from(tokens, {std::ssize(tokens)}, model.embed.W.device());
-        const std::vector<float> all =
-            model(as_variable(x), rows, state).data().astype(Dtype::float32).to_vector<float>();
-        return std::vector<float>(all.end() - model.sizes().words, all.end());
-    };
-    std::vector<float> scores = prompt.empty()
-                                    ? model.out.b.data().astype(Dtype::float32).to_vector<float>()
-                                    : read(prompt);
-    std::vector<std::int32_t> text;
-    while (std::ssize(text) < n) {
-        text.push_back(draw(scores, temperature, generator));
-        if (std::ssize(text) < n) scores = read(std::span(text).last(1));
+    const std::vector<std::int64_t> rows(tokens.size(), 1);
+    const Array x = Array::from(tokens, {std::ssize(tokens)}, model_.embed.W.device());
+    const Array all = model_(as_variable(x), rows, state_).data().astype(Dtype::float32);
+    const std::vector<float> scores = all.to_vector<float>();
+    scores_.assign(scores.end() - model_.sizes().words, scores.end());
+}
+
+std::int32_t TextGenerator::next(double temperature, Generator& generator) {
+    if (!(temperature > 0) || !std::isfinite(temperature)) {
+        throw InvalidError(fmt::format(
+            "[TextGenerator] temperature: expected a number above 0, got {}", temperature));
     }
+    if (!unread_.empty()) read(unread_);
+    unread_ = {draw(scores_, temperature, generator)};
+    return unread_[0];
+}
+
+std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
+                                        std::int64_t n, double temperature, Generator& generator) {
+    TextGenerator going_on(model, prompt);
+    std::vector<std::int32_t> text;
+    for (std::int64_t i = 0; i < n; ++i) text.push_back(going_on.next(temperature, generator));
     return text;
 }
 

@@ -17,8 +17,10 @@ struct ImageFolder {
     std::int64_t size() const noexcept { return static_cast<std::int64_t>(files.size()); }
 };
 
-// Files named *.png, *.jpg or *.jpeg, whatever their case, in the folders below root, in order of their
-// names; their content is not looked at. Throws DataError if root is no folder, or has no folder with an
+// Whether it is named *.png, *.jpg or *.jpeg, whatever the case.
+bool is_image_file(const std::filesystem::path& file);
+
+// Such files in the folders below root, in order of their names; their content is not looked at. Throws DataError if root is no folder, or has no folder with an
 // image.
 ImageFolder list_images(const std::filesystem::path& root);
 

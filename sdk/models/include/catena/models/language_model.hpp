@@ -74,10 +74,25 @@ private:
     Sizes sizes_;
 };
 
-// How a text goes on: n more tokens behind a prompt, drawn by their probabilities, which temperature
-// makes more equal (above 1) or less. An empty prompt is a text's beginning, of which the model has seen
-// nothing. Without dropout and without a graph. Throws InvalidError unless temperature is finite and
-// positive, ValueError for tokens that the model does not have.
+// A text that goes on, a token at a time, drawn by their probabilities. An empty prompt is a text's
+// beginning, of which the model has seen nothing. Without dropout and without a graph.
+class TextGenerator {
+public:
+    // Reads the prompt. The model has to stay.
+    TextGenerator(LanguageModel& model, std::span<const std::int32_t> prompt);
+    // temperature makes probabilities more equal (above 1) or less. Throws InvalidError unless it is finite
+    // and positive.
+    std::int32_t next(double temperature, Generator& generator);
+
+private:
+    void read(std::span<const std::int32_t> tokens);
+
+    LanguageModel& model_;
+    LanguageModel::State state_;
+    std::vector<float> scores_;         // behind what was read
+    std::vector<std::int32_t> unread_;  // what was drawn last
+};
+// n more tokens.
 std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
                                         std::int64_t n, double temperature, Generator& generator);
 

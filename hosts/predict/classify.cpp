@@ -1,0 +1,201 @@
+// Images to classes.
+#include "tasks.hpp"
+#include "timing.hpp"
+
+#include <catena/catena.hpp>
+#include <catena/images.hpp>
+#include <catena/models.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+using namespace catena;
+namespace F = catena::functions;
+namespace fs = std::filesystem;
+
+namespace {
+
+// A net that is ready, what its classes are called, and how images get into it.
+struct Net {
+    std::unique_ptr<models::Classifier> model;
+    std::vector<std::string> classes;
+    ImageScaling scaling;  // of nets for colour images
+};
+
+Net load_net(const About& about, Device device) {
+    const std::string name = about.text("about/net");
+    Net net;
+    if (name == "mlp" || name == "cnn" || name == "two-column") {
+        const std::int64_t units = about.integer("about/units"), classes = 10;
+        const Shape image{1, about.integer("about/height"), about.integer("about/width")};
+        if (name == "mlp") net.model = std::make_unique<models::Mlp>(image, classes, units);
+        else if (name == "cnn") net.model = std::make_unique<models::Cnn>(image, classes, units);
+        else
+            net.model =
+                std::make_unique<models::TwoColumnMlp>(image, classes, units, device, device);
+        for (int i = 0; i < classes; ++i) net.classes.push_back(std::to_string(i));
+    } else {
+        net.classes = about.lines("about/classes");
+        net.scaling.side = about.integer("scaling/side");
+        net.scaling.crop = about.integer("scaling/crop");
+        net.model = models::make_image_net(
+            name, std::ssize(net.classes),
+            {.image = net.scaling.crop, .width = about.number("about/width")});
+        net.scaling.mean =
+            Array::zeros({3, net.scaling.crop, net.scaling.crop}, Dtype::float32, cuda::host());
+        load_snapshot(about.file(), net.scaling, "scaling/");
+    }
+    load_snapshot(about.file(), *net.model, "model/");
+    return net;
+}
+
+// The numbers of an image as the net takes them.
+void write_image(const Net& net, const Image& image, float* to) {
+    const Shape& shape = net.model->image_shape();
+    if (shape[0] == 3) return write_middle(image, net.scaling, to);
+    const Image small = resize(image, shape[1], shape[2]);
+    for (std::size_t i = 0; i < small.pixels.size(); i += 3) {  // brightness, by Rec. 601
+        *to++ = (0.299F * static_cast<float>(small.pixels[i]) +
+                 0.587F * static_cast<float>(small.pixels[i + 1]) +
+                 0.114F * static_cast<float>(small.pixels[i + 2])) /
+                255;
+    }
+}
+
+// Where images come from.
+class Source {
+public:
+    virtual ~Source() = default;
+    virtual std::int64_t size() const = 0;
+    virtual std::string name(std::int64_t i) const = 0;
+    virtual void write(const Net& net, std::int64_t i, float* to) const = 0;
+};
+
+class Files final : public Source {
+public:
+    explicit Files(const std::vector<fs::path>& inputs) {
+        for (const fs::path& input : inputs) {
+            if (!fs::is_directory(input)) {
+                files_.push_back(input);
+                continue;
+            }
+            const auto before = std::ssize(files_);
+            for (const auto& entry : fs::recursive_directory_iterator(input)) {
+                if (entry.is_regular_file() && is_image_file(entry.path()))
+                    files_.push_back(entry.path());
+            }
+            std::sort(files_.begin() + before, files_.end());
+        }
+    }
+    std::int64_t size() const override { return std::ssize(files_); }
+    std::string name(std::int64_t i) const override { return file(i).string(); }
+    void write(const Net& net, std::int64_t i, float* to) const override {
+        write_image(net, read_image(file(i), net.scaling.side), to);
+    }
+
+private:
+    const fs::path& file(std::int64_t i) const { return files_[static_cast<std::size_t>(i)]; }
+    std::vector<fs::path> files_;
+};
+
+class Idx final : public Source {
+public:
+    Idx(const fs::path& file, const Net& net) : file_(file), images_(read_idx(file, 3)) {
+        const Shape& shape = net.model->image_shape();
+        if (shape[0] != 1 || images_.shape[1] != shape[1] || images_.shape[2] != shape[2]) {
+            throw DataError(fmt::format("[predict] {}: expected images of {}, got {} x {} in grey",
+                                        file.string(), to_string(shape), images_.shape[1],
+                                        images_.shape[2]));
+        }
+    }
+    std::int64_t size() const override { return images_.shape[0]; }
+    std::string name(std::int64_t i) const override {
+        return fmt::format("{}[{}]", file_.filename().string(), i);
+    }
+    void write(const Net& net, std::int64_t i, float* to) const override {
+        const std::int64_t n = net.model->image_shape().size();
+        const auto* from = images_.values.data() + i * n;
+        std::transform(from, from + n, to,
+                       [](std::uint8_t value) { return static_cast<float>(value) / 255; });
+    }
+
+private:
+    fs::path file_;
+    IdxFile images_;
+};
+
+bool is_idx(const fs::path& file) {
+    return file.filename().string().find("idx3-ubyte") != std::string::npos;
+}
+
+std::unique_ptr<Source> open(const Options& options, const Net& net) {
+    if (options.inputs.empty())
+        throw DataError("[predict] input: expected images to classify, got none");
+    if (options.inputs.size() == 1 && is_idx(options.inputs[0]))
+        return std::make_unique<Idx>(options.inputs[0], net);
+    return std::make_unique<Files>(options.inputs);
+}
+
+// "name  7 0.9810  1 0.0100"
+std::string describe(const Net& net, const std::string& name, std::span<const float> probabilities,
+                     std::int64_t top) {
+    std::vector<std::size_t> order(probabilities.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto shown = std::min<std::int64_t>(top, std::ssize(order));
+    std::partial_sort(order.begin(), order.begin() + shown, order.end(), [&](auto a, auto b) {
+        return std::pair(-probabilities[a], a) < std::pair(-probabilities[b], b);
+    });
+    std::string line = name;
+    for (std::int64_t i = 0; i < shown; ++i) {
+        const std::size_t which = order[static_cast<std::size_t>(i)];
+        line += fmt::format("  {} {:.4f}", net.classes[which], probabilities[which]);
+    }
+    return line;
+}
+
+}  // namespace
+
+void classify(const Program& program, const Options& options, const About& about, Device device) {
+    const no_backprop_mode no_graph;
+    const using_config testing(&Config::train, false);
+    const Net net = load_net(about, device);
+    const auto source = open(options, net);
+    std::vector<std::uint8_t> labels;
+    if (!options.labels.empty()) {
+        labels = read_idx(options.labels, 1).values;
+        if (std::ssize(labels) != source->size())
+            throw DataError(fmt::format("[predict] {}: expected {} labels, got {}",
+                                        options.labels.string(), source->size(), labels.size()));
+    }
+    const Shape shape = net.model->image_shape();
+    const std::int64_t at_once = options.latency ? 1 : options.batch;
+    std::int64_t right = 0;
+    Timing timing;
+    for (std::int64_t begin = 0; begin < source->size(); begin += at_once) {
+        const std::int64_t n = std::min(at_once, source->size() - begin);
+        const Array x = Array::empty({n, shape[0], shape[1], shape[2]}, Dtype::float32, cuda::host());
+        float* to = x.host<float>().data();
+        for (std::int64_t i = 0; i < n; ++i) source->write(net, begin + i, to + i * shape.size());
+        const Variable scores = (*net.model)(as_variable(x.to(device)));
+        const auto probabilities = F::softmax(scores).data().to_vector<float>();
+        timing.mark(n);
+        for (std::int64_t i = 0; i < n; ++i) {
+            const auto own = std::span(probabilities)
+                                 .subspan(static_cast<std::size_t>(i) * net.classes.size(),
+                                          net.classes.size());
+            if (labels.empty()) {
+                program.print(describe(net, source->name(begin + i), own, options.top));
+            } else {
+                const auto best = std::ranges::max_element(own) - own.begin();
+                right += best == labels[static_cast<std::size_t>(begin + i)] ? 1 : 0;
+            }
+        }
+    }
+    if (!labels.empty())
+        program.print(fmt::format("accuracy: {:.4f}", static_cast<double>(right) /
+                                                          static_cast<double>(source->size())));
+    if (source->size() > 0)
+        fmt::print(stderr, "{}\n", options.latency ? timing.latency("images") : timing.rate("images"));
+}

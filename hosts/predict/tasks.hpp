@@ -1,0 +1,14 @@
+// What can be done with a snapshot, by the kind of its net. Each throws DataError for input that does not
+// fit, and prints what it finds.
+#pragma once
+
+#include "about.hpp"
+#include "options.hpp"
+
+#include <catena/core/device.hpp>
+
+void classify(const catena::Program& program, const Options& options, const About& about,
+              catena::Device device);
+void continue_text(const catena::Program& program, const Options& options, const About& about,
+                   catena::Device device);
+void find_nearest(const catena::Program& program, const Options& options, const About& about);

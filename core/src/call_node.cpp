@@ -207,7 +207,7 @@ bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span
         call.scratch = scratch.get();
         call.scratch_bytes = plan.scratch_bytes;
         note_call(queue, function_.descriptor, CATENA_PHASE_BACKWARD);
-        const catena_status status = run_with_room(kernel, ctx, call);
+        const catena_status status = run_with_room(kernel, ctx, call, queue);
         const std::uint64_t ticket = queue.advance();
         for (const Array& array : gx) {
             if (!array) continue;

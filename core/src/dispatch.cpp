@@ -7,6 +7,7 @@
 #include "context.hpp"
 #include "debug.hpp"
 #include "dispatch_errors.hpp"
+#include "observed_call.hpp"
 #include "stack_trace.hpp"
 
 #include <catena/core/config.hpp>
@@ -39,15 +40,19 @@ bool can_run_again(const catena_call& call, const catena_ctx& ctx) {
 
 }  // namespace
 
-catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const catena_call& call) {
+catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const catena_call& call,
+                            Queue& queue) {
     ctx.draws = 0;  // plan() has its own
     ctx.draws_again = false;
-    const catena_status status = kernel.run(&ctx, &call);
-    if (status != CATENA_E_NOMEM || !can_run_again(call, ctx) || !make_room(ctx, status))
-        return status;
-    ctx.draws_again = ctx.draws == 1;
-    ctx.draws = 0;
-    return kernel.run(&ctx, &call);
+    const ObservedCall observed;
+    catena_status status = kernel.run(&ctx, &call);
+    if (status == CATENA_E_NOMEM && can_run_again(call, ctx) && make_room(ctx, status)) {
+        ctx.draws_again = ctx.draws == 1;
+        ctx.draws = 0;
+        status = kernel.run(&ctx, &call);
+    }
+    observed.end(kernel, call, queue);
+    return status;
 }
 
 namespace {
@@ -176,7 +181,7 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
             unseal(body);
         });
         note_call(queue, d, CATENA_PHASE_FORWARD);
-        status = run_with_room(*candidate.forward, ctx, call);
+        status = run_with_room(*candidate.forward, ctx, call, queue);
         for_mutated(seal);
         if (queue.async) {
             const std::uint64_t ticket = queue.advance();

@@ -47,7 +47,8 @@ std::uint32_t call_flags(const Config& config) noexcept;
 // Runs a kernel. If something behind it, such as a vendor's library, finds no memory, what the device
 // has cached is given back and it runs once more, with the same random numbers; not if it adds to what
 // was there, or updates it.
-catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const catena_call& call);
+catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const catena_call& call,
+                            Queue& queue);
 
 // Scratch memory for one call.
 class Scratch {

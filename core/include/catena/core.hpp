@@ -3,6 +3,7 @@
 
 #include <catena/core/array.hpp>
 #include <catena/core/backend.hpp>
+#include <catena/core/call_observer.hpp>
 #include <catena/core/capture.hpp>
 #include <catena/core/config.hpp>
 #include <catena/core/device.hpp>

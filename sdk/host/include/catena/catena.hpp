@@ -4,7 +4,9 @@
 #pragma once
 
 #include <catena/array_file.hpp>
+#include <catena/computational_graph.hpp>
 #include <catena/copy.hpp>
+#include <catena/curves.hpp>
 #include <catena/core.hpp>
 #include <catena/cuda.hpp>
 #include <catena/data_error.hpp>
@@ -28,6 +30,8 @@
 #include <catena/optimizer.hpp>
 #include <catena/optimizers.hpp>
 #include <catena/pair.hpp>
+#include <catena/prefetch.hpp>
+#include <catena/profile.hpp>
 #include <catena/progress.hpp>
 #include <catena/random.hpp>
 #include <catena/recorded_step.hpp>

@@ -1,0 +1,82 @@
+// Profile: where the time goes.
+#pragma once
+
+#include <catena/core/call_observer.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+namespace catena {
+
+// Counts the kernels that run while it lives, in all threads; one at a time. Devices that work on after a
+// call has returned are waited for at each call, so that times are those of the work: what would have run
+// side by side does not. What a recording launches is not seen.
+//
+//     Profile profile;
+//     ... some steps ...
+//     fmt::print("{}", profile.table());
+//     profile.write_trace("trace.json");   // for chrome://tracing and https://ui.perfetto.dev
+class Profile final : public CallObserver {
+public:
+    struct Row {
+        std::string function;   // "catena.linear"
+        std::string direction;  // "forward", "backward"
+        std::string device;     // the kind: "cpu"
+        std::string kernel;     // the plugin that has it, its variant, the instruction set
+        std::int64_t calls = 0;
+        double seconds = 0;       // in all
+        double longest = 0;       // of one call
+        std::uint64_t bytes = 0;  // written in all
+    };
+
+    // Throws InvalidError if there is another.
+    Profile();
+    Profile(const Profile&) = delete;
+    Profile& operator=(const Profile&) = delete;
+    // No other thread may be in a call of a function then.
+    ~Profile() override;
+
+    std::vector<Row> rows() const;  // what took longest first
+    // The rows for people; the `most` longest, and the rest in one line.
+    std::string table(std::size_t most = 30) const;
+    // Every call as JSON of Chrome's trace events, up to the first million of them. Throws DataError.
+    void write_trace(const std::filesystem::path& file) const;
+
+    void called(const KernelCall& call) noexcept override;
+
+private:
+    struct Key {
+        const catena_function* function;
+        const catena_kernel* kernel;
+        std::int32_t phase;
+        const void* device;
+        auto operator<=>(const Key&) const = default;
+    };
+    struct Sum {
+        Device device;
+        std::int64_t calls = 0, nanoseconds = 0, longest = 0;
+        std::uint64_t bytes = 0;
+    };
+    struct Event {
+        Key key;
+        std::int64_t begin, end;
+        std::uint64_t bytes;
+        std::uint32_t thread;
+    };
+    Row row(const Key& key, const Sum& sum) const;
+
+    mutable std::mutex mutex_;
+    std::map<Key, Sum> sums_;
+    std::vector<Event> events_;
+    std::map<std::thread::id, std::uint32_t> threads_;
+    std::int64_t begin_;
+    std::int64_t missed_ = 0;
+};
+
+}  // namespace catena

@@ -1,0 +1,164 @@
+// Profile: sums, a table, a trace.
+#include <catena/core/error.hpp>
+#include <catena/core/tables.hpp>
+#include <catena/profile.hpp>
+#include <catena/write_file.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+
+namespace catena {
+namespace {
+
+constexpr std::size_t most_events = 1'000'000;
+
+std::int64_t now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+// The plugin whose table has the kernel.
+std::string plugin_of(const catena_kernel* kernel) {
+    for (const PluginTable& plugin : plugin_tables()) {
+        for (std::uint32_t i = 0; i < plugin.table->n_kernels; ++i) {
+            if (plugin.table->kernels[i] == kernel) return plugin.id;
+        }
+    }
+    return "?";
+}
+
+std::string describe(const catena_kernel* kernel) {
+    std::string text = plugin_of(kernel);
+    for (const char* part : {kernel->variant, kernel->isa, kernel->name}) {
+        if (part && *part) text += fmt::format(" {}", part);
+    }
+    return text;
+}
+
+const char* direction_of(std::int32_t phase) {
+    return phase == CATENA_PHASE_BACKWARD ? "backward" : "forward";
+}
+
+std::string megabytes(std::uint64_t bytes) {
+    return fmt::format("{:.1f}", static_cast<double>(bytes) / 1e6);
+}
+
+}  // namespace
+
+Profile::Profile() : begin_(now()) {
+    if (call_observer())
+        throw InvalidError("[Profile] expected nobody to watch the calls, got another profile");
+    set_call_observer(this);
+}
+Profile::~Profile() { set_call_observer(nullptr); }
+
+void Profile::called(const KernelCall& call) noexcept {
+    const Key key{call.function, call.kernel, call.phase, call.device.state()};
+    const std::lock_guard lock(mutex_);
+    Sum& sum = sums_.try_emplace(key, Sum{call.device}).first->second;
+    const std::int64_t duration = call.end - call.begin;
+    ++sum.calls;
+    sum.nanoseconds += duration;
+    sum.longest = std::max(sum.longest, duration);
+    sum.bytes += call.bytes;
+    if (events_.size() == most_events) {
+        ++missed_;
+        return;
+    }
+    const auto next = static_cast<std::uint32_t>(threads_.size());
+    const auto thread = threads_.try_emplace(std::this_thread::get_id(), next).first->second;
+    events_.push_back({key, call.begin, call.end, call.bytes, thread});
+}
+
+Profile::Row Profile::row(const Key& key, const Sum& sum) const {
+    return {key.function->name,
+            direction_of(key.phase),
+            std::string(sum.device.name()),
+            describe(key.kernel),
+            sum.calls,
+            static_cast<double>(sum.nanoseconds) / 1e9,
+            static_cast<double>(sum.longest) / 1e9,
+            sum.bytes};
+}
+
+std::vector<Profile::Row> Profile::rows() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<Row> rows;
+    for (const auto& [key, sum] : sums_) rows.push_back(row(key, sum));
+    std::ranges::stable_sort(rows, std::greater(), &Row::seconds);
+    return rows;
+}
+
+std::string Profile::table(std::size_t most) const {
+    const std::vector<Row> all = rows();
+    double total = 0;
+    for (const Row& row : all) total += row.seconds;
+    const double wall = static_cast<double>(now() - begin_) / 1e9;
+    std::size_t name = 8, kernel = 6;
+    for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
+        name = std::max(name, all[i].function.size());
+        kernel = std::max(kernel, all[i].kernel.size());
+    }
+    std::string text = fmt::format("{:<{}}  {:<8}  {:>9}  {:>10}  {:>6}  {:>9}  {:>9}  {:>10}  {:<7}  {}\n",
+                                   "function", name, "", "calls", "total ms", "share", "mean us",
+                                   "most us", "written MB", "device", "kernel");
+    Row rest;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const Row& row = all[i];
+        if (i >= most) {
+            rest.calls += row.calls;
+            rest.seconds += row.seconds;
+            rest.bytes += row.bytes;
+            continue;
+        }
+        text += fmt::format(
+            "{:<{}}  {:<8}  {:>9}  {:>10.2f}  {:>5.1f}%  {:>9.1f}  {:>9.1f}  {:>10}  {:<7}  {}\n",
+            row.function, name, row.direction, row.calls, row.seconds * 1e3,
+            100 * row.seconds / total, row.seconds * 1e6 / static_cast<double>(row.calls),
+            row.longest * 1e6, megabytes(row.bytes), row.device, row.kernel);
+    }
+    if (rest.calls > 0) {
+        text += fmt::format("{:<{}}  {:<8}  {:>9}  {:>10.2f}  {:>5.1f}%\n",
+                            fmt::format("{} others", all.size() - most), name, "", rest.calls,
+                            rest.seconds * 1e3, 100 * rest.seconds / total);
+    }
+    return text + fmt::format("kernels: {:.3f} s, of {:.3f} s since the profile began\n", total, wall);
+}
+
+void Profile::write_trace(const std::filesystem::path& file) const {
+    const std::lock_guard lock(mutex_);
+    std::map<Key, nlohmann::json> known;
+    std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
+    const char* separator = "\n";
+    for (const auto& [id, thread] : threads_) {
+        text += fmt::format("{}{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 1, \"tid\": {}, "
+                            "\"args\": {{\"name\": \"thread {}\"}}}}",
+                            separator, thread, thread);
+        separator = ",\n";
+    }
+    for (const Event& event : events_) {
+        auto& json = known[event.key];
+        if (json.is_null()) {
+            const Row what = row(event.key, sums_.at(event.key));
+            json = {{"name", what.function + " " + what.direction},
+                    {"cat", what.device},
+                    {"ph", "X"},
+                    {"pid", 1},
+                    {"args", {{"kernel", what.kernel}}}};
+        }
+        json["tid"] = event.thread;
+        json["ts"] = static_cast<double>(event.begin - begin_) / 1e3;
+        json["dur"] = static_cast<double>(event.end - event.begin) / 1e3;
+        json["args"]["bytes"] = event.bytes;
+        text += separator + json.dump();
+        separator = ",\n";
+    }
+    text += fmt::format("\n], \"otherData\": {{\"calls not shown\": {}}}}}\n", missed_);
+    write_file(file, text);
+}
+
+}  // namespace catena

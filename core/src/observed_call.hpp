@@ -1,7 +1,7 @@
 // A kernel's run, seen by who wants to know.
 #pragma once
 
-#include <catena/abi/function.h>
+#include <catena/abi/kernel.h>
 
 #include <cstdint>
 

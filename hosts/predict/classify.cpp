@@ -175,16 +175,17 @@ void classify(const Program& program, const Options& options, const About& about
     Timing timing;
     for (std::int64_t begin = 0; begin < source->size(); begin += at_once) {
         const std::int64_t n = std::min(at_once, source->size() - begin);
-        const Array x = Array::empty({n, shape[0], shape[1], shape[2]}, Dtype::float32, cuda::host());
+        const Array x =
+            Array::empty({n, shape[0], shape[1], shape[2]}, Dtype::float32, cuda::host());
         float* to = x.host<float>().data();
         for (std::int64_t i = 0; i < n; ++i) source->write(net, begin + i, to + i * shape.size());
         const Variable scores = (*net.model)(as_variable(x.to(device)));
         const auto probabilities = F::softmax(scores).data().to_vector<float>();
         timing.mark(n);
         for (std::int64_t i = 0; i < n; ++i) {
-            const auto own = std::span(probabilities)
-                                 .subspan(static_cast<std::size_t>(i) * net.classes.size(),
-                                          net.classes.size());
+            const auto own =
+                std::span(probabilities)
+                    .subspan(static_cast<std::size_t>(i) * net.classes.size(), net.classes.size());
             if (labels.empty()) {
                 program.print(describe(net, source->name(begin + i), own, options.top));
             } else {
@@ -194,8 +195,9 @@ void classify(const Program& program, const Options& options, const About& about
         }
     }
     if (!labels.empty())
-        program.print(fmt::format("accuracy: {:.4f}", static_cast<double>(right) /
-                                                          static_cast<double>(source->size())));
+        program.print(fmt::format(
+            "accuracy: {:.4f}", static_cast<double>(right) / static_cast<double>(source->size())));
     if (source->size() > 0)
-        fmt::print(stderr, "{}\n", options.latency ? timing.latency("images") : timing.rate("images"));
+        fmt::print(stderr, "{}\n",
+                   options.latency ? timing.latency("images") : timing.rate("images"));
 }

@@ -9,9 +9,10 @@ using namespace catena;
 
 int main(int argc, char** argv) {
     return run_program("catena-predict", [&] {
-        Program program("catena-predict",
-                        "Classifies images, goes on with texts, or finds the nearest words, by a net "
-                        "from a snapshot.");
+        Program program(
+            "catena-predict",
+            "Classifies images, goes on with texts, or finds the nearest words, by a net "
+            "from a snapshot.");
         Options options;
         if (!parse_options(program, argc, argv, options)) return 0;
         const Device device = program.start();
@@ -21,6 +22,6 @@ int main(int argc, char** argv) {
         if (net == "language model") continue_text(program, options, about, device);
         else if (net == "word vectors") find_nearest(program, options, about);
         else classify(program, options, about, device);
-        return program.exit_code();
+        return program.finish();
     });
 }

@@ -22,7 +22,8 @@ std::string Timing::rate(const std::string& things) const {
         seconds += mark.seconds;
         count += mark.things;
     }
-    return fmt::format("{:.1f} {}/s", seconds > 0 ? static_cast<double>(count) / seconds : 0, things);
+    return fmt::format("{:.1f} {}/s", seconds > 0 ? static_cast<double>(count) / seconds : 0,
+                       things);
 }
 
 std::string Timing::latency(const std::string& thing) const {

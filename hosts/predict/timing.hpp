@@ -11,7 +11,7 @@ public:
     // Of what has been done since the last mark, or the beginning: so many things.
     void mark(std::int64_t things);
     // The first mark is left out where there are others: it pays for what is done once.
-    std::string rate(const std::string& things) const;     // "123.4 images/s"
+    std::string rate(const std::string& things) const;    // "123.4 images/s"
     std::string latency(const std::string& thing) const;  // "middle 1.2 ms, ..."
 
 private:

@@ -11,6 +11,10 @@ namespace {
 int train(const Program& program, const Options& options, Training& training,
           const ImageFolder& valid, Device device) {
     ImageBatches& batches = training.batches;
+    Curves curves = program.curves(
+        {"epoch", "train loss", "valid loss", "train accuracy", "valid accuracy", "images/s"},
+        batches.epoch());
+    training.look = program.drawing(*training.model);
     while (batches.epoch() < options.epochs) {
         const std::int64_t epoch = batches.epoch() + 1;
         Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), batches.size(),
@@ -35,13 +39,15 @@ int train(const Program& program, const Options& options, Training& training,
                         "accuracy {:.4f}  {:.1f} images/s",
                         epoch, training.score.mean("loss"), training.score.mean("accuracy"),
                         tested.mean("loss"), tested.mean("accuracy"), rate));
+        curves.add({static_cast<double>(epoch), training.score.mean("loss"), tested.mean("loss"),
+                    training.score.mean("accuracy"), tested.mean("accuracy"), rate});
         training.score.clear();
         program.save(training);
-        if (program.interrupted()) return program.exit_code();
+        if (program.interrupted()) return program.finish();
     }
-    program.print(fmt::format("valid accuracy: {:.4f}",
-                              evaluate(training, valid, device).mean("accuracy")));
-    return program.exit_code();
+    program.print(
+        fmt::format("valid accuracy: {:.4f}", evaluate(training, valid, device).mean("accuracy")));
+    return program.finish();
 }
 
 }  // namespace

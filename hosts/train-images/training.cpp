@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 using namespace catena;
 namespace F = catena::functions;
 
@@ -21,8 +23,8 @@ std::string lines(const std::vector<std::string>& names) {
 Images find_images(const Options& options, std::int64_t seed) {
     const auto train = options.data / "train", valid = options.data / "val";
     if (!std::filesystem::is_directory(train) || !std::filesystem::is_directory(valid)) {
-        auto [rest, held] = hold_out(list_images(options.data), options.held_out,
-                                     static_cast<std::uint64_t>(seed));
+        auto [rest, held] =
+            hold_out(list_images(options.data), options.held_out, static_cast<std::uint64_t>(seed));
         return {std::move(rest), std::move(held)};
     }
     Images images{list_images(train), list_images(valid)};
@@ -57,6 +59,7 @@ void Training::step() {
     auto [loss, scores] = model->loss(as_variable(batch.x), as_variable(batch.t));
     score.add({loss.data(), F::accuracy(scores.data(), batch.t)},
               static_cast<double>(batch.t.size()));
+    if (const auto once = std::exchange(look, nullptr)) once(loss);
     scores = {};
     optimizer->cleargrads();
     std::move(loss).backward();  // nothing else holds the graph: it is freed on the way
@@ -87,7 +90,8 @@ Summary evaluate(Training& training, const ImageFolder& images, Device device) {
                           .device = device});
     while (batches.epoch() == 0) {
         const ImageBatch batch = batches.next();
-        const auto [loss, scores] = training.model->loss(as_variable(batch.x), as_variable(batch.t));
+        const auto [loss, scores] =
+            training.model->loss(as_variable(batch.x), as_variable(batch.t));
         summary.add({loss.data(), F::accuracy(scores.data(), batch.t)},
                     static_cast<double>(batch.t.size()));
     }

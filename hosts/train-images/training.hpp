@@ -29,6 +29,7 @@ struct Training : catena::Visitable {
     catena::Summary score{"loss", "accuracy"};  // of this epoch
 
     Training(const Options& how, std::int64_t seed, const Images& images, catena::Device device);
+    std::function<void(const catena::Variable&)> look;  // at the loss of the next step
     void step();
     // With the options that decide the result: a snapshot goes on under the same ones alone.
     void visit(catena::Visitor& v) override;

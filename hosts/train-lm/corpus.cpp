@@ -21,9 +21,8 @@ fs::path find_part(const fs::path& folder, const std::string& part) {
             found.push_back(entry.path());
     }
     if (found.size() != 1) {
-        throw DataError(fmt::format(
-            "[corpus] {}: expected one file with '{}' in its name, got {}", folder.string(), part,
-            found.size()));
+        throw DataError(fmt::format("[corpus] {}: expected one file with '{}' in its name, got {}",
+                                    folder.string(), part, found.size()));
     }
     return found[0];
 }
@@ -37,9 +36,12 @@ std::size_t line_end(const std::string& text, double share) {
 }  // namespace
 
 Corpus load_corpus(const Options& options) {
-    Corpus corpus{options.data.empty() ? Program::shipped("shakespeare/shakespeare.txt.gz")
-                                      : options.data,
-                  {}, {}, {}, {}};
+    Corpus corpus{
+        options.data.empty() ? Program::shipped("shakespeare/shakespeare.txt.gz") : options.data,
+        {},
+        {},
+        {},
+        {}};
     std::string train, valid, test;
     if (fs::is_directory(corpus.path)) {
         train = read_text(find_part(corpus.path, "train"));

@@ -25,6 +25,9 @@ void print_sample(const Program& program, Training& training, const Options& opt
 int train(const Program& program, const Options& options, Training& training,
           const Corpus& corpus) {
     TextReader& text = *training.text;
+    Curves curves =
+        program.curves({"epoch", "train perplexity", "valid perplexity", "words/s"}, text.epoch());
+    training.look = program.drawing(training.model);
     const auto at_end = [&] {
         return text.epoch() >= options.epochs ||
                (options.max_steps > 0 && training.optimizer->t() >= options.max_steps);
@@ -48,19 +51,20 @@ int train(const Program& program, const Options& options, Training& training,
         }
         const double rate = progress.rate();
         progress.clear();
+        const double trained = std::exp(training.score.mean("loss"));
+        const double valid = perplexity(training.model, corpus.valid, options, corpus.vocabulary);
         program.print(fmt::format(
             "epoch {:3}  train perplexity {:.2f}  valid perplexity {:.2f}  {:.0f} words/s", epoch,
-            std::exp(training.score.mean("loss")),
-            perplexity(training.model, corpus.valid, options, corpus.vocabulary), rate));
+            trained, valid, rate));
+        curves.add({static_cast<double>(epoch), trained, valid, rate});
         if (text.epoch() == epoch) training.score.clear();
         if (options.sample > 0) print_sample(program, training, options);
         program.save(training);
-        if (program.interrupted()) return program.exit_code();
+        if (program.interrupted()) return program.finish();
     }
-    program.print(
-        fmt::format("test perplexity: {:.2f}",
-                    perplexity(training.model, corpus.test, options, corpus.vocabulary)));
-    return program.exit_code();
+    program.print(fmt::format("test perplexity: {:.2f}",
+                              perplexity(training.model, corpus.test, options, corpus.vocabulary)));
+    return program.finish();
 }
 
 }  // namespace
@@ -74,12 +78,12 @@ int main(int argc, char** argv) {
         const Device device = program.start();
         const using_device scope(device);
         const Corpus corpus = load_corpus(options);
-        program.print(fmt::format("text: {} ({} {} to train, {} to validate, {} to test), {} of them "
-                                  "different",
-                                  corpus.path.string(), corpus.train.size(),
-                                  options.tokens == Tokens::characters ? "characters" : "words",
-                                  corpus.valid.size(), corpus.test.size(),
-                                  corpus.vocabulary.size()));
+        program.print(
+            fmt::format("text: {} ({} {} to train, {} to validate, {} to test), {} of them "
+                        "different",
+                        corpus.path.string(), corpus.train.size(),
+                        options.tokens == Tokens::characters ? "characters" : "words",
+                        corpus.valid.size(), corpus.test.size(), corpus.vocabulary.size()));
         Training training(options, program.seed(), corpus, device);
         program.resume(training);
         program.print(fmt::format("net: {} x {} {}, {} parameters, {}, on {}", options.layers,

@@ -53,7 +53,8 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
         throw po::error(error.what());
     }
     o.data = data;
-    if (!program.given("lr")) o.lr = o.optimizer == "adam" ? 0.002 : o.optimizer == "sgd" ? 1 : 0.01;
+    if (!program.given("lr"))
+        o.lr = o.optimizer == "adam" ? 0.002 : o.optimizer == "sgd" ? 1 : 0.01;
     const auto at_least_1 = [&](const char* option, std::int64_t value) {
         program.require(!program.given(option) || value >= 1, option, "1 or more", value);
     };

@@ -1,8 +1,8 @@
 // Options of catena-train-lm.
 #pragma once
 
-#include <catena/program.hpp>
 #include <catena/models/language_model.hpp>
+#include <catena/program.hpp>
 #include <catena/text.hpp>
 
 #include <cstdint>

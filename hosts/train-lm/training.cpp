@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 using namespace catena;
 using models::LanguageModel;
@@ -53,6 +54,7 @@ void Training::step() {
     const TextBatch batch = text->next();
     if (batch.begins) state = model.begin(batch.rows[0]);
     const Variable loss = model.loss(batch, state);
+    if (const auto once = std::exchange(look, nullptr)) once(loss);
     optimizer->cleargrads();
     // As if losses were summed over the steps: the longer the texts, the larger the gradient.
     (loss * static_cast<double>(batch.rows.size())).backward();
@@ -68,7 +70,8 @@ void Training::visit(Visitor& v) {
     v.require("about/dropout", fmt::format("{}", options.dropout));
     v.require("options/sentences", options.sentences);
     v.require("options/optimizer", options.optimizer);
-    v.require("options/lr", fmt::format("{} {} {}", options.lr, options.decay, options.decay_after));
+    v.require("options/lr",
+              fmt::format("{} {} {}", options.lr, options.decay, options.decay_after));
     v.require("options/clip", fmt::format("{}", options.clip));
     v.require("options/seed", seed);
     v("vocabulary", vocabulary)("model", model)("optimizer", *optimizer)("text", *text);

@@ -21,6 +21,8 @@ struct Training : catena::Visitable {
     catena::Summary score{"loss"};               // of this epoch
 
     Training(const Options& how, std::int64_t seed, const Corpus& corpus, catena::Device device);
+    std::function<void(const catena::Variable&)> look;  // at the loss of the next step
+
     // One piece of text: backward as far as it goes, no further.
     void step();
     // With the options that decide the result: a snapshot goes on under the same ones alone.

@@ -38,6 +38,10 @@ std::string describe(const Options& options, const Training& training) {
 int train(const Program& program, const Options& options, Training& training, const Dataset& test,
           Device device) {
     Minibatches& batches = training.batches;
+    Curves curves = program.curves(
+        {"epoch", "train loss", "test loss", "train accuracy", "test accuracy", "images/s"},
+        batches.epoch());
+    training.look = program.drawing(training.model());
     while (batches.epoch() < options.epochs) {
         const std::int64_t epoch = batches.epoch() + 1;
         Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), batches.size(),
@@ -62,13 +66,15 @@ int train(const Program& program, const Options& options, Training& training, co
                         "accuracy {:.4f}  {:.0f} images/s",
                         epoch, training.score.mean("loss"), training.score.mean("accuracy"),
                         tested.mean("loss"), tested.mean("accuracy"), rate));
+        curves.add({static_cast<double>(epoch), training.score.mean("loss"), tested.mean("loss"),
+                    training.score.mean("accuracy"), tested.mean("accuracy"), rate});
         training.score.clear();
         program.save(training);
-        if (program.interrupted()) return program.exit_code();
+        if (program.interrupted()) return program.finish();
     }
     program.print(fmt::format("test accuracy: {:.4f}",
                               evaluate(training.model(), test, device).mean("accuracy")));
-    return program.exit_code();
+    return program.finish();
 }
 
 }  // namespace
@@ -82,7 +88,8 @@ int main(int argc, char** argv) {
         if (!parse_options(program, argc, argv, options)) return 0;
         // Asked for by name before anything is made: a missing plugin shows by the function it lacks.
         const Device device = program.start();
-        for (const char* function : {"catena.linear", "catena.relu", "catena.softmax_cross_entropy"})
+        for (const char* function :
+             {"catena.linear", "catena.relu", "catena.softmax_cross_entropy"})
             (void)function_descriptor(function);
         const fs::path folder = find_data(options);
         const Mnist mnist = load_mnist(folder);
@@ -94,8 +101,8 @@ int main(int argc, char** argv) {
         training.share();
         std::vector<std::string> names;
         for (const Device each : program.devices()) names.push_back(each.name());
-        program.print(fmt::format("net: {}, on {}", describe(options, training),
-                                  fmt::join(names, " and ")));
+        program.print(
+            fmt::format("net: {}, on {}", describe(options, training), fmt::join(names, " and ")));
         return train(program, options, training, mnist.test, device);
     });
 }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 using namespace catena;
 using models::Classifier;
 namespace F = catena::functions;
@@ -58,6 +60,7 @@ Training::Training(const Options& options, std::int64_t seed, const Mnist& mnist
 std::vector<Array> Training::learn(std::span<const Array> batch) {
     const Variable x = as_variable(batch[0]), t = as_variable(batch[1]);
     const auto [loss, y] = model().loss(x, t);
+    if (const auto once = std::exchange(look, nullptr)) once(loss);
     optimizer_->cleargrads();
     loss.backward();
     optimizer_->update();
@@ -80,6 +83,7 @@ void Training::learn_side_by_side(std::span<const Array> batch) {
         const Device device = threads_.devices()[i];
         const Variable labels = as_variable(t[i].to(device));
         const auto [loss, y] = replicas_[i]->loss(as_variable(x[i].to(device)), labels);
+        if (i == 0 && look) std::exchange(look, nullptr)(loss);
         results[i] = {loss.data(), F::accuracy(y.data(), labels.data())};
         (loss * (static_cast<double>(own) / static_cast<double>(n))).backward();
     });

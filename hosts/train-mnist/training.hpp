@@ -21,6 +21,7 @@ public:
     // With the options that decide the result: a snapshot goes on under the same ones alone.
     void visit(catena::Visitor& v) override;
 
+    std::function<void(const catena::Variable&)> look;  // at the loss of the next step
     catena::models::Classifier& model() const { return *replicas_[0]; }
     catena::Optimizer& optimizer() const { return *optimizer_; }
     catena::Minibatches batches;

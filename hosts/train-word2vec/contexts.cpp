@@ -35,9 +35,10 @@ Contexts::Contexts(std::vector<std::int32_t> text, std::int64_t window, std::int
       device_(device),
       places_(std::ssize(text_) - 2 * window) {
     if (places_ < 1) {
-        throw ShapeError(fmt::format("[Contexts] text: expected more than {} words to learn from, "
-                                     "twice the window, got {}",
-                                     2 * window_, text_.size()));
+        throw ShapeError(
+            fmt::format("[Contexts] text: expected more than {} words to learn from, "
+                        "twice the window, got {}",
+                        2 * window_, text_.size()));
     }
 }
 
@@ -54,13 +55,14 @@ void Contexts::order_epoch() {
 
 Contexts::Batch Contexts::next() {
     if (position_ < 0 || position_ >= places_)
-        throw InvalidError(fmt::format("[Contexts] position: expected 0 to {}, got {}", places_ - 1,
-                                       position_));
+        throw InvalidError(
+            fmt::format("[Contexts] position: expected 0 to {}, got {}", places_ - 1, position_));
     order_epoch();
     // Near words say more: they are looked at in each minibatch, far ones in some.
     Generator generator(seed_ ^ 0x77696e646f77u, static_cast<std::uint64_t>(epoch_) << 32 |
                                                      static_cast<std::uint64_t>(position_));
-    const auto k = static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(window_))) + 1;
+    const auto k =
+        static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(window_))) + 1;
     const std::int64_t n = std::min(batch_size_, places_ - position_);
     std::vector<std::int32_t> center, contexts;
     for (std::int64_t i = position_; i < position_ + n; ++i) {

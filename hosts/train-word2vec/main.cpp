@@ -11,7 +11,8 @@ namespace {
 void print_nearest(const Program& program, const Training& training, const Options& options) {
     for (const std::string& word : options.nearest) {
         if (!training.vocabulary.contains(word)) {
-            program.print(fmt::format("{}: not among the {} words", word, training.vocabulary.size()));
+            program.print(
+                fmt::format("{}: not among the {} words", word, training.vocabulary.size()));
             continue;
         }
         program.print(fmt::format("{}:", word));
@@ -24,6 +25,8 @@ void print_nearest(const Program& program, const Training& training, const Optio
 
 int train(const Program& program, const Options& options, Training& training) {
     Contexts& contexts = training.contexts;
+    Curves curves = program.curves({"epoch", "train loss", "words/s"}, contexts.epoch());
+    training.look = program.drawing(training.model);
     while (contexts.epoch() < options.epochs) {
         const std::int64_t epoch = contexts.epoch() + 1;
         Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), contexts.size(),
@@ -44,13 +47,14 @@ int train(const Program& program, const Options& options, Training& training) {
         progress.clear();
         program.print(fmt::format("epoch {:3}  loss {:.4f}  {:.0f} words/s", epoch,
                                   training.score.mean("loss"), rate));
+        curves.add({static_cast<double>(epoch), training.score.mean("loss"), rate});
         training.score.clear();
         program.save(training);
-        if (program.interrupted()) return program.exit_code();
+        if (program.interrupted()) return program.finish();
     }
     if (!options.vectors.empty()) write_vectors(options.vectors, training);
     print_nearest(program, training, options);
-    return program.exit_code();
+    return program.finish();
 }
 
 }  // namespace
@@ -65,16 +69,16 @@ int main(int argc, char** argv) {
         if (!options.vectors.empty()) require_writable(options.vectors);
         const Device device = program.start();
         const using_device scope(device);
-        const std::filesystem::path file =
-            options.data.empty() ? Program::shipped("shakespeare/shakespeare.txt.gz") : options.data;
+        const std::filesystem::path file = options.data.empty()
+                                               ? Program::shipped("shakespeare/shakespeare.txt.gz")
+                                               : options.data;
         Training training(options, program.seed(), read_text(file), device);
         program.resume(training);
         program.print(fmt::format("text: {} ({} places, {} different words)", file.string(),
                                   training.contexts.size(), training.vocabulary.size()));
-        program.print(fmt::format("net: {} of {} units, {} parameters, {}, on {}",
-                                  to_string(options.model), options.units,
-                                  training.model.count_parameters(), options.optimizer,
-                                  device.name()));
+        program.print(fmt::format(
+            "net: {} of {} units, {} parameters, {}, on {}", to_string(options.model),
+            options.units, training.model.count_parameters(), options.optimizer, device.name()));
         return train(program, options, training);
     });
 }

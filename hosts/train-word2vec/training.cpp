@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <utility>
 
 using namespace catena;
 
@@ -48,6 +49,7 @@ Training::Training(const Options& how, std::int64_t number, const std::string& t
 void Training::step() {
     const auto [center, around] = contexts.next();
     Variable loss = model.loss(center, around);
+    if (const auto once = std::exchange(look, nullptr)) once(loss);
     optimizer->cleargrads();
     const Array value = loss.data();
     std::move(loss).backward();

@@ -57,7 +57,8 @@ Work image_net(const char* name) {
                 state->optimizer.setup(state->net);
                 return [state] {
                     state->optimizer.cleargrads();
-                    Variable loss = state->net.loss(as_variable(state->x), as_variable(state->t)).loss;
+                    Variable loss =
+                        state->net.loss(as_variable(state->x), as_variable(state->t)).loss;
                     std::move(loss).backward();
                     state->optimizer.update();
                 };

@@ -37,7 +37,8 @@ struct Nin : nn::Module {
           b3 = block(256, 384, 384, 3, 1, 1), b4 = block(384, 1024, 1000, 3, 1, 1);
 
     Tensor loss(const Tensor& x, const Tensor& t) {
-        const Tensor h = b4(half_dropped(pool(rectified(b3(pool(rectified(b2(pool(rectified(b1(x)))))))))));
+        const Tensor h =
+            b4(half_dropped(pool(rectified(b3(pool(rectified(b2(pool(rectified(b1(x)))))))))));
         return F::cross_entropy(F::avg_pool2d(h, F::AvgPool2dFuncOptions(6)).flatten(1), t);
     }
 };
@@ -73,14 +74,15 @@ struct GoogLeNet : nn::Module {
         nn::Conv2d one, reduce3, three, reduce5, five, behind_pool;
         Tensor operator()(const Tensor& x) {
             const auto maxima = F::MaxPool2dFuncOptions(3).stride(1).padding(1);
-            return rectified(torch::cat({one->forward(x), three->forward(rectified(reduce3->forward(x))),
-                                    five->forward(rectified(reduce5->forward(x))),
-                                    behind_pool->forward(F::max_pool2d(x, maxima))},
-                                   1));
+            return rectified(
+                torch::cat({one->forward(x), three->forward(rectified(reduce3->forward(x))),
+                            five->forward(rectified(reduce5->forward(x))),
+                            behind_pool->forward(F::max_pool2d(x, maxima))},
+                           1));
         }
     };
     Inception inception(int in, int o1, int p3, int o3, int p5, int o5, int pp) {
-        return {add(conv(in, o1, 1)), add(conv(in, p3, 1)), add(conv(p3, o3, 3, 1, 1)),
+        return {add(conv(in, o1, 1)), add(conv(in, p3, 1)),       add(conv(p3, o3, 3, 1, 1)),
                 add(conv(in, p5, 1)), add(conv(p5, o5, 5, 1, 2)), add(conv(in, pp, 1))};
     }
     struct Auxiliary {
@@ -88,7 +90,8 @@ struct GoogLeNet : nn::Module {
         nn::Linear fc1, fc2;
         Tensor operator()(const Tensor& x) {
             const Tensor means = F::avg_pool2d(x, F::AvgPool2dFuncOptions(5).stride(3));
-            return fc2->forward(rectified(fc1->forward(rectified(reduce->forward(means)).flatten(1))));
+            return fc2->forward(
+                rectified(fc1->forward(rectified(reduce->forward(means)).flatten(1))));
         }
     };
     Auxiliary auxiliary(int in) {

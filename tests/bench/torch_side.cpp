@@ -155,8 +155,9 @@ struct LanguageModel : torch::nn::Module {
         return loss;
     }
     torch::Tensor by_layer(const torch::Tensor& words) {
-        const auto [all, last] = layer->forward(embed->forward(words.slice(0, 0, 35)),
-                                                std::tuple(h.view({1, 20, 650}), c.view({1, 20, 650})));
+        const auto [all, last] =
+            layer->forward(embed->forward(words.slice(0, 0, 35)),
+                           std::tuple(h.view({1, 20, 650}), c.view({1, 20, 650})));
         h = std::get<0>(last).view({20, 650});
         c = std::get<1>(last).view({20, 650});
         return 35 * F::cross_entropy(out->forward(all).flatten(0, 1), words.slice(0, 1).flatten());
@@ -164,8 +165,8 @@ struct LanguageModel : torch::nn::Module {
     torch::Tensor h = torch::zeros({20, 650}), c = torch::zeros({20, 650});
 };
 
-std::function<void()> language_model_training(torch::Tensor (LanguageModel::*loss)(
-    const torch::Tensor&)) {
+std::function<void()> language_model_training(
+    torch::Tensor (LanguageModel::*loss)(const torch::Tensor&)) {
     const auto model = std::make_shared<LanguageModel>();
     const auto streams = std::make_shared<Streams>();
     const auto optimizer = std::make_shared<torch::optim::SGD>(model->parameters(), 1);

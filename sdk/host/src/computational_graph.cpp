@@ -8,17 +8,24 @@
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <sstream>
 
 extern char** environ;  // NOLINT: POSIX's
 
 namespace catena {
 namespace {
+
+bool is_text(const std::filesystem::path& file) {
+    return file.extension() == ".dot" || file.extension() == ".gv";
+}
 
 std::string quoted(const std::string& text) {
     std::string result = "\"";
@@ -61,9 +68,8 @@ public:
     ComputationalGraph build() const {
         std::vector<std::size_t> order(nodes_.size()), place(nodes_.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
-        std::ranges::stable_sort(order, {}, [&](std::size_t i) {
-            return std::pair(nodes_[i].rank, nodes_[i].is_call);
-        });
+        std::ranges::stable_sort(
+            order, {}, [&](std::size_t i) { return std::pair(nodes_[i].rank, nodes_[i].is_call); });
         ComputationalGraph graph;
         for (const std::size_t i : order) {
             place[i] = graph.nodes.size();
@@ -78,7 +84,8 @@ private:
     bool see(const VariableNode& node) {
         if (!seen_.try_emplace(&node, nodes_.size()).second) return false;
         std::string label;
-        if (const auto found = names_.find(&node); found != names_.end()) label = found->second + ' ';
+        if (const auto found = names_.find(&node); found != names_.end())
+            label = found->second + ' ';
         else if (node.name) label = *node.name + ' ';
         label += fmt::format("{} {}", to_string(node.data.shape()), name(node.data.dtype()));
         nodes_.push_back({false, label, node.rank()});
@@ -104,11 +111,12 @@ void draw(const std::filesystem::path& from, const std::string& format,
     pid_t pid = 0;
     const int error = posix_spawnp(&pid, "dot", nullptr, nullptr, arguments, environ);
     if (error != 0)
-        throw DataError(fmt::format("[ComputationalGraph] expected the program dot, which comes with "
-                                    "Graphviz, got {}",
-                                    std::strerror(error)));
+        throw DataError(
+            fmt::format("[ComputationalGraph] expected the program dot to start, got {}",
+                        std::strerror(error)));
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         throw DataError(fmt::format("[ComputationalGraph] expected dot to draw {}, got status {}",
                                     format, status));
@@ -125,26 +133,42 @@ ComputationalGraph build_computational_graph(std::span<const Variable> outputs, 
 std::string ComputationalGraph::to_dot() const {
     std::string text = "digraph {\n  rankdir=TB;\n  node [fontname=\"sans-serif\", fontsize=10];\n";
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-        text += fmt::format("  n{} [label={}, {}];\n", i, quoted(nodes[i].label),
-                            nodes[i].is_call ? "shape=box, style=filled, fillcolor=\"#d8e6f3\""
-                                             : "shape=ellipse");
+        text += fmt::format(
+            "  n{} [label={}, {}];\n", i, quoted(nodes[i].label),
+            nodes[i].is_call ? "shape=box, style=filled, fillcolor=\"#d8e6f3\"" : "shape=ellipse");
     }
     for (const auto& [from, to] : edges) text += fmt::format("  n{} -> n{};\n", from, to);
     return text + "}\n";
 }
 
-void ComputationalGraph::save(const std::filesystem::path& file) const {
+void ComputationalGraph::require_savable(const std::filesystem::path& file) {
     const std::string ending = file.extension();
-    if (ending == ".dot" || ending == ".gv") return write_file(file, to_dot());
+    require_writable(file);
+    if (is_text(file)) return;
     if (ending != ".svg" && ending != ".png" && ending != ".pdf") {
-        throw DataError(fmt::format(
-            "[ComputationalGraph] {}: expected a name that ends in .dot, .gv, .svg, .png or .pdf, got "
-            "another",
-            file.string()));
+        throw DataError(
+            fmt::format("[ComputationalGraph] {}: expected a name that ends in .dot, .gv, .svg, "
+                        ".png or .pdf, got another",
+                        file.string()));
     }
-    AtomicFile source(file), picture(file);
+    const char* path = std::getenv("PATH");
+    std::istringstream folders(path ? path : "");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        if (access((folder + "/dot").c_str(), X_OK) == 0) return;
+    }
+    throw DataError(fmt::format(
+        "[ComputationalGraph] {}: expected the program dot, which comes with Graphviz, in "
+        "$PATH, got none; a name in .dot needs no program",
+        file.string()));
+}
+
+void ComputationalGraph::save(const std::filesystem::path& file) const {
+    require_savable(file);
+    if (is_text(file)) return write_file(file, to_dot());
+    const AtomicFile source(file);
+    AtomicFile picture(file);
     write_file(source.temporary(), to_dot());
-    draw(source.temporary(), ending.substr(1), picture.temporary());
+    draw(source.temporary(), file.extension().string().substr(1), picture.temporary());
     picture.commit();
 }
 

@@ -63,8 +63,8 @@ Curves::Curves(std::vector<std::string> columns, std::filesystem::path table,
                std::filesystem::path plot)
     : columns_(std::move(columns)), table_(std::move(table)), plot_(std::move(plot)) {
     if (columns_.size() < 2)
-        throw InvalidError(fmt::format("[Curves] columns: expected two or more, got {}",
-                                       columns_.size()));
+        throw InvalidError(
+            fmt::format("[Curves] columns: expected two or more, got {}", columns_.size()));
     if (!table_.empty() && !is_jsonl(table_) && table_.extension() != ".csv")
         fail(table_, "a name that ends in .csv or .jsonl", "another");
     if (!plot_.empty() && plot_.extension() != ".svg")
@@ -91,8 +91,8 @@ void Curves::resume(double last) {
 
 void Curves::add(Row row) {
     if (row.size() != columns_.size())
-        throw ShapeError(fmt::format("[Curves] row: expected {} numbers, got {}", columns_.size(),
-                                     row.size()));
+        throw ShapeError(
+            fmt::format("[Curves] row: expected {} numbers, got {}", columns_.size(), row.size()));
     rows_.push_back(std::move(row));
     write();
 }

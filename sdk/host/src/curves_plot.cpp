@@ -13,10 +13,11 @@ namespace {
 // All lengths are pixels.
 constexpr double panel_width = 420, panel_height = 280;
 constexpr double left = 62, right = 14, top = 34, bottom = 44;
-constexpr const char* colours[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf"};
+constexpr const char* colours[] = {"#1f77b4", "#d62728", "#2ca02c",
+                                   "#9467bd", "#ff7f0e", "#17becf"};
 
 struct Panel {
-    std::string quantity;              // what the columns' names end in
+    std::string quantity;  // what the columns' names end in
     std::vector<std::size_t> columns;
 };
 
@@ -44,7 +45,7 @@ struct Axis {
         low = std::min(low, value);
         high = std::max(high, value);
     }
-    void round() {
+    void round(bool whole) {
         if (!(low <= high)) low = 0, high = 1;
         if (high - low < 1e-12 * std::max(1.0, std::abs(high))) low -= 0.5, high += 0.5;
         const double rough = (high - low) / 5;
@@ -53,6 +54,7 @@ struct Axis {
             step = factor * power;
             if (step >= rough) break;
         }
+        if (whole) step = std::max(step, 1.0);
         low = std::floor(low / step + 1e-9) * step;
         high = std::ceil(high / step - 1e-9) * step;
     }
@@ -71,18 +73,19 @@ public:
             across_.see(row[0]);
             for (const std::size_t column : panel.columns) up_.see(row[column]);
         }
-        across_.round();
-        up_.round();
-        std::string svg = fmt::format(
-            "<text x=\"{:.1f}\" y=\"18\" font-weight=\"bold\">{}</text>\n", x0_ + left,
-            escaped(panel.quantity));
+        across_.round(std::ranges::all_of(
+            rows_, [](const auto& row) { return row[0] == std::floor(row[0]); }));
+        up_.round(false);
+        std::string svg =
+            fmt::format("<text x=\"{:.1f}\" y=\"18\" font-weight=\"bold\">{}</text>\n", x0_ + left,
+                        escaped(panel.quantity));
         for (int i = 0; i <= up_.marks(); ++i) svg += grid_line(up_.low + i * up_.step);
         for (int i = 0; i <= across_.marks(); ++i) svg += mark(across_.low + i * across_.step);
         svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>\n",
                            x0_ + (left + panel_width - right) / 2, panel_height - 8,
                            escaped(names_[0]));
         for (std::size_t i = 0; i < panel.columns.size(); ++i) svg += line(panel, i);
-        return svg;
+        return svg + legend(panel);
     }
 
 private:
@@ -95,15 +98,14 @@ private:
 
     std::string grid_line(double value) const {
         const double shown = std::abs(value) < up_.step * 1e-9 ? 0 : value;
-        return fmt::format("<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"#ddd\"/>"
-                           "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.6g}</text>\n",
-                           x0_ + left, y(value), x0_ + panel_width - right, x0_ + left - 6,
-                           y(value) + 4, shown);
+        return fmt::format(
+            "<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"#ddd\"/>"
+            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{:.6g}</text>\n",
+            x0_ + left, y(value), x0_ + panel_width - right, x0_ + left - 6, y(value) + 4, shown);
     }
     std::string mark(double value) const {
-        return fmt::format(
-            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.6g}</text>\n", x(value),
-            panel_height - bottom + 16, value);
+        return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{:.6g}</text>\n",
+                           x(value), panel_height - bottom + 16, value);
     }
     std::string line(const Panel& panel, std::size_t i) const {
         const std::size_t column = panel.columns[i];
@@ -121,12 +123,18 @@ private:
                                     x(row[0]), y(row[column]), colour);
             pen_down = true;
         }
-        const double legend = x0_ + panel_width - right - 4;
-        return fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>{}"
-                           "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" fill=\"{}\">{}</text>\n",
-                           path, colour, dots, legend,
-                           top + 12 + 15 * static_cast<double>(i), colour,
-                           escaped(names_[column]));
+        return fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>{}\n",
+                           path, colour, dots);
+    }
+    // Above the lines, each name in the colour of its own.
+    std::string legend(const Panel& panel) const {
+        std::string names;
+        for (std::size_t i = 0; i < panel.columns.size(); ++i)
+            names +=
+                fmt::format("<tspan dx=\"10\" fill=\"{}\">{}</tspan>",
+                            colours[i % std::size(colours)], escaped(names_[panel.columns[i]]));
+        return fmt::format("<text x=\"{:.1f}\" y=\"18\" text-anchor=\"end\">{}</text>\n",
+                           x0_ + panel_width - right, names);
     }
 
     double x0_;
@@ -146,7 +154,8 @@ std::string Curves::to_svg() const {
         found->columns.push_back(i);
     }
     std::string svg = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
+        "{1}\" "
         "font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" "
         "fill=\"white\"/>\n",
         panel_width * static_cast<double>(panels.size()), panel_height);

@@ -28,9 +28,8 @@ GzipReader::GzipReader(const std::filesystem::path& file, std::string reader)
     std::ifstream(file, std::ios::binary).read(magic.data(), 2);
     compressed_ = magic[0] == '\x1f' && magic[1] == '\x8b';
     if (!compressed_ && file.extension() == ".gz") {
-        fail("gzip data (1f 8b)",
-             fmt::format("{:02x} {:02x}", static_cast<unsigned char>(magic[0]),
-                         static_cast<unsigned char>(magic[1])));
+        fail("gzip data (1f 8b)", fmt::format("{:02x} {:02x}", static_cast<unsigned char>(magic[0]),
+                                              static_cast<unsigned char>(magic[1])));
     }
     file_.reset(gzopen(file.c_str(), "rb"));
     if (!file_) fail("a readable file", "one that cannot be opened");

@@ -50,8 +50,9 @@ Dataset load_part(const fs::path& folder, const std::string& prefix, Shape& imag
     const Shape own{1, images.shape[1], images.shape[2]};
     if (image.ndim() == 0) image = own;
     if (own != image) {
-        throw DataError(fmt::format("[load_mnist] {}: expected images of {}, as those to train, got {}",
-                                    images_file.string(), to_string(image), to_string(own)));
+        throw DataError(
+            fmt::format("[load_mnist] {}: expected images of {}, as those to train, got {}",
+                        images_file.string(), to_string(image), to_string(own)));
     }
     const auto wrong = std::find_if(labels.values.begin(), labels.values.end(),
                                     [](std::uint8_t label) { return label > 9; });
@@ -60,8 +61,7 @@ Dataset load_part(const fs::path& folder, const std::string& prefix, Shape& imag
                                     labels_file.string(), *wrong, wrong - labels.values.begin()));
     }
     const Device device = cuda::host();
-    const Array x =
-        Array::empty({images.shape[0], own.size()}, Dtype::float32, device);
+    const Array x = Array::empty({images.shape[0], own.size()}, Dtype::float32, device);
     const Array t = Array::empty({labels.shape[0]}, Dtype::int32, device);
     std::transform(images.values.begin(), images.values.end(), x.host<float>().begin(),
                    [](std::uint8_t value) { return static_cast<float>(value) / 255.0F; });

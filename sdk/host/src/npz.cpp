@@ -155,7 +155,8 @@ std::string parse_npy(std::string_view content, NpyArray& array) {
 
 void write_npz(const std::filesystem::path& file, const Npz& arrays) {
     AtomicFile atomic(file);
-    Archive archive = open(atomic.temporary(), ZIP_CREATE | ZIP_TRUNCATE, "a file that can be written");
+    Archive archive =
+        open(atomic.temporary(), ZIP_CREATE | ZIP_TRUNCATE, "a file that can be written");
     std::vector<std::string> members;  // must live until the archive is closed
     members.reserve(arrays.size());
     for (const auto& [name, array] : arrays) {

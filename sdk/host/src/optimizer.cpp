@@ -237,7 +237,8 @@ void Optimizer::accumulate_grads(std::span<const Array> gradients) const {
 }
 
 void Optimizer::set_rate(double /*rate*/) {
-    throw UnsupportedError("[Optimizer] set_rate: expected an optimizer with a rate, got one without");
+    throw UnsupportedError(
+        "[Optimizer] set_rate: expected an optimizer with a rate, got one without");
 }
 
 void Optimizer::visit(Visitor& visitor) {

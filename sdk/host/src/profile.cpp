@@ -103,9 +103,9 @@ std::string Profile::table(std::size_t most) const {
         name = std::max(name, all[i].function.size());
         kernel = std::max(kernel, all[i].kernel.size());
     }
-    std::string text = fmt::format("{:<{}}  {:<8}  {:>9}  {:>10}  {:>6}  {:>9}  {:>9}  {:>10}  {:<7}  {}\n",
-                                   "function", name, "", "calls", "total ms", "share", "mean us",
-                                   "most us", "written MB", "device", "kernel");
+    std::string text = fmt::format(
+        "{:<{}}  {:<8}  {:>9}  {:>10}  {:>6}  {:>9}  {:>9}  {:>10}  {:<7}  {}\n", "function", name,
+        "", "calls", "total ms", "share", "mean us", "most us", "written MB", "device", "kernel");
     Row rest;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const Row& row = all[i];
@@ -126,7 +126,8 @@ std::string Profile::table(std::size_t most) const {
                             fmt::format("{} others", all.size() - most), name, "", rest.calls,
                             rest.seconds * 1e3, 100 * rest.seconds / total);
     }
-    return text + fmt::format("kernels: {:.3f} s, of {:.3f} s since the profile began\n", total, wall);
+    return text +
+           fmt::format("kernels: {:.3f} s, of {:.3f} s since the profile began\n", total, wall);
 }
 
 void Profile::write_trace(const std::filesystem::path& file) const {
@@ -135,9 +136,10 @@ void Profile::write_trace(const std::filesystem::path& file) const {
     std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [";
     const char* separator = "\n";
     for (const auto& [id, thread] : threads_) {
-        text += fmt::format("{}{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 1, \"tid\": {}, "
-                            "\"args\": {{\"name\": \"thread {}\"}}}}",
-                            separator, thread, thread);
+        text += fmt::format(
+            "{}{{\"ph\": \"M\", \"name\": \"thread_name\", \"pid\": 1, \"tid\": {}, "
+            "\"args\": {{\"name\": \"thread {}\"}}}}",
+            separator, thread, thread);
         separator = ",\n";
     }
     for (const Event& event : events_) {

@@ -32,10 +32,21 @@ struct Kind {
     std::uint64_t size;
 };
 constexpr Kind kinds[] = {
-    {"F16", "<f2", 2}, {"BF16", "|V2", 2}, {"F32", "<f4", 4}, {"F64", "<f8", 8}, {"I32", "<i4", 4},
-    {"I64", "<i8", 8}, {"U64", "<u8", 8},  {"U8", "|u1", 1},  {"BOOL", "|b1", 1},
+    {"F16", "<f2", 2},
+    {"BF16", "|V2", 2},
+    {"F32", "<f4", 4},
+    {"F64", "<f8", 8},
+    {"I32", "<i4", 4},
+    {"I64", "<i8", 8},
+    {"U64", "<u8", 8},
+    {"U8", "|u1", 1},
+    {"BOOL", "|b1", 1},
     // What others write and catena has no dtype for.
-    {"I8", "", 1},     {"I16", "", 2},     {"U16", "", 2},    {"U32", "", 4},    {"F8_E4M3", "", 1},
+    {"I8", "", 1},
+    {"I16", "", 2},
+    {"U16", "", 2},
+    {"U32", "", 4},
+    {"F8_E4M3", "", 1},
     {"F8_E5M2", "", 1},
 };
 
@@ -112,8 +123,7 @@ Entry to_entry(const std::filesystem::path& file, const std::string& name, const
     const auto dtype = json.find("dtype"), shape = json.find("shape"),
                offsets = json.find("data_offsets");
     if (dtype == json.end() || !dtype->is_string()) wrong("a dtype");
-    const auto* kind =
-        std::ranges::find(kinds, dtype->get_ref<const std::string&>(), &Kind::name);
+    const auto* kind = std::ranges::find(kinds, dtype->get_ref<const std::string&>(), &Kind::name);
     if (kind == std::end(kinds)) wrong("a dtype of the format");
     if (shape == json.end() || !shape->is_array()) wrong("a shape");
     Entry entry{{kind->descr, {}, {}}, 0, 0};
@@ -141,7 +151,8 @@ void require_covered(const std::filesystem::path& file, const std::map<std::stri
     std::ranges::sort(ranges);
     std::uint64_t at = 0;
     for (const auto& [begin, end] : ranges) {
-        if (begin != at) fail(file, fmt::format("data of an array at {}", at), fmt::format("at {}", begin));
+        if (begin != at)
+            fail(file, fmt::format("data of an array at {}", at), fmt::format("at {}", begin));
         at = end;
     }
     if (at != size) fail(file, fmt::format("{} bytes of data", at), fmt::format("{}", size));

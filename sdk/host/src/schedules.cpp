@@ -48,8 +48,9 @@ Schedule steps(std::vector<std::pair<double, double>> rates) {
         require_time(rates[i].first);
         require_rate(rates[i].second);
         if (i > 0 && rates[i].first <= rates[i - 1].first)
-            throw InvalidError(fmt::format("[schedules] times: expected them to rise, got {} after {}",
-                                           rates[i].first, rates[i - 1].first));
+            throw InvalidError(
+                fmt::format("[schedules] times: expected them to rise, got {} after {}",
+                            rates[i].first, rates[i - 1].first));
     }
     return [rates = std::move(rates)](double time) {
         double rate = rates[0].second;

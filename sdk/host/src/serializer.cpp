@@ -47,8 +47,7 @@ private:
     void put(const std::string& path, const Array& value) { add(path, to_npy(value)); }
     void add(const std::string& path, NpyArray npy) {
         if (!result.emplace(path, std::move(npy)).second) {
-            throw InvalidError(
-                fmt::format("[save] names: expected each once, got {} twice", path));
+            throw InvalidError(fmt::format("[save] names: expected each once, got {} twice", path));
         }
     }
 };
@@ -94,11 +93,10 @@ private:
         if (got == value) return;
         // Long texts from a little before where they part.
         constexpr std::size_t most = 60, before = 20;
-        const auto parting = static_cast<std::size_t>(
-            std::ranges::mismatch(value, got).in1 - value.begin());
-        const std::size_t from = std::max(value.size(), got.size()) <= most || parting <= before
-                                     ? 0
-                                     : parting - before;
+        const auto parting =
+            static_cast<std::size_t>(std::ranges::mismatch(value, got).in1 - value.begin());
+        const std::size_t from =
+            std::max(value.size(), got.size()) <= most || parting <= before ? 0 : parting - before;
         const auto shown = [&](std::string_view text) {
             return fmt::format("{}{}{}", from > 0 ? "..." : "", text.substr(from, most),
                                text.size() > from + most ? "..." : "");
@@ -183,7 +181,6 @@ private:
     const std::map<std::string, Array>& staged_;
 };
 
-
 using Read = Npz (*)(const std::filesystem::path&, std::string_view);
 using Write = void (*)(const std::filesystem::path&, const Npz&);
 
@@ -196,7 +193,8 @@ void save(Write write, const std::filesystem::path& file, const Visitable& objec
 
 void load(Read read, const std::filesystem::path& file, Visitable& object, std::string_view path) {
     Npz arrays;
-    for (auto& [name, array] : read(file, path)) arrays[name.substr(path.size())] = std::move(array);
+    for (auto& [name, array] : read(file, path))
+        arrays[name.substr(path.size())] = std::move(array);
     if (arrays.empty() && !path.empty()) {
         throw DataError(fmt::format("[load] {}: expected names that begin with '{}', got none",
                                     file.string(), path));

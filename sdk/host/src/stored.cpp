@@ -4,7 +4,9 @@
 namespace catena {
 namespace {
 
-bool is_safetensors(const std::filesystem::path& file) { return file.extension() == ".safetensors"; }
+bool is_safetensors(const std::filesystem::path& file) {
+    return file.extension() == ".safetensors";
+}
 
 }  // namespace
 

@@ -44,8 +44,8 @@ void Summary::settle() const {
 double Summary::mean(std::string_view name) const {
     const auto found = std::ranges::find(names_, name);
     if (found == names_.end())
-        throw InvalidError(fmt::format("[Summary] expected one of {}, got '{}'",
-                                       fmt::join(names_, ", "), name));
+        throw InvalidError(
+            fmt::format("[Summary] expected one of {}, got '{}'", fmt::join(names_, ", "), name));
     settle();
     if (weight_ == 0) return std::numeric_limits<double>::quiet_NaN();
     return sums_[static_cast<std::size_t>(found - names_.begin())] / weight_;

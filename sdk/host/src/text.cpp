@@ -126,7 +126,8 @@ std::string read_text(const std::filesystem::path& file) {
                             file.string(), static_cast<unsigned char>(text[at]), line, at));
         }
         if (text[at] == '\n') ++line;
-        const bool before_newline = text[at] == '\r' && at + 1 < text.size() && text[at + 1] == '\n';
+        const bool before_newline =
+            text[at] == '\r' && at + 1 < text.size() && text[at + 1] == '\n';
         for (std::size_t i = 0; i < n && !before_newline; ++i) text[to++] = text[at + i];
         at += n;
     }
@@ -178,8 +179,7 @@ Vocabulary Vocabulary::load(const std::filesystem::path& file, std::string_view 
     const auto words = texts.find(std::string(path) + "words");
     if (tokens == texts.end() || words == texts.end()) {
         throw DataError(fmt::format("[Vocabulary] {}: expected texts {}tokens and {}words, got {}",
-                                    file.string(), path, path,
-                                    texts.empty() ? "none" : "others"));
+                                    file.string(), path, path, texts.empty() ? "none" : "others"));
     }
     Vocabulary result;
     result.tokens_ = tokens_from_string(tokens->second);

@@ -86,7 +86,8 @@ Sentences::Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::in
         std::size_t stop = begin;
         while (tokens_[stop] != end_) ++stop;
         const auto room = static_cast<std::size_t>(longest);
-        for (std::size_t at = begin; stop > begin && at <= stop; at += room) {  // empty ones say nothing
+        for (std::size_t at = begin; stop > begin && at <= stop;
+             at += room) {  // empty ones say nothing
             const std::size_t length = std::min(room, stop + 1 - at);
             sentences_.push_back({at, static_cast<std::int64_t>(length)});
             size_ += static_cast<std::int64_t>(length);

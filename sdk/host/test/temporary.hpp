@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
+#include <catena/write_file.hpp>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -25,9 +27,7 @@ struct TemporaryFolder {
     }
 };
 
-inline void write_file(const std::filesystem::path& file, const std::string& content) {
-    std::ofstream(file, std::ios::binary) << content;
-}
+using catena::write_file;
 
 inline std::string read_file(const std::filesystem::path& file) {
     std::ifstream in(file, std::ios::binary);

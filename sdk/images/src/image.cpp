@@ -35,7 +35,8 @@ std::vector<Taps> taps(std::int64_t from, std::int64_t to) {
     for (std::int64_t i = 0; i < to; ++i) {
         const double middle = (static_cast<double>(i) + 0.5) * ratio - 0.5;
         const auto first = std::max<std::int64_t>(0, std::llround(std::ceil(middle - reach)));
-        const auto last = std::min<std::int64_t>(from - 1, std::llround(std::floor(middle + reach)));
+        const auto last =
+            std::min<std::int64_t>(from - 1, std::llround(std::floor(middle + reach)));
         Taps tap{first, {}};
         double sum = 0;
         for (std::int64_t at = first; at <= last; ++at) {
@@ -129,9 +130,9 @@ Image crop(const Image& image, std::int64_t top, std::int64_t left, std::int64_t
            std::int64_t width) {
     if (top < 0 || left < 0 || height < 1 || width < 1 || top > image.height - height ||
         left > image.width - width) {
-        throw ShapeError(fmt::format(
-            "[crop] part: expected one within {} x {}, got {} x {} at ({}, {})", image.width,
-            image.height, width, height, left, top));
+        throw ShapeError(
+            fmt::format("[crop] part: expected one within {} x {}, got {} x {} at ({}, {})",
+                        image.width, image.height, width, height, left, top));
     }
     Image part{height, width, {}};
     part.pixels.reserve(static_cast<std::size_t>(height * width * 3));

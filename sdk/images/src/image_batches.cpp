@@ -77,7 +77,8 @@ ImageScaling measure_images(const ImageFolder& folder, std::int64_t side, std::i
         variance += squares[k] / static_cast<double>(n) - m * m;
     }
     constexpr double least = 1;  // of images that are all alike
-    scaling.deviation = std::max(least, std::sqrt(std::max(0.0, variance / static_cast<double>(size))));
+    scaling.deviation =
+        std::max(least, std::sqrt(std::max(0.0, variance / static_cast<double>(size))));
     return scaling;
 }
 
@@ -171,9 +172,9 @@ private:
                float* to) const {
         const Image image = read_image(file, scaling_.side);
         if (!options_.training) return write_middle(image, scaling_, to);
-        Generator generator(options_.seed ^ 0x6175676d656e7421u,
-                            static_cast<std::uint64_t>(epoch) << 40 |
-                                static_cast<std::uint64_t>(place) << 2);
+        Generator generator(
+            options_.seed ^ 0x6175676d656e7421u,
+            static_cast<std::uint64_t>(epoch) << 40 | static_cast<std::uint64_t>(place) << 2);
         const Image scaled = resize_shorter(image, scaling_.side);
         const auto below = [&](std::int64_t room) {
             return static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(room) + 1));

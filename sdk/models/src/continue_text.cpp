@@ -28,8 +28,7 @@ std::int32_t draw(const std::vector<float>& scores, double temperature, Generato
 
 TextGenerator::TextGenerator(LanguageModel& model, std::span<const std::int32_t> prompt)
     : model_(model), state_(model.begin(1)) {
-    if (prompt.empty())
-        scores_ = model_.out.b.data().astype(Dtype::float32).to_vector<float>();
+    if (prompt.empty()) scores_ = model_.out.b.data().astype(Dtype::float32).to_vector<float>();
     else read(prompt);
 }
 

@@ -36,9 +36,10 @@ std::unique_ptr<Classifier> make_image_net(std::string_view name, std::int64_t c
     for (const Entry& entry : entries) {
         if (entry.name == name) return entry.make(classes, scale);
     }
-    throw InvalidError(fmt::format("[make_image_net] name: expected nin, alexnet-bn or googlenet, "
-                                   "got '{}'",
-                                   name));
+    throw InvalidError(
+        fmt::format("[make_image_net] name: expected nin, alexnet-bn or googlenet, "
+                    "got '{}'",
+                    name));
 }
 
 }  // namespace catena::models

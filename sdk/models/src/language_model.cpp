@@ -20,9 +20,9 @@ constexpr std::string_view names[] = {"lstm", "rnn"};
 
 LanguageModel::Sizes checked(const LanguageModel::Sizes& sizes) {
     if (sizes.words < 1 || sizes.units < 1 || sizes.layers < 1) {
-        throw ShapeError(fmt::format(
-            "[LanguageModel] words, units, layers: expected at least 1, got {}, {}, {}",
-            sizes.words, sizes.units, sizes.layers));
+        throw ShapeError(
+            fmt::format("[LanguageModel] words, units, layers: expected at least 1, got {}, {}, {}",
+                        sizes.words, sizes.units, sizes.layers));
     }
     if (!(sizes.dropout >= 0 && sizes.dropout < 1))
         throw InvalidError(fmt::format(
@@ -44,7 +44,8 @@ std::string_view to_string(LanguageModel::Cell cell) {
 LanguageModel::Cell cell_from_string(std::string_view name) {
     const auto* found = std::ranges::find(names, name);
     if (found == std::end(names))
-        throw InvalidError(fmt::format("[LanguageModel] cell: expected lstm or rnn, got '{}'", name));
+        throw InvalidError(
+            fmt::format("[LanguageModel] cell: expected lstm or rnn, got '{}'", name));
     return static_cast<LanguageModel::Cell>(found - std::begin(names));
 }
 
@@ -73,7 +74,8 @@ void LanguageModel::State::unchain_backward() const {
 
 void LanguageModel::State::visit(Visitor& visitor) {
     const auto all = [&](const char* name, std::vector<Variable>& list) {
-        for (std::size_t i = 0; i < list.size(); ++i) visitor(fmt::format("{}{}", name, i), list[i]);
+        for (std::size_t i = 0; i < list.size(); ++i)
+            visitor(fmt::format("{}{}", name, i), list[i]);
     };
     all("h", h);
     all("c", c);
@@ -81,11 +83,13 @@ void LanguageModel::State::visit(Visitor& visitor) {
 
 void LanguageModel::start_from(std::span<const std::int64_t> counts) {
     if (std::ssize(counts) != sizes_.words) {
-        throw ShapeError(fmt::format("[LanguageModel] counts: expected {}, one for each word, got {}",
-                                     sizes_.words, counts.size()));
+        throw ShapeError(
+            fmt::format("[LanguageModel] counts: expected {}, one for each word, got {}",
+                        sizes_.words, counts.size()));
     }
-    const double all = static_cast<double>(sizes_.words) +
-                       static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
+    const double all =
+        static_cast<double>(sizes_.words) +
+        static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
     std::vector<float> logs;
     for (const std::int64_t count : counts)
         logs.push_back(static_cast<float>(std::log(static_cast<double>(count + 1) / all)));

@@ -23,12 +23,11 @@ void require_room(std::int64_t image) {
 
 NIN::Block::Block(std::int64_t in, std::int64_t mid, std::int64_t out, Pair ksize, Pair stride,
                   Pair pad)
-    : conv(in, mid, ksize, stride, pad, wscale), a(mid, mid, 1, 1, 0, wscale),
+    : conv(in, mid, ksize, stride, pad, wscale),
+      a(mid, mid, 1, 1, 0, wscale),
       b(mid, out, 1, 1, 0, wscale) {}
 
-Variable NIN::Block::operator()(const Variable& x) {
-    return b(F::relu(a(F::relu(conv(x)))));
-}
+Variable NIN::Block::operator()(const Variable& x) { return b(F::relu(a(F::relu(conv(x))))); }
 
 NIN::NIN(std::int64_t classes, Scale scale)
     : Classifier({3, scale.image, scale.image}, classes),

@@ -25,7 +25,8 @@ public:
 private:
     Side& go(std::int64_t next) {
         if (next < 1)
-            throw ShapeError(fmt::format("[{}] image: {} is too small for its layers", net_, image_));
+            throw ShapeError(
+                fmt::format("[{}] image: {} is too small for its layers", net_, image_));
         side_ = next;
         return *this;
     }

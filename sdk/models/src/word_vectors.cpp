@@ -38,9 +38,10 @@ WordVectors::WordVectors(std::int64_t words, std::int64_t units, const WordTree&
 Variable WordVectors::loss(const Array& center, const Array& contexts) {
     const Shape shape = contexts.shape();
     if (shape.ndim() != 2 || center.ndim() != 1 || shape[0] != center.shape()[0] || shape[1] < 1) {
-        throw ShapeError(fmt::format("[WordVectors] expected center (N,) and contexts (N, k), got {} "
-                                     "and {}",
-                                     to_string(center.shape()), to_string(shape)));
+        throw ShapeError(
+            fmt::format("[WordVectors] expected center (N,) and contexts (N, k), got {} "
+                        "and {}",
+                        to_string(center.shape()), to_string(shape)));
     }
     const std::int64_t n = shape[0], k = shape[1], units = embed.W.shape()[1];
     const Variable around = embed(as_variable(contexts));  // (N, k, units)
@@ -74,9 +75,10 @@ std::vector<std::pair<std::int64_t, double>> nearest_words(const Array& W, std::
         if (i != word) all.emplace_back(i, lengths > 0 ? product(word, i) / lengths : 0);
     }
     const auto count = std::clamp<std::int64_t>(n, 0, std::ssize(all));
-    std::partial_sort(all.begin(), all.begin() + count, all.end(), [](const auto& a, const auto& b) {
-        return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
-    });
+    std::partial_sort(all.begin(), all.begin() + count, all.end(),
+                      [](const auto& a, const auto& b) {
+                          return std::pair(-a.second, a.first) < std::pair(-b.second, b.first);
+                      });
     all.resize(static_cast<std::size_t>(count));
     return all;
 }

@@ -23,6 +23,10 @@ po::typed_value<std::string>* path_value(std::filesystem::path& path) {
     return po::value<std::string>()->value_name("FILE")->notifier(
         [&path](const std::string& text) { path = text; });
 }
+// The same that may stand without one.
+po::typed_value<std::string>* path_value(std::filesystem::path& path, const char* name) {
+    return path_value(path)->implicit_value(name);
+}
 
 }  // namespace
 
@@ -30,16 +34,21 @@ Program::Program(std::string name, std::string about)
     : name_(std::move(name)),
       about_(std::move(about)),
       own_("options", width),
-      training_("snapshots", width) {}
+      training_("snapshots and curves", width) {}
 Program::~Program() = default;
 
 void Program::add_training_options() {
     trains_ = true;
     training_.add_options()("save", path_value(save_),
                             "write a snapshot (.npz or .safetensors) after each epoch, and when "
-                            "interrupted")(
-        "save-every", po::value(&save_every_)->value_name("N"), "and after every N steps")(
-        "resume", path_value(resume_), "go on from a snapshot of the same options");
+                            "interrupted")("save-every", po::value(&save_every_)->value_name("N"),
+                                           "and after every N steps")(
+        "resume", path_value(resume_), "go on from a snapshot of the same options")(
+        "curves", path_value(curves_, "curves.csv"),
+        "write the numbers of each epoch to a .csv or .jsonl file")(
+        "plot", path_value(plot_, "curves.svg"), "and draw them")(
+        "graph", path_value(graph_, "graph.svg"),
+        "draw the graph of the first step: .dot, or .svg, .png or .pdf by Graphviz");
 }
 
 bool Program::parse(int argc, char** argv) {
@@ -59,19 +68,22 @@ bool Program::parse(int argc, char** argv) {
          "the same result for any number of threads")
         ("plugins", po::value(&plugins_)->value_name("DIR"),
          "take plugins from DIR alone; may be given several times")
-        ("log-file", path_value(log_file_), "write all lines to FILE as well, with their times");
+        ("log-file", path_value(log_file_), "write all lines to FILE as well, with their times")
+        ("profile", po::bool_switch(&profiles_), "print at the end which kernels took how long")
+        ("trace", path_value(trace_, "trace.json"),
+         "write every kernel's run for chrome://tracing and Perfetto");
     // clang-format on
     po::options_description all(fmt::format("usage: {} [OPTION...]\n\n{}", name_, about_), width);
     all.add(own_);
     if (trains_) all.add(training_);
     all.add(common);
-    po::store(po::command_line_parser(argc, argv)
-                  .options(all)
-                  .positional(positional_)
-                  .style(po::command_line_style::unix_style &
-                         ~po::command_line_style::allow_guessing)
-                  .run(),
-              values_);
+    po::store(
+        po::command_line_parser(argc, argv)
+            .options(all)
+            .positional(positional_)
+            .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
+            .run(),
+        values_);
     po::notify(values_);
     if (given("help")) {
         std::cout << all;
@@ -104,6 +116,8 @@ Device Program::start() {
             throw DataError(fmt::format("[Program] {}: expected a file that can be written, got {}",
                                         log_file_.string(), std::strerror(errno)));
     }
+    if (!trace_.empty()) require_writable(trace_);
+    if (!graph_.empty()) ComputationalGraph::require_savable(graph_);
     if (!plugins_.empty()) {
         disable_default_plugins();
         for (const std::string& folder : plugins_) load_plugins(folder);
@@ -115,6 +129,7 @@ Device Program::start() {
         for (const Device device : devices_) device.set_threads(threads_);
     }
     catena::seed(static_cast<std::uint64_t>(seed_));
+    if (profiles_ || !trace_.empty()) profile_ = std::make_unique<Profile>();
     return devices_[0];
 }
 
@@ -134,17 +149,35 @@ void Program::save_after_step(std::int64_t t, const Visitable& training) const {
 }
 int Program::stop(std::string_view where, const Visitable& training) const {
     save(training);
-    print(fmt::format("interrupted {}{}", where,
-                      save_.empty() ? "" : ", saved " + save_.string()));
-    return exit_code();
+    print(fmt::format("interrupted {}{}", where, save_.empty() ? "" : ", saved " + save_.string()));
+    return finish();
+}
+
+int Program::finish() const {
+    if (profiles_) print(profile_->table());
+    if (!trace_.empty()) profile_->write_trace(trace_);
+    return interrupted() ? interrupt_.exit_code() : 0;
+}
+
+Curves Program::curves(std::vector<std::string> columns, std::int64_t last) const {
+    Curves result(std::move(columns), curves_, plot_);
+    if (!resume_.empty()) result.resume(static_cast<double>(last));
+    return result;
+}
+
+std::function<void(const Variable&)> Program::drawing(const Link& link) const {
+    if (graph_.empty()) return {};
+    return [this, &link](const Variable& loss) {
+        build_computational_graph({loss}, &link).save(graph_);
+    };
 }
 
 void Program::print(std::string_view line) const {
     fmt::print("{}\n", line);
     std::fflush(stdout);
     if (!log_) return;
-    const auto now = std::chrono::time_point_cast<std::chrono::seconds>(
-        std::chrono::system_clock::now());
+    const auto now =
+        std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
     fmt::print(log_.get(), "{:%Y-%m-%dT%H:%M:%SZ}  {}\n", fmt::gmtime(now), line);
     std::fflush(log_.get());
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/abi/function.h>
+#include <catena/abi/kernel.h>
 #include <catena/core/device.hpp>
 
 #include <cstdint>
@@ -13,9 +14,10 @@ struct KernelCall {
     const catena_function* function;
     const catena_kernel* kernel;
     std::int32_t phase;  // CATENA_PHASE_*
-    std::uint32_t lists;  // of inputs that it took together: more than one in updates of many parameters
+    std::uint32_t
+        lists;  // of inputs that it took together: more than one in updates of many parameters
     Device device;
-    std::uint64_t bytes;  // of what it wrote: results, saved state, gradients
+    std::uint64_t bytes;      // of what it wrote: results, saved state, gradients
     std::int64_t begin, end;  // nanoseconds of std::chrono::steady_clock
 };
 

@@ -6,9 +6,9 @@
 #include <catena/array_file.hpp>
 #include <catena/computational_graph.hpp>
 #include <catena/copy.hpp>
-#include <catena/curves.hpp>
 #include <catena/core.hpp>
 #include <catena/cuda.hpp>
+#include <catena/curves.hpp>
 #include <catena/data_error.hpp>
 #include <catena/device_threads.hpp>
 #include <catena/elementwise.hpp>

@@ -47,7 +47,8 @@ public:
     static Vocabulary of(std::string_view text, Tokens tokens, std::int64_t min_count = 1,
                          std::int64_t most = 0);
     // That of a snapshot: what it visited under path. Throws DataError if there is none.
-    static Vocabulary load(const std::filesystem::path& file, std::string_view path = "vocabulary/");
+    static Vocabulary load(const std::filesystem::path& file,
+                           std::string_view path = "vocabulary/");
 
     Tokens tokens() const noexcept { return tokens_; }
     std::int64_t size() const noexcept { return static_cast<std::int64_t>(words_.size()); }

@@ -13,7 +13,8 @@ std::unique_ptr<Optimizer> make(std::string_view name, double rate) {
     if (name == "ada_grad") return std::make_unique<AdaGrad>(rate);
     if (name == "adam") return std::make_unique<Adam>(rate);
     throw InvalidError(fmt::format(
-        "[optimizers] name: expected sgd, momentum_sgd, rmsprop, ada_grad or adam, got '{}'", name));
+        "[optimizers] name: expected sgd, momentum_sgd, rmsprop, ada_grad or adam, got '{}'",
+        name));
 }
 
 }  // namespace catena::optimizers

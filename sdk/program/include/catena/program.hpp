@@ -2,7 +2,10 @@
 #pragma once
 
 #include <catena/core/device.hpp>
+#include <catena/curves.hpp>
 #include <catena/interrupt.hpp>
+#include <catena/link.hpp>
+#include <catena/profile.hpp>
 #include <catena/visitor.hpp>
 
 #include <boost/program_options.hpp>
@@ -28,7 +31,7 @@ namespace catena {
 //             const using_device scope(program.start());
 //             ...
 //             program.print("done");
-//             return program.exit_code();
+//             return program.finish();
 //         });
 //     }
 //
@@ -47,7 +50,7 @@ public:
     boost::program_options::positional_options_description& positional() noexcept {
         return positional_;
     }
-    // Adds --save, --save-every and --resume.
+    // Adds --save, --save-every, --resume, --curves, --plot and --graph.
     void add_training_options();
     // Lets --device name several, separated by commas; else it is one.
     void allow_several_devices() noexcept { several_devices_ = true; }
@@ -73,14 +76,22 @@ public:
     static std::filesystem::path shipped(std::string_view name);
 
     // Training that can be stopped and gone on with. Snapshots are written where --save says, if it does.
-    void resume(Visitable& training) const;                          // --resume
-    void save(const Visitable& training) const;                      // --save
+    void resume(Visitable& training) const;                                 // --resume
+    void save(const Visitable& training) const;                             // --save
     void save_after_step(std::int64_t t, const Visitable& training) const;  // --save-every
     bool interrupted() const noexcept { return interrupt_.requested(); }
     // Saves, and says where it stopped. Returns the exit code.
     int stop(std::string_view where, const Visitable& training) const;
-    // That of a program that has done its work: 0, or what an interrupt asks for.
-    int exit_code() const noexcept { return interrupted() ? interrupt_.exit_code() : 0; }
+    // At the end of the work: prints --profile and writes --trace. Returns the exit code: 0, or what an
+    // interrupt asks for.
+    int finish() const;
+
+    // For numbers of each epoch, as --curves and --plot say. A run that goes on goes on with its curves,
+    // too: last is the epoch that the snapshot has completed.
+    Curves curves(std::vector<std::string> columns, std::int64_t last) const;
+    // Saves the graph of a loss as --graph says; parameters bear their names in the link, which has to stay.
+    // None without --graph.
+    std::function<void(const Variable& loss)> drawing(const Link& link) const;
 
     // A line to stdout at once, and with the time to --log-file.
     void print(std::string_view line) const;
@@ -112,7 +123,9 @@ private:
     std::vector<std::string> plugins_;
     std::int64_t seed_ = 0;
     bool deterministic_ = false;
-    std::filesystem::path save_, resume_, log_file_;
+    std::filesystem::path save_, resume_, log_file_, trace_, curves_, plot_, graph_;
+    bool profiles_ = false;
+    std::unique_ptr<Profile> profile_;
     std::int64_t save_every_ = 0;
     std::unique_ptr<std::FILE, Close> log_;
 };

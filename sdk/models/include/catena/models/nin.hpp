@@ -18,7 +18,8 @@ public:
 
     // A convolution and two of 1x1, with ReLU between them.
     struct Block : Chain {
-        Block(std::int64_t in, std::int64_t mid, std::int64_t out, Pair ksize, Pair stride, Pair pad);
+        Block(std::int64_t in, std::int64_t mid, std::int64_t out, Pair ksize, Pair stride,
+              Pair pad);
         Variable operator()(const Variable& x) override;
         void visit(Visitor& visitor) override { visitor("conv", conv)("a", a)("b", b); }
 

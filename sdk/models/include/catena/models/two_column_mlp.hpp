@@ -11,7 +11,8 @@ namespace catena::models {
 // come to, and scores are on, the first device; both may be the same.
 class TwoColumnMlp : public Classifier {
 public:
-    TwoColumnMlp(Shape image, std::int64_t classes, std::int64_t units, Device first, Device second);
+    TwoColumnMlp(Shape image, std::int64_t classes, std::int64_t units, Device first,
+                 Device second);
     Variable operator()(const Variable& x) override;
     void visit(Visitor& visitor) override { visitor("first", first)("second", second); }
 

@@ -1,0 +1,77 @@
+// Files of Chainer 7: models, persistent values and optimizers go on here.
+#include <catena/catena.hpp>
+
+#include "temporary.hpp"
+
+using namespace catena;
+namespace F = catena::functions;
+
+namespace {
+
+const std::filesystem::path folder = CATENA_TEST_DATA;
+
+struct Net : Chain {
+    links::Convolution2D conv{1, 2, 3};
+    links::BatchNormalization bn{2, 0.9, 2e-5};
+    links::Linear l1{8, 3};
+    void visit(Visitor& v) override { v("conv", conv)("bn", bn)("l1", l1); }
+    Variable operator()(const Variable& x) override { return l1(F::relu(bn(conv(x)))); }
+};
+struct Classifier : Chain {
+    Net predictor;
+    void visit(Visitor& v) override { v("predictor", predictor); }
+};
+
+}  // namespace
+
+TEST_CASE("a snapshot of Chainer's trainer, part by part") {
+    const auto snapshot = folder / "chainer_snapshot.npz";
+    Classifier model;
+    optimizers::Adam optimizer;
+    optimizer.setup(model);
+    load_npz(snapshot, model, "updater/model:main/");
+    load_npz(snapshot, optimizer, "updater/optimizer:main/");
+    CHECK(optimizer.t() == 5);
+    CHECK(optimizer.epoch() == 2);
+
+    const auto values = load_arrays(folder / "chainer_values.npz");
+    const using_config testing(&Config::train, false);
+    const Variable y = model.predictor(as_variable(values.at("x")));
+    gradient_check::assert_allclose(y.data(), values.at("y"), 1e-5, 1e-5);
+}
+
+TEST_CASE("what is saved here has Chainer's names") {
+    const TemporaryFolder temporary;
+    const auto file = temporary.path / "a.npz";
+    const auto theirs = load_arrays(folder / "chainer_snapshot.npz", {}, "updater/");
+    const auto check = [&](const Visitable& object, const std::string& path) {
+        save_npz(file, object);
+        for (const auto& [name, array] : load_arrays(file)) {
+            INFO(name);
+            REQUIRE(theirs.contains(path + name));
+            CHECK(theirs.at(path + name).shape() == array.shape());
+            CHECK(theirs.at(path + name).dtype() == array.dtype());
+        }
+        const auto ours = load_arrays(file);
+        for (const auto& [name, array] : theirs) {
+            INFO(name);
+            if (name.starts_with(path)) CHECK(ours.contains(name.substr(path.size())));
+        }
+    };
+    Classifier model;
+    optimizers::Adam optimizer;
+    optimizer.setup(model);
+    check(model, "updater/model:main/");
+    check(optimizer, "updater/optimizer:main/");
+}
+
+TEST_CASE("a path that nothing begins with") {
+    Classifier model;
+    contains(error_of<DataError>(
+                 [&] { load_npz(folder / "chainer_snapshot.npz", model, "updater/model:other/"); }),
+             "expected names that begin with 'updater/model:other/', got none");
+    // Another part's names: all that is missing is named.
+    contains(error_of<DataError>(
+                 [&] { load_npz(folder / "chainer_snapshot.npz", model, "updater/model:main/predictor/"); }),
+             "predictor/conv/W: missing");
+}

@@ -1,0 +1,175 @@
+// Graphs, profiles and curves.
+#include <catena/catena.hpp>
+
+#include "temporary.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+using namespace catena;
+namespace F = catena::functions;
+
+namespace {
+
+struct Net : Chain {
+    links::Linear l1{3, 4}, l2{4, 2};
+    void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
+    Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
+};
+
+}  // namespace
+
+TEST_CASE("a graph has every call and variable once, in order") {
+    Net net;
+    const Variable x(Array::ones({5, 3}));
+    x.set_name("input \"x\"");
+    const Variable y = net(x);
+    const Variable loss = F::sum(y + y);
+    const ComputationalGraph graph = build_computational_graph({loss, y}, &net);
+    std::vector<std::string> calls, variables;
+    for (const auto& node : graph.nodes) (node.is_call ? calls : variables).push_back(node.label);
+    CHECK(calls == std::vector<std::string>{"catena.linear", "catena.relu", "catena.linear",
+                                            "catena.add", "catena.sum"});
+    CHECK(variables.size() == 10);
+    CHECK(std::ranges::count(variables, "l1/W (4, 3) float32") == 1);
+    CHECK(std::ranges::count(variables, "input \"x\" (5, 3) float32") == 1);
+    CHECK(graph.edges.size() == 3 + 1 + 1 + 1 + 3 + 1 + 2 + 1 + 1 + 1);
+    for (const auto& [from, to] : graph.edges) CHECK(graph.nodes[from].rank <= graph.nodes[to].rank);
+    const std::string dot = graph.to_dot();
+    CHECK(dot.starts_with("digraph {"));
+    CHECK(dot.find("input \\\"x\\\" (5, 3) float32") != dot.npos);
+    CHECK(build_computational_graph({x}).nodes.size() == 1);
+    CHECK(build_computational_graph(std::span<const Variable>()).nodes.empty());
+}
+
+TEST_CASE("graphs of functions of one's own, and deep ones") {
+    struct Twice : FunctionNode {
+        std::vector<Array> forward(std::span<const Array> x) override { return {x[0] + x[0]}; }
+        std::vector<Variable> backward(std::span<const std::size_t>,
+                                       std::span<const Variable> gy) override {
+            return {gy[0] + gy[0]};
+        }
+    };
+    Variable y(Array::ones({1}));
+    for (int i = 0; i < 20000; ++i) y = apply<Twice>({y})[0];
+    const ComputationalGraph graph = build_computational_graph({y});
+    CHECK(graph.nodes.size() == 40001);
+    CHECK(graph.nodes[1].label.find("Twice") != std::string::npos);
+}
+
+TEST_CASE("graphs are saved as texts and pictures") {
+    const TemporaryFolder folder;
+    Net net;
+    const auto graph = build_computational_graph({net(Variable(Array::ones({1, 3})))}, &net);
+    graph.save(folder.path / "a.dot");
+    CHECK(read_file(folder.path / "a.dot") == graph.to_dot());
+    contains(error_of<DataError>([&] { graph.save(folder.path / "a.bmp"); }),
+             "expected a name that ends in");
+    if (std::system("command -v dot >/dev/null") == 0) {
+        graph.save(folder.path / "a.svg");
+        contains(read_file(folder.path / "a.svg"), "l1/W (4, 3) float32");
+        CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 2);
+    }
+    const std::string path = std::getenv("PATH");
+    setenv("PATH", folder.path.c_str(), 1);
+    contains(error_of<DataError>([&] { ComputationalGraph::require_savable(folder.path / "a.svg"); }),
+             "expected the program dot");
+    setenv("PATH", path.c_str(), 1);
+}
+
+TEST_CASE("a profile counts every kernel") {
+    Net net;
+    optimizers::SGD optimizer(0.1);
+    optimizer.setup(net);
+    const Variable x(Array::ones({5, 3}));
+    const auto step = [&] {
+        optimizer.cleargrads();
+        F::sum(net(x)).backward();
+        optimizer.update();
+    };
+    step();
+    const TemporaryFolder folder;
+    {
+        const Profile profile;
+        CHECK_THROWS_AS(Profile(), InvalidError);
+        for (int i = 0; i < 7; ++i) step();
+        std::map<std::string, Profile::Row> rows;
+        for (const auto& row : profile.rows()) rows[row.function + " " + row.direction] = row;
+        CHECK(rows.at("catena.linear forward").calls == 14);
+        CHECK(rows.at("catena.linear backward").calls == 14);
+        CHECK(rows.at("catena.relu forward").calls == 7);
+        CHECK(rows.at("catena.sgd_update forward").calls == 28);
+        CHECK(rows.at("catena.linear forward").bytes == 7 * (5 * 4 + 5 * 2) * 4);
+        CHECK(rows.at("catena.relu backward").bytes == 7 * 5 * 4 * 4);
+        CHECK(rows.at("catena.linear forward").kernel.starts_with("org.catena.connection"));
+        for (const auto& [name, row] : rows) {
+            CHECK(row.seconds > 0);
+            CHECK(row.longest <= row.seconds);
+        }
+        const std::string table = profile.table(2);
+        contains(table, "catena.linear");
+        contains(table, " others");
+        profile.write_trace(folder.path / "trace.json");
+        const auto trace = nlohmann::json::parse(read_file(folder.path / "trace.json"));
+        int complete = 0;
+        for (const auto& event : trace["traceEvents"]) {
+            if (event["ph"] != "X") continue;
+            ++complete;
+            CHECK(event["dur"].get<double>() >= 0);
+        }
+        std::int64_t calls = 0;
+        for (const auto& [name, row] : rows) calls += row.calls;
+        CHECK(complete == calls);
+    }
+    step();
+    const Profile after;
+    CHECK(after.rows().empty());
+    contains(after.table(), "kernels: 0.000 s");
+}
+
+TEST_CASE("curves: tables that are whole at any time, and go on") {
+    const TemporaryFolder folder;
+    for (const char* name : {"a.csv", "a.jsonl"}) {
+        const auto file = folder.path / name;
+        {
+            Curves curves({"epoch", "train loss", "test loss"}, file);
+            curves.add({1, 0.5, 0.25});
+            curves.add({2, 0.4, NAN});
+            curves.add({3, 0.1, 1e-7});
+            CHECK_THROWS_AS(curves.add({1}), ShapeError);
+        }
+        Curves again({"epoch", "train loss", "test loss"}, file);
+        again.resume(2);
+        REQUIRE(again.rows().size() == 2);
+        CHECK(again.rows()[0] == std::vector<double>{1, 0.5, 0.25});
+        CHECK(std::isnan(again.rows()[1][2]));
+        again.add({3, 0.2, 0.3});
+        again.resume(99);
+        CHECK(again.rows().size() == 3);
+        Curves other({"epoch", "accuracy"}, file);
+        CHECK_THROWS_AS(other.resume(3), DataError);
+    }
+    CHECK(read_file(folder.path / "a.csv") ==
+          "epoch,train loss,test loss\n1,0.5,0.25\n2,0.4,\n3,0.2,0.3\n");
+    write_file(folder.path / "a.csv", "epoch,train loss,test loss\n1,x,2\n");
+    Curves broken({"epoch", "train loss", "test loss"}, folder.path / "a.csv");
+    CHECK_THROWS_AS(broken.resume(9), DataError);
+    CHECK_THROWS_AS(Curves({"epoch"}, ""), InvalidError);
+    CHECK_THROWS_AS(Curves({"a", "b"}, folder.path / "a.txt"), DataError);
+    CHECK_THROWS_AS(Curves({"a", "b"}, "", folder.path / "a.png"), DataError);
+}
+
+TEST_CASE("plots: a panel for each quantity, whatever the numbers") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.svg";
+    Curves curves({"epoch", "train loss", "test loss", "a<b accuracy"}, "", file);
+    for (const double value : {0.0, 0.0, -5.0, 1e-30, 1e30, double(NAN), double(INFINITY), 3.0}) {
+        curves.add({static_cast<double>(curves.rows().size()), value, 1, value});
+        const std::string svg = read_file(file);
+        contains(svg, ">loss</text>");
+        contains(svg, "a&lt;b accuracy");
+        CHECK(svg.find("nan") == svg.npos);
+        CHECK(svg.find("inf") == svg.npos);
+    }
+}

@@ -1,0 +1,196 @@
+// Texts: tokens, vocabularies, and the pieces that language models read.
+#include <catena/catena.hpp>
+
+#include "temporary.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+using namespace catena;
+
+namespace {
+
+std::vector<std::string> tokens_of(const std::string& text, Tokens tokens) {
+    std::vector<std::string> all;
+    tokenize(text, tokens, [&](std::string_view token) { all.emplace_back(token); });
+    return all;
+}
+using Words = std::vector<std::string>;
+using Ids = std::vector<std::int32_t>;
+
+}  // namespace
+
+TEST_CASE("what a text is cut into") {
+    const std::string text = "It's  3,5 <unk>\n\t«no» <b>\n";
+    CHECK(tokens_of(text, Tokens::words) ==
+          Words{"It's", "3", ",", "5", "<unk>", "<eos>", "«no»", "<b>", "<eos>"});
+    CHECK(tokens_of(text, Tokens::spaces) ==
+          Words{"It's", "3,5", "<unk>", "<eos>", "«no»", "<b>", "<eos>"});
+    CHECK(tokens_of("aü\n€😀", Tokens::characters) == Words{"a", "ü", "\n", "€", "😀"});
+    CHECK(tokens_of("a<b>c <B> <x", Tokens::words) ==
+          Words{"a", "<b>", "c", "<", "B", ">", "<", "x"});
+    CHECK(tokens_of("", Tokens::words).empty());
+    for (const auto tokens : {Tokens::words, Tokens::spaces, Tokens::characters})
+        CHECK(tokens_from_string(to_string(tokens)) == tokens);
+    CHECK_THROWS_AS((void)tokens_from_string("letters"), InvalidError);
+}
+
+TEST_CASE("a vocabulary: the most frequent first") {
+    const auto v = Vocabulary::of("b a b c\nb a\n", Tokens::words);
+    CHECK(v.size() == 5);
+    CHECK(v.word(0) == "b");
+    CHECK(v.word(1) == "<eos>");  // of equal counts, in order of their bytes
+    CHECK(v.word(2) == "a");
+    CHECK(v.word(4) == "<unk>");
+    CHECK(v.encode("a x b\n") == Ids{2, 4, 0, 1});
+    CHECK(v.decode(std::vector{2, 4, 0, 1}) == "a <unk> b\n");
+    CHECK_THROWS_AS((void)v.word(5), InvalidError);
+    CHECK_THROWS_AS((void)v.word(-1), InvalidError);
+    CHECK(Vocabulary::of("b a b c\nb a\n", Tokens::words, 2).size() == 4);
+    const auto two = Vocabulary::of("b a b c\nb a\n", Tokens::words, 1, 2);
+    CHECK(two.size() == 2);
+    CHECK(two.word(1) == "<unk>");
+    CHECK(Vocabulary::of("<unk> a <unk>", Tokens::words).unknown_id() == 0);
+    CHECK(Vocabulary::of("", Tokens::words).size() == 1);
+    CHECK_THROWS_AS((void)Vocabulary().id("a"), InvalidError);
+}
+
+TEST_CASE("words get the spaces that people set") {
+    const std::string text = "Well, (he said): no!\nYes.\n";
+    const auto v = Vocabulary::of(text, Tokens::words);
+    CHECK(v.decode(v.encode(text)) == text);
+    const auto c = Vocabulary::of(text, Tokens::characters);
+    CHECK(c.decode(c.encode(text)) == text);
+}
+
+TEST_CASE("a vocabulary comes back from a snapshot") {
+    const TemporaryFolder folder;
+    struct State : Visitable {
+        Vocabulary vocabulary;
+        void visit(Visitor& v) override { v("vocabulary", vocabulary); }
+    };
+    for (const char* name : {"a.npz", "a.safetensors"}) {
+        for (const auto tokens : {Tokens::words, Tokens::characters}) {
+            State state;
+            state.vocabulary = Vocabulary::of("a\\n \\ b ü\n\\\\n", tokens);
+            save_snapshot(folder.path / name, state);
+            const auto again = Vocabulary::load(folder.path / name);
+            REQUIRE(again.size() == state.vocabulary.size());
+            CHECK(again.tokens() == tokens);
+            for (std::int64_t i = 0; i < again.size(); ++i)
+                CHECK(again.word(i) == state.vocabulary.word(i));
+            load_snapshot(folder.path / name, state);
+            State other;
+            other.vocabulary = Vocabulary::of("b", tokens);
+            contains(error_of<DataError>([&] { load_snapshot(folder.path / name, other); }),
+                     "vocabulary/words: expected ");
+        }
+    }
+    links::Linear none(1, 1);
+    save_npz(folder.path / "none.npz", none);
+    contains(error_of<DataError>([&] { (void)Vocabulary::load(folder.path / "none.npz"); }),
+             "expected texts vocabulary/tokens and vocabulary/words, got none");
+}
+
+TEST_CASE("text files") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.txt";
+    write_file(file, "a\r\nb\rc\xc3\xbc\n");
+    CHECK(read_text(file) == "a\nb\rc\xc3\xbc\n");
+    write_file(file, "");
+    CHECK(read_text(file).empty());
+    for (const char* wrong : {"\xff", "a\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80",
+                              "\xe2\x82", "\x80", "\xf0\x80\x80\x80"}) {
+        CAPTURE(wrong);
+        write_file(file, std::string("line\n") + wrong);
+        contains(error_of<DataError>([&] { (void)read_text(file); }), "in line 2");
+    }
+    contains(error_of<DataError>([&] { (void)read_text(folder.path / "none"); }),
+             "No such file");
+    contains(error_of<DataError>([&] { (void)read_text(folder.path); }), "expected");
+}
+
+TEST_CASE("running text: streams side by side") {
+    Ids text(23);
+    std::iota(text.begin(), text.end(), 0);
+    RunningText reader(text, 2, 4);  // streams of 11 pairs: 0.. and 11..
+    CHECK(reader.size() == 22);
+    std::vector<std::int32_t> first, second;
+    for (int piece = 0; piece < 3; ++piece) {
+        CHECK(reader.position() == piece * 8);
+        const TextBatch batch = reader.next();
+        CHECK(batch.begins == (piece == 0));
+        const auto x = batch.x.to_vector<std::int32_t>(), t = batch.t.to_vector<std::int32_t>();
+        CHECK(batch.rows == std::vector<std::int64_t>(piece < 2 ? 4 : 3, 2));
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            CHECK(t[i] == x[i] + 1);
+            (i % 2 == 0 ? first : second).push_back(x[i]);
+        }
+    }
+    CHECK(first == Ids{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+    CHECK(second == Ids{11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21});
+    CHECK(reader.epoch() == 1);
+    CHECK(reader.next().begins);
+    CHECK_THROWS_AS(RunningText(text, 0, 4), ShapeError);
+    CHECK_THROWS_AS(RunningText(text, 2, 0), ShapeError);
+    CHECK_THROWS_AS(RunningText(text, 23, 4), ShapeError);
+    CHECK_THROWS_AS(RunningText({}, 1, 1), ShapeError);
+}
+
+TEST_CASE("sentences: each token once in an epoch, the longest first") {
+    const std::int32_t end = 0;
+    const Ids text{1, 2, 3, 0, 4, 0, 0, 5, 6, 0, 7, 8, 9, 10, 11, 0, 12, 13};
+    Sentences reader(text, end, 2, 4, 7);
+    CHECK(reader.size() == 17 + 1);  // the empty one says nothing; the last has no end of its own
+    std::multiset<std::pair<int, int>> seen, seen_again;
+    const auto read = [&](std::multiset<std::pair<int, int>>& pairs) {
+        const std::int64_t epoch = reader.epoch();
+        std::int64_t tokens = 0;
+        while (reader.epoch() == epoch) {
+            const TextBatch batch = reader.next();
+            CHECK(batch.begins);
+            CHECK(std::ranges::is_sorted(batch.rows, std::greater()));
+            CHECK(std::accumulate(batch.rows.begin(), batch.rows.end(), std::int64_t{0}) ==
+                  batch.size());
+            const auto x = batch.x.to_vector<std::int32_t>(), t = batch.t.to_vector<std::int32_t>();
+            for (std::size_t i = 0; i < x.size(); ++i) pairs.emplace(x[i], t[i]);
+            tokens += batch.size();
+        }
+        CHECK(tokens == reader.size());
+    };
+    read(seen);
+    read(seen_again);
+    CHECK(seen == seen_again);
+    const std::multiset<std::pair<int, int>> expected{
+        {0, 1}, {1, 2},  {2, 3},   {3, 0},   {0, 4},  {4, 0},   {0, 5},   {5, 6},  {6, 0},
+        {0, 7}, {7, 8},  {8, 9},   {9, 10},  {10, 11}, {11, 0}, {0, 12}, {12, 13}, {13, 0}};
+    CHECK(seen == expected);
+    CHECK_THROWS_AS(Sentences({}, end, 1, 1), ShapeError);
+    CHECK_THROWS_AS(Sentences(text, end, 0, 1), ShapeError);
+    CHECK_THROWS_AS(Sentences(text, end, 1, 0), ShapeError);
+}
+
+TEST_CASE("readers go on from their state") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    Ids text(200);
+    for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<std::int32_t>(i * i % 13);
+    const auto check = [&](auto make) {
+        auto a = make();
+        for (int i = 0; i < 11; ++i) (void)a.next();
+        save_npz(file, a);
+        auto b = make();
+        (void)b.next();
+        load_npz(file, b);
+        for (int i = 0; i < 30; ++i) {
+            const TextBatch x = a.next(), y = b.next();
+            CHECK(x.x.template to_vector<std::int32_t>() == y.x.template to_vector<std::int32_t>());
+            CHECK(x.rows == y.rows);
+            CHECK(x.begins == y.begins);
+        }
+        CHECK(a.epoch() == b.epoch());
+    };
+    check([&] { return RunningText(text, 3, 5); });
+    check([&] { return Sentences(text, 0, 4, 9, 5); });
+}

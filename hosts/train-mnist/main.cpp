@@ -86,11 +86,8 @@ int main(int argc, char** argv) {
                         "layers of filters and two of units; softmax cross entropy.");
         Options options;
         if (!parse_options(program, argc, argv, options)) return 0;
-        // Asked for by name before anything is made: a missing plugin shows by the function it lacks.
-        const Device device = program.start();
-        for (const char* function :
-             {"catena.linear", "catena.relu", "catena.softmax_cross_entropy"})
-            (void)function_descriptor(function);
+        const Device device =
+            program.start({"catena.linear", "catena.relu", "catena.softmax_cross_entropy"});
         const fs::path folder = find_data(options);
         const Mnist mnist = load_mnist(folder);
         program.print(fmt::format("data: {} ({} images to train, {} to test)", folder.string(),

@@ -16,7 +16,10 @@ LAYERS = {
     "core": ({"abi", "core"}, {"plugin"}),
     "plugins": ({"abi", "plugin"}, {"core", "host"}),
     "sdk/host": ({"abi", "core", "host"}, {"plugin"}),
-    "hosts": ({"core", "host"}, set()),
+    "sdk/models": ({"core", "host", "models"}, set()),
+    "sdk/images": ({"core", "host", "images"}, set()),
+    "sdk/program": ({"core", "host", "program"}, set()),
+    "hosts": ({"core", "host", "models", "images", "program"}, set()),
 }
 
 
@@ -97,6 +100,9 @@ def layer_of_header(name):
     match = re.match(r"catena/(abi|core|plugin|testing)\b", name)
     if match:
         return {"testing": "plugin"}.get(match.group(1), match.group(1))
+    match = re.match(r"catena/(models|images|program)\b", name)
+    if match:
+        return match.group(1)
     return "host" if name.startswith("catena/") else None
 
 
@@ -137,9 +143,11 @@ MANNERS = [
 
 
 def manners(tree):
-    """A library neither prints to stdout nor ends the process; main.c is a program."""
+    """A library neither prints to stdout nor ends the process; main.c is a program, sdk/program a
+    part of one."""
     for path, text in tree.code("core", "sdk", "plugins"):
-        if is_test(path) or pathlib.PurePosixPath(path).stem == "main":
+        if is_test(path) or pathlib.PurePosixPath(path).stem == "main" or \
+                path.startswith("sdk/program/"):
             continue
         code = bare(text)
         for pattern, what in MANNERS:

@@ -68,8 +68,9 @@ public:
     ComputationalGraph build() const {
         std::vector<std::size_t> order(nodes_.size()), place(nodes_.size());
         std::iota(order.begin(), order.end(), std::size_t{0});
-        std::ranges::stable_sort(
-            order, {}, [&](std::size_t i) { return std::pair(nodes_[i].rank, nodes_[i].is_call); });
+        std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+            return std::pair(nodes_[i].rank, !nodes_[i].is_call);
+        });
         ComputationalGraph graph;
         for (const std::size_t i : order) {
             place[i] = graph.nodes.size();

@@ -96,7 +96,8 @@ void make_row_major(NpyArray& array, std::size_t item) {
     }
 }
 
-// Empty text, or what is wrong with the member.
+}  // namespace
+
 std::string parse_npy(std::string_view content, NpyArray& array) {
     if (content.substr(0, 6) != npy_magic || content.size() < 12) return "no .npy data";
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(content[i]); };
@@ -150,8 +151,6 @@ std::string parse_npy(std::string_view content, NpyArray& array) {
     if (column_major) make_row_major(array, static_cast<std::size_t>(item));
     return {};
 }
-
-}  // namespace
 
 void write_npz(const std::filesystem::path& file, const Npz& arrays) {
     AtomicFile atomic(file);

@@ -18,6 +18,9 @@ struct NpyArray {
 };
 using Npz = std::map<std::string, NpyArray>;  // names without .npy
 
+// Fills array from what a .npy file has. Returns an empty text, or what is wrong with it.
+std::string parse_npy(std::string_view content, NpyArray& array);
+
 // As an AtomicFile. The same content gives the same bytes. Throws DataError.
 void write_npz(const std::filesystem::path& file, const Npz& arrays);
 

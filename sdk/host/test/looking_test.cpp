@@ -35,7 +35,8 @@ TEST_CASE("a graph has every call and variable once, in order") {
     CHECK(std::ranges::count(variables, "l1/W (4, 3) float32") == 1);
     CHECK(std::ranges::count(variables, "input \"x\" (5, 3) float32") == 1);
     CHECK(graph.edges.size() == 3 + 1 + 1 + 1 + 3 + 1 + 2 + 1 + 1 + 1);
-    for (const auto& [from, to] : graph.edges) CHECK(graph.nodes[from].rank <= graph.nodes[to].rank);
+    for (const auto& [from, to] : graph.edges)
+        CHECK(graph.nodes[from].rank <= graph.nodes[to].rank);
     const std::string dot = graph.to_dot();
     CHECK(dot.starts_with("digraph {"));
     CHECK(dot.find("input \\\"x\\\" (5, 3) float32") != dot.npos);
@@ -73,8 +74,9 @@ TEST_CASE("graphs are saved as texts and pictures") {
     }
     const std::string path = std::getenv("PATH");
     setenv("PATH", folder.path.c_str(), 1);
-    contains(error_of<DataError>([&] { ComputationalGraph::require_savable(folder.path / "a.svg"); }),
-             "expected the program dot");
+    contains(
+        error_of<DataError>([&] { ComputationalGraph::require_savable(folder.path / "a.svg"); }),
+        "expected the program dot");
     setenv("PATH", path.c_str(), 1);
 }
 

@@ -30,7 +30,8 @@ struct All : Link {
 // A file of this header and so many bytes of data.
 std::string file_of(const std::string& header, std::size_t data) {
     std::string length(8, '\0');
-    for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> 8 * i & 0xff);
+    for (std::size_t i = 0; i < 8; ++i)
+        length[i] = static_cast<char>(header.size() >> 8 * i & 0xff);
     return length + header + std::string(data, '\1');
 }
 

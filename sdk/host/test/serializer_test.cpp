@@ -6,6 +6,9 @@
 
 #include "temporary.hpp"
 
+#include <unistd.h>
+#include <fstream>
+
 using namespace catena;
 
 namespace {
@@ -151,7 +154,7 @@ TEST_CASE("required texts and numbers must be the same") {
         explicit Named(std::string t) : text(std::move(t)) {}
         void visit(Visitor& v) override { v.require("text", text).require("number", number); }
     };
-    for (const std::string& text : {std::string(), std::string("adam"), std::string(1000, 'x')}) {
+    for (const std::string& text : {std::string(), std::string("adam"), std::string(50, 'x')}) {
         Named same(text);
         save_npz(file, same);
         load_npz(file, same);
@@ -164,12 +167,48 @@ TEST_CASE("required texts and numbers must be the same") {
         void visit(Visitor& v) override { v.require("text", number).require("number", number); }
     } number;
     const auto text = error_of<DataError>([&] { load_npz(file, number); });
-    contains(text, "text: expected <i8 (), got |S1000 ()");
+    contains(text, "text: expected <i8 (), got |S50 ()");
     contains(text, "number: expected 4, got 3");
     save_npz(file, number);
     Named named("adam");
     contains(error_of<DataError>([&] { load_npz(file, named); }),
              "text: expected adam, got no text");
+}
+
+TEST_CASE("long texts are told from a little before where they part") {
+    const TemporaryFolder folder;
+    struct Named : Visitable {
+        std::string text;
+        explicit Named(std::string t) : text(std::move(t)) {}
+        void visit(Visitor& v) override { v.require("text", text); }
+    };
+    const std::string same(5000, 'x');
+    save_npz(folder.path / "a.npz", Named(same + "ab" + same));
+    Named other(same + "cd" + same);
+    const auto text = error_of<DataError>([&] { load_npz(folder.path / "a.npz", other); });
+    contains(text, "text: expected ...xxxxxxxxxxxxxxxxxxxxcdx");
+    contains(text, "x..., got ...xxxxxxxxxxxxxxxxxxxxabx");
+    CHECK(text.size() < 500);
+}
+
+TEST_CASE("what a killed run left over goes with the next save") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    char host[256] = {};
+    REQUIRE(gethostname(host, sizeof host - 1) == 0);
+    const std::string stem = file.string() + ".tmp-" + host + "-";
+    // Numbers of processes are below 2^22.
+    const std::vector<std::string> dead{stem + "99999999-0", stem + "99999999-17"};
+    const std::vector<std::string> other{stem + "1-0", stem + "x-0", stem + "99999999",
+                                         file.string() + ".tmp-" + host + "x-99999999-0",
+                                         file.string() + "b.tmp-" + host + "-99999999-0"};
+    for (const auto& names : {dead, other}) {
+        for (const auto& name : names) std::ofstream(name) << "left over";
+    }
+    links::Linear linear(1, 1);
+    save_npz(file, linear);
+    for (const auto& name : dead) CHECK(!std::filesystem::exists(name));
+    for (const auto& name : other) CHECK(std::filesystem::exists(name));
 }
 
 TEST_CASE("whether a file can be written is told before") {

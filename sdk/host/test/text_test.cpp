@@ -106,8 +106,7 @@ TEST_CASE("text files") {
         write_file(file, std::string("line\n") + wrong);
         contains(error_of<DataError>([&] { (void)read_text(file); }), "in line 2");
     }
-    contains(error_of<DataError>([&] { (void)read_text(folder.path / "none"); }),
-             "No such file");
+    contains(error_of<DataError>([&] { (void)read_text(folder.path / "none"); }), "No such file");
     contains(error_of<DataError>([&] { (void)read_text(folder.path); }), "expected");
 }
 
@@ -163,8 +162,8 @@ TEST_CASE("sentences: each token once in an epoch, the longest first") {
     read(seen_again);
     CHECK(seen == seen_again);
     const std::multiset<std::pair<int, int>> expected{
-        {0, 1}, {1, 2},  {2, 3},   {3, 0},   {0, 4},  {4, 0},   {0, 5},   {5, 6},  {6, 0},
-        {0, 7}, {7, 8},  {8, 9},   {9, 10},  {10, 11}, {11, 0}, {0, 12}, {12, 13}, {13, 0}};
+        {0, 1}, {1, 2}, {2, 3}, {3, 0},  {0, 4},   {4, 0},  {0, 5},  {5, 6},   {6, 0},
+        {0, 7}, {7, 8}, {8, 9}, {9, 10}, {10, 11}, {11, 0}, {0, 12}, {12, 13}, {13, 0}};
     CHECK(seen == expected);
     CHECK_THROWS_AS(Sentences({}, end, 1, 1), ShapeError);
     CHECK_THROWS_AS(Sentences(text, end, 0, 1), ShapeError);

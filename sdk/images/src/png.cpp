@@ -3,6 +3,7 @@
 
 #include <catena/write_file.hpp>
 
+#include <fmt/format.h>
 #include <png.h>
 
 namespace catena {
@@ -23,7 +24,12 @@ Image decode_png(std::span<const std::byte> bytes, const std::string& name) {
     if (!png_image_begin_read_from_memory(&png.image, bytes.data(), bytes.size()))
         image_error(name, "a PNG image", png.image.message);
     check_size(name, png.image.height, png.image.width);
+    // Deflate makes at most 1032 bytes of one, and a byte has at most 8 pixels: who says more lies.
+    if (std::uint64_t{png.image.height} * png.image.width / (8 * 1032) > bytes.size())
+        image_error(name, "an image that fits into its file",
+                    fmt::format("{} x {}", png.image.width, png.image.height));
     png.image.format = PNG_FORMAT_RGB;
+    png.image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;  // as every program writes them
     Image image{png.image.height, png.image.width,
                 std::vector<std::uint8_t>(PNG_IMAGE_SIZE(png.image))};
     const png_color white{255, 255, 255};

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
@@ -34,8 +35,8 @@ inline std::string big_endian(std::uint32_t value) {
 
 inline std::string png_chunk(const std::string& kind, const std::string& data) {
     const std::string body = kind + data;
-    const auto crc = crc32(0, reinterpret_cast<const Bytef*>(body.data()),
-                           static_cast<uInt>(body.size()));
+    const auto crc =
+        crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
     return big_endian(static_cast<std::uint32_t>(data.size())) + body +
            big_endian(static_cast<std::uint32_t>(crc));
 }

@@ -4,6 +4,8 @@
 
 #include "files.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 using namespace catena;
@@ -14,9 +16,10 @@ namespace {
 struct Set {
     TemporaryFolder folder;
     explicit Set(int n = 11) {
+        for (const char* name : {"even", "odd", "empty"})
+            std::filesystem::create_directory(folder.path / name);
         for (int i = 0; i < n; ++i) {
             const auto kind = folder.path / (i % 2 ? "odd" : "even");
-            std::filesystem::create_directories(kind);
             Image image{12, 9, {}};
             for (int p = 0; p < 108; ++p) {
                 const auto red = static_cast<std::uint8_t>(10 * i);
@@ -25,7 +28,6 @@ struct Set {
             write_png(kind / ("x" + std::to_string(100 + i) + ".PNG"), image);
         }
         write_file(folder.path / "odd/readme.txt", "no image");
-        std::filesystem::create_directory(folder.path / "empty");
     }
 };
 

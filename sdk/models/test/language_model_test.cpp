@@ -15,9 +15,7 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 using Rows = std::vector<std::int64_t>;
 
-Variable ids(const Ids& values) {
-    return as_variable(Array::from(values, {std::ssize(values)}));
-}
+Variable ids(const Ids& values) { return as_variable(Array::from(values, {std::ssize(values)})); }
 
 std::vector<double> scores(LanguageModel& model, const Ids& x, const Rows& rows,
                            LanguageModel::State& state) {
@@ -48,8 +46,8 @@ TEST_CASE("a text in one piece, in several, and packed with others") {
             }
             // Beside two texts that end before it: steps of 3, 3, 2, 1, 1 rows.
             auto packed_state = model.begin(3);
-            const auto packed = scores(model, {1, 5, 3, 4, 5, 3, 2, 0, 6, 0}, {3, 3, 2, 1, 1},
-                                       packed_state);
+            const auto packed =
+                scores(model, {1, 5, 3, 4, 5, 3, 2, 0, 6, 0}, {3, 3, 2, 1, 1}, packed_state);
             const std::size_t first_rows[] = {0, 3, 6, 8, 9};
             for (std::size_t i = 0; i < whole.size(); ++i) {
                 CHECK(parts[i] == doctest::Approx(whole[i]).epsilon(1e-12));
@@ -92,8 +90,8 @@ TEST_CASE("gradients go back through the pieces, until they are cut") {
 TEST_CASE("gradients by finite differences, packed") {
     for (const auto cell : {LanguageModel::Cell::lstm, LanguageModel::Cell::rnn}) {
         LanguageModel model = make(cell, 2);
-        const TextBatch batch{ids({1, 5, 4, 5, 2, 6}).data(), ids({4, 3, 2, 0, 6, 1}).data(),
-                              {2, 2, 1, 1}, true};
+        const TextBatch batch{
+            ids({1, 5, 4, 5, 2, 6}).data(), ids({4, 3, 2, 0, 6, 1}).data(), {2, 2, 1, 1}, true};
         const auto loss = [&] {
             auto state = model.begin(2);
             return model.loss(batch, state);
@@ -160,7 +158,8 @@ TEST_CASE("words as vectors: both kinds, their gradients, and the nearest") {
     const WordTree tree = create_huffman_tree({{0, 5}, {1, 3}, {2, 2}, {3, 1}});
     const Array center = Array::from<std::int32_t>({1, 3, 0}, {3});
     const Array contexts = Array::from<std::int32_t>({0, 2, 2, 1, 3, 3}, {3, 2});
-    for (const auto kind : {models::WordVectors::Kind::skip_gram, models::WordVectors::Kind::cbow}) {
+    for (const auto kind :
+         {models::WordVectors::Kind::skip_gram, models::WordVectors::Kind::cbow}) {
         models::WordVectors model(4, 3, tree, kind);
         model.to(Dtype::float64);
         model.embed.W.data().copy_from(initializers::Uniform(1)({4, 3}, Dtype::float64));

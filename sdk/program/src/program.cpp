@@ -107,7 +107,7 @@ bool Program::parse(int argc, char** argv) {
     return true;
 }
 
-Device Program::start() {
+Device Program::start(std::initializer_list<std::string_view> functions) {
     global_config().deterministic = config().deterministic = deterministic_;
     if (!save_.empty()) require_writable(save_);
     if (!log_file_.empty()) {
@@ -122,6 +122,7 @@ Device Program::start() {
         disable_default_plugins();
         for (const std::string& folder : plugins_) load_plugins(folder);
     }
+    for (const std::string_view function : functions) (void)function_descriptor(function);
     std::istringstream names(device_);
     for (std::string name; std::getline(names, name, ',');) devices_.push_back(Device::get(name));
     if (devices_.empty()) devices_.push_back(Device::current());

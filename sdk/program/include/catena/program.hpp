@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -65,10 +66,11 @@ public:
         if (!condition) refuse(option, expected, to_text(got));
     }
 
-    // As the options say: plugins from some folders alone, the same bits for any number of threads, the
+    // First looks for functions by name, so that a missing plugin shows by what it lacks. Then as the options
+    // say: plugins from some folders alone, the same bits for any number of threads, the
     // seed; gives the device, the first of several, with its threads. Throws what a missing device or
     // plugin throws, and DataError if a snapshot could not be saved.
-    Device start();
+    Device start(std::initializer_list<std::string_view> functions = {});
     const std::vector<Device>& devices() const noexcept { return devices_; }  // from start() on
 
     std::int64_t seed() const noexcept { return seed_; }

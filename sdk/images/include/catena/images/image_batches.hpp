@@ -48,7 +48,7 @@ public:
         std::uint64_t seed = 0;
         bool training = true;  // shuffled; squares from anywhere, half of them mirrored
         int loaders = 1;       // threads that decode
-        Device device;         // where batches go; none means Device::current()
+        Device device = {};    // where batches go; none means Device::current()
     };
     // Throws ShapeError for no images, sizes below 1, and a square larger than the shorter side.
     ImageBatches(ImageFolder folder, ImageScaling scaling, Options options);

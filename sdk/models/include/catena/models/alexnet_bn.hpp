@@ -13,7 +13,7 @@ namespace catena::models {
 // (Krizhevsky, Sutskever and Hinton, NIPS 2012; Ioffe and Szegedy, ICML 2015.)
 class AlexNetBN : public Classifier {
 public:
-    // Throws ShapeError for images too small for its layers (below 35).
+    // Throws ShapeError for images too small for its layers (below 55).
     explicit AlexNetBN(std::int64_t classes = 1000, Scale scale = {.image = 224});
     Variable operator()(const Variable& x) override;
     void visit(Visitor& visitor) override;

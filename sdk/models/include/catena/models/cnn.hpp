@@ -12,7 +12,7 @@ namespace catena::models {
 // Applied to Document Recognition", 1998, in the sizes of today.)
 class Cnn : public Classifier {
 public:
-    // Throws ShapeError for images below 16x16.
+    // Throws ShapeError for images below 15x15.
     Cnn(Shape image, std::int64_t classes, std::int64_t units, double dropout = 0);
     Variable operator()(const Variable& x) override;
     void visit(Visitor& visitor) override {

@@ -11,7 +11,7 @@ namespace catena::models {
 // Images of 3 channels. (Szegedy et al., "Going Deeper with Convolutions", CVPR 2015.)
 class GoogLeNet : public Classifier {
 public:
-    // Throws ShapeError for images too small for its layers (below 65).
+    // Throws ShapeError for images too small for its layers (below 47).
     explicit GoogLeNet(std::int64_t classes = 1000, Scale scale = {.image = 224});
 
     Variable operator()(const Variable& x) override;

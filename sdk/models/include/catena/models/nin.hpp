@@ -11,7 +11,7 @@ namespace catena::models {
 // (Lin, Chen and Yan, "Network In Network", ICLR 2014; sizes of its ImageNet model.)
 class NIN : public Classifier {
 public:
-    // Throws ShapeError for images too small for its layers (below 51).
+    // Throws ShapeError for images too small for its layers (below 55).
     explicit NIN(std::int64_t classes = 1000, Scale scale = {.image = 224});
     Variable operator()(const Variable& x) override;
     void visit(Visitor& visitor) override;

@@ -1,0 +1,180 @@
+// The readers, with input that they like.
+#include "target.hpp"
+
+#include "npz.hpp"
+
+#include <catena/catena.hpp>
+#include <catena/images/image.hpp>
+
+#include <zlib.h>
+
+#include <unistd.h>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace catena_fuzz {
+namespace {
+
+using namespace catena;
+namespace fs = std::filesystem;
+
+// One file for all input: in memory where the system has such a folder.
+const fs::path& scratch() {
+    static const fs::path file =
+        (fs::is_directory("/dev/shm") ? fs::path("/dev/shm") : fs::temp_directory_path()) /
+        ("catena-fuzz-" + std::to_string(getpid()));
+    return file;
+}
+
+fs::path put(const std::string& input, const char* ending = "") {
+    fs::path file = scratch();
+    file += ending;
+    std::ofstream(file, std::ios::binary) << input;
+    return file;
+}
+
+std::string take(const fs::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    std::string content{std::istreambuf_iterator<char>(in), {}};
+    in.close();
+    fs::remove(file);
+    return content;
+}
+
+struct Snapshot : Link {
+    links::Linear l{2, 3};
+    Array ids = Array::from<std::int64_t>({-1, 1LL << 40}, {1, 2});
+    Array flags = Array::from<bool>({true, false, true}, {3});
+    std::int64_t count = 5;
+    void visit(Visitor& v) override {
+        v("l", l)("ids", ids)("flags", flags)("count", count).require("text", "a text");
+    }
+};
+
+std::string saved(const char* ending) {
+    fs::path file = scratch();
+    file += ending;
+    save_snapshot(file, Snapshot());
+    return take(file);
+}
+
+void load(const std::string& input, const char* ending) {
+    const fs::path file = put(input, ending);
+    Snapshot snapshot;
+    try {
+        (void)load_arrays(file);
+    } catch (const DataError&) {
+    }
+    load_snapshot(file, snapshot);
+}
+
+std::string npy(const std::string& dict, std::size_t bytes) {
+    std::string header = dict + '\n';
+    std::string text("\x93NUMPY\1\0", 8);
+    text += {static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
+    return text + header + std::string(bytes, '\1');
+}
+
+std::string gzip(const std::string& text) {
+    fs::path file = scratch();
+    file += ".gz";
+    gzFile out = gzopen(file.c_str(), "wb");
+    gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
+    gzclose(out);
+    return take(file);
+}
+
+std::string idx(int ndim, const std::vector<int>& sizes, std::size_t bytes) {
+    std::string text{0, 0, 8, static_cast<char>(ndim)};
+    for (const int size : sizes) text += {0, 0, 0, static_cast<char>(size)};
+    return text + std::string(bytes, '\3');
+}
+
+std::string png() {
+    Image image{5, 7, std::vector<std::uint8_t>(105)};
+    for (std::size_t i = 0; i < image.pixels.size(); ++i)
+        image.pixels[i] = static_cast<std::uint8_t>(i * i);
+    fs::path file = scratch();
+    file += ".png";
+    write_png(file, image);
+    return take(file);
+}
+
+// Every chunk's checksum.
+void repair_png(std::string& text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    for (std::size_t at = 8; at + 12 <= text.size();) {
+        const std::size_t length = std::size_t{byte(at)} << 24 | std::size_t{byte(at + 1)} << 16 |
+                                   std::size_t{byte(at + 2)} << 8 | byte(at + 3);
+        if (length > text.size() - at - 12) return;
+        const auto crc = crc32(0, reinterpret_cast<const Bytef*>(text.data()) + at + 4,
+                               static_cast<uInt>(length + 4));
+        for (std::size_t i = 0; i < 4; ++i)
+            text[at + 8 + length + i] = static_cast<char>(crc >> (24 - 8 * i));
+        at += 12 + length;
+    }
+}
+
+std::vector<std::string> files(const char* folder) {
+    std::vector<std::string> contents;
+    for (const auto& entry : fs::directory_iterator(fs::path(CATENA_FUZZ_SEEDS) / folder)) {
+        std::ifstream in(entry.path(), std::ios::binary);
+        contents.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+    }
+    return contents;
+}
+
+void decode(const std::string& input) {
+    for (const std::int64_t least : {0, 3})
+        (void)decode_image(std::as_bytes(std::span(input)), "input", least);
+}
+
+}  // namespace
+
+std::vector<Target> all_targets() {
+    const std::string text = "One <unk> two,\n three 3.5 'quoted' \xc3\xbc\xe2\x82\xac\n";
+    return {
+        {"npz", {saved(".npz")}, [](const std::string& input) { load(input, ".npz"); }, {}},
+        {"npy",
+         {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24),
+          npy("{'descr': '|b1', 'fortran_order': True, 'shape': (2, 2, 1), }", 4),
+          npy("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", 8),
+          npy("{'descr': '|S5', 'fortran_order': False, 'shape': (), }", 5)},
+         [](const std::string& input) {
+             NpyArray array;
+             (void)parse_npy(input, array);
+         },
+         {}},
+        {"safetensors",
+         {saved(".safetensors")},
+         [](const std::string& input) { load(input, ".safetensors"); },
+         {}},
+        {"idx",
+         {idx(3, {2, 3, 4}, 24), idx(1, {5}, 5), gzip(idx(3, {1, 2, 2}, 4))},
+         [](const std::string& input) {
+             const fs::path file = put(input);
+             try {
+                 (void)read_idx(file, 3);
+             } catch (const DataError&) {
+             }
+             (void)read_idx(file, 1);
+         },
+         {}},
+        {"png", {png()}, decode, repair_png},
+        {"jpeg", files("jpeg"), decode, {}},
+        {"text",
+         {text, gzip(text)},
+         [](const std::string& input) {
+             const std::string content = read_text(put(input));
+             for (const auto tokens : {Tokens::words, Tokens::spaces, Tokens::characters}) {
+                 const Vocabulary vocabulary = Vocabulary::of(content, tokens);
+                 (void)vocabulary.decode(vocabulary.encode(content));
+             }
+         },
+         {}},
+    };
+}
+
+}  // namespace catena_fuzz

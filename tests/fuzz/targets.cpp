@@ -144,7 +144,8 @@ std::vector<Target> all_targets() {
           npy("{'descr': '|S5', 'fortran_order': False, 'shape': (), }", 5)},
          [](const std::string& input) {
              NpyArray array;
-             (void)parse_npy(input, array);
+             const std::string wrong = parse_npy(input, array);
+             if (!wrong.empty()) throw DataError(wrong);
          },
          {}},
         {"safetensors",

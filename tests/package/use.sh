@@ -80,6 +80,41 @@ done
 grep -q '^not trained with org.example.log_sum_exp: it makes (1,) of (1, 32)$' out ||
     fail "log_sum_exp does not fit, and that is not said"
 
+# A program of the parts that programs share.
+mkdir parts
+cat >parts/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(parts LANGUAGES CXX)
+find_package(catena REQUIRED COMPONENTS models images program)
+add_executable(parts main.cpp)
+target_link_libraries(parts PRIVATE catena::models catena::images catena::program)
+END
+cat >parts/main.cpp <<'END'
+#include <catena/catena.hpp>
+#include <catena/images.hpp>
+#include <catena/models.hpp>
+#include <catena/program.hpp>
+
+using namespace catena;
+
+int main(int argc, char** argv) {
+    return run_program("parts", [&] {
+        Program program("parts", "Calls an untrained net.");
+        if (!program.parse(argc, argv)) return 0;
+        const using_device scope(program.start());
+        models::Cnn net({1, 28, 28}, 10, 16);
+        const Variable y = net(as_variable(Array::zeros({3, 784})));
+        program.print(to_string(y.shape()) + (is_image_file("a.PNG") ? " yes" : " no"));
+        return program.finish();
+    });
+}
+END
+quietly cmake -G Ninja -S parts -B parts/build -DCMAKE_PREFIX_PATH="$prefix"
+quietly cmake --build parts/build
+parts/build/parts --seed 3 --log-file parts/log >out
+[[ $(<out) == "(3, 10) yes" ]] || fail "parts: $(<out)"
+grep -q 'Z  (3, 10) yes$' parts/log || fail "parts: no log"
+
 # What a package is asked for that it does not have.
 mkdir asks
 cat >asks/CMakeLists.txt <<'END'
@@ -89,5 +124,5 @@ find_package(catena REQUIRED COMPONENTS plugin telepathy)
 END
 ! cmake -G Ninja -S asks -B asks/build -DCMAKE_PREFIX_PATH="$prefix" >log 2>&1 ||
     fail "there is no component telepathy"
-tr -s ' \n' ' ' <log | grep -q 'COMPONENTS: expected of abi, plugin, testing, core, host, got telepathy' ||
+tr -s ' \n' ' ' <log | grep -q 'COMPONENTS: expected of abi, plugin, testing, core, host, models, images, program, got telepathy' ||
     { cat log && fail "a missing component: not named"; }

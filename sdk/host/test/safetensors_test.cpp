@@ -1,31 +1,12 @@
 // .safetensors: round trips, the format's bytes, and files that are not as it wants them.
 #include <catena/catena.hpp>
 
+#include "saved_state.hpp"
 #include "temporary.hpp"
 
 using namespace catena;
 
 namespace {
-
-struct All : Link {
-    links::Linear l{2, 3};
-    Variable half{Array::ones({2}, Dtype::float16)};
-    Variable brain{Array::full({2}, 0.5, Dtype::bfloat16)};
-    Variable scalar{Array::full({}, 1.25, Dtype::float64)};
-    Array flags = Array::from<bool>({true, false, true}, {3});
-    Array ids = Array::from<std::int64_t>({-1, 1LL << 40}, {1, 2});
-    Array small = Array::from<std::int32_t>({7}, {1});
-    Array bytes = Array::from<std::uint8_t>({255}, {1});
-    Array none = Array::zeros({0, 3});
-    std::int64_t count = 5;
-    std::uint64_t big = ~0ULL;
-    double rate = 0.1;
-    void visit(Visitor& v) override {
-        v("l", l)("half", half)("brain", brain)("scalar", scalar)("flags", flags)("ids", ids);
-        v("small", small)("bytes", bytes)("none", none)("count", count)("big", big)("rate", rate);
-        v.require("version", 3).require("text", "a \"b\" \\ \n ü");
-    }
-};
 
 // A file of this header and so many bytes of data.
 std::string file_of(const std::string& header, std::size_t data) {

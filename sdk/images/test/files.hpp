@@ -1,8 +1,7 @@
-// Image files made by hand, and a folder for them.
+// Image files made by hand.
 #pragma once
 
-#include <doctest/doctest.h>
-#include <stdlib.h>
+#include "temporary.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,19 +13,6 @@
 
 #include <jpeglib.h>
 #include <zlib.h>
-
-struct TemporaryFolder {
-    std::filesystem::path path;
-    TemporaryFolder() {
-        std::string name = (std::filesystem::temp_directory_path() / "catena-test-XXXXXX").string();
-        REQUIRE(mkdtemp(name.data()) != nullptr);
-        path = name;
-    }
-    ~TemporaryFolder() {
-        std::error_code error;
-        std::filesystem::remove_all(path, error);
-    }
-};
 
 inline std::string big_endian(std::uint32_t value) {
     return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Does what the pages of an installed catena tell a reader to do, word by word, from an empty folder.
+"""Does what the pages of an installed catena, and the README, tell a reader to do, word by word, from an
+empty folder; the README's reader is in a checkout.
 
 Each page is a script: its sh blocks run in order in one shell, which stops at the first failure, with
 catena's bin in PATH. A comment in front of a block says what else there is:
 
     <!-- file: PATH -->      the block is the text of this file
     <!-- end of: PATH -->    it is added to this file
+    <!-- change: PATH -->    of diff: what this file has once becomes something else
     <!-- not run: WHY -->    of sh: it is only looked at
 
 Pages speak of a plugin that the reader has, swish.catena: the one that catena-new writes.
@@ -23,7 +25,7 @@ import tempfile
 sys.dont_write_bytecode = True
 from docs_test import FENCE
 
-DIRECTIVE = re.compile(r"<!-- (file|end of|not run): ([^\n]+) -->\n")
+DIRECTIVE = re.compile(r"<!-- (file|end of|change|not run): ([^\n]+) -->\n")
 # What the pages use of NumPy, where it is not installed.
 NUMPY = '''
 import struct, zipfile
@@ -52,6 +54,9 @@ def script(page, text):
             lines += [f"mkdir -p {shlex.quote(os.path.dirname(about) or '.')}",
                       f"cat {'>' if directive == 'file' else '>>'}{shlex.quote(about)} "
                       f"<<'END OF BLOCK'\n{code}END OF BLOCK"]
+        elif directive == "change":
+            lines.append(f"python3 -B {shlex.quote(__file__)} --change {shlex.quote(about)} "
+                         f"<<'END OF BLOCK'\n{code}END OF BLOCK")
         elif language == "sh" and directive is None:
             lines += [f"echo '== {where}'", code]
         else:
@@ -60,13 +65,29 @@ def script(page, text):
     return "\n".join(lines) + "\n", count
 
 
+def change(file, diff):
+    """What each hunk takes away, or leaves, becomes what it leaves, or brings."""
+    text = file.read_text()
+    for hunk in re.split(r"^@@\n", diff, flags=re.M):
+        lines = hunk.splitlines(keepends=True)
+        old, new = ("".join(line[1:] for line in lines if line[0] in kept) for kept in (" -", " +"))
+        if text.count(old) != 1:
+            raise SystemExit(f"{file}: expected once, got {text.count(old)} times:\n{old}")
+        text = text.replace(old, new)
+    file.write_text(text)
+
+
 def self_test():
-    """A page that does what it should, and one that does not."""
+    """A page that does what it should, and some that do not."""
     page = ("<!-- file: a/b -->\n```cpp\n$x'\n```\n<!-- end of: a/b -->\n```cmake\ny\n```\n```cpp\n?\n```\n"
             "<!-- not run: no -->\n```sh\nexit 3\n```\n```sh\nz=1\n```\n\n```sh\ncat a/b; echo $z{}\n```\n")
+    said = "== p:16\n== p:20\n$x'\ny\n1\n"
+    changed = "\n```\n<!-- change: a/b -->\n```diff\n-{}\n y\n@@\n y\n+z\n```\n```sh\ncat a/b"
     failures = 0
-    for more, expected in (("", (0, "== p:16\n== p:20\n$x'\ny\n1\n", 4)),
-                           ("; false | cat; echo no", (1, "== p:16\n== p:20\n$x'\ny\n1\n", 4))):
+    for more, expected in (("", (0, said, 4)), ("; false | cat; echo no", (1, said, 4)),
+                           (changed.replace("{}", "$x'"), (0, said + "== p:31\ny\nz\n", 6)),
+                           (changed.replace("{}", "x'"), (0, said + "== p:31\n$y\nz\n", 6)),
+                           (changed.replace("{}", "gone"), (1, said, 6))):
         text, count = script("p", page.replace("{}", more))
         with tempfile.TemporaryDirectory() as folder:
             run = subprocess.run(["bash", "-c", text], cwd=folder, capture_output=True, text=True)
@@ -99,20 +120,31 @@ def run(command, folder, variables):
     return done.returncode
 
 
-def follow(work, prefix, variables, only):
+def checkout(folder, source, build):
+    """What the README's reader has: the tools, and what they built."""
+    (folder / "build").mkdir(parents=True)
+    (folder / "build/release").symlink_to(pathlib.Path(build).resolve())
+    shutil.copytree(source / "tools", folder / "tools")
+    shutil.copy2(source / "CMakePresets.json", folder)
+
+
+def follow(work, prefix, variables, only, build):
     """How many pages failed."""
     if run("catena-new plugin swish && cmake -S swish -B build && "
            "cmake --build build --target swish.catena", work, variables) != 0:
         return 1
     failures = pages = 0
     root = prefix / "share/doc/catena"
-    for path in sorted(root.glob("sdk/**/*.md")):
+    for path in [root / "README.md"] * bool(build) + sorted(root.glob("sdk/**/*.md")):
         name = path.relative_to(root).as_posix()
         text, count = script(name, path.read_text())
         if count == 0 or (only and path.name not in only):
             continue
         folder = work / name
-        folder.mkdir(parents=True)
+        if path.parent == root:
+            checkout(folder, pathlib.Path(__file__).resolve().parents[2], build)
+        else:
+            folder.mkdir(parents=True)
         shutil.copy(work / "build/lib/catena/plugins/swish.catena", folder)
         failed = run(text, folder, variables) != 0
         print(f"{'FAIL' if failed else 'ok  '} {name}: {count} blocks", flush=True)
@@ -124,11 +156,14 @@ def follow(work, prefix, variables, only):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--prefix", help="an installed catena")
-    parser.add_argument("--build", help="or a build folder, which is installed first")
+    parser.add_argument("--build", help="or a build folder of this source, which is installed first")
     parser.add_argument("--cmake", default="cmake")
     parser.add_argument("--libdir", default="lib")
+    parser.add_argument("--change", metavar="FILE", help="instead: apply the diff that is read")
     parser.add_argument("pages", nargs="*", help="names of pages; without them all")
     arguments = parser.parse_args()
+    if arguments.change:
+        return change(pathlib.Path(arguments.change), sys.stdin.read())
     os.umask(0o022)
     failures = self_test()
     with tempfile.TemporaryDirectory() as folder:
@@ -138,7 +173,7 @@ def main():
             subprocess.run([arguments.cmake, "--install", arguments.build, "--prefix", prefix],
                            check=True, stdout=subprocess.DEVNULL)
         variables = environment(work, prefix, arguments.libdir, arguments.cmake)
-        failures += follow(work, prefix, variables, arguments.pages)
+        failures += follow(work, prefix, variables, arguments.pages, arguments.build)
     return 1 if failures else 0
 
 

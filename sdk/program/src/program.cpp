@@ -2,6 +2,7 @@
 #include <catena/catena.hpp>
 #include <catena/program.hpp>
 
+#include <dlfcn.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include <iostream>
 #include <sstream>
 
+namespace fs = std::filesystem;
 namespace po = boost::program_options;
 
 namespace catena {
@@ -39,16 +41,18 @@ Program::~Program() = default;
 
 void Program::add_training_options() {
     trains_ = true;
-    training_.add_options()("save", path_value(save_),
-                            "write a snapshot (.npz or .safetensors) after each epoch, and when "
-                            "interrupted")("save-every", po::value(&save_every_)->value_name("N"),
-                                           "and after every N steps")(
-        "resume", path_value(resume_), "go on from a snapshot of the same options")(
-        "curves", path_value(curves_, "curves.csv"),
-        "write the numbers of each epoch to a .csv or .jsonl file")(
-        "plot", path_value(plot_, "curves.svg"), "and draw them")(
-        "graph", path_value(graph_, "graph.svg"),
-        "draw the graph of the first step: .dot, or .svg, .png or .pdf by Graphviz");
+    // clang-format off
+    training_.add_options()
+        ("save", path_value(save_),
+         "write a snapshot (.npz or .safetensors) after each epoch, and when interrupted")
+        ("save-every", po::value(&save_every_)->value_name("N"), "and after every N steps")
+        ("resume", path_value(resume_), "go on from a snapshot of the same options")
+        ("curves", path_value(curves_, "curves.csv"),
+         "write the numbers of each epoch to a .csv or .jsonl file")
+        ("plot", path_value(plot_, "curves.svg"), "and draw them")
+        ("graph", path_value(graph_, "graph.svg"),
+         "draw the graph of the first step: .dot, or .svg, .png or .pdf by Graphviz");
+    // clang-format on
 }
 
 bool Program::parse(int argc, char** argv) {
@@ -135,8 +139,15 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
 }
 
 std::filesystem::path Program::shipped(std::string_view name) {
-    const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-    return std::filesystem::weakly_canonical(program.parent_path() / "../share/catena" / name);
+    Dl_info info{};
+    dladdr(reinterpret_cast<const void*>(&run_program), &info);
+    const fs::path library = fs::canonical(info.dli_fname);
+    const fs::path within = fs::path("share/catena") / name;
+    for (fs::path above = library.parent_path(); above != above.root_path();) {
+        above = above.parent_path();  // PREFIX of PREFIX/lib, or of PREFIX/lib/x86_64-linux-gnu
+        if (fs::exists(above / within)) return fs::canonical(above / within);
+    }
+    return library.parent_path().parent_path() / within;
 }
 
 void Program::resume(Visitable& training) const {

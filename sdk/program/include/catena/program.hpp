@@ -74,7 +74,7 @@ public:
     const std::vector<Device>& devices() const noexcept { return devices_; }  // from start() on
 
     std::int64_t seed() const noexcept { return seed_; }
-    // Data that come with the programs: share/catena/NAME beside the program's folder.
+    // Data that come with the programs: share/catena/NAME of where this library is installed.
     static std::filesystem::path shipped(std::string_view name);
 
     // Training that can be stopped and gone on with. Snapshots are written where --save says, if it does.

@@ -1,0 +1,194 @@
+// Program: options, devices, seeds, logs and exit codes, as a program's user meets them.
+#include <catena/catena.hpp>
+#include <catena/program.hpp>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+using namespace catena;
+namespace fs = std::filesystem;
+namespace po = boost::program_options;
+
+namespace {
+
+bool parse(Program& program, std::vector<std::string> words) {
+    words.insert(words.begin(), "test");
+    std::vector<char*> argv;
+    for (std::string& word : words) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    return program.parse(static_cast<int>(words.size()), argv.data());
+}
+
+// What is said of options that cannot be; "" if they can.
+std::string refused(const std::vector<std::string>& words, bool trains = false) {
+    Program program("test", "Tests.");
+    if (trains) program.add_training_options();
+    try {
+        parse(program, words);
+        return "";
+    } catch (const po::error& error) {
+        return error.what();
+    }
+}
+
+class Folder {
+public:
+    Folder() { fs::create_directory(path_); }
+    ~Folder() { fs::remove_all(path_); }
+    fs::path operator/(const char* name) const { return path_ / name; }
+
+private:
+    fs::path path_ = fs::temp_directory_path() / fmt::format("catena-program-{}", getpid());
+};
+
+std::string text_of(const fs::path& file) {
+    std::ifstream in(file);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+}  // namespace
+
+TEST_CASE("options that cannot be are refused, with what was expected and what came") {
+    CHECK(refused({"--seed", "7", "--threads=2", "--device", "cpu:1"}).empty());
+    CHECK(refused({"--seed", "-1"}) == "--seed: expected 0 or more, got -1");
+    CHECK(refused({"--threads", "0"}) == "--threads: expected 1 or more, got 0");
+    CHECK(refused({"--threads", "two"}).find("threads") != std::string::npos);
+    CHECK(refused({"--device", "cpu:0,cpu:1"}) == "--device: expected one device, got cpu:0,cpu:1");
+    CHECK(refused({"--thread", "2"}).find("thread") != std::string::npos);  // no guessing
+    CHECK(refused({"--save", "x.npz"}).find("save") != std::string::npos);  // nothing is trained
+    CHECK(refused({"--save", "x.npz"}, true).empty());
+    CHECK(refused({"--save-every", "5"}, true) ==
+          "--save-every: expected --save as well, got none");
+    CHECK(refused({"--save", "x.npz", "--save-every", "0"}, true) ==
+          "--save-every: expected 1 or more, got 0");
+    CHECK_THROWS_WITH_AS(Program::require(false, "lr", "a number above 0", -0.5),
+                         "--lr: expected a number above 0, got -0.5", po::error);
+    CHECK_NOTHROW(Program::require(true, "lr", "a number above 0", 0.5));
+}
+
+TEST_CASE("options of its own stand beside the common ones") {
+    Program program("test", "Tests.");
+    int steps = 10;
+    std::string file;
+    program.options().add_options()("steps", po::value(&steps), "how many")("file",
+                                                                            po::value(&file));
+    program.positional().add("file", 1);
+    CHECK(parse(program, {"a file", "--steps", "3"}));
+    CHECK(steps == 3);
+    CHECK(file == "a file");
+    CHECK(program.given("steps"));
+    CHECK_FALSE(program.given("threads"));
+    Program asked("test", "Tests."), version("test", "Tests.");
+    CHECK_FALSE(parse(asked, {"--help"}));
+    CHECK_FALSE(parse(version, {"--version"}));
+}
+
+TEST_CASE("start() makes the devices, their threads, and the numbers of the seed") {
+    Program program("test", "Tests.");
+    program.allow_several_devices();
+    REQUIRE(parse(program, {"--device", "cpu:1,cpu:0", "--threads", "2", "--seed", "11"}));
+    const Device before = Device::current();
+    const Device first = program.start({"catena.relu"});
+    CHECK(first.name() == "cpu:1");
+    CHECK(Device::current() == before);  // it is the program that goes there
+    REQUIRE(program.devices().size() == 2);
+    CHECK(program.devices()[1].name() == "cpu:0");
+    CHECK(program.seed() == 11);
+    const Array drawn = initializers::Uniform(1)({4});
+    seed(11);
+    gradient_check::assert_allclose(drawn, initializers::Uniform(1)({4}), 0, 0);
+}
+
+TEST_CASE("start() says what is missing") {
+    const auto start = [](const std::vector<std::string>& words) {
+        Program program("test", "Tests.");
+        program.add_training_options();
+        REQUIRE(parse(program, words));
+        program.start({"catena.relu"});
+    };
+    CHECK_THROWS_AS(start({"--device", "abacus:0"}), DeviceError);
+    CHECK_THROWS_AS(start({"--save", "/nowhere/at/all.npz"}), DataError);
+    CHECK_THROWS_AS(start({"--trace=/nowhere/at/all.json"}), DataError);
+    CHECK_THROWS_AS(start({"--log-file", "/nowhere/at/all.log"}), DataError);
+    CHECK_THROWS_AS(start({"--graph=picture.bmp"}), DataError);
+    Program program("test", "Tests.");
+    REQUIRE(parse(program, {}));
+    CHECK_THROWS_AS(program.start({"org.example.nothing"}), PluginError);
+}
+
+TEST_CASE("lines go to the log as well, with their times; a run that goes on adds to it") {
+    const Folder folder;
+    for (const char* line : {"one", "two"}) {
+        Program program("test", "Tests.");
+        REQUIRE(parse(program, {"--log-file", (folder / "the log").string()}));
+        program.start();
+        program.print(line);
+    }
+    const std::string log = text_of(folder / "the log");
+    CHECK(log.size() == 2 * std::string("2026-01-01T00:00:00Z  one\n").size());
+    CHECK(log.find("Z  one\n") != std::string::npos);
+    CHECK(log.find("Z  two\n") != std::string::npos);
+}
+
+TEST_CASE("what was profiled is written at the end") {
+    const Folder folder;
+    Program program("test", "Tests.");
+    REQUIRE(parse(program, {"--trace=" + (folder / "t.json").string()}));
+    program.start();
+    functions::relu(Array::zeros({3}));
+    CHECK(program.finish() == 0);
+    CHECK(text_of(folder / "t.json").find("catena.relu") != std::string::npos);
+}
+
+TEST_CASE("an interrupt is asked for, saved, and told by the exit code") {
+    const Folder folder;
+    Program program("test", "Tests.");
+    program.add_training_options();
+    REQUIRE(parse(program, {"--save", (folder / "s.npz").string(), "--save-every", "2"}));
+    program.start();
+    links::Linear net(2, 3);
+    program.save_after_step(1, net);
+    CHECK_FALSE(fs::exists(folder / "s.npz"));
+    program.save_after_step(2, net);
+    CHECK(fs::exists(folder / "s.npz"));
+    fs::remove(folder / "s.npz");
+    CHECK_FALSE(program.interrupted());
+    std::raise(SIGTERM);
+    CHECK(program.interrupted());
+    CHECK(program.stop("in epoch 1", net) == 128 + SIGTERM);
+    CHECK(fs::exists(folder / "s.npz"));
+}
+
+TEST_CASE("without a word about snapshots nothing is saved, drawn or read") {
+    Program program("test", "Tests.");
+    program.add_training_options();
+    REQUIRE(parse(program, {}));
+    links::Linear net(2, 3);
+    CHECK_NOTHROW(program.resume(net));
+    CHECK_NOTHROW(program.save(net));
+    CHECK_FALSE(program.drawing(net));
+}
+
+TEST_CASE("errors become words and exit codes") {
+    CHECK(run_program("test", [] { return 7; }) == 7);
+    CHECK(run_program("test", []() -> int { throw po::error("--x: expected y"); }) == 2);
+    CHECK(run_program("test", []() -> int { throw DataError("no file"); }) == 1);
+}
+
+TEST_CASE(
+    "what is shipped is found from the library's folder, also by programs that lie elsewhere") {
+    CHECK(fs::exists(Program::shipped("digits") / "train-images-idx3-ubyte.gz"));
+    const fs::path missing = Program::shipped("nothing");
+    CHECK(missing.filename() == "nothing");
+    CHECK_FALSE(fs::exists(missing));
+}

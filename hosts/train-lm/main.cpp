@@ -6,10 +6,13 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <string>
 
 using namespace catena;
 
 namespace {
+
+std::string unit_of(Tokens tokens) { return tokens == Tokens::characters ? "characters" : "words"; }
 
 void print_sample(const Program& program, Training& training, const Options& options) {
     const std::vector<std::int32_t> prompt = training.vocabulary.encode(options.prompt);
@@ -25,8 +28,9 @@ void print_sample(const Program& program, Training& training, const Options& opt
 int train(const Program& program, const Options& options, Training& training,
           const Corpus& corpus) {
     TextReader& text = *training.text;
-    Curves curves =
-        program.curves({"epoch", "train perplexity", "valid perplexity", "words/s"}, text.epoch());
+    const std::string unit = unit_of(options.tokens);
+    Curves curves = program.curves({"epoch", "train perplexity", "valid perplexity", unit + "/s"},
+                                   text.epoch());
     training.look = program.drawing(training.model);
     const auto at_end = [&] {
         return text.epoch() >= options.epochs ||
@@ -34,7 +38,7 @@ int train(const Program& program, const Options& options, Training& training,
     };
     while (!at_end()) {
         const std::int64_t epoch = text.epoch() + 1;
-        Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), text.size(), "words",
+        Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), text.size(), unit,
                           stderr);
         progress.update(text.position(), 0);
         while (text.epoch() < epoch && !at_end()) {
@@ -53,9 +57,9 @@ int train(const Program& program, const Options& options, Training& training,
         progress.clear();
         const double trained = std::exp(training.score.mean("loss"));
         const double valid = perplexity(training.model, corpus.valid, options, corpus.vocabulary);
-        program.print(fmt::format(
-            "epoch {:3}  train perplexity {:.2f}  valid perplexity {:.2f}  {:.0f} words/s", epoch,
-            trained, valid, rate));
+        program.print(
+            fmt::format("epoch {:3}  train perplexity {:.2f}  valid perplexity {:.2f}  {:.0f} {}/s",
+                        epoch, trained, valid, rate, unit));
         curves.add({static_cast<double>(epoch), trained, valid, rate});
         if (text.epoch() == epoch) training.score.clear();
         if (options.sample > 0) print_sample(program, training, options);
@@ -81,8 +85,7 @@ int main(int argc, char** argv) {
         program.print(
             fmt::format("text: {} ({} {} to train, {} to validate, {} to test), {} of them "
                         "different",
-                        corpus.path.string(), corpus.train.size(),
-                        options.tokens == Tokens::characters ? "characters" : "words",
+                        corpus.path.string(), corpus.train.size(), unit_of(options.tokens),
                         corpus.valid.size(), corpus.test.size(), corpus.vocabulary.size()));
         Training training(options, program.seed(), corpus, device);
         program.resume(training);

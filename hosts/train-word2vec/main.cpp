@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
         const std::filesystem::path file = options.data.empty()
                                                ? Program::shipped("shakespeare/shakespeare.txt.gz")
                                                : options.data;
-        Training training(options, program.seed(), read_text(file), device);
+        Training training(options, program.seed(), WordsOfText(read_text(file), options), device);
         program.resume(training);
         program.print(fmt::format("text: {} ({} places, {} different words)", file.string(),
                                   training.contexts.size(), training.vocabulary.size()));

@@ -10,13 +10,6 @@ using namespace catena;
 
 namespace {
 
-std::vector<std::int64_t> count(const Vocabulary& vocabulary,
-                                const std::vector<std::int32_t>& words) {
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(vocabulary.size()));
-    for (const std::int32_t word : words) ++counts[static_cast<std::size_t>(word)];
-    return counts;
-}
-
 WordTree huffman_tree(const std::vector<std::int64_t>& counts) {
     std::map<std::int64_t, std::int64_t> by_word;
     for (std::size_t i = 0; i < counts.size(); ++i)
@@ -24,25 +17,25 @@ WordTree huffman_tree(const std::vector<std::int64_t>& counts) {
     return create_huffman_tree(by_word);
 }
 
-// The words of the vocabulary: what is too rare to learn is left out.
-std::vector<std::int32_t> known(const Vocabulary& vocabulary, const std::string& text) {
-    std::vector<std::int32_t> words = vocabulary.encode(text);
-    std::erase(words, vocabulary.unknown_id());
-    return words;
-}
-
 }  // namespace
 
-Training::Training(const Options& how, std::int64_t number, const std::string& text, Device device)
+WordsOfText::WordsOfText(const std::string& text, const Options& how)
+    : vocabulary(Vocabulary::of(text, how.tokens, how.min_count)),
+      words(vocabulary.encode(text)),
+      counts(static_cast<std::size_t>(vocabulary.size())) {
+    std::erase(words, vocabulary.unknown_id());
+    for (const std::int32_t word : words) ++counts[static_cast<std::size_t>(word)];
+}
+
+Training::Training(const Options& how, std::int64_t number, WordsOfText text, Device device)
     : options(how),
       seed(number),
-      vocabulary(Vocabulary::of(text, how.tokens, how.min_count)),
-      counts(count(vocabulary, known(vocabulary, text))),
-      model(vocabulary.size(), how.units, huffman_tree(counts), how.model),
+      vocabulary(std::move(text.vocabulary)),
+      model(vocabulary.size(), how.units, huffman_tree(text.counts), how.model),
       optimizer(optimizers::make(how.optimizer, how.lr)),
-      contexts(subsample(known(vocabulary, text), counts, how.subsample,
-                         static_cast<std::uint64_t>(number)),
-               how.window, how.batch, static_cast<std::uint64_t>(number), device) {
+      contexts(
+          subsample(text.words, text.counts, how.subsample, static_cast<std::uint64_t>(number)),
+          how.window, how.batch, static_cast<std::uint64_t>(number), device) {
     optimizer->setup(model);
 }
 

@@ -7,19 +7,30 @@
 #include <catena/catena.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
+
+// Those of the vocabulary: what is too rare to learn is left out.
+struct WordsOfText {
+    WordsOfText(const std::string& text, const Options& how);
+
+    catena::Vocabulary vocabulary;
+    std::vector<std::int32_t> words;
+    std::vector<std::int64_t> counts;  // of each of the vocabulary
+};
 
 struct Training : catena::Visitable {
     Options options;
     std::int64_t seed;
     catena::Vocabulary vocabulary;
-    std::vector<std::int64_t> counts;  // of each word
     catena::models::WordVectors model;
     std::unique_ptr<catena::Optimizer> optimizer;
     Contexts contexts;
     catena::Summary score{"loss"};
 
-    Training(const Options& how, std::int64_t seed, const std::string& text, catena::Device device);
+    Training(const Options& how, std::int64_t seed, WordsOfText text, catena::Device device);
     std::function<void(const catena::Variable&)> look;  // at the loss of the next step
     void step();
     // With the options that decide the result: a snapshot goes on under the same ones alone.

@@ -52,6 +52,7 @@ class Training(LanguageCase):
     def test_characters(self):
         out = self.train("--tokens", "characters", "--epochs", 5)
         self.assertIn(" characters to train", out)
+        self.assertRegex(out, r"\d characters/s")
         self.assertLess(self.perplexity(out), 2)
 
     def test_samples_are_of_the_language(self):

@@ -103,8 +103,8 @@ public:
 
     ImageBatch next() {
         if (!ahead_) {  // begins, or goes on from what was loaded
-            ahead_.emplace([this](std::int64_t n) { return make(n); }, number(), options_.loaders,
-                           batches_ahead);
+            ahead_.emplace([this, seed = options_.seed](std::int64_t n) { return make(n, seed); },
+                           number(), options_.loaders, batches_ahead);
         }
         ImageBatch batch = ahead_->next();
         if (++batch_ == batches()) {
@@ -135,14 +135,14 @@ private:
     std::int64_t number() const { return epoch_ * batches() + batch_; }
 
     // The images of an epoch in their order. Few epochs are looked at, at a time.
-    std::shared_ptr<const std::vector<std::size_t>> order(std::int64_t epoch) {
+    std::shared_ptr<const std::vector<std::size_t>> order(std::int64_t epoch, std::uint64_t seed) {
         const std::lock_guard lock(mutex_);
         auto& found = orders_[epoch];
         if (!found) {
             std::vector<std::size_t> images(folder_.files.size());
             std::iota(images.begin(), images.end(), std::size_t{0});
-            Generator generator(options_.seed ^ 0x696d616765736574u,
-                                static_cast<std::uint64_t>(epoch) << 32);
+            Generator generator(seed ^ 0x696d616765736574u, static_cast<std::uint64_t>(epoch)
+                                                                << 32);
             for (std::size_t i = images.size(); options_.training && i > 1; --i)
                 std::swap(images[i - 1], images[generator.below(i)]);
             found = std::make_shared<const std::vector<std::size_t>>(std::move(images));
@@ -152,29 +152,29 @@ private:
         return result;
     }
 
-    ImageBatch make(std::int64_t n) {
+    // The n-th from the beginning. Threads of ahead_ do this, while visit() may write another seed.
+    ImageBatch make(std::int64_t n, std::uint64_t seed) {
         const using_device host(cuda::host());
         const std::int64_t epoch = n / batches(), begin = n % batches() * options_.batch_size;
         const std::int64_t count = std::min(options_.batch_size, folder_.size() - begin);
-        const auto images = order(epoch);
+        const auto images = order(epoch, seed);
         ImageBatch batch{Array::empty({count, 3, scaling_.crop, scaling_.crop}, Dtype::float32),
                          Array::empty({count}, Dtype::int32)};
         float* x = batch.x.host<float>().data();
         for (std::int64_t i = 0; i < count; ++i, x += scaling_.mean.size()) {
             const std::size_t image = (*images)[static_cast<std::size_t>(begin + i)];
             batch.t.host<std::int32_t>()[static_cast<std::size_t>(i)] = folder_.labels[image];
-            write(folder_.files[image], epoch, begin + i, x);
+            write(folder_.files[image], seed, epoch, begin + i, x);
         }
         return batch;
     }
 
-    void write(const std::filesystem::path& file, std::int64_t epoch, std::int64_t place,
-               float* to) const {
+    void write(const std::filesystem::path& file, std::uint64_t seed, std::int64_t epoch,
+               std::int64_t place, float* to) const {
         const Image image = read_image(file, scaling_.side);
         if (!options_.training) return write_middle(image, scaling_, to);
-        Generator generator(
-            options_.seed ^ 0x6175676d656e7421u,
-            static_cast<std::uint64_t>(epoch) << 40 | static_cast<std::uint64_t>(place) << 2);
+        Generator generator(seed ^ 0x6175676d656e7421u, static_cast<std::uint64_t>(epoch) << 40 |
+                                                            static_cast<std::uint64_t>(place) << 2);
         const Image scaled = resize_shorter(image, scaling_.side);
         const auto below = [&](std::int64_t room) {
             return static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(room) + 1));

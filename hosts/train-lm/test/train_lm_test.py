@@ -92,7 +92,8 @@ class Training(LanguageCase):
     def test_texts_that_are_too_short_or_none(self):
         for content, expected in (
                 ("", "[corpus] {file}: expected text, got none"),
-                ("one\n", "[RunningText] tokens: expected at least one more than batch_size, got 2"),
+                ("one\n", "[RunningText] tokens: expected at least 21, one more than batch_size, "
+                          "got 2"),
                 (b"fine\nbad \xff\n", "expected text in UTF-8, got byte 0xff in line 2 (at 9)"),
                 (b"\x1f\x8b\x08 not gzip", "damaged gzip data")):
             with self.subTest(content=content):

@@ -15,6 +15,8 @@
 namespace catena {
 namespace {
 
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // of UTF-8
+
 constexpr std::array<std::string_view, 3> names{"words", "spaces", "characters"};
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r'; }
@@ -117,7 +119,8 @@ std::string read_text(const std::filesystem::path& file) {
     std::string text = GzipReader(file, "read_text").read_all();
     std::int64_t line = 1;
     std::size_t to = 0;
-    for (std::size_t at = 0; at < text.size();) {
+    for (std::size_t at = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+         at < text.size();) {
         const std::size_t n = code_point(std::string_view(text).substr(at, 4));
         if (n == 0) {
             throw DataError(

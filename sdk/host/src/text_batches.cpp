@@ -7,11 +7,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 namespace catena {
 namespace {
 
-void require(bool condition, const char* who, const char* what, const char* expected,
+void require(bool condition, const char* who, const char* what, std::string_view expected,
              std::int64_t got) {
     if (!condition)
         throw ShapeError(fmt::format("[{}] {}: expected {}, got {}", who, what, expected, got));
@@ -34,7 +35,8 @@ RunningText::RunningText(std::vector<std::int32_t> tokens, std::int64_t batch_si
     require(batch_size_ >= 1, "RunningText", "batch_size", "at least 1", batch_size_);
     require(steps_ >= 1, "RunningText", "steps", "at least 1", steps_);
     length_ = (std::ssize(tokens_) - 1) / batch_size_;
-    require(length_ >= 1, "RunningText", "tokens", "at least one more than batch_size",
+    require(length_ >= 1, "RunningText", "tokens",
+            fmt::format("at least {}, one more than batch_size", batch_size_ + 1),
             std::ssize(tokens_));
 }
 

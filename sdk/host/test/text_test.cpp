@@ -98,6 +98,8 @@ TEST_CASE("text files") {
     const auto file = folder.path / "a.txt";
     write_file(file, "a\r\nb\rc\xc3\xbc\n");
     CHECK(read_text(file) == "a\nb\rc\xc3\xbc\n");
+    write_file(file, "\xef\xbb\xbfone\n\xef\xbb\xbf");  // a byte order mark is one at the beginning
+    CHECK(read_text(file) == "one\n\xef\xbb\xbf");
     write_file(file, "");
     CHECK(read_text(file).empty());
     for (const char* wrong : {"\xff", "a\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80",

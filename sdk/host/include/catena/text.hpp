@@ -24,8 +24,9 @@ enum class Tokens : std::uint8_t {
 std::string_view to_string(Tokens tokens);
 Tokens tokens_from_string(std::string_view name);
 
-// The content of a text file in UTF-8, plain or compressed by gzip; "\r\n" becomes "\n". Throws
-// DataError if it is missing, damaged, or not UTF-8, and says where.
+// The content of a text file in UTF-8, plain or compressed by gzip; "\r\n" becomes "\n", and a
+// byte order mark at its beginning is left out. Throws DataError if it is missing, damaged, or not
+// UTF-8, and says where.
 std::string read_text(const std::filesystem::path& file);
 
 // Calls take(token) for each token in turn. A line's end is the token "<eos>" but where tokens are

@@ -44,14 +44,15 @@ catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const 
                             Queue& queue) {
     ctx.draws = 0;  // plan() has its own
     ctx.draws_again = false;
-    const ObservedCall observed;
+    const ObservedCall observed(queue);
     catena_status status = kernel.run(&ctx, &call);
     if (status == CATENA_E_NOMEM && can_run_again(call, ctx) && make_room(ctx, status)) {
         ctx.draws_again = ctx.draws == 1;
         ctx.draws = 0;
         status = kernel.run(&ctx, &call);
     }
-    observed.end(kernel, call, queue);
+    const catena_call* const calls[] = {&call};
+    observed.end(kernel, calls);
     return status;
 }
 

@@ -6,6 +6,7 @@
 
 #include <catena/core/call_observer.hpp>
 
+#include <algorithm>
 #include <chrono>
 
 namespace catena {
@@ -27,6 +28,11 @@ std::uint64_t bytes_written(const catena_call& call) noexcept {
     }
     for (std::uint32_t i = 0; i < call.n_y; ++i) bytes += call.y[i]->nbytes;
     for (std::uint32_t i = 0; call.saved && i < call.n_saved; ++i) bytes += call.saved[i]->nbytes;
+    const catena_function& f = *call.function;
+    for (std::uint32_t i = 0; i < call.n_x; ++i) {  // the last port takes all that follow
+        const catena_port_spec* port = f.inputs[std::min(i, f.n_inputs - 1)];
+        if (call.x[i] && (port->flags & CATENA_PORT_MUTATED)) bytes += call.x[i]->nbytes;
+    }
     return bytes;
 }
 
@@ -41,14 +47,26 @@ CallObserver* call_observer() noexcept {
     return current_call_observer.load(std::memory_order_acquire);
 }
 
-void ObservedCall::begin() noexcept { begin_ = now(); }
+void ObservedCall::wait() const noexcept {
+    const bool recorded = queue_.recording.load(std::memory_order_relaxed) != nullptr;
+    if (queue_.async && !recorded && observer_->waits()) queue_.finish();
+}
 
-void ObservedCall::report(const catena_kernel& kernel, const catena_call& call, Queue& queue,
-                          std::uint32_t lists) const {
-    const bool recorded = queue.recording.load(std::memory_order_relaxed) != nullptr;
-    if (queue.async && !recorded && observer_->waits()) queue.finish();
-    observer_->called({call.function, &kernel, static_cast<std::int32_t>(call.phase), lists,
-                       Device(&queue.device), bytes_written(call), begin_, now()});
+void ObservedCall::begin() noexcept {
+    wait();  // what was under way is not this kernel's time
+    begin_ = now();
+}
+
+void ObservedCall::report(const catena_kernel& kernel,
+                          std::span<const catena_call* const> calls) const {
+    wait();
+    const std::int64_t end = now();
+    std::uint64_t bytes = 0;
+    for (const catena_call* call : calls) bytes += bytes_written(*call);
+    const Device device(&queue_.device);
+    observer_->called({calls[0]->function, &kernel, static_cast<std::int32_t>(calls[0]->phase),
+                       static_cast<std::uint32_t>(calls.size()), device, bytes,
+                       static_cast<std::uint64_t>(device.memory().in_use), begin_, end});
 }
 
 }  // namespace catena

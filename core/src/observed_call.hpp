@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include <atomic>
+#include <span>
 
 namespace catena {
 
@@ -17,22 +18,24 @@ extern std::atomic<CallObserver*> current_call_observer;
 // Around a run: begin before it, end after it. Costs a load where nobody watches.
 class ObservedCall {
 public:
-    ObservedCall() noexcept : observer_(current_call_observer.load(std::memory_order_acquire)) {
+    explicit ObservedCall(Queue& queue) noexcept
+        : observer_(current_call_observer.load(std::memory_order_acquire)), queue_(queue) {
         if (observer_) [[unlikely]]
             begin();
     }
-    void end(const catena_kernel& kernel, const catena_call& call, Queue& queue,
-             std::uint32_t lists = 1) const {
+    // calls: the lists of inputs that one run took.
+    void end(const catena_kernel& kernel, std::span<const catena_call* const> calls) const {
         if (observer_) [[unlikely]]
-            report(kernel, call, queue, lists);
+            report(kernel, calls);
     }
 
 private:
+    void wait() const noexcept;
     void begin() noexcept;
-    void report(const catena_kernel& kernel, const catena_call& call, Queue& queue,
-                std::uint32_t lists) const;
+    void report(const catena_kernel& kernel, std::span<const catena_call* const> calls) const;
 
     CallObserver* observer_;
+    Queue& queue_;
     std::int64_t begin_ = 0;
 };
 

@@ -178,11 +178,11 @@ void CallGroup::run(Same& same) {
         unseal(body);
     });
     note_call(queue, f_.descriptor, CATENA_PHASE_FORWARD);
-    const ObservedCall observed;
+    const ObservedCall observed(queue);
     const catena_status status =
         same.many->run(&ctx, same.kernel, list.data(), static_cast<std::uint32_t>(list.size()),
                        own ? own->body()->tensor.dl.data : nullptr);
-    observed.end(*same.kernel, *list[0], queue, static_cast<std::uint32_t>(list.size()));
+    observed.end(*same.kernel, list);
     const std::uint64_t ticket = queue.async ? queue.advance() : 0;
     for_mutated([&](ArrayBody& body) {
         seal(body);

@@ -46,7 +46,13 @@ double About::number(const std::string& name) const {
 std::int64_t About::integer(const std::string& name) const {
     const Array value = array(*this, name);
     if (value.dtype() != Dtype::int64 || value.size() != 1) missing(*this, name);
-    return value.item<std::int64_t>();
+    const auto number = value.item<std::int64_t>();
+    constexpr std::int64_t most = std::int64_t{1} << 30;  // of any size that a net has
+    if (number < 1 || number > most) {
+        throw DataError(fmt::format("[predict] {}: {}: expected 1 to {}, got {}", file_.string(),
+                                    name, most, number));
+    }
+    return number;
 }
 
 std::vector<std::string> About::lines(const std::string& name) const {
@@ -54,9 +60,4 @@ std::vector<std::string> About::lines(const std::string& name) const {
     std::vector<std::string> result;
     for (std::string line; std::getline(all, line);) result.push_back(line);
     return result;
-}
-
-std::vector<std::int64_t> About::shape(const std::string& name) const {
-    const Shape shape = array(*this, name).shape();
-    return {shape.begin(), shape.end()};
 }

@@ -14,10 +14,9 @@ public:
     const std::filesystem::path& file() const noexcept { return file_; }
     // By names such as "about/net". Throw DataError where there is none.
     std::string text(const std::string& name) const;
-    double number(const std::string& name) const;  // of a text
-    std::int64_t integer(const std::string& name) const;
+    double number(const std::string& name) const;         // of a text
+    std::int64_t integer(const std::string& name) const;  // 1 to 2^30
     std::vector<std::string> lines(const std::string& name) const;
-    std::vector<std::int64_t> shape(const std::string& name) const;  // of an array
 
 private:
     std::filesystem::path file_;

@@ -28,23 +28,21 @@ Net load_net(const About& about, Device device) {
     const std::string name = about.text("about/net");
     Net net;
     if (name == "mlp" || name == "cnn" || name == "two-column") {
-        const std::int64_t units = about.integer("about/units"), classes = 10;
+        net.classes = about.lines("about/classes");
+        const std::int64_t units = about.integer("about/units");
+        const std::int64_t classes = std::ssize(net.classes);
         const Shape image{1, about.integer("about/height"), about.integer("about/width")};
         if (name == "mlp") net.model = std::make_unique<models::Mlp>(image, classes, units);
         else if (name == "cnn") net.model = std::make_unique<models::Cnn>(image, classes, units);
         else
             net.model =
                 std::make_unique<models::TwoColumnMlp>(image, classes, units, device, device);
-        for (int i = 0; i < classes; ++i) net.classes.push_back(std::to_string(i));
     } else {
         net.classes = about.lines("about/classes");
-        net.scaling.side = about.integer("scaling/side");
-        net.scaling.crop = about.integer("scaling/crop");
+        net.scaling = ImageScaling(about.integer("scaling/side"), about.integer("scaling/crop"));
         net.model = models::make_image_net(
             name, std::ssize(net.classes),
             {.image = net.scaling.crop, .width = about.number("about/width")});
-        net.scaling.mean =
-            Array::zeros({3, net.scaling.crop, net.scaling.crop}, Dtype::float32, cuda::host());
         load_snapshot(about.file(), net.scaling, "scaling/");
     }
     load_snapshot(about.file(), *net.model, "model/");
@@ -126,16 +124,30 @@ private:
     IdxFile images_;
 };
 
+// By what it begins with, whatever it is called.
 bool is_idx(const fs::path& file) {
-    return file.filename().string().find("idx3-ubyte") != std::string::npos;
+    try {
+        return !fs::is_directory(file) && !is_image_file(file) && idx_dimensions(file) == 3;
+    } catch (const DataError&) {
+        return false;
+    }
 }
 
 std::unique_ptr<Source> open(const Options& options, const Net& net) {
     if (options.inputs.empty())
         throw DataError("[predict] input: expected images to classify, got none");
-    if (options.inputs.size() == 1 && is_idx(options.inputs[0]))
+    if (std::ranges::any_of(options.inputs, is_idx)) {
+        if (options.inputs.size() > 1)
+            throw DataError(fmt::format("[predict] input: expected one IDX file, got {} inputs",
+                                        options.inputs.size()));
         return std::make_unique<Idx>(options.inputs[0], net);
-    return std::make_unique<Files>(options.inputs);
+    }
+    auto files = std::make_unique<Files>(options.inputs);
+    if (files->size() == 0) {
+        throw DataError(fmt::format("[predict] {}: expected PNG or JPEG files, got none",
+                                    options.inputs[0].string()));
+    }
+    return files;
 }
 
 // "name  7 0.9810  1 0.0100"
@@ -174,6 +186,7 @@ void classify(const Program& program, const Options& options, const About& about
     std::int64_t right = 0;
     Timing timing;
     for (std::int64_t begin = 0; begin < source->size(); begin += at_once) {
+        program.stop_if_interrupted();
         const std::int64_t n = std::min(at_once, source->size() - begin);
         const Array x =
             Array::empty({n, shape[0], shape[1], shape[2]}, Dtype::float32, cuda::host());
@@ -197,7 +210,5 @@ void classify(const Program& program, const Options& options, const About& about
     if (!labels.empty())
         program.print(fmt::format(
             "accuracy: {:.4f}", static_cast<double>(right) / static_cast<double>(source->size())));
-    if (source->size() > 0)
-        fmt::print(stderr, "{}\n",
-                   options.latency ? timing.latency("images") : timing.rate("images"));
+    fmt::print(stderr, "{}\n", options.latency ? timing.latency("images") : timing.rate("images"));
 }

@@ -7,7 +7,35 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 using namespace catena;
+
+namespace {
+
+// As tokens; what has to be read as <unk> is told.
+std::vector<std::int32_t> encode(const Vocabulary& vocabulary, const std::string& prompt) {
+    tokenize(prompt, vocabulary.tokens(), [&](std::string_view word) {
+        if (!vocabulary.contains(word))
+            fmt::print(stderr, "note: '{}' of the prompt is not among the words\n", word);
+    });
+    return vocabulary.encode(prompt);
+}
+
+// One token at a time, as who reads along sees them.
+void follow(const Program& program, const Options& options, models::LanguageModel& model,
+            std::vector<std::int32_t>& text, Generator generator, Timing& timing) {
+    models::TextGenerator going_on(model, text);
+    timing.begin();
+    for (std::int64_t i = 0; i < options.length; ++i) {
+        program.stop_if_interrupted();
+        text.push_back(going_on.next(options.temperature, generator));
+        timing.mark(1);
+    }
+}
+
+}  // namespace
 
 void continue_text(const Program& program, const Options& options, const About& about,
                    Device device) {
@@ -18,37 +46,53 @@ void continue_text(const Program& program, const Options& options, const About& 
                                  .cell = models::cell_from_string(about.text("about/cell"))});
     load_snapshot(about.file(), model, "model/");
     model.to(device);
-    std::vector<std::int32_t> text = vocabulary.encode(options.prompt);
-    Generator generator(static_cast<std::uint64_t>(program.seed()));
+    std::vector<std::vector<std::int32_t>> texts;
+    std::vector<Generator> generators;
+    for (const std::string& prompt : options.prompts) texts.push_back(encode(vocabulary, prompt));
+    if (texts.empty()) texts.emplace_back();  // from the beginning
+    for (std::size_t i = 0; i < texts.size(); ++i)
+        generators.emplace_back(static_cast<std::uint64_t>(program.seed()), i << 32);
     Timing timing;
-    if (options.latency) {
-        models::TextGenerator going_on(model, text);
-        timing.mark(1);
-        for (std::int64_t i = 0; i < options.length; ++i) {
-            text.push_back(going_on.next(options.temperature, generator));
-            timing.mark(1);
+    const std::size_t at_once = options.latency ? 1 : static_cast<std::size_t>(options.batch);
+    for (std::size_t begin = 0; begin < texts.size(); begin += at_once) {
+        const std::size_t n = std::min(at_once, texts.size() - begin);
+        if (options.latency) {
+            follow(program, options, model, texts[begin], generators[begin], timing);
+        } else {
+            const auto own = std::span(texts).subspan(begin, n);
+            const auto more = models::continue_texts(
+                model, own, options.length, options.temperature,
+                std::span(generators).subspan(begin, n), [&] { program.stop_if_interrupted(); });
+            for (std::size_t i = 0; i < n; ++i)
+                own[i].insert(own[i].end(), more[i].begin(), more[i].end());
+            timing.mark(options.length * static_cast<std::int64_t>(n));
         }
-    } else {
-        const auto more =
-            models::continue_text(model, text, options.length, options.temperature, generator);
-        timing.mark(std::ssize(more));
-        text.insert(text.end(), more.begin(), more.end());
+        for (std::size_t i = begin; i < begin + n; ++i) program.print(vocabulary.decode(texts[i]));
     }
-    program.print(vocabulary.decode(text));
     fmt::print(stderr, "{}\n", options.latency ? timing.latency("tokens") : timing.rate("tokens"));
 }
 
 void find_nearest(const Program& program, const Options& options, const About& about) {
     const Vocabulary vocabulary = Vocabulary::load(about.file());
-    if (!vocabulary.contains(options.prompt))
-        throw DataError(fmt::format("[predict] --prompt: expected one of the {} words, got '{}'",
-                                    vocabulary.size(), options.prompt));
+    if (options.prompts.empty()) throw DataError("[predict] --prompt: expected a word, got none");
+    for (const std::string& word : options.prompts) {
+        if (!vocabulary.contains(word))
+            throw DataError(
+                fmt::format("[predict] --prompt: expected one of the {} words, got '{}'",
+                            vocabulary.size(), word));
+    }
     const auto arrays = load_arrays(about.file(), {}, "model/embed/W");
     const auto W = arrays.find("model/embed/W");
     if (W == arrays.end() || W->second.ndim() != 2 || W->second.shape()[0] != vocabulary.size())
         throw DataError(fmt::format("[predict] {}: expected a vector for each word, got others",
                                     about.file().string()));
-    for (const auto& [id, cosine] :
-         models::nearest_words(W->second, vocabulary.id(options.prompt), options.top))
-        program.print(fmt::format("{:.4f}  {}", cosine, vocabulary.word(id)));
+    for (const std::string& word : options.prompts) {
+        std::int64_t shown = 0;
+        if (options.prompts.size() > 1) program.print(fmt::format("{}:", word));
+        for (const auto& [id, cosine] :
+             models::nearest_words(W->second, vocabulary.id(word), options.top + 1)) {
+            if (id != vocabulary.unknown_id() && shown++ < options.top)  // nothing is learned of it
+                program.print(fmt::format("{:.4f}  {}", cosine, vocabulary.word(id)));
+        }
+    }
 }

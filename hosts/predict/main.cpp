@@ -5,7 +5,27 @@
 
 #include <catena/core/device.hpp>
 
+#include <fmt/format.h>
+
 using namespace catena;
+
+namespace {
+
+// Options of nets for images, and of nets for words.
+void require_fitting(const Program& program, bool images) {
+    for (const char* option : {"input", "labels"}) {
+        if (!images && program.given(option))
+            throw boost::program_options::error(
+                fmt::format("--{}: expected a net for images, got one for words", option));
+    }
+    for (const char* option : {"prompt", "length", "temperature"}) {
+        if (images && program.given(option))
+            throw boost::program_options::error(
+                fmt::format("--{}: expected a net for words, got one for images", option));
+    }
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     return run_program("catena-predict", [&] {
@@ -19,9 +39,11 @@ int main(int argc, char** argv) {
         const using_device scope(device);
         const About about(options.model);
         const std::string net = about.text("about/net");
-        if (net == "language model") continue_text(program, options, about, device);
-        else if (net == "word vectors") find_nearest(program, options, about);
-        else classify(program, options, about, device);
+        const bool images = net != "language model" && net != "word vectors";
+        require_fitting(program, images);
+        if (images) classify(program, options, about, device);
+        else if (net == "language model") continue_text(program, options, about, device);
+        else find_nearest(program, options, about);
         return program.finish();
     });
 }

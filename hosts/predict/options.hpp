@@ -15,7 +15,7 @@ struct Options {
     std::int64_t batch = 32;
     bool latency = false;
     std::filesystem::path labels;
-    std::string prompt;
+    std::vector<std::string> prompts;
     std::int64_t length = 100;
     double temperature = 1;
 };

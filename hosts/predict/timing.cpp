@@ -12,7 +12,7 @@ void Timing::mark(std::int64_t things) {
 }
 
 std::vector<Timing::Mark> Timing::counted() const {
-    return {marks_.begin() + (marks_.size() > 1 ? 1 : 0), marks_.end()};
+    return {marks_.begin() + (!begun_ && marks_.size() > 1 ? 1 : 0), marks_.end()};
 }
 
 std::string Timing::rate(const std::string& things) const {

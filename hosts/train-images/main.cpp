@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 using namespace catena;
 
 namespace {
@@ -13,19 +15,18 @@ int train(const Program& program, const Options& options, Training& training,
     ImageBatches& batches = training.batches;
     Curves curves = program.curves(
         {"epoch", "train loss", "valid loss", "train accuracy", "valid accuracy", "images/s"},
-        batches.epoch());
+        batches.epoch() - (training.epoch_over() ? 1 : 0));
     training.look = program.drawing(*training.model);
-    while (batches.epoch() < options.epochs) {
-        const std::int64_t epoch = batches.epoch() + 1;
+    while (training.epoch_over() || batches.epoch() < options.epochs) {
+        const std::int64_t epoch = batches.epoch() + (training.epoch_over() ? 0 : 1);
         Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), batches.size(),
                           "images", stderr);
-        progress.update(batches.position(), 0);
-        while (batches.epoch() < epoch) {
+        progress.update(training.epoch_over() ? batches.size() : batches.position(), 0);
+        while (!training.epoch_over()) {
             training.step();
-            const bool finished = batches.epoch() == epoch;
-            progress.update(finished ? batches.size() : batches.position(),
+            progress.update(training.epoch_over() ? batches.size() : batches.position(),
                             [&] { return training.score.mean("loss"); });
-            if (program.interrupted() && !finished) {
+            if (program.interrupted()) {
                 progress.clear();
                 return program.stop(fmt::format("in epoch {}", epoch), training);
             }
@@ -33,20 +34,26 @@ int train(const Program& program, const Options& options, Training& training,
         }
         const double rate = progress.rate();
         progress.clear();
-        const Summary tested = evaluate(training, valid, device);
+        program.require_finite(training.score.mean("loss"));
+        std::optional<Summary> tested;
+        try {
+            tested = evaluate(program, training, valid, device);
+        } catch (const Interrupted&) {
+            return program.stop(fmt::format("behind epoch {}", epoch), training);
+        }
         program.print(
             fmt::format("epoch {:3}  train loss {:.4f}  accuracy {:.4f}  valid loss {:.4f}  "
                         "accuracy {:.4f}  {:.1f} images/s",
                         epoch, training.score.mean("loss"), training.score.mean("accuracy"),
-                        tested.mean("loss"), tested.mean("accuracy"), rate));
-        curves.add({static_cast<double>(epoch), training.score.mean("loss"), tested.mean("loss"),
-                    training.score.mean("accuracy"), tested.mean("accuracy"), rate});
+                        tested->mean("loss"), tested->mean("accuracy"), rate));
+        curves.add({static_cast<double>(epoch), training.score.mean("loss"), tested->mean("loss"),
+                    training.score.mean("accuracy"), tested->mean("accuracy"), rate});
         training.score.clear();
         program.save(training);
         if (program.interrupted()) return program.finish();
     }
-    program.print(
-        fmt::format("valid accuracy: {:.4f}", evaluate(training, valid, device).mean("accuracy")));
+    program.print(fmt::format("valid accuracy: {:.4f}",
+                              evaluate(program, training, valid, device).mean("accuracy")));
     return program.finish();
 }
 
@@ -65,11 +72,12 @@ int main(int argc, char** argv) {
         program.print(fmt::format("images: {} ({} to train, {} to validate, {} classes)",
                                   options.data.string(), images.train.size(), images.valid.size(),
                                   images.train.classes.size()));
-        Training training(options, program.seed(), images, device);
+        Training training(options, program.seed(), images, scaling_of(program, options, images),
+                          device);
         program.resume(training);
         program.print(fmt::format("net: {} for {}x{}, {} parameters, {}, on {}", options.net,
                                   options.size, options.size, training.model->count_parameters(),
-                                  options.optimizer, device.name()));
+                                  options.optimizer.name(), device.name()));
         return train(program, options, training, images.valid, device);
     });
 }

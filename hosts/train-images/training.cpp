@@ -25,6 +25,12 @@ Images find_images(const Options& options, std::int64_t seed) {
     if (!std::filesystem::is_directory(train) || !std::filesystem::is_directory(valid)) {
         auto [rest, held] =
             hold_out(list_images(options.data), options.held_out, static_cast<std::uint64_t>(seed));
+        if (held.size() == 0) {
+            throw DataError(
+                fmt::format("[images] {}: expected a class of two images or more, to "
+                            "validate with one, got none",
+                            options.data.string()));
+        }
         return {std::move(rest), std::move(held)};
     }
     Images images{list_images(train), list_images(valid)};
@@ -35,15 +41,24 @@ Images find_images(const Options& options, std::int64_t seed) {
     return images;
 }
 
-Training::Training(const Options& how, std::int64_t number, const Images& images, Device device)
+ImageScaling scaling_of(const Program& program, const Options& options, const Images& images) {
+    if (!program.resumes())
+        return measure_images(images.train, options.side, options.size, options.measured);
+    ImageScaling scaling(options.side, options.size);
+    load_snapshot(program.resumed_file(), scaling, "scaling/");
+    return scaling;
+}
+
+Training::Training(const Options& how, std::int64_t number, const Images& images,
+                   const ImageScaling& how_scaled, Device device)
     : options(how),
       seed(number),
       classes(lines(images.train.classes)),
-      scaling(measure_images(images.train, how.side, how.size, how.measured)),
+      scaling(how_scaled),
       model(models::make_image_net(how.net, std::ssize(images.train.classes),
                                    {.image = how.size, .width = how.width})),
-      optimizer(optimizers::make(how.optimizer, how.lr)),
-      rate(schedules::decay(how.lr, how.decay, 1)),
+      optimizer(how.optimizer.make()),
+      rate(how.optimizer.rate()),
       batches(images.train, scaling,
               {.batch_size = how.batch,
                .seed = static_cast<std::uint64_t>(number),
@@ -70,25 +85,25 @@ void Training::step() {
 void Training::visit(Visitor& v) {
     v.require("about/net", options.net).require("about/classes", classes);
     v.require("about/width", fmt::format("{}", options.width));
-    v.require("options/optimizer", options.optimizer);
-    v.require("options/lr", fmt::format("{} {}", options.lr, options.decay));
+    v("options", options.optimizer);
     v.require("options/weight_decay", fmt::format("{}", options.weight_decay));
     v.require("options/seed", seed);
     v("scaling", scaling)("model", *model)("optimizer", *optimizer)("batches", batches);
     v("random", random)("score", score);
 }
 
-Summary evaluate(Training& training, const ImageFolder& images, Device device) {
+Summary evaluate(const Program& program, Training& training, const ImageFolder& images,
+                 Device device) {
     const no_backprop_mode no_graph;
     const using_config testing(&Config::train, false);
     Summary summary{"loss", "accuracy"};
-    if (images.size() == 0) return summary;
     ImageBatches batches(images, training.scaling,
                          {.batch_size = training.options.batch,
                           .training = false,
                           .loaders = training.options.loaders,
                           .device = device});
     while (batches.epoch() == 0) {
+        program.stop_if_interrupted();
         const ImageBatch batch = batches.next();
         const auto [loss, scores] =
             training.model->loss(as_variable(batch.x), as_variable(batch.t));

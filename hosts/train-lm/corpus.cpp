@@ -27,10 +27,20 @@ fs::path find_part(const fs::path& folder, const std::string& part) {
     return found[0];
 }
 
-// The end of the line that is nearest behind this share of the text.
-std::size_t line_end(const std::string& text, double share) {
-    const auto at = static_cast<std::size_t>(share * static_cast<double>(text.size()));
-    return std::min(text.find('\n', at), text.size() - 1) + 1;
+// Where this share of a text ends: behind a line, or, where lines are as long as in a text that is all one
+// line, behind a word, or at least behind a character.
+std::size_t cut(const std::string& text, double share) {
+    auto at = static_cast<std::size_t>(share * static_cast<double>(text.size()));
+    const std::size_t near = text.size() / 40;
+    for (const char end : {'\n', ' '}) {
+        const std::size_t found = text.find(end, at);
+        if (found != text.npos && found - at <= near) return found + 1;
+    }
+    const auto continues = [&](char byte) {
+        return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+    };
+    while (at < text.size() && continues(text[at])) ++at;
+    return at;
 }
 
 }  // namespace
@@ -52,7 +62,7 @@ Corpus load_corpus(const Options& options) {
         if (train.empty())
             throw DataError(
                 fmt::format("[corpus] {}: expected text, got none", corpus.path.string()));
-        const std::size_t first = line_end(train, 0.9), second = line_end(train, 0.95);
+        const std::size_t first = cut(train, 0.9), second = cut(train, 0.95);
         valid = train.substr(first, second - first);
         test = train.substr(second);
         train.resize(first);
@@ -62,5 +72,14 @@ Corpus load_corpus(const Options& options) {
     corpus.train = corpus.vocabulary.encode(train);
     corpus.valid = corpus.vocabulary.encode(valid);
     corpus.test = corpus.vocabulary.encode(test);
+    for (const auto* part : {&corpus.train, &corpus.valid, &corpus.test}) {
+        if (part->size() < 2) {
+            throw DataError(
+                fmt::format("[corpus] {}: expected two tokens or more to train, to validate "
+                            "and to test with, got {}, {} and {}",
+                            corpus.path.string(), corpus.train.size(), corpus.valid.size(),
+                            corpus.test.size()));
+        }
+    }
     return corpus;
 }

@@ -15,13 +15,14 @@ namespace {
 std::string unit_of(Tokens tokens) { return tokens == Tokens::characters ? "characters" : "words"; }
 
 void print_sample(const Program& program, Training& training, const Options& options) {
-    const std::vector<std::int32_t> prompt = training.vocabulary.encode(options.prompt);
+    std::vector<std::int32_t> text = training.vocabulary.encode(options.prompt);
+    models::TextGenerator going_on(training.model, text);
     Generator generator(static_cast<std::uint64_t>(program.seed()),
                         static_cast<std::uint64_t>(training.text->epoch()) << 32);
-    std::vector<std::int32_t> text = prompt;
-    for (const std::int32_t id : models::continue_text(training.model, prompt, options.sample,
-                                                       options.temperature, generator))
-        text.push_back(id);
+    for (std::int64_t i = 0; i < options.sample; ++i) {
+        program.stop_if_interrupted();
+        text.push_back(going_on.next(options.temperature, generator));
+    }
     program.print(fmt::format("sample: {}", training.vocabulary.decode(text)));
 }
 
@@ -29,25 +30,26 @@ int train(const Program& program, const Options& options, Training& training,
           const Corpus& corpus) {
     TextReader& text = *training.text;
     const std::string unit = unit_of(options.tokens);
-    Curves curves = program.curves({"epoch", "train perplexity", "valid perplexity", unit + "/s"},
-                                   text.epoch());
-    training.look = program.drawing(training.model);
-    const auto at_end = [&] {
-        return text.epoch() >= options.epochs ||
-               (options.max_steps > 0 && training.optimizer->t() >= options.max_steps);
+    const auto perplexity_of = [&](const std::vector<std::int32_t>& tokens) {
+        return perplexity(program, training.model, tokens, options, training.vocabulary);
     };
-    while (!at_end()) {
-        const std::int64_t epoch = text.epoch() + 1;
+    Curves curves = program.curves({"epoch", "train perplexity", "valid perplexity", unit + "/s"},
+                                   text.epoch() - (training.epoch_over() ? 1 : 0));
+    training.look = program.drawing(training.model);
+    const auto enough = [&] {
+        return options.max_steps > 0 && training.optimizer->t() >= options.max_steps;
+    };
+    while (training.epoch_over() || (text.epoch() < options.epochs && !enough())) {
+        const std::int64_t epoch = text.epoch() + (training.epoch_over() ? 0 : 1);
         Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), text.size(), unit,
                           stderr);
-        progress.update(text.position(), 0);
-        while (text.epoch() < epoch && !at_end()) {
+        progress.update(training.epoch_over() ? text.size() : text.position(), 0);
+        while (!training.epoch_over() && !enough()) {
             training.step();
-            const bool finished = text.epoch() == epoch;
             progress.update(
-                finished ? text.size() : text.position(),
+                training.epoch_over() ? text.size() : text.position(),
                 [&] { return std::exp(training.score.mean("loss")); }, "perplexity");
-            if (program.interrupted() && !finished) {
+            if (program.interrupted()) {
                 progress.clear();
                 return program.stop(fmt::format("in epoch {}", epoch), training);
             }
@@ -55,20 +57,33 @@ int train(const Program& program, const Options& options, Training& training,
         }
         const double rate = progress.rate();
         progress.clear();
+        program.require_finite(training.score.mean("loss"));
         const double trained = std::exp(training.score.mean("loss"));
-        const double valid = perplexity(training.model, corpus.valid, options, corpus.vocabulary);
+        double valid = 0;
+        try {
+            valid = perplexity_of(corpus.valid);
+        } catch (const Interrupted&) {
+            return program.stop(fmt::format("behind epoch {}", epoch), training);
+        }
         program.print(
             fmt::format("epoch {:3}  train perplexity {:.2f}  valid perplexity {:.2f}  {:.0f} {}/s",
                         epoch, trained, valid, rate, unit));
         curves.add({static_cast<double>(epoch), trained, valid, rate});
-        if (text.epoch() == epoch) training.score.clear();
-        if (options.sample > 0) print_sample(program, training, options);
+        if (training.epoch_over()) training.score.clear();
         program.save(training);
+        if (options.sample > 0) print_sample(program, training, options);
         if (program.interrupted()) return program.finish();
     }
-    program.print(fmt::format("test perplexity: {:.2f}",
-                              perplexity(training.model, corpus.test, options, corpus.vocabulary)));
+    program.print(fmt::format("test perplexity: {:.2f}", perplexity_of(corpus.test)));
     return program.finish();
+}
+
+// For what the model has to read as <unk>.
+void tell_unknown(const Program& program, const Vocabulary& vocabulary, const std::string& prompt) {
+    tokenize(prompt, vocabulary.tokens(), [&](std::string_view word) {
+        if (!vocabulary.contains(word))
+            program.print(fmt::format("note: '{}' of the prompt is not among the words", word));
+    });
 }
 
 }  // namespace
@@ -82,6 +97,7 @@ int main(int argc, char** argv) {
         const Device device = program.start();
         const using_device scope(device);
         const Corpus corpus = load_corpus(options);
+        tell_unknown(program, corpus.vocabulary, options.prompt);
         program.print(
             fmt::format("text: {} ({} {} to train, {} to validate, {} to test), {} of them "
                         "different",
@@ -91,7 +107,7 @@ int main(int argc, char** argv) {
         program.resume(training);
         program.print(fmt::format("net: {} x {} {}, {} parameters, {}, on {}", options.layers,
                                   options.units, to_string(options.cell),
-                                  training.model.count_parameters(), options.optimizer,
+                                  training.model.count_parameters(), options.optimizer.name(),
                                   device.name()));
         return train(program, options, training, corpus);
     });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/models/language_model.hpp>
+#include <catena/optimizer_options.hpp>
 #include <catena/program.hpp>
 #include <catena/text.hpp>
 
@@ -23,10 +24,7 @@ struct Options {
     std::int64_t steps = 35;
     std::int64_t epochs = 5;
     std::int64_t max_steps = 0;  // 0: as the epochs say
-    std::string optimizer = "adam";
-    double lr = 0;
-    double decay = 1;
-    double decay_after = 0;
+    catena::OptimizerOptions optimizer{"adam", 0.01, {{"adam", 0.002}, {"sgd", 1}}};
     double clip = 5;
     std::int64_t sample = 0;
     std::string prompt;

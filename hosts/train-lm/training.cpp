@@ -1,13 +1,12 @@
 // Truncated backpropagation through time.
 #include "training.hpp"
 
-#include <catena/core/error.hpp>
+#include <catena/data_error.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 using namespace catena;
@@ -17,8 +16,15 @@ namespace {
 
 // Lines end with this.
 std::int32_t end_of(const Vocabulary& vocabulary) {
-    return vocabulary.id(vocabulary.tokens() == Tokens::characters ? "\n"
-                                                                   : Vocabulary::end_of_line);
+    const std::string_view end =
+        vocabulary.tokens() == Tokens::characters ? "\n" : Vocabulary::end_of_line;
+    if (!vocabulary.contains(end)) {
+        throw DataError(
+            fmt::format("[corpus] --sentences: expected a text with the end of lines among "
+                        "its {} words, got one without",
+                        vocabulary.size()));
+    }
+    return vocabulary.id(end);
 }
 
 std::unique_ptr<TextReader> open(const std::vector<std::int32_t>& tokens, const Options& options,
@@ -37,8 +43,8 @@ Training::Training(const Options& how, std::int64_t number, const Corpus& corpus
       seed(number),
       vocabulary(corpus.vocabulary),
       model({vocabulary.size(), how.units, how.layers, how.cell, how.dropout}),
-      optimizer(optimizers::make(how.optimizer, how.lr)),
-      rate(schedules::decay(how.lr, how.decay, how.decay_after)),
+      optimizer(how.optimizer.make()),
+      rate(how.optimizer.rate()),
       text(open(corpus.train, how, vocabulary, how.batch, static_cast<std::uint64_t>(number),
                 device)),
       state(model.begin(how.batch)),
@@ -69,26 +75,24 @@ void Training::visit(Visitor& v) {
     v.require("about/units", options.units).require("about/layers", options.layers);
     v.require("about/dropout", fmt::format("{}", options.dropout));
     v.require("options/sentences", options.sentences);
-    v.require("options/optimizer", options.optimizer);
-    v.require("options/lr",
-              fmt::format("{} {} {}", options.lr, options.decay, options.decay_after));
-    v.require("options/clip", fmt::format("{}", options.clip));
+    v("options", options.optimizer).require("options/clip", fmt::format("{}", options.clip));
     v.require("options/seed", seed);
     v("vocabulary", vocabulary)("model", model)("optimizer", *optimizer)("text", *text);
     if (!options.sentences) v("state", state);
     v("random", random)("score", score);
 }
 
-double perplexity(LanguageModel& model, const std::vector<std::int32_t>& tokens,
-                  const Options& options, const Vocabulary& vocabulary) {
+double perplexity(const Program& program, LanguageModel& model,
+                  const std::vector<std::int32_t>& tokens, const Options& options,
+                  const Vocabulary& vocabulary) {
     const no_backprop_mode no_graph;
     const using_config testing(&Config::train, false);
-    if (tokens.size() < 2) return std::numeric_limits<double>::quiet_NaN();
     const auto batch_size = std::min<std::int64_t>(options.batch, std::ssize(tokens) / 2);
     const auto text = open(tokens, options, vocabulary, batch_size, 0, model.embed.W.device());
     LanguageModel::State state;
     Summary score{"loss"};
     while (text->epoch() == 0) {
+        program.stop_if_interrupted();
         const TextBatch batch = text->next();
         if (batch.begins) state = model.begin(batch.rows[0]);
         score.add({model.loss(batch, state).data()}, static_cast<double>(batch.size()));

@@ -25,10 +25,13 @@ struct Training : catena::Visitable {
 
     // One piece of text: backward as far as it goes, no further.
     void step();
+    // The last step was the last of an epoch, whose score is still to be told.
+    bool epoch_over() const { return text->position() == 0 && score.weight() > 0; }
     // With the options that decide the result: a snapshot goes on under the same ones alone.
     void visit(catena::Visitor& v) override;
 };
 
-// exp of the mean loss, without dropout and without a graph; NaN of a text too short.
-double perplexity(catena::models::LanguageModel& model, const std::vector<std::int32_t>& tokens,
-                  const Options& options, const catena::Vocabulary& vocabulary);
+// exp of the mean loss, without dropout and without a graph. Throws Interrupted.
+double perplexity(const catena::Program& program, catena::models::LanguageModel& model,
+                  const std::vector<std::int32_t>& tokens, const Options& options,
+                  const catena::Vocabulary& vocabulary);

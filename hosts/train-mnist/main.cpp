@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
+
 using namespace catena;
 namespace fs = std::filesystem;
 
@@ -32,7 +34,7 @@ std::string describe(const Options& options, const Training& training) {
         net = fmt::format("two columns of {0}-{1}-{1}-{2}-{1}-{1}-10", pixels, options.units,
                           2 * options.units);
     return fmt::format("{}, {} parameters, {}", net, training.model().count_parameters(),
-                       options.optimizer);
+                       options.optimizer.name());
 }
 
 int train(const Program& program, const Options& options, Training& training, const Dataset& test,
@@ -40,19 +42,18 @@ int train(const Program& program, const Options& options, Training& training, co
     Minibatches& batches = training.batches;
     Curves curves = program.curves(
         {"epoch", "train loss", "test loss", "train accuracy", "test accuracy", "images/s"},
-        batches.epoch());
+        batches.epoch() - (training.epoch_over() ? 1 : 0));
     training.look = program.drawing(training.model());
-    while (batches.epoch() < options.epochs) {
-        const std::int64_t epoch = batches.epoch() + 1;
+    while (training.epoch_over() || batches.epoch() < options.epochs) {
+        const std::int64_t epoch = batches.epoch() + (training.epoch_over() ? 0 : 1);
         Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), batches.size(),
                           "images", stderr);
-        progress.update(batches.position(), 0);
-        while (batches.epoch() < epoch) {
+        progress.update(training.epoch_over() ? batches.size() : batches.position(), 0);
+        while (!training.epoch_over()) {
             training.step();
-            const bool finished = batches.epoch() == epoch;
-            progress.update(finished ? batches.size() : batches.position(),
+            progress.update(training.epoch_over() ? batches.size() : batches.position(),
                             [&] { return training.score.mean("loss"); });
-            if (program.interrupted() && !finished) {
+            if (program.interrupted()) {
                 progress.clear();
                 return program.stop(fmt::format("in epoch {}", epoch), training);
             }
@@ -60,20 +61,26 @@ int train(const Program& program, const Options& options, Training& training, co
         }
         const double rate = progress.rate();
         progress.clear();
-        const Summary tested = evaluate(training.model(), test, device);
+        program.require_finite(training.score.mean("loss"));
+        std::optional<Summary> tested;
+        try {
+            tested = evaluate(program, training.model(), test, device);
+        } catch (const Interrupted&) {
+            return program.stop(fmt::format("behind epoch {}", epoch), training);
+        }
         program.print(
             fmt::format("epoch {:3}  train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  "
                         "accuracy {:.4f}  {:.0f} images/s",
                         epoch, training.score.mean("loss"), training.score.mean("accuracy"),
-                        tested.mean("loss"), tested.mean("accuracy"), rate));
-        curves.add({static_cast<double>(epoch), training.score.mean("loss"), tested.mean("loss"),
-                    training.score.mean("accuracy"), tested.mean("accuracy"), rate});
+                        tested->mean("loss"), tested->mean("accuracy"), rate));
+        curves.add({static_cast<double>(epoch), training.score.mean("loss"), tested->mean("loss"),
+                    training.score.mean("accuracy"), tested->mean("accuracy"), rate});
         training.score.clear();
         program.save(training);
         if (program.interrupted()) return program.finish();
     }
     program.print(fmt::format("test accuracy: {:.4f}",
-                              evaluate(training.model(), test, device).mean("accuracy")));
+                              evaluate(program, training.model(), test, device).mean("accuracy")));
     return program.finish();
 }
 
@@ -88,6 +95,10 @@ int main(int argc, char** argv) {
         if (!parse_options(program, argc, argv, options)) return 0;
         const Device device =
             program.start({"catena.linear", "catena.relu", "catena.softmax_cross_entropy"});
+        const std::int64_t devices = std::ssize(program.devices());
+        program.require(options.model != "two-column" || devices <= 2, "device",
+                        "one or two for two-column", devices);
+        program.require(!options.record || devices == 1, "record", "one device", devices);
         const fs::path folder = find_data(options);
         const Mnist mnist = load_mnist(folder);
         program.print(fmt::format("data: {} ({} images to train, {} to test)", folder.string(),

@@ -1,6 +1,7 @@
 // Options of catena-train-mnist.
 #pragma once
 
+#include <catena/optimizer_options.hpp>
 #include <catena/program.hpp>
 
 #include <cstdint>
@@ -14,8 +15,7 @@ struct Options {
     std::int64_t batch = 100;
     std::string model = "mlp";
     std::int64_t units = 100;
-    std::string optimizer = "sgd";
-    double lr = 0.01;
+    catena::OptimizerOptions optimizer{"sgd", 0.01, {{"adam", 0.001}}};
     double dropout = 0;
     bool record = false;
 };

@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::int64_t classes = 10;
 
+// What the classes of a data set are called, a line for each.
+std::string names_of(const std::string& dataset) {
+    if (dataset == "mnist") return "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n";
+    return "T-shirt/top\nTrouser\nPullover\nDress\nCoat\nSandal\nShirt\nSneaker\nBag\nAnkle boot\n";
+}
+
 std::unique_ptr<Classifier> make_model(const Options& o, const Shape& image,
                                        const std::vector<Device>& devices) {
     if (o.model == "cnn") return std::make_unique<models::Cnn>(image, classes, o.units, o.dropout);
@@ -49,8 +55,10 @@ Training::Training(const Options& options, std::int64_t seed, const Mnist& mnist
               device_of_batches(options, devices)),
       options_(options),
       seed_(seed),
+      classes_(names_of(options.dataset)),
+      rate_(options.optimizer.rate()),
       replicas_(make_replicas(options, mnist.image, devices)),
-      optimizer_(optimizers::make(options.optimizer, options.lr)),
+      optimizer_(options.optimizer.make()),
       random_(devices.begin(), devices.end()),
       threads_({devices.begin(), devices.begin() + std::ssize(replicas_)}),
       recorded_(*optimizer_, [this](std::span<const Array> batch) { return learn(batch); }) {
@@ -103,6 +111,7 @@ void Training::share() {
 }
 
 void Training::step() {
+    optimizer_->set_rate(rate_(static_cast<double>(batches.epoch())));
     const auto batch = batches.next();
     if (replicas_.size() > 1) return learn_side_by_side(batch);
     std::vector<Array> result = options_.record ? recorded_(batch) : learn(batch);
@@ -114,21 +123,25 @@ void Training::step() {
 
 void Training::visit(Visitor& v) {
     v.require("about/net", options_.model).require("about/units", options_.units);
+    v.require("about/classes", classes_);
     v.require("about/height", model().image_shape()[1]);
     v.require("about/width", model().image_shape()[2]);
     v.require("options/batch", options_.batch);
-    v.require("options/optimizer", options_.optimizer);
-    v.require("options/lr", fmt::format("{}", options_.lr));
+    v("options", options_.optimizer);
     v.require("options/dropout", fmt::format("{}", options_.dropout));
     v.require("options/seed", seed_);
     v("model", model())("optimizer", *optimizer_)("batches", batches);
-    for (std::size_t i = 0; i < random_.size(); ++i)
+    // What is dropped depends on how many devices there are; without dropout any number may go on.
+    const bool drops = options_.dropout > 0;
+    if (drops) v.require("options/devices", std::ssize(random_));
+    for (std::size_t i = 0; i < (drops ? random_.size() : 1); ++i)
         v(i == 0 ? "random" : fmt::format("random{}", i), random_[i]);
     v("score", score);
 }
 
-Summary evaluate(Classifier& model, const Dataset& data, Device device) {
+Summary evaluate(const Program& program, Classifier& model, const Dataset& data, Device device) {
     const auto body = [&](std::span<const Array> batch) {
+        program.stop_if_interrupted();
         const Variable t = as_variable(batch[1]);
         const auto [loss, y] = model.loss(as_variable(batch[0]), t);
         return std::vector{loss.data(), F::accuracy(y, t).data()};

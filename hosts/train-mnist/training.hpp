@@ -16,7 +16,9 @@ public:
     Training(const Options& options, std::int64_t seed, const catena::Mnist& mnist,
              const std::vector<catena::Device>& devices);
 
-    void step();   // one minibatch
+    void step();  // one minibatch
+    // The last step was the last of an epoch, whose score is still to be told.
+    bool epoch_over() const { return batches.position() == 0 && score.weight() > 0; }
     void share();  // gives the first model's parameters to the others: after they were loaded
     // With the options that decide the result: a snapshot goes on under the same ones alone.
     void visit(catena::Visitor& v) override;
@@ -33,6 +35,8 @@ private:
 
     Options options_;
     std::int64_t seed_;
+    std::string classes_;                                                // a line for each
+    catena::schedules::Schedule rate_;                                   // by epochs
     std::vector<std::unique_ptr<catena::models::Classifier>> replicas_;  // the first one learns
     std::unique_ptr<catena::Optimizer> optimizer_;
     std::vector<catena::RandomStream> random_;  // of dropout, on each device
@@ -40,6 +44,6 @@ private:
     catena::RecordedStep recorded_;
 };
 
-// Means over a data set, without dropout and without a graph.
-catena::Summary evaluate(catena::models::Classifier& model, const catena::Dataset& data,
-                         catena::Device device);
+// Means over a data set, without dropout and without a graph. Throws Interrupted.
+catena::Summary evaluate(const catena::Program& program, catena::models::Classifier& model,
+                         const catena::Dataset& data, catena::Device device);

@@ -33,13 +33,14 @@ Contexts::Contexts(std::vector<std::int32_t> text, std::int64_t window, std::int
       batch_size_(batch_size),
       seed_(seed),
       device_(device),
-      places_(std::ssize(text_) - 2 * window) {
-    if (places_ < 1) {
-        throw ShapeError(
-            fmt::format("[Contexts] text: expected more than {} words to learn from, "
-                        "twice the window, got {}",
-                        2 * window_, text_.size()));
+      places_(0) {
+    if (window_ > (std::ssize(text_) - 1) / 2) {
+        throw ShapeError(fmt::format(
+            "[Contexts] text: expected more words to learn from than twice the window of {}, "
+            "got {}",
+            window_, text_.size()));
     }
+    places_ = std::ssize(text_) - 2 * window_;
 }
 
 void Contexts::order_epoch() {
@@ -54,9 +55,6 @@ void Contexts::order_epoch() {
 }
 
 Contexts::Batch Contexts::next() {
-    if (position_ < 0 || position_ >= places_)
-        throw InvalidError(
-            fmt::format("[Contexts] position: expected 0 to {}, got {}", places_ - 1, position_));
     order_epoch();
     // Near words say more: they are looked at in each minibatch, far ones in some.
     Generator generator(seed_ ^ 0x77696e646f77u, static_cast<std::uint64_t>(epoch_) << 32 |
@@ -83,5 +81,6 @@ Contexts::Batch Contexts::next() {
 void Contexts::visit(Visitor& visitor) {
     visitor.require("words", std::ssize(text_)).require("window", window_);
     visitor.require("batch_size", batch_size_);
-    visitor("seed", seed_)("epoch", epoch_)("position", position_);
+    visitor("seed", seed_).within("epoch", epoch_, 0, most_epochs);
+    visitor.within("position", position_, 0, places_ - 1);
 }

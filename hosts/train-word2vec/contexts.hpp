@@ -9,7 +9,7 @@
 #include <vector>
 
 // The words that are learned from: frequent ones are left out with a probability that grows with how
-// frequent they are, 1 - sqrt(share / frequency), and all below min_count. The same for the same seed.
+// frequent they are, 1 - sqrt(share / frequency). The same for the same seed.
 std::vector<std::int32_t> subsample(std::span<const std::int32_t> text,
                                     std::span<const std::int64_t> counts, double share,
                                     std::uint64_t seed);

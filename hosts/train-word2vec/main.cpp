@@ -10,34 +10,32 @@ namespace {
 
 void print_nearest(const Program& program, const Training& training, const Options& options) {
     for (const std::string& word : options.nearest) {
-        if (!training.vocabulary.contains(word)) {
-            program.print(
-                fmt::format("{}: not among the {} words", word, training.vocabulary.size()));
-            continue;
-        }
         program.print(fmt::format("{}:", word));
+        std::int64_t shown = 0;
         const Array& W = training.model.embed.W.data();
         for (const auto& [id, cosine] :
-             models::nearest_words(W, training.vocabulary.id(word), options.top))
-            program.print(fmt::format("  {:.4f}  {}", cosine, training.vocabulary.word(id)));
+             models::nearest_words(W, training.vocabulary.id(word), options.top + 1)) {
+            if (id != training.vocabulary.unknown_id() && shown++ < options.top)
+                program.print(fmt::format("  {:.4f}  {}", cosine, training.vocabulary.word(id)));
+        }
     }
 }
 
 int train(const Program& program, const Options& options, Training& training) {
     Contexts& contexts = training.contexts;
-    Curves curves = program.curves({"epoch", "train loss", "words/s"}, contexts.epoch());
+    Curves curves = program.curves({"epoch", "train loss", "words/s"},
+                                   contexts.epoch() - (training.epoch_over() ? 1 : 0));
     training.look = program.drawing(training.model);
-    while (contexts.epoch() < options.epochs) {
-        const std::int64_t epoch = contexts.epoch() + 1;
+    while (training.epoch_over() || contexts.epoch() < options.epochs) {
+        const std::int64_t epoch = contexts.epoch() + (training.epoch_over() ? 0 : 1);
         Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), contexts.size(),
                           "words", stderr);
-        progress.update(contexts.position(), 0);
-        while (contexts.epoch() < epoch) {
+        progress.update(training.epoch_over() ? contexts.size() : contexts.position(), 0);
+        while (!training.epoch_over()) {
             training.step();
-            const bool finished = contexts.epoch() == epoch;
-            progress.update(finished ? contexts.size() : contexts.position(),
+            progress.update(training.epoch_over() ? contexts.size() : contexts.position(),
                             [&] { return training.score.mean("loss"); });
-            if (program.interrupted() && !finished) {
+            if (program.interrupted()) {
                 progress.clear();
                 return program.stop(fmt::format("in epoch {}", epoch), training);
             }
@@ -45,6 +43,7 @@ int train(const Program& program, const Options& options, Training& training) {
         }
         const double rate = progress.rate();
         progress.clear();
+        program.require_finite(training.score.mean("loss"));
         program.print(fmt::format("epoch {:3}  loss {:.4f}  {:.0f} words/s", epoch,
                                   training.score.mean("loss"), rate));
         curves.add({static_cast<double>(epoch), training.score.mean("loss"), rate});
@@ -72,13 +71,22 @@ int main(int argc, char** argv) {
         const std::filesystem::path file = options.data.empty()
                                                ? Program::shipped("shakespeare/shakespeare.txt.gz")
                                                : options.data;
-        Training training(options, program.seed(), WordsOfText(read_text(file), options), device);
+        WordsOfText words(read_text(file), options);
+        for (const std::string& word : options.nearest) {
+            if (!words.vocabulary.contains(word))
+                throw DataError(
+                    fmt::format("[train-word2vec] --nearest: expected one of the {} words, "
+                                "got '{}'",
+                                words.vocabulary.size(), word));
+        }
+        Training training(options, program.seed(), std::move(words), device);
         program.resume(training);
         program.print(fmt::format("text: {} ({} places, {} different words)", file.string(),
                                   training.contexts.size(), training.vocabulary.size()));
-        program.print(fmt::format(
-            "net: {} of {} units, {} parameters, {}, on {}", to_string(options.model),
-            options.units, training.model.count_parameters(), options.optimizer, device.name()));
+        program.print(fmt::format("net: {} of {} units, {} parameters, {}, on {}",
+                                  to_string(options.model), options.units,
+                                  training.model.count_parameters(), options.optimizer.name(),
+                                  device.name()));
         return train(program, options, training);
     });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/models/word_vectors.hpp>
+#include <catena/optimizer_options.hpp>
 #include <catena/program.hpp>
 #include <catena/text.hpp>
 
@@ -20,8 +21,7 @@ struct Options {
     std::int64_t window = 5;
     std::int64_t batch = 500;
     std::int64_t epochs = 10;
-    std::string optimizer = "adam";
-    double lr = 0.002;
+    catena::OptimizerOptions optimizer{"adam", 0.01, {{"adam", 0.002}, {"sgd", 0.5}}};
     std::vector<std::string> nearest;
     std::int64_t top = 10;
     std::filesystem::path vectors;

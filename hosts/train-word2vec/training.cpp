@@ -2,8 +2,10 @@
 #include "training.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
+#include <span>
 #include <utility>
 
 using namespace catena;
@@ -32,7 +34,8 @@ Training::Training(const Options& how, std::int64_t number, WordsOfText text, De
       seed(number),
       vocabulary(std::move(text.vocabulary)),
       model(vocabulary.size(), how.units, huffman_tree(text.counts), how.model),
-      optimizer(optimizers::make(how.optimizer, how.lr)),
+      optimizer(how.optimizer.make()),
+      rate(how.optimizer.rate()),
       contexts(
           subsample(text.words, text.counts, how.subsample, static_cast<std::uint64_t>(number)),
           how.window, how.batch, static_cast<std::uint64_t>(number), device) {
@@ -40,6 +43,7 @@ Training::Training(const Options& how, std::int64_t number, WordsOfText text, De
 }
 
 void Training::step() {
+    optimizer->set_rate(rate(static_cast<double>(contexts.epoch())));
     const auto [center, around] = contexts.next();
     Variable loss = model.loss(center, around);
     if (const auto once = std::exchange(look, nullptr)) once(loss);
@@ -52,8 +56,7 @@ void Training::step() {
 
 void Training::visit(Visitor& v) {
     v.require("about/net", "word vectors").require("about/kind", to_string(options.model));
-    v.require("options/optimizer", options.optimizer);
-    v.require("options/lr", fmt::format("{}", options.lr));
+    v("options", options.optimizer);
     v.require("options/subsample", fmt::format("{}", options.subsample));
     v.require("options/seed", seed);
     v("vocabulary", vocabulary)("model", model)("optimizer", *optimizer)("contexts", contexts);
@@ -64,10 +67,12 @@ void write_vectors(const std::filesystem::path& file, const Training& training) 
     const Array& W = training.model.embed.W.data();
     const std::vector<float> values = W.to_vector<float>();
     const auto units = static_cast<std::size_t>(W.shape()[1]);
-    std::string text = fmt::format("{} {}\n", W.shape()[0], units);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        if (i % units == 0) text += training.vocabulary.word(static_cast<std::int64_t>(i / units));
-        text += fmt::format(" {}{}", values[i], i % units + 1 == units ? "\n" : "");
+    const std::int64_t unknown = training.vocabulary.unknown_id();  // nothing is learned of it
+    std::string text = fmt::format("{} {}\n", W.shape()[0] - 1, units);
+    for (std::int64_t id = 0; id < W.shape()[0]; ++id) {
+        if (id == unknown) continue;
+        const auto own = std::span(values).subspan(static_cast<std::size_t>(id) * units, units);
+        text += fmt::format("{} {}\n", training.vocabulary.word(id), fmt::join(own, " "));
     }
     write_file(file, text);
 }

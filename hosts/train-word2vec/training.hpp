@@ -27,12 +27,15 @@ struct Training : catena::Visitable {
     catena::Vocabulary vocabulary;
     catena::models::WordVectors model;
     std::unique_ptr<catena::Optimizer> optimizer;
+    catena::schedules::Schedule rate;  // by epochs
     Contexts contexts;
     catena::Summary score{"loss"};
 
     Training(const Options& how, std::int64_t seed, WordsOfText text, catena::Device device);
     std::function<void(const catena::Variable&)> look;  // at the loss of the next step
     void step();
+    // The last step was the last of an epoch, whose score is still to be told.
+    bool epoch_over() const { return contexts.position() == 0 && score.weight() > 0; }
     // With the options that decide the result: a snapshot goes on under the same ones alone.
     void visit(catena::Visitor& v) override;
 };

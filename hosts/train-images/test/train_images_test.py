@@ -2,9 +2,7 @@
 import pathlib
 import re
 import shutil
-import signal
 import tempfile
-import time
 import unittest
 
 from pictures import write_set
@@ -53,21 +51,21 @@ class Images(Case):
         self.assertIn("val: expected the folders of", self.train("nin", data=data, code=1))
 
     def test_kills_change_nothing(self):
-        whole, file = self.folder / "whole.npz", self.folder / "killed.npz"
-        how = {"epochs": 3, "save_every": 2}
-        self.train("alexnet-bn", **how, save=whole)
-        for i in range(4):
-            options = {**self.OPTIONS, **self.NETS["alexnet-bn"], "--net": "alexnet-bn",
-                       "--epochs": 3, "--save-every": 2, "--save": file}
-            if file.exists():
-                options["--resume"] = file
-            process = self.start(self.data, *[x for o in options.items() for x in o])
-            time.sleep(0.3 + 0.15 * i)
-            process.send_signal(signal.SIGKILL)
-            process.communicate()
-        more = {"resume": file} if file.exists() else {}
-        self.train("alexnet-bn", **how, save=file, **more, loaders=3)
-        self.assertEqual(members(file), members(whole))
+        options = {**self.OPTIONS, **self.NETS["alexnet-bn"], "--net": "alexnet-bn", "--epochs": 6,
+                   "--save-every": 2}
+        self.check_kills(4, [self.data, *[x for o in options.items() for x in o]],
+                         at_last=("--loaders", 3))
+
+    def test_a_snapshot_goes_on_with_its_own_mean(self):
+        files = [self.folder / name for name in ("one.npz", "two.npz", "resumed.npz")]
+        self.train("alexnet-bn", epochs=1, save=files[0])
+        self.train("alexnet-bn", epochs=2, save=files[1])
+        self.train("alexnet-bn", epochs=2, resume=files[0], save=files[2], measured=1)
+        self.assertEqual(members(files[1]), members(files[2]))
+        shutil.copytree(self.data, self.folder / "set")
+        (self.folder / "set/bars/000.png").rename(self.folder / "set/bars/other.png")
+        self.assertIn("batches/files: expected", self.train(
+            "alexnet-bn", data=self.folder / "set", epochs=2, resume=files[0], code=1))
 
     def test_a_broken_image_is_named(self):
         data = self.folder / "broken"

@@ -28,8 +28,11 @@ namespace {
 bool flush(const std::filesystem::path& path, int flags) {
     const int fd = ::open(path.c_str(), flags | O_CLOEXEC);
     if (fd < 0) return false;
-    const bool done = fsync(fd) == 0;
-    return close(fd) == 0 && done;
+    if (fsync(fd) == 0) return close(fd) == 0;
+    const int why = errno;
+    close(fd);
+    errno = why;
+    return false;
 }
 
 std::string host_name() {
@@ -74,7 +77,9 @@ void AtomicFile::commit() {
     else error.assign(errno, std::generic_category());
     if (error) fail(file_, error.message());
     // A file system without folders that can be flushed is no reason to fail.
-    flush(file_.has_parent_path() ? file_.parent_path() : ".", O_RDONLY | O_DIRECTORY);
+    if (!flush(file_.has_parent_path() ? file_.parent_path() : ".", O_RDONLY | O_DIRECTORY) &&
+        errno == EIO)
+        fail(file_, std::strerror(errno));
 }
 
 void write_file(const std::filesystem::path& file, std::string_view content) {

@@ -2,11 +2,13 @@
 #include <catena/core/error.hpp>
 #include <catena/curves.hpp>
 #include <catena/data_error.hpp>
+#include <catena/text.hpp>
 #include <catena/write_file.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fstream>
@@ -24,6 +26,12 @@ bool is_jsonl(const std::filesystem::path& file) { return file.extension() == ".
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& expected,
                        const std::string& got) {
     throw DataError(fmt::format("[Curves] {}: expected {}, got {}", file.string(), expected, got));
+}
+
+// Any program reads it in the first line of a table.
+bool is_plain(const std::string& name) {
+    const auto odd = [](unsigned char c) { return c < ' ' || c == ',' || c == '"' || c == 0x7f; };
+    return !name.empty() && std::ranges::none_of(name, odd) && is_utf8(name);
 }
 
 std::string header_of(const std::vector<std::string>& columns) {
@@ -65,6 +73,14 @@ Curves::Curves(std::vector<std::string> columns, std::filesystem::path table,
     if (columns_.size() < 2)
         throw InvalidError(
             fmt::format("[Curves] columns: expected two or more, got {}", columns_.size()));
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+        const std::string& name = columns_[i];
+        if (!is_plain(name) || std::ranges::count(columns_, name) > 1)
+            throw InvalidError(
+                fmt::format("[Curves] columns: expected names without commas and quotes, each "
+                            "once, got column {}",
+                            i));
+    }
     if (!table_.empty() && !is_jsonl(table_) && table_.extension() != ".csv")
         fail(table_, "a name that ends in .csv or .jsonl", "another");
     if (!plot_.empty() && plot_.extension() != ".svg")

@@ -47,7 +47,16 @@ struct Axis {
     }
     void round(bool whole) {
         if (!(low <= high)) low = 0, high = 1;
-        if (high - low < 1e-12 * std::max(1.0, std::abs(high))) low -= 0.5, high += 0.5;
+        // Marks have to be numbers of their own.
+        constexpr double most = 1e300;
+        low = std::clamp(low, -most, most);
+        high = std::clamp(high, -most, most);
+        const double largest = std::max(std::abs(low), std::abs(high));
+        if (high - low < 1e-9 * std::max(1.0, largest)) {
+            const double room = std::max(0.5, 1e-6 * largest);
+            low -= room;
+            high += room;
+        }
         const double rough = (high - low) / 5;
         const double power = std::pow(10, std::floor(std::log10(rough)));
         for (const double factor : {1.0, 2.0, 5.0, 10.0}) {
@@ -58,7 +67,7 @@ struct Axis {
         low = std::floor(low / step + 1e-9) * step;
         high = std::ceil(high / step - 1e-9) * step;
     }
-    double share(double value) const { return (value - low) / (high - low); }
+    double share(double value) const { return std::clamp((value - low) / (high - low), 0.0, 1.0); }
     int marks() const { return static_cast<int>(std::lround((high - low) / step)); }
 };
 

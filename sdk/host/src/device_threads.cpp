@@ -79,6 +79,13 @@ DeviceThreads::DeviceThreads(std::vector<Device> devices) : devices_(std::move(d
 DeviceThreads::~DeviceThreads() = default;
 
 void DeviceThreads::run(const std::function<void(std::size_t)>& body) {
+    if (runs_.exchange(true))
+        throw InvalidError("[DeviceThreads] run(): expected no other under way, got one");
+    struct Ended {
+        std::atomic<bool>& runs;
+        ~Ended() { runs = false; }
+    };
+    const Ended ended{runs_};
     const Config settings = config();
     std::vector<std::function<void()>> tasks;
     for (std::size_t i = 1; i < size(); ++i) tasks.emplace_back([&body, i] { body(i); });

@@ -48,4 +48,11 @@ IdxFile read_idx(const std::filesystem::path& file, int ndim) {
     return result;
 }
 
+int idx_dimensions(const std::filesystem::path& file) {
+    GzipReader reader(file, "idx_dimensions");
+    std::array<std::uint8_t, 4> magic{};
+    reader.read(magic, "a magic number");
+    return magic[0] == 0 && magic[1] == 0 && magic[2] == 8 ? magic[3] : 0;
+}
+
 }  // namespace catena

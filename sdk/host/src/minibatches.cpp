@@ -108,7 +108,8 @@ std::vector<Array> Minibatches::next() {
 
 void Minibatches::visit(Visitor& visitor) {
     visitor.require("size", size_).require("batch_size", batch_size_).require("shuffle", shuffle_);
-    visitor("seed", seed_)("epoch", epoch_)("position", position_);
+    visitor("seed", seed_).within("epoch", epoch_, 0, most_epochs);
+    visitor.within("position", position_, 0, std::max<std::int64_t>(size_ - 1, 0));
 }
 
 }  // namespace catena

@@ -3,6 +3,7 @@
 
 #include "atomic_file.hpp"
 
+#include <catena/abi/tensor.h>
 #include <catena/data_error.hpp>
 
 #include <fmt/format.h>
@@ -70,13 +71,20 @@ std::string_view value_of(std::string_view dict, std::string_view key) {
 }
 
 std::int64_t element_size(std::string_view descr) {
-    int size = 0;
+    std::int64_t size = 0;
     const auto digits = descr.substr(std::min<std::size_t>(2, descr.size()));
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
     const bool ok = error == std::errc() && end == digits.data() + digits.size() &&
-                    std::string_view("<|>=").find(descr[0]) != std::string_view::npos && size > 0 &&
-                    size <= 65536;
+                    std::string_view("<|>=").find(descr[0]) != std::string_view::npos && size > 0;
     return ok ? size : 0;
+}
+
+// Whether the product of the extents, but for those of 0, is a number of 64 bits.
+bool fits(const std::vector<std::int64_t>& shape) {
+    std::int64_t product = 1;
+    return std::ranges::all_of(shape, [&](std::int64_t extent) {
+        return !__builtin_mul_overflow(product, std::max<std::int64_t>(extent, 1), &product);
+    });
 }
 
 // Elements from the order in which the first index runs fastest to that of the last.
@@ -137,6 +145,9 @@ std::string parse_npy(std::string_view content, NpyArray& array) {
         array.shape.push_back(extent);
         at = next;
     }
+    if (array.shape.size() > CATENA_MAX_NDIM)
+        return fmt::format("{} axes, more than {}", array.shape.size(), CATENA_MAX_NDIM);
+    if (!fits(array.shape)) return "a shape of more elements than can be";
     const bool empty = std::ranges::count(array.shape, 0) > 0;
     auto total = static_cast<std::uint64_t>(empty ? 0 : item);
     for (const auto extent : array.shape) {  // the product itself may be too large for 64 bits
@@ -206,7 +217,8 @@ Npz read_npz(const std::filesystem::path& file, std::string_view path) {
         std::string name = stat.name;
         if (!name.starts_with(path)) continue;
         if (!name.ends_with(".npy")) fail(file, "members named *.npy", "'" + name + "'");
-        if (stat.size > file_size * 1032) {  // the most that deflate can do
+        constexpr std::uint64_t most = 1032;  // times deflate makes smaller
+        if (stat.comp_size > file_size || stat.size > stat.comp_size * most) {
             fail(file, "members that fit into the file",
                  fmt::format("{} of {} bytes", name, stat.size));
         }

@@ -65,13 +65,14 @@ void Profile::called(const KernelCall& call) noexcept {
     sum.nanoseconds += duration;
     sum.longest = std::max(sum.longest, duration);
     sum.bytes += call.bytes;
+    sum.memory = std::max(sum.memory, call.memory);
     if (events_.size() == most_events) {
         ++missed_;
         return;
     }
     const auto next = static_cast<std::uint32_t>(threads_.size());
     const auto thread = threads_.try_emplace(std::this_thread::get_id(), next).first->second;
-    events_.push_back({key, call.begin, call.end, call.bytes, thread});
+    events_.push_back({key, call.begin, call.end, call.bytes, call.memory, thread});
 }
 
 Profile::Row Profile::row(const Key& key, const Sum& sum) const {
@@ -82,7 +83,8 @@ Profile::Row Profile::row(const Key& key, const Sum& sum) const {
             sum.calls,
             static_cast<double>(sum.nanoseconds) / 1e9,
             static_cast<double>(sum.longest) / 1e9,
-            sum.bytes};
+            sum.bytes,
+            sum.memory};
 }
 
 std::vector<Profile::Row> Profile::rows() const {
@@ -103,9 +105,10 @@ std::string Profile::table(std::size_t most) const {
         name = std::max(name, all[i].function.size());
         kernel = std::max(kernel, all[i].kernel.size());
     }
-    std::string text = fmt::format(
-        "{:<{}}  {:<8}  {:>9}  {:>10}  {:>6}  {:>9}  {:>9}  {:>10}  {:<7}  {}\n", "function", name,
-        "", "calls", "total ms", "share", "mean us", "most us", "written MB", "device", "kernel");
+    std::string text =
+        fmt::format("{:<{}}  {:<8}  {:>9}  {:>10}  {:>6}  {:>9}  {:>9}  {:>10}  {:>8}  {:<7}  {}\n",
+                    "function", name, "", "calls", "total ms", "share", "mean us", "most us",
+                    "written MB", "held MB", "device", "kernel");
     Row rest;
     for (std::size_t i = 0; i < all.size(); ++i) {
         const Row& row = all[i];
@@ -116,10 +119,11 @@ std::string Profile::table(std::size_t most) const {
             continue;
         }
         text += fmt::format(
-            "{:<{}}  {:<8}  {:>9}  {:>10.2f}  {:>5.1f}%  {:>9.1f}  {:>9.1f}  {:>10}  {:<7}  {}\n",
+            "{:<{}}  {:<8}  {:>9}  {:>10.2f}  {:>5.1f}%  {:>9.1f}  {:>9.1f}  {:>10}  {:>8}  {:<7}  "
+            "{}\n",
             row.function, name, row.direction, row.calls, row.seconds * 1e3,
             100 * row.seconds / total, row.seconds * 1e6 / static_cast<double>(row.calls),
-            row.longest * 1e6, megabytes(row.bytes), row.device, row.kernel);
+            row.longest * 1e6, megabytes(row.bytes), megabytes(row.memory), row.device, row.kernel);
     }
     if (rest.calls > 0) {
         text += fmt::format("{:<{}}  {:<8}  {:>9}  {:>10.2f}  {:>5.1f}%\n",
@@ -155,7 +159,8 @@ void Profile::write_trace(const std::filesystem::path& file) const {
         json["tid"] = event.thread;
         json["ts"] = static_cast<double>(event.begin - begin_) / 1e3;
         json["dur"] = static_cast<double>(event.end - event.begin) / 1e3;
-        json["args"]["bytes"] = event.bytes;
+        json["args"]["written bytes"] = event.bytes;
+        json["args"]["held bytes"] = event.memory;
         text += separator + json.dump();
         separator = ",\n";
     }

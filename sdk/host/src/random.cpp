@@ -105,8 +105,11 @@ void fill_normal(std::span<double> values, double mean, double stddev) {
 
 void RandomStream::visit(Visitor& visitor) {
     RandomState state = random_state(device_);
+    const RandomState before = state;
     visitor("seed", state.seed)("offset", state.offset);
-    set_random_state(device_, state);
+    // Who only looks, as saving does, leaves the stream to those who draw.
+    if (state.seed != before.seed || state.offset != before.offset)
+        set_random_state(device_, state);
 }
 
 }  // namespace catena

@@ -5,6 +5,7 @@
 #include "npy.hpp"
 
 #include <catena/data_error.hpp>
+#include <catena/text.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -164,6 +165,8 @@ void write_safetensors(const std::filesystem::path& file, const Npz& arrays) {
     Json header = Json::object();
     std::uint64_t at = 0;
     for (const auto& [name, array] : arrays) {
+        if (!is_utf8(name) || (is_text(array) && !is_utf8(text_of(array))))
+            fail(file, "names and texts in UTF-8", "others, of " + name);
         if (is_text(array)) {
             header[metadata][name] = text_of(array);
             continue;
@@ -175,7 +178,7 @@ void write_safetensors(const std::filesystem::path& file, const Npz& arrays) {
                         {"data_offsets", {at, at + array.bytes.size()}}};
         at += array.bytes.size();
     }
-    std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+    std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begins at a multiple of 8
     std::array<char, 8> length{};
     for (std::size_t i = 0; i < length.size(); ++i) {

@@ -72,6 +72,14 @@ private:
     void array(const std::string& path, Array& value) override { check(path, value); }
     void integer(const std::string& path, std::int64_t&) override { find(path, "<i8", {}); }
     void integer(const std::string& path, std::uint64_t&) override { find(path, "<u8", {}); }
+    void integer_within(const std::string& path, std::int64_t& /*value*/, std::int64_t low,
+                        std::int64_t high) override {
+        const NpyArray* npy = find(path, "<i8", {});
+        std::int64_t got = low;
+        if (npy) std::memcpy(&got, npy->bytes.data(), sizeof got);
+        if (got < low || got > high)
+            problems_ += fmt::format("\n  {}: expected {} to {}, got {}", path, low, high, got);
+    }
     void real(const std::string& path, double&) override { find(path, "<f8", {}); }
     void required(const std::string& path, std::int64_t value) override {
         const NpyArray* npy = find(path, "<i8", {});

@@ -115,6 +115,15 @@ Tokens tokens_from_string(std::string_view name) {
     return static_cast<Tokens>(found - names.begin());
 }
 
+bool is_utf8(std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t n = code_point(text);
+        if (n == 0) return false;
+        text.remove_prefix(n);
+    }
+    return true;
+}
+
 std::string read_text(const std::filesystem::path& file) {
     std::string text = GzipReader(file, "read_text").read_all();
     std::int64_t line = 1;

@@ -41,9 +41,6 @@ RunningText::RunningText(std::vector<std::int32_t> tokens, std::int64_t batch_si
 }
 
 TextBatch RunningText::next() {
-    if (position_ < 0 || position_ >= length_)
-        throw InvalidError(fmt::format("[RunningText] position: expected 0 to {}, got {}",
-                                       length_ - 1, position_));
     const std::int64_t steps = std::min(steps_, length_ - position_);
     std::vector<std::int32_t> x, t;
     x.reserve(static_cast<std::size_t>(steps * batch_size_));
@@ -69,8 +66,8 @@ TextBatch RunningText::next() {
 
 void RunningText::visit(Visitor& visitor) {
     visitor.require("tokens", std::ssize(tokens_)).require("batch_size", batch_size_);
-    visitor.require("steps", steps_);
-    visitor("epoch", epoch_)("position", position_);
+    visitor.require("steps", steps_).within("epoch", epoch_, 0, most_epochs);
+    visitor.within("position", position_, 0, length_ - 1);
 }
 
 Sentences::Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::int64_t batch_size,
@@ -78,6 +75,7 @@ Sentences::Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::in
     : tokens_(std::move(tokens)),
       end_(end),
       batch_size_(batch_size),
+      longest_(longest),
       seed_(seed),
       device_(device ? device : Device::current()),
       size_(0) {
@@ -134,9 +132,6 @@ void Sentences::order_epoch() {
 
 TextBatch Sentences::next() {
     order_epoch();
-    if (batch_ < 0 || batch_ >= std::ssize(batches_))
-        throw InvalidError(fmt::format("[Sentences] batch: expected 0 to {}, got {}",
-                                       std::ssize(batches_) - 1, batch_));
     const auto& chosen = batches_[static_cast<std::size_t>(batch_)];
     std::vector<std::int32_t> x, t;
     TextBatch batch{{}, {}, {}, true};
@@ -165,8 +160,10 @@ TextBatch Sentences::next() {
 
 void Sentences::visit(Visitor& visitor) {
     visitor.require("sentences", std::ssize(sentences_)).require("batch_size", batch_size_);
-    visitor.require("tokens", size_);
-    visitor("seed", seed_)("epoch", epoch_)("batch", batch_)("position", position_);
+    visitor.require("tokens", size_).require("longest", longest_);
+    const std::int64_t batches = (std::ssize(sentences_) + batch_size_ - 1) / batch_size_;
+    visitor("seed", seed_).within("epoch", epoch_, 0, most_epochs);
+    visitor.within("batch", batch_, 0, batches - 1).within("position", position_, 0, size_ - 1);
 }
 
 }  // namespace catena

@@ -49,6 +49,13 @@ Visitor& Visitor::operator()(std::string_view name, std::int64_t& value) {
     return *this;
 }
 
+Visitor& Visitor::within(std::string_view name, std::int64_t& value, std::int64_t low,
+                         std::int64_t high) {
+    Step step(path_, name);
+    integer_within(path_, value, low, high);
+    return *this;
+}
+
 Visitor& Visitor::operator()(std::string_view name, std::uint64_t& value) {
     Step step(path_, name);
     integer(path_, value);

@@ -16,11 +16,29 @@
 namespace catena {
 namespace {
 
-constexpr std::size_t batches_ahead = 3;
-
 Shape square_shape(const ImageScaling& scaling) { return {3, scaling.crop, scaling.crop}; }
 
+// Of the files' names in their folders. (FNV-1a, Fowler, Noll and Vo.)
+std::uint64_t hash_of_names(const ImageFolder& folder) {
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (const auto& file : folder.files) {
+        for (const char c :
+             file.parent_path().filename().string() + '/' + file.filename().string() + '\n')
+            hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+    }
+    return hash;
+}
+
 }  // namespace
+
+ImageScaling::ImageScaling(std::int64_t side_, std::int64_t crop_) : side(side_), crop(crop_) {
+    if (crop < 1 || crop > side || side > 1 << 20) {
+        throw ShapeError(
+            fmt::format("[ImageScaling] crop, side: expected 1 <= crop <= side <= 2^20, got {}, {}",
+                        crop, side));
+    }
+    mean = Array::zeros(square_shape(*this), Dtype::float32, cuda::host());
+}
 
 void ImageScaling::visit(Visitor& visitor) {
     visitor.require("side", side).require("crop", crop);
@@ -52,10 +70,7 @@ void write_middle(const Image& image, const ImageScaling& scaling, float* to) {
 
 ImageScaling measure_images(const ImageFolder& folder, std::int64_t side, std::int64_t crop,
                             std::int64_t most) {
-    ImageScaling scaling;
-    scaling.side = side;
-    scaling.crop = crop;
-    scaling.mean = Array::zeros(square_shape(scaling), Dtype::float32, cuda::host());
+    ImageScaling scaling(side, crop);
     scaling.deviation = 1;
     const auto size = static_cast<std::size_t>(scaling.mean.size());
     std::vector<double> sums(size), squares(size);
@@ -99,12 +114,14 @@ public:
         require(scaling_.mean.shape() == square_shape(scaling_), "mean", "(3, crop, crop)",
                 to_string(scaling_.mean.shape()));
         if (!options_.device) options_.device = Device::current();
+        names_ = fmt::format("{:016x}", hash_of_names(folder_));
     }
 
     ImageBatch next() {
         if (!ahead_) {  // begins, or goes on from what was loaded
             ahead_.emplace([this, seed = options_.seed](std::int64_t n) { return make(n, seed); },
-                           number(), options_.loaders, batches_ahead);
+                           number(), options_.loaders,
+                           static_cast<std::size_t>(options_.loaders) + 2);
         }
         ImageBatch batch = ahead_->next();
         if (++batch_ == batches()) {
@@ -117,7 +134,9 @@ public:
     void visit(Visitor& visitor) {
         const auto before = std::tuple(options_.seed, epoch_, batch_);
         visitor.require("images", folder_.size()).require("batch_size", options_.batch_size);
-        visitor("seed", options_.seed)("epoch", epoch_)("batch", batch_);
+        visitor.require("files", names_);
+        visitor("seed", options_.seed).within("epoch", epoch_, 0, most_epochs);
+        visitor.within("batch", batch_, 0, batches() - 1);
         if (before == std::tuple(options_.seed, epoch_, batch_)) return;
         ahead_.reset();
         const std::lock_guard lock(mutex_);
@@ -187,6 +206,7 @@ private:
     ImageFolder folder_;
     ImageScaling scaling_;
     Options options_;
+    std::string names_;  // of the files, in few letters
     std::int64_t epoch_ = 0, batch_ = 0;
     std::mutex mutex_;  // of the orders: threads of ahead_ look at them
     std::map<std::int64_t, std::shared_ptr<const std::vector<std::size_t>>> orders_;

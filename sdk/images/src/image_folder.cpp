@@ -2,6 +2,7 @@
 #include <catena/data_error.hpp>
 #include <catena/images/image_folder.hpp>
 #include <catena/random.hpp>
+#include <catena/text.hpp>
 
 #include <fmt/format.h>
 
@@ -46,7 +47,14 @@ ImageFolder list_images(const fs::path& root) {
         });
         if (files.empty()) continue;
         const auto label = static_cast<std::int32_t>(result.classes.size());
-        result.classes.push_back(folder.filename());
+        const std::string name = folder.filename();
+        if (!is_utf8(name) || name.find('\n') != name.npos) {
+            throw DataError(
+                fmt::format("[list_images] {}: expected names of folders in UTF-8, in one line, "
+                            "got '{}'",
+                            root.string(), name));
+        }
+        result.classes.push_back(name);
         result.files.insert(result.files.end(), files.begin(), files.end());
         result.labels.resize(result.files.size(), label);
     }
@@ -66,6 +74,7 @@ std::pair<ImageFolder, ImageFolder> hold_out(const ImageFolder& folder, double s
         while (end < folder.files.size() && folder.labels[end] == folder.labels[begin]) ++end;
         const std::size_t n = end - begin;
         auto wanted = static_cast<std::size_t>(std::floor(share * static_cast<double>(n)));
+        if (share > 0 && n > 1) wanted = std::clamp<std::size_t>(wanted, 1, n - 1);
         for (std::size_t i = begin; i < end; ++i) {  // each as likely as any other
             const bool take = generator.below(end - i) < wanted;
             ImageFolder& to = take ? held : rest;

@@ -6,10 +6,15 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <new>
 #include <sstream>
 
 namespace fs = std::filesystem;
@@ -30,6 +35,28 @@ po::typed_value<std::string>* path_value(std::filesystem::path& path, const char
     return path_value(path)->implicit_value(name);
 }
 
+// --log-file: it outlives Program, for what run_program() has to say of its end.
+struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+};
+std::unique_ptr<std::FILE, Close>& log_file() {
+    static std::unique_ptr<std::FILE, Close> file;
+    return file;
+}
+
+void log_line(std::string_view line) {
+    std::FILE* file = log_file().get();
+    if (!file) return;
+    const auto now =
+        std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+    fmt::print(file, "{:%Y-%m-%dT%H:%M:%SZ}  {}\n", fmt::gmtime(now), line);
+    std::fflush(file);
+}
+
+bool is_one_of(const fs::path& file, std::initializer_list<std::string_view> extensions) {
+    return std::ranges::count(extensions, file.extension().string()) > 0;
+}
+
 }  // namespace
 
 Program::Program(std::string name, std::string about)
@@ -39,12 +66,23 @@ Program::Program(std::string name, std::string about)
       training_("snapshots and curves", width) {}
 Program::~Program() = default;
 
+// "usage: NAME [OPTION...] [DIR]", and what the program does.
+std::string Program::usage() const {
+    std::string inputs;
+    if (const unsigned most = positional_.max_total_count(); most > 0) {
+        std::string name = positional_.name_for_position(0);
+        std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
+        inputs = fmt::format(" [{}{}]", name, most > 1 ? "..." : "");
+    }
+    return fmt::format("usage: {} [OPTION...]{}\n\n{}\n\n", name_, inputs, about_);
+}
+
 void Program::add_training_options() {
     trains_ = true;
     // clang-format off
     training_.add_options()
         ("save", path_value(save_),
-         "write a snapshot (.npz or .safetensors) after each epoch, and when interrupted")
+         "write a snapshot after each epoch, and when interrupted: NAME.safetensors, else in .npz")
         ("save-every", po::value(&save_every_)->value_name("N"), "and after every N steps")
         ("resume", path_value(resume_), "go on from a snapshot of the same options")
         ("curves", path_value(curves_, "curves.csv"),
@@ -77,7 +115,7 @@ bool Program::parse(int argc, char** argv) {
         ("trace", path_value(trace_, "trace.json"),
          "write every kernel's run for chrome://tracing and Perfetto");
     // clang-format on
-    po::options_description all(fmt::format("usage: {} [OPTION...]\n\n{}", name_, about_), width);
+    po::options_description all(width);
     all.add(own_);
     if (trains_) all.add(training_);
     all.add(common);
@@ -90,7 +128,7 @@ bool Program::parse(int argc, char** argv) {
         values_);
     po::notify(values_);
     if (given("help")) {
-        std::cout << all;
+        std::cout << usage() << all;
         return false;
     }
     if (given("version")) {
@@ -102,25 +140,39 @@ bool Program::parse(int argc, char** argv) {
         seed_ = static_cast<std::int64_t>(initial);
         require(seed_ >= 0, "seed", "at most 2^63 - 1 in CATENA_SEED", initial);
     }
-    require(seed_ >= 0, "seed", "0 or more", seed_);
-    require(several_devices_ || device_.find(',') == device_.npos, "device", "one device", device_);
-    require(!given("threads") || threads_ >= 1, "threads", "1 or more", threads_);
-    require(!given("save-every") || save_every_ >= 1, "save-every", "1 or more", save_every_);
-    if (save_every_ > 0 && save_.empty())
-        throw po::error("--save-every: expected --save as well, got none");
+    require_options();
     return true;
+}
+
+void Program::require_options() const {
+    require_at_least("seed", seed_, 0);
+    require(!given("device") || device_.find_first_not_of(',') != device_.npos, "device", "a name",
+            device_);
+    require(several_devices_ || device_.find(',') == device_.npos, "device", "one device", device_);
+    if (given("threads")) require_at_least("threads", threads_, 1);
+    if (given("save-every")) {
+        require_at_least("save-every", save_every_, 1);
+        require_with("save-every", "save");
+    }
+    require(curves_.empty() || is_one_of(curves_, {".csv", ".jsonl"}), "curves",
+            "a name that ends in .csv or .jsonl", curves_);
+    require(plot_.empty() || is_one_of(plot_, {".svg"}), "plot", "a name that ends in .svg", plot_);
+    // It is drawn anew each time, from the table.
+    if (given("resume")) require_with("plot", "curves");
 }
 
 Device Program::start(std::initializer_list<std::string_view> functions) {
     global_config().deterministic = config().deterministic = deterministic_;
-    if (!save_.empty()) require_writable(save_);
+    log_file().reset();
     if (!log_file_.empty()) {
-        log_.reset(std::fopen(log_file_.c_str(), "a"));
-        if (!log_)
+        log_file().reset(std::fopen(log_file_.c_str(), "a"));
+        if (!log_file())
             throw DataError(fmt::format("[Program] {}: expected a file that can be written, got {}",
                                         log_file_.string(), std::strerror(errno)));
     }
-    if (!trace_.empty()) require_writable(trace_);
+    for (const fs::path& file : {save_, trace_, curves_, plot_}) {
+        if (!file.empty()) require_writable(file);
+    }
     if (!graph_.empty()) ComputationalGraph::require_savable(graph_);
     if (!plugins_.empty()) {
         disable_default_plugins();
@@ -128,7 +180,13 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
     }
     for (const std::string_view function : functions) (void)function_descriptor(function);
     std::istringstream names(device_);
-    for (std::string name; std::getline(names, name, ',');) devices_.push_back(Device::get(name));
+    for (std::string name; std::getline(names, name, ',');) {
+        if (name.empty()) continue;
+        const Device device = Device::get(name);
+        // Two of one device would draw from its one stream of random numbers, in any order.
+        require(std::ranges::count(devices_, device) == 0, "device", "each device once", device_);
+        devices_.push_back(device);
+    }
     if (devices_.empty()) devices_.push_back(Device::current());
     if (threads_ > 0) {
         for (const Device device : devices_) device.set_threads(threads_);
@@ -185,28 +243,63 @@ std::function<void(const Variable&)> Program::drawing(const Link& link) const {
 }
 
 void Program::print(std::string_view line) const {
+    log_line(line);
     fmt::print("{}\n", line);
-    std::fflush(stdout);
-    if (!log_) return;
-    const auto now =
-        std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-    fmt::print(log_.get(), "{:%Y-%m-%dT%H:%M:%SZ}  {}\n", fmt::gmtime(now), line);
-    std::fflush(log_.get());
+    if (std::fflush(stdout) != 0) {
+        throw DataError(fmt::format("[Program] stdout: expected to write a line, got {}",
+                                    std::strerror(errno)));
+    }
 }
 
-void Program::refuse(const char* option, const char* expected, const std::string& got) {
+void Program::stop_if_interrupted() const {
+    if (interrupted()) throw Interrupted(interrupt_.exit_code());
+}
+void Program::require_finite(double loss) {
+    if (!std::isfinite(loss)) {
+        throw DataError(
+            fmt::format("[Program] loss: expected a finite number, got {}: the rate may "
+                        "be too high; the last snapshot is as it was",
+                        loss));
+    }
+}
+
+void Program::require_at_least(const char* option, std::int64_t value, std::int64_t least) {
+    if (value < least) refuse(option, fmt::format("{} or more", least), to_text(value));
+}
+void Program::require_positive(const char* option, double value) {
+    require(std::isfinite(value) && value > 0, option, "a number above 0", value);
+}
+void Program::require_with(const char* option, const char* other) const {
+    if (given(option) && !given(other)) refuse(option, fmt::format("--{} as well", other), "none");
+}
+void Program::require_without(const char* option, const char* other) const {
+    if (given(option) && given(other)) refuse(option, fmt::format("no --{}", other), "both");
+}
+
+void Program::refuse(std::string_view option, std::string_view expected, const std::string& got) {
     throw po::error(fmt::format("--{}: expected {}, got {}", option, expected, got));
 }
 std::string Program::to_text(double value) { return fmt::format("{}", value); }
 
 int run_program(std::string_view name, const std::function<int()>& body) {
+    const auto tell = [&](std::string_view what) {
+        fmt::print(stderr, "{}: {}\n", name, what);
+        log_line(what);
+    };
     try {
         return body();
     } catch (const po::error& error) {
-        fmt::print(stderr, "{}: {}\nTry --help.\n", name, error.what());
+        tell(error.what());
+        fmt::print(stderr, "Try --help.\n");
         return 2;
+    } catch (const Interrupted& interrupt) {
+        tell(interrupt.what());
+        return interrupt.code;
+    } catch (const std::bad_alloc&) {
+        tell("expected memory for what the options or the snapshot ask for, got none");
+        return 1;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "{}: {}\n", name, error.what());
+        tell(error.what());
         return 1;
     }
 }

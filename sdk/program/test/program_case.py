@@ -1,10 +1,13 @@
 """Case: a test of a program from outside, in a folder and an environment of its own."""
 import os
 import pathlib
+import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import zipfile
 
@@ -38,6 +41,40 @@ class Case(unittest.TestCase):
         out, err = process.communicate(timeout=timeout)
         self.assertEqual(process.returncode, code, out + err)
         return out if code == 0 else out + err
+
+    def check_kills(self, kills, options, at_last=()):
+        """Killed at random moments and gone on with, to the same end as without: the same state, and
+        the same curves but for their last column, the rate."""
+        whole, file = self.folder / "whole.npz", self.folder / "killed.npz"
+        curves = [self.folder / f"{name}.csv" for name in ("whole", "killed")]
+
+        def told(table):
+            return [line.rsplit(",", 1)[0] for line in table.read_text().splitlines()]
+
+        began = time.monotonic()
+        self.run_program(*options, "--save", whole, "--curves", curves[0])
+        seconds = time.monotonic() - began
+        done = resumed = 0
+        generator = random.Random(7)
+        while done < kills or resumed == 0:
+            resume = ("--resume", file) if file.exists() else ()
+            process = self.start(*options, "--save", file, "--curves", curves[1], *resume)
+            time.sleep(generator.uniform(0, seconds))
+            process.send_signal(signal.SIGKILL)
+            process.communicate(timeout=60)
+            if process.returncode == 0:  # it was at the end: begin again
+                self.assertEqual(members(file), members(whole))
+                file.unlink()
+                curves[1].unlink()
+                continue
+            self.assertEqual(process.returncode, -signal.SIGKILL)
+            done += 1
+            resumed += bool(resume)
+        resume = ("--resume", file) if file.exists() else ()
+        self.run_program(*options, "--save", file, "--curves", curves[1], *resume, *at_last)
+        self.assertEqual(members(file), members(whole))
+        self.assertEqual(told(curves[1]), told(curves[0]))
+        self.assertEqual([f.name for f in self.folder.glob("killed.npz*")], ["killed.npz"])
 
     def write(self, name, content):
         file = self.folder / name

@@ -17,7 +17,8 @@ struct KernelCall {
     std::uint32_t
         lists;  // of inputs that it took together: more than one in updates of many parameters
     Device device;
-    std::uint64_t bytes;      // of what it wrote: results, saved state, gradients
+    std::uint64_t bytes;      // of what it wrote: results, saved state, gradients, updated inputs
+    std::uint64_t memory;     // bytes that arrays and kernels hold on the device after it
     std::int64_t begin, end;  // nanoseconds of std::chrono::steady_clock
 };
 

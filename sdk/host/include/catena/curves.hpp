@@ -19,7 +19,8 @@ namespace catena {
 class Curves {
 public:
     // table: NAME.csv, or NAME.jsonl for a JSON object in each line; plot: NAME.svg; either may be empty.
-    // Throws DataError for other names, InvalidError for fewer than two columns.
+    // Throws DataError for other names, InvalidError for fewer than two columns, for one twice, and for
+    // columns with commas, quotes or control characters in their names, or not in UTF-8.
     Curves(std::vector<std::string> columns, std::filesystem::path table,
            std::filesystem::path plot = {});
 

@@ -3,6 +3,7 @@
 
 #include <catena/core/device.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -33,6 +34,7 @@ public:
     std::size_t size() const noexcept { return devices_.size(); }
     const std::vector<Device>& devices() const noexcept { return devices_; }
 
+    // One run at a time, not from within another: throws InvalidError.
     // body(i) in each thread, with devices()[i] as the current one and the caller's config(). Returns when
     // all have ended; what the first of those that failed threw is thrown then.
     void run(const std::function<void(std::size_t)>& body);
@@ -41,6 +43,7 @@ private:
     class Worker;
 
     std::vector<Device> devices_;
+    std::atomic<bool> runs_ = false;
     std::vector<std::unique_ptr<Worker>> workers_;  // of all devices but the first
 };
 

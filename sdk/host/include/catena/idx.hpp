@@ -21,4 +21,8 @@ struct IdxFile {
 // numbers, the values (http://yann.lecun.com/exdb/mnist).
 IdxFile read_idx(const std::filesystem::path& file, int ndim);
 
+// The dimensions that such a file says it has, 0 if it is something else. Throws DataError if it cannot be
+// read.
+int idx_dimensions(const std::filesystem::path& file);
+
 }  // namespace catena

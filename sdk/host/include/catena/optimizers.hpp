@@ -10,11 +10,13 @@
 
 #include <memory>
 #include <string_view>
+#include <vector>
 
 namespace catena::optimizers {
 
-// By the name that options have: sgd, momentum_sgd, rmsprop, ada_grad, adam. Throws InvalidError for
-// others.
+// The names that options have: "sgd", "momentum_sgd", ... Loads no plugin.
+std::vector<std::string_view> names();
+// By such a name. Throws InvalidError for others.
 std::unique_ptr<Optimizer> make(std::string_view name, double rate);
 
 }  // namespace catena::optimizers

@@ -1,6 +1,8 @@
 // Prefetch: things that take long to make, made ahead by threads.
 #pragma once
 
+#include <catena/core/error.hpp>
+
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -17,26 +19,28 @@ namespace catena {
 
 // Numbers n, n + 1, ... become things in that order, made by several threads, a few ahead of who takes
 // them. make(n) depends on n alone, and may be called by any of the threads. What it throws comes out of
-// next() at its turn; after that next() makes it anew.
+// next() at its turn; after that next() makes it anew. next() is for one thread at a time.
 template <class T>
 class Prefetch {
 public:
     using Make = std::function<T(std::int64_t)>;
 
+    // Throws InvalidError unless threads and ahead are at least 1, std::system_error if a thread cannot be
+    // started.
     Prefetch(Make make, std::int64_t first, int threads, std::size_t ahead)
         : make_(std::move(make)), taken_(first), started_(first), ahead_(ahead) {
-        for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+        if (threads < 1 || ahead < 1)
+            throw InvalidError("[Prefetch] threads, ahead: expected at least 1, got less");
+        try {
+            for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+        } catch (...) {
+            end();
+            throw;
+        }
     }
     Prefetch(const Prefetch&) = delete;
     Prefetch& operator=(const Prefetch&) = delete;
-    ~Prefetch() {
-        {
-            const std::lock_guard lock(mutex_);
-            ends_ = true;
-        }
-        changed_.notify_all();
-        for (std::thread& thread : threads_) thread.join();
-    }
+    ~Prefetch() { end(); }
 
     T next() {
         std::unique_lock lock(mutex_);
@@ -60,6 +64,15 @@ private:
         std::unique_ptr<T> thing;
         std::exception_ptr failure;
     };
+
+    void end() {
+        {
+            const std::lock_guard lock(mutex_);
+            ends_ = true;
+        }
+        changed_.notify_all();
+        for (std::thread& thread : threads_) thread.join();
+    }
 
     void work() {
         std::unique_lock lock(mutex_);

@@ -15,8 +15,8 @@
 namespace catena {
 
 // Counts the kernels that run while it lives, in all threads; one at a time. Devices that work on after a
-// call has returned are waited for at each call, so that times are those of the work: what would have run
-// side by side does not. What a recording launches is not seen.
+// call has returned are waited for before and after each call, so that times are those of the work: what
+// would have run side by side does not. What a recording launches is not seen.
 //
 //     Profile profile;
 //     ... some steps ...
@@ -27,12 +27,13 @@ public:
     struct Row {
         std::string function;   // "catena.linear"
         std::string direction;  // "forward", "backward"
-        std::string device;     // the kind: "cpu"
+        std::string device;     // "cpu:0"
         std::string kernel;     // the plugin that has it, its variant, the instruction set
         std::int64_t calls = 0;
-        double seconds = 0;       // in all
-        double longest = 0;       // of one call
-        std::uint64_t bytes = 0;  // written in all
+        double seconds = 0;        // in all
+        double longest = 0;        // of one call
+        std::uint64_t bytes = 0;   // written in all
+        std::uint64_t memory = 0;  // the most that was held on the device when one of them ended
     };
 
     // Throws InvalidError if there is another.
@@ -61,12 +62,12 @@ private:
     struct Sum {
         Device device;
         std::int64_t calls = 0, nanoseconds = 0, longest = 0;
-        std::uint64_t bytes = 0;
+        std::uint64_t bytes = 0, memory = 0;
     };
     struct Event {
         Key key;
         std::int64_t begin, end;
-        std::uint64_t bytes;
+        std::uint64_t bytes, memory;
         std::uint32_t thread;
     };
     Row row(const Key& key, const Sum& sum) const;

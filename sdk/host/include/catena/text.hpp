@@ -29,6 +29,9 @@ Tokens tokens_from_string(std::string_view name);
 // UTF-8, and says where.
 std::string read_text(const std::filesystem::path& file);
 
+// Whether it is UTF-8 (RFC 3629), as names and texts in files have to be.
+bool is_utf8(std::string_view text);
+
 // Calls take(token) for each token in turn. A line's end is the token "<eos>" but where tokens are
 // characters; "<unk>" and other names in angle brackets, such as <name>, are one word.
 void tokenize(std::string_view text, Tokens tokens,

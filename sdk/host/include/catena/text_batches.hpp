@@ -84,7 +84,7 @@ private:
     std::vector<std::int32_t> tokens_;
     std::vector<Sentence> sentences_;
     std::int32_t end_;
-    std::int64_t batch_size_;
+    std::int64_t batch_size_, longest_;
     std::uint64_t seed_;
     Device device_;
     std::int64_t size_;

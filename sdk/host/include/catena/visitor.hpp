@@ -11,6 +11,9 @@ namespace catena {
 
 class Visitor;
 
+// No loop comes so far; numbers of steps made of it do not overflow.
+inline constexpr std::int64_t most_epochs = std::int64_t{1} << 31;
+
 // What has named state. An implementation names every part once, in a fixed order:
 //     void visit(Visitor& visitor) override { visitor("W", W)("b", b); }
 class Visitable {
@@ -39,6 +42,9 @@ public:
     Visitor& operator()(std::string_view name, std::int64_t& value);
     Visitor& operator()(std::string_view name, std::uint64_t& value);
     Visitor& operator()(std::string_view name, double& value);
+    // A number that is refused outside [low, high] when saved state is loaded: a place in data.
+    Visitor& within(std::string_view name, std::int64_t& value, std::int64_t low,
+                    std::int64_t high);
     // A part with names of its own, which follow name and '/'.
     Visitor& operator()(std::string_view name, Visitable& part);
     // A number or text that must be the same when saved state is loaded: a size, a version.
@@ -51,6 +57,10 @@ protected:
     virtual void running_array(const std::string& path, Array& value) { array(path, value); }
     virtual void integer(const std::string& /*path*/, std::int64_t& /*value*/) {}
     virtual void integer(const std::string& /*path*/, std::uint64_t& /*value*/) {}
+    virtual void integer_within(const std::string& path, std::int64_t& value, std::int64_t /*low*/,
+                                std::int64_t /*high*/) {
+        integer(path, value);
+    }
     virtual void real(const std::string& /*path*/, double& /*value*/) {}
     virtual void required(const std::string& /*path*/, std::int64_t /*value*/) {}
     virtual void required(const std::string& /*path*/, std::string_view /*value*/) {}

@@ -3,18 +3,40 @@
 #include <catena/optimizers.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace catena::optimizers {
+namespace {
+
+template <class T>
+std::unique_ptr<Optimizer> make_one(double rate) {
+    return std::make_unique<T>(rate);
+}
+
+struct Named {
+    std::string_view name;
+    std::unique_ptr<Optimizer> (*make)(double rate);
+};
+constexpr Named all[] = {{"sgd", make_one<SGD>},
+                         {"momentum_sgd", make_one<MomentumSGD>},
+                         {"rmsprop", make_one<RMSprop>},
+                         {"ada_grad", make_one<AdaGrad>},
+                         {"adam", make_one<Adam>}};
+
+}  // namespace
+
+std::vector<std::string_view> names() {
+    std::vector<std::string_view> result;
+    for (const Named& each : all) result.push_back(each.name);
+    return result;
+}
 
 std::unique_ptr<Optimizer> make(std::string_view name, double rate) {
-    if (name == "sgd") return std::make_unique<SGD>(rate);
-    if (name == "momentum_sgd") return std::make_unique<MomentumSGD>(rate);
-    if (name == "rmsprop") return std::make_unique<RMSprop>(rate);
-    if (name == "ada_grad") return std::make_unique<AdaGrad>(rate);
-    if (name == "adam") return std::make_unique<Adam>(rate);
-    throw InvalidError(fmt::format(
-        "[optimizers] name: expected sgd, momentum_sgd, rmsprop, ada_grad or adam, got '{}'",
-        name));
+    for (const Named& each : all) {
+        if (each.name == name) return each.make(rate);
+    }
+    throw InvalidError(fmt::format("[optimizers] name: expected one of {}, got '{}'",
+                                   fmt::join(names(), ", "), name));
 }
 
 }  // namespace catena::optimizers

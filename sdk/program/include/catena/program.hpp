@@ -11,11 +11,11 @@
 #include <boost/program_options.hpp>
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,10 +25,10 @@ namespace catena {
 //     int main(int argc, char** argv) {
 //         return run_program("my-program", [&] {
 //             Program program("my-program", "Does this and that.");
-//             int steps = 10;
-//             program.options().add_options()("steps", po::value(&steps), "how many");
+//             std::int64_t steps = 10;
+//             program.options().add_options()("steps", program.value(steps), "how many");
 //             if (!program.parse(argc, argv)) return 0;
-//             program.require(steps >= 1, "steps", "1 or more", steps);
+//             program.require_at_least("steps", steps, 1);
 //             const using_device scope(program.start());
 //             ...
 //             program.print("done");
@@ -47,6 +47,11 @@ public:
 
     // For options of its own, before parse().
     boost::program_options::options_description& options() noexcept { return own_; }
+    // The value of an option, and what it is without one: --help says 0.1, as people write it.
+    template <class T>
+    static boost::program_options::typed_value<T>* value(T& variable) {
+        return boost::program_options::value(&variable)->default_value(variable, to_text(variable));
+    }
     // For options that come one after the other without names.
     boost::program_options::positional_options_description& positional() noexcept {
         return positional_;
@@ -59,12 +64,20 @@ public:
     // False after --help and --version, which print their text. Throws boost::program_options::error
     // for options that cannot be.
     bool parse(int argc, char** argv);
-    bool given(const char* option) const { return values_.count(option) > 0; }
+    // Whether the command line has it, whatever it is without one.
+    bool given(const char* option) const {
+        return values_.count(option) > 0 && !values_[option].defaulted();
+    }
     // Throws a boost::program_options::error "--option: expected ..., got ...".
     template <class Got>
     static void require(bool condition, const char* option, const char* expected, const Got& got) {
         if (!condition) refuse(option, expected, to_text(got));
     }
+    static void require_at_least(const char* option, std::int64_t value, std::int64_t least);
+    static void require_positive(const char* option, double value);  // and finite
+    // Options that say nothing without another, or beside it.
+    void require_with(const char* option, const char* other) const;
+    void require_without(const char* option, const char* other) const;
 
     // First looks for functions by name, so that a missing plugin shows by what it lacks. Then as the options
     // say: plugins from some folders alone, the same bits for any number of threads, the
@@ -78,10 +91,17 @@ public:
     static std::filesystem::path shipped(std::string_view name);
 
     // Training that can be stopped and gone on with. Snapshots are written where --save says, if it does.
+    bool resumes() const noexcept { return !resume_.empty(); }
+    const std::filesystem::path& resumed_file() const noexcept { return resume_; }
     void resume(Visitable& training) const;                                 // --resume
     void save(const Visitable& training) const;                             // --save
     void save_after_step(std::int64_t t, const Visitable& training) const;  // --save-every
     bool interrupted() const noexcept { return interrupt_.requested(); }
+    // For work without a state worth saving: throws Interrupted, which ends run_program() with the exit
+    // code that an interrupt asks for.
+    void stop_if_interrupted() const;
+    // Throws DataError for a loss that is not finite: what was learned is lost, the last snapshot is not.
+    static void require_finite(double loss);
     // Saves, and says where it stopped. Returns the exit code.
     int stop(std::string_view where, const Visitable& training) const;
     // At the end of the work: prints --profile and writes --trace. Returns the exit code: 0, or what an
@@ -99,17 +119,17 @@ public:
     void print(std::string_view line) const;
 
 private:
-    [[noreturn]] static void refuse(const char* option, const char* expected,
+    [[noreturn]] static void refuse(std::string_view option, std::string_view expected,
                                     const std::string& got);
     static std::string to_text(double value);
     static std::string to_text(std::int64_t value) { return std::to_string(value); }
     static std::string to_text(std::uint64_t value) { return std::to_string(value); }
     static std::string to_text(int value) { return std::to_string(value); }
     static std::string to_text(const std::string& value) { return value; }
+    static std::string to_text(const std::filesystem::path& value) { return value.string(); }
 
-    struct Close {
-        void operator()(std::FILE* file) const { std::fclose(file); }
-    };
+    void require_options() const;
+    std::string usage() const;
 
     Interrupt interrupt_;
     std::string name_, about_;
@@ -129,11 +149,17 @@ private:
     bool profiles_ = false;
     std::unique_ptr<Profile> profile_;
     std::int64_t save_every_ = 0;
-    std::unique_ptr<std::FILE, Close> log_;
 };
 
-// What body returns is the exit code; for exceptions their text goes to stderr, and it is 2 for options
-// that cannot be, 1 for all else.
+// What Program::stop_if_interrupted() throws.
+class Interrupted : public std::runtime_error {
+public:
+    explicit Interrupted(int exit_code) : std::runtime_error("interrupted"), code(exit_code) {}
+    int code;
+};
+
+// What body returns is the exit code; for exceptions their text goes to stderr, and to --log-file if there
+// is one, and it is 2 for options that cannot be, 1 for all else.
 int run_program(std::string_view name, const std::function<int()>& body);
 
 }  // namespace catena

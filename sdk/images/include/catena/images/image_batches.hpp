@@ -15,8 +15,10 @@ namespace catena {
 // How images become what a net takes: their shorter side `side` long, a square of `crop` cut out, the
 // mean image taken off, divided by the deviation. A part of what is saved.
 struct ImageScaling : Visitable {
-    std::int64_t side = 256;
-    std::int64_t crop = 224;
+    // Throws ShapeError unless 1 <= crop <= side.
+    explicit ImageScaling(std::int64_t side = 256, std::int64_t crop = 224);
+
+    std::int64_t side, crop;
     Array mean;             // (3, crop, crop), 0 .. 255, in host memory
     double deviation = 64;  // of all numbers from the mean
 
@@ -40,6 +42,7 @@ struct ImageBatch {
 };
 
 // The state is (seed, epoch, batch) alone; what a batch is follows from it, for any number of threads.
+// It goes on for the same files alone, whatever folder they lie in.
 // Not for several threads at once.
 class ImageBatches final : public Visitable {
 public:
@@ -50,7 +53,8 @@ public:
         int loaders = 1;       // threads that decode
         Device device = {};    // where batches go; none means Device::current()
     };
-    // Throws ShapeError for no images, sizes below 1, and a square larger than the shorter side.
+    // Throws ShapeError for no images, sizes below 1, a square larger than the shorter side, and a mean
+    // of another shape.
     ImageBatches(ImageFolder folder, ImageScaling scaling, Options options);
     ~ImageBatches();
 

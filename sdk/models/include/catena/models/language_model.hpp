@@ -7,6 +7,7 @@
 #include <catena/text_batches.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -95,6 +96,13 @@ private:
 // n more tokens.
 std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
                                         std::int64_t n, double temperature, Generator& generator);
+
+// n more tokens of each of several texts, side by side: each draws from a generator of its own, so that it
+// goes on as it would alone, but for rounding. Before each token of all it calls between(), which may throw.
+std::vector<std::vector<std::int32_t>> continue_texts(
+    LanguageModel& model, std::span<const std::vector<std::int32_t>> prompts, std::int64_t n,
+    double temperature, std::span<Generator> generators,
+    const std::function<void()>& between = [] {});
 
 // "lstm", "rnn". The way back throws InvalidError for other names.
 std::string_view to_string(LanguageModel::Cell cell);

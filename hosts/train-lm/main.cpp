@@ -57,8 +57,8 @@ int train(const Program& program, const Options& options, Training& training,
         }
         const double rate = progress.rate();
         progress.clear();
-        program.require_finite(training.score.mean("loss"));
         const double trained = std::exp(training.score.mean("loss"));
+        program.require_finite(trained);
         double valid = 0;
         try {
             valid = perplexity_of(corpus.valid);

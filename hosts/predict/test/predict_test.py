@@ -1,10 +1,12 @@
 """Tests of catena-predict from outside: usage: predict_test.py PROGRAM [unittest options]"""
 import re
+import signal
+import time
 import unittest
 import zipfile
 
 from pictures import png, write_set
-from program_case import PROGRAM, Case
+from program_case import PROGRAM, Case, npy, with_members
 
 BIN = PROGRAM.parent
 DIGITS = BIN.parent / "share/catena/digits"
@@ -87,6 +89,36 @@ class Digits(Case):
             new.writestr("x.npy", zipfile.ZipFile(self.model).read("model/l2/b.npy"))
         self.assertIn("a snapshot with about/net", self.run_program("--model", other, code=1))
 
+    def test_snapshots_that_cannot_be(self):
+        self.train()
+        for shape, part in (("1," * 17, "17 axes, more than 16"),
+                            ("0, 9223372036854775807, 9223372036854775807", "more elements")):
+            header = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({shape}), }}"
+            bad = with_members(self.model, self.folder / "bad.npz",
+                               about__units=npy(header, bytes(8)))
+            out = self.run_program("--model", bad, IMAGES, code=1)
+            self.assertIn(f"{bad}: expected an array about/units", out)
+            self.assertIn(part, out)
+        header = "{'descr': '<i8', 'fortran_order': False, 'shape': (), }"
+        for units in (0, -3, 1 << 40):
+            bad = with_members(self.model, self.folder / "bad.npz",
+                               about__units=npy(header, units.to_bytes(8, "little", signed=True)))
+            out = self.run_program("--model", bad, IMAGES, code=1)
+            self.assertIn(f"about/units: expected 1 to 1073741824, got {units}", out)
+
+    def test_options_of_other_nets_are_refused(self):
+        self.train()
+        self.assertIn("--prompt: expected a net for words", self.run_program(
+            "--model", self.model, IMAGES, "--prompt", "x", code=2))
+        (self.folder / "empty").mkdir()
+        self.assertIn("expected PNG or JPEG files, got none", self.run_program(
+            "--model", self.model, self.folder / "empty", code=1))
+        odd = self.folder / "images.gz"  # whatever it is called
+        odd.write_bytes(IMAGES.read_bytes())
+        self.assertIn("accuracy: ", self.run_program("--model", self.model, odd, "--labels", LABELS))
+        self.assertIn("expected one IDX file, got 2 inputs",
+                      self.run_program("--model", self.model, odd, IMAGES, code=1))
+
 
 class Pictures(Case):
     def test_a_folder_of_pictures(self):
@@ -122,6 +154,28 @@ class Language(Case):
         self.assertRegex(err, r"^7 tokens: middle ")
         self.assertIn("--temperature: expected",
                       self.run_program("--model", model, "--temperature", 0, code=2))
+        self.assertIn("--labels: expected a net for images",
+                      self.run_program("--model", model, "--labels", "x", code=2))
+        prompts = ("one two", "three", "", "four . one")
+        many = [o for prompt in prompts for o in ("--prompt", prompt)]
+        first = self.run_program("--model", model, *many, "--length", 3, "--temperature", 0.1)
+        self.assertTrue(first.startswith(self.run_program(
+            "--model", model, *many[:2], "--length", 3, "--temperature", 0.1)), first)
+        for batch in (1, 3, 10):
+            out = self.run_program("--model", model, *many, "--length", 3, "--temperature", 0.1,
+                                   "--batch", batch)
+            self.assertEqual(out, first)
+        for going_on in ((), ("--latency",)):
+            process = self.start("--model", model, "--length", 10**9, *going_on)
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130, err)
+            self.assertIn("interrupted", err)
+        process = self.start("--model", model, "--prompt", "one zebra", "--length", 3)
+        out, err = process.communicate()
+        self.assertTrue(out.startswith("one <unk>"), out)
+        self.assertIn("note: 'zebra' of the prompt is not among the words", err)
 
     def test_nearest_words(self):
         text = self.write("text.txt", "a cat sleeps here\na dog sleeps here\nwe eat rice now\n" * 50)

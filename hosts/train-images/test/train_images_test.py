@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 from pictures import write_set
-from program_case import Case, members
+from program_case import Case, members, npy, with_members
 
 
 class Images(Case):
@@ -67,6 +67,22 @@ class Images(Case):
         self.assertIn("batches/files: expected", self.train(
             "alexnet-bn", data=self.folder / "set", epochs=2, resume=files[0], code=1))
 
+    def test_a_snapshot_of_no_place_in_the_images_is_refused(self):
+        file = self.folder / "one.npz"
+        self.train("alexnet-bn", epochs=1, save=file)
+        header = "{'descr': '<i8', 'fortran_order': False, 'shape': (), }"
+        bad = with_members(file, self.folder / "bad.npz", batches__batch=npy(
+            header, (-10**9).to_bytes(8, "little", signed=True)))
+        self.assertIn("batches/batch: expected 0 to 7, got -1000000000",
+                      self.train("alexnet-bn", epochs=2, resume=bad, code=1))
+
+    def test_a_few_images_are_validated_too(self):
+        data = self.folder / "few"
+        write_set(data, 4)
+        out = self.train("nin", data=data, epochs=1, held_out=0.1)
+        self.assertIn("(9 to train, 3 to validate, 3 classes)", out)
+        self.assertNotIn(" nan", out)
+
     def test_a_broken_image_is_named(self):
         data = self.folder / "broken"
         shutil.copytree(self.data, data)
@@ -82,7 +98,8 @@ class Images(Case):
         self.assertIn("expected folders of PNG or JPEG files",
                       self.run_program(self.folder / "empty", code=1))
         for option, value in (("--net", "vgg"), ("--size", 0), ("--side", 10), ("--held-out", 1),
-                              ("--width", 0), ("--weight-decay", -1)):
+                              ("--width", 0), ("--weight-decay", -1), ("--loaders", 10**6),
+                              ("--size", 2**63 - 1), ("--optimizer", "best"), ("--lr", "nan")):
             with self.subTest(option=option):
                 self.assertIn(option + ": expected",
                               self.run_program(self.data, option, value, code=2))

@@ -7,7 +7,7 @@ import signal
 import time
 import unittest
 
-from program_case import Case, members
+from program_case import PROGRAM, Case, members
 
 # A language whose next word follows from the two before it: twelve sentences.
 LINES = [f"{who} {what} the {thing} ." for who, what in (("anna", "sees"), ("bruno", "has"))
@@ -92,25 +92,70 @@ class Training(LanguageCase):
     def test_texts_that_are_too_short_or_none(self):
         for content, expected in (
                 ("", "[corpus] {file}: expected text, got none"),
-                ("one\n", "[RunningText] tokens: expected at least 21, one more than batch_size, "
-                          "got 2"),
+                ("one\n", "expected two tokens or more to train, to validate and to test with, "
+                          "got 2, 0 and 0"),
+                ("one two\n" * 30, "[RunningText] tokens: expected at least 100, one more than "
+                                   "batch_size, got 82"),
                 (b"fine\nbad \xff\n", "expected text in UTF-8, got byte 0xff in line 2 (at 9)"),
                 (b"\x1f\x8b\x08 not gzip", "damaged gzip data")):
             with self.subTest(content=content):
                 file = self.write("bad.txt", content)
-                out = self.run_program("--data", file, code=1)
+                out = self.run_program("--data", file, "--batch", 99, code=1)
                 self.assertIn(expected.format(file=file), out)
         self.assertIn("No such file", self.run_program("--data", self.folder / "none", code=1))
         for name in ("", "\n\n\n"):
             file = self.write("bad.txt", name)
             self.assertIn("expected", self.run_program("--data", file, "--sentences", code=1))
 
+    def test_a_text_of_one_line(self):
+        self.text = self.write("line.txt", text(1000).replace("\n", " ") + "ü" * 3)
+        for options in ((), ("--tokens", "characters")):
+            out = self.train("--epochs", 1, *options)
+            train, valid, test = map(int, re.search(
+                r"\((\d+) \w+ to train, (\d+) to validate, (\d+) to test\)", out).groups())
+            self.assertGreater(min(valid, test), 0.03 * train)
+            self.assertNotIn("nan", out)
+        self.assertIn("--sentences: expected a text with the end of lines",
+                      self.train("--sentences", code=1))
+
+    def test_a_vocabulary_of_any_size_is_saved(self):
+        self.text = self.write("large.txt", "".join(f"w{i} of large{i % 700}\n" for i in range(20000)))
+        file = self.folder / "a.npz"
+        options = ("--batch", 100, "--units", 4, "--max-steps")
+        self.train(*options, 2, "--save", file)
+        self.assertGreater(max(map(len, members(file).values())), 1 << 16)
+        self.assertIn("test perplexity", self.train(*options, 4, "--resume", file))
+        self.assertTrue(self.run_program("--model", file, "--prompt", "w5 of", "--length", 3, program=(
+            PROGRAM.parent / "catena-predict")).startswith("w5 of"))
+
+    def test_words_of_the_prompt_that_are_not_known_are_told(self):
+        out = self.train("--epochs", 1, "--sample", 5, "--prompt", "anna sees zebra")
+        self.assertIn("note: 'zebra' of the prompt is not among the words", out)
+
+    def test_training_that_has_failed_is_told(self):
+        log = self.folder / "log"
+        out = self.train("--epochs", 3, "--optimizer", "sgd", "--lr", 1e30, "--clip", 1e30,
+                         "--log-file", log, code=1)
+        self.assertIn("[Program] loss: expected a finite number", out)
+        self.assertIn("[Program] loss: expected a finite number", log.read_text())
+
+    def test_the_first_epoch_learns_at_the_full_rate(self):
+        def first(*options):
+            out = self.train("--epochs", 1, *options)
+            return self.perplexity(out)
+        self.assertEqual(first("--lr-decay", 1e-9), first())
+        self.assertGreater(first("--lr-decay", 1e-9, "--lr-decay-after", 0), 1.2 * first())
+
     def test_wrong_options_are_told(self):
         for options, expected in ((("--units", 0), "--units: expected 1 or more, got 0"),
                                   (("--cell", "gru"), "expected lstm or rnn, got 'gru'"),
                                   (("--tokens", "syllables"), "got 'syllables'"),
+                                  (("--prompt", "x"), "--prompt: expected --sample as well"),
+                                  (("--plot=a.svg", "--resume", "b"),
+                                   "--plot: expected --curves as well"),
+                                  (("--curves=a.txt",), "--curves: expected a name that ends in"),
                                   (("--clip", -1), "--clip: expected a number above 0, got -1"),
-                                  (("--optimizer", "sgdd"), "got 'sgdd'"),
+                                  (("--optimizer", "sgdd"), "got sgdd"),
                                   (("--save-every", 3), "--save-every: expected --save as well")):
             with self.subTest(options=options):
                 self.assertIn(expected, self.run_program(*options, code=2))
@@ -144,9 +189,34 @@ class Snapshots(LanguageCase):
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, out + err)
         self.assertTrue(file.exists())
-        epochs = int(re.search(r"interrupted in epoch (\d+)", out).group(1)) \
+        epochs = int(re.search(r"interrupted (?:in|behind) epoch (\d+)", out).group(1)) \
             if "interrupted" in out else 1
         self.train("--epochs", epochs, "--resume", file)
+
+    def test_evaluation_can_be_stopped_and_made_up_for(self):
+        for part, lines in (("train", 200), ("valid", 20000), ("test", 50)):
+            self.write(f"parts/{part}.txt", text(lines))
+        self.text = self.folder / "parts"
+        file, curves = self.folder / "a.npz", self.folder / "a.csv"
+        options = ("--epochs", 1, "--batch", 2, "--save", file, "--curves", curves)
+        process = self.start("--data", self.text, *self.small(*options), "--save-every", 1)
+        deadline = time.monotonic() + 60
+        stopped = False
+        while not stopped and time.monotonic() < deadline:  # until it validates
+            time.sleep(0.02)
+            if file.exists():
+                snapshot = members(file)
+                stopped = snapshot["text/epoch.npy"][-8:] == (1).to_bytes(8, "little")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, out + err)
+        self.assertIn("interrupted behind epoch 1", out)
+        self.assertFalse(curves.exists())
+        out = self.train(*options, "--resume", file)
+        self.assertEqual(len(re.findall("^epoch ", out, re.M)), 1, out)
+        whole = self.train("--epochs", 1, "--batch", 2)
+        self.assertEqual(self.perplexity(out, "train perplexity"),
+                         self.perplexity(whole, "train perplexity"))
 
     def test_a_snapshot_of_another_kind_is_refused(self):
         file = self.folder / "a.npz"

@@ -51,6 +51,18 @@ class Parallel(Case):
         self.run_program(*two, "--resume", files[0], "--save", files[2])
         self.assertEqual(members(files[1]), members(files[2]))
 
+    def test_without_dropout_any_number_of_devices_goes_on(self):
+        one, two = self.folder / "one.npz", self.folder / "two.npz"
+        self.run_program(*self.OPTIONS, "--save", one)
+        self.run_program("--epochs", 2, *self.OPTIONS[2:], "--device", "cpu:0,cpu:1", "--resume", one,
+                         "--save", two)
+        self.run_program("--epochs", 3, *self.OPTIONS[2:], "--resume", two)
+        dropout = ("--dropout", 0.3)
+        self.run_program(*self.OPTIONS, *dropout, "--save", one)
+        self.assertIn("options/devices: expected 2, got 1", self.run_program(
+            "--epochs", 2, *self.OPTIONS[2:], *dropout, "--device", "cpu:0,cpu:1", "--resume", one,
+            code=1))
+
     def test_more_devices_than_images(self):
         out = self.run_program("--device", "cpu:0,cpu:1,cpu:2", "--batch", 2, "--epochs", 1)
         self.assertGreater(float(out.split("test accuracy: ")[1]), 0.8)

@@ -190,11 +190,41 @@ class Snapshots(Case):
 
 
 class Mistakes(Case):
+    def test_options_that_say_nothing_together(self):
+        for options, expected in (
+                (("--model", "two-column", "--dropout", 0.5), "--dropout: expected 0 for two-column"),
+                (("--model", "two-column", "--device", "cpu:0,cpu:1,cpu:2"), "--device: expected one or two"),
+                (("--record", "--device", "cpu:0,cpu:1"), "--record: expected one device, got 2"),
+                (("--device", "cpu:0,cpu:0"), "--device: expected each device once"),
+                (("--device", ","), "--device: expected a name"),
+                (("--device", ""), "--device: expected a name")):
+            with self.subTest(options=options):
+                self.assertIn(expected, self.run_program(*options, code=2))
+
+    def test_a_snapshot_of_other_data_is_refused(self):
+        file = self.folder / "a.npz"
+        self.run_program("--epochs", 1, "--save", file)
+        out = self.run_program("--dataset", "fashion-mnist", "--data", DIGITS, "--resume", file, code=1)
+        self.assertIn("about/classes: expected T-shirt/top", out)
+
+    def test_rates_fall(self):
+        first = self.accuracy(self.run_program("--epochs", 1, "--lr", 0.1))
+        out = self.run_program("--epochs", 3, "--lr", 0.1, "--lr-decay", 1e-9)
+        self.assertAlmostEqual(self.accuracy(out), first, delta=0.002)
+
+    def test_what_cannot_be_printed_is_told(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([PROGRAM, "--epochs", "0"], env=self.env, stdout=full,
+                                  stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("stdout: expected to write a line, got No space left", done.stderr)
+
     def test_help(self):
         out = self.run_program("--help")
         for option in ("data epochs batch units optimizer lr dropout seed device threads plugins "
                        "save resume deterministic help").split():
             self.assertIn("--" + option, out)
+        self.assertNotRegex(out, r"0\.\d{10}")  # numbers as people write them
 
     def test_bad_options_exit_with_2(self):
         for options in (["--nonsense"], ["word"], ["--epochs", "x"], ["--epochs", "-1"],

@@ -93,6 +93,7 @@ TEST_CASE("a profile counts every kernel") {
     step();
     const TemporaryFolder folder;
     {
+        const auto parameters = static_cast<std::uint64_t>(net.count_parameters());
         const Profile profile;
         CHECK_THROWS_AS(Profile(), InvalidError);
         for (int i = 0; i < 7; ++i) step();
@@ -104,10 +105,13 @@ TEST_CASE("a profile counts every kernel") {
         CHECK(rows.at("catena.sgd_update forward").calls == 28);
         CHECK(rows.at("catena.linear forward").bytes == 7 * (5 * 4 + 5 * 2) * 4);
         CHECK(rows.at("catena.relu backward").bytes == 7 * 5 * 4 * 4);
+        // What it updates is what it writes.
+        CHECK(rows.at("catena.sgd_update forward").bytes == 7 * sizeof(float) * parameters);
         CHECK(rows.at("catena.linear forward").kernel.starts_with("org.catena.connection"));
         for (const auto& [name, row] : rows) {
             CHECK(row.seconds > 0);
             CHECK(row.longest <= row.seconds);
+            CHECK(row.memory >= sizeof(float) * parameters);
         }
         const std::string table = profile.table(2);
         contains(table, "catena.linear");
@@ -158,8 +162,22 @@ TEST_CASE("curves: tables that are whole at any time, and go on") {
     Curves broken({"epoch", "train loss", "test loss"}, folder.path / "a.csv");
     CHECK_THROWS_AS(broken.resume(9), DataError);
     CHECK_THROWS_AS(Curves({"epoch"}, ""), InvalidError);
+    for (const char* name : {"a,b", "\"a\"", "a\nb", "", "epoch", "\xe9"})
+        CHECK_THROWS_AS(Curves({"epoch", name}, ""), InvalidError);
     CHECK_THROWS_AS(Curves({"a", "b"}, folder.path / "a.txt"), DataError);
     CHECK_THROWS_AS(Curves({"a", "b"}, "", folder.path / "a.png"), DataError);
+}
+
+TEST_CASE("plots: one number alone, of any size") {
+    for (const double value : {1e20, -1e20, 1e300, -1e308, 1e-300, 0.0, 12345678.0}) {
+        CAPTURE(value);
+        Curves curves({"epoch", "loss"}, "");
+        curves.add({1, value});
+        const std::string svg = curves.to_svg();
+        CHECK(svg.find("nan") == svg.npos);
+        CHECK(svg.find("inf") == svg.npos);
+        CHECK(svg.size() < 20000);
+    }
 }
 
 TEST_CASE("plots: a panel for each quantity, whatever the numbers") {

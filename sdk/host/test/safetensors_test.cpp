@@ -54,6 +54,18 @@ TEST_CASE("everything comes back") {
              "W: expected <f4 (4, 2), got <f4 (3, 2)");
 }
 
+TEST_CASE("texts that are not UTF-8 are refused, not changed") {
+    const TemporaryFolder folder;
+    struct Named : Visitable {
+        void visit(Visitor& v) override { v.require("text", "caf\xe9"); }
+    } named;
+    contains(error_of<DataError>([&] { save_snapshot(folder.path / "a.safetensors", named); }),
+             "expected names and texts in UTF-8, got others, of text");
+    CHECK_FALSE(std::filesystem::exists(folder.path / "a.safetensors"));
+    save_snapshot(folder.path / "a.npz", named);
+    load_snapshot(folder.path / "a.npz", named);
+}
+
 TEST_CASE("files of others") {
     const TemporaryFolder folder;
     const auto file = folder.path / "a.safetensors";

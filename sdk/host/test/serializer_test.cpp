@@ -1,4 +1,5 @@
 // Saving and loading: round trips, the format, and that failures change nothing.
+#include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
 #include <catena/links.hpp>
 #include <catena/random.hpp>
@@ -120,6 +121,40 @@ TEST_CASE("files that are not snapshots are refused") {
         }
     }
     contains(error_of<DataError>([&] { save_npz(folder.path / "no" / "a.npz", linear); }), "a.npz");
+}
+
+TEST_CASE("a text of any length comes back") {
+    const TemporaryFolder folder;
+    struct Named : Visitable {
+        std::string text = std::string(1'000'000, 'x');
+        void visit(Visitor& v) override { v.require("text", text); }
+    } named;
+    for (const char* name : {"a.npz", "a.safetensors"}) {
+        save_snapshot(folder.path / name, named);
+        load_snapshot(folder.path / name, named);
+        CHECK(load_texts(folder.path / name).at("text") == named.text);
+    }
+}
+
+TEST_CASE("a number outside its bounds changes nothing") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    struct Place : Visitable {
+        std::int64_t first = 1, place = 2;
+        void visit(Visitor& v) override { v("first", first).within("place", place, 0, 4); }
+    } place;
+    for (const std::int64_t far : {-1LL, 5LL, -1'000'000'000LL}) {
+        place.place = far;
+        place.first = 7;
+        save_npz(file, place);
+        Place other;
+        contains(error_of<DataError>([&] { load_npz(file, other); }),
+                 "place: expected 0 to 4, got " + std::to_string(far));
+        CHECK(other.first == 1);
+    }
+    place.place = 4;
+    save_npz(file, place);
+    load_npz(file, place);
 }
 
 TEST_CASE("required texts and numbers must be the same") {

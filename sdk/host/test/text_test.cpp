@@ -93,6 +93,13 @@ TEST_CASE("a vocabulary comes back from a snapshot") {
              "expected texts vocabulary/tokens and vocabulary/words, got none");
 }
 
+TEST_CASE("what is UTF-8") {
+    for (const char* text : {"", "a", "\xc3\xbc", "\xe6\x97\xa5", "\xf0\x9f\x98\x80"})
+        CHECK(is_utf8(text));
+    for (const char* text : {"\xe9", "a\xff", "\xc0\x80", "\xed\xa0\x80", "\xf0\x9f\x98"})
+        CHECK_FALSE(is_utf8(text));
+}
+
 TEST_CASE("text files") {
     const TemporaryFolder folder;
     const auto file = folder.path / "a.txt";
@@ -194,4 +201,7 @@ TEST_CASE("readers go on from their state") {
     };
     check([&] { return RunningText(text, 3, 5); });
     check([&] { return Sentences(text, 0, 4, 9, 5); });
+    Sentences a(text, 0, 4, 9, 5), b(text, 0, 4, 8, 5);
+    save_npz(file, a);
+    contains(error_of<DataError>([&] { load_npz(file, b); }), "longest: expected 8, got 9");
 }

@@ -32,10 +32,7 @@ struct Set {
 };
 
 ImageScaling plain(std::int64_t side, std::int64_t crop) {
-    ImageScaling scaling;
-    scaling.side = side;
-    scaling.crop = crop;
-    scaling.mean = Array::zeros({3, crop, crop}, Dtype::float32, cuda::host());
+    ImageScaling scaling(side, crop);
     scaling.deviation = 1;
     return scaling;
 }
@@ -55,6 +52,8 @@ TEST_CASE("folders: a class each, in order") {
     CHECK(held.classes == images.classes);
     CHECK(hold_out(images, 0.4, 3).second.files == held.files);
     CHECK(hold_out(images, 0, 3).second.size() == 0);
+    CHECK(hold_out(images, 0.01, 3).second.size() == 2);  // one of each class at least
+    CHECK(hold_out(images, 0.99, 3).first.size() == 2);   // and one to train with
     const TemporaryFolder none;
     CHECK_THROWS_AS((void)list_images(none.path), DataError);
     CHECK_THROWS_AS((void)list_images(none.path / "x"), DataError);
@@ -137,6 +136,10 @@ TEST_CASE("batches go on from their state") {
     CHECK(a.epoch() == b.epoch());
     ImageBatches other(images, plain(9, 7), {.batch_size = 3});
     CHECK_THROWS_AS(load_npz(folder.path / "a.npz", other), DataError);
+    ImageFolder renamed = images;
+    renamed.files[3] = renamed.files[3].parent_path() / "another.png";
+    ImageBatches others(renamed, plain(9, 7), {.batch_size = 2, .seed = 8});
+    CHECK_THROWS_AS(load_npz(folder.path / "a.npz", others), DataError);
 }
 
 TEST_CASE("a broken file is an error at its batch") {
@@ -160,7 +163,15 @@ TEST_CASE("what cannot be is refused") {
     const Set set;
     const ImageFolder images = list_images(set.folder.path);
     CHECK_THROWS_AS(ImageBatches({}, plain(9, 7), {}), ShapeError);
-    CHECK_THROWS_AS(ImageBatches(images, plain(7, 9), {}), ShapeError);
+    CHECK_THROWS_AS(ImageScaling(7, 9), ShapeError);
+    CHECK_THROWS_AS(ImageScaling(7, 0), ShapeError);
+    CHECK_THROWS_AS(ImageScaling(std::int64_t{1} << 40, 9), ShapeError);
+    ImageScaling larger = plain(9, 7);
+    larger.side = 5;
+    CHECK_THROWS_AS(ImageBatches(images, larger, {}), ShapeError);
+    std::filesystem::create_directory(set.folder.path / "caf\xe9");
+    std::filesystem::copy_file(images.files[0], set.folder.path / "caf\xe9/a.png");
+    CHECK_THROWS_AS((void)list_images(set.folder.path), DataError);
     CHECK_THROWS_AS(ImageBatches(images, plain(9, 7), {.batch_size = 0}), ShapeError);
     CHECK_THROWS_AS(ImageBatches(images, plain(9, 7), {.loaders = 0}), ShapeError);
 }

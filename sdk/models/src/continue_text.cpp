@@ -1,6 +1,7 @@
 // Texts drawn from a language model, a token at a time.
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
+#include <catena/functions.hpp>
 #include <catena/models/language_model.hpp>
 
 #include <fmt/format.h>
@@ -98,6 +99,11 @@ std::vector<std::vector<std::int32_t>> continue_texts(
             texts.back().push_back(draw(scores_at_begin(model), temperature, generators[i]));
     }
     LanguageModel::State state = model.begin(std::ssize(texts));
+    const auto keep = [](std::vector<Variable>& rows_of, std::int64_t rows) {
+        for (Variable& each : rows_of) {
+            if (each.shape()[0] > rows) each = functions::get_item(each, {0}, {rows});
+        }
+    };
     for (std::size_t at = 0;; ++at) {
         std::vector<std::int32_t> tokens;
         for (std::size_t row = 0; row < texts.size() && at + 1 < wanted(order[row]); ++row)
@@ -105,6 +111,8 @@ std::vector<std::vector<std::int32_t>> continue_texts(
         if (tokens.empty()) break;
         between();
         const std::int64_t rows = std::ssize(tokens);
+        keep(state.h, rows);
+        keep(state.c, rows);
         const Array x = Array::from(tokens, {rows}, model.embed.W.device());
         const std::vector<float> scores = model(as_variable(x), std::vector{rows}, state)
                                               .data()

@@ -142,6 +142,33 @@ TEST_CASE("texts that go on: likely tokens, and at low temperature the likeliest
     CHECK_THROWS_AS((void)models::continue_text(model, Ids{3}, 1, 1, generator), ValueError);
 }
 
+TEST_CASE("texts that go on side by side go on as each would alone") {
+    for (const auto cell : {LanguageModel::Cell::lstm, LanguageModel::Cell::rnn}) {
+        seed(4);
+        LanguageModel model({.words = 7, .units = 5, .layers = 2, .cell = cell});
+        for (const Variable& p : model.parameters())
+            p.data().copy_from(initializers::Normal(1)(p.shape()));
+        const std::vector<Ids> prompts{{1, 2}, {}, {3, 4, 5, 6, 0, 1}, {2}, {3, 1}};
+        std::vector<Generator> generators;
+        for (std::uint64_t i = 0; i < prompts.size(); ++i) generators.emplace_back(9, i << 32);
+        int asked = 0;
+        const auto more =
+            models::continue_texts(model, prompts, 12, 0.7, generators, [&] { ++asked; });
+        CHECK(asked == 6 + 11);
+        REQUIRE(more.size() == prompts.size());
+        for (std::uint64_t i = 0; i < prompts.size(); ++i) {
+            CAPTURE(i);
+            Generator own(9, i << 32);
+            CHECK(more[i] == models::continue_text(model, prompts[i], 12, 0.7, own));
+        }
+        CHECK(models::continue_texts(model, prompts, 0, 1, generators)[2].empty());
+        CHECK(models::continue_texts(model, {}, 3, 1, {}).empty());
+        CHECK_THROWS_AS((void)models::continue_texts(model, prompts, 1, 1, {}), InvalidError);
+        CHECK_THROWS_AS((void)models::continue_texts(model, prompts, 1, 0, generators),
+                        InvalidError);
+    }
+}
+
 TEST_CASE("what cannot be is refused") {
     CHECK_THROWS_AS(LanguageModel({.words = 0}), ShapeError);
     CHECK_THROWS_AS(LanguageModel({.words = 2, .units = 0}), ShapeError);

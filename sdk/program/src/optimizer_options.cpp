@@ -37,7 +37,8 @@ void OptimizerOptions::add_to(Program& program) {
 void OptimizerOptions::check(const Program& program) {
     // By its name alone: plugins are looked for later, where --plugins says.
     const auto names = optimizers::names();
-    Program::require(std::ranges::count(names, name_) > 0, "optimizer", known().c_str(), name_);
+    Program::require(std::ranges::count(names, name_) > 0, "optimizer",
+                     ("one of " + known()).c_str(), name_);
     if (!program.given("lr")) rate_ = rates_.contains(name_) ? rates_.at(name_) : otherwise_;
     Program::require_positive("lr", rate_);
     Program::require_positive("lr-decay", decay_);

@@ -258,7 +258,7 @@ void Program::require_finite(double loss) {
     if (!std::isfinite(loss)) {
         throw DataError(
             fmt::format("[Program] loss: expected a finite number, got {}: the rate may "
-                        "be too high; the last snapshot is as it was",
+                        "be too high",
                         loss));
     }
 }

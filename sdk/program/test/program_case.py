@@ -14,6 +14,21 @@ import zipfile
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 
 
+def npy(header, data=b""):
+    """An .npy member of this header: shapes and dtypes as its writer wants them."""
+    text = header.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+def with_members(snapshot, to, **changed):
+    """A copy of an .npz file with other members; names have __ for /."""
+    changed = {name.replace("__", "/") + ".npy": data for name, data in changed.items()}
+    with zipfile.ZipFile(to, "w") as archive:
+        for name, data in {**members(snapshot), **changed}.items():
+            archive.writestr(name, data)
+    return to
+
+
 def members(snapshot):
     """What is in an .npz file: {name: bytes}; headers tell shapes and dtypes."""
     with zipfile.ZipFile(snapshot) as archive:

@@ -1,5 +1,6 @@
 // Program: options, devices, seeds, logs and exit codes, as a program's user meets them.
 #include <catena/catena.hpp>
+#include <catena/optimizer_options.hpp>
 #include <catena/program.hpp>
 
 #include <doctest/doctest.h>
@@ -7,10 +8,12 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -177,6 +180,59 @@ TEST_CASE("without a word about snapshots nothing is saved, drawn or read") {
     CHECK_NOTHROW(program.resume(net));
     CHECK_NOTHROW(program.save(net));
     CHECK_FALSE(program.drawing(net));
+}
+
+TEST_CASE("work without a state worth saving ends at an interrupt") {
+    const int code = run_program("test", [] {
+        Program program("test", "Tests.");
+        REQUIRE(parse(program, {}));
+        program.stop_if_interrupted();
+        std::raise(SIGINT);
+        program.stop_if_interrupted();
+        FAIL("expected to be stopped");
+        return 0;
+    });
+    CHECK(code == 128 + SIGINT);
+}
+
+TEST_CASE("an optimizer and its rate, by options") {
+    Program program("test", "Tests.");
+    OptimizerOptions optimizer("sgd", 0.01, {{"adam", 0.002}});
+    optimizer.add_to(program);
+    REQUIRE(parse(program, {"--optimizer", "adam", "--lr-decay", "0.5", "--lr-decay-after", "2"}));
+    optimizer.check(program);
+    CHECK(optimizer.name() == "adam");
+    CHECK(optimizer.rate()(1.5) == 0.002);
+    CHECK(optimizer.rate()(2) == 0.001);
+    CHECK(optimizer.rate()(3) == 0.0005);
+    CHECK(optimizer.make());
+    for (const auto& words : std::vector<std::vector<std::string>>{{"--optimizer", "best"},
+                                                                   {"--lr", "0"},
+                                                                   {"--lr", "inf"},
+                                                                   {"--lr-decay", "-1"},
+                                                                   {"--lr-decay-after", "-1"}}) {
+        Program other("test", "Tests.");
+        OptimizerOptions refused("sgd", 0.01);
+        refused.add_to(other);
+        REQUIRE(parse(other, words));
+        CHECK_THROWS_AS(refused.check(other), po::error);
+    }
+}
+
+TEST_CASE("what cannot be is told in the log, too") {
+    const Folder folder;
+    const int code = run_program("test", [&]() -> int {
+        Program program("test", "Tests.");
+        REQUIRE(parse(program, {"--log-file", (folder / "log").string()}));
+        program.start();
+        Program::require_finite(0.5);
+        Program::require_finite(std::nan(""));
+        return 0;
+    });
+    CHECK(code == 1);
+    CHECK(text_of(folder / "log").find("Z  [Program] loss: expected a finite number, got nan") !=
+          std::string::npos);
+    CHECK(run_program("test", []() -> int { throw std::bad_alloc(); }) == 1);
 }
 
 TEST_CASE("errors become words and exit codes") {

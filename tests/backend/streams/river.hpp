@@ -40,9 +40,10 @@ public:
     Hold(const Hold&) = delete;
     Hold& operator=(const Hold&) = delete;
     ~Hold() { set(0); }
+    void let_go() const { set(0); }  // before its end
 
 private:
-    void set(int held) { control(device_).hold(backend_device(device_), held); }
+    void set(int held) const { control(device_).hold(backend_device(device_), held); }
     Device device_;
 };
 

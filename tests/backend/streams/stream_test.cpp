@@ -1,7 +1,10 @@
 // Streams and events: who waits for whom, and that nobody else does.
 #include "river.hpp"
 
+#include <catena/core/call_observer.hpp>
+
 #include <atomic>
+#include <chrono>
 #include <random>
 #include <thread>
 
@@ -24,6 +27,37 @@ TEST_CASE("calls return before the work is done, reading waits") {
     CHECK(values(Array::empty({0, 3}, Dtype::float64, d)).empty());
     CHECK(full(7, 1, d).item<double>() == 7);
     CHECK(values(numbers({4, 5}, d).astype(Dtype::int32)) == Values{4, 5});
+}
+
+TEST_CASE("who watches sees a kernel's own time, not that of what was under way") {
+    struct Watch final : CallObserver {
+        std::vector<KernelCall> calls;
+        void called(const KernelCall& call) noexcept override { calls.push_back(call); }
+    } watch;
+    const Device d = device();
+    const Array x = numbers({1, -2, 3}, d);
+    constexpr std::chrono::milliseconds slow(200);
+    std::thread release;
+    Array before;
+    {
+        const Hold hold(d);
+        before = x * x;  // unseen, and slow
+        set_call_observer(&watch);
+        const auto began = std::chrono::steady_clock::now();
+        release = std::thread([&] {
+            std::this_thread::sleep_for(slow);
+            hold.let_go();
+        });
+        const Array after = F::relu(x);
+        CHECK(std::chrono::steady_clock::now() - began > slow / 2);
+    }
+    release.join();
+    set_call_observer(nullptr);
+    REQUIRE(watch.calls.size() == 1);
+    CHECK(watch.calls[0].end - watch.calls[0].begin < std::chrono::nanoseconds(slow).count() / 2);
+    CHECK(watch.calls[0].bytes == 3 * sizeof(double));
+    CHECK(watch.calls[0].memory >= 3 * 3 * sizeof(double));
+    CHECK(values(before) == Values{1, 4, 9});
 }
 
 TEST_CASE("a program with one stream records no event and waits only where it reads") {

@@ -7,6 +7,7 @@
 #include <catena/models.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -37,6 +38,10 @@ Net load_net(const About& about, Device device) {
         else
             net.model =
                 std::make_unique<models::TwoColumnMlp>(image, classes, units, device, device);
+    } else if (const auto known = models::image_net_names(); std::ranges::count(known, name) == 0) {
+        throw DataError(
+            fmt::format("[predict] {}: expected a net of the SDK, such as mlp or {}, got {}",
+                        about.file().string(), fmt::join(known, ", "), name));
     } else {
         net.classes = about.lines("about/classes");
         net.scaling = ImageScaling(about.integer("scaling/side"), about.integer("scaling/crop"));

@@ -55,6 +55,7 @@ Training::Training(const Options& how, std::int64_t number, const Corpus& corpus
     optimizer->setup(model);
 }
 
+// [step]
 void Training::step() {
     optimizer->set_rate(rate(static_cast<double>(text->epoch())));
     const TextBatch batch = text->next();
@@ -69,6 +70,7 @@ void Training::step() {
     optimizer->update();
     score.add({loss.data()}, static_cast<double>(batch.size()));
 }
+// [/step]
 
 void Training::visit(Visitor& v) {
     v.require("about/net", "language model").require("about/cell", to_string(options.cell));

@@ -28,7 +28,8 @@ fs::path find_data(const Options& options) {
 
 std::string describe(const Options& options, const Training& training) {
     const std::int64_t pixels = training.model().image_shape().size();
-    std::string net = fmt::format("{0}-{1}-{1}-10", pixels, options.units);
+    std::string net = options.model;
+    if (options.model == "mlp") net = fmt::format("{0}-{1}-{1}-10", pixels, options.units);
     if (options.model == "cnn") net = fmt::format("cnn-{}-10", options.units);
     if (options.model == "two-column")
         net = fmt::format("two columns of {0}-{1}-{1}-{2}-{1}-{1}-10", pixels, options.units,

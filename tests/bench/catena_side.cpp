@@ -173,7 +173,7 @@ std::vector<Work> catena_works(int threads) {
         {"LSTM language model step", 1, language_model},
         {"the same, whole texts", 1, language_model_by_texts},
         language_model_training("LM training, a word"),
-        language_model_training("beside nn.LSTM"),
+        language_model_training("against nn.LSTM"),
         {"CNN step, peak memory", 1, cnn_step, true},
     };
 }

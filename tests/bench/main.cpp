@@ -130,7 +130,7 @@ std::vector<Planned> make_plan(const Options& options) {
     against_torch("LSTM language model step", options.onednn ? 0.35 : 0.60);
     against_torch("the same, whole texts", 0.90);
     against_torch("LM training, a word", 0.33);
-    against_torch("beside nn.LSTM", 0.90);
+    against_torch("against nn.LSTM", 0.90);
     plan.push_back({&torch_memory, "catena, fresh", options.torch ? "libtorch, fresh" : "",
                     "CNN step, peak memory", 0.90, 0});
     const auto against_built_in = [&](const char* work, std::optional<double> goal) {

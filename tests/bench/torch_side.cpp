@@ -227,7 +227,7 @@ std::vector<Work> torch_works(int threads) {
         {"the same, whole texts", 1, language_model_by_texts},
         {"LM training, a word", 20 * 35,
          [] { return language_model_training(&LanguageModel::by_cell); }},
-        {"beside nn.LSTM", 20 * 35,
+        {"against nn.LSTM", 20 * 35,
          [] { return language_model_training(&LanguageModel::by_layer); }},
         {"CNN step, peak memory", 1, cnn_step, true},
     };

@@ -141,12 +141,14 @@ def follow(work, prefix, variables, only, build):
         if count == 0 or (only and path.name not in only):
             continue
         folder = work / name
-        if path.parent == root:
+        own = variables
+        if path.parent == root:  # where the programs are is for its reader to say
             checkout(folder, pathlib.Path(__file__).resolve().parents[2], build)
+            own = variables | {"PATH": variables["PATH"].removeprefix(f"{prefix}/bin:")}
         else:
             folder.mkdir(parents=True)
         shutil.copy(work / "build/lib/catena/plugins/swish.catena", folder)
-        failed = run(text, folder, variables) != 0
+        failed = run(text, folder, own) != 0
         print(f"{'FAIL' if failed else 'ok  '} {name}: {count} blocks", flush=True)
         failures += failed
         pages += 1

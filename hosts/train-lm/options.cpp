@@ -21,7 +21,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
         ("vocabulary", po::value(&o.vocabulary)->value_name("N"), "the N most frequent words alone")
         ("sentences", po::bool_switch(&o.sentences),
          "lines as texts of their own, of any length, in place of one running text")
-        ("cell", Program::value(cell), "lstm, or rnn for the plain net")
+        ("cell", Program::value(cell), "lstm, or rnn for a simple one (Elman)")
         ("units", Program::value(o.units), "of each layer")
         ("layers", Program::value(o.layers), "one above the other")
         ("dropout", Program::value(o.dropout), "share dropped between layers")
@@ -30,7 +30,7 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
          "tokens that gradients go back; of --sentences: the longest")
         ("epochs", Program::value(o.epochs), "passes over the text")
         ("max-steps", po::value(&o.max_steps)->value_name("N"), "stop after N steps at the latest")
-        ("clip", Program::value(o.clip), "longest gradient")
+        ("clip", Program::value(o.clip), "the gradients' norm, all together, at most")
         ("sample", po::value(&o.sample)->value_name("N"), "write N tokens after each epoch")
         ("prompt", po::value(&o.prompt), "that go on from this")
         ("temperature", Program::value(o.temperature),

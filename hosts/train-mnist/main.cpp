@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
     return run_program("catena-train-mnist", [&] {
         Program program("catena-train-mnist",
                         "Trains a net on handwritten digits: 784-UNITS-UNITS-10 with ReLU, or two "
-                        "layers of filters and two of units; softmax cross entropy.");
+                        "convolutional layers and two linear ones; softmax cross entropy.");
         Options options;
         if (!parse_options(program, argc, argv, options)) return 0;
         const Device device =

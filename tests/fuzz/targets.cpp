@@ -117,6 +117,27 @@ void repair_png(std::string& text) {
     }
 }
 
+// Every member's checksum, in its own header and in the directory.
+void repair_zip(std::string& text) {
+    const auto number = [&](std::size_t at, std::size_t bytes) {
+        std::size_t value = 0;
+        for (std::size_t i = 0; i < bytes; ++i)
+            value |= std::size_t{static_cast<unsigned char>(text[at + i])} << 8 * i;
+        return value;
+    };
+    for (std::size_t at = text.find("PK\1\2"); at != text.npos && at + 46 <= text.size();
+         at = text.find("PK\1\2", at + 4)) {
+        const std::size_t local = number(at + 42, 4), size = number(at + 20, 4);
+        if (local > text.size() || text.size() - local < 30) continue;
+        const std::size_t begin = local + 30 + number(local + 26, 2) + number(local + 28, 2);
+        if (begin > text.size() || size > text.size() - begin) continue;
+        const auto crc =
+            crc32(0, reinterpret_cast<const Bytef*>(text.data()) + begin, static_cast<uInt>(size));
+        for (std::size_t i = 0; i < 4; ++i)
+            text[local + 14 + i] = text[at + 16 + i] = static_cast<char>(crc >> 8 * i);
+    }
+}
+
 std::vector<std::string> files(const char* folder) {
     std::vector<std::string> contents;
     for (const auto& entry : fs::directory_iterator(fs::path(CATENA_FUZZ_SEEDS) / folder)) {
@@ -136,7 +157,7 @@ void decode(const std::string& input) {
 std::vector<Target> all_targets() {
     const std::string text = "One <unk> two,\n three 3.5 'quoted' \xc3\xbc\xe2\x82\xac\n";
     return {
-        {"npz", {saved(".npz")}, [](const std::string& input) { load(input, ".npz"); }, {}},
+        {"npz", {saved(".npz")}, [](const std::string& input) { load(input, ".npz"); }, repair_zip},
         {"npy",
          {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24),
           npy("{'descr': '|b1', 'fortran_order': True, 'shape': (2, 2, 1), }", 4),

@@ -104,7 +104,7 @@ class Images(Case):
                 self.assertIn(option + ": expected",
                               self.run_program(self.data, option, value, code=2))
         out = self.run_program(self.data, "--size", 20, code=1)
-        self.assertIn("[NIN] image: 20 is too small for its layers", out)
+        self.assertIn("[NIN] image: expected sides of 55 or more, got 20", out)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ namespace F = functions;
 namespace {
 
 std::int64_t last_side(std::int64_t image) {
-    Side side("AlexNetBN", image);
+    Side side("AlexNetBN", image, 55);
     return side.convolution(11, 4).max_pooling(3, 2).max_pooling(3, 2).max_pooling(3, 2);
 }
 

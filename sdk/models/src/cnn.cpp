@@ -10,7 +10,7 @@ namespace F = functions;
 namespace {
 
 std::int64_t last_side(std::int64_t image) {
-    Side side("Cnn", image);
+    Side side("Cnn", image, 15);
     return side.convolution(5).max_pooling(2, 2).convolution(5).max_pooling(2, 2);
 }
 

@@ -32,7 +32,7 @@ Variable pool(const Variable& h) { return F::max_pooling_2d(h, {3}, {2}); }
 std::int64_t window(std::int64_t side) { return std::min<std::int64_t>(5, side); }
 
 std::int64_t middle_side(std::int64_t image) {
-    Side side("GoogLeNet", image);
+    Side side("GoogLeNet", image, 47);
     side.convolution(7, 2, 3).max_pooling(3, 2).max_pooling(3, 2).max_pooling(3, 2);
     Side rest = side;
     rest.max_pooling(3, 2);

@@ -15,7 +15,7 @@ namespace {
 constexpr double wscale = std::numbers::sqrt2;
 
 void require_room(std::int64_t image) {
-    Side side("NIN", image);
+    Side side("NIN", image, 55);
     side.convolution(11, 4).max_pooling(3, 2).max_pooling(3, 2).max_pooling(3, 2);
 }
 

@@ -12,7 +12,9 @@ namespace catena::models {
 
 class Side {
 public:
-    Side(const char* net, std::int64_t image) : net_(net), image_(image), side_(image) {}
+    // least: from which on nothing below gets too small, for the error's text.
+    Side(const char* net, std::int64_t image, std::int64_t least)
+        : net_(net), image_(image), least_(least), side_(image) {}
 
     Side& convolution(std::int64_t k, std::int64_t stride = 1, std::int64_t pad = 0) {
         return go(get_conv_outsize(side_, k, stride, pad));
@@ -25,14 +27,14 @@ public:
 private:
     Side& go(std::int64_t next) {
         if (next < 1)
-            throw ShapeError(
-                fmt::format("[{}] image: {} is too small for its layers", net_, image_));
+            throw ShapeError(fmt::format("[{}] image: expected sides of {} or more, got {}", net_,
+                                         least_, image_));
         side_ = next;
         return *this;
     }
 
     const char* net_;
-    std::int64_t image_;
+    std::int64_t image_, least_;
     std::int64_t side_;
 };
 

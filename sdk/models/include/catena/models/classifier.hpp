@@ -36,7 +36,8 @@ private:
     std::int64_t classes_;
 };
 
-// A net made smaller or for smaller images. The nets of papers are as in the paper by default.
+// A net made smaller or for smaller images. The nets of papers are as in the paper by default, but
+// GoogLeNet's classifiers in the middle drop nothing, as in Chainer's example.
 struct Scale {
     std::int64_t image;  // height and width
     double width = 1;    // of each layer: channels are multiplied, and rounded to at least 1

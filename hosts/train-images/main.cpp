@@ -39,7 +39,7 @@ int train(const Program& program, const Options& options, Training& training,
         try {
             tested = evaluate(program, training, valid, device);
         } catch (const Interrupted&) {
-            return program.stop(fmt::format("behind epoch {}", epoch), training);
+            return program.stop(fmt::format("after epoch {}", epoch), training);
         }
         program.print(
             fmt::format("epoch {:3}  train loss {:.4f}  accuracy {:.4f}  valid loss {:.4f}  "

@@ -63,7 +63,7 @@ int train(const Program& program, const Options& options, Training& training,
         try {
             valid = perplexity_of(corpus.valid);
         } catch (const Interrupted&) {
-            return program.stop(fmt::format("behind epoch {}", epoch), training);
+            return program.stop(fmt::format("after epoch {}", epoch), training);
         }
         program.print(
             fmt::format("epoch {:3}  train perplexity {:.2f}  valid perplexity {:.2f}  {:.0f} {}/s",

@@ -67,7 +67,7 @@ int train(const Program& program, const Options& options, Training& training, co
         try {
             tested = evaluate(program, training.model(), test, device);
         } catch (const Interrupted&) {
-            return program.stop(fmt::format("behind epoch {}", epoch), training);
+            return program.stop(fmt::format("after epoch {}", epoch), training);
         }
         program.print(
             fmt::format("epoch {:3}  train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  "

@@ -189,7 +189,7 @@ class Snapshots(LanguageCase):
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, out + err)
         self.assertTrue(file.exists())
-        epochs = int(re.search(r"interrupted (?:in|behind) epoch (\d+)", out).group(1)) \
+        epochs = int(re.search(r"interrupted (?:in|after) epoch (\d+)", out).group(1)) \
             if "interrupted" in out else 1
         self.train("--epochs", epochs, "--resume", file)
 
@@ -210,7 +210,7 @@ class Snapshots(LanguageCase):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, out + err)
-        self.assertIn("interrupted behind epoch 1", out)
+        self.assertIn("interrupted after epoch 1", out)
         self.assertFalse(curves.exists())
         out = self.train(*options, "--resume", file)
         self.assertEqual(len(re.findall("^epoch ", out, re.M)), 1, out)

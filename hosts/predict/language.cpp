@@ -14,15 +14,6 @@ using namespace catena;
 
 namespace {
 
-// As tokens; what has to be read as <unk> is told.
-std::vector<std::int32_t> encode(const Vocabulary& vocabulary, const std::string& prompt) {
-    tokenize(prompt, vocabulary.tokens(), [&](std::string_view word) {
-        if (!vocabulary.contains(word))
-            fmt::print(stderr, "note: '{}' of the prompt is not among the words\n", word);
-    });
-    return vocabulary.encode(prompt);
-}
-
 // One token at a time, as who reads along sees them.
 void follow(const Program& program, const Options& options, models::LanguageModel& model,
             std::vector<std::int32_t>& text, Generator generator, Timing& timing) {
@@ -48,7 +39,11 @@ void continue_text(const Program& program, const Options& options, const About& 
     model.to(device);
     std::vector<std::vector<std::int32_t>> texts;
     std::vector<Generator> generators;
-    for (const std::string& prompt : options.prompts) texts.push_back(encode(vocabulary, prompt));
+    for (const std::string& prompt : options.prompts) {
+        for (const std::string& word : vocabulary.missing(prompt))
+            fmt::print(stderr, "note: '{}' of the prompt is not among the words\n", word);
+        texts.push_back(vocabulary.encode(prompt));
+    }
     if (texts.empty()) texts.emplace_back();  // from the beginning
     for (std::size_t i = 0; i < texts.size(); ++i)
         generators.emplace_back(static_cast<std::uint64_t>(program.seed()), i << 32);

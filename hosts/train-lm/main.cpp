@@ -78,14 +78,6 @@ int train(const Program& program, const Options& options, Training& training,
     return program.finish();
 }
 
-// For what the model has to read as <unk>.
-void tell_unknown(const Program& program, const Vocabulary& vocabulary, const std::string& prompt) {
-    tokenize(prompt, vocabulary.tokens(), [&](std::string_view word) {
-        if (!vocabulary.contains(word))
-            program.print(fmt::format("note: '{}' of the prompt is not among the words", word));
-    });
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -97,7 +89,8 @@ int main(int argc, char** argv) {
         const Device device = program.start();
         const using_device scope(device);
         const Corpus corpus = load_corpus(options);
-        tell_unknown(program, corpus.vocabulary, options.prompt);
+        for (const std::string& word : corpus.vocabulary.missing(options.prompt))
+            program.print(fmt::format("note: '{}' of the prompt is not among the words", word));
         program.print(
             fmt::format("text: {} ({} {} to train, {} to validate, {} to test), {} of them "
                         "different",

@@ -242,6 +242,14 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view text) const {
     return ids;
 }
 
+std::vector<std::string> Vocabulary::missing(std::string_view text) const {
+    std::vector<std::string> words;
+    tokenize(text, tokens_, [&](std::string_view token) {
+        if (!contains(token)) words.emplace_back(token);
+    });
+    return words;
+}
+
 std::string Vocabulary::decode(std::span<const std::int32_t> ids) const {
     std::string text;
     std::string_view before;

@@ -44,6 +44,8 @@ TEST_CASE("a vocabulary: the most frequent first") {
     CHECK(v.word(2) == "a");
     CHECK(v.word(4) == "<unk>");
     CHECK(v.encode("a x b\n") == Ids{2, 4, 0, 1});
+    CHECK(v.missing("y a x b <unk> y\n") == std::vector<std::string>{"y", "x", "y"});
+    CHECK(v.missing("").empty());
     CHECK(v.decode(std::vector{2, 4, 0, 1}) == "a <unk> b\n");
     CHECK_THROWS_AS((void)v.word(5), InvalidError);
     CHECK_THROWS_AS((void)v.word(-1), InvalidError);

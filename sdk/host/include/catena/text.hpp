@@ -64,6 +64,8 @@ public:
     std::int32_t unknown_id() const { return id(unknown); }
 
     std::vector<std::int32_t> encode(std::string_view text) const;
+    // The tokens of a text that encode() reads as "<unk>", in turn, but for "<unk>" itself.
+    std::vector<std::string> missing(std::string_view text) const;
     // As a text again: words with the spaces that people set.
     std::string decode(std::span<const std::int32_t> ids) const;
 

@@ -62,5 +62,5 @@ function(catena_add_program_test name script program)
              "${CMAKE_CURRENT_SOURCE_DIR}/${script}" "$<TARGET_FILE:${program}>" ${arg_ARGS})
     set_tests_properties(${name} PROPERTIES
         LABELS "host;${arg_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${CATENA_TEST_TIMEOUT}
-        ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/program/test")
+        ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/program/test;CATENA_TEST_TIMEOUT=${CATENA_TEST_TIMEOUT}")
 endfunction()

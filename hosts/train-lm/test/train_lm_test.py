@@ -236,6 +236,11 @@ class Snapshots(LanguageCase):
 
 
 class Memory(LanguageCase):
+    def setUp(self):
+        super().setUp()
+        # Under ASan what it holds back of the freed memory is not the program's.
+        self.env["ASAN_OPTIONS"] = self.env.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
+
     def peak(self, steps, *options):
         """The most memory that a run of so many steps takes, in bytes."""
         process = self.start("--data", self.text, "--epochs", 10**9, "--units", 2, "--batch", 2,

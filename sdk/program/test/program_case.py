@@ -12,6 +12,8 @@ import unittest
 import zipfile
 
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
+# Seconds. A run that takes half of what its test may take hangs.
+LIMIT = int(os.environ.get("CATENA_TEST_TIMEOUT", 600)) / 2
 
 
 def npy(header, data=b""):
@@ -50,10 +52,15 @@ class Case(unittest.TestCase):
                                 cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 **how)
 
-    def run_program(self, *options, code=0, program=PROGRAM, timeout=300):
+    def run_program(self, *options, code=0, program=PROGRAM):
         """What it wrote: to stdout where all is well, all of it where an error is expected."""
         process = self.start(*options, program=program)
-        out, err = process.communicate(timeout=timeout)
+        try:
+            out, err = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            self.fail(f"{process.args} still ran after {LIMIT} seconds:\n{out}{err}")
         self.assertEqual(process.returncode, code, out + err)
         return out if code == 0 else out + err
 

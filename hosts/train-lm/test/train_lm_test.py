@@ -1,6 +1,5 @@
 """Tests of catena-train-lm from outside: usage: train_lm_test.py PROGRAM [unittest options]"""
 import gzip
-import os
 import random
 import re
 import signal
@@ -233,32 +232,6 @@ class Snapshots(LanguageCase):
                 self.assertLess(len(out), 5000)
         file.write_bytes(file.read_bytes()[:-100])
         self.assertIn("a zip archive of arrays", self.train("--resume", file, code=1))
-
-
-class Memory(LanguageCase):
-    def setUp(self):
-        super().setUp()
-        # Under ASan what it holds back of the freed memory is not the program's.
-        self.env["ASAN_OPTIONS"] = self.env.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=1"
-
-    def peak(self, steps, *options):
-        """The most memory that a run of so many steps takes, in bytes."""
-        process = self.start("--data", self.text, "--epochs", 10**9, "--units", 2, "--batch", 2,
-                             "--steps", 3, "--threads", 1, "--max-steps", steps, *options)
-        process.stdout.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        process.stdout.close()
-        process.stderr.close()
-        self.assertEqual(process.returncode, 0)
-        return usage.ru_maxrss * 1024
-
-    def test_memory_is_flat(self):
-        for steps, options in ((10**6, ()), (10**5, ("--sentences",)),
-                               (10**5, ("--cell", "rnn", "--dropout", 0.1, "--layers", 2))):
-            with self.subTest(options=options):
-                early, late = (self.peak(n, *options) for n in (steps // 10, steps))
-                self.assertLess(late - early, 1 << 20, f"{early} -> {late}")
 
 
 if __name__ == "__main__":

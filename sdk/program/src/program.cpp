@@ -74,7 +74,7 @@ std::string Program::usage() const {
         std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::toupper(c); });
         inputs = fmt::format(" [{}{}]", name, most > 1 ? "..." : "");
     }
-    return fmt::format("usage: {} [OPTION...]{}\n\n{}\n\n", name_, inputs, about_);
+    return fmt::format("usage: {} [OPTION...]{}\n\n{}\n", name_, inputs, about_);
 }
 
 void Program::add_training_options() {

@@ -16,7 +16,8 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
         ("top", Program::value(o.top), "likeliest classes, or nearest words, of each")
         ("batch", Program::value(o.batch), "images, or texts, at once")
         ("latency", po::bool_switch(&o.latency),
-         "one after the other, and how long each takes: the median, the 95th and the 99th percentile")
+         "one after the other, and how long each but the first takes: the median, the 95th and the "
+         "99th percentile")
         ("labels", po::value(&labels)->value_name("FILE"),
          "IDX labels of an IDX file: print how many are right in place of classes")
         ("prompt", po::value(&o.prompts)->value_name("TEXT"),

@@ -20,8 +20,8 @@ struct ImageFolder {
 // Whether it is named *.png, *.jpg or *.jpeg, whatever the case.
 bool is_image_file(const std::filesystem::path& file);
 
-// Such files in the folders below root, in order of their names; their content is not looked at. Throws DataError if root is no folder, or has no folder with an
-// image.
+// Such files in the folders below root, in order of their names; their content is not looked at.
+// A folder without an image is no class. Throws DataError if root is no folder, or has no class.
 ImageFolder list_images(const std::filesystem::path& root);
 
 // Some of each class apart, drawn at random: {the rest, the share that is held out}. Classes stay.

@@ -10,8 +10,8 @@ using namespace catena::plugin;
 struct LeakyRelu {
     static constexpr auto about =
         describe("catena.leaky_relu",
-                 "y = x where x >= 0, else slope * x; the gradient at 0 is the slope",
-                 in("x"), out("y"), attr("slope", 0.2, "the slope where x < 0"))
+                 "y = x where x >= 0, else slope * x; the gradient at 0 is the slope", in("x"),
+                 out("y"), attr("slope", 0.2, "the slope where x < 0"))
             .since(2)
             .example("x=(2,3)[0.5,1.5]")
             .example("x=(2,3)[-1.5,-0.5]")

@@ -118,9 +118,9 @@ private:
                 T* const to = y.data + p;
                 CATENA_LOOP
                 for (std::int64_t i = 0; i < n; ++i)
-                    to[i] = (add ? to[i] : T(0)) + math::where(from[i] < T(0),
-                                                               value[i] * (flat ? slope[i] : one),
-                                                               value[i]);
+                    to[i] =
+                        (add ? to[i] : T(0)) +
+                        math::where(from[i] < T(0), value[i] * (flat ? slope[i] : one), value[i]);
             }
         };
         call.parallel(flat ? at.outer : at.outer * at.slopes, length, body);

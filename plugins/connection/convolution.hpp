@@ -33,12 +33,11 @@ inline Pair checked_pair(const auto& s, const char* name, Ints numbers) {
     return pair_of(numbers);
 }
 
-// Positions of a filter of `size` along an image side of `side`; 0 if it does not fit. cover: the last one
-// may reach beyond the pad, by less than a stride.
+// Positions of a filter of `size` along an image side of `side`; 0 if it does not fit. cover: the
+// last one may reach beyond the pad, by less than a stride.
 constexpr std::int64_t filter_positions(std::int64_t side, std::int64_t size, std::int64_t stride,
                                         std::int64_t pad, bool cover) {
-    const std::int64_t room =
-        plus(plus(side, times(2, pad)), cover ? stride - 1 : 0) - size;
+    const std::int64_t room = plus(plus(side, times(2, pad)), cover ? stride - 1 : 0) - size;
     return room < 0 ? 0 : plus(room / stride, 1);
 }
 constexpr Pair filter_positions(Pair side, Pair size, Pair stride, Pair pad, bool cover) {

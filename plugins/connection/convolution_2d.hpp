@@ -13,7 +13,8 @@ struct Convolution2D {
             "catena.convolution_2d",
             "y = filters W moved over the images x, plus b\n\n"
             "A correlation: W is not flipped. Places where the filter would not lie within the "
-            "padded image as a whole do not count, unless cover_all: then there is one more along a "
+            "padded image as a whole do not count, unless cover_all: then there is one more along "
+            "a "
             "side whose end no place would reach, and what lies beyond the pad counts as 0.",
             in(Port("x", "(N, C, H, W)"), Port("W", "(out, C, kh, kw)"),
                Port("b", "(out,)").optional()),

@@ -9,19 +9,20 @@ namespace catena::plugins {
 
 struct Deconvolution2D {
     static constexpr auto about =
-        describe("catena.deconvolution_2d",
-                 "y = images of which convolution_2d with W makes x's shape: the sum of filters W, "
-                 "weighted with x, at each of their places, plus b",
-                 in(Port("x", "(N, C, H, W)"), Port("W", "(C, out, kh, kw)"),
-                    Port("b", "(out,)").optional()),
-                 out(Port("y",
-                          "(N, out, stride (H - 1) + kh - 2 pad, stride (W - 1) + kw - 2 pad), "
-                          "or outsize in place of the last two")),
-                 stride_attr, pad_attr,
-                 attr("outsize", Ints{},
-                      "height and width of y, one number for both, such that convolution_2d takes y "
-                      "to x's, with or without cover_all; empty: the smallest without")
-                     .range(1, largest_step))
+        describe(
+            "catena.deconvolution_2d",
+            "y = images of which convolution_2d with W makes x's shape: the sum of filters W, "
+            "weighted with x, at each of their places, plus b",
+            in(Port("x", "(N, C, H, W)"), Port("W", "(C, out, kh, kw)"),
+               Port("b", "(out,)").optional()),
+            out(Port("y",
+                     "(N, out, stride (H - 1) + kh - 2 pad, stride (W - 1) + kw - 2 pad), "
+                     "or outsize in place of the last two")),
+            stride_attr, pad_attr,
+            attr("outsize", Ints{},
+                 "height and width of y, one number for both, such that convolution_2d takes y "
+                 "to x's, with or without cover_all; empty: the smallest without")
+                .range(1, largest_step))
             .since(2)
             .example("x=(2,3,3,4) W=(3,2,3,3) b=(2,) pad=[1]")
             .example("x=(2,2,3,2) W=(2,3,2,3) b=(3,) stride=[2,3] pad=[0,1] outsize=[7,4]")

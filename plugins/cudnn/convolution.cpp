@@ -117,8 +117,8 @@ Work filters_gradient(const catena_call& call) {
     return work;
 }
 
-// Nothing that is empty, no places beyond the pad, and no tensor whose elements 32 bits do not count: not all of cuDNN's engines
-// take such rightly.
+// Nothing that is empty, no places beyond the pad, and no tensor whose elements 32 bits do not
+// count: not all of cuDNN's engines take such rightly.
 bool fits(const Geometry& g) {
     const std::int64_t sizes[] = {g.n,  g.channels, g.height, g.width,    g.outputs, g.oh,
                                   g.ow, g.kh,       g.kw,     g.stride_y, g.stride_x};

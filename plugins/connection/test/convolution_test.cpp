@@ -241,8 +241,7 @@ TEST_CASE("deconvolution_2d to a size that cover_all alone takes back") {
                          set("outsize", Ints(size))};
     const Array x = Array::of<double>({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6});
     const Array w = Array::of<double>({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
-    const Array gy =
-        Array::of<double>({1, 1, 4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+    const Array gy = Array::of<double>({1, 1, 4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
     const Array y = world().forward("catena.deconvolution_2d", {x, w}, attrs)[0];
     CHECK(numbers(y) == std::vector<double>{5, 14, 10, 14, 36, 24, 15, 34, 20, 34, 76, 44});
     for (const auto& gx : {world().backward("catena.deconvolution_2d", {x, w}, {y}, {gy}, attrs),

@@ -81,8 +81,8 @@ TEST_CASE("places beyond the pad are for the portable kernels") {
     Attrs cover = two, sized = two;
     cover.push_back(set("cover_all", true));
     sized.push_back(set("outsize", catena::plugin::Ints(size)));
-    const auto in = narrow({Array::random<double>({8, 16, 12, 12}, 1),
-                            Array::random<double>({32, 16, 3, 3}, 2)});
+    const auto in = narrow(
+        {Array::random<double>({8, 16, 12, 12}, 1), Array::random<double>({32, 16, 3, 3}, 2)});
     Options options;
     options.plugin = onednn_id;
     const auto ran = [&](const char* function, const std::vector<Array>& x, const Attrs& attrs) {

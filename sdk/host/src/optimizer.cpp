@@ -34,7 +34,8 @@ Dtype state_dtype(const Array& data) {
 }
 
 // Where an update rule put its result, whose memory stays that of the parameter or the state.
-void keep(const Array& there, const Array& result, std::string_view parameter, std::string_view what) {
+void keep(const Array& there, const Array& result, std::string_view parameter,
+          std::string_view what) {
     if (result.body() == there.body()) return;
     if (!result || result.shape() != there.shape() || result.dtype() != there.dtype()) {
         const auto text = [](const Array& array) {
@@ -63,8 +64,9 @@ struct NextStep {
 
 struct Optimizer::NoStep : UnsupportedError {
     NoStep()
-        : UnsupportedError("[update] update rule: expected a subclass with step() or update_one(), "
-                           "got neither") {}
+        : UnsupportedError(
+              "[update] update rule: expected a subclass with step() or update_one(), "
+              "got neither") {}
 };
 
 void Optimizer::setup(std::vector<NamedParameter> parameters) {
@@ -78,9 +80,9 @@ void Optimizer::setup(std::vector<NamedParameter> parameters) {
         slot.state = init_state(data);
         if (slot.state.size() != state_names_.size() ||
             std::ranges::count_if(slot.state, [](const Array& array) { return !array; }) > 0) {
-            throw InvalidError(fmt::format("[setup] {}: expected {} arrays from init_state(), got {}",
-                                           parameter.name, state_names_.size(),
-                                           slot.state.size()));
+            throw InvalidError(
+                fmt::format("[setup] {}: expected {} arrays from init_state(), got {}",
+                            parameter.name, state_names_.size(), slot.state.size()));
         }
         // State is written in place: in memory that nobody else sees.
         for (Array& array : slot.state)

@@ -185,8 +185,8 @@ TEST_CASE("an update rule on arrays gives what the plugin's gives") {
             const Array memory = p.W.data();
             optimizer.setup(p);
             for (int i = 0; i < 5; ++i) {
-                p.W.set_grad(Array::from({0.5F, -0.25F, 0.1F * static_cast<float>(i)}, {3})
-                                 .astype(dtype));
+                p.W.set_grad(
+                    Array::from({0.5F, -0.25F, 0.1F * static_cast<float>(i)}, {3}).astype(dtype));
                 optimizer.update();
             }
             CHECK(p.W.data().body() == memory.body());  // other handles see it
@@ -257,8 +257,9 @@ TEST_CASE("update rules that are wrong") {
     shape.setup(two);
     contains(error_of<InvalidError>([&] { shape.update(); }),
              "[update] the parameter of p: expected (2,) float32 from update_one(), got (3,)");
-    Custom dtype([](Array&, const Array&, std::span<Array> s) { s[0] = s[0].astype(Dtype::float64); },
-                 zeros);
+    Custom dtype(
+        [](Array&, const Array&, std::span<Array> s) { s[0] = s[0].astype(Dtype::float64); },
+        zeros);
     dtype.setup(two);
     contains(error_of<InvalidError>([&] { dtype.update(); }),
              "[update] s of p: expected (2,) float32 from update_one(), got (2,) float64");
@@ -278,11 +279,12 @@ TEST_CASE("update rules that are wrong") {
 
 TEST_CASE("state has memory of its own") {
     // What init_state() and update_one() give may be what others hold: the parameter, the gradient.
-    Custom last([](Array& param, const Array& grad, std::span<Array> s) {
-                    param = param + s[0];
-                    s[0] = grad;
-                },
-                [](const Array& param) { return std::vector<Array>{param}; });
+    Custom last(
+        [](Array& param, const Array& grad, std::span<Array> s) {
+            param = param + s[0];
+            s[0] = grad;
+        },
+        [](const Array& param) { return std::vector<Array>{param}; });
     const Two two;
     last.setup(two);
     two.set_grad();

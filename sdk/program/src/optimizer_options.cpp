@@ -48,9 +48,9 @@ void OptimizerOptions::check(const Program& program) {
                      ("one of " + known()).c_str(), name_);
     rate_ = default_rate(name_);
     for (const char* option : {"lr", "lr-decay", "lr-decay-after"})
-        Program::require(rate_ || !program.given(option), option,
-                         ("no value with --optimizer " + name_ + ", which has no step size").c_str(),
-                         "one");
+        Program::require(
+            rate_ || !program.given(option), option,
+            ("no value with --optimizer " + name_ + ", which has no step size").c_str(), "one");
     if (program.given("lr")) rate_ = given_rate_;
     if (rate_) Program::require_positive("lr", *rate_);
     Program::require_positive("lr-decay", decay_);

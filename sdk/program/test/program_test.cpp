@@ -206,15 +206,14 @@ TEST_CASE("an optimizer and its rate, by options") {
     CHECK(optimizer.rate()(2) == 0.001);
     CHECK(optimizer.rate()(3) == 0.0005);
     CHECK(optimizer.make());
-    for (const auto& words : std::vector<std::vector<std::string>>{{"--optimizer", "best"},
-                                                                   {"--optimizer=ada_delta",
-                                                                    "--lr=0.1"},
-                                                                   {"--optimizer=ada_delta",
-                                                                    "--lr-decay=0.5"},
-                                                                   {"--lr", "0"},
-                                                                   {"--lr", "inf"},
-                                                                   {"--lr-decay", "-1"},
-                                                                   {"--lr-decay-after", "-1"}}) {
+    for (const auto& words :
+         std::vector<std::vector<std::string>>{{"--optimizer", "best"},
+                                               {"--optimizer=ada_delta", "--lr=0.1"},
+                                               {"--optimizer=ada_delta", "--lr-decay=0.5"},
+                                               {"--lr", "0"},
+                                               {"--lr", "inf"},
+                                               {"--lr-decay", "-1"},
+                                               {"--lr-decay-after", "-1"}}) {
         Program other("test", "Tests.");
         OptimizerOptions refused("sgd");
         refused.add_to(other);

@@ -18,8 +18,8 @@ struct Config {
     // of the call. Slow: every array is read. On from the start if CATENA_DEBUG=1 is set.
     bool debug = false;
     // Settings that plugins ask for by a name of their own, such as "use_cudnn", with
-    // catena_host.config, in each call. A gradient is computed with those that its call was made with;
-    // for the others, those of the thread that computes it count. What is not here, the plugin decides.
+    // catena_host.config, in each call. A gradient has those that its call was made with, else
+    // those of the thread that computes it. What is not here, the plugin decides.
     std::map<std::string, std::int64_t, std::less<>> named;
 };
 

@@ -1,4 +1,5 @@
-// An update rule of one's own, on arrays: no plugin. Saved and resumed, it goes on with the same bits.
+// An update rule of one's own, on arrays: no plugin. Saved and resumed, it goes on with the same
+// bits.
 #include <catena/catena.hpp>
 
 #include <cstdio>

@@ -13,8 +13,8 @@
 
 namespace catena {
 
-// An optimizer is a subclass that names its state and gives its update rule, in one of two ways. On arrays,
-// as in Chainer, for one parameter at a time:
+// An optimizer is a subclass that names its state and gives its update rule, in one of two ways. On
+// arrays, as in Chainer, for one parameter at a time:
 //
 //     class Momentum : public Optimizer {
 //     public:
@@ -39,25 +39,26 @@ namespace catena {
 //     };
 //
 // The function's inputs are the parameter (updated in place), its gradient and the state arrays in
-// the order of their names (updated in place). Either way state is saved, and moves with its parameter.
-// It is like the parameter, but float32 for one in float16 or bfloat16, unless init_state() makes other.
-// Parameters that are views of each other's memory, and calls from several threads, are the caller's
-// responsibility.
+// the order of their names (updated in place). Either way state is saved, and moves with its
+// parameter. It is like the parameter, but float32 for one in float16 or bfloat16, unless
+// init_state() makes other. Parameters that are views of each other's memory, and calls from
+// several threads, are the caller's responsibility.
 class Optimizer : public Visitable {
 public:
-    // Starts afresh with these parameters: t is 0, state is what init_state() makes. Parameters that are
-    // listed twice are learned once, under their first name. Throws InvalidError, and changes nothing,
-    // if different parameters have the same name or init_state() makes not one array for each name.
+    // Starts afresh with these parameters: t is 0, state is what init_state() makes. Parameters
+    // that are listed twice are learned once, under their first name. Throws InvalidError, and
+    // changes nothing, if different parameters have the same name or init_state() makes not one
+    // array for each name.
     void setup(const Link& link) { setup(link.collect_parameters()); }
     void setup(std::vector<NamedParameter> parameters);
 
     // One step: t + 1, then every parameter that has a gradient. Gradients stay as they are. State
     // follows a parameter that was moved to another device since setup(). Throws InvalidError, and
-    // changes nothing, before setup() and if a parameter with state has another shape or dtype since;
-    // UnsupportedError if the class has no update rule, and where it is recorded (see Capture) and the
-    // number of the step would be the same in each launch: its function has an attribute "t" (see
-    // RecordedStep), or the rule is update_one(). What update_one() throws ends the step: parameters
-    // before that one have been updated, t has not.
+    // changes nothing, before setup() and if a parameter with state has another shape or dtype
+    // since; UnsupportedError if the class has no update rule, and where it is recorded (see
+    // Capture) and the number of the step would be the same in each launch: its function has an
+    // attribute "t" (see RecordedStep), or the rule is update_one(). What update_one() throws ends
+    // the step: parameters before that one have been updated, t has not.
     void update();
     std::int64_t t() const noexcept { return t_; }
     // For the caller to count, and saved with t; setup() begins at 0.
@@ -88,22 +89,22 @@ public:
 protected:
     explicit Optimizer(std::vector<std::string> state_names = {})
         : state_names_(std::move(state_names)) {}
-    // The update function with the attributes of step t(). Called once for each update(). The one here
-    // says that there is none, so that update_one() is called.
+    // The update function with the attributes of step t(). Called once for each update(). The one
+    // here says that there is none, so that update_one() is called.
     virtual PluginFunction step();
 
-    // Updates a parameter and its state, in place or by assigning other arrays of the same shape and
-    // dtype, whose elements are then copied. Called for each parameter that has a gradient, with its
-    // device as the current one; t() is the number of this step, from 1. For a parameter in float16 or
-    // bfloat16 param and grad are float32, and the result is rounded. The one here calls update_one_cpu()
-    // where the host can access the parameter's memory, else update_one_gpu(); those throw
-    // UnsupportedError.
+    // Updates a parameter and its state, in place or by assigning other arrays of the same shape
+    // and dtype, whose elements are then copied. Called for each parameter that has a gradient,
+    // with its device as the current one; t() is the number of this step, from 1. For a parameter
+    // in float16 or bfloat16 param and grad are float32, and the result is rounded. The one here
+    // calls update_one_cpu() where the host can access the parameter's memory, else
+    // update_one_gpu(); those throw UnsupportedError.
     virtual void update_one(Array& param, const Array& grad, std::span<Array> state);
     virtual void update_one_cpu(Array& param, const Array& grad, std::span<Array> state);
     virtual void update_one_gpu(Array& param, const Array& grad, std::span<Array> state);
 
-    // The state of a parameter at setup(), an array of any shape for each name, on its device. The one
-    // here calls init_state_cpu() or init_state_gpu(), which make zeros like the parameter.
+    // The state of a parameter at setup(), an array of any shape for each name, on its device. The
+    // one here calls init_state_cpu() or init_state_gpu(), which make zeros like the parameter.
     virtual std::vector<Array> init_state(const Array& param);
     virtual std::vector<Array> init_state_cpu(const Array& param);
     virtual std::vector<Array> init_state_gpu(const Array& param);

@@ -36,9 +36,8 @@ std::optional<double> default_rate(std::string_view name) { return find(name).de
 std::unique_ptr<Optimizer> make(std::string_view name, std::optional<double> rate) {
     const Registered& optimizer = find(name);
     if (rate && !optimizer.default_rate) {
-        throw InvalidError(
-            fmt::format("[optimizers] rate of {}: expected none, as it has no rate, got {}", name,
-                        *rate));
+        throw InvalidError(fmt::format(
+            "[optimizers] rate of {}: expected none, as it has no rate, got {}", name, *rate));
     }
     return optimizer.make(rate);
 }

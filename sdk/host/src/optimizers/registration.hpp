@@ -17,10 +17,12 @@ struct Registered {
 std::map<std::string_view, Registered>& registered();
 
 template <class T>
-concept HasRate = requires { T::default_rate; };
+concept HasRate = requires {
+    T::default_rate;
+};
 
-// One static object for each optimizer. Its rate, if any, is the first argument of the constructor, and
-// T::default_rate the default.
+// One static object for each optimizer. Its rate, if any, is the first argument of the constructor,
+// and T::default_rate the default.
 template <class T>
 class Registration {
 public:

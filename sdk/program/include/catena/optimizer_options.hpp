@@ -25,8 +25,8 @@ namespace catena {
 // Visited, it is a requirement: a snapshot goes on under the same options alone.
 class OptimizerOptions final : public Visitable {
 public:
-    // What it is without options: an optimizer, and the step sizes of those optimizers for which it is not
-    // the default of their class.
+    // What it is without options: an optimizer, and the step sizes of those optimizers for which it
+    // is not the default of their class.
     explicit OptimizerOptions(std::string name, std::map<std::string, double> rates = {});
 
     // Adds --optimizer, --lr, --lr-decay and --lr-decay-after, before parse().

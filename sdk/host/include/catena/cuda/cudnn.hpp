@@ -10,9 +10,10 @@
 
 namespace catena::cuda {
 
-// Whether this thread's calls may run on cuDNN until the end of the scope; else other kernels take them, the
-// same functions. They may from the start, unless CATENA_CUDNN=0 is set. A gradient follows the choice that
-// its call was made with; of a call that was made without one, the choice where it is computed.
+// Whether this thread's calls may run on cuDNN until the end of the scope; else other kernels take
+// them, the same functions. They may from the start, unless CATENA_CUDNN=0 is set. A gradient
+// follows the choice that its call was made with; of a call that was made without one, the choice
+// where it is computed.
 //
 //     const cuda::use_cudnn scope(false);
 class [[nodiscard]] use_cudnn : using_named_config {
@@ -30,8 +31,8 @@ decltype(auto) with_cudnn(bool use, Call&& call, A&&... arguments) {
     return std::invoke(std::forward<Call>(call), std::forward<A>(arguments)...);
 }
 
-// A link of class L whose calls are made with that choice: Chainer's use_cudnn of a link. It has the
-// parameters and the names of L.
+// A link of class L whose calls are made with that choice: Chainer's use_cudnn of a link. It has
+// the parameters and the names of L.
 //
 //     cuda::WithCudnn<links::Convolution2D> conv1(false, 3, 16, 5);  // arguments of L follow
 template <std::derived_from<Link> L>

@@ -153,12 +153,15 @@ catena_status make(catena_ctx* ctx, const Binding& b, const catena_compiler& com
     BinaryCache& cache = binary_cache();
     if (b.formula.keep_source) {
         const std::string path = cache.keep_source(b.formula.name, key, source);
-        host->log(ctx, path.empty() ? CATENA_LOG_WARNING : CATENA_LOG_INFO,
-                  ("[" + b.formula.name + "] keep: " +
-                   (path.empty() ? "the source could not be written: expected a folder of compiled "
-                                   "kernels that can be written to, see CATENA_KERNEL_CACHE"
-                                 : "the source is in " + path))
-                      .c_str());
+        if (path.empty())
+            host->log(ctx, CATENA_LOG_WARNING,
+                      ("[kernels] source of " + b.formula.name +
+                       ": expected a folder of compiled kernels to keep it in, see "
+                       "CATENA_KERNEL_CACHE, got none that can be written to")
+                          .c_str());
+        else
+            host->log(ctx, CATENA_LOG_INFO,
+                      ("[" + b.formula.name + "] the source is in " + path).c_str());
     }
     const bool keeps = !reads_files(b.formula);
     std::optional<Binary> binary;

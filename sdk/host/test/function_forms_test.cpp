@@ -55,7 +55,6 @@ struct SumAndProduct : FunctionNode {
     }
 };
 struct OldSumAndProduct : Function<OldSumAndProduct> {
-    static constexpr std::size_t n_outputs = 2;
     Arrays forward(ArraySpan x) override { return {x[0] + x[1], x[0] * x[1]}; }
     Arrays backward(ArraySpan x, ArraySpan gy) override {
         return {gy[0] + x[1] * gy[1], gy[0] + x[0] * gy[1]};
@@ -117,7 +116,7 @@ TEST_CASE("as many outputs as a class says, in a structured binding") {
     CHECK(values(product.data()) == Doubles{10});
     (w + sum + product).backward();
     CHECK(values(x.grad()) == Doubles{6 + 1 + 5});
-    const auto [old_sum, old_product] = OldSumAndProduct()(x, y);
+    const auto [old_sum, old_product] = unpack<2>(OldSumAndProduct().apply({x, y}));
     CHECK(values(old_sum.data()) == Doubles{7});
     CHECK(values(old_product.data()) == Doubles{10});
     const auto [same, more] = unpack<2>(apply<ExpSquare>({x}, 0.5));  // a node with arguments

@@ -61,7 +61,9 @@ TEST_CASE("functions of variables and of arrays, and plain arrays, as they are")
     check_backward([](const Variable& x, const Variable& y) { return Variables{x * y, x}; },
                    {x0, x1}, {gy, gy});
     check_backward([](const Variable& x) { return std::array{x * x, x + x}; }, x0, {gy, gy});
-    check_backward(links::Linear(2, 2).to(Dtype::float64), x0, gy);
+    links::Linear linear(2, 2);
+    linear.to(Dtype::float64);
+    check_backward(linear, x0, gy);
     const auto half = [](const Variable& x) {
         return x * as_variable(0.5 * x.data());  // half the gradient
     };

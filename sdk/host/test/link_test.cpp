@@ -2,6 +2,8 @@
 #include <catena/core/error.hpp>
 #include <catena/function_set.hpp>
 #include <catena/links.hpp>
+#include <catena/lists.hpp>
+#include <catena/operators.hpp>
 
 #include "temporary.hpp"
 

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 namespace catena {
@@ -72,15 +71,12 @@ private:
 template <class Derived>
 class Function : public ArrayFunction {
 public:
-    // The only output; or, of a Derived that says how many it has by n_outputs, all of them:
-    // const auto [c, h] = Cell()(c_prev, x). Throws InvalidError if there are not so many.
+    // The only output. Throws InvalidError if there are several.
     template <std::convertible_to<Variable>... V>
-    auto operator()(const V&... inputs) const {
-        Variables outputs = apply(std::initializer_list<Variable>{inputs...});
-        if constexpr (Derived::n_outputs == 1) return only(std::move(outputs));
-        else return unpack<Derived::n_outputs>(outputs);
+    Variable operator()(const V&... inputs) const {
+        return only(apply(std::initializer_list<Variable>{inputs...}));
     }
-    // All outputs. Errors are those of FunctionNode::apply().
+    // All outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})). Errors are those of FunctionNode::apply().
     Variables apply(VariableSpan inputs) const {
         return ArrayFunction::apply(std::make_shared<Derived>(static_cast<const Derived&>(*this)),
                                     inputs);

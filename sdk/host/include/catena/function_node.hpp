@@ -45,6 +45,10 @@ public:
     FunctionNode(const FunctionNode&) = delete;
     FunctionNode& operator=(const FunctionNode&) = delete;
 
+    // How many outputs the class has, for calls that return them as a std::array. A class with several
+    // declares its own: static constexpr std::size_t n_outputs = 2;
+    static constexpr std::size_t n_outputs = 1;
+
     // Runs forward and records the call in the graph, unless config() or volatile inputs say no.
     // An empty Variable is a missing input. Returns one variable for each output. Throws GraphError
     // if the node was applied before, InvalidError if forward returns no output or an empty array.

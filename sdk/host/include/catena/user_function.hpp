@@ -17,9 +17,6 @@ public:
 
     // For messages; the name of the class unless overridden.
     virtual std::string label() const;
-    // How many outputs the function has, for calls that return so many in a std::array. A class with
-    // several outputs hides it: static constexpr std::size_t n_outputs = 2;
-    static constexpr std::size_t n_outputs = 1;
 
 protected:
     UserFunction() = default;

@@ -63,9 +63,10 @@ std::size_t PluginFunction::only_output() const {
         ++n;
     }
     if (n == 1) return found;
-    throw InvalidError(fmt::format(
-        "[{}] call: expected a function of one output, got one of {}: use f({{&x, ...}}) or forward()",
-        name(), n));
+    throw InvalidError(
+        fmt::format("[{}] call: expected a function of one output, got one of {}: use f({{&x, "
+                    "...}}) or forward()",
+                    name(), n));
 }
 
 Variable PluginFunction::only(std::span<const Variable* const> inputs) const {

@@ -141,7 +141,8 @@ Array generate(const char* what, Device device, const Shape& shape, Dtype dtype,
 Array uniform(const Shape& shape, double low, double high, Dtype dtype, Device device) {
     return generate("uniform", device, shape, dtype, shape.size(),
                     [=](Generator& generator, std::span<double> values) {
-                        for (double& value : values) value = low + (high - low) * generator.uniform();
+                        for (double& value : values)
+                            value = low + (high - low) * generator.uniform();
                     });
 }
 

@@ -146,7 +146,8 @@ std::vector<Array> UserCall::forward(std::span<const Array> inputs) const {
         throw GraphError(fmt::format("[{}] forward: the graph was unchained here", name()));
     }
     const std::shared_ptr<FunctionNode> node = node_;
-    const auto first = std::find_if(inputs.begin(), inputs.end(), [](const Array& x) { return bool(x); });
+    const auto first =
+        std::find_if(inputs.begin(), inputs.end(), [](const Array& x) { return bool(x); });
     const using_device device(first == inputs.end() ? device_ : first->device());
     const InForward scope(*node);
     return node->forward(inputs);

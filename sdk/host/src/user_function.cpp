@@ -27,10 +27,10 @@ bool UserFunction::any_on_gpu(ArraySpan arrays) {
 }
 
 void UserFunction::throw_missing(const char* where) const {
-    throw UnsupportedError(
-        fmt::format("[{0}] forward_{1}: expected a class that overrides forward() or forward_{1}(), "
-                    "got one that overrides neither",
-                    label(), where));
+    throw UnsupportedError(fmt::format(
+        "[{0}] forward_{1}: expected a class that overrides forward() or forward_{1}(), "
+        "got one that overrides neither",
+        label(), where));
 }
 
 }  // namespace catena

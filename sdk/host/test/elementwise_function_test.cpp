@@ -6,7 +6,6 @@ namespace F = catena::functions;
 
 namespace {
 
-
 Array draw(const Shape& shape) { return initializers::Uniform(1)(shape, Dtype::float64); }
 
 const ElementwiseFormula value{"T x, T y, T z", "T w", "w = x * y + z", "muladd"};

@@ -83,7 +83,8 @@ TEST_CASE("forward_cpu and forward_gpu, backward_cpu and backward_gpu: by where 
     CHECK(run(OldProduct(), cuda::get_device(0)) == "forward_gpu backward_gpu ");
 }
 
-TEST_CASE("a class without the method that is needed says so; without a backward it has no gradient") {
+TEST_CASE(
+    "a class without the method that is needed says so; without a backward it has no gradient") {
     struct Nothing : FunctionNode {};
     struct OldNothing : Function<OldNothing> {};
     struct OnGpu : Function<OnGpu> {
@@ -95,7 +96,8 @@ TEST_CASE("a class without the method that is needed says so; without a backward
     const Variable x = var({1, 2});
     contains(error_of<UnsupportedError>([&] { (void)apply<Nothing>(x); }),
              "[Nothing] forward_cpu: expected a class that overrides forward() or forward_cpu()");
-    contains(error_of<UnsupportedError>([&] { (void)OldNothing()(x); }), "[OldNothing] forward_cpu");
+    contains(error_of<UnsupportedError>([&] { (void)OldNothing()(x); }),
+             "[OldNothing] forward_cpu");
     contains(error_of<UnsupportedError>([&] { (void)OnGpu()(x); }), "[OnGpu] forward_cpu");
     const Variable y = OnCpu()(x);
     y.set_grad(Array::ones({2}, Dtype::float64));
@@ -145,9 +147,8 @@ TEST_CASE("creator()->forward() computes anew, of functions of plugins and of pr
 
     const auto attributes = F::leaky_relu(x, 0.5);
     CHECK(values(attributes.creator()->forward(Arrays{other})[0]) == Doubles{3, -2});
-    const auto normalized = F::batch_normalization(Variable(Array::ones({2, 1})),
-                                                   Variable(Array::ones({1})),
-                                                   Variable(Array::zeros({1})));
+    const auto normalized = F::batch_normalization(
+        Variable(Array::ones({2, 1})), Variable(Array::ones({1})), Variable(Array::zeros({1})));
     const Array column = Array::ones({2, 1}), one = Array::ones({1});
     CHECK(normalized.creator()->forward(Arrays{column, one, one}).size() == 1);  // no hidden ones
 

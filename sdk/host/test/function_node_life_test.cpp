@@ -257,14 +257,15 @@ TEST_CASE("a long chain of nodes goes without recursion") {
 
 TEST_CASE("debug mode names the node that made a NaN") {
     const using_config debug(&Config::debug, true);
-    contains(
-        error_of<ValueError>([&] {
-            apply<Any>(
-                {var({1})},
-                [](Any&, ArraySpan v) -> Arrays { return {Array::full({1}, std::nan(""), v[0].dtype())}; },
-                hand_on);
-        }),
-        "[Any] forward: output 0");
+    contains(error_of<ValueError>([&] {
+                 apply<Any>(
+                     {var({1})},
+                     [](Any&, ArraySpan v) -> Arrays {
+                         return {Array::full({1}, std::nan(""), v[0].dtype())};
+                     },
+                     hand_on);
+             }),
+             "[Any] forward: output 0");
     const Variable x = var({1});
     const Variable y = apply<Any>({x}, pass_on, [](Any&, Targets, VariableSpan) -> Variables {
         return {as_variable(Array::full({1}, std::nan(""), Dtype::float64))};

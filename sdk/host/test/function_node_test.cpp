@@ -16,7 +16,9 @@ TEST_CASE("gradients of first and second order") {
     gradient_check::check_double_backward(two, Arrays{x}, Arrays{draw({4}), draw({4})},
                                           Arrays{draw({4})});
     for (const std::size_t i : {0U, 1U}) {
-        const auto one = [i](const Variables& v) -> Variables { return {apply<ExpSquare>({v[0]}, 3.0)[i]}; };
+        const auto one = [i](const Variables& v) -> Variables {
+            return {apply<ExpSquare>({v[0]}, 3.0)[i]};
+        };
         gradient_check::check_backward(one, Arrays{x}, Arrays{draw({4})});
         gradient_check::check_double_backward(one, Arrays{x}, Arrays{draw({4})}, Arrays{draw({4})});
     }
@@ -107,7 +109,10 @@ TEST_CASE("without inputs a call still has a backward; without a backward no gra
     int runs = 0;
     const auto call = [&] {
         return apply<Any>(
-            {}, [](Any&, ArraySpan x) -> Arrays { return {Array::ones({1 + static_cast<int>(x.size())})}; },
+            {},
+            [](Any&, ArraySpan x) -> Arrays {
+                return {Array::ones({1 + static_cast<int>(x.size())})};
+            },
             [&](Any&, Targets t, VariableSpan) {
                 ++runs;
                 return Variables(t.size());

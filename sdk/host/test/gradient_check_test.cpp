@@ -58,8 +58,11 @@ TEST_CASE("functions of variables and of arrays, and plain arrays, as they are")
     check_backward(square, x0, gy);
     check_double_backward(square, x0, gy, x1);
     check_backward([](const Variable& x, const Variable& y) { return x * y; }, {x0, x1}, gy);
-    check_backward([](const Variable& x, const Variable& y) { return Variables{x * y, x}; },
-                   {x0, x1}, {gy, gy});
+    check_backward(
+        [](const Variable& x, const Variable& y) {
+            return Variables{x * y, x};
+        },
+        {x0, x1}, {gy, gy});
     check_backward([](const Variable& x) { return std::array{x * x, x + x}; }, x0, {gy, gy});
     links::Linear linear(2, 2);
     linear.to(Dtype::float64);
@@ -68,7 +71,9 @@ TEST_CASE("functions of variables and of arrays, and plain arrays, as they are")
         return x * as_variable(0.5 * x.data());  // half the gradient
     };
     CHECK_THROWS_AS(check_backward(half, x0, gy), CheckError);
-    contains(error_of<InvalidError>([&] { check_backward(square, {x0, x1}, gy); }),
+    contains(error_of<InvalidError>([&] {
+                 check_backward(square, {x0, x1}, gy);
+             }),
              "[gradient_check] function: expected one that takes 2 variables, got another");
 
     const Array x = x0.copy();
@@ -111,8 +116,8 @@ TEST_CASE("check_backward tells right from wrong") {
     CHECK_THROWS_AS(
         check_backward(product, Arrays{x0, x1}, Arrays{gy}, {.no_grads = {true, false}}),
         CheckError);
-    check_backward([](const Variables& v) -> Variables { return {F::sum(v[0] * v[0])}; }, Arrays{x0},
-                   Arrays{Array()});
+    check_backward([](const Variables& v) -> Variables { return {F::sum(v[0] * v[0])}; },
+                   Arrays{x0}, Arrays{Array()});
 }
 
 TEST_CASE("parameters are checked too, and left as they were") {
@@ -121,7 +126,9 @@ TEST_CASE("parameters are checked too, and left as they were") {
     check_backward(function, Arrays{x0}, Arrays{gy}, {.params = {p}});
     CHECK(p.data().to_vector<double>() == x1.to_vector<double>());
     CHECK_FALSE(p.grad());
-    const auto forgets = [&](const Variables& v) -> Variables { return {v[0] * Variable(p.data())}; };
+    const auto forgets = [&](const Variables& v) -> Variables {
+        return {v[0] * Variable(p.data())};
+    };
     CHECK_THROWS_AS(check_backward(forgets, Arrays{x0}, Arrays{gy}, {.params = {p}}), CheckError);
 }
 
@@ -131,10 +138,13 @@ TEST_CASE("check_double_backward checks the second order") {
     const auto linear = [](const Variables& v) -> Variables { return {v[0] + v[1]}; };
     check_double_backward(linear, Arrays{x0, x1}, Arrays{gy}, Arrays{x1, gy});
     const Variable p(x1.copy());
-    check_double_backward([&](const Variables& v) -> Variables { return {v[0] * p * p}; }, Arrays{x0},
-                          Arrays{gy}, Arrays{x1, gy}, {.atol = 1e-4, .rtol = 1e-3, .params = {p}});
+    check_double_backward([&](const Variables& v) -> Variables { return {v[0] * p * p}; },
+                          Arrays{x0}, Arrays{gy}, Arrays{x1, gy},
+                          {.atol = 1e-4, .rtol = 1e-3, .params = {p}});
     // A first gradient that depends on x in a way that no graph knows.
-    const auto detached = [](const Variables& v) -> Variables { return {v[0] * Variable(v[0].data())}; };
+    const auto detached = [](const Variables& v) -> Variables {
+        return {v[0] * Variable(v[0].data())};
+    };
     CHECK_THROWS_AS(check_double_backward(detached, Arrays{x0}, Arrays{gy}, Arrays{x1}),
                     CheckError);
 }
@@ -278,7 +288,9 @@ TEST_CASE("points without a derivative are found if asked for") {
     CHECK_THROWS_AS(check_backward(root, Arrays{Array::from({1.0, 1e-5}, {2})},
                                    Arrays{Array::from({1.0, 1.0}, {2})}, detect),
                     NondifferentiableError);
-    const auto smooth = [](const Variables& v) -> Variables { return {F::exp(v[0]) * v[0], F::tanh(v[0])}; };
+    const auto smooth = [](const Variables& v) -> Variables {
+        return {F::exp(v[0]) * v[0], F::tanh(v[0])};
+    };
     CHECK_NOTHROW(check_backward(smooth, at(0), Arrays{g[0], g[0]}, detect));
     // In a parameter, which comes back.
     const Variable p(Array::from({1.0, 0.0, -1.0}, {3}));

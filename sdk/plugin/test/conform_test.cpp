@@ -215,7 +215,8 @@ TEST_CASE("conform() of a world has a report for each function under test") {
     const Reports wrong = conform(world(), settings);
     CHECK(wrong.size() == world().names().size());
     std::string expected;
-    for (const std::string& name : world().names()) expected += conform(world(), name, settings).failures();
+    for (const std::string& name : world().names())
+        expected += conform(world(), name, settings).failures();
     CHECK(wrong.failures() == expected);
     CHECK(wrong.failures() != "");
     CHECK(Reports().failures() == "expected a function in the plugins to test, got none\n");

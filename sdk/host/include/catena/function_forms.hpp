@@ -22,8 +22,8 @@ X pow(double base, const X& x) {
 
 // Several inputs as they are: const auto [a, b] = F::identity(x, y).
 template <Operand X, std::same_as<X>... Others>
-requires(sizeof...(Others) > 0) std::array<X, 1 + sizeof...(Others)> identity(
-    const X& x, const Others&... others) {
+requires(sizeof...(Others) >
+         0) std::array<X, 1 + sizeof...(Others)> identity(const X& x, const Others&... others) {
     return {identity(x), identity(others)...};
 }
 

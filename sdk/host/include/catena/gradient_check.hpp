@@ -113,7 +113,7 @@ private:
             throw InvalidError("[gradient_check] function: expected one that takes " +
                                std::to_string(x.size()) + " variables, got another");
         } else {
-            const auto go = [&]<std::size_t... I>(std::index_sequence<I...>) -> Variables {
+            const auto go = [&]<std::size_t... I>(std::index_sequence<I...>)->Variables {
                 if constexpr (std::invocable<F&, decltype(x[I])...>) {
                     if (x.size() == N) return detail::as_list<Variable>(f(x[I]...));
                 }

@@ -44,9 +44,9 @@ private:
 class ArrayList {
 public:
     ArrayList(std::initializer_list<Array> values) : view_(values.begin(), values.size()) {}
-    ArrayList(ArraySpan values) : view_(values) {}         // NOLINT: is a list
-    ArrayList(const Arrays& values) : view_(values) {}     // NOLINT: is a list
-    ArrayList(const Array& value) : view_(&value, 1) {}    // NOLINT: is a list
+    ArrayList(ArraySpan values) : view_(values) {}       // NOLINT: is a list
+    ArrayList(const Arrays& values) : view_(values) {}   // NOLINT: is a list
+    ArrayList(const Array& value) : view_(&value, 1) {}  // NOLINT: is a list
     template <std::size_t N>
     ArrayList(const std::array<Array, N>& values) : view_(values) {}  // NOLINT: is a list
 

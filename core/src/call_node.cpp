@@ -75,6 +75,15 @@ void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
     while (node.inputs_.size() < n_x) node.inputs_.push_back({});
 }
 
+std::vector<Array> CallNode::forward(std::span<const Array> inputs) const {
+    std::vector<Array> y = forward_arrays(function_, *attributes_, inputs);
+    for (std::size_t i = y.size(); i-- > 0;) {
+        if (function_.descriptor.outputs[i]->flags & CATENA_PORT_HIDDEN)
+            y.erase(y.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    return y;
+}
+
 // Backward needs the graph, and the values that forward saw.
 void CallNode::check_retained() const {
     if (inputs_.empty() && !x_.empty()) {

@@ -21,6 +21,7 @@ public:
     std::string output_name(std::size_t i) const override {
         return function_.descriptor.outputs[i]->name;
     }
+    std::vector<Array> forward(std::span<const Array> inputs) const override;
     void backward(std::span<const Array> gy) override;
     void backward(std::span<const Variable> gy) override;
     void unchain() override;

@@ -8,6 +8,7 @@
 #include <catena/core/variable.hpp>
 
 #include <span>
+#include <vector>
 
 namespace catena {
 
@@ -33,6 +34,10 @@ void run_forward(FunctionEntry& function, const BoundAttributes& attributes,
 // Calls on variables; records the graph if anything wants a gradient.
 void call_function(FunctionEntry& function, const BoundAttributes& attributes,
                    std::span<const Variable* const> inputs, CallResult& result);
+
+// Calls on arrays, in the thread's configuration; all outputs, hidden ones included.
+std::vector<Array> forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
+                                  std::span<const Array> inputs);
 
 // Throws if a result that callers see, or an input that the call wrote, has a NaN.
 void check_forward(const FunctionEntry& function, std::span<ArrayBody* const> x,

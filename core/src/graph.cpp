@@ -43,6 +43,13 @@ void VariableNode::forget() noexcept {
 
 GraphNode::~GraphNode() = default;
 
+std::vector<Array> GraphNode::forward(std::span<const Array>) const {
+    throw UnsupportedError(
+        fmt::format("[{}] forward: expected a call that can be computed anew, got one of a class "
+                    "without forward()",
+                    label()));
+}
+
 // A long chain must not recurse: a node that dies inside another's death waits in a list, linked
 // through the nodes themselves so that it works as late as the destructors of static objects.
 void GraphNode::destroy(GraphNode* node) noexcept {

@@ -52,15 +52,49 @@ Variable PluginFunction::first(std::span<const Variable* const> inputs) const {
     return std::move(result.y[0]);
 }
 
+// The index of the output that is not hidden.
+std::size_t PluginFunction::only_output() const {
+    const catena_function& d = entry_->descriptor;
+    std::size_t found = d.n_outputs;
+    std::size_t n = 0;
+    for (std::uint32_t i = d.n_outputs; i-- > 0;) {
+        if (d.outputs[i]->flags & CATENA_PORT_HIDDEN) continue;
+        found = i;
+        ++n;
+    }
+    if (n == 1) return found;
+    throw InvalidError(
+        fmt::format("[{}] call: expected a function of one output, got one of {}: use f({{&x, "
+                    "...}}) or forward()",
+                    name(), n));
+}
+
+Variable PluginFunction::only(std::span<const Variable* const> inputs) const {
+    const std::size_t i = only_output();
+    CallResult result;
+    call_function(*entry_, *attributes_, inputs, result);
+    return std::move(result.y[i]);
+}
+
+Array PluginFunction::only(std::span<const Array> inputs) const {
+    const std::size_t i = only_output();
+    return std::move(forward(inputs)[i]);
+}
+
 std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const {
-    check_arity(*entry_, inputs.size());
+    return forward_arrays(*entry_, *attributes_, inputs);
+}
+
+std::vector<Array> forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
+                                  std::span<const Array> inputs) {
+    check_arity(function, inputs.size());
     SmallVector<ArrayBody*, 6> x;
     for (const Array& input : inputs) x.push_back(input.body());
-    while (x.size() < entry_->descriptor.n_inputs) x.push_back(nullptr);
+    while (x.size() < function.descriptor.n_inputs) x.push_back(nullptr);
     ForwardResult result;
-    run_forward(*entry_, *attributes_, std::span(x.data(), x.size()), config(), false, result);
+    run_forward(function, attributes, std::span(x.data(), x.size()), config(), false, result);
     if (config().debug) {
-        check_forward(*entry_, {x.data(), x.size()}, {result.y.data(), result.y.size()});
+        check_forward(function, {x.data(), x.size()}, {result.y.data(), result.y.size()});
     }
     return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
 }

@@ -212,24 +212,36 @@ Binary BinaryCache::store(const std::string& name, const std::string& key,
         memory().binaries[key] = bytes;
         return {std::move(bytes), {}};
     }
-    static std::atomic<unsigned> count = 0;
-    const std::string unfinished = std::string(temporary) + std::to_string(getpid()) + "-" +
-                                   std::to_string(count.fetch_add(1));
     const std::string file = file_name(name, key);
     const Trailer trailer = trailer_of(bytes);
-    Descriptor fd(openat(folder_.get(), unfinished.c_str(),
-                         O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     // A full disk costs the next process a compilation, and this one nothing.
-    if (!fd) return {std::move(bytes), {}};
-    if (!write_all(fd.get(), bytes.data(), bytes.size()) ||
-        !write_all(fd.get(), &trailer, sizeof trailer) ||
-        renameat(folder_.get(), unfinished.c_str(), folder_.get(), file.c_str()) != 0) {
-        unlinkat(folder_.get(), unfinished.c_str(), 0);
+    if (!write_file(file, {{bytes.data(), bytes.size()}, {&trailer, sizeof trailer}}))
         return {std::move(bytes), {}};
-    }
     evict(file);
     return {std::move(bytes),
             Descriptor(openat(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC))};
+}
+
+bool BinaryCache::write_file(const std::string& file, std::initializer_list<Part> parts) {
+    static std::atomic<unsigned> count = 0;
+    const std::string unfinished = std::string(temporary) + std::to_string(getpid()) + "-" +
+                                   std::to_string(count.fetch_add(1));
+    const Descriptor fd(openat(folder_.get(), unfinished.c_str(),
+                               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd) return false;
+    const bool done = std::ranges::all_of(
+        parts, [&](const Part& part) { return write_all(fd.get(), part.first, part.second); });
+    if (done && renameat(folder_.get(), unfinished.c_str(), folder_.get(), file.c_str()) == 0)
+        return true;
+    unlinkat(folder_.get(), unfinished.c_str(), 0);
+    return false;
+}
+
+std::string BinaryCache::keep_source(const std::string& name, const std::string& key,
+                                     const std::string& source) {
+    const std::string file = name + "-" + key + ".source";
+    if (!folder_ || !write_file(file, {{source.data(), source.size()}})) return "";
+    return path_ + "/" + file;
 }
 
 void BinaryCache::evict(const std::string& newest) {

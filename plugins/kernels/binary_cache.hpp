@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,6 +50,10 @@ public:
     std::optional<Binary> find(const std::string& name, const std::string& key);
     // Returns the binary as find() would; deletes those used longest ago where the limit is passed.
     Binary store(const std::string& name, const std::string& key, std::vector<unsigned char> bytes);
+    // Writes the source of a kernel beside its binary and returns the path; "" if there is no folder
+    // or it cannot be written. Sources are not deleted.
+    std::string keep_source(const std::string& name, const std::string& key,
+                            const std::string& source);
     // Until the end of its life no other process makes the same key's binary.
     Descriptor lock(const std::string& key) const;
 
@@ -57,6 +63,9 @@ private:
     void open_folder(const std::string& path);
     void evict(const std::string& newest);
     std::optional<Binary> read(const std::string& file);
+    // The parts as one new file, which others see once it is whole. False: it could not be written.
+    using Part = std::pair<const void*, std::size_t>;
+    bool write_file(const std::string& file, std::initializer_list<Part> parts);
 
     const catena_host& host_;
     std::string path_;

@@ -124,7 +124,10 @@ void Formula::refuse(const std::string& text) const {
 }
 
 Formula::Formula(const catena_formula& source)
-    : kind(source.kind), name(or_empty(source.name)), has_identity(source.identity != nullptr) {
+    : kind(source.kind),
+      name(or_empty(source.name)),
+      has_identity(source.identity != nullptr),
+      keep_source(keeps_source(source)) {
     if (!is_identifier(name) || name.size() > 100) {
         const std::string given = name;
         name = "kernel";

@@ -1,6 +1,7 @@
 // A formula as its author wrote it, argument lists taken apart.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +12,12 @@
 namespace catena_jit {
 
 constexpr std::size_t max_arguments = 32;  // inputs and outputs
+
+// Whether the author asked for the source; older hosts do not know the field.
+inline bool keeps_source(const catena_formula& f) {
+    return f.struct_size >= offsetof(catena_formula, reserved) &&
+           (f.flags & CATENA_FORMULA_KEEP_SOURCE) != 0;
+}
 
 struct Parameter {
     std::string name;
@@ -47,6 +54,7 @@ struct Formula {
     std::size_t n_y = 0;
     Code operation, preamble, loop_prep, after_loop, reduce, finish, identity;
     bool has_identity;
+    bool keep_source;
     std::string reduce_type;
     std::vector<std::string> options;
 

@@ -151,6 +151,18 @@ catena_status make(catena_ctx* ctx, const Binding& b, const catena_compiler& com
     const std::string source = make_source(b, compiler.dialect);
     const std::string key = key_of(b.formula, identity, source);
     BinaryCache& cache = binary_cache();
+    if (b.formula.keep_source) {
+        const std::string path = cache.keep_source(b.formula.name, key, source);
+        if (path.empty())
+            host->log(ctx, CATENA_LOG_WARNING,
+                      ("[kernels] source of " + b.formula.name +
+                       ": expected a folder of compiled kernels to keep it in, see "
+                       "CATENA_KERNEL_CACHE, got none that can be written to")
+                          .c_str());
+        else
+            host->log(ctx, CATENA_LOG_INFO,
+                      ("[" + b.formula.name + "] the source is in " + path).c_str());
+    }
     const bool keeps = !reads_files(b.formula);
     std::optional<Binary> binary;
     if (keeps) binary = cache.find(b.formula.name, key);

@@ -27,7 +27,7 @@ catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
 
 // All that makes two formulas the same.
 std::string identity_of(const catena_formula& f) {
-    std::string text(1, static_cast<char>('0' + f.kind));
+    std::string text = {static_cast<char>('0' + f.kind), keeps_source(f) ? 'k' : '-'};
     const auto add = [&](const char* part) {
         text += part != nullptr ? '+' : '-';
         if (part != nullptr) text += part;

@@ -128,7 +128,7 @@ struct Operand {
     std::string_view list;
     std::string_view results;  // of several outputs, after the function's name
 };
-constexpr Operand variables{"Variable", "Variables", "Result"};
+constexpr Operand variables{"Variable", "VariableList", "Result"};
 constexpr Operand arrays{"Array", "ArrayList", "Arrays"};
 
 // One function's wrappers, in pieces: its handle, then an overload on variables and one on arrays.

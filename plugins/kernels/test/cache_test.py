@@ -68,6 +68,19 @@ class Cache(unittest.TestCase):
         self.assertTrue(self.entries()[0].name.startswith("cached-"))
         self.expect(0, 2, 1, 2)
 
+    def test_sources_are_kept_if_asked_for(self):
+        self.expect(1, 0, 1)
+        self.assertEqual(list(self.folder.glob("*.source")), [])
+        _, _, errors = self.run_worker(1, KEEP="1", CATENA_LOG="info")  # compiled before
+        [source] = self.folder.glob("*.source")
+        self.assertEqual(source.stem, self.entry().stem)
+        self.assertIn(str(source), errors)
+        self.assertIn("y = x + 1", source.read_text())
+        self.assertEqual(source.stat().st_mode & 0o777, 0o600)
+        self.expect(0, 1, 1, KEEP="1")
+        self.expect(1, 0, 1, KEEP="1", CATENA_KERNEL_CACHE="off",
+                    warns="source of cached: expected a folder")
+
     @unittest.skipUnless(ON_CPU and shutil.which("objdump") and os.uname().machine == "x86_64",
                          "code of an x86-64, by objdump")
     def test_the_symbol_has_the_name_and_its_loop_is_vectorised(self):

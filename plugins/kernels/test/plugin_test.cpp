@@ -45,8 +45,9 @@ TEST_CASE("a plugin's reduction: numbers, an array that is added to, scratch mem
     CHECK(without.forward({{few}})[0].to_vector<float>() == std::vector<float>{3});
     CHECK(rms.forward({{Array::zeros({0, 3})}})[0].shape() == Shape{0, 1});
 
-    using Vars = std::vector<Variable>;
-    const auto f = [&](const Vars& v) -> Vars { return {rms({&v[0]})[0] + rms({&v[0]})[0]}; };
+    const auto f = [&](const Variables& v) -> Variables {
+        return {rms({&v[0]})[0] + rms({&v[0]})[0]};
+    };
     const Array gy = Array::from<double>({0.5, -2}, {2, 1});
     gradient_check::check_backward(f, {{x}}, {{gy}});
     gradient_check::check_double_backward(f, {{x}}, {{gy}}, {{x}});

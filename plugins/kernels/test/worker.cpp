@@ -1,5 +1,5 @@
 // worker DEVICE ADDEND...: makes and calls a kernel for each there, and prints what the caches did. The
-// preamble is $PREAMBLE.
+// preamble is $PREAMBLE; with $KEEP their sources are kept.
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -14,8 +14,9 @@ int main(int argc, char** argv) try {
     const Array x = Array::full({100}, 1);
     for (int k = 2; k < argc; ++k) {
         const std::string code = std::string("y = x + ") + argv[k];
-        const Array y = elementwise("T x", "T y", code.c_str(), "cached",
-                                    {.preamble = preamble ? preamble : ""})(x);
+        const Array y = elementwise(
+            "T x", "T y", code.c_str(), "cached",
+            {.preamble = preamble ? preamble : "", .keep = std::getenv("KEEP") != nullptr})(x);
         if (y.to_vector<float>()[99] != 1 + std::stof(argv[k])) {
             std::printf("wrong\n");
             return 1;

@@ -28,6 +28,13 @@ private:
     Device source_;
 };
 
+// The GPU that is meant; x's own device if it is the host's and there is no GPU.
+template <class X>
+Device target(const X& x, int gpu) {
+    const bool stays = x && gpu >= 0 && !cuda::available() && x.device() == cuda::host();
+    return stays ? x.device() : cuda::get_device(gpu);
+}
+
 }  // namespace
 
 Variable copy(const Variable& x, Device device) {
@@ -41,7 +48,7 @@ Array copy(const Array& x, Device device) {
     return x.device() == device ? x.copy() : x.to(device);
 }
 
-Variable copy(const Variable& x, int gpu) { return copy(x, cuda::get_device(gpu)); }
-Array copy(const Array& x, int gpu) { return copy(x, cuda::get_device(gpu)); }
+Variable copy(const Variable& x, int gpu) { return copy(x, target(x, gpu)); }
+Array copy(const Array& x, int gpu) { return copy(x, target(x, gpu)); }
 
 }  // namespace catena::functions

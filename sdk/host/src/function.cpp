@@ -106,9 +106,19 @@ private:
     std::size_t n_ = 0;
 };
 
-std::vector<Array> ArrayFunction::backward(std::span<const Array> inputs, std::span<const Array>) {
-    return std::vector<Array>(inputs.size());
+Arrays ArrayFunction::forward(ArraySpan inputs) {
+    return any_on_gpu(inputs) ? forward_gpu(inputs) : forward_cpu(inputs);
 }
+
+Arrays ArrayFunction::backward(ArraySpan inputs, ArraySpan grad_outputs) {
+    const bool gpu = any_on_gpu(inputs) || any_on_gpu(grad_outputs);
+    return gpu ? backward_gpu(inputs, grad_outputs) : backward_cpu(inputs, grad_outputs);
+}
+
+Arrays ArrayFunction::forward_cpu(ArraySpan) { throw_missing("cpu"); }
+Arrays ArrayFunction::forward_gpu(ArraySpan) { throw_missing("gpu"); }
+Arrays ArrayFunction::backward_cpu(ArraySpan inputs, ArraySpan) { return Arrays(inputs.size()); }
+Arrays ArrayFunction::backward_gpu(ArraySpan inputs, ArraySpan) { return Arrays(inputs.size()); }
 
 const std::vector<Array>& ArrayFunction::get_retained_outputs() const {
     if (!outputs_) {

@@ -24,9 +24,14 @@ std::vector<Variable> FunctionNode::apply(std::span<const Variable> inputs) {
     return UserCall::run(std::move(self), inputs);
 }
 
-std::vector<Variable> FunctionNode::backward(std::span<const std::size_t> target_input_indexes,
-                                             std::span<const Variable>) {
-    return std::vector<Variable>(target_input_indexes.size());
+Arrays FunctionNode::forward(ArraySpan inputs) {
+    return any_on_gpu(inputs) ? forward_gpu(inputs) : forward_cpu(inputs);
+}
+Arrays FunctionNode::forward_cpu(ArraySpan) { throw_missing("cpu"); }
+Arrays FunctionNode::forward_gpu(ArraySpan) { throw_missing("gpu"); }
+
+Variables FunctionNode::backward(Targets target_input_indexes, VariableSpan) {
+    return Variables(target_input_indexes.size());
 }
 
 void FunctionNode::retain_inputs(std::span<const std::size_t> indexes) {

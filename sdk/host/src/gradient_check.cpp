@@ -201,7 +201,8 @@ bool skipped(const Options& options, std::size_t i, const Array& input) {
 
 }  // namespace
 
-void assert_allclose(const Array& actual, const Array& expected, double atol, double rtol) {
+void assert_allclose(const Array& actual, const Array& expected, double atol, double rtol,
+                     bool verbose) {
     if (actual.shape() != expected.shape()) {
         throw CheckError(fmt::format("[assert_allclose] shape: expected {}, got {}",
                                      to_string(expected.shape()), to_string(actual.shape())));
@@ -224,15 +225,15 @@ void assert_allclose(const Array& actual, const Array& expected, double atol, do
     if (wrong == 0) return;
     throw CheckError(fmt::format(
         "[assert_allclose] {} of {} elements differ; the worst, {} in row-major order: "
-        "expected {}, got {}: error {:.3g}, relative {:.3g}, allowed atol {:g} + rtol {:g}",
+        "expected {}, got {}: error {:.3g}, relative {:.3g}, allowed atol {:g} + rtol {:g}{}",
         wrong, x.size(), worst, y[worst], x[worst], worst_error, worst_error / std::abs(y[worst]),
-        atol, rtol));
+        atol, rtol,
+        verbose ? "\n  expected: " + to_string(expected) + "\n  got: " + to_string(actual) : ""));
 }
 
-std::vector<Array> numerical_grad(const std::function<std::vector<Array>()>& f,
-                                  std::span<const Array> inputs,
-                                  std::span<const Array> grad_outputs,
-                                  const NumericalOptions& options) {
+Arrays numerical_grad(const ArrayExpression& f, const ArrayList& input_list,
+                      const ArrayList& grad_outputs, const NumericalOptions& options) {
+    const ArraySpan inputs = input_list.view();
     if (!(options.eps > 0)) {
         throw InvalidError(fmt::format("[numerical_grad] eps: expected > 0, got {}", options.eps));
     }
@@ -241,7 +242,7 @@ std::vector<Array> numerical_grad(const std::function<std::vector<Array>()>& f,
         throw DtypeError(fmt::format("[numerical_grad] inputs: expected floating dtypes, got {}",
                                      name(input.dtype())));
     }
-    const Outputs gys = values_of(grad_outputs);
+    const Outputs gys = values_of(grad_outputs.view());
     const Outputs center = options.detect_nondifferentiable ? values_of(f()) : Outputs();
     std::vector<Array> result;
     for (const Array& input : inputs) {
@@ -343,8 +344,8 @@ void check_converted(const VariableFunction& function, std::span<const Array> in
 
 }  // namespace
 
-void check_backward(const VariableFunction& function, std::span<const Array> inputs,
-                    std::span<const Array> y_grads, const Options& options) {
+void check_backward(const VariableFunction& function, const ArrayList& inputs,
+                    const ArrayList& y_grads, const Options& options) {
     std::vector<Array> before;
     for (const Variable& param : options.params) before.push_back(param.data());
     // All that can be: a graph that outlived the function may hold a converted one.
@@ -365,7 +366,7 @@ void check_backward(const VariableFunction& function, std::span<const Array> inp
             param.cleargrad();
             param.set_data(convert(param.data(), options));
         }
-        check_converted(function, inputs, y_grads, options);
+        check_converted(function, inputs.view(), y_grads.view(), options);
     } catch (...) {
         restore();
         throw;
@@ -373,9 +374,11 @@ void check_backward(const VariableFunction& function, std::span<const Array> inp
     if (const std::exception_ptr failure = restore()) std::rethrow_exception(failure);
 }
 
-void check_double_backward(const VariableFunction& function, std::span<const Array> inputs,
-                           std::span<const Array> y_grads, std::span<const Array> x_grad_grads,
+void check_double_backward(const VariableFunction& function, const ArrayList& input_list,
+                           const ArrayList& y_grad_list, const ArrayList& x_grad_grads,
                            const Options& options) {
+    const ArraySpan inputs = input_list.view();
+    const ArraySpan y_grads = y_grad_list.view();
     const std::size_t n = inputs.size();
     const auto first_gradient = [&](const std::vector<Variable>& all) {
         const std::vector<Variable> xs(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(n));

@@ -139,12 +139,13 @@ std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters) {
     return result;
 }
 
-Variable Link::operator()(const Variable&) {
+Variable Link::operator()(const Variable&) const {
     throw UnsupportedError(
         fmt::format("[{0}] call: expected a link that takes one variable, got {0}, which is called "
-                    "in its own way",
+                    "in its own way, or not by an operator() that is const",
                     class_name(typeid(*this))));
 }
+Variable Link::operator()(const Variable& x) { return std::as_const(*this)(x); }
 
 std::vector<NamedParameter> Link::collect_parameters() const {
     Collector collector;
@@ -193,18 +194,27 @@ void Link::add_gradients(const Link& source) const {
 }
 
 void Link::copy_parameters_from(const Link& source) const {
-    const auto variables = source.parameters();
-    copy_parameters_from(variables);
+    copy_parameters_from(source.parameters());
 }
 
 void Link::copy_parameters_from(std::span<const Variable> source) const {
+    std::vector<Array> arrays;
+    for (const Variable& variable : source) arrays.push_back(variable ? variable.data() : Array());
+    copy_parameters_from(arrays);
+}
+
+void Link::copy_parameters_from(std::span<const Array> source) const {
     const auto targets = collect_parameters();
     require_same_number("copy_parameters_from", targets.size(), source.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        require_same("copy_parameters_from", targets[i], source[i].data());
+        if (!source[i]) {
+            throw InvalidError(fmt::format("[copy_parameters_from] {}: expected an array, got none",
+                                           targets[i].name));
+        }
+        require_same("copy_parameters_from", targets[i], source[i]);
     }
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        targets[i].variable.data().copy_from(source[i].data());
+        targets[i].variable.data().copy_from(source[i]);
     }
 }
 

@@ -1,7 +1,12 @@
 // Philox, and the normal distribution by Box and Muller from exactly rounded operations only.
+#include <catena/core/error.hpp>
 #include <catena/random.hpp>
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace catena {
 namespace {
@@ -102,6 +107,54 @@ void fill_normal(std::span<double> values, double mean, double stddev) {
     reserve(values.size() + 1).normal(values);
     for (double& value : values) value = mean + stddev * value;
 }
+
+namespace random {
+namespace {
+
+// An array filled in pieces from so many draws of 64 bits: next(generator, piece).
+template <class Next>
+Array generate(const char* what, Device device, const Shape& shape, Dtype dtype, std::int64_t draws,
+               const Next& next) {
+    if (!is_floating(dtype)) {
+        throw DtypeError(
+            fmt::format("[{}] dtype: expected a floating one, got {}", what, name(dtype)));
+    }
+    if (!device) device = Device::current();
+    const using_device host{Device()};
+    const Array y = Array::empty(shape, dtype);
+    const auto [seed, offset] = reserve_random(device, static_cast<std::uint64_t>(draws + 1) / 2);
+    Generator generator(seed, offset);
+    const catena_dl_tensor& memory = y.body()->tensor.dl;
+    auto* to = static_cast<std::byte*>(memory.data) + memory.byte_offset;
+    double piece[512];  // an even number: the normal distribution makes two of two
+    for (std::int64_t left = y.size(), n = 0; left > 0; left -= n) {
+        n = std::min<std::int64_t>(left, std::ssize(piece));
+        next(generator, std::span(piece, static_cast<std::size_t>(n)));
+        convert(Dtype::float64, piece, dtype, to, n);
+        to += n * item_size(dtype);
+    }
+    return y.to(device);
+}
+
+}  // namespace
+
+Array uniform(const Shape& shape, double low, double high, Dtype dtype, Device device) {
+    return generate("uniform", device, shape, dtype, shape.size(),
+                    [=](Generator& generator, std::span<double> values) {
+                        for (double& value : values)
+                            value = low + (high - low) * generator.uniform();
+                    });
+}
+
+Array normal(const Shape& shape, double mean, double stddev, Dtype dtype, Device device) {
+    return generate("normal", device, shape, dtype, shape.size() + 1,
+                    [=](Generator& generator, std::span<double> values) {
+                        generator.normal(values);
+                        for (double& value : values) value = mean + stddev * value;
+                    });
+}
+
+}  // namespace random
 
 void RandomStream::visit(Visitor& visitor) {
     RandomState state = random_state(device_);

@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace catena {
 namespace {
 
@@ -26,6 +29,33 @@ void check_indexes(const std::string& label, const char* what,
 }
 
 }  // namespace
+
+// While it lives, forward() of the node may say what it retains. What the graph keeps was said by the
+// first: when forward() runs again it stays.
+class UserCall::InForward {
+public:
+    explicit InForward(FunctionNode& node)
+        : node_(node),
+          again_(node.stage_ == FunctionNode::Stage::applied),
+          inputs_(node.retained_inputs_),
+          outputs_(node.retained_outputs_) {
+        node_.stage_ = FunctionNode::Stage::forward;
+    }
+    InForward(const InForward&) = delete;
+    InForward& operator=(const InForward&) = delete;
+    ~InForward() {
+        node_.stage_ = FunctionNode::Stage::applied;
+        if (!again_) return;
+        node_.retained_inputs_ = std::move(inputs_);
+        node_.retained_outputs_ = std::move(outputs_);
+    }
+
+private:
+    FunctionNode& node_;
+    bool again_;
+    std::optional<std::vector<std::size_t>> inputs_;
+    std::optional<std::vector<std::size_t>> outputs_;
+};
 
 UserCall::UserCall(std::shared_ptr<FunctionNode> node)
     : node_(std::move(node)), train_(config().train) {}
@@ -82,13 +112,7 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
 
     std::vector<Array> y;
     try {
-        struct Scope {
-            explicit Scope(FunctionNode& f) : node(f) {
-                node.stage_ = FunctionNode::Stage::forward;
-            }
-            ~Scope() { node.stage_ = FunctionNode::Stage::applied; }
-            FunctionNode& node;
-        } const in_forward(function);
+        const InForward scope(function);
         const using_device device(call.device_);
         y = function.forward(x);
     } catch (const NanError& error) {  // in a function that forward calls
@@ -115,6 +139,18 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
     call.y_ = keep(function.retained_outputs_, outputs);
     function.call_ = &call;
     return outputs;
+}
+
+std::vector<Array> UserCall::forward(std::span<const Array> inputs) const {
+    if (!node_) {
+        throw GraphError(fmt::format("[{}] forward: the graph was unchained here", name()));
+    }
+    const std::shared_ptr<FunctionNode> node = node_;
+    const auto first =
+        std::find_if(inputs.begin(), inputs.end(), [](const Array& x) { return bool(x); });
+    const using_device device(first == inputs.end() ? device_ : first->device());
+    const InForward scope(*node);
+    return node->forward(inputs);
 }
 
 // Backward needs the graph, and the values that forward saw.

@@ -23,6 +23,7 @@ public:
     ~UserCall() override;
 
     std::string_view label() const noexcept override;
+    std::vector<Array> forward(std::span<const Array> inputs) const override;
     void backward(std::span<const Array> gy) override;
     void backward(std::span<const Variable> gy) override;
     void unchain() override;
@@ -38,6 +39,8 @@ private:
         std::uint32_t version;
         bool requires_grad;
     };
+
+    class InForward;
 
     explicit UserCall(std::shared_ptr<FunctionNode> node);
     const std::string& name() const;

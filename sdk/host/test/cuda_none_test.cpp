@@ -77,11 +77,23 @@ TEST_CASE("told why") {
     needs([] { (void)cuda::get_cublas_handle(); });
     needs([] { cuda::IPCEvent{}; });
     needs([&] { link.to_gpu(); });
-    needs([&] { (void)F::copy(x, 0); });
-    needs([&] { (void)F::copy(Variable(x), 0); });
     CHECK_THROWS_AS(cuda::IPCArrayHandle{x}, InvalidError);
     CHECK(link.W.device() == cuda::host());
     CHECK(Device::current() == cuda::host());
+}
+
+TEST_CASE("F::copy to a GPU's number stays on the host, in new memory") {
+    const Variable x(Array::from({1.0, 2.0}, {2}));
+    const Variable y = F::copy(F::copy(x, 0), 1);
+    CHECK(y.device() == cuda::host());
+    CHECK(y.data().body() != x.data().body());
+    F::sum(y * y).backward();
+    CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 4});
+    CHECK(F::copy(x.data(), 0).to_vector<double>() == std::vector<double>{1, 2});
+    CHECK_THROWS_AS((void)F::copy(x, -1), DeviceError);
+    // What is on another device was put there by the program, which knows its devices.
+    CHECK_THROWS_AS((void)F::copy(x.data().to(Device::get("cpu:1")), 0), DeviceError);
+    contains(error_of<InvalidError>([] { (void)F::copy(Variable(), Device()); }), "[copy] x");
 }
 
 TEST_CASE("the host alone is no GPU") {

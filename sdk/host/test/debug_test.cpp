@@ -6,17 +6,17 @@
 namespace {
 
 struct LogForward : FunctionNode {
-    Arrs forward(In x) override { return {F::log(x[0])}; }
+    Arrays forward(ArraySpan x) override { return {F::log(x[0])}; }
 };
 struct LogBackward : FunctionNode {
-    Arrs forward(In x) override { return {x[0] * 1}; }
-    Vars backward(Targets, Grads gy) override { return {F::log(-gy[0])}; }
+    Arrays forward(ArraySpan x) override { return {x[0] * 1}; }
+    Variables backward(Targets, VariableSpan gy) override { return {F::log(-gy[0])}; }
 };
 struct OldLog : Function<OldLog> {
-    Arrs forward(In x) override { return {F::log(x[0])}; }
+    Arrays forward(ArraySpan x) override { return {F::log(x[0])}; }
 };
 struct Outer : FunctionNode {
-    Arrs forward(In x) override { return {apply<LogForward>({Variable(x[0])})[0].data()}; }
+    Arrays forward(ArraySpan x) override { return {apply<LogForward>({Variable(x[0])})[0].data()}; }
 };
 
 }  // namespace

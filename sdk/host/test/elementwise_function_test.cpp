@@ -6,8 +6,6 @@ namespace F = catena::functions;
 
 namespace {
 
-using Vars = std::vector<Variable>;
-
 Array draw(const Shape& shape) { return initializers::Uniform(1)(shape, Dtype::float64); }
 
 const ElementwiseFormula value{"T x, T y, T z", "T w", "w = x * y + z", "muladd"};
@@ -24,7 +22,7 @@ TEST_CASE("values, and gradients of the first order") {
     gradient_check::assert_allclose(muladd(Variable(x), Variable(y), Variable(z)).data(),
                                     x * y + z);
     gradient_check::assert_allclose(muladd(x, y, z), x * y + z);
-    const auto f = [&](const Vars& v) -> Vars { return {muladd(v[0], v[1], v[2])}; };
+    const auto f = [&](const Variables& v) -> Variables { return {muladd(v[0], v[1], v[2])}; };
     gradient_check::check_backward(f, {{x, y, z}}, {{draw({3, 2})}});
     gradient_check::check_backward(f, {{draw({3, 1}), draw({2}), draw({})}}, {{draw({3, 2})}});
     gradient_check::check_backward(f, {{draw({1}), draw({1, 1}), draw({4, 1, 2})}},
@@ -33,7 +31,7 @@ TEST_CASE("values, and gradients of the first order") {
 
 TEST_CASE("with a gradient of its own the gradient is differentiable") {
     const ElementwiseFunction muladd(value, gradient, second);
-    const auto f = [&](const Vars& v) -> Vars { return {muladd(v[0], v[1], v[2])}; };
+    const auto f = [&](const Variables& v) -> Variables { return {muladd(v[0], v[1], v[2])}; };
     const Array x = draw({3, 2}), y = draw({3, 2}), z = draw({3, 2});
     gradient_check::check_backward(f, {{x, y, z}}, {{draw({3, 2})}});
     gradient_check::check_double_backward(f, {{x, y, z}}, {{draw({3, 2})}},
@@ -72,12 +70,12 @@ TEST_CASE("what the gradient does not read is not kept") {
 TEST_CASE("outputs of the function in the gradient, several outputs, inputs without gradient") {
     const ElementwiseFunction my_exp({"T x", "T y", "y = exp(x)", "my_exp"},
                                      {"T y, T gy", "T gx", "gx = gy * y"});
-    const auto f = [&](const Vars& v) -> Vars { return {my_exp(v[0])}; };
+    const auto f = [&](const Variables& v) -> Variables { return {my_exp(v[0])}; };
     gradient_check::check_backward(f, {{draw({5})}}, {{draw({5})}});
 
     const ElementwiseFunction<2> sincos({"T x", "T s, T c", "s = sin(x); c = cos(x)", "my_sincos"},
                                         {"T s, T c, T gs, T gc", "T gx", "gx = gs * c - gc * s"});
-    const auto g = [&](const Vars& v) -> Vars {
+    const auto g = [&](const Variables& v) -> Variables {
         const auto [s, c] = sincos(v[0]);
         return {s, c};
     };
@@ -146,8 +144,8 @@ TEST_CASE("in a FunctionNode and in a Function") {
         }
     };
     const Array x = draw({3, 2}), y = draw({3, 2}), z = draw({3, 2});
-    const auto node = [](const Vars& v) { return apply<Node>(std::span<const Variable>(v)); };
+    const auto node = [](const Variables& v) { return apply<Node>(std::span<const Variable>(v)); };
     gradient_check::check_backward(node, {{x, y, z}}, {{draw({3, 2})}});
-    const auto plain = [](const Vars& v) -> Vars { return {Plain()(v[0], v[1], v[2])}; };
+    const auto plain = [](const Variables& v) -> Variables { return {Plain()(v[0], v[1], v[2])}; };
     gradient_check::check_backward(plain, {{x, y, z}}, {{draw({3, 2})}});
 }

@@ -17,12 +17,12 @@ TEST_CASE("what is not retained is freed, what is retained is freed with the gra
     const auto call = [](const Variable& x, bool keep_input, bool keep_output) {
         return apply<Any>(
             {x},
-            [=](Any& node, In v) -> Arrs {
+            [=](Any& node, ArraySpan v) -> Arrays {
                 if (keep_input) node.retain_inputs({0});
                 if (keep_output) node.retain_outputs({0});
                 return {v[0] * 2};
             },
-            [](Any&, Targets, Grads gy) -> Vars { return {gy[0] * 2}; })[0];
+            [](Any&, Targets, VariableSpan gy) -> Variables { return {gy[0] * 2}; })[0];
     };
     const std::int64_t before = in_use();
     const auto measure = [&](bool keep_input, bool keep_output) {
@@ -154,17 +154,17 @@ TEST_CASE("errors name the function and say what was expected") {
         return error_of<Error>([&] { F::sum(apply<Any>({x, x}, f, g)[0]).backward(); });
     };
     const auto returns = [](std::vector<Array> gx) {
-        return [gx](Any&, Targets, Grads) {
-            Vars result;
+        return [gx](Any&, Targets, VariableSpan) {
+            Variables result;
             for (const Array& array : gx) result.push_back(array ? Variable(array) : Variable());
             return result;
         };
     };
-    CHECK(text_of([](Any&, In) { return Arrs(); }, hand_on) ==
+    CHECK(text_of([](Any&, ArraySpan) { return Arrays(); }, hand_on) ==
           "[Any] forward: expected at least one output, got none");
     CHECK(text_of(
-              [](Any&, In v) {
-                  return Arrs{v[0], Array()};
+              [](Any&, ArraySpan v) {
+                  return Arrays{v[0], Array()};
               },
               hand_on) == "[Any] forward: output 1: expected an array, got an empty handle");
     CHECK(text_of(pass_on, returns({})) == "[Any] backward: expected 2 gradients, got 0");
@@ -178,41 +178,41 @@ TEST_CASE("errors name the function and say what was expected") {
     contains(text_of(pass_on, returns({Array::zeros({2}, Dtype::float64, second), Array()})),
              "[Any] backward: gradient of input 0: expected " + x.device().name());
     contains(text_of(
-                 [](Any& n, In v) {
+                 [](Any& n, ArraySpan v) {
                      n.retain_inputs({2});
-                     return Arrs{v[0]};
+                     return Arrays{v[0]};
                  },
                  hand_on),
              "[Any] retain_inputs: expected indexes below 2, got 2");
     contains(text_of(
-                 [](Any& n, In v) {
+                 [](Any& n, ArraySpan v) {
                      n.retain_outputs({1});
-                     return Arrs{v[0]};
+                     return Arrays{v[0]};
                  },
                  hand_on),
              "[Any] retain_outputs: expected indexes below 1, got 1");
     contains(text_of(
-                 [](Any& n, In v) {
+                 [](Any& n, ArraySpan v) {
                      (void)n.unpack<3>(v);
-                     return Arrs{v[0]};
+                     return Arrays{v[0]};
                  },
                  hand_on),
              "[Any] unpack: expected 3, got 2");
     contains(text_of(
-                 [](Any& n, In v) {
+                 [](Any& n, ArraySpan v) {
                      (void)n.get_retained_inputs();
-                     return Arrs{v[0]};
+                     return Arrays{v[0]};
                  },
                  hand_on),
              "[Any] get_retained_inputs: only within backward()");
     contains(text_of(pass_on,
-                     [](Any& n, Targets, Grads gy) {
+                     [](Any& n, Targets, VariableSpan gy) {
                          n.retain_inputs({0});
-                         return Vars{gy[0]};
+                         return Variables{gy[0]};
                      }),
              "[Any] retain_inputs: only within forward()");
     CHECK_THROWS_AS(F::sum(apply<Any>({x}, pass_on,
-                                      [](Any&, Targets, Grads) -> Vars {
+                                      [](Any&, Targets, VariableSpan) -> Variables {
                                           throw std::runtime_error("mine");
                                       })[0])
                         .backward(),
@@ -257,16 +257,17 @@ TEST_CASE("a long chain of nodes goes without recursion") {
 
 TEST_CASE("debug mode names the node that made a NaN") {
     const using_config debug(&Config::debug, true);
-    contains(
-        error_of<ValueError>([&] {
-            apply<Any>(
-                {var({1})},
-                [](Any&, In v) -> Arrs { return {Array::full({1}, std::nan(""), v[0].dtype())}; },
-                hand_on);
-        }),
-        "[Any] forward: output 0");
+    contains(error_of<ValueError>([&] {
+                 apply<Any>(
+                     {var({1})},
+                     [](Any&, ArraySpan v) -> Arrays {
+                         return {Array::full({1}, std::nan(""), v[0].dtype())};
+                     },
+                     hand_on);
+             }),
+             "[Any] forward: output 0");
     const Variable x = var({1});
-    const Variable y = apply<Any>({x}, pass_on, [](Any&, Targets, Grads) -> Vars {
+    const Variable y = apply<Any>({x}, pass_on, [](Any&, Targets, VariableSpan) -> Variables {
         return {as_variable(Array::full({1}, std::nan(""), Dtype::float64))};
     })[0];
     contains(error_of<ValueError>([&] { y.backward(); }), "[Any] backward: gradient of input 0");
@@ -275,8 +276,8 @@ TEST_CASE("debug mode names the node that made a NaN") {
 TEST_CASE("what forward did not say to keep cannot be asked for") {
     const auto call = [](const Variable& x, const Any::Forward& f, const auto& kept) {
         apply<Any>({x}, f,
-                   [&](Any& n, Targets, Grads gy) -> Vars {
-                       const Vars k = kept(n);
+                   [&](Any& n, Targets, VariableSpan gy) -> Variables {
+                       const Variables k = kept(n);
                        CHECK(k.empty());
                        return {gy[0]};
                    })[0]
@@ -284,15 +285,15 @@ TEST_CASE("what forward did not say to keep cannot be asked for") {
     };
     const auto inputs = [](Any& n) { return n.get_retained_inputs(); };
     const auto outputs = [](Any& n) { return n.get_retained_outputs(); };
-    const Any::Forward keeps_input = [](Any& n, In x) -> Arrs {
+    const Any::Forward keeps_input = [](Any& n, ArraySpan x) -> Arrays {
         n.retain_inputs({0});
         return {x[0] * 2};
     };
-    const Any::Forward keeps_output = [](Any& n, In x) -> Arrs {
+    const Any::Forward keeps_output = [](Any& n, ArraySpan x) -> Arrays {
         n.retain_outputs({0});
         return {x[0] * 2};
     };
-    const Any::Forward keeps_nothing = [](Any& n, In x) -> Arrs {
+    const Any::Forward keeps_nothing = [](Any& n, ArraySpan x) -> Arrays {
         n.retain_inputs({});
         n.retain_outputs({});
         return {x[0] * 2};
@@ -308,13 +309,13 @@ TEST_CASE("what forward did not say to keep cannot be asked for") {
     CHECK(values(x.grad()) == Doubles{2});
 
     struct Forgot : Function<Forgot> {
-        Arrs forward(In v) override { return {v[0] * 2}; }
-        Arrs backward(In, In) override { return {get_retained_outputs()[0]}; }
+        Arrays forward(ArraySpan v) override { return {v[0] * 2}; }
+        Arrays backward(ArraySpan, ArraySpan) override { return {get_retained_outputs()[0]}; }
     };
     CHECK(error_of<GraphError>([&] { Forgot()(x).backward(); }) ==
           "[Forgot] get_retained_outputs: expected retain_outputs() in forward(), got none");
     struct Early : Function<Early> {
-        Arrs forward(In v) override {
+        Arrays forward(ArraySpan v) override {
             retain_outputs({0});
             return {get_retained_outputs()[0] * v[0]};
         }

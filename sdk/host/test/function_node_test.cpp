@@ -2,23 +2,25 @@
 #include "nodes.hpp"
 
 TEST_CASE("gradients of first and second order") {
-    const auto f = [](const Vars& v) -> Vars { return {mul_add(v[0], v[1], v[2])}; };
+    const auto f = [](const Variables& v) -> Variables { return {mul_add(v[0], v[1], v[2])}; };
     const auto inputs = [](const Shape& shape) {
-        return Arrs{draw(shape), draw(shape), draw(shape)};
+        return Arrays{draw(shape), draw(shape), draw(shape)};
     };
     for (const Shape& shape : {Shape{3, 2}, Shape{1}, Shape{}, Shape{0, 4}}) {
-        gradient_check::check_backward(f, inputs(shape), Arrs{draw(shape)});
-        gradient_check::check_double_backward(f, inputs(shape), Arrs{draw(shape)}, inputs(shape));
+        gradient_check::check_backward(f, inputs(shape), Arrays{draw(shape)});
+        gradient_check::check_double_backward(f, inputs(shape), Arrays{draw(shape)}, inputs(shape));
     }
-    const auto two = [](const Vars& v) { return apply<ExpSquare>({v[0] * v[0]}, 0.5); };
+    const auto two = [](const Variables& v) { return apply<ExpSquare>({v[0] * v[0]}, 0.5); };
     const Array x = draw({4});
-    gradient_check::check_backward(two, Arrs{x}, Arrs{draw({4}), draw({4})});
-    gradient_check::check_double_backward(two, Arrs{x}, Arrs{draw({4}), draw({4})},
-                                          Arrs{draw({4})});
+    gradient_check::check_backward(two, Arrays{x}, Arrays{draw({4}), draw({4})});
+    gradient_check::check_double_backward(two, Arrays{x}, Arrays{draw({4}), draw({4})},
+                                          Arrays{draw({4})});
     for (const std::size_t i : {0U, 1U}) {
-        const auto one = [i](const Vars& v) -> Vars { return {apply<ExpSquare>({v[0]}, 3.0)[i]}; };
-        gradient_check::check_backward(one, Arrs{x}, Arrs{draw({4})});
-        gradient_check::check_double_backward(one, Arrs{x}, Arrs{draw({4})}, Arrs{draw({4})});
+        const auto one = [i](const Variables& v) -> Variables {
+            return {apply<ExpSquare>({v[0]}, 3.0)[i]};
+        };
+        gradient_check::check_backward(one, Arrays{x}, Arrays{draw({4})});
+        gradient_check::check_double_backward(one, Arrays{x}, Arrays{draw({4})}, Arrays{draw({4})});
     }
 }
 
@@ -34,11 +36,11 @@ TEST_CASE("one variable as several inputs, and nodes in a row") {
 
 TEST_CASE("grad() goes through it, to any order") {
     struct Cube : FunctionNode {
-        Arrs forward(In x) override {
+        Arrays forward(ArraySpan x) override {
             retain_inputs({0});
             return {x[0] * x[0] * x[0]};
         }
-        Vars backward(Targets, Grads gy) override {
+        Variables backward(Targets, VariableSpan gy) override {
             const Variable x = get_retained_inputs()[0];
             return {3 * gy[0] * mul_add(x, x, as_variable(Array::zeros({1}, Dtype::float64)))};
         }
@@ -56,12 +58,12 @@ TEST_CASE("grad() goes through it, to any order") {
 
 TEST_CASE("targets are the inputs that want a gradient; one for each is enough") {
     std::vector<std::size_t> seen;
-    const auto call = [&](const Vars& v) {
+    const auto call = [&](const Variables& v) {
         return apply<Any>(
-            v, [](Any&, In x) -> Arrs { return {x[0] + x[1] + x[2]}; },
-            [&](Any&, Targets t, Grads gy) {
+            v, [](Any&, ArraySpan x) -> Arrays { return {x[0] + x[1] + x[2]}; },
+            [&](Any&, Targets t, VariableSpan gy) {
                 seen.assign(t.begin(), t.end());
-                return Vars(t.size(), gy[0]);
+                return Variables(t.size(), gy[0]);
             })[0];
     };
     const Variable a = var({1});
@@ -84,12 +86,12 @@ TEST_CASE("inputs may be missing, and so may gradients") {
     const auto call = [](const Variable& x, const Variable& b) {
         return apply<Any>(
             {x, b},
-            [](Any& n, In v) -> Arrs {
+            [](Any& n, ArraySpan v) -> Arrays {
                 n.retain_inputs({0, 1});
                 return {v[1] ? v[0] + v[1] : v[0] * 1};
             },
-            [](Any& n, Targets, Grads gy) -> Vars {
-                const Vars kept = n.get_retained_inputs();
+            [](Any& n, Targets, VariableSpan gy) -> Variables {
+                const Variables kept = n.get_retained_inputs();
                 CHECK(kept.size() == 2);
                 return {gy[0] * 2, kept[1] ? Variable() : gy[0]};
             })[0];
@@ -107,10 +109,13 @@ TEST_CASE("without inputs a call still has a backward; without a backward no gra
     int runs = 0;
     const auto call = [&] {
         return apply<Any>(
-            {}, [](Any&, In x) -> Arrs { return {Array::ones({1 + static_cast<int>(x.size())})}; },
-            [&](Any&, Targets t, Grads) {
+            {},
+            [](Any&, ArraySpan x) -> Arrays {
+                return {Array::ones({1 + static_cast<int>(x.size())})};
+            },
+            [&](Any&, Targets t, VariableSpan) {
                 ++runs;
-                return Vars(t.size());
+                return Variables(t.size());
             })[0];
     };
     const Variable y = call();
@@ -122,7 +127,7 @@ TEST_CASE("without inputs a call still has a backward; without a backward no gra
         CHECK_FALSE(call().requires_grad());
     }
     struct NoGradient : FunctionNode {
-        Arrs forward(In x) override { return {x[0] * 2}; }
+        Arrays forward(ArraySpan x) override { return {x[0] * 2}; }
     };
     const Variable x = var({1});
     apply<NoGradient>({x})[0].backward();
@@ -134,10 +139,10 @@ TEST_CASE("integers in, integers out") {
     const Variable x = var({1, 2});
     const auto y = apply<Any>(
         {x, ids},
-        [](Any&, In v) -> Arrs {
+        [](Any&, ArraySpan v) -> Arrays {
             return {v[0] * 2, v[1].copy()};
         },
-        [](Any&, Targets t, Grads gy) -> Vars {
+        [](Any&, Targets t, VariableSpan gy) -> Variables {
             CHECK(t.size() == 1);
             CHECK_FALSE(gy[1]);
             return {gy[0] * 2};
@@ -151,7 +156,7 @@ TEST_CASE("integers in, integers out") {
 TEST_CASE("an output may be an input; a gradient may be another's") {
     const Variable x = var({1, 2});
     const Variable y = apply<Any>(
-        {x}, [](Any&, In v) -> Arrs { return {v[0]}; }, hand_on)[0];
+        {x}, [](Any&, ArraySpan v) -> Arrays { return {v[0]}; }, hand_on)[0];
     CHECK(y.data().body() == x.data().body());
     const Variable z = mul_add(y, y, y);
     F::sum(z + z).backward();
@@ -160,8 +165,8 @@ TEST_CASE("an output may be an input; a gradient may be another's") {
     const Variable a = var({1, 1});
     const Variable b = var({1, 1});
     const Variable sum = apply<Any>(
-        {a, b}, [](Any&, In v) -> Arrs { return {v[0] + v[1]}; },
-        [](Any&, Targets, Grads gy) -> Vars {
+        {a, b}, [](Any&, ArraySpan v) -> Arrays { return {v[0] + v[1]}; },
+        [](Any&, Targets, VariableSpan gy) -> Variables {
             return {gy[0], gy[0]};
         })[0];
     F::sum(sum).backward();
@@ -217,11 +222,11 @@ TEST_CASE("forward and backward run on the inputs' device, as the call was made"
         const using_config testing(&Config::train, false);
         y = apply<Any>(
             {x},
-            [&](Any&, In v) -> Arrs {
+            [&](Any&, ArraySpan v) -> Arrays {
                 forward_on = Device::current();
                 return {v[0] + Array::ones({3}, Dtype::float64)};
             },
-            [&](Any&, Targets, Grads gy) -> Vars {
+            [&](Any&, Targets, VariableSpan gy) -> Variables {
                 backward_on = Device::current();
                 train = config().train;
                 return {gy[0] + as_variable(Array::ones({3}, Dtype::float64))};
@@ -239,8 +244,8 @@ TEST_CASE("nothing that forward computes becomes a graph; gradients do if asked 
     bool recorded = false;
     const auto call = [&](const Variable& x) {
         return apply<Any>(
-            {x}, [](Any&, In v) -> Arrs { return {(Variable(v[0]) * 2).data()}; },
-            [&](Any&, Targets, Grads gy) -> Vars {
+            {x}, [](Any&, ArraySpan v) -> Arrays { return {(Variable(v[0]) * 2).data()}; },
+            [&](Any&, Targets, VariableSpan gy) -> Variables {
                 const Variable gx = gy[0] * 2;
                 recorded = gx.creator() != nullptr;
                 return {gx};

@@ -4,6 +4,7 @@
 #include "temporary.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -11,8 +12,6 @@
 using namespace catena;
 using namespace catena::gradient_check;
 namespace F = catena::functions;
-using Vars = std::vector<Variable>;
-using Arrays = std::vector<Array>;
 
 namespace {
 
@@ -21,7 +20,7 @@ const Array x1 = Array::from({1.5, 0.5, -1.0, 3.0}, {2, 2});
 const Array gy = Array::from({0.5, -1.0, 0.25, 2.0}, {2, 2});
 
 // The value is that of product, the gradient twice as large.
-std::vector<Variable> wrong(const Vars& v) {
+std::vector<Variable> wrong(const Variables& v) {
     return {v[0] * v[1] * 2 + Variable(v[0].data()) * Variable(v[1].data()) * -1};
 }
 
@@ -43,6 +42,47 @@ TEST_CASE("assert_allclose allows what it says") {
              "1 of 2 elements differ; the worst, 1 in row-major order: expected 100, got 100.02");
 }
 
+TEST_CASE("a verbose assert_allclose has the arrays, another has not") {
+    const Array x = Array::from({1.0, 3.5}, {2}), y = Array::from({1.0, 2.5}, {2});
+    const std::string verbose = error_of<CheckError>([&] { assert_allclose(x, y); });
+    contains(verbose, "1 of 2 elements differ");
+    contains(verbose, "\n  expected: " + to_string(y) + "\n  got: " + to_string(x));
+    const std::string brief =
+        error_of<CheckError>([&] { assert_allclose(x, y, 1e-5, 1e-4, /*verbose=*/false); });
+    contains(brief, "1 of 2 elements differ");
+    CHECK(brief.find('\n') == std::string::npos);
+}
+
+TEST_CASE("functions of variables and of arrays, and plain arrays, as they are") {
+    const auto square = [](const Variable& x) { return x * x; };
+    check_backward(square, x0, gy);
+    check_double_backward(square, x0, gy, x1);
+    check_backward([](const Variable& x, const Variable& y) { return x * y; }, {x0, x1}, gy);
+    check_backward(
+        [](const Variable& x, const Variable& y) {
+            return Variables{x * y, x};
+        },
+        {x0, x1}, {gy, gy});
+    check_backward([](const Variable& x) { return std::array{x * x, x + x}; }, x0, {gy, gy});
+    links::Linear linear(2, 2);
+    linear.to(Dtype::float64);
+    check_backward(linear, x0, gy);
+    const auto half = [](const Variable& x) {
+        return x * as_variable(0.5 * x.data());  // half the gradient
+    };
+    CHECK_THROWS_AS(check_backward(half, x0, gy), CheckError);
+    contains(error_of<InvalidError>([&] {
+                 check_backward(square, {x0, x1}, gy);
+             }),
+             "[gradient_check] function: expected one that takes 2 variables, got another");
+
+    const Array x = x0.copy();
+    const auto [gx] = unpack<1>(numerical_grad([&] { return x * x; }, x, gy));
+    assert_allclose(gx, 2 * x0 * gy);
+    const auto lists = numerical_grad([&] { return Arrays{x * x}; }, {x}, {gy}, 1e-4);
+    assert_allclose(lists[0], gx);
+}
+
 TEST_CASE("numerical_grad differentiates and restores") {
     const Array x = x0.copy();
     const auto square = [&]() -> Arrays { return {(Variable(x) * Variable(x)).data(), x.copy()}; };
@@ -56,7 +96,7 @@ TEST_CASE("numerical_grad differentiates and restores") {
 }
 
 TEST_CASE("check_backward tells right from wrong") {
-    const auto product = [](const Vars& v) -> Vars { return {v[0] * v[1]}; };
+    const auto product = [](const Variables& v) -> Variables { return {v[0] * v[1]}; };
     check_backward(product, Arrays{x0, x1}, Arrays{gy});
     for (std::uint64_t seed = 0; seed < 8; ++seed) {
         check_backward(product, Arrays{x0, x1}, Arrays{gy}, {.seed = seed});
@@ -67,7 +107,7 @@ TEST_CASE("check_backward tells right from wrong") {
                    Arrays{gy.astype(Dtype::float32)}, {.dtype = Dtype::float64});
     // Several outputs, one of them an input.
     check_backward(
-        [](const Vars& v) -> Vars {
+        [](const Variables& v) -> Variables {
             return {v[0] * v[1], v[1], v[0] - v[1]};
         },
         Arrays{x0, x1}, Arrays{gy, gy, gy});
@@ -76,30 +116,35 @@ TEST_CASE("check_backward tells right from wrong") {
     CHECK_THROWS_AS(
         check_backward(product, Arrays{x0, x1}, Arrays{gy}, {.no_grads = {true, false}}),
         CheckError);
-    check_backward([](const Vars& v) -> Vars { return {F::sum(v[0] * v[0])}; }, Arrays{x0},
-                   Arrays{Array()});
+    check_backward([](const Variables& v) -> Variables { return {F::sum(v[0] * v[0])}; },
+                   Arrays{x0}, Arrays{Array()});
 }
 
 TEST_CASE("parameters are checked too, and left as they were") {
     const Variable p(x1.copy());
-    const auto function = [&](const Vars& v) -> Vars { return {v[0] * p * p}; };
+    const auto function = [&](const Variables& v) -> Variables { return {v[0] * p * p}; };
     check_backward(function, Arrays{x0}, Arrays{gy}, {.params = {p}});
     CHECK(p.data().to_vector<double>() == x1.to_vector<double>());
     CHECK_FALSE(p.grad());
-    const auto forgets = [&](const Vars& v) -> Vars { return {v[0] * Variable(p.data())}; };
+    const auto forgets = [&](const Variables& v) -> Variables {
+        return {v[0] * Variable(p.data())};
+    };
     CHECK_THROWS_AS(check_backward(forgets, Arrays{x0}, Arrays{gy}, {.params = {p}}), CheckError);
 }
 
 TEST_CASE("check_double_backward checks the second order") {
-    const auto cube = [](const Vars& v) -> Vars { return {v[0] * v[0] * v[1]}; };
+    const auto cube = [](const Variables& v) -> Variables { return {v[0] * v[0] * v[1]}; };
     check_double_backward(cube, Arrays{x0, x1}, Arrays{gy}, Arrays{x1, gy});
-    const auto linear = [](const Vars& v) -> Vars { return {v[0] + v[1]}; };
+    const auto linear = [](const Variables& v) -> Variables { return {v[0] + v[1]}; };
     check_double_backward(linear, Arrays{x0, x1}, Arrays{gy}, Arrays{x1, gy});
     const Variable p(x1.copy());
-    check_double_backward([&](const Vars& v) -> Vars { return {v[0] * p * p}; }, Arrays{x0},
-                          Arrays{gy}, Arrays{x1, gy}, {.atol = 1e-4, .rtol = 1e-3, .params = {p}});
+    check_double_backward([&](const Variables& v) -> Variables { return {v[0] * p * p}; },
+                          Arrays{x0}, Arrays{gy}, Arrays{x1, gy},
+                          {.atol = 1e-4, .rtol = 1e-3, .params = {p}});
     // A first gradient that depends on x in a way that no graph knows.
-    const auto detached = [](const Vars& v) -> Vars { return {v[0] * Variable(v[0].data())}; };
+    const auto detached = [](const Variables& v) -> Variables {
+        return {v[0] * Variable(v[0].data())};
+    };
     CHECK_THROWS_AS(check_double_backward(detached, Arrays{x0}, Arrays{gy}, Arrays{x1}),
                     CheckError);
 }
@@ -123,7 +168,7 @@ TEST_CASE("params of a float32 link are checked in float64 and come back as they
         CHECK(params[0].data().to_vector<float>() == w);
     };
     std::vector<Dtype> seen;
-    const auto right = [&](const Vars& v) -> Vars {
+    const auto right = [&](const Variables& v) -> Variables {
         seen.push_back(params[0].dtype());
         const Variable y = F::linear(v[0], linear.W, linear.b);
         return {y * y};
@@ -137,12 +182,12 @@ TEST_CASE("params of a float32 link are checked in float64 and come back as they
           static_cast<std::ptrdiff_t>(seen.size()));
 
     // The right value, the gradient of W left out.
-    const auto forgets = [&](const Vars& v) -> Vars {
+    const auto forgets = [&](const Variables& v) -> Variables {
         return {F::linear(v[0], as_variable(linear.W.data()), linear.b)};
     };
     CHECK_THROWS_AS(check_backward(forgets, Arrays{x}, Arrays{g}, options), CheckError);
     check_restored();
-    const auto detached = [&](const Vars& v) -> Vars {
+    const auto detached = [&](const Variables& v) -> Variables {
         return {F::linear(v[0], linear.W, linear.b) *
                 as_variable(F::linear(v[0], linear.W, linear.b).data())};
     };
@@ -152,7 +197,7 @@ TEST_CASE("params of a float32 link are checked in float64 and come back as they
     // Wherever it throws: at the call, at either shifted point.
     for (int fatal = 1; fatal <= 3; ++fatal) {
         int calls = 0;
-        const auto throws = [&](const Vars& v) -> Vars {
+        const auto throws = [&](const Variables& v) -> Variables {
             if (++calls == fatal) throw std::runtime_error("call");
             return {F::linear(v[0], linear.W, linear.b)};
         };
@@ -171,7 +216,7 @@ TEST_CASE("params of a float32 link are checked in float64 and come back as they
 TEST_CASE("a graph that outlives the function keeps its parameter, the others come back") {
     const links::Linear linear(2, 3);
     Variable kept;
-    const auto hoards = [&](const Vars& v) -> Vars {
+    const auto hoards = [&](const Variables& v) -> Variables {
         kept = linear.W * 2;
         return {F::linear(v[0], linear.W, linear.b)};
     };
@@ -182,7 +227,7 @@ TEST_CASE("a graph that outlives the function keeps its parameter, the others co
     CHECK_FALSE(linear.W.grad());
     // What went wrong in the check itself is what is told.
     kept = Variable();
-    const auto both = [&](const Vars& v) -> Vars {
+    const auto both = [&](const Variables& v) -> Variables {
         kept = linear.W * 2;
         if (v[0]) throw std::runtime_error("mine");
         return {};
@@ -195,7 +240,7 @@ TEST_CASE("a gradient that is wrong in one element of many, or a little, is foun
     struct Off : FunctionNode {
         explicit Off(std::size_t i, double f) : at(i), factor(f) {}
         Arrays forward(std::span<const Array> x) override { return {x[0] * 3}; }
-        Vars backward(std::span<const std::size_t>, std::span<const Variable> g) override {
+        Variables backward(std::span<const std::size_t>, std::span<const Variable> g) override {
             auto scale = std::vector<double>(64, 3);
             scale[at] *= factor;
             return {g[0] * as_variable(Array::from(scale, {64}))};
@@ -207,19 +252,19 @@ TEST_CASE("a gradient that is wrong in one element of many, or a little, is foun
     const Array g = Array::ones({64}, Dtype::float64);
     for (const std::size_t at : {0U, 31U, 63U}) {
         for (const double factor : {0.0, -1.0, 1.02}) {
-            const auto off = [&](const Vars& v) { return apply<Off>({v[0]}, at, factor); };
+            const auto off = [&](const Variables& v) { return apply<Off>({v[0]}, at, factor); };
             contains(error_of<CheckError>([&] { check_backward(off, Arrays{x}, Arrays{g}); }),
                      "[check_backward] derivative along a random direction");
         }
-        const auto fine = [&](const Vars& v) { return apply<Off>({v[0]}, at, 1.0); };
+        const auto fine = [&](const Variables& v) { return apply<Off>({v[0]}, at, 1.0); };
         CHECK_NOTHROW(check_backward(fine, Arrays{x}, Arrays{g}));
     }
-    const auto nan = [](const Vars& v) { return apply<Off>({v[0]}, 5U, std::nan("")); };
+    const auto nan = [](const Variables& v) { return apply<Off>({v[0]}, 5U, std::nan("")); };
     CHECK_THROWS_AS(check_backward(nan, Arrays{x}, Arrays{g}), CheckError);
 }
 
 TEST_CASE("points without a derivative are found if asked for") {
-    const auto relu = [](const Vars& v) -> Vars { return {F::relu(v[0])}; };
+    const auto relu = [](const Variables& v) -> Variables { return {F::relu(v[0])}; };
     const Options detect{.detect_nondifferentiable = true};
     const auto at = [](double x) { return Arrays{Array::from({2.0, x, -3.0}, {3})}; };
     const Arrays g = at(0.5);
@@ -235,19 +280,21 @@ TEST_CASE("points without a derivative are found if asked for") {
     // Half of a kink's slope is what differences say, and no check of relu's gradient.
     CHECK_THROWS_AS(check_backward(relu, at(0), g), CheckError);
     // A step, a pole, a function that ends; smooth ones pass.
-    const auto step = [](const Vars& v) -> Vars {
+    const auto step = [](const Variables& v) -> Variables {
         return {as_variable(v[0].data() > 0) + v[0] * 0};
     };
     CHECK_THROWS_AS(check_backward(step, at(0), g, detect), NondifferentiableError);
-    const auto root = [](const Vars& v) -> Vars { return {F::sqrt(v[0])}; };
+    const auto root = [](const Variables& v) -> Variables { return {F::sqrt(v[0])}; };
     CHECK_THROWS_AS(check_backward(root, Arrays{Array::from({1.0, 1e-5}, {2})},
                                    Arrays{Array::from({1.0, 1.0}, {2})}, detect),
                     NondifferentiableError);
-    const auto smooth = [](const Vars& v) -> Vars { return {F::exp(v[0]) * v[0], F::tanh(v[0])}; };
+    const auto smooth = [](const Variables& v) -> Variables {
+        return {F::exp(v[0]) * v[0], F::tanh(v[0])};
+    };
     CHECK_NOTHROW(check_backward(smooth, at(0), Arrays{g[0], g[0]}, detect));
     // In a parameter, which comes back.
     const Variable p(Array::from({1.0, 0.0, -1.0}, {3}));
-    const auto through = [&](const Vars& v) -> Vars { return {F::relu(p) * v[0]}; };
+    const auto through = [&](const Variables& v) -> Variables { return {F::relu(p) * v[0]}; };
     Options with = detect;
     with.params = {p};
     CHECK_THROWS_AS(check_backward(through, at(1), g, with), NondifferentiableError);

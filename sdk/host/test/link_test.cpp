@@ -2,6 +2,8 @@
 #include <catena/core/error.hpp>
 #include <catena/function_set.hpp>
 #include <catena/links.hpp>
+#include <catena/lists.hpp>
+#include <catena/operators.hpp>
 
 #include "temporary.hpp"
 
@@ -74,6 +76,78 @@ TEST_CASE("copy_parameters_from checks all before it writes") {
     CHECK(net.l1.W.data().to_vector<float>() == before);
     parameters.pop_back();
     CHECK_THROWS_AS(net.copy_parameters_from(parameters), ShapeError);
+}
+
+TEST_CASE("copy_parameters_from takes arrays, in the order of parameters()") {
+    const Net net;
+    Arrays arrays;
+    for (const Variable& parameter : net.parameters())
+        arrays.push_back(Array::full(parameter.shape(), static_cast<double>(arrays.size() + 1)));
+    const auto W = net.l1.W.data().body();
+    net.copy_parameters_from(arrays);
+    CHECK(net.l1.W.data().body() == W);  // in place
+    CHECK(net.l1.W.data().to_vector<float>()[0] == 1);
+    CHECK(net.l1.b.data().to_vector<float>()[0] == 2);
+    CHECK(net.l2.W.data().to_vector<float>()[0] == 3);
+    arrays[0].fill(7);
+    arrays[2] = Array::zeros({1});
+    CHECK_THROWS_AS(net.copy_parameters_from(arrays), ShapeError);
+    arrays[2] = Array();
+    CHECK_THROWS_AS(net.copy_parameters_from(arrays), InvalidError);
+    arrays.pop_back();
+    CHECK_THROWS_AS(net.copy_parameters_from(arrays), ShapeError);
+    CHECK(net.l1.W.data().to_vector<float>()[0] == 1);
+}
+
+namespace {
+
+struct Squares : Chain {  // const in the call
+    links::Linear l{2, 3};
+    void visit(Visitor& v) override { v("l", l); }
+    Variable operator()(const Variable& x) const override { return l(x * x); }
+};
+struct Counted : Chain {  // not const in the call, as links written before
+    int calls = 0;
+    void visit(Visitor&) override {}
+    Variable operator()(const Variable& x) override {
+        ++calls;
+        return x;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("const links are called, by themselves and by reference") {
+    const Variable x(Array::ones({1, 2}));
+    const Squares link;
+    CHECK(link(x).shape() == Shape{1, 3});
+    const Link& any = link;
+    CHECK(any(x).data().to_vector<float>() == link(x).data().to_vector<float>());
+    Squares mutable_link;
+    Link& other = mutable_link;  // by the operator that is not const
+    CHECK(other(x).data().to_vector<float>() == mutable_link(x).data().to_vector<float>());
+
+    const links::EmbedID embed(3, 4);
+    CHECK(embed(Variable(Array::zeros({2}, Dtype::int32))).shape() == Shape{2, 4});
+    const links::PReLU prelu;
+    CHECK(prelu(x).shape() == x.shape());
+    const links::Convolution2D convolution(1, 2, 1);
+    CHECK(convolution(Variable(Array::ones({1, 1, 2, 2}))).shape() == Shape{1, 2, 2, 2});
+    const links::Inception inception(1, 1, 1, 1, 1, 1, 1);
+    CHECK(inception(Variable(Array::ones({1, 1, 4, 4}))).shape() == Shape{1, 4, 4, 4});
+    const links::BatchNormalization normalize(2);
+    CHECK(normalize(Variable(Array::from({1.F, 2.F, 3.F, 4.F}, {2, 2}))).shape() == Shape{2, 2});
+    CHECK(normalize.avg_mean.to_vector<float>()[0] == doctest::Approx(0.2));  // as ever in training
+    CHECK(normalize(x, /*test=*/true).shape() == Shape{1, 2});
+
+    Counted counted;
+    Link& reference = counted;
+    (void)reference(x);
+    (void)counted(x);
+    CHECK(counted.calls == 2);
+    const Link& unchanging = counted;
+    contains(error_of<UnsupportedError>([&] { (void)unchanging(x); }),
+             "got Counted, which is called in its own way, or not by an operator() that is const");
 }
 
 TEST_CASE("to() moves what there is and keeps the variables") {

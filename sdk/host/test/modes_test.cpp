@@ -19,16 +19,16 @@ Variable ones(bool is_volatile) { return Variable(Array::ones({2, 3}), is_volati
 const double nan64 = std::nan("");
 
 struct BadForward : FunctionNode {
-    Arrs forward(In x) override { return {x[0] * nan64}; }
-    Vars backward(Targets, Grads gy) override { return {gy[0]}; }
+    Arrays forward(ArraySpan x) override { return {x[0] * nan64}; }
+    Variables backward(Targets, VariableSpan gy) override { return {gy[0]}; }
 };
 struct BadBackward : FunctionNode {
-    Arrs forward(In x) override { return {x[0].copy()}; }
-    Vars backward(Targets, Grads gy) override { return {gy[0] * nan64}; }
+    Arrays forward(ArraySpan x) override { return {x[0].copy()}; }
+    Variables backward(Targets, VariableSpan gy) override { return {gy[0] * nan64}; }
 };
 struct OldBad : Function<OldBad> {
-    Arrs forward(In x) override { return {x[0].copy()}; }
-    Arrs backward(In, In gy) override { return {gy[0] * nan64}; }
+    Arrays forward(ArraySpan x) override { return {x[0].copy()}; }
+    Arrays backward(ArraySpan, ArraySpan gy) override { return {gy[0] * nan64}; }
 };
 
 }  // namespace
@@ -123,7 +123,7 @@ TEST_CASE("a scope ends with an exception, too") {
     CHECK_FALSE(config().debug);
     // And with one thrown from within a call.
     CHECK_THROWS_AS(F::sum(apply<Any>({var({1})}, pass_on,
-                                      [](Any&, Targets, Grads) -> Vars {
+                                      [](Any&, Targets, VariableSpan) -> Variables {
                                           throw std::runtime_error("backward");
                                       })[0])
                         .backward(),

@@ -9,11 +9,6 @@
 
 using namespace catena;
 namespace F = catena::functions;
-using Vars = std::vector<Variable>;
-using Arrs = std::vector<Array>;
-using In = std::span<const Array>;
-using Grads = std::span<const Variable>;
-using Targets = std::span<const std::size_t>;
 
 inline Array draw(const Shape& shape, double scale = 1) {
     return initializers::Uniform(scale)(shape, Dtype::float64);
@@ -25,12 +20,12 @@ inline std::vector<double> values(const Array& x) { return x.to_vector<double>()
 using Doubles = std::vector<double>;
 
 struct MulAdd : FunctionNode {
-    Arrs forward(In inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         const auto [x, y, z] = unpack<3>(inputs);
         retain_inputs({0, 1});
         return {x * y + z};
     }
-    Vars backward(Targets, Grads gw) override {
+    Variables backward(Targets, VariableSpan gw) override {
         const auto [x, y] = unpack<2>(get_retained_inputs());
         return {y * gw[0], x * gw[0], gw[0]};
     }
@@ -42,12 +37,12 @@ inline Variable mul_add(const Variable& x, const Variable& y, const Variable& z)
 // e = exp(x) from its output; s = scale * x^2 from its input; either gradient may be missing.
 struct ExpSquare : FunctionNode {
     explicit ExpSquare(double s) : scale(s) {}
-    Arrs forward(In x) override {
+    Arrays forward(ArraySpan x) override {
         retain_inputs({0});
         retain_outputs({0});
         return {F::exp(x[0]), scale * x[0] * x[0]};
     }
-    Vars backward(Targets, Grads gy) override {
+    Variables backward(Targets, VariableSpan gy) override {
         Variable gx;
         if (gy[0]) gx += gy[0] * get_retained_outputs()[0];
         if (gy[1]) gx += gy[1] * (2 * scale) * get_retained_inputs()[0];
@@ -58,11 +53,11 @@ struct ExpSquare : FunctionNode {
 
 // Anything: f in forward, g in backward, both with the node.
 struct Any : FunctionNode {
-    using Forward = std::function<Arrs(Any&, In)>;
-    using Backward = std::function<Vars(Any&, Targets, Grads)>;
+    using Forward = std::function<Arrays(Any&, ArraySpan)>;
+    using Backward = std::function<Variables(Any&, Targets, VariableSpan)>;
     Any(Forward f, Backward g) : f_(std::move(f)), g_(std::move(g)) {}
-    Arrs forward(In x) override { return f_(*this, x); }
-    Vars backward(Targets t, Grads gy) override { return g_(*this, t, gy); }
+    Arrays forward(ArraySpan x) override { return f_(*this, x); }
+    Variables backward(Targets t, VariableSpan gy) override { return g_(*this, t, gy); }
     using FunctionNode::get_retained_inputs;
     using FunctionNode::get_retained_outputs;
     using FunctionNode::retain_inputs;
@@ -71,5 +66,5 @@ struct Any : FunctionNode {
     Forward f_;
     Backward g_;
 };
-inline Arrs pass_on(Any&, In x) { return {x[0].copy()}; }
-inline Vars hand_on(Any&, Targets, Grads gy) { return {gy[0]}; }
+inline Arrays pass_on(Any&, ArraySpan x) { return {x[0].copy()}; }
+inline Variables hand_on(Any&, Targets, VariableSpan gy) { return {gy[0]}; }

@@ -38,9 +38,9 @@ TEST_CASE("an array beside a variable is a constant") {
     CHECK((v + a).is_volatile());
     CHECK_THROWS_AS((void)(x + Array()), InvalidError);
     CHECK_THROWS_AS((void)(x + arr({1, 2, 3})), ShapeError);
-    gradient_check::check_double_backward([&](const Vars& z) -> Vars { return {a / z[0] * a}; },
-                                          Arrs{arr({1, 3})}, Arrs{arr({1, 2})},
-                                          Arrs{arr({0.5, 1})});
+    gradient_check::check_double_backward(
+        [&](const Variables& z) -> Variables { return {a / z[0] * a}; }, Arrays{arr({1, 3})},
+        Arrays{arr({1, 2})}, Arrays{arr({0.5, 1})});
 }
 
 TEST_CASE("compound assignment of variables makes new ones, with a graph") {

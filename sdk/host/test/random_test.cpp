@@ -120,6 +120,38 @@ TEST_CASE("a scale that is no number is refused") {
     }
 }
 
+TEST_CASE("arrays of random numbers, on any device, of any floating dtype") {
+    seed(5);
+    const Array u = random::uniform({1000}, -2, 3, Dtype::float64);
+    const Array n = random::normal({1000}, 10, 0.5, Dtype::float64);
+    CHECK(u.device() == Device::current());
+    const auto us = u.to_vector<double>();
+    CHECK(*std::min_element(us.begin(), us.end()) >= -2);
+    CHECK(*std::max_element(us.begin(), us.end()) < 3);
+    double sum = 0;
+    for (const double v : us) sum += v;
+    CHECK(sum / 1000 == doctest::Approx(0.5).epsilon(0.3));
+    sum = 0;
+    for (const double v : n.to_vector<double>()) sum += v;
+    CHECK(sum / 1000 == doctest::Approx(10).epsilon(0.01));
+    seed(5);
+    CHECK(random::uniform({1000}, -2, 3, Dtype::float64).to_vector<double>() == us);
+    std::vector<double> filled(1000);
+    seed(5);
+    fill_uniform(filled, -2, 3);  // the same stream
+    CHECK(filled == us);
+
+    const Device second = Device::get("cpu:1");
+    const Array there = random::uniform({2, 3}, 0, 1, Dtype::float16, second);
+    CHECK(there.device() == second);
+    CHECK(there.dtype() == Dtype::float16);
+    CHECK(there.shape() == Shape{2, 3});
+    const using_device scope(second);
+    CHECK(random::normal({4}).device() == second);
+    CHECK(random::normal({0}).size() == 0);
+    CHECK_THROWS_AS((void)random::uniform({2}, 0, 1, Dtype::int32), DtypeError);
+}
+
 TEST_CASE("threads never draw the same numbers") {
     seed(8);
     constexpr std::size_t rounds = 20000;

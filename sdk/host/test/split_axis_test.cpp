@@ -46,7 +46,7 @@ TEST_CASE("the inverse of concat, values and gradients") {
         CHECK(values(y.data()) == values(x.data()));
         F::sum(y * y).backward();
         CHECK(values(x.grad()) == values(2 * x.data()));
-        const Vars parts{Variable(draw({2, 1, 3})), Variable(draw({2, 1, 3}))};
+        const Variables parts{Variable(draw({2, 1, 3})), Variable(draw({2, 1, 3}))};
         const auto apart = F::split_axis(F::concat(parts, axis), 2, axis);
         for (std::size_t i = 0; i < 2; ++i) {
             CHECK(values(apart[i].data()) == values(parts[i].data()));
@@ -56,21 +56,21 @@ TEST_CASE("the inverse of concat, values and gradients") {
 
 TEST_CASE("gradients of first and second order, also where some pieces are not used") {
     const std::vector<std::int64_t> indices{1, 1, 3};
-    const auto squares = [&](const Vars& v) {
-        Vars y;
+    const auto squares = [&](const Variables& v) {
+        Variables y;
         for (const Variable& piece : F::split_axis(v[0], indices, 1)) y.push_back(piece * piece);
         return y;
     };
-    const Arrs gy{draw({2, 1}), draw({2, 0}), draw({2, 2}), draw({2, 2})};
-    gradient_check::check_backward(squares, Arrs{draw({2, 5})}, gy);
-    gradient_check::check_double_backward(squares, Arrs{draw({2, 5})}, gy, Arrs{draw({2, 5})});
-    const auto product = [](const Vars& v) -> Vars {
+    const Arrays gy{draw({2, 1}), draw({2, 0}), draw({2, 2}), draw({2, 2})};
+    gradient_check::check_backward(squares, Arrays{draw({2, 5})}, gy);
+    gradient_check::check_double_backward(squares, Arrays{draw({2, 5})}, gy, Arrays{draw({2, 5})});
+    const auto product = [](const Variables& v) -> Variables {
         const auto y = F::split_axis(v[0], 3, 0);
         return {y[0] * y[2] * y[0]};
     };
-    gradient_check::check_backward(product, Arrs{draw({6})}, Arrs{draw({2})});
-    gradient_check::check_double_backward(product, Arrs{draw({6})}, Arrs{draw({2})},
-                                          Arrs{draw({6})});
+    gradient_check::check_backward(product, Arrays{draw({6})}, Arrays{draw({2})});
+    gradient_check::check_double_backward(product, Arrays{draw({6})}, Arrays{draw({2})},
+                                          Arrays{draw({6})});
     const Variable x(counted({4}));
     F::sum(F::split_axis(x, 2, 0)[1]).backward();
     CHECK(values(x.grad()) == Doubles{0, 0, 1, 1});

@@ -30,7 +30,7 @@ AlexNetBN::AlexNetBN(std::int64_t classes, Scale scale)
       fc7(scale.channels(4096), scale.channels(4096)),
       fc8(scale.channels(4096), classes) {}
 
-Variable AlexNetBN::operator()(const Variable& x) {
+Variable AlexNetBN::operator()(const Variable& x) const {
     const auto pool = [](const Variable& h) { return F::max_pooling_2d(h, {3}, {2}); };
     Variable h = pool(F::relu(bn1(conv1(as_images(x)))));
     h = pool(F::relu(bn2(conv2(h))));

@@ -24,7 +24,7 @@ Cnn::Cnn(Shape image, std::int64_t classes, std::int64_t units, double dropout)
       l2(units, classes),
       dropout_(dropout) {}
 
-Variable Cnn::operator()(const Variable& x) {
+Variable Cnn::operator()(const Variable& x) const {
     const Variable edges = F::max_pooling_2d(F::relu(conv1(as_images(x))), {2});
     const Variable parts = F::max_pooling_2d(F::relu(conv2(edges)), {2});
     const Variable h = F::relu(l1(parts));

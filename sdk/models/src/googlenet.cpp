@@ -45,7 +45,7 @@ GoogLeNet::Auxiliary::Auxiliary(std::int64_t in, std::int64_t mid, std::int64_t 
                                 std::int64_t side, std::int64_t classes)
     : conv(in, mid, 1), fc1(mid * side * side, units), fc2(units, classes) {}
 
-Variable GoogLeNet::Auxiliary::operator()(const Variable& h) {
+Variable GoogLeNet::Auxiliary::operator()(const Variable& h) const {
     const std::int64_t k = window(h.shape()[2]);
     return fc2(F::relu(fc1(F::relu(conv(F::average_pooling_2d(h, {k}, {3}))))));
 }
@@ -68,20 +68,20 @@ GoogLeNet::GoogLeNet(std::int64_t classes, Scale s)
       loss2(channels(inc4d), s.channels(128), s.channels(1024), middle_side(s.image), classes),
       loss3_fc(channels(inc5b), classes) {}
 
-Variable GoogLeNet::to_4a(const Variable& x) {
+Variable GoogLeNet::to_4a(const Variable& x) const {
     Variable h = pool(F::relu(conv1(as_images(x))));
     h = F::relu(conv2_reduce(F::local_response_normalization(h, 5)));
     h = F::local_response_normalization(F::relu(conv2(h)), 5);
     return inc4a(pool(inc3b(inc3a(pool(h)))));
 }
-Variable GoogLeNet::to_4d(const Variable& h) { return inc4d(inc4c(inc4b(h))); }
-Variable GoogLeNet::to_scores(const Variable& h) {
+Variable GoogLeNet::to_4d(const Variable& h) const { return inc4d(inc4c(inc4b(h))); }
+Variable GoogLeNet::to_scores(const Variable& h) const {
     const Variable last = inc5b(inc5a(pool(inc4e(h))));
     const Variable means = F::average_pooling_2d(last, {last.shape()[2], last.shape()[3]});
     return loss3_fc(F::dropout(means, 0.4));
 }
 
-Variable GoogLeNet::operator()(const Variable& x) { return to_scores(to_4d(to_4a(x))); }
+Variable GoogLeNet::operator()(const Variable& x) const { return to_scores(to_4d(to_4a(x))); }
 
 GoogLeNet::Outcome GoogLeNet::loss(const Variable& x, const Variable& t) {
     if (!config().train) return Classifier::loss(x, t);

@@ -12,8 +12,8 @@ Mlp::Mlp(Shape image, std::int64_t classes, std::int64_t units, double dropout)
       l3(units, classes),
       dropout_(dropout) {}
 
-Variable Mlp::operator()(const Variable& x) {
-    const auto hidden = [&](links::Linear& layer, const Variable& below) {
+Variable Mlp::operator()(const Variable& x) const {
+    const auto hidden = [&](const links::Linear& layer, const Variable& below) {
         const Variable h = F::relu(layer(below));
         return dropout_ > 0 ? F::dropout(h, dropout_) : h;
     };

@@ -27,7 +27,7 @@ NIN::Block::Block(std::int64_t in, std::int64_t mid, std::int64_t out, Pair ksiz
       a(mid, mid, 1, 1, 0, wscale),
       b(mid, out, 1, 1, 0, wscale) {}
 
-Variable NIN::Block::operator()(const Variable& x) { return b(F::relu(a(F::relu(conv(x))))); }
+Variable NIN::Block::operator()(const Variable& x) const { return b(F::relu(a(F::relu(conv(x))))); }
 
 NIN::NIN(std::int64_t classes, Scale scale)
     : Classifier({3, scale.image, scale.image}, classes),
@@ -38,7 +38,7 @@ NIN::NIN(std::int64_t classes, Scale scale)
     require_room(scale.image);
 }
 
-Variable NIN::operator()(const Variable& x) {
+Variable NIN::operator()(const Variable& x) const {
     const auto pool = [](const Variable& h) { return F::max_pooling_2d(F::relu(h), {3}, {2}); };
     Variable h = pool(block1(as_images(x)));
     h = pool(block2(h));

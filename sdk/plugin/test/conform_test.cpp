@@ -202,3 +202,28 @@ TEST_CASE("the page: a row for each function, a note for each reason") {
           std::string::npos);
     CHECK(page.find("\n1. one kernel for each row of dtypes\n") != std::string::npos);
 }
+
+TEST_CASE("conform() of a world has a report for each function under test") {
+    World all({MATH_PLUGIN});
+    Settings settings;
+    settings.only = Check::example;
+    const Reports right = conform(all, settings);
+    CHECK(right.size() == all.names().size());
+    CHECK(right.size() > 10);
+    CHECK(right.failures() == "");
+
+    const Reports wrong = conform(world(), settings);
+    CHECK(wrong.size() == world().names().size());
+    std::string expected;
+    for (const std::string& name : world().names())
+        expected += conform(world(), name, settings).failures();
+    CHECK(wrong.failures() == expected);
+    CHECK(wrong.failures() != "");
+    CHECK(Reports().failures() == "expected a function in the plugins to test, got none\n");
+}
+
+TEST_CASE("arrays take values and shape in the order of catena::Array") {
+    CHECK(Array::from<float>({1, 2, 3}, {3, 1}) == Array::of<float>({3, 1}, {1, 2, 3}));
+    CHECK(Array::from<std::int64_t>({4, 5}, {2}) == Array::of<std::int64_t>({2}, {4, 5}));
+    CHECK_THROWS_AS(Array::from<float>({1, 2}, {3}), std::logic_error);
+}

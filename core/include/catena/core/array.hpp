@@ -109,7 +109,7 @@ public:
         return values;
     }
     // The only element, converted to T. Throws ShapeError if there is not exactly one.
-    template <class T>
+    template <class T = double>
     T item() const {
         T value;
         require_item();

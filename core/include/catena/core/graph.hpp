@@ -119,6 +119,11 @@ public:
         return {outputs_.data(), outputs_.size()};
     }
 
+    // Computes the function anew, with the attributes of this call, from other arrays: nothing is
+    // recorded. Hidden outputs are left out. Throws UnsupportedError where a class has no such method,
+    // GraphError after unchain() of a call that a program defines.
+    virtual std::vector<Array> forward(std::span<const Array> inputs) const;
+
     // Adds to the pending gradient of every input i with wants(i). gy[i] is none where no gradient
     // reached output i.
     virtual void backward(std::span<const Array> gy) = 0;

@@ -4,6 +4,8 @@
 #include <catena/abi/function.h>
 #include <catena/core/variable.hpp>
 
+#include <concepts>
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <span>
@@ -67,6 +69,18 @@ public:
     std::vector<Variable> operator()(std::initializer_list<const Variable*> inputs) const {
         return (*this)(std::span(inputs.begin(), inputs.size()));
     }
+    // Calls it on variables, or on arrays without a graph, and returns the only output that is not
+    // hidden: y = squash(sum(x)). Throws InvalidError if there are several. No heap memory for variables.
+    template <std::derived_from<Variable>... V>
+    Variable operator()(const Variable& x, const V&... others) const {
+        const Variable* const inputs[] = {&x, &others...};
+        return only(std::span<const Variable* const>(inputs));
+    }
+    template <std::same_as<Array>... A>
+    Array operator()(const Array& x, const A&... others) const {
+        const Array inputs[] = {x, others...};
+        return only(std::span<const Array>(inputs));
+    }
     // The first output alone: no heap memory.
     Variable first(std::span<const Variable* const> inputs) const;
     Variable first(std::initializer_list<const Variable*> inputs) const {
@@ -87,6 +101,9 @@ public:
 
 private:
     PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes);
+    std::size_t only_output() const;
+    Variable only(std::span<const Variable* const> inputs) const;
+    Array only(std::span<const Array> inputs) const;
 
     FunctionEntry* entry_;
     const BoundAttributes* attributes_;

@@ -39,6 +39,11 @@ public:
     std::int64_t size() const { return data().size(); }
     Dtype dtype() const { return data().dtype(); }
     Device device() const { return data().device(); }
+    // The only element of the data, as Array::item(): sum_loss += loss.item().
+    template <class T = double>
+    T item() const {
+        return data().template item<T>();
+    }
 
     // The gradient; none until backward() reaches this variable. A leaf's accumulates over calls.
     const Array& grad() const { return node().grad; }

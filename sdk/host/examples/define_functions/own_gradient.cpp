@@ -6,13 +6,12 @@ namespace F = catena::functions;
 
 // gx = gy * d softplus / dx, the gradient that Softplus hands out.
 struct SoftplusGrad : FunctionNode {
-    std::vector<Array> forward(std::span<const Array> inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         const auto [x, gy] = unpack<2>(inputs);
         retain_inputs({0, 1});
         return {gy * F::sigmoid(x)};
     }
-    std::vector<Variable> backward(std::span<const std::size_t>,
-                                   std::span<const Variable> grad_outputs) override {
+    Variables backward(Targets, VariableSpan grad_outputs) override {
         const auto [x, gy] = unpack<2>(get_retained_inputs());
         const Variable& ggx = grad_outputs[0];
         const Variable s = F::sigmoid(x);
@@ -22,25 +21,26 @@ struct SoftplusGrad : FunctionNode {
 
 // y = log(1 + exp(x)), without overflow.
 struct Softplus : FunctionNode {
-    std::vector<Array> forward(std::span<const Array> inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         const Array& x = inputs[0];
         retain_inputs({0});
         return {F::where(x > 0, x, 0 * x) + F::log(1 + F::exp(-F::abs(x)))};
     }
-    std::vector<Variable> backward(std::span<const std::size_t>,
-                                   std::span<const Variable> grad_outputs) override {
-        return apply<SoftplusGrad>({get_retained_inputs()[0], grad_outputs[0]});
+    Variables backward(Targets, VariableSpan grad_outputs) override {
+        const auto [gx] = apply<SoftplusGrad>(get_retained_inputs()[0], grad_outputs[0]);
+        return {gx};
     }
 };
 
-Variable softplus(const Variable& x) { return apply<Softplus>({x})[0]; }
+Variable softplus(const Variable& x) {
+    const auto [y] = apply<Softplus>(x);
+    return y;
+}
 
 int main() {
-    const auto draw = [] { return initializers::Normal(2)({4, 3}, Dtype::float64); };
-    using Vars = std::vector<Variable>;
-    const auto f = [](const Vars& v) -> Vars { return {softplus(v[0])}; };
-    gradient_check::check_backward(f, {{draw()}}, {{draw()}});
-    gradient_check::check_double_backward(f, {{draw()}}, {{draw()}}, {{draw()}});
+    const auto draw = [] { return random::normal({4, 3}, 0, 2, Dtype::float64); };
+    gradient_check::check_backward(softplus, draw(), draw());
+    gradient_check::check_double_backward(softplus, draw(), draw(), draw());
 
     // A penalty on the size of the gradient.
     const Variable x(draw());

@@ -12,7 +12,7 @@ namespace F = catena::functions;
 struct Mlp : Chain {
     links::Linear l1{784, 100}, l2{100, 10};
     void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
-    Variable operator()(const Variable& x) override {
+    Variable operator()(const Variable& x) const override {
         return l2(example::softplus(l1(x), /*beta=*/4));
     }
 };
@@ -38,7 +38,7 @@ private:
 // Without the generated header: found by name, attributes checked, once; then called on variables.
 Variable softplus_by_name(const Variable& x) {
     static const PluginFunction softplus("org.example.softplus", {{"beta", 4.0}});
-    return softplus.first({&x});
+    return softplus(x);
 }
 // [/by_name]
 

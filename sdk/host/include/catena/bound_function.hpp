@@ -2,7 +2,7 @@
 #pragma once
 
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/small_vector.hpp>
+#include <catena/lists.hpp>
 
 #include <algorithm>
 #include <array>
@@ -40,41 +40,6 @@ private:
     const std::int64_t* values_ = nullptr;
     std::size_t n_ = 0;
     bool is_one_ = true;
-};
-
-// Any number of variables as an argument: F::concat({a, b}). Valid for the call only.
-class Variables {
-public:
-    Variables(std::initializer_list<Variable> values) : view_(values.begin(), values.size()) {}
-    Variables(std::span<const Variable> values) : view_(values) {}     // NOLINT: is a list
-    Variables(const std::vector<Variable>& values) : view_(values) {}  // NOLINT: is a list
-
-    // What a function takes: the variables of its first ports, then these.
-    auto after(std::initializer_list<const Variable*> first) const {
-        SmallVector<const Variable*, 16> pointers(first);
-        for (const Variable& variable : view_) pointers.push_back(&variable);
-        return pointers;
-    }
-
-private:
-    std::span<const Variable> view_;
-};
-
-// The same of arrays.
-class ArrayList {
-public:
-    ArrayList(std::initializer_list<Array> values) : view_(values.begin(), values.size()) {}
-    ArrayList(std::span<const Array> values) : view_(values) {}     // NOLINT: is a list
-    ArrayList(const std::vector<Array>& values) : view_(values) {}  // NOLINT: is a list
-
-    auto after(std::initializer_list<Array> first) const {
-        SmallVector<Array, 8> arrays(first);
-        arrays.append(view_.begin(), view_.end());
-        return arrays;
-    }
-
-private:
-    std::span<const Array> view_;
 };
 
 // All outputs of a call on arrays, which records no graph.

@@ -15,6 +15,7 @@
 #include <catena/elementwise_function.hpp>
 #include <catena/evaluator.hpp>
 #include <catena/function.hpp>
+#include <catena/function_forms.hpp>
 #include <catena/function_node.hpp>
 #include <catena/function_set.hpp>
 #include <catena/functions.hpp>
@@ -24,6 +25,7 @@
 #include <catena/interrupt.hpp>
 #include <catena/link.hpp>
 #include <catena/links.hpp>
+#include <catena/lists.hpp>
 #include <catena/minibatches.hpp>
 #include <catena/mnist.hpp>
 #include <catena/operators.hpp>

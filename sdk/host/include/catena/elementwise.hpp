@@ -14,6 +14,7 @@ struct ElementwiseOptions {
     std::string loop_prep = {};             // before the loop over a thread's share, and
     std::string after_loop = {};            // behind it
     std::vector<std::string> options = {};  // for the compiler
+    bool keep = false;  // the source that is compiled, in the folder of kernels: NAME-HASH.source
 };
 
 // A kernel with N outputs. Called with its inputs, it returns an Array where N is 1, a

@@ -19,11 +19,17 @@ class ArrayFunction : public UserFunction {
 protected:
     ArrayFunction() = default;
 
-    virtual std::vector<Array> forward(std::span<const Array> inputs) = 0;
+    // Override these, or forward_cpu() and forward_gpu(), backward_cpu() and backward_gpu(). By
+    // default they call the method for where the arrays are: inputs, and gradients of outputs.
+    virtual Arrays forward(ArraySpan inputs);
     // One gradient for each input; empty means none. A gradient of an output is empty where none
-    // arrived. Not overridden: no gradients.
-    virtual std::vector<Array> backward(std::span<const Array> inputs,
-                                        std::span<const Array> grad_outputs);
+    // arrived. Nothing overridden: no gradients.
+    virtual Arrays backward(ArraySpan inputs, ArraySpan grad_outputs);
+
+    virtual Arrays forward_cpu(ArraySpan inputs);  // UnsupportedError unless overridden
+    virtual Arrays forward_gpu(ArraySpan inputs);  // the same
+    virtual Arrays backward_cpu(ArraySpan inputs, ArraySpan grad_outputs);  // no gradients
+    virtual Arrays backward_gpu(ArraySpan inputs, ArraySpan grad_outputs);  // the same
 
     // In forward: all inputs are kept for backward unless this names the ones to keep (the others
     // are empty there), and no outputs unless this does.
@@ -48,12 +54,11 @@ private:
 // arrays has no gradient, and to ask for one is a NotDifferentiableError.
 //
 //     struct MulAdd : Function<MulAdd> {
-//         std::vector<Array> forward(std::span<const Array> inputs) override {
+//         Arrays forward(ArraySpan inputs) override {
 //             const auto [x, y, z] = unpack<3>(inputs);
 //             return {x * y + z};
 //         }
-//         std::vector<Array> backward(std::span<const Array> inputs,
-//                                     std::span<const Array> grad_outputs) override {
+//         Arrays backward(ArraySpan inputs, ArraySpan grad_outputs) override {
 //             const auto [x, y, z] = unpack<3>(inputs);
 //             const Array& gw = grad_outputs[0];
 //             return {y * gw, x * gw, gw};
@@ -71,12 +76,12 @@ public:
     Variable operator()(const V&... inputs) const {
         return only(apply(std::initializer_list<Variable>{inputs...}));
     }
-    // All outputs. Errors are those of FunctionNode::apply().
-    std::vector<Variable> apply(std::span<const Variable> inputs) const {
+    // All outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})). Errors are those of FunctionNode::apply().
+    Variables apply(VariableSpan inputs) const {
         return ArrayFunction::apply(std::make_shared<Derived>(static_cast<const Derived&>(*this)),
                                     inputs);
     }
-    std::vector<Variable> apply(std::initializer_list<Variable> inputs) const {
+    Variables apply(std::initializer_list<Variable> inputs) const {
         return apply(std::span(inputs.begin(), inputs.size()));
     }
 };

@@ -4,6 +4,7 @@
 #include <catena/core/variable.hpp>
 #include <catena/user_function.hpp>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -20,20 +21,20 @@ namespace catena {
 // differentiable itself.
 //
 //     struct MulAdd : FunctionNode {
-//         std::vector<Array> forward(std::span<const Array> inputs) override {
+//         Arrays forward(ArraySpan inputs) override {
 //             const auto [x, y, z] = unpack<3>(inputs);
 //             retain_inputs({0, 1});
 //             return {x * y + z};
 //         }
-//         std::vector<Variable> backward(std::span<const std::size_t>,
-//                                        std::span<const Variable> grad_outputs) override {
+//         Variables backward(Targets, VariableSpan grad_outputs) override {
 //             const auto [x, y] = unpack<2>(get_retained_inputs());
 //             const Variable& gw = grad_outputs[0];
 //             return {y * gw, x * gw, gw};
 //         }
 //     };
 //     Variable mul_add(const Variable& x, const Variable& y, const Variable& z) {
-//         return apply<MulAdd>({x, y, z})[0];
+//         const auto [w] = apply<MulAdd>(x, y, z);
+//         return w;
 //     }
 //
 // Operators and catena::functions take arrays of any device: one forward serves all. A node is one
@@ -43,6 +44,10 @@ class FunctionNode : public UserFunction, public std::enable_shared_from_this<Fu
 public:
     FunctionNode(const FunctionNode&) = delete;
     FunctionNode& operator=(const FunctionNode&) = delete;
+
+    // How many outputs the class has, for calls that return them as a std::array. A class with several
+    // declares its own: static constexpr std::size_t n_outputs = 2;
+    static constexpr std::size_t n_outputs = 1;
 
     // Runs forward and records the call in the graph, unless config() or volatile inputs say no.
     // An empty Variable is a missing input. Returns one variable for each output. Throws GraphError
@@ -62,20 +67,27 @@ public:
         return apply<Node>(std::span(inputs.begin(), inputs.size()),
                            std::forward<Arguments>(arguments)...);
     }
+    template <class Node, std::convertible_to<Variable>... V>
+    static std::array<Variable, Node::n_outputs> apply(const V&... inputs) {
+        const auto node = std::make_shared<Node>();
+        return node->template outputs<Node::n_outputs>({inputs...});
+    }
 
 protected:
     FunctionNode() = default;
 
     // Outputs from inputs. The inputs' device is the current one; nothing is recorded here. Outputs
-    // may be inputs, or views of them.
-    virtual std::vector<Array> forward(std::span<const Array> inputs) = 0;
+    // may be inputs, or views of them. By default it calls the method for where the inputs are:
+    // forward_gpu() if one is on a GPU, else forward_cpu(), which are UnsupportedErrors.
+    virtual Arrays forward(ArraySpan inputs);
+    virtual Arrays forward_cpu(ArraySpan inputs);
+    virtual Arrays forward_gpu(ArraySpan inputs);
     // Gradients from those of the outputs, which are empty where none arrived. Returns one for each
     // input or one for each target: an input whose gradient is wanted, ascending, never none but for
     // a function without inputs. Empty means no gradient; not overridden: none at all. Shape, dtype
     // and device must be the input's. Calls in here are recorded if the caller asked for gradients
     // of higher order.
-    virtual std::vector<Variable> backward(std::span<const std::size_t> target_input_indexes,
-                                           std::span<const Variable> grad_outputs);
+    virtual Variables backward(Targets target_input_indexes, VariableSpan grad_outputs);
 
     // In forward: keeps the data of inputs or outputs for backward. By default none are kept. Data
     // written in place since is an error in backward.
@@ -93,6 +105,12 @@ protected:
     std::vector<Variable> get_retained_outputs() const;
 
 private:
+    template <std::size_t N>
+    std::array<Variable, N> outputs(std::initializer_list<Variable> inputs) {
+        const Variables all = apply(inputs);
+        if (all.size() != N) throw_count("outputs, as n_outputs says", N, all.size());
+        return catena::unpack<N>(all);
+    }
     friend class UserCall;
     void check_retained(const char* what, bool said) const;
 
@@ -111,6 +129,13 @@ std::vector<Variable> apply(std::span<const Variable> inputs, Arguments&&... arg
 template <std::derived_from<FunctionNode> Node, class... Arguments>
 std::vector<Variable> apply(std::initializer_list<Variable> inputs, Arguments&&... arguments) {
     return FunctionNode::apply<Node>(inputs, std::forward<Arguments>(arguments)...);
+}
+// The same of a node that takes no arguments, for a structured binding: const auto [w] =
+// apply<MulAdd>(x, y, z). Node::n_outputs says how many outputs there are: one, unless the class has
+// its own. Throws InvalidError if forward returns another number.
+template <std::derived_from<FunctionNode> Node, std::convertible_to<Variable>... V>
+std::array<Variable, Node::n_outputs> apply(const V&... inputs) {
+    return FunctionNode::apply<Node>(inputs...);
 }
 
 }  // namespace catena

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <catena/core/error.hpp>
-#include <catena/core/variable.hpp>
+#include <catena/lists.hpp>
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace catena::gradient_check {
@@ -20,9 +23,10 @@ public:
 };
 
 // Throws CheckError unless |actual - expected| <= atol + rtol * |expected| everywhere, on any two
-// devices and dtypes. NaN equals NaN. The message names the worst element.
+// devices and dtypes. NaN equals NaN. The message names the worst element; a verbose one has both
+// arrays, too.
 void assert_allclose(const Array& actual, const Array& expected, double atol = 1e-5,
-                     double rtol = 1e-4);
+                     double rtol = 1e-4, bool verbose = true);
 
 // A point at which a function has no derivative, as far as its values around show.
 class NondifferentiableError : public Error {
@@ -40,23 +44,87 @@ struct NumericalOptions {
     double diff_rtol = 1e-2;
 };
 
+namespace detail {
+// One value or several, as a list.
+template <class T, class Result>
+std::vector<T> as_list(Result&& result) {
+    if constexpr (std::convertible_to<Result, std::vector<T>>) return std::forward<Result>(result);
+    else if constexpr (std::convertible_to<Result, T>) return {std::forward<Result>(result)};
+    else return std::vector<T>(result.begin(), result.end());
+}
+}  // namespace detail
+
+// What is differentiated numerically: computes outputs, an Array or several, from arrays that it
+// knows.
+class ArrayExpression {
+public:
+    template <std::invocable F>
+    requires(!std::same_as<std::remove_cvref_t<F>, ArrayExpression>)
+        ArrayExpression(F&& f)  // NOLINT: any such function
+        : call_([f = std::forward<F>(f)]() mutable { return detail::as_list<Array>(f()); }) {}
+
+    Arrays operator()() const { return call_(); }
+
+private:
+    std::function<Arrays()> call_;
+};
+
 // Gradients of sum_j sum(gy[j] * f()[j]) with respect to inputs, by central differences, computed
 // in float64 and returned in the inputs' dtypes. f reads the inputs, whose elements are changed in
 // place one at a time and restored, whatever f throws. A gy of one element counts for all elements
 // of its output, an empty one as zero. Throws InvalidError unless eps > 0, DtypeError for inputs
 // that are not floating, ShapeError if outputs and grad_outputs do not fit.
-std::vector<Array> numerical_grad(const std::function<std::vector<Array>()>& f,
-                                  std::span<const Array> inputs,
-                                  std::span<const Array> grad_outputs,
-                                  const NumericalOptions& options);
-inline std::vector<Array> numerical_grad(const std::function<std::vector<Array>()>& f,
-                                         std::span<const Array> inputs,
-                                         std::span<const Array> grad_outputs, double eps = 1e-3) {
+//
+//     const auto [gx] = unpack<1>(numerical_grad([&] { return x * x; }, x, gy));
+Arrays numerical_grad(const ArrayExpression& f, const ArrayList& inputs,
+                      const ArrayList& grad_outputs, const NumericalOptions& options);
+inline Arrays numerical_grad(const ArrayExpression& f, const ArrayList& inputs,
+                             const ArrayList& grad_outputs, double eps = 1e-3) {
     return numerical_grad(f, inputs, grad_outputs, NumericalOptions{.eps = eps});
 }
 
-// What is checked: outputs from inputs; parameters may be captured.
-using VariableFunction = std::function<std::vector<Variable>(const std::vector<Variable>&)>;
+// What is checked: outputs, a Variable or several, from inputs; parameters may be captured. The
+// inputs are given as a list of type Variables, or as so many arguments:
+//
+//     check_backward([](const Variable& x) { return F::relu(x); }, x, gy);
+//     check_backward([](const Variable& x, const Variable& y) { return x * y; }, {x, y}, gy);
+class VariableFunction {
+public:
+    template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, VariableFunction>)
+        VariableFunction(F&& f)  // NOLINT: any such function
+        : call_([f = std::forward<F>(f)](const Variables& x) mutable {
+              if constexpr (std::invocable<decltype(f)&, const Variables&>) {
+                  return detail::as_list<Variable>(f(x));
+              } else {
+                  return call<1>(f, x);
+              }
+          }) {}
+
+    Variables operator()(const Variables& x) const { return call_(x); }
+
+private:
+    static constexpr std::size_t most_arguments = 8;
+
+    // With as many arguments as there are inputs, N or more.
+    template <std::size_t N, class F>
+    static Variables call(F& f, const Variables& x) {
+        if constexpr (N > most_arguments) {
+            throw InvalidError("[gradient_check] function: expected one that takes " +
+                               std::to_string(x.size()) + " variables, got another");
+        } else {
+            const auto go = [&]<std::size_t... I>(std::index_sequence<I...>)->Variables {
+                if constexpr (std::invocable<F&, decltype(x[I])...>) {
+                    if (x.size() == N) return detail::as_list<Variable>(f(x[I]...));
+                }
+                return call<N + 1>(f, x);
+            };
+            return go(std::make_index_sequence<N>());
+        }
+    }
+
+    std::function<Variables(const Variables&)> call_;
+};
 
 struct Options {
     double eps = 1e-3;
@@ -78,13 +146,13 @@ struct Options {
 // before in the end, without a gradient. Throws CheckError if the numbers differ or an input of
 // no_grads got a gradient, ShapeError if outputs and y_grads do not fit, NondifferentiableError if
 // asked to. The message has inputs, y_grads, gradients, direction and both numbers.
-void check_backward(const VariableFunction& function, std::span<const Array> inputs,
-                    std::span<const Array> y_grads, const Options& options = {});
+void check_backward(const VariableFunction& function, const ArrayList& inputs,
+                    const ArrayList& y_grads, const Options& options = {});
 
 // check_backward() of the first gradient as a function of inputs and y_grads. x_grad_grads: one
 // array for each floating input without no_grads, then one for each of options.params.
-void check_double_backward(const VariableFunction& function, std::span<const Array> inputs,
-                           std::span<const Array> y_grads, std::span<const Array> x_grad_grads,
+void check_double_backward(const VariableFunction& function, const ArrayList& inputs,
+                           const ArrayList& y_grads, const ArrayList& x_grad_grads,
                            const Options& options = {.atol = 1e-4, .rtol = 1e-3});
 
 }  // namespace catena::gradient_check

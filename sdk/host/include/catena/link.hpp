@@ -26,7 +26,7 @@ std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters);
 //     struct Mlp : Chain {
 //         links::Linear l1{784, 100}, l2{100, 10};
 //         void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
-//         Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
+//         Variable operator()(const Variable& x) const override { return l2(F::relu(l1(x))); }
 //     };
 //
 // Links make their parameters by as_parameter(), so that volatile variables may pass through.
@@ -35,9 +35,12 @@ std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters);
 // of its own. Not thread-safe.
 class Link : public Visitable {
 public:
-    // Calls the link. Throws UnsupportedError where a link takes anything but one variable; such
-    // links are called by an operator of their own.
-    virtual Variable operator()(const Variable& x);
+    // Calls the link. A class overrides the const one, so that const links can be called; or the
+    // other one, if a call changes the link. Throws UnsupportedError where a link takes anything but
+    // one variable, which is called by an operator of its own; and, of a const link, where the class
+    // has the other one alone.
+    virtual Variable operator()(const Variable& x) const;
+    virtual Variable operator()(const Variable& x);  // calls the const one
 
     // Parameters with their paths, in the order of visit(); shared ones once, under the first path.
     // Throws InvalidError if a path stands for different parameters.
@@ -54,10 +57,11 @@ public:
     // ShapeError, and changes nothing, if numbers, shapes or dtypes differ.
     void add_gradients(const Link& source) const;
 
-    // Writes the other's values into these parameters; devices may differ. Throws ShapeError, and
-    // changes nothing, if numbers, shapes or dtypes differ.
+    // Writes the values of others into these parameters, in the order of parameters(); devices may
+    // differ. Throws ShapeError, and changes nothing, if numbers, shapes or dtypes differ.
     void copy_parameters_from(const Link& source) const;
     void copy_parameters_from(std::span<const Variable> source) const;
+    void copy_parameters_from(std::span<const Array> source) const;
 
     // Moves parameters, their gradients and persistent values, or converts those that are floating,
     // and returns this link. The parameters stay the same variables, what was shared stays shared;

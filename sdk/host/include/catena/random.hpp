@@ -1,7 +1,7 @@
-// Random numbers on the host: the same bits on every machine.
+// Random numbers, drawn on the host: the same bits on every machine.
 #pragma once
 
-#include <catena/core/device.hpp>
+#include <catena/core/array.hpp>
 #include <catena/visitor.hpp>
 
 #include <array>
@@ -39,6 +39,19 @@ private:
 // library function with a rounding of its own takes part.
 void fill_uniform(std::span<double> values, double low, double high);  // [low, high)
 void fill_normal(std::span<double> values, double mean, double stddev);
+
+namespace random {
+
+// New arrays of a floating dtype on any device; none means Device::current(): from U[low, high), and
+// from N(mean, stddev^2). They are drawn from the device's stream (see catena::seed), on the host,
+// with the same bits for every device of the same number in its backend. Throw DtypeError for other
+// dtypes.
+Array uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::float32,
+              Device device = {});
+Array normal(const Shape& shape, double mean = 0, double stddev = 1, Dtype dtype = Dtype::float32,
+             Device device = {});
+
+}  // namespace random
 
 // The state of a device's stream as a part of what is saved.
 class RandomStream final : public Visitable {

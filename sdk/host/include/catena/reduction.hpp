@@ -14,6 +14,7 @@ struct ReductionOptions {
     std::string reduce_type = {};  // of a and b, at most 64 bytes; else that of the first output
     std::string preamble = {};     // before the kernel: includes, types, functions
     std::vector<std::string> options = {};  // for the compiler
+    bool keep = false;  // the source that is compiled, in the folder of kernels: NAME-HASH.source
 };
 
 // A reduction with N outputs; what a call returns is as with ElementwiseKernel.

@@ -1,11 +1,12 @@
 // UserFunction: what functions that a program defines have in common.
 #pragma once
 
+#include <catena/lists.hpp>
+
 #include <array>
 #include <cstddef>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace catena {
@@ -25,19 +26,22 @@ protected:
     // N arrays or variables, for a structured binding. Throws InvalidError if there are not N.
     template <std::size_t N, class T>
     std::array<T, N> unpack(std::span<const T> values) const {
-        if (values.size() != N) throw_count(N, values.size());
-        return [&]<std::size_t... I>(std::index_sequence<I...>) {
-            return std::array<T, N>{values[I]...};
-        }
-        (std::make_index_sequence<N>());
+        if (values.size() != N) throw_count("unpack", N, values.size());
+        return catena::unpack<N>(values);
     }
     template <std::size_t N, class T>
     std::array<T, N> unpack(const std::vector<T>& values) const {
         return unpack<N>(std::span<const T>(values));
     }
+    // Throws InvalidError: "[label] what: expected .., got ..".
+    [[noreturn]] void throw_count(const char* what, std::size_t expected, std::size_t got) const;
 
-private:
-    [[noreturn]] void throw_count(std::size_t expected, std::size_t got) const;
+    // Whether one of the arrays is on a GPU, as cuda::is_gpu() knows them: then forward() and
+    // backward() call forward_gpu() and backward_gpu(), else forward_cpu() and backward_cpu(). An
+    // empty array, which is a missing one, is on none.
+    static bool any_on_gpu(ArraySpan arrays);
+    // Throws UnsupportedError: the class has no forward_WHERE().
+    [[noreturn]] void throw_missing(const char* where) const;
 };
 
 }  // namespace catena

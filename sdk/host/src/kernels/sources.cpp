@@ -35,6 +35,7 @@ ElementwiseSource::ElementwiseSource(const char* inputs, const char* outputs, co
     formula_->loop_prep = text_of(options.loop_prep);
     formula_->after_loop = text_of(options.after_loop);
     formula_->options = options_.data();
+    if (options.keep) formula_->flags |= CATENA_FORMULA_KEEP_SOURCE;
 }
 
 ElementwiseSource::~ElementwiseSource() { delete formula_; }
@@ -55,6 +56,7 @@ ReductionSource::ReductionSource(const char* inputs, const char* outputs, const 
     formula_->reduce_type = text_of(options.reduce_type);
     formula_->preamble = text_of(options.preamble);
     formula_->options = options_.data();
+    if (options.keep) formula_->flags |= CATENA_FORMULA_KEEP_SOURCE;
 }
 
 ReductionSource::~ReductionSource() { delete formula_; }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace catena::links {
 namespace {
@@ -60,12 +61,23 @@ BatchNormalization::BatchNormalization(const Shape& shape, double share_kept, do
     avg_var = Array::ones({size});
 }
 
-Variable BatchNormalization::operator()(const Variable& x) {
-    return (*this)(x, !config().train, false);
+Variable BatchNormalization::operator()(const Variable& x) const {
+    return (*this)(x, !config().train);
+}
+
+Variable BatchNormalization::operator()(const Variable& x, bool test) const {
+    return call(x, test ? std::nullopt : std::optional(decay));
 }
 
 Variable BatchNormalization::operator()(const Variable& x, bool test, bool finetune) {
-    if (size_.ndim() == 1) return normalize(x, test, finetune);
+    if (test || !finetune) return std::as_const(*this)(x, test);
+    const Variable y = call(x, 1 - 1 / static_cast<double>(N + 1));
+    if (x.size() > 0) ++N;
+    return y;
+}
+
+Variable BatchNormalization::call(const Variable& x, std::optional<double> share) const {
+    if (size_.ndim() == 1) return normalize(x, share);
     thread_local BoundFunction<Ints> reshape("catena.reshape", {"shape"});
     const Shape shape = x.shape();
     const int rest = 1 + size_.ndim();
@@ -76,12 +88,12 @@ Variable BatchNormalization::operator()(const Variable& x, bool test, bool finet
     }
     Shape channels{shape[0], gamma.size(), 1};
     for (int i = rest; i < shape.ndim(); ++i) channels[2] *= shape[i];
-    const Variable y = normalize(reshape(channels).first({&x}), test, finetune);
+    const Variable y = normalize(reshape(channels).first({&x}), share);
     return reshape(shape).first({&y});
 }
 
-Variable BatchNormalization::normalize(const Variable& x, bool test, bool finetune) {
-    if (test) {
+Variable BatchNormalization::normalize(const Variable& x, std::optional<double> share) const {
+    if (!share) {
         const Dtype dtype = x.dtype() == Dtype::float64 ? Dtype::float64 : Dtype::float32;
         const Variable mean(avg_mean.astype(dtype), x.is_volatile());
         const Variable var(avg_var.astype(dtype), x.is_volatile());
@@ -93,12 +105,10 @@ Variable BatchNormalization::normalize(const Variable& x, bool test, bool finetu
     auto y = by_minibatch()(eps)(inputs);
     const std::int64_t m = x.size() / gamma.size();
     if (m > 0) {
-        if (finetune) ++N;
-        const double share = finetune ? 1 - 1 / static_cast<double>(N) : decay;
-        blend(avg_mean, y[1].data(), share);
+        blend(avg_mean, y[1].data(), *share);
         const double unbiased =
             static_cast<double>(m) / static_cast<double>(std::max<std::int64_t>(m - 1, 1));
-        blend(avg_var, y[2].data(), share, unbiased);
+        blend(avg_var, y[2].data(), *share, unbiased);
     }
     return y[0];
 }

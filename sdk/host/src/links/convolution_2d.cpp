@@ -34,6 +34,8 @@ Convolution2D::Convolution2D(std::int64_t in_channels, std::int64_t out_channels
     if (!nobias) b = as_parameter(initializers::Constant(bias)({out_channels}));
 }
 
-Variable Convolution2D::operator()(const Variable& x) { return function_.first({&x, &W, &b}); }
+Variable Convolution2D::operator()(const Variable& x) const {
+    return function_.first({&x, &W, &b});
+}
 
 }  // namespace catena::links

@@ -25,6 +25,6 @@ EmbedID::EmbedID(std::int64_t in_size, std::int64_t out_size) {
     W = as_parameter(initializers::Normal(1)({in_size, out_size}));
 }
 
-Variable EmbedID::operator()(const Variable& x) { return function().first({&x, &W}); }
+Variable EmbedID::operator()(const Variable& x) const { return function().first({&x, &W}); }
 
 }  // namespace catena::links

@@ -16,7 +16,7 @@ Inception::Inception(std::int64_t in_channels, std::int64_t out1, std::int64_t c
       concat_("catena.concat", {{"axis", 1}}),
       pool_("catena.max_pooling_2d", {{"ksize", 3}, {"stride", 1}, {"pad", 1}}) {}
 
-Variable Inception::operator()(const Variable& x) {
+Variable Inception::operator()(const Variable& x) const {
     const auto relu = [&](const Variable& v) { return relu_.first({&v}); };
     const Variable one = conv1(x);
     const Variable three = conv3(relu(proj3(x)));

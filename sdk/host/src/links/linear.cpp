@@ -28,6 +28,6 @@ Linear::Linear(std::int64_t in_size, std::int64_t out_size, double wscale, doubl
     if (!nobias) b = as_parameter(initializers::Constant(bias)({out_size}));
 }
 
-Variable Linear::operator()(const Variable& x) { return function().first({&x, &W, &b}); }
+Variable Linear::operator()(const Variable& x) const { return function().first({&x, &W, &b}); }
 
 }  // namespace catena::links

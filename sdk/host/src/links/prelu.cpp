@@ -18,6 +18,6 @@ PReLU::PReLU(const Shape& shape, double init) {
     W = as_parameter(initializers::Constant(init)(shape));
 }
 
-Variable PReLU::operator()(const Variable& x) { return function().first({&x, &W}); }
+Variable PReLU::operator()(const Variable& x) const { return function().first({&x, &W}); }
 
 }  // namespace catena::links

@@ -171,3 +171,10 @@ TEST_CASE("another backend, and none") {
     CHECK(cuda::backend() == before);
     CHECK(cuda::device_count() == n);
 }
+
+TEST_CASE("the names of Chainer's cuda module") {
+    const SameDevice same;
+    const cuda::GPUArray x = cuda::zeros({2});
+    const cuda::DeviceUser user(x);
+    CHECK(user.device() == x.device());
+}

@@ -13,9 +13,9 @@ constexpr std::int64_t n_points = 256;
 
 }  // namespace
 
-Variable Net::operator()(const Variable& x) {
+Variable Net::operator()(const Variable& x) const {
     const Variable h = l1(x);
-    return l2(f.first({&h}));
+    return l2(f(h));
 }
 
 Losses train(Net& net, int steps) {

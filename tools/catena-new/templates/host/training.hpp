@@ -9,7 +9,7 @@
 struct Net : catena::Chain {
     explicit Net(std::string_view activation) : f(activation) {}
     void visit(catena::Visitor& v) override { v("l1", l1)("l2", l2); }
-    catena::Variable operator()(const catena::Variable& x) override;
+    catena::Variable operator()(const catena::Variable& x) const override;
 
     catena::PluginFunction f;
     catena::links::Linear l1{1, 32}, l2{32, 1};

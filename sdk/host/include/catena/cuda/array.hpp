@@ -9,6 +9,8 @@
 
 namespace catena::cuda {
 
+using GPUArray = Array;  // Chainer's name: an array knows its device, a GPU or the host's
+
 // Copies an array to a GPU. One that is on a GPU already is returned as it is, also where that is
 // another one: copy() goes between GPUs. Throws as get_gpu().
 Array to_gpu(const Array& array, const DeviceLike& device = {});

@@ -4,6 +4,7 @@
 #include <catena/link.hpp>
 
 #include <cstdint>
+#include <optional>
 
 namespace catena::links {
 
@@ -21,10 +22,12 @@ public:
     // As the configuration says: training takes the minibatch's own statistics and brings the
     // running ones up to date; config().train = false uses the running ones and changes nothing.
     // Throws ShapeError if x does not fit.
-    Variable operator()(const Variable& x) override;
+    // The running statistics are written in place, of a const link too.
+    Variable operator()(const Variable& x) const override;
     // test: use the running statistics. finetune: in place of decaying, the running statistics
     // become the mean over all batches since start_finetuning().
-    Variable operator()(const Variable& x, bool test, bool finetune = false);
+    Variable operator()(const Variable& x, bool test) const;
+    Variable operator()(const Variable& x, bool test, bool finetune);
     void start_finetuning() { N = 0; }
 
     void visit(Visitor& visitor) override {
@@ -41,7 +44,10 @@ public:
     double eps;
 
 private:
-    Variable normalize(const Variable& x, bool test, bool finetune);
+    // share: the weight of the running statistics as those of the minibatch enter them; without one
+    // the call normalizes by the running statistics and changes nothing.
+    Variable call(const Variable& x, std::optional<double> share) const;
+    Variable normalize(const Variable& x, std::optional<double> share) const;
 
     Shape size_;
 };

@@ -17,7 +17,7 @@ public:
     Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize, Pair stride = 1,
                   Pair pad = 0, double wscale = 1, double bias = 0, bool nobias = false);
 
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("W", W)("b", b); }
 
     Variable W;

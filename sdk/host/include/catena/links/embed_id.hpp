@@ -14,7 +14,7 @@ class EmbedID : public Link {
 public:
     EmbedID(std::int64_t in_size, std::int64_t out_size);
 
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("W", W); }
 
     Variable W;

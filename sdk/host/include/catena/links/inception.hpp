@@ -18,7 +18,7 @@ public:
     Inception(std::int64_t in_channels, std::int64_t out1, std::int64_t proj3, std::int64_t out3,
               std::int64_t proj5, std::int64_t out5, std::int64_t proj_pool);
 
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override;
 
     Convolution2D conv1, conv3, conv5, proj3, proj5, projp;

@@ -16,7 +16,7 @@ public:
     Linear(std::int64_t in_size, std::int64_t out_size, double wscale = 1, double bias = 0,
            bool nobias = false);
 
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("W", W)("b", b); }
 
     Variable W;

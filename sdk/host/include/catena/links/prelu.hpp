@@ -12,7 +12,7 @@ class PReLU : public Link {
 public:
     explicit PReLU(const Shape& shape = {}, double init = 0.25);
 
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("W", W); }
 
     Variable W;

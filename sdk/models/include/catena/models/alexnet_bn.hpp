@@ -15,7 +15,7 @@ class AlexNetBN : public Classifier {
 public:
     // Throws ShapeError for images too small for its layers (below 55).
     explicit AlexNetBN(std::int64_t classes = 1000, Scale scale = {.image = 224});
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override;
 
     links::Convolution2D conv1;

@@ -15,8 +15,8 @@ public:
         Variable scores;
     };
 
-    // Scores (N, classes), before any softmax.
-    Variable operator()(const Variable& x) override = 0;
+    // A class overrides one: scores (N, classes), before any softmax.
+    using Chain::operator();
     // What training makes small, and the scores: the mean softmax cross entropy with labels t (N,),
     // and, in training, what a net adds to it.
     virtual Outcome loss(const Variable& x, const Variable& t);

@@ -14,7 +14,7 @@ class Cnn : public Classifier {
 public:
     // Throws ShapeError for images below 15x15.
     Cnn(Shape image, std::int64_t classes, std::int64_t units, double dropout = 0);
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override {
         visitor("conv1", conv1)("conv2", conv2)("l1", l1)("l2", l2);
     }

@@ -14,7 +14,7 @@ public:
     // Throws ShapeError for images too small for its layers (below 47).
     explicit GoogLeNet(std::int64_t classes = 1000, Scale scale = {.image = 224});
 
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     // In training with 0.3 of the loss of each classifier in the middle.
     Outcome loss(const Variable& x, const Variable& t) override;
     void visit(Visitor& visitor) override;
@@ -23,7 +23,7 @@ public:
     struct Auxiliary : Chain {
         Auxiliary(std::int64_t in, std::int64_t mid, std::int64_t units, std::int64_t side,
                   std::int64_t classes);
-        Variable operator()(const Variable& h) override;
+        Variable operator()(const Variable& h) const override;
         void visit(Visitor& visitor) override { visitor("conv", conv)("fc1", fc1)("fc2", fc2); }
 
         links::Convolution2D conv;
@@ -36,9 +36,9 @@ public:
     links::Linear loss3_fc;
 
 private:
-    Variable to_4a(const Variable& x);
-    Variable to_4d(const Variable& h);
-    Variable to_scores(const Variable& h);
+    Variable to_4a(const Variable& x) const;
+    Variable to_4d(const Variable& h) const;
+    Variable to_scores(const Variable& h) const;
 };
 
 }  // namespace catena::models

@@ -10,7 +10,7 @@ namespace catena::models {
 class Mlp : public Classifier {
 public:
     Mlp(Shape image, std::int64_t classes, std::int64_t units, double dropout = 0);
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("l1", l1)("l2", l2)("l3", l3); }
 
     links::Linear l1, l2, l3;

@@ -13,14 +13,14 @@ class NIN : public Classifier {
 public:
     // Throws ShapeError for images too small for its layers (below 55).
     explicit NIN(std::int64_t classes = 1000, Scale scale = {.image = 224});
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override;
 
     // A convolution and two of 1x1, with ReLU between them.
     struct Block : Chain {
         Block(std::int64_t in, std::int64_t mid, std::int64_t out, Pair ksize, Pair stride,
               Pair pad);
-        Variable operator()(const Variable& x) override;
+        Variable operator()(const Variable& x) const override;
         void visit(Visitor& visitor) override { visitor("conv", conv)("a", a)("b", b); }
 
         links::Convolution2D conv, a, b;

@@ -87,6 +87,11 @@ public:
         for (std::size_t i = 0; i < values.size(); ++i) a.data<T>()[i] = values[i];
         return a;
     }
+    // The same in the order of catena::Array::from(): Array::from<float>({1, 2, 3}, {3}).
+    template <class T>
+    static Array from(const std::vector<T>& values, Dims shape) {
+        return of<T>(std::move(shape), values);
+    }
     // Uniform numbers in [low, high).
     template <class T>
     static Array random(Dims shape, unsigned seed, double low = -1, double high = 1) {

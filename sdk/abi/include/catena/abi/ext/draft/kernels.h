@@ -14,6 +14,10 @@ enum {
     CATENA_FORMULA_REDUCTION = 1    /* many elements become one */
 };
 
+enum {
+    CATENA_FORMULA_KEEP_SOURCE = 1u /* the source that is compiled stays in the folder of kernels */
+};
+
 /* A kernel's source; strings may be NULL where they are empty. An argument list is "T x, raw float32 y,
  * const float* z": a dtype by name, or a placeholder, which is one capital letter and stands for the
  * dtype of the first argument that has it; then the name. Plain arguments are values: those of the
@@ -41,6 +45,8 @@ typedef struct catena_formula {
     const char *identity;
     const char *reduce_type;
     const char *const *options; /* for the compiler; NULL-terminated, or NULL */
+    uint32_t flags;             /* CATENA_FORMULA_KEEP_SOURCE */
+    uint32_t reserved;
 } catena_formula;
 
 /* An argument of a call: an array or a number; frozen. */

@@ -1,0 +1,82 @@
+// Lists of arrays and variables: the names of their types, and how calls take them.
+#pragma once
+
+#include <catena/core/small_vector.hpp>
+#include <catena/core/variable.hpp>
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace catena {
+
+// What functions return and what they are given: forward() and backward() of FunctionNode and
+// Function have these types. Targets are indexes of inputs.
+using Arrays = std::vector<Array>;
+using Variables = std::vector<Variable>;
+using ArraySpan = std::span<const Array>;
+using VariableSpan = std::span<const Variable>;
+using Targets = std::span<const std::size_t>;
+
+// Any number of variables as an argument: F::concat({a, b}). Valid for the call only.
+class VariableList {
+public:
+    VariableList(std::initializer_list<Variable> values) : view_(values.begin(), values.size()) {}
+    VariableList(VariableSpan values) : view_(values) {}      // NOLINT: is a list
+    VariableList(const Variables& values) : view_(values) {}  // NOLINT: is a list
+
+    VariableSpan view() const { return view_; }
+    // What a function takes: the variables of its first ports, then these.
+    auto after(std::initializer_list<const Variable*> first) const {
+        SmallVector<const Variable*, 16> pointers(first);
+        for (const Variable& variable : view_) pointers.push_back(&variable);
+        return pointers;
+    }
+
+private:
+    VariableSpan view_;
+};
+
+// The same of arrays; one array is a list, too.
+class ArrayList {
+public:
+    ArrayList(std::initializer_list<Array> values) : view_(values.begin(), values.size()) {}
+    ArrayList(ArraySpan values) : view_(values) {}       // NOLINT: is a list
+    ArrayList(const Arrays& values) : view_(values) {}   // NOLINT: is a list
+    ArrayList(const Array& value) : view_(&value, 1) {}  // NOLINT: is a list
+    template <std::size_t N>
+    ArrayList(const std::array<Array, N>& values) : view_(values) {}  // NOLINT: is a list
+
+    ArraySpan view() const { return view_; }
+    auto after(std::initializer_list<Array> first) const {
+        SmallVector<Array, 8> arrays(first);
+        arrays.append(view_.begin(), view_.end());
+        return arrays;
+    }
+
+private:
+    ArraySpan view_;
+};
+
+// Throws InvalidError: "[where] what: expected .., got ..".
+[[noreturn]] void throw_count(const char* where, std::size_t expected, std::size_t got);
+
+// N values of a list, for a structured binding: const auto [c, h] = unpack<2>(f({&x, &y})). Throws
+// InvalidError if there are not N.
+template <std::size_t N, class T>
+std::array<T, N> unpack(std::span<const T> values) {
+    if (values.size() != N) throw_count("unpack", N, values.size());
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return std::array<T, N>{values[I]...};
+    }
+    (std::make_index_sequence<N>());
+}
+template <std::size_t N, class T>
+std::array<T, N> unpack(const std::vector<T>& values) {
+    return unpack<N>(std::span<const T>(values));
+}
+
+}  // namespace catena

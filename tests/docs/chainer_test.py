@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""coming-from-chainer.md has a row for each name in chainer_names.txt, and what its right column names
+is there: in the public headers and among the functions of functions.md."""
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve()
+ROOT = HERE.parents[2]
+CODE_SPAN = re.compile(r"`([^`\n]+)`")
+# Where a qualified name has to be declared; elsewhere any public header will do.
+HOST = "sdk/host/include/catena"
+FOLDERS = {"links": f"{HOST}/links", "optimizers": f"{HOST}/optimizers", "cuda": f"{HOST}/cuda"}
+NAMESPACES = {"catena", "std"}
+LANGUAGE = {"std", "vector", "struct", "static", "constexpr", "const", "auto", "throw", "false", "true",
+            "return", "size_t", "int", "double", "using", "namespace", "bool"}
+# Names of values and classes of the program that a cell is part of.
+VALUES = {"x", "y", "z", "a", "b", "c", "f", "w", "s", "t", "bn", "gy", "ggx", "model", "model_1",
+          "optimizer", "scope", "array", "arrays", "inputs", "MulAdd", "Scale", "what", "l1", "gpu0",
+          "h", "text", "tree", "c_prev", "other", "gw", "param", "grad", "state"}
+
+
+def rows(text):
+    """(line number, left cell, right cell) of tables about Chainer."""
+    in_table = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.startswith("|"):
+            in_table = False
+        elif line.startswith("| in Chainer |"):
+            in_table = True
+        elif in_table and not line.startswith("|---"):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            if len(cells) != 2:
+                raise SystemExit(f"line {number}: expected 2 cells, got {len(cells)}")
+            yield number, *cells
+
+
+def without_comments(code):
+    return re.sub(r"//[^\n]*|/\*.*?\*/|^#include[^\n]*", "", code, flags=re.S | re.M)
+
+
+def words(*folders):
+    found = set()
+    for folder in folders:
+        for header in sorted((ROOT / folder).rglob("*.hpp")):
+            found.update(re.findall(r"[A-Za-z_]\w*", without_comments(header.read_text())))
+    return found
+
+
+def functions():
+    """Of plugins, and those that the headers add."""
+    found = set(re.findall(r"^\w[\w:<>]* (\w+)\(", (ROOT / "sdk/doc/functions.md").read_text(), re.M))
+    for header in (ROOT / HOST).glob("*.hpp"):
+        code = without_comments(header.read_text())
+        if "namespace catena::functions" in code:
+            found |= set(re.findall(r"(\w+)\(const \w+& x", code))
+    return found
+
+
+def unknown(code, declared):
+    """The names in a piece of code that are declared nowhere."""
+    code = without_comments(re.sub(r'"[^"]*"', '""', code))
+    for qualifier, name in re.findall(r"\b(\w+)::(\w+)", code):
+        if name not in declared.get(qualifier, declared[""]):
+            yield f"{qualifier}::{name}"
+    for name in re.findall(r"(?<!::)\b([A-Za-z_]\w*)\b", code):
+        if name in LANGUAGE | VALUES | NAMESPACES | declared.keys() | declared[""]:
+            continue
+        yield name
+
+
+def check(text, names, declared):
+    """Findings, as lines."""
+    known = set()
+    for number, left, right in rows(text):
+        known |= set(CODE_SPAN.findall(left))
+        if right.startswith("none") and len(right) < len("none: it is why"):
+            yield f"{number}: expected a reason behind 'none', got '{right}'"
+        if not CODE_SPAN.search(right) and not right.startswith("none"):
+            yield f"{number}: expected a name in the right cell, or 'none' and a reason, got '{right}'"
+        for code in CODE_SPAN.findall(right):
+            if re.fullmatch(r"CATENA_\w+|pop(=False)?|len|enable_double_backprop|None", code):
+                continue
+            for name in unknown(code, declared):
+                yield f"{number}: there is no {name} (`{code}`)"
+    for name in names:
+        if name not in known:
+            yield f"there is no row for `{name}`"
+
+
+def self_test(declared):
+    head = "| in Chainer | here |\n|---|---|\n"
+    cases = [("| `F.relu` | `F::relu` |", 0), ("| `F.relu` | `F::rellu` |", 1),
+             ("| `F.relu` | `cuda::relu` |", 1), ("| `F.exp` | `F::exp` |", 1),
+             ("| `F.relu` | `x.no_such_method()` |", 1), ("| `F.relu` | none |", 1),
+             ("| `F.relu` | none, because it is an example |", 0), ("| `F.relu` | nothing |", 1),
+             ("| `F.relu` | `links::Linear(3, 2)`, `cuda::get_device(x)` |", 0),
+             ("| `F.relu` | `links::SGD` |", 1)]
+    failures = 0
+    for row, expected in cases:
+        found = list(check(head + row + "\n", ["F.relu"], declared))
+        if len(found) != expected:
+            print(f"FAIL {row}: expected {expected} findings, got {found}")
+            failures += 1
+    return failures
+
+
+def main():
+    declared = {namespace: words(folder) for namespace, folder in FOLDERS.items()}
+    declared["F"] = functions()
+    declared[""] = words("core/include", "sdk/host/include") | declared["F"]
+    failures = self_test(declared)
+    lines = (HERE.parent / "chainer_names.txt").read_text().split("\n")
+    names = [name for line in lines if not line.startswith("#") for name in line.split()]
+    page = ROOT / "sdk/doc/coming-from-chainer.md"
+    findings = list(check(page.read_text(), names, declared))
+    for finding in findings:
+        print(f"{page.relative_to(ROOT)}:{finding}")
+    print(f"chainer_test: {len(names)} names, {len(findings)} findings")
+    return 1 if failures or findings or not names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

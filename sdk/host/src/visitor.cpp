@@ -1,5 +1,8 @@
 // Visitor: joins the names on the way to a value.
+#include <catena/core/error.hpp>
 #include <catena/visitor.hpp>
+
+#include <fmt/format.h>
 
 namespace catena {
 
@@ -19,11 +22,25 @@ private:
     std::size_t length_;
 };
 
-Visitor& Visitor::operator()(std::string_view name, Variable& value) {
+Visitor& Visitor::operator()(std::string_view name, Parameter& value) {
     if (value) {
         Step step(path_, name);
         parameter(path_, value);
     }
+    return *this;
+}
+
+Visitor& Visitor::operator()(std::string_view name, Variable& value) {
+    if (!value) return *this;
+    Step step(path_, name);
+    VariableNode& node = value.node();
+    if (!node.is_parameter && (!node.requires_grad || node.creator)) {
+        throw InvalidError(fmt::format("[visit] {}: expected a Parameter, got a variable that {}",
+                                       path_,
+                                       node.creator ? "a call made" : "takes no gradient"));
+    }
+    node.is_parameter = true;
+    parameter(path_, value);
     return *this;
 }
 

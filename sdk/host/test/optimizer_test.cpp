@@ -14,8 +14,8 @@ namespace {
 
 // Two parameters, the second without a gradient.
 struct Two : Link {
-    Variable p{Array::from({1.F, -2.F}, {2})};
-    Variable q{Array::from({5.F}, {1})};
+    Parameter p{Array::from({1.F, -2.F}, {2})};
+    Parameter q{Array::from({5.F}, {1})};
     void visit(Visitor& v) override { v("p", p)("q", q); }
     std::vector<float> values() const { return p.data().to_vector<float>(); }
     std::vector<float> grads() const { return p.grad().to_vector<float>(); }
@@ -137,11 +137,11 @@ TEST_CASE("an optimizer of one's own is a function and the names of its state") 
 
 TEST_CASE("compute_grads_norm: of all dtypes and devices, in double") {
     struct Three : Link {
-        Variable a{Array::zeros({3})};
-        Variable b{Array::zeros({2}, Dtype::float64)};
-        Variable c{Array::zeros({2, 1}, Dtype::float16)};
-        Variable d{Array::zeros({1}, Dtype::float32, Device::get("cpu:1"))};
-        Variable none{Array::ones({4})};
+        Parameter a{Array::zeros({3})};
+        Parameter b{Array::zeros({2}, Dtype::float64)};
+        Parameter c{Array::zeros({2, 1}, Dtype::float16)};
+        Parameter d{Array::zeros({1}, Dtype::float32, Device::get("cpu:1"))};
+        Parameter none{Array::ones({4})};
         void visit(Visitor& v) override { v("a", a)("b", b)("c", c)("d", d)("none", none); }
     } three;
     optimizers::SGD sgd;

@@ -29,8 +29,8 @@ std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters);
 //         Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
 //     };
 //
-// Links make their parameters by as_parameter(), so that volatile variables may pass through.
-// Parameters are Variables, which are shared handles: a copy of a link is another handle to the same
+// What a link learns is a Parameter, and named like a child: `Parameter W;`, `v("W", W)`. It lets
+// volatile variables pass. Parameters are shared handles: a copy of a link is another handle to the same
 // parameters, and a network may contain both (tied weights). deep_copy() makes a link with parameters
 // of its own. Not thread-safe.
 class Link : public Visitable {

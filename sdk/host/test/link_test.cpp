@@ -79,7 +79,7 @@ TEST_CASE("a Parameter is a variable that a link learns") {
 
     CHECK_THROWS_WITH_AS(Parameter(Array::zeros({2}, Dtype::int64)),
                          "[Parameter] data: expected a floating array, got int64", DtypeError);
-    CHECK_THROWS_WITH_AS(Parameter(Array()),
+    CHECK_THROWS_WITH_AS(Parameter(Array{}),
                          "[Parameter] data: expected a floating array, got none", DtypeError);
     CHECK_THROWS_AS(links::Parameter(Array::zeros({2}, Dtype::int64)), DtypeError);
 }

@@ -270,7 +270,7 @@ TEST_CASE("gradients that do not fit are refused as a whole") {
             // The same through a link.
             if (!is_floating(wrong.dtype())) continue;
             Two source;
-            source.q = Variable(wrong.copy());
+            source.q = Parameter(wrong.copy());
             source.p.set_grad(good.copy());
             source.q.set_grad(wrong.copy());
             contains(error_of<Error>([&] { two.add_gradients(source); }), "q: expected");

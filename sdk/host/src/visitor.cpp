@@ -1,8 +1,7 @@
 // Visitor: joins the names on the way to a value.
-#include <catena/core/error.hpp>
-#include <catena/visitor.hpp>
+#include "require_parameter.hpp"
 
-#include <fmt/format.h>
+#include <catena/visitor.hpp>
 
 namespace catena {
 
@@ -33,13 +32,7 @@ Visitor& Visitor::operator()(std::string_view name, Parameter& value) {
 Visitor& Visitor::operator()(std::string_view name, Variable& value) {
     if (!value) return *this;
     Step step(path_, name);
-    VariableNode& node = value.node();
-    if (!node.is_parameter && (!node.requires_grad || node.creator)) {
-        throw InvalidError(fmt::format("[visit] {}: expected a Parameter, got a variable that {}",
-                                       path_,
-                                       node.creator ? "a call made" : "takes no gradient"));
-    }
-    node.is_parameter = true;
+    require_parameter("visit", path_, value);
     parameter(path_, value);
     return *this;
 }

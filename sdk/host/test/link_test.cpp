@@ -115,6 +115,14 @@ TEST_CASE("a plain variable as a parameter is marked by the first visit, or refu
     CHECK_THROWS_WITH_AS((void)Net(Variable(Array::ones({2})) * 2).parameters(),
                          "[visit] part/W: expected a Parameter, got a variable that a call made",
                          InvalidError);
+    // A list that an optimizer gets.
+    const Variable leaf(Array::ones({2}));
+    CHECK(each_once({{"p", leaf}}).size() == 1);
+    CHECK((leaf * x).is_volatile());
+    CHECK_THROWS_WITH_AS(
+        (void)each_once({{"p", as_variable(Array::ones({2}))}}),
+        "[parameters] p: expected a Parameter, got a variable that takes no gradient",
+        InvalidError);
 }
 #pragma GCC diagnostic pop
 

@@ -18,7 +18,8 @@ struct NamedParameter {
 };
 
 // The list with each variable once, under the first of its names: parameters may be shared. Throws
-// InvalidError if different variables have the same name.
+// InvalidError if different variables have the same name, or one is neither a Parameter nor a leaf
+// that takes gradients, which becomes one.
 std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters);
 
 // Names its parameters and children in visit(); all else follows from that:

@@ -146,9 +146,9 @@ void ArrayFunction::synchronize() {
         std::vector<Learned> all;
         for (const auto& [name, parameter, gradient] : members) {
             if (!parameter) {
-                throw InvalidError(fmt::format(
-                    "[{}] parameter_names: {}: expected an array, got an empty handle", label(),
-                    name));
+                throw InvalidError(
+                    fmt::format("[{}] parameter_names: {}: expected an array, got an empty handle",
+                                label(), name));
             }
             all.push_back({Parameter(parameter), parameter, {}});
         }

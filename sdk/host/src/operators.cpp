@@ -127,9 +127,10 @@ namespace {
 
 const Array& assign(const char* op, const Array& x, const Array& result) {
     if (result.shape() != x.shape()) {
-        throw ShapeError(fmt::format(
-            "[{}] y: expected a shape that broadcasts to {} of x, got one with which the result is {}",
-            op, to_string(x.shape()), to_string(result.shape())));
+        throw ShapeError(
+            fmt::format("[{}] y: expected a shape that broadcasts to {} of x, got one with which "
+                        "the result is {}",
+                        op, to_string(x.shape()), to_string(result.shape())));
     }
     x.copy_from(result);
     return x;

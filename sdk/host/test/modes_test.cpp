@@ -75,7 +75,9 @@ TEST_CASE("a predictor on top of a network that is not learned, with and without
         [&](const Variable& v) { return learned(v); },
         [](const Variable& v) { return v * v; },
         [](const Variable& v) { return mul_add(v, v, v); },
-        [](const Variable& v) { return F::concat({v, v}, 0); },
+        [](const Variable& v) {
+            return F::concat({v, v}, 0);
+        },
     };
     const std::function<Variable(const Variable&)> extractors[] = {
         [&](const Variable& v) { return F::relu(fixed(v)); },

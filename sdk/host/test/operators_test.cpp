@@ -106,10 +106,11 @@ TEST_CASE("compound assignment of arrays changes the elements, whoever sees them
 TEST_CASE("compound assignment of arrays that do not go together changes nothing") {
     const Array x = arr({2, 6});
     CHECK_THROWS_AS(x += arr({1, 2, 3}), ShapeError);
-    CHECK_THROWS_WITH_AS(x *= Array::ones({3, 2}, Dtype::float64),
-                         "[*=] y: expected a shape that broadcasts to (2,) of x, got one with which "
-                         "the result is (3, 2)",
-                         ShapeError);
+    CHECK_THROWS_WITH_AS(
+        x *= Array::ones({3, 2}, Dtype::float64),
+        "[*=] y: expected a shape that broadcasts to (2,) of x, got one with which "
+        "the result is (3, 2)",
+        ShapeError);
     CHECK_THROWS_AS(x -= Array::ones({2}), DtypeError);
     CHECK_THROWS_AS(x /= arr({1, 2}).to(Device::get("cpu:1")), DeviceError);
     CHECK(values(x) == Doubles{2, 6});

@@ -170,10 +170,11 @@ TEST_CASE("what a parameterized function must not do") {
     const Variable y = f(var({3}));
     f.w += 1;
     CHECK_THROWS_AS(y.backward(), GraphError);
-    CHECK_THROWS_WITH_AS((void)EltwiseParamProduct(Array()).parameters(),
-                         "[EltwiseParamProduct] parameter_names: w: expected an array, got an empty "
-                         "handle",
-                         InvalidError);
+    CHECK_THROWS_WITH_AS(
+        (void)EltwiseParamProduct(Array()).parameters(),
+        "[EltwiseParamProduct] parameter_names: w: expected an array, got an empty "
+        "handle",
+        InvalidError);
     CHECK_THROWS_AS((void)EltwiseParamProduct(Array::zeros({2}, Dtype::int64)).parameters(),
                     DtypeError);
     f.gw = numbers({1, 2});

@@ -100,8 +100,7 @@ public:
     explicit Parameter(Array data);
     // As Chainer's: Parameter(initializers::Normal(1), {3, 2}), or Parameter(0, {3}) in float32.
     template <std::invocable<const Shape&> Initializer>
-    Parameter(const Initializer& initializer, const Shape& shape)
-        : Parameter(initializer(shape)) {}
+    Parameter(const Initializer& initializer, const Shape& shape) : Parameter(initializer(shape)) {}
     Parameter(double value, const Shape& shape) : Parameter(Array::full(shape, value)) {}
 };
 

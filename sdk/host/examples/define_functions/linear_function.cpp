@@ -34,8 +34,7 @@ struct Linear : Link {
     Parameter W, b;
 
     Linear(std::int64_t in, std::int64_t out)
-        : W(initializers::Normal(1 / std::sqrt(static_cast<double>(in))), {out, in}),
-          b(0, {out}) {}
+        : W(initializers::Normal(1 / std::sqrt(static_cast<double>(in))), {out, in}), b(0, {out}) {}
     void visit(Visitor& v) override { v("W", W)("b", b); }
     Variable operator()(const Variable& x) override { return linear(x, W, b); }
 };

@@ -51,7 +51,9 @@ int main() {
     const auto draw = [] { return initializers::Uniform(1)({3, 2}, Dtype::float64); };
     const Array x = draw(), gy = draw(), ggx = draw();
     using VariableTuple = std::vector<Variable>;
-    const auto old_style = [](const VariableTuple& v) -> VariableTuple { return {MyOldFunc()(v[0])}; };
+    const auto old_style = [](const VariableTuple& v) -> VariableTuple {
+        return {MyOldFunc()(v[0])};
+    };
     const auto new_style = [](const VariableTuple& v) { return apply<MyFunc>({v[0]}); };
     gradient_check::check_backward(old_style, {{x}}, {{gy}});
     gradient_check::check_backward(new_style, {{x}}, {{gy}});

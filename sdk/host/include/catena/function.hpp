@@ -117,9 +117,9 @@ private:
 // Every function is a Link: it can be part of a FunctionSet, its parameters are listed, moved, saved,
 // learned and shared by copies as those of links. The gradient stays in gw's memory: zerograd(),
 // cleargrad() and set_grad() write there, too. An empty gw is made when it is needed. A member that is
-// assigned another array gives its values to all copies with the next call or visit(). w must not be
-// written between a call and its backward(): GraphError. In backward, gw is a new array of zeros, whose
-// values are added to the gradient after it.
+// assigned another array gives its values to all copies with the next call or visit(). A w that is
+// written between a call and its backward() is a GraphError. In backward, gw is a new array of zeros,
+// whose values are added to the gradient after it.
 template <class Derived>
 class Function : public ArrayFunction {
 public:

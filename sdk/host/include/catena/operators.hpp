@@ -75,7 +75,8 @@ template <class X>
 concept Operand = std::derived_from<X, Variable> || std::same_as<X, Array>;
 // A variable and an array, which enters as a constant.
 template <class X0, class X1>
-concept Mixed = Operand<X0> && Operand<X1> && std::same_as<X0, Array> != std::same_as<X1, Array>;
+concept Mixed = Operand<X0> && Operand<X1> && std::same_as<X0, Array>
+!= std::same_as<X1, Array>;
 
 namespace detail {
 inline const Variable& operand(const Variable& x) { return x; }

@@ -326,7 +326,7 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
     if (now.debug) check_forward(f, {x.data(), x.size()}, {forward.y.data(), forward.y.size()});
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         Ref<VariableNode> node(new VariableNode(forward.y[i]));
-        node->is_volatile = is_volatile;
+        node->is_volatile = node->volatile_result = is_volatile;
         node->requires_grad =
             graph &&
             !(d.outputs[i]->flags & (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN)) &&

@@ -32,6 +32,11 @@ VariableNode::~VariableNode() {
 
 int VariableNode::rank() const noexcept { return creator ? creator->rank() : 0; }
 
+void VariableNode::write_grad(Array gradient) {
+    if (!grad_in_place || !grad) grad = std::move(gradient);
+    else if (grad.body() != gradient.body()) grad.copy_from(gradient);
+}
+
 // The last handle of the user is gone: keep the shape, which backward needs, and free the rest.
 void VariableNode::forget() noexcept {
     if (references_.load(std::memory_order_acquire) == 1) return;  // the destructor does it all
@@ -97,6 +102,7 @@ bool GraphNode::record(std::span<const Variable* const> inputs, std::span<const 
     for (const Variable& output : outputs) {
         output.set_volatile(n_volatile != 0);
         output.set_requires_grad(graph && output.requires_grad());
+        output.node().volatile_result = n_volatile != 0;
     }
     if (graph) connect(inputs, outputs, config());
     return graph;
@@ -162,7 +168,7 @@ void accumulate(VariableNode& node, Array gradient) {
     }
     const no_backprop_mode scope;
     const Array total = sum(as_variable(there), as_variable(gradient)).data();
-    if (leaf && there.body()->exclusive()) {
+    if (leaf && (node.grad_in_place || there.body()->exclusive())) {
         there.copy_from(total);
     } else {  // the old one may be part of a graph, or on its way elsewhere too
         there = total;
@@ -178,7 +184,7 @@ void accumulate(VariableNode& node, const Variable& gradient) {
     total.node().add_user();  // the node is a user of its gradient: the data must stay
     if (there) there->drop_user();
     there = total.node_ref();
-    if (leaf) node.grad = there->data;
+    if (leaf) node.write_grad(there->data);
 }
 
 }  // namespace catena

@@ -22,10 +22,18 @@ Variable::Variable(Ref<VariableNode> node) : node_(std::move(node)) {
     if (node_) node_->add_user();
 }
 
-Variable as_parameter(Array data) {
-    Variable variable(std::move(data));
-    variable.node().is_parameter = true;
-    return variable;
+namespace {
+
+Array require_floating(Array data) {
+    if (data && is_floating(data.dtype())) return data;
+    throw DtypeError(fmt::format("[Parameter] data: expected a floating array, got {}",
+                                 data ? name(data.dtype()) : "none"));
+}
+
+}  // namespace
+
+Parameter::Parameter(Array data) : Variable(require_floating(std::move(data))) {
+    node().is_parameter = true;
 }
 
 Variable as_variable(Array data) {
@@ -49,7 +57,8 @@ void Variable::set_data(Array data) const {
                 to_string(shape()), catena::name(dtype()), device().name(), to_string(data.shape()),
                 catena::name(data.dtype()), data.device().name()));
         }
-        cleargrad();  // it belongs to the old shape
+        n.set_grad_node({});
+        n.grad = Array();  // it belongs to the old shape
     }
     n.data = std::move(data);
 }
@@ -84,27 +93,45 @@ Variable Variable::grad_variable() const {
 }
 
 void Variable::set_grad(Array grad) const {
-    if (grad) check_gradient(node(), grad, "[variable] grad");
-    node().set_grad_node({});
-    node().grad = std::move(grad);
+    if (!grad) return cleargrad();
+    VariableNode& n = node();
+    check_gradient(n, grad, "[variable] grad");
+    n.set_grad_node({});
+    n.write_grad(std::move(grad));
 }
 
 void Variable::set_grad(const Variable& grad) const {
     if (!grad) return cleargrad();
-    check_gradient(node(), grad.data(), "[variable] grad");
-    node().set_grad_node(grad.node_ref());
-    node().grad = grad.data();
+    VariableNode& n = node();
+    check_gradient(n, grad.data(), "[variable] grad");
+    n.set_grad_node(grad.node_ref());
+    n.write_grad(grad.data());
 }
 
 void Variable::cleargrad() const {
-    node().set_grad_node({});
-    node().grad = Array();
+    VariableNode& n = node();
+    n.set_grad_node({});
+    if (n.grad_in_place && n.grad) n.grad.fill(0);
+    else n.grad = Array();
+}
+
+void Variable::set_requires_grad(bool value) const {
+    node().requires_grad = value;
+    node().volatile_result = false;
+}
+
+void Variable::set_volatile(bool value) const {
+    VariableNode& n = node();
+    n.is_volatile = value;
+    if (value || !n.volatile_result) return;
+    n.volatile_result = false;
+    n.requires_grad = is_floating(n.data.dtype());
 }
 
 void Variable::zerograd() const {
     VariableNode& n = node();
     n.set_grad_node({});
-    if (n.grad && n.grad.body()->exclusive()) n.grad.fill(0);
+    if (n.grad && (n.grad_in_place || n.grad.body()->exclusive())) n.grad.fill(0);
     else n.grad = Array::zeros(shape(), dtype(), device());
 }
 

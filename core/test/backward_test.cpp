@@ -418,6 +418,47 @@ TEST_CASE("volatile: no graph, and no mixing") {
     CHECK(values(w.grad()) == Values{4});
 }
 
+TEST_CASE("a volatile result that is volatile no more is a leaf that takes a gradient") {
+    const auto result = [](const Variable& x) { return mul.first({&x, &x}); };
+    const Variable x(floats({2}), true);
+    const Variable feat = result(x);
+    CHECK_FALSE(feat.requires_grad());
+    feat.set_volatile(false);
+    CHECK(feat.requires_grad());
+    CHECK(feat.creator() == nullptr);
+    result(feat).backward();  // no other input takes a gradient
+    CHECK(values(feat.grad()) == Values{8});
+    CHECK_FALSE(x.grad());
+
+    const Variable frozen = result(x);
+    frozen.set_requires_grad(false);
+    frozen.set_volatile(false);
+    CHECK_FALSE(frozen.requires_grad());
+    const Variable data = as_variable(floats({3}));  // a leaf stays what it was made
+    data.set_volatile(true);
+    const Variable of_data = result(data);
+    data.set_volatile(false);
+    CHECK_FALSE(data.requires_grad());
+    of_data.set_volatile(false);
+    CHECK(of_data.requires_grad());
+
+    // The other way: the graph below stays, and nothing is recorded above.
+    const Variable w(floats({3}));
+    const Variable y = result(w);
+    y.set_volatile(true);
+    const Variable z = result(y);
+    CHECK(z.is_volatile());
+    CHECK(z.creator() == nullptr);
+    y.set_volatile(false);
+    CHECK(y.requires_grad());
+    y.backward();
+    CHECK(values(w.grad()) == Values{6});
+    z.set_volatile(false);
+    result(z).backward();
+    CHECK(values(z.grad()) == Values{162});
+    CHECK(values(w.grad()) == Values{6});
+}
+
 TEST_CASE("without backprop no graph is recorded") {
     const Variable x(floats({2}));
     {

@@ -366,7 +366,7 @@ TEST_CASE("parallel_for reaches the device's threads") {
 
 TEST_CASE("parameters and constants follow what they meet, volatile or not") {
     const PluginFunction mul("toy.mul");
-    const Variable w = as_parameter(toys::floats({2}));
+    const Parameter w(toys::floats({2}));
     const Variable c = as_variable(toys::floats({3}));
     const Variable x(toys::floats({4}), /*is_volatile=*/true);
     const Variable y = mul.first({&x, &w});

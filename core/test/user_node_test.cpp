@@ -148,6 +148,8 @@ TEST_CASE("a host's call: when there is a graph") {
     CHECK(v[0].is_volatile());
     CHECK(v[0].creator() == nullptr);
     CHECK_FALSE(v[0].requires_grad());
+    v[1].set_volatile(false);
+    CHECK(v[1].requires_grad());
     CHECK_THROWS_AS(mul.first({&v[0], &x}), GraphError);
 }
 

@@ -133,7 +133,7 @@ std::function<void()> adam_step(int n) {
         explicit State(int size) : p(normal({size})) { p.set_grad(normal({size})); }
         void visit(Visitor& visitor) override { visitor("p", p); }
 
-        Variable p;
+        Parameter p;
         optimizers::Adam optimizer;
     };
     const auto state = std::make_shared<State>(n);

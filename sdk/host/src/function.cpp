@@ -43,14 +43,17 @@ public:
     std::string label() const override { return function_->label(); }
 
 private:
+    // After the function's inputs come its parameters.
     std::vector<Array> forward(std::span<const Array> inputs) override {
-        n_ = inputs.size();
-        std::vector<Array> outputs = function_->forward(inputs);
+        n_ = inputs.size() - function_->learned_.size();
+        std::vector<Array> outputs = function_->forward(inputs.first(n_));
         if (!function_->inputs_) {
             function_->inputs_.emplace(n_);
             std::iota(function_->inputs_->begin(), function_->inputs_->end(), 0);
         }
-        retain_inputs(*function_->inputs_);
+        std::vector<std::size_t> indexes = *function_->inputs_;
+        for (std::size_t i = n_; i < inputs.size(); ++i) indexes.push_back(i);
+        retain_inputs(indexes);
         if (function_->outputs_) retain_outputs(*function_->outputs_);
         return outputs;
     }
@@ -60,10 +63,17 @@ private:
         std::vector<Variable> seen;  // what the gradients depend on
         std::vector<Array> x(n_);
         const std::vector<Variable> kept = get_retained_inputs();
+        const std::size_t n_kept = function_->inputs_->size();
         for (std::size_t k = 0; k < kept.size(); ++k) {
             if (!kept[k]) continue;
-            x[(*function_->inputs_)[k]] = kept[k].data();
+            if (k < n_kept) x[(*function_->inputs_)[k]] = kept[k].data();
             seen.push_back(kept[k]);
+        }
+        const std::vector<FunctionParameter> members = function_->parameter_names();
+        for (std::size_t i = 0; i < members.size(); ++i) {
+            const Array& w = kept[n_kept + i].data();
+            members[i].parameter = w;
+            members[i].gradient = Array::zeros(w.shape(), w.dtype(), w.device());
         }
         std::vector<Array> gy_arrays;
         for (const Variable& g : gy) {
@@ -79,10 +89,13 @@ private:
             ~Clear() { values.clear(); }
             std::vector<Array>& values;
         } const clear(outputs);
-        const std::vector<Array> gx = function_->backward(x, gy_arrays);
+        std::vector<Array> gx = function_->backward(x, gy_arrays);
         if (gx.size() != n_) {
             throw InvalidError(fmt::format("[{}] backward: expected {} gradients, got {}", label(),
                                            n_, gx.size()));
+        }
+        for (const FunctionParameter& member : members) {
+            gx.push_back(std::exchange(member.gradient, Array()));
         }
         std::vector<Array> found;
         for (const std::size_t i : targets) {
@@ -94,7 +107,7 @@ private:
         } else if (!found.empty()) {
             variables = apply<FirstOrder>(seen, label(), std::move(found));
         }
-        std::vector<Variable> result(n_);
+        std::vector<Variable> result(gx.size());
         std::size_t next = 0;
         for (const std::size_t i : targets) {
             if (gx[i]) result[i] = std::move(variables[next++]);
@@ -103,8 +116,70 @@ private:
     }
 
     std::shared_ptr<ArrayFunction> function_;
-    std::size_t n_ = 0;
+    std::size_t n_ = 0;  // inputs without parameters
 };
+
+ArrayFunction::ArrayFunction(const ArrayFunction& other)
+    : UserFunction(other),
+      Link(other),
+      inputs_(other.inputs_),
+      outputs_(other.outputs_),
+      learned_(other.shared()) {}
+
+ArrayFunction& ArrayFunction::operator=(const ArrayFunction& other) {
+    inputs_ = other.inputs_;
+    outputs_ = other.outputs_;
+    learned_ = other.shared();
+    return *this;
+}
+
+// Sound: members get handles to the same values.
+const std::vector<ArrayFunction::Learned>& ArrayFunction::shared() const {
+    const_cast<ArrayFunction*>(this)->synchronize();
+    return learned_;
+}
+
+void ArrayFunction::synchronize() {
+    const std::vector<FunctionParameter> members = parameter_names();
+    if (learned_.empty()) {
+        if (members.empty()) return;  // several threads may share such a function
+        std::vector<Learned> all;
+        for (const auto& [name, parameter, gradient] : members) {
+            if (!parameter) {
+                throw InvalidError(
+                    fmt::format("[{}] parameter_names: {}: expected an array, got an empty handle",
+                                label(), name));
+            }
+            all.push_back({Parameter(parameter), parameter, {}});
+        }
+        learned_ = std::move(all);
+    }
+    if (members.size() != learned_.size()) {
+        throw InvalidError(fmt::format("[{}] parameter_names: expected {} as before, got {}",
+                                       label(), learned_.size(), members.size()));
+    }
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        const auto& [name, parameter, gradient] = members[i];
+        auto& [variable, known, known_gradient] = learned_[i];
+        if (parameter.body() != known.body()) variable.set_data(parameter);
+        if (gradient.body() != known_gradient.body()) variable.set_grad(gradient);
+        if (!variable.grad()) {
+            variable.set_grad(Array::zeros(variable.shape(), variable.dtype(), variable.device()));
+        }
+        variable.node().grad_in_place = true;
+        parameter = known = variable.data();
+        gradient = known_gradient = variable.grad();
+    }
+}
+
+void ArrayFunction::visit(Visitor& visitor) {
+    synchronize();
+    const std::vector<FunctionParameter> members = parameter_names();
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        visitor(members[i].name, learned_[i].variable);
+    }
+    synchronize();
+}
 
 Arrays ArrayFunction::forward(ArraySpan inputs) {
     return any_on_gpu(inputs) ? forward_gpu(inputs) : forward_cpu(inputs);
@@ -134,7 +209,11 @@ const std::vector<Array>& ArrayFunction::get_retained_outputs() const {
 
 std::vector<Variable> ArrayFunction::apply(std::shared_ptr<ArrayFunction> function,
                                            std::span<const Variable> inputs) {
-    return catena::apply<ArrayFunctionNode>(inputs, std::move(function));
+    const std::vector<Learned>& learned = function->shared();
+    if (learned.empty()) return catena::apply<ArrayFunctionNode>(inputs, std::move(function));
+    std::vector<Variable> all(inputs.begin(), inputs.end());
+    for (const Learned& each : learned) all.push_back(each.variable);
+    return catena::apply<ArrayFunctionNode>(all, std::move(function));
 }
 
 Variable ArrayFunction::only(std::vector<Variable> outputs) const {

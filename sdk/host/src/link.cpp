@@ -1,5 +1,6 @@
 // Link: everything that follows from a link's visit().
 #include "class_name.hpp"
+#include "require_parameter.hpp"
 
 #include <catena/copy.hpp>
 #include <catena/core/error.hpp>
@@ -128,6 +129,7 @@ std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters) {
     std::set<const VariableNode*> seen;
     std::vector<NamedParameter> result;
     for (auto& parameter : parameters) {
+        require_parameter("parameters", parameter.name, parameter.variable);
         const VariableNode* node = &parameter.variable.node();
         if (names.emplace(parameter.name, node).first->second != node) {
             throw InvalidError(

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 namespace catena {
 namespace {
@@ -121,6 +122,33 @@ Array operator-(double c, const Array& x) { return call(sub_from(c), x); }
 Array operator/(double c, const Array& x) { return call(div_from(c), x); }
 Array pow(const Array& x, double c) { return call(power_to(c), x); }
 Array pow(double c, const Array& x) { return call(power_of(c), x); }
+
+namespace {
+
+const Array& assign(const char* op, const Array& x, const Array& result) {
+    if (result.shape() != x.shape()) {
+        throw ShapeError(
+            fmt::format("[{}] y: expected a shape that broadcasts to {} of x, got one with which "
+                        "the result is {}",
+                        op, to_string(x.shape()), to_string(result.shape())));
+    }
+    x.copy_from(result);
+    return x;
+}
+
+}  // namespace
+
+Array& operator+=(Array& x, const Array& y) {
+    if (x || !y) std::as_const(x) += y;
+    else x = y.copy();
+    return x;
+}
+const Array& operator+=(const Array& x, const Array& y) { return assign("+=", x, x + y); }
+const Array& operator-=(const Array& x, const Array& y) { return assign("-=", x, x - y); }
+const Array& operator*=(const Array& x, const Array& y) { return assign("*=", x, x * y); }
+const Array& operator/=(const Array& x, const Array& y) { return assign("/=", x, x / y); }
+const Array& operator+=(const Array& x, double c) { return assign("+=", x, x + c); }
+const Array& operator*=(const Array& x, double c) { return assign("*=", x, x * c); }
 
 Array operator>(const Array& x0, const Array& x1) { return call(greater(), x0, x1); }
 Array operator>=(const Array& x0, const Array& x1) { return call(greater_equal(), x0, x1); }

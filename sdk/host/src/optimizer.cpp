@@ -15,9 +15,10 @@
 namespace catena {
 namespace {
 
-// The gradient, in memory that nobody else sees.
+// The gradient, in memory that may be written.
 const Array& own_gradient(const Variable& variable) {
-    if (!variable.grad().body()->exclusive()) variable.set_grad(variable.grad().copy());
+    const Array& grad = variable.grad();
+    if (!variable.node().grad_in_place && !grad.body()->exclusive()) variable.set_grad(grad.copy());
     return variable.grad();
 }
 

@@ -245,7 +245,16 @@ std::vector<Variable> UserCall::gradients(std::span<const Variable> gy) {
     const using_config train(&Config::train, train_);  // as the call was made
     const using_device device(device_);
     const std::shared_ptr<FunctionNode> keep = node_;
+    SmallVector<std::uint32_t, 4> versions;
+    for (const Variable& g : gy) versions.push_back(g ? version_of(*g.data().body()) : 0);
     std::vector<Variable> gx = keep->backward(targets, gy);
+    for (std::size_t i = 0; i < gy.size(); ++i) {
+        if (!gy[i] || version_of(*gy[i].data().body()) == versions[i]) continue;
+        throw InvalidError(fmt::format(
+            "[{}] backward: expected grad_outputs[{}] to stay as it is, got it written in place "
+            "(+= and the like change an array; x * 2 is a new one)",
+            name(), i));
+    }
     if (gx.size() != n_inputs_) {
         if (gx.size() != targets.size()) {
             const std::string fewer =

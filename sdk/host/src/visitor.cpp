@@ -1,4 +1,6 @@
 // Visitor: joins the names on the way to a value.
+#include "require_parameter.hpp"
+
 #include <catena/visitor.hpp>
 
 namespace catena {
@@ -19,11 +21,19 @@ private:
     std::size_t length_;
 };
 
-Visitor& Visitor::operator()(std::string_view name, Variable& value) {
+Visitor& Visitor::operator()(std::string_view name, Parameter& value) {
     if (value) {
         Step step(path_, name);
         parameter(path_, value);
     }
+    return *this;
+}
+
+Visitor& Visitor::operator()(std::string_view name, Variable& value) {
+    if (!value) return *this;
+    Step step(path_, name);
+    require_parameter("visit", path_, value);
+    parameter(path_, value);
     return *this;
 }
 

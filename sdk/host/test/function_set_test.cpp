@@ -45,8 +45,8 @@ struct Counting : Link {
     }
 };
 struct Tied : Link {
-    Variable first = as_parameter(Array::ones({2}));
-    Variable second = first;
+    Parameter first{Array::ones({2})};
+    Parameter second = first;
     Array mean = Array::zeros({2});
     Array same = mean;
     void visit(Visitor& v) override {

@@ -1,6 +1,8 @@
 // Links and sets: names, sharing, copies, moving.
 #include <catena/core/error.hpp>
 #include <catena/function_set.hpp>
+#include <catena/functions.hpp>
+#include <catena/initializers.hpp>
 #include <catena/links.hpp>
 #include <catena/lists.hpp>
 #include <catena/operators.hpp>
@@ -8,10 +10,19 @@
 #include "temporary.hpp"
 
 #include <cmath>
+#include <type_traits>
 
 using namespace catena;
+namespace F = catena::functions;
 
 namespace {
+
+template <class X, class Y>
+concept Assigns = std::is_assignable_v<X&, Y>;
+template <class X, class Y>
+concept Adds = requires(X& x, const Y& y) {
+    x += y;
+};
 
 struct Net : Chain {
     links::Linear l1{3, 4}, l2{4, 2, 1, 0, true};
@@ -38,6 +49,83 @@ TEST_CASE("Linear starts as Chainer's") {
     CHECK_FALSE(links::Linear(2, 3, 1, 0, true).b);
     CHECK_THROWS_AS(links::Linear(0, 3), ShapeError);
 }
+
+TEST_CASE("a Parameter is a variable that a link learns") {
+    struct Scale : Link {
+        Parameter W{initializers::Constant(3), {2}};
+        Parameter b{0, {2}};
+        void visit(Visitor& v) override { v("W", W)("b", b); }
+        Variable operator()(const Variable& x) override { return W * x + b; }
+    } scale;
+    CHECK(names(scale) == std::vector<std::string>{"W", "b"});
+    CHECK(scale.W.data().to_vector<float>() == std::vector<float>{3, 3});
+    const Variable x(Array::ones({2}), true);
+    CHECK(scale(x).is_volatile());
+    F::sum(scale(as_variable(x.data()))).backward();
+    CHECK(scale.W.grad().to_vector<float>() == std::vector<float>{1, 1});
+    Scale copy = deep_copy(scale);
+    CHECK(copy(x).is_volatile());
+
+    // With arrays and numbers as any variable; but it stays the parameter it is.
+    CHECK((scale.W * x.data() - 1).data().to_vector<float>() == std::vector<float>{2, 2});
+    CHECK((x.data() / scale.W > 0.5).data().to_vector<float>() == std::vector<float>{0, 0});
+    Variable sum;
+    sum += scale.W;
+    CHECK(&sum.node() == &scale.W.node());
+    CHECK_FALSE(Assigns<Parameter, Variable>);
+    CHECK_FALSE(Adds<Parameter, Variable>);
+    CHECK(Assigns<Parameter, Parameter>);
+    CHECK(Assigns<Variable, Parameter>);
+    CHECK_FALSE(std::is_constructible_v<Parameter, Variable>);
+
+    CHECK_THROWS_WITH_AS(Parameter(Array::zeros({2}, Dtype::int64)),
+                         "[Parameter] data: expected a floating array, got int64", DtypeError);
+    CHECK_THROWS_WITH_AS(Parameter(Array{}),
+                         "[Parameter] data: expected a floating array, got none", DtypeError);
+    CHECK_THROWS_AS(links::Parameter(Array::zeros({2}, Dtype::int64)), DtypeError);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+TEST_CASE("a plain variable as a parameter is marked by the first visit, or refused") {
+    struct Old : Link {
+        explicit Old(Variable w) : W(std::move(w)) {}
+        Variable W;
+        void visit(Visitor& v) override { v("W", W); }
+        Variable operator()(const Variable& x) override { return W * x; }
+    };
+    const Variable x(Array::ones({2}), true);
+    Old plain{Variable(Array::ones({2}))};
+    CHECK_THROWS_AS(plain(x), GraphError);
+    CHECK(names(plain) == std::vector<std::string>{"W"});
+    CHECK(plain(x).is_volatile());
+    Old older{as_parameter(Array::ones({2}))};
+    CHECK(older(x).is_volatile());
+    older.W.set_requires_grad(false);  // not learned for now
+    CHECK(names(older).size() == 1);
+
+    struct Net : Link {
+        explicit Net(const Variable& w) : part(w) {}
+        Old part;
+        void visit(Visitor& v) override { v("part", part); }
+    };
+    CHECK_THROWS_WITH_AS(
+        (void)Net(as_variable(Array::ones({2}))).parameters(),
+        "[visit] part/W: expected a Parameter, got a variable that takes no gradient",
+        InvalidError);
+    CHECK_THROWS_WITH_AS((void)Net(Variable(Array::ones({2})) * 2).parameters(),
+                         "[visit] part/W: expected a Parameter, got a variable that a call made",
+                         InvalidError);
+    // A list that an optimizer gets.
+    const Variable leaf(Array::ones({2}));
+    CHECK(each_once({{"p", leaf}}).size() == 1);
+    CHECK((leaf * x).is_volatile());
+    CHECK_THROWS_WITH_AS(
+        (void)each_once({{"p", as_variable(Array::ones({2}))}}),
+        "[parameters] p: expected a Parameter, got a variable that takes no gradient",
+        InvalidError);
+}
+#pragma GCC diagnostic pop
 
 TEST_CASE("parameters are listed by path in the order of visit()") {
     const Net net;

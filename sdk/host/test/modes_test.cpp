@@ -69,6 +69,42 @@ TEST_CASE("a volatile variable passes links and leaves no graph") {
     CHECK_FALSE(l1.W.is_volatile());
 }
 
+TEST_CASE("a predictor on top of a network that is not learned, with and without parameters") {
+    links::Linear fixed(3, 4);
+    links::Linear learned(4, 4);
+    const std::function<Variable(const Variable&)> predictors[] = {
+        [&](const Variable& v) { return learned(v); },
+        [](const Variable& v) { return v * v; },
+        [](const Variable& v) { return mul_add(v, v, v); },
+        [](const Variable& v) {
+            return F::concat({v, v}, 0);
+        },
+    };
+    const std::function<Variable(const Variable&)> extractors[] = {
+        [&](const Variable& v) { return F::relu(fixed(v)); },
+        [](const Variable& v) { return v * 2; },
+        [](const Variable& v) { return mul_add(v, v, v); },
+    };
+    for (std::size_t e = 0; e < std::size(extractors); ++e) {
+        for (std::size_t p = 0; p < std::size(predictors); ++p) {
+            if (p == 0 && e != 0) continue;  // 3 columns
+            CAPTURE(e);
+            CAPTURE(p);
+            const Variable x = ones(true);
+            const Variable feat = extractors[e](x);
+            feat.set_volatile(false);  // feat.volatile = False
+            F::sum(predictors[p](feat)).backward();
+            const Variable leaf(feat.data());
+            F::sum(predictors[p](leaf)).backward();
+            REQUIRE(feat.grad());
+            CHECK(feat.grad().to_vector<float>() == leaf.grad().to_vector<float>());
+            CHECK_FALSE(x.grad());
+            CHECK_FALSE(fixed.W.grad());
+        }
+    }
+    CHECK(learned.W.grad());
+}
+
 TEST_CASE("volatile and other variables do not mix") {
     const Variable a = ones(true);
     const Variable b = ones(false);

@@ -71,28 +71,81 @@ TEST_CASE("compound assignment of variables makes new ones, with a graph") {
     CHECK_THROWS_AS(none += 1, InvalidError);
 }
 
-TEST_CASE("compound assignment of arrays leaves other handles alone") {
-    const Array before = arr({2, 6});
-    Array x = before;
+TEST_CASE("compound assignment of arrays changes the elements, whoever sees them") {
+    const Array kept = arr({2, 6});
+    Array x = kept;
+    const Array view = kept.reshape({2, 1});
     x += arr({1, 1});
     x *= arr({2, 3});
     x -= 1;
     x /= arr({1, 4});
     x *= 2;
-    CHECK(values(x) == Doubles{10, 10});
-    CHECK(values(before) == Doubles{2, 6});
+    x -= arr({10});  // broadcast
+    x += 4.5;
+    x /= 0.5;
+    CHECK(values(x) == Doubles{9, 9});
+    CHECK(x.body() == kept.body());
+    CHECK(values(kept) == Doubles{9, 9});
+    CHECK(values(view) == Doubles{9, 9});
+    kept.reshape({-1}) += kept;  // a const handle, a view, and itself
+    CHECK(values(x) == Doubles{18, 18});
+    x = x + 1;
+    CHECK(values(kept) == Doubles{18, 18});
+
+    Arrs list = {arr({1}), arr({2})};
+    const Array second = list[1];
+    list[1] += list[0];
+    CHECK(values(second) == Doubles{3});
+
     Array sum;
-    for (int i = 0; i < 3; ++i) sum += before;
-    CHECK(values(sum) == Doubles{6, 18});
-    CHECK(values(before) == Doubles{2, 6});
-    Array none;
-    CHECK_THROWS_AS(none -= before, Error);
+    for (int i = 0; i < 3; ++i) sum += second;
+    CHECK(values(sum) == Doubles{9});
+    CHECK(values(second) == Doubles{3});  // the first sum is a copy
+}
+
+TEST_CASE("compound assignment of arrays that do not go together changes nothing") {
+    const Array x = arr({2, 6});
     CHECK_THROWS_AS(x += arr({1, 2, 3}), ShapeError);
-    CHECK(values(x) == Doubles{10, 10});
+    CHECK_THROWS_WITH_AS(
+        x *= Array::ones({3, 2}, Dtype::float64),
+        "[*=] y: expected a shape that broadcasts to (2,) of x, got one with which "
+        "the result is (3, 2)",
+        ShapeError);
+    CHECK_THROWS_AS(x -= Array::ones({2}), DtypeError);
+    CHECK_THROWS_AS(x /= arr({1, 2}).to(Device::get("cpu:1")), DeviceError);
+    CHECK(values(x) == Doubles{2, 6});
+    const Array ids = Array::from<std::int64_t>({3, 5}, {2});
+    CHECK_THROWS_AS(ids *= 0.5, Error);
+    CHECK(values(ids) == Doubles{3, 5});
+    Array none;
+    CHECK_THROWS_AS(none -= x, InvalidError);
+    CHECK_THROWS_AS(none += Array(), InvalidError);
+    CHECK_THROWS_AS(none += 1, InvalidError);
+    CHECK_THROWS_AS(Array() += x, InvalidError);
     CHECK(Multiplies<Array, double>);
+    CHECK(Multiplies<const Array, Array>);
     CHECK(Multiplies<Variable, Array>);
     CHECK_FALSE(Multiplies<Array, Variable>);  // a graph would be lost
     CHECK_FALSE(Multiplies<const Variable, Variable>);
+}
+
+TEST_CASE("compound assignment writes the data and the gradient of a variable") {
+    const Variable x = var({2, 3});
+    Variable y = F::sum(x * x);
+    y.backward();
+    x.data() -= 0.5 * x.grad();
+    CHECK(values(x.data()) == Doubles{0, 0});
+    x.grad() *= 2;
+    CHECK(values(x.grad()) == Doubles{8, 12});
+    // The graph kept what was overwritten.
+    CHECK_THROWS_WITH_AS(y.backward(),
+                         doctest::Contains("expected x0 as it was at the call, got one that was "
+                                           "written in place since"),
+                         GraphError);
+    Array data = x.data();
+    y = F::sum(x * x);
+    data.reshape({2, 1}) += 1;
+    CHECK_THROWS_AS(y.backward(), GraphError);
 }
 
 TEST_CASE("comparisons of variables are masks without a gradient") {

@@ -11,13 +11,13 @@ using namespace catena;
 namespace {
 
 struct Model : Link {
-    Variable w;
-    Variable b{as_parameter(Array::from({0.5, -0.25}, {2}))};  // float64
-    Variable idle{as_parameter(Array::ones({3}))};             // never has a gradient
+    Parameter w;
+    Parameter b{Array::from({0.5, -0.25}, {2})};  // float64
+    Parameter idle{Array::ones({3})};             // never has a gradient
     explicit Model(std::int64_t n = 37) {
         std::vector<double> v(static_cast<std::size_t>(n));
         Generator(5).normal(v);
-        w = as_parameter(Array::from(v, {n}).astype(Dtype::float32));
+        w = Parameter(Array::from(v, {n}).astype(Dtype::float32));
     }
     void visit(Visitor& v) override { v("w", w)("b", b)("idle", idle); }
     std::vector<double> values() const {

@@ -15,8 +15,8 @@ namespace {
 
 // Two parameters, the second without a gradient.
 struct Two : Link {
-    Variable p{Array::from({1.F, -2.F}, {2})};
-    Variable q{Array::from({5.F}, {1})};
+    Parameter p{Array::from({1.F, -2.F}, {2})};
+    Parameter q{Array::from({5.F}, {1})};
     void visit(Visitor& v) override { v("p", p)("q", q); }
     std::vector<float> values() const { return p.data().to_vector<float>(); }
     std::vector<float> grads() const { return p.grad().to_vector<float>(); }
@@ -297,11 +297,11 @@ TEST_CASE("state has memory of its own") {
 
 TEST_CASE("compute_grads_norm: of all dtypes and devices, in double") {
     struct Three : Link {
-        Variable a{Array::zeros({3})};
-        Variable b{Array::zeros({2}, Dtype::float64)};
-        Variable c{Array::zeros({2, 1}, Dtype::float16)};
-        Variable d{Array::zeros({1}, Dtype::float32, Device::get("cpu:1"))};
-        Variable none{Array::ones({4})};
+        Parameter a{Array::zeros({3})};
+        Parameter b{Array::zeros({2}, Dtype::float64)};
+        Parameter c{Array::zeros({2, 1}, Dtype::float16)};
+        Parameter d{Array::zeros({1}, Dtype::float32, Device::get("cpu:1"))};
+        Parameter none{Array::ones({4})};
         void visit(Visitor& v) override { v("a", a)("b", b)("c", c)("d", d)("none", none); }
     } three;
     optimizers::SGD sgd;
@@ -430,7 +430,7 @@ TEST_CASE("gradients that do not fit are refused as a whole") {
             // The same through a link.
             if (!is_floating(wrong.dtype())) continue;
             Two source;
-            source.q = Variable(wrong.copy());
+            source.q = Parameter(wrong.copy());
             source.p.set_grad(good.copy());
             source.q.set_grad(wrong.copy());
             contains(error_of<Error>([&] { two.add_gradients(source); }), "q: expected");

@@ -7,9 +7,9 @@ using namespace catena;  // NOLINT: of tests alone
 
 struct All : Link {
     links::Linear l{2, 3};
-    Variable half{Array::ones({2}, Dtype::float16)};
-    Variable brain{Array::full({2}, 0.5, Dtype::bfloat16)};
-    Variable scalar{Array::full({}, 1.25, Dtype::float64)};
+    Parameter half{Array::ones({2}, Dtype::float16)};
+    Parameter brain{Array::full({2}, 0.5, Dtype::bfloat16)};
+    Parameter scalar{Array::full({}, 1.25, Dtype::float64)};
     Array flags = Array::from<bool>({true, false, true}, {3});
     Array ids = Array::from<std::int64_t>({-1, 1LL << 40}, {1, 2});
     Array small = Array::from<std::int32_t>({7}, {1});

@@ -67,7 +67,7 @@ TEST_CASE("what does not fit changes nothing, and all of it is named") {
     const auto file = folder.path / "a.npz";
     struct Pair : Link {
         links::Linear a{2, 2};
-        Variable c{Array::zeros({3})};
+        Parameter c{Array::zeros({3})};
         std::string name = "c";
         std::int64_t t = 0;
         void visit(Visitor& v) override { v("a", a)(name, c)("t", t); }

@@ -67,6 +67,8 @@ public:
     int rank() const noexcept;
     // Keeps next, and with it its data, as the gradient's variable.
     void set_grad_node(Ref<VariableNode> next) noexcept;
+    // Makes it the gradient, or copies it into the one that stays where it is.
+    void write_grad(Array gradient);
 
     Array data;
     Array grad;
@@ -78,7 +80,11 @@ public:
     std::int32_t output_index = 0;
     bool requires_grad = false;
     bool is_volatile = false;
-    bool is_parameter = false;  // of a link: follows what it meets, volatile or not
+    bool is_parameter = false;  // follows what it meets, volatile or not
+    // A call on volatile variables made it: it takes a gradient once it is volatile no more.
+    bool volatile_result = false;
+    // Others hold the gradient's array too, and see what is added: it is written in place, always.
+    bool grad_in_place = false;
     Route route = Route::plain;
     bool held = false;  // by a backward pass that consumes the graph
 

@@ -4,6 +4,7 @@
 #include <catena/core/array.hpp>
 #include <catena/core/graph.hpp>
 
+#include <concepts>
 #include <string>
 
 namespace catena {
@@ -58,11 +59,14 @@ public:
     // Whether backward() computes a gradient here: floating leaves do unless told otherwise; a
     // result does if one of its inputs does.
     bool requires_grad() const { return node().requires_grad; }
-    void set_requires_grad(bool value) const { node().requires_grad = value; }
-    // Calls on volatile variables record no graph. They cannot be mixed with others that take
-    // gradients, but for parameters of links.
+    void set_requires_grad(bool value) const;
+    // Calls on volatile variables record no graph; their results are volatile. They cannot be mixed
+    // with others that take gradients, but for Parameters. set_volatile(false), Chainer's
+    // `feat.volatile = False`, makes a result of such a call a leaf, which takes a gradient if it is
+    // floating: backward() reaches it and ends there. set_volatile(true) keeps the graph that is
+    // there, and calls from now on record none.
     bool is_volatile() const { return node().is_volatile; }
-    void set_volatile(bool value) const { node().is_volatile = value; }
+    void set_volatile(bool value) const;
     const std::string& name() const;
     void set_name(std::string name) const;
 
@@ -91,10 +95,24 @@ private:
     Ref<VariableNode> node_;
 };
 
+// A leaf that is learned: it takes gradients, and may meet volatile variables. What a link learns is
+// declared as Parameter, and named in visit(). A shared handle as every Variable; but it is assigned
+// from Parameters alone, so that no link learns a variable of another kind.
+class Parameter : public Variable {
+public:
+    Parameter() = default;  // none
+    // Shares the array's memory. Throws DtypeError unless the array is floating.
+    explicit Parameter(Array data);
+    // As Chainer's: Parameter(initializers::Normal(1), {3, 2}), or Parameter(0, {3}) in float32.
+    template <std::invocable<const Shape&> Initializer>
+    Parameter(const Initializer& initializer, const Shape& shape) : Parameter(initializer(shape)) {}
+    Parameter(double value, const Shape& shape) : Parameter(Array::full(shape, value)) {}
+};
+
 // A leaf that takes no gradient: minibatches, labels, constants.
 Variable as_variable(Array data);
-// A leaf that is learned: takes gradients, and may meet volatile variables. Links make theirs so.
-Variable as_parameter(Array data);
+// Parameter(data), by its older name.
+inline Parameter as_parameter(Array data) { return Parameter(std::move(data)); }
 
 std::string to_string(const Variable& variable);
 

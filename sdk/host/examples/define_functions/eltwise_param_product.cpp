@@ -4,9 +4,9 @@
 using namespace catena;
 
 struct EltwiseParamProduct : Link {
-    Variable W;
+    Parameter W;
 
-    explicit EltwiseParamProduct(const Shape& shape) : W(initializers::Normal(1)(shape)) {}
+    explicit EltwiseParamProduct(const Shape& shape) : W(initializers::Normal(1), shape) {}
     void visit(Visitor& v) override { v("W", W); }
     Variable operator()(const Variable& x) override { return W * x; }
 };
@@ -21,6 +21,9 @@ int main() {
     gradient_check::check_backward(f, {{draw({5, 3, 2})}}, {{draw({5, 3, 2})}}, options);
     gradient_check::check_double_backward(f, {{draw({5, 3, 2})}}, {{draw({5, 3, 2})}},
                                           {{draw({5, 3, 2}), draw({3, 2})}}, options);
+
+    // Volatile variables pass, and leave no graph.
+    if (product(Variable(draw({5, 3, 2}), true)).creator()) return 1;
 
     // It is a link like any other: part of a set, with a name.
     const FunctionSet model{{"scale", product}, {"l1", links::Linear(6, 1)}};

@@ -31,11 +31,10 @@ Variable linear(const Variable& x, const Variable& W, const Variable& b) {
 }
 
 struct Linear : Link {
-    Variable W, b;
+    Parameter W, b;
 
     Linear(std::int64_t in, std::int64_t out)
-        : W(initializers::Normal(1 / std::sqrt(static_cast<double>(in)))({out, in})),
-          b(initializers::Zero()({out})) {}
+        : W(initializers::Normal(1 / std::sqrt(static_cast<double>(in))), {out, in}), b(0, {out}) {}
     void visit(Visitor& v) override { v("W", W)("b", b); }
     Variable operator()(const Variable& x) override { return linear(x, W, b); }
 };
@@ -53,6 +52,8 @@ int main() {
                                           {{draw({3, 4}), draw({2, 4}), draw({2})}}, options);
     gradient_check::assert_allclose(link(Variable(x)).data(),
                                     F::linear(x, link.W.data(), link.b.data()));
+
+    if (link(Variable(x, true)).creator()) return 1;  // volatile
 
     // Four steps down the loss of one minibatch.
     optimizers::SGD optimizer(0.1);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/core/variable.hpp>
+#include <catena/link.hpp>
 #include <catena/user_function.hpp>
 
 #include <concepts>
@@ -10,14 +11,31 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace catena {
 
+// A member that is learned, and the one that its gradient is added to.
+struct FunctionParameter {
+    std::string_view name;
+    Array& parameter;
+    Array& gradient;
+};
+
 // What Function<Derived> stands on.
-class ArrayFunction : public UserFunction {
+class ArrayFunction : public UserFunction, public Link {
+public:
+    // Names what parameter_names() lists. An override that names more calls this one, too.
+    void visit(Visitor& visitor) override;
+
 protected:
     ArrayFunction() = default;
+    ArrayFunction(const ArrayFunction& other);  // shares the parameters
+    ArrayFunction& operator=(const ArrayFunction& other);
+
+    // Of a parameterized function; always the same names. See Function.
+    virtual std::vector<FunctionParameter> parameter_names() { return {}; }
 
     // Override these, or forward_cpu() and forward_gpu(), backward_cpu() and backward_gpu(). By
     // default they call the method for where the arrays are: inputs, and gradients of outputs.
@@ -45,9 +63,22 @@ protected:
 
 private:
     friend class ArrayFunctionNode;
+    // A variable that all copies of the function share, and what the members were when they last
+    // were the same as it.
+    struct Learned {
+        Parameter variable;
+        Array parameter;
+        Array gradient;
+    };
+    // Makes variables and members the same.
+    void synchronize();
+    // What a copy gets.
+    const std::vector<Learned>& shared() const;
+
     std::optional<std::vector<std::size_t>> inputs_;
     std::optional<std::vector<std::size_t>> outputs_;
     std::vector<Array> kept_outputs_;
+    std::vector<Learned> learned_;
 };
 
 // Forward and backward on arrays. For new functions FunctionNode is the better base: a gradient on
@@ -67,11 +98,38 @@ private:
 //     const Variable w = MulAdd()(x, y, z);
 //
 // Each call works on a copy of the object, which the graph keeps with whatever forward stored in
-// it; so one object can be called many times.
+// it; so one object can be called many times. backward must not write into grad_outputs, which others
+// read too: InvalidError.
+//
+// A parameterized function lists its arrays, as Chainer's parameter_names and gradient_names do, and
+// adds to the gradients:
+//
+//     struct EltwiseParamProduct : Function<EltwiseParamProduct> {
+//         Array w, gw;
+//         explicit EltwiseParamProduct(const Shape& shape)
+//             : w(initializers::Normal(1)(shape)), gw(Array::zeros(shape)) {}
+//         std::vector<FunctionParameter> parameter_names() override { return {{"w", w, gw}}; }
+//         std::vector<Array> forward(std::span<const Array> inputs) override {
+//             return {w * inputs[0]};
+//         }
+//         std::vector<Array> backward(std::span<const Array> inputs,
+//                                     std::span<const Array> grad_outputs) override {
+//             gw += grad_outputs[0] * inputs[0];
+//             return {grad_outputs[0] * w};
+//         }
+//     };
+//
+// Every function is a Link: it can be part of a FunctionSet, its parameters are listed, moved, saved,
+// learned and shared by copies as those of links. The gradient stays in gw's memory: zerograd(),
+// cleargrad() and set_grad() write there, too. An empty gw is made when it is needed. A member that is
+// assigned another array gives its values to all copies with the next call or visit(). A w that is
+// written between a call and its backward() is a GraphError. In backward, gw is a new array of zeros,
+// whose values are added to the gradient after it.
 template <class Derived>
 class Function : public ArrayFunction {
 public:
     // The only output. Throws InvalidError if there are several.
+    Variable operator()(const Variable& x) override { return only(apply({x})); }
     template <std::convertible_to<Variable>... V>
     Variable operator()(const V&... inputs) const {
         return only(apply(std::initializer_list<Variable>{inputs...}));

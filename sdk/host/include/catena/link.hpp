@@ -18,7 +18,8 @@ struct NamedParameter {
 };
 
 // The list with each variable once, under the first of its names: parameters may be shared. Throws
-// InvalidError if different variables have the same name.
+// InvalidError if different variables have the same name, or one is neither a Parameter nor a leaf
+// that takes gradients, which becomes one.
 std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters);
 
 // Names its parameters and children in visit(); all else follows from that:
@@ -29,8 +30,8 @@ std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters);
 //         Variable operator()(const Variable& x) const override { return l2(F::relu(l1(x))); }
 //     };
 //
-// Links make their parameters by as_parameter(), so that volatile variables may pass through.
-// Parameters are Variables, which are shared handles: a copy of a link is another handle to the same
+// What a link learns is a Parameter, and named like a child: `Parameter W;`, `v("W", W)`. It lets
+// volatile variables pass. Parameters are shared handles: a copy of a link is another handle to the same
 // parameters, and a network may contain both (tied weights). deep_copy() makes a link with parameters
 // of its own. Not thread-safe.
 class Link : public Visitable {

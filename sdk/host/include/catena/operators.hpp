@@ -72,10 +72,11 @@ inline Array operator<=(double c, const Array& x) { return x >= c; }
 
 // A variable or an array.
 template <class X>
-concept Operand = std::same_as<X, Variable> || std::same_as<X, Array>;
+concept Operand = std::derived_from<X, Variable> || std::same_as<X, Array>;
 // A variable and an array, which enters as a constant.
 template <class X0, class X1>
-concept Mixed = Operand<X0> && Operand<X1> && !std::same_as<X0, X1>;
+concept Mixed = Operand<X0> && Operand<X1> && std::same_as<X0, Array>
+!= std::same_as<X1, Array>;
 
 namespace detail {
 inline const Variable& operand(const Variable& x) { return x; }
@@ -112,8 +113,8 @@ requires Mixed<X0, X1> Variable dot(const X0& x0, const X1& x1) {
 
 // Masks of variables' data are constants: no gradient goes through them.
 template <class X0, class X1>
-concept Compared = (std::same_as<X0, Variable> ||
-                    std::same_as<X1, Variable>)&&requires(const X0& x0, const X1& x1) {
+concept Compared = (std::derived_from<X0, Variable> ||
+                    std::derived_from<X1, Variable>)&&requires(const X0& x0, const X1& x1) {
     detail::elements(x0);
     detail::elements(x1);
 };
@@ -135,27 +136,42 @@ requires Compared<X0, X1> Variable operator<=(const X0& x0, const X1& x1) {
     return as_variable(detail::elements(x0) <= detail::elements(x1));
 }
 
-// x becomes the result, in new memory: other handles keep the old variable or array as it is, so a
-// parameter of a link is not updated by these. y: anything with which the result is of x's kind. An
-// empty x += its like counts as zero, so that a loss can be summed from Variable().
-template <Operand X, class Y>
+// A variable becomes the result: other handles keep the variable as it was. y: anything with which the
+// result is a variable. An empty x += y becomes y, so that a loss can be summed from Variable().
+template <std::same_as<Variable> X, class Y>
 auto operator+=(X& x, const Y& y) -> decltype(x = x + y) {
-    if constexpr (std::same_as<X, Y>) {
+    if constexpr (std::derived_from<Y, Variable>) {
         if (!x) return x = y;
     }
     return x = x + y;
 }
-template <Operand X, class Y>
+template <std::same_as<Variable> X, class Y>
 auto operator-=(X& x, const Y& y) -> decltype(x = x - y) {
     return x = x - y;
 }
-template <Operand X, class Y>
+template <std::same_as<Variable> X, class Y>
 auto operator*=(X& x, const Y& y) -> decltype(x = x * y) {
     return x = x * y;
 }
-template <Operand X, class Y>
+template <std::same_as<Variable> X, class Y>
 auto operator/=(X& x, const Y& y) -> decltype(x = x / y) {
     return x = x / y;
 }
+
+// An array changes in place, as NumPy's does: gw += gy * x, w.data() -= 0.1 * w.grad(). All handles to
+// its memory see the change: copies of x, views, and the Variable whose data or gradient x is. Where
+// a graph kept the memory for backward(), that is a GraphError then. `x = x + y` makes a new array.
+// y has x's dtype and device, and broadcasts to x's shape; a number fits if x + number has x's dtype.
+// Throws ShapeError, DtypeError or DeviceError, and changes nothing, if not; InvalidError for an empty
+// handle. But an empty x += y becomes a copy of y, so that arrays can be summed from Array().
+Array& operator+=(Array& x, const Array& y);
+const Array& operator+=(const Array& x, const Array& y);
+const Array& operator-=(const Array& x, const Array& y);
+const Array& operator*=(const Array& x, const Array& y);
+const Array& operator/=(const Array& x, const Array& y);
+const Array& operator+=(const Array& x, double c);
+const Array& operator*=(const Array& x, double c);
+inline const Array& operator-=(const Array& x, double c) { return x += -c; }
+inline const Array& operator/=(const Array& x, double c) { return x *= 1 / c; }
 
 }  // namespace catena

@@ -32,8 +32,12 @@ class Visitor {
 public:
     virtual ~Visitor() = default;
 
-    // A parameter: learned by an optimizer. An empty Variable is skipped.
-    Visitor& operator()(std::string_view name, Variable& parameter);
+    // Learned by an optimizer. An empty one is skipped.
+    Visitor& operator()(std::string_view name, Parameter& parameter);
+    // The same of a leaf that was made before Parameter was there: it becomes a parameter by the first
+    // visit. Throws InvalidError for what cannot be learned: a result, or one without gradients.
+    [[deprecated("declare what a link learns as catena::Parameter")]] Visitor& operator()(
+        std::string_view name, Variable& parameter);
     // Persistent values: saved and moved with the parameters, but not learned. An empty Array is
     // skipped.
     Visitor& operator()(std::string_view name, Array& value);

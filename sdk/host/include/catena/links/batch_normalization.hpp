@@ -35,8 +35,8 @@ public:
         visitor.running("avg_mean", avg_mean).running("avg_var", avg_var)("N", N);
     }
 
-    Variable gamma;
-    Variable beta;
+    catena::Parameter gamma;
+    catena::Parameter beta;
     Array avg_mean;
     Array avg_var;
     std::int64_t N = 0;

@@ -31,7 +31,7 @@ public:
     Variable operator()(const Variable& x, const Variable& t) const;
     void visit(Visitor& visitor) override;
 
-    Variable W;
+    catena::Parameter W;
 
 private:
     std::string tree_;  // as JSON

@@ -20,8 +20,8 @@ public:
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("W", W)("b", b); }
 
-    Variable W;
-    Variable b;  // empty with nobias
+    catena::Parameter W;
+    catena::Parameter b;  // empty with nobias
 
 private:
     PluginFunction function_;

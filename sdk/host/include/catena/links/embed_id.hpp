@@ -17,7 +17,7 @@ public:
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("W", W); }
 
-    Variable W;
+    catena::Parameter W;
 };
 
 }  // namespace catena::links

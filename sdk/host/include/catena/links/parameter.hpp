@@ -9,13 +9,13 @@ namespace catena::links {
 // Throws DtypeError unless the array is floating.
 class Parameter : public Link {
 public:
-    explicit Parameter(const Array& array);
+    explicit Parameter(const Array& array) : W(array) {}
 
     using Link::operator();
     Variable operator()() const { return W; }
     void visit(Visitor& visitor) override { visitor("W", W); }
 
-    Variable W;
+    catena::Parameter W;
 };
 
 }  // namespace catena::links

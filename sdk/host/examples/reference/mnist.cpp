@@ -1,0 +1,56 @@
+// Manual of Chainer 1.0.1, 1.1.6: a perceptron of three layers on handwritten digits. mnist FOLDER
+#include <catena/catena.hpp>
+
+#include <cstdio>
+
+using namespace catena;
+namespace F = catena::functions;
+
+int main(int argc, char** argv) try {
+    if (argc != 2) throw DataError("usage: mnist FOLDER, as in PREFIX/share/catena/digits");
+    const Mnist digits = load_mnist(argv[1]);  // pixels are scaled to 0 ... 1
+
+    FunctionSet model{
+        {"l1", links::Linear(784, 100)},
+        {"l2", links::Linear(100, 100)},
+        {"l3", links::Linear(100, 10)},
+    };
+    optimizers::SGD optimizer(0.1);
+    optimizer.setup(model.collect_parameters());
+
+    const auto forward = [&](const Array& x_data, const Array& y_data) {
+        const Variable x(x_data);
+        const Variable t(y_data);
+        const Variable h1 = F::relu(model["l1"](x));
+        const Variable h2 = F::relu(model["l2"](h1));
+        const Variable y = model["l3"](h2);
+        return std::pair(F::softmax_cross_entropy(y, t), F::accuracy(y, t));
+    };
+
+    const std::int64_t batchsize = 100;
+    // Rows in random order: x_train[indexes[i : i + batchsize]].
+    Minibatches batches(digits.train, batchsize, /*seed=*/1);
+    while (batches.epoch() < 5) {
+        const auto batch = batches.next();
+        optimizer.zero_grads();
+        const auto [loss, accuracy] = forward(batch[0], batch[1]);
+        loss.backward();
+        optimizer.update();
+    }
+
+    const Array &x_test = digits.test.arrays[0], &y_test = digits.test.arrays[1];
+    const std::int64_t n = x_test.shape()[0] / batchsize * batchsize;
+    double sum_loss = 0, sum_accuracy = 0;
+    for (std::int64_t i = 0; i < n; i += batchsize) {
+        const Array x_batch = F::get_item(x_test, i, i + batchsize);  // x_test[i : i + batchsize]
+        const Array y_batch = F::get_item(y_test, i, i + batchsize);
+        const auto [loss, accuracy] = forward(x_batch, y_batch);
+        sum_loss += loss.data().item<double>() * static_cast<double>(batchsize);
+        sum_accuracy += accuracy.data().item<double>() * static_cast<double>(batchsize);
+    }
+    std::printf("test loss: %.4f, test accuracy: %.4f\n", sum_loss / static_cast<double>(n),
+                sum_accuracy / static_cast<double>(n));
+} catch (const Error& e) {
+    std::fprintf(stderr, "mnist: %s\n", e.what());
+    return 1;
+}

@@ -1,0 +1,83 @@
+// Manual of Chainer 1.0.1, 1.4.3: a function that owns arrays which are learned.
+#include <catena/catena.hpp>
+
+using namespace catena;
+namespace F = catena::functions;
+using gradient_check::assert_allclose;
+
+namespace {
+
+struct EltwiseParamProduct : Function<EltwiseParamProduct> {
+    Array w, gw;
+
+    // parameter_names = 'w', gradient_names = 'gw'
+    std::vector<FunctionParameter> parameter_names() override { return {{"w", w, gw}}; }
+
+    explicit EltwiseParamProduct(const Shape& shape)
+        : w(initializers::Normal(1)(shape)), gw(Array::empty(shape)) {}
+
+    std::vector<Array> forward(std::span<const Array> inputs) override {
+        const Array& x = inputs[0];
+        const Array y = w * x;
+        return {y};
+    }
+    std::vector<Array> backward(std::span<const Array> inputs,
+                                std::span<const Array> grad_outputs) override {
+        const Array& x = inputs[0];
+        const Array& gy = grad_outputs[0];
+        gw += gy * x;
+        const Array gx = gy * w;
+        return {gx};
+    }
+};
+
+Array draw(const Shape& shape) { return initializers::Normal(1)(shape); }
+
+// The note: the same by a link that is nothing but a parameter.
+bool by_parameter() {
+    const links::Parameter p(draw({4, 3}));
+    const Variable x(draw({4, 3}));
+    const Variable y = p() * x;
+    F::sum(y).backward();
+    assert_allclose(p.W.grad(), x.data());
+    return p.parameters().size() == 1;
+}
+
+void learn(EltwiseParamProduct& f, optimizers::SGD& optimizer) {
+    optimizer.zero_grads();
+    const Variable x(draw({4, 3}));
+    const Variable y = f(x);
+    y.set_grad(draw({4, 3}));
+    const Array w = f.w.copy();
+    y.backward();
+    assert_allclose(f.gw, y.grad() * x.data());
+    assert_allclose(x.grad(), y.grad() * w);
+    y.backward();  // more than once after one call
+    assert_allclose(f.gw, 2 * y.grad() * x.data());
+    optimizer.update();
+    assert_allclose(f.w, w - 0.5 * f.gw);
+}
+
+}  // namespace
+
+int main() {
+    FunctionSet model{{"product", EltwiseParamProduct({4, 3})}, {"l1", links::Linear(3, 1)}};
+    auto& f = model.get<EltwiseParamProduct>("product");
+    optimizers::SGD optimizer(0.5);
+    optimizer.setup(model.collect_parameters());
+    learn(f, optimizer);
+
+    // parameters, gradients, to_cpu() and to_gpu() are those of every link.
+    if (f.parameters().size() != 1 || f.gradients()[0].body() != f.gw.body()) return 1;
+    if (cuda::available()) {
+        f.to_gpu();
+        if (!cuda::is_gpu(f.w.device()) || !cuda::is_gpu(f.gw.device())) return 1;
+    }
+    f.to_cpu();
+    const gradient_check::Options options{.params = f.parameters(), .dtype = Dtype::float64};
+    const auto call = [&](const std::vector<Variable>& v) -> std::vector<Variable> {
+        return {f(v[0])};
+    };
+    gradient_check::check_backward(call, {{draw({4, 3})}}, {{draw({4, 3})}}, options);
+    return by_parameter() ? 0 : 1;
+}

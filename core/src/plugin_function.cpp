@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace catena {
 
 PluginFunction::PluginFunction(std::string_view name, std::span<const Attribute> attributes)
@@ -57,6 +59,14 @@ std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const 
     SmallVector<ArrayBody*, 6> x;
     for (const Array& input : inputs) x.push_back(input.body());
     while (x.size() < entry_->descriptor.n_inputs) x.push_back(nullptr);
+    SmallVector<Array, 6> numbers;
+    const bool any_bool = std::ranges::any_of(inputs, [](const Array& input) {
+        return input && input.body()->meta.dtype.code == CATENA_CODE_BOOL;
+    });
+    if (any_bool && masks_as_numbers(*entry_, {x.data(), x.size()}, numbers)) [[unlikely]] {
+        for (std::size_t i = 0; i < x.size(); ++i)
+            if (numbers[i]) x[i] = numbers[i].body();
+    }
     ForwardResult result;
     run_forward(*entry_, *attributes_, std::span(x.data(), x.size()), config(), false, result);
     if (config().debug) {

@@ -78,7 +78,8 @@ public:
     bool is_volatile = false;
     bool is_parameter = false;  // of a link: follows what it meets, volatile or not
     Route route = Route::plain;
-    bool held = false;  // by a backward pass that consumes the graph
+    bool held = false;       // by a backward pass that consumes the graph
+    bool unchained = false;  // had a creator until unchain_backward()
 
 private:
     void forget() noexcept;

@@ -10,6 +10,8 @@
 
 #include "catena/abi.h"
 
+struct stat;
+
 namespace catena_jit {
 
 // A file descriptor, closed with its owner.
@@ -34,6 +36,17 @@ struct Binary {
     std::vector<unsigned char> bytes;
     Descriptor file;  // begins with the bytes; or none
 };
+
+// Why code must not come from a file or a folder of this status, or "". root_too: root may own it.
+std::string distrust(const struct stat& status, bool root_too = false);
+
+// A binary of a folder, by its file's name. None if there is no such file (why is "" then), or if it
+// must not be run or does not fit its checksum.
+std::optional<Binary> read_binary(int folder, const std::string& file, bool root_too,
+                                  std::string& why);
+// Under another name first, then renamed. False, and errno, if it cannot be written.
+bool write_binary(int folder, const std::string& file, const std::vector<unsigned char>& bytes,
+                  unsigned mode);
 
 // A folder of $CATENA_KERNEL_CACHE, else catena/kernels in $XDG_CACHE_HOME or ~/.cache. What is in it
 // will be run: the folder and its files must be the user's, and nobody else may write to them. A file

@@ -215,17 +215,4 @@ Array Array::copy() const {
     return target;
 }
 
-std::string to_string(const Array& array) {
-    if (!array) return "array(none)";
-    constexpr std::size_t most = 1000;
-    const std::vector<double> values = array.to_vector<double>();
-    std::string text;
-    for (std::size_t i = 0; i < std::min(values.size(), most); ++i) {
-        text += fmt::format("{}{:.6g}", i ? ", " : "", values[i]);
-    }
-    if (values.size() > most) text += ", ...";
-    return fmt::format("array([{}], shape={}, {}, {})", text, to_string(array.shape()),
-                       name(array.dtype()), array.device().name());
-}
-
 }  // namespace catena

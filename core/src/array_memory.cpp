@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 
@@ -271,19 +272,37 @@ void Array::fill(double value) const {
     after_write(body, queue, queue.last());
 }
 
-void* Array::host_data(Dtype wanted) const {
-    ArrayBody& body = need_memory(*this);
+namespace {
+
+ArrayBody& host_body(const Array& array, Dtype wanted) {
+    ArrayBody& body = need_memory(array);
     if (!body.device->host_accessible()) {
         throw DeviceError(
             fmt::format("[array] host(): expected a device that the host can reach, "
                         "got {}; copy it with to()",
                         body.device->name));
     }
-    if (wanted != dtype()) {
+    if (wanted != array.dtype()) {
         throw DtypeError(
-            fmt::format("[array] host(): expected {}, got {}", name(wanted), name(dtype())));
+            fmt::format("[array] host(): expected {}, got {}", name(wanted), name(array.dtype())));
     }
+    return body;
+}
+
+}  // namespace
+
+void* Array::host_data(Dtype wanted) const {
+    ArrayBody& body = host_body(*this, wanted);
     before_host(body, true);
+    // Threads that fill parts of an array may be here at once: one change or several is the same.
+    const std::atomic_ref version(owner_of(body).version);
+    version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    return memory_of(body);
+}
+
+void* Array::host_data_to_read(Dtype wanted) const {
+    ArrayBody& body = host_body(*this, wanted);
+    before_host(body, false);
     return memory_of(body);
 }
 

@@ -211,9 +211,19 @@ void set_start(VariableNode& node) {
 
 namespace {
 
+// Whether there is a graph to go through. A leaf has none and needs none.
+bool has_graph(const VariableNode& start) {
+    if (!start.creator && start.unchained) {
+        throw GraphError(
+            "[backward] start: expected a variable with its graph, got one whose graph "
+            "unchain_backward() has freed");
+    }
+    return static_cast<bool>(start.creator);
+}
+
 void run_from(const Variable& y, BackwardPass::Mode mode) {
     VariableNode& start = y.node();
-    if (!start.creator) return;
+    if (!has_graph(start)) return;
     set_start(start);
     BackwardPass pass(mode);
     if (mode.on_variables) pass.start(start, y.grad_variable());
@@ -248,7 +258,7 @@ void backward(const std::vector<Variable>& outputs, const std::vector<Variable>&
         if (gradient) {
             check_gradient(start, gradient.data(), fmt::format("[backward] grad_outputs[{}]", i));
         }
-        if (!start.creator) continue;
+        if (!has_graph(start)) continue;
         if (!gradient) {
             set_start(start);
             gradient = outputs[i].grad_variable();

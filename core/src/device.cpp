@@ -267,8 +267,32 @@ DeviceState& Registry::device(std::string_view name) {
         throw DeviceError(
             fmt::format("[device] {}: expected an ordinal below {}, got {}", kind, n, ordinal));
     }
-    throw DeviceError(missing(fmt::format("no plugin has a backend for the device {}; there is: {}",
-                                          name, fmt::join(devices(), " "))));
+    throw DeviceError(unknown_device(name, kind));
+}
+
+// For a name of no backend: what there is, in two lines.
+std::string Registry::unknown_device(std::string_view name, std::string_view kind) {
+    if (backends_.empty())
+        return missing(fmt::format("[device] {}: expected a plugin with backends, got none", name));
+    std::string there, nearest;
+    std::size_t least = kind.size() / 2 + 1;
+    for (const auto& backend : backends_) {
+        const std::string_view known = backend->table->name;
+        const int n = count(*backend);
+        there += fmt::format("{}{} ({} device{})", there.empty() ? "" : ", ", known,
+                             n == 0 ? "no" : std::to_string(n), n > 1 ? "s" : "");
+        const std::size_t distance = edit_distance(kind, known);
+        if (distance < least) nearest = fmt::format("; did you mean {}?", known);
+        least = std::min(least, distance);
+    }
+    const std::size_t refused = plugin_report().refused.size();
+    return fmt::format(
+        "[device] name: expected a device of {}, got '{}'{}\n"
+        "plugins bring backends{}; 'catena plugins' or to_string(plugin_report()) has the details",
+        there, name, nearest,
+        refused == 0 ? ""
+                     : fmt::format("; of their files {} refused",
+                                   refused == 1 ? "1 was" : std::to_string(refused) + " were"));
 }
 
 DeviceState& Registry::default_device() {

@@ -102,6 +102,30 @@ void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
 
 }  // namespace
 
+bool masks_as_numbers(const FunctionEntry& f, std::span<ArrayBody* const> x,
+                      SmallVector<Array, 6>& numbers) {
+    const auto type = [&](std::size_t i) {
+        return f.input_type[f.port(static_cast<std::uint32_t>(i))];
+    };
+    const auto is_mask = [&](std::size_t i) {
+        return x[i]->meta.dtype.code == CATENA_CODE_BOOL &&
+               !(f.descriptor.inputs[f.port(static_cast<std::uint32_t>(i))]->flags &
+                 CATENA_PORT_MUTATED);
+    };
+    bool any = false;
+    numbers.resize(x.size());
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        for (std::size_t k = 0; x[i] && is_mask(i) && !numbers[i] && k < x.size(); ++k) {
+            Dtype dtype;
+            if (!x[k] || type(k) != type(i) || !from_abi(x[k]->meta.dtype, dtype)) continue;
+            if (dtype == Dtype::bool8) continue;
+            numbers[i] = Array(Ref(x[i])).astype(dtype);
+            any = true;
+        }
+    }
+    return any;
+}
+
 void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<ArrayBody* const> x,
                  const Config& now, bool needs_backward, ForwardResult& result) {
     const catena_function& d = f.descriptor;
@@ -305,6 +329,7 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
     SmallVector<ArrayBody*, 6> x;
     bool wanted = false;
     bool any_volatile = false;
+    bool any_bool = false;
     for (std::size_t i = 0; i < n_x; ++i) {
         const Variable* input = i < given.size() ? given[i] : nullptr;
         const bool present = input && *input;
@@ -312,9 +337,24 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
         if (!present) continue;
         if (!has_memory(*x.back())) throw_released(f, static_cast<std::uint32_t>(i));
         any_volatile = any_volatile || input->is_volatile();
+        any_bool = any_bool || x.back()->meta.dtype.code == CATENA_CODE_BOOL;
         wanted = wanted || (input->requires_grad() &&
                             !(d.inputs[f.port(static_cast<std::uint32_t>(i))]->flags &
                               CATENA_PORT_NON_DIFFERENTIABLE));
+    }
+    if (any_bool) [[unlikely]] {
+        SmallVector<Array, 6> numbers;
+        if (masks_as_numbers(f, {x.data(), x.size()}, numbers)) {
+            SmallVector<Variable, 6> variables;
+            SmallVector<const Variable*, 6> inputs;
+            for (std::size_t i = 0; i < given.size(); ++i) {
+                variables.push_back(numbers[i] ? as_variable(numbers[i]) : Variable());
+                if (numbers[i]) variables[i].set_volatile(given[i]->is_volatile());
+            }
+            for (std::size_t i = 0; i < given.size(); ++i)
+                inputs.push_back(numbers[i] ? &variables[i] : given[i]);
+            return call_function(f, attributes, {inputs.data(), inputs.size()}, result);
+        }
     }
     const bool is_volatile = any_volatile && all_volatile(f, given);
     const Config& now = config();

@@ -26,6 +26,11 @@ struct CallResult {
     SmallVector<Variable, 2> y;
 };
 
+// A bool array beside numbers counts as 0 and 1: where a bool input has the type variable of one that
+// is not bool, numbers[i] is x[i] in that one's dtype, else none. Returns whether there are any.
+bool masks_as_numbers(const FunctionEntry& function, std::span<ArrayBody* const> x,
+                      SmallVector<Array, 6>& numbers);
+
 // x: one entry for each port, null for a missing optional one (see full_inputs).
 void run_forward(FunctionEntry& function, const BoundAttributes& attributes,
                  std::span<ArrayBody* const> x, const Config& now, bool needs_backward,

@@ -3,9 +3,11 @@
 
 #include "array_ops.hpp"
 #include "context.hpp"
+#include "observed_call.hpp"
 #include "queue.hpp"
 #include "registry.hpp"
 
+#include <catena/core/call_observer.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/plugins.hpp>
 
@@ -34,6 +36,11 @@ ExtensionCall::~ExtensionCall() {
             after_write(*body, *queue_, ticket);
             seal(*body);
         }
+    }
+    if (ObservedName* const observed = context()->observed) [[unlikely]] {
+        std::uint64_t bytes = 0;
+        for (const Ref<ArrayBody>& body : written_) bytes += body->tensor.nbytes;
+        end_observed(observed, bytes);
     }
     context()->~catena_ctx();
 }
@@ -70,8 +77,13 @@ catena_tensor* ExtensionCall::writes(const Array& array) {
     return &body.tensor;
 }
 
-void ExtensionCall::runs(CallName name) noexcept {
-    if (queue_) note_call(*queue_, name);
+void ExtensionCall::runs(CallName name) noexcept { runs(name, "extension"); }
+
+void ExtensionCall::runs(CallName name, const char* kind) noexcept {
+    if (!queue_) return;
+    note_call(*queue_, name);
+    if (call_observer() && !context()->observed) [[unlikely]]
+        context()->observed = observe_named(*queue_, name, kind);
 }
 
 bool ExtensionCall::makes_room(catena_status status) noexcept {

@@ -133,7 +133,9 @@ void GraphNode::connect(std::span<const Variable* const> inputs, std::span<const
 void GraphNode::unchain() {
     const Ref<GraphNode> keep(this);
     for (VariableNode* output : outputs_) {
-        if (output) output->creator.reset();
+        if (!output) continue;
+        output->creator.reset();
+        output->unchained = true;
     }
     outputs_.clear();
     inputs_.clear();

@@ -21,8 +21,12 @@ std::string folded(std::string_view name) {
     return text;
 }
 
-// Levenshtein's distance: insertions, deletions and replacements of letters.
-std::size_t distance(std::string_view a, std::string_view b) {
+std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+}  // namespace
+
+// Levenshtein's distance.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
     for (std::size_t i = 0; i < a.size(); ++i) {
@@ -36,10 +40,6 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
-std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
-
-}  // namespace
-
 std::string nearest_function(std::string_view name) {
     const std::string wanted = folded(name);
     const bool bare = wanted.find('.') == wanted.npos;  // whose it is was left out
@@ -49,8 +49,8 @@ std::string nearest_function(std::string_view name) {
         const FunctionEntry* entry = Registry::get().find(candidate);
         if (!entry || (entry->descriptor.flags & CATENA_FUNCTION_INTERNAL)) continue;
         const std::string known = folded(candidate);
-        std::size_t d = distance(wanted, known);
-        if (bare) d = std::min(d, distance(wanted, last_word(known)));
+        std::size_t d = edit_distance(wanted, known);
+        if (bare) d = std::min(d, edit_distance(wanted, last_word(known)));
         if (d < nearest) guess = candidate;
         nearest = std::min(nearest, d);
     }

@@ -5,9 +5,14 @@
 #include "queue.hpp"
 
 #include <catena/core/call_observer.hpp>
+#include <catena/core/extension_call.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
 
 namespace catena {
 namespace {
@@ -59,14 +64,71 @@ void ObservedCall::begin() noexcept {
 
 void ObservedCall::report(const catena_kernel& kernel,
                           std::span<const catena_call* const> calls) const {
-    wait();
-    const std::int64_t end = now();
     std::uint64_t bytes = 0;
     for (const catena_call* call : calls) bytes += bytes_written(*call);
+    tell(*calls[0]->function, kernel, static_cast<std::int32_t>(calls[0]->phase), calls.size(),
+         bytes);
+}
+
+void ObservedCall::tell(const catena_function& function, const catena_kernel& kernel,
+                        std::int32_t phase, std::size_t lists, std::uint64_t bytes) const {
+    wait();
+    const std::int64_t end = now();
     const Device device(&queue_.device);
-    observer_->called({calls[0]->function, &kernel, static_cast<std::int32_t>(calls[0]->phase),
-                       static_cast<std::uint32_t>(calls.size()), device, bytes,
+    observer_->called({&function, &kernel, phase, static_cast<std::uint32_t>(lists), device, bytes,
                        static_cast<std::uint64_t>(device.memory().in_use), begin_, end});
+}
+
+namespace {
+
+// Descriptors with names alone, kept as long as the process: observers compare their addresses.
+struct Named {
+    catena_function function{};
+    catena_kernel kernel{};
+};
+
+const Named& named(CallName name, const char* kind) {
+    static auto* const all = new std::map<std::pair<const std::string*, std::string>, Named>;
+    static std::mutex mutex;
+    const std::lock_guard lock(mutex);
+    const auto [place, made] = all->try_emplace({&name.text(), kind});
+    Named& entry = place->second;
+    if (made) {
+        entry.function.struct_size = sizeof(catena_function);
+        entry.function.name = name.text().c_str();
+        entry.kernel.struct_size = sizeof(catena_kernel);
+        entry.kernel.function = entry.function.name;
+        entry.kernel.name = place->first.second.c_str();
+    }
+    return entry;
+}
+
+}  // namespace
+
+class ObservedName {
+public:
+    ObservedName(Queue& queue, const Named& what) : what_(what), call_(queue) {}
+    void end(std::uint64_t bytes) const {
+        if (call_.observer_)
+            call_.tell(what_.function, what_.kernel, CATENA_PHASE_FORWARD, 1, bytes);
+    }
+
+private:
+    const Named& what_;
+    ObservedCall call_;
+};
+
+ObservedName* observe_named(Queue& queue, CallName name, const char* kind) noexcept {
+    try {
+        return new ObservedName(queue, named(name, kind));
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+void end_observed(ObservedName* observed, std::uint64_t bytes) noexcept {
+    const std::unique_ptr<ObservedName> owner(observed);
+    owner->end(bytes);
 }
 
 }  // namespace catena

@@ -10,6 +10,7 @@
 
 namespace catena {
 
+class CallName;
 class CallObserver;
 class Queue;
 
@@ -33,10 +34,19 @@ private:
     void wait() const noexcept;
     void begin() noexcept;
     void report(const catena_kernel& kernel, std::span<const catena_call* const> calls) const;
+    friend class ObservedName;
+    void tell(const catena_function& function, const catena_kernel& kernel, std::int32_t phase,
+              std::size_t lists, std::uint64_t bytes) const;
 
     CallObserver* observer_;
     Queue& queue_;
     std::int64_t begin_ = 0;
 };
+
+// A call into an extension, as observers see it. Null if there is no memory for it.
+class ObservedName;
+ObservedName* observe_named(Queue& queue, CallName name, const char* kind) noexcept;
+// Reports it, and deletes it.
+void end_observed(ObservedName* observed, std::uint64_t bytes) noexcept;
 
 }  // namespace catena

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace catena {
 
 PluginFunction::PluginFunction(std::string_view name, std::span<const Attribute> attributes)
@@ -91,6 +93,14 @@ std::vector<Array> forward_arrays(FunctionEntry& function, const BoundAttributes
     SmallVector<ArrayBody*, 6> x;
     for (const Array& input : inputs) x.push_back(input.body());
     while (x.size() < function.descriptor.n_inputs) x.push_back(nullptr);
+    SmallVector<Array, 6> numbers;
+    const bool any_bool = std::ranges::any_of(inputs, [](const Array& input) {
+        return input && input.body()->meta.dtype.code == CATENA_CODE_BOOL;
+    });
+    if (any_bool && masks_as_numbers(function, {x.data(), x.size()}, numbers)) [[unlikely]] {
+        for (std::size_t i = 0; i < x.size(); ++i)
+            if (numbers[i]) x[i] = numbers[i].body();
+    }
     ForwardResult result;
     run_forward(function, attributes, std::span(x.data(), x.size()), config(), false, result);
     if (config().debug) {

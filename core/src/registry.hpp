@@ -164,6 +164,7 @@ private:
     // Of devices; reason: why there is none.
     int count(const BackendEntry& backend, std::string* reason = nullptr);
     std::string missing(std::string_view what);
+    std::string unknown_device(std::string_view name, std::string_view kind);
 
     std::recursive_mutex mutex_;
     std::vector<std::unique_ptr<PluginEntry>> plugins_;
@@ -191,5 +192,8 @@ inline int dtype_index(catena_dtype abi) noexcept {
     Dtype dtype;
     return from_abi(abi, dtype) ? static_cast<int>(dtype) : -1;
 }
+
+// Letters to insert, delete or replace to make one of the other.
+std::size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace catena

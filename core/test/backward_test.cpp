@@ -3,6 +3,7 @@
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
+#include <catena/core/grad.hpp>
 #include <catena/core/plugin_function.hpp>
 
 #include <doctest/doctest.h>
@@ -374,8 +375,63 @@ TEST_CASE("unchain in the middle") {
     z.unchain_backward();
     CHECK(y.creator() == nullptr);
     CHECK(z.creator() == nullptr);
-    z.backward();
+    const char* freed =
+        "[backward] start: expected a variable with its graph, got one whose graph "
+        "unchain_backward() has freed";
+    CHECK_THROWS_WITH_AS(z.backward(), freed, GraphError);
+    CHECK_THROWS_WITH_AS(h.backward(), freed, GraphError);
+    CHECK_THROWS_WITH_AS(catena::backward({z}), freed, GraphError);
     CHECK(values(h.grad()) == Values{6});
+    twice.first({&h}).backward();  // what is computed from it later has a graph of its own
+    CHECK(values(h.grad()) == Values{8});
+}
+
+TEST_CASE("what the host writes after the call is an error in backward; what it reads is not") {
+    const Variable x(floats({2})), y(floats({3}));
+    const auto product = [&] { return mul.first({&x, &y}); };
+    Variable z = product();
+    CHECK(x.data().host<const float>()[0] == 2);
+    z.backward();
+    CHECK(values(x.grad()) == Values{3});
+    const char* said =
+        "[toy.mul] backward: expected a as it was at the call, got one that was written in place "
+        "since";
+    SUBCASE("by its own handle") { x.data().host<float>()[0] = 14; }
+    SUBCASE("by a copy of it") {
+        const Array copy = x.data();
+        copy.host<float>()[0] = 14;
+    }
+    SUBCASE("by a view") { x.data().reshape({1, 1}).host<float>()[0] = 14; }
+    CHECK_THROWS_WITH_AS(z.backward(), said, GraphError);
+    CHECK_THROWS_WITH_AS(z.backward(false, true), said, GraphError);
+    x.cleargrad();
+    product().backward();
+    CHECK(values(x.grad()) == Values{3});
+}
+
+TEST_CASE("a bool array beside numbers counts as 0 and 1 in their dtype") {
+    const Variable x(Array::from<double>({2, 3}, {2}));
+    const Array mask = Array::from<bool>({true, false}, {2});
+    for (const bool first : {true, false}) {
+        x.cleargrad();
+        const Variable m = as_variable(mask);
+        const Variable y = first ? mul.first({&m, &x}) : mul.first({&x, &m});
+        CHECK(y.dtype() == Dtype::float64);
+        CHECK(values(y.data()) == Values{2, 0});
+        y.set_grad(Array::from<double>({1, 1}, {2}));
+        y.backward();
+        CHECK(values(x.grad()) == Values{1, 0});
+        CHECK_FALSE(m.grad());
+        CHECK(mul.forward(first ? std::vector{mask, x.data()} : std::vector{x.data(), mask})[0]
+                  .dtype() == Dtype::float64);
+    }
+    const Variable v(x.data(), true), m(mask, true);
+    CHECK(mul.first({&v, &m}).is_volatile());
+    CHECK(mask.dtype() == Dtype::bool8);
+    CHECK_THROWS_AS((void)mul.forward(std::vector{mask, mask}), DtypeError);
+    CHECK_THROWS_AS((void)mul.forward(std::vector{mask, x.data(), floats({1})}), InvalidError);
+    const Array other = floats({1, 2});  // the rule is of bool alone
+    CHECK_THROWS_AS((void)mul.forward(std::vector{other, x.data()}), DtypeError);
 }
 
 TEST_CASE("unchaining through a creator that only its output holds") {

@@ -226,9 +226,17 @@ TEST_CASE("wrong device names") {
         FAIL("expected an error");
     } catch (const DeviceError& error) {
         const std::string text = error.what();
-        CHECK(
-            text.find("no plugin has a backend for the device abacus:1; there is: vault:0 vault:1 "
-                      "toy:0 toy:1 toy:2\n") == 0);
+        CHECK(text ==
+              "[device] name: expected a device of vault (2 devices), toy (3 devices), got "
+              "'abacus:1'\nplugins bring backends; 'catena plugins' or "
+              "to_string(plugin_report()) has the details");
+    }
+    try {
+        (void)Device::get("tooy");
+        FAIL("expected an error");
+    } catch (const DeviceError& error) {
+        CHECK(std::string(error.what()).find("got 'tooy'; did you mean toy?\n") !=
+              std::string::npos);
     }
     CHECK_THROWS_WITH_AS(Device::get("toy:2"),
                          "[toy:2] it is unplugged (the device could not be opened)", DeviceError);

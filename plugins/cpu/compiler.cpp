@@ -84,7 +84,9 @@ Tool find_tool() {
     }
     if (tool.command.empty()) {
         tool.missing = "expected a C++ compiler to make a kernel with, found none of " +
-                       looked_for + " in PATH; install one (Debian: g++), or name it in CATENA_CXX";
+                       looked_for +
+                       " in PATH; install one (Debian: g++), name it in CATENA_CXX, or ship the "
+                       "kernel with the program: CATENA_KERNEL_PATH";
         return tool;
     }
     // Reassociation is left alone, and NaN is a number like any other.
@@ -291,7 +293,25 @@ catena_status launch(catena_ctx* ctx, const catena_launch* launch) {
     return CATENA_OK;
 }
 
+constexpr const char* levels[] = {"x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64", nullptr};
+
+const char* const* runs(void*) { return levels + 4 - isa_level(); }
+
+const char* makes(void*) {
+    static const std::string march = target();
+    for (const char* level : levels)
+        if (level != nullptr && march == level) return level;
+    return nullptr;
+}
+
 }  // namespace
+
+const catena_targets targets_table = {
+    .struct_size = sizeof(catena_targets),
+    .reserved = 0,
+    .runs = runs,
+    .makes = makes,
+};
 
 const catena_compiler compiler_table = {
     .struct_size = sizeof(catena_compiler),

@@ -107,7 +107,14 @@ const catena_extension compiler = {
     .device = "cpu",
     .table = &compiler_table,
 };
-const catena_extension* const extensions[] = {&blas, &compiler};
+const catena_extension targets = {
+    .struct_size = sizeof(catena_extension),
+    .priority = CATENA_PRIORITY_PORTABLE,
+    .id = CATENA_TARGETS_DRAFT_1,
+    .device = "cpu",
+    .table = &targets_table,
+};
+const catena_extension* const extensions[] = {&blas, &compiler, &targets};
 
 // The environment is read and OpenBLAS loaded here, where one thread runs. Without OpenBLAS memory
 // and threads still serve; products say what is missing.
@@ -122,7 +129,7 @@ const catena_plugin plugin = {
     .n_functions = 0,
     .n_kernels = 0,
     .n_backends = 1,
-    .n_extensions = 2,
+    .n_extensions = 3,
     .reserved = 0,
     .functions = nullptr,
     .kernels = nullptr,

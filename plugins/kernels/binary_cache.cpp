@@ -85,21 +85,6 @@ void make_folders(const std::string& path) {
     mkdir(path.c_str(), 0700);
 }
 
-// Why code must not come from here, or "".
-std::string distrust(const struct stat& status) {
-    if (status.st_uid != geteuid())
-        return "owner: expected this user (uid " + std::to_string(geteuid()) + "), got uid " +
-               std::to_string(status.st_uid);
-    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        std::array<char, 8> mode;
-        const auto end =
-            std::to_chars(mode.data(), mode.data() + mode.size(), status.st_mode & 07777, 8);
-        return "mode: expected that only its owner can write, got " +
-               std::string(mode.data(), end.ptr);
-    }
-    return "";
-}
-
 bool write_all(int fd, const void* data, std::size_t size) {
     const char* at = static_cast<const char*>(data);
     while (size > 0) {
@@ -116,6 +101,26 @@ std::string file_name(const std::string& name, const std::string& key) {
     return name + "-" + key + std::string(suffix);
 }
 
+using Part = std::pair<const void*, std::size_t>;
+
+// The parts as one new file, which others see once it is complete. errno says why if it fails.
+bool write_file(int folder, const std::string& file, std::initializer_list<Part> parts,
+                unsigned mode) {
+    static std::atomic<unsigned> count = 0;
+    const std::string unfinished = std::string(temporary) + std::to_string(getpid()) + "-" +
+                                   std::to_string(count.fetch_add(1));
+    const Descriptor fd(openat(folder, unfinished.c_str(),
+                               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (!fd) return false;
+    const bool done = std::ranges::all_of(
+        parts, [&](const Part& part) { return write_all(fd.get(), part.first, part.second); });
+    if (done && renameat(folder, unfinished.c_str(), folder, file.c_str()) == 0) return true;
+    const int error = errno;
+    unlinkat(folder, unfinished.c_str(), 0);
+    errno = error;
+    return false;
+}
+
 // Where there is no folder.
 struct Memory {
     std::mutex mutex;
@@ -130,6 +135,62 @@ Memory& memory() {
 
 Descriptor::~Descriptor() {
     if (fd_ >= 0) close(fd_);
+}
+
+std::string distrust(const struct stat& status, bool root_too) {
+    if (status.st_uid != geteuid() && !(root_too && status.st_uid == 0))
+        return std::string("owner: expected ") + (root_too ? "root or " : "") + "this user (uid " +
+               std::to_string(geteuid()) + "), got uid " + std::to_string(status.st_uid);
+    if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        std::array<char, 8> mode;
+        const auto end =
+            std::to_chars(mode.data(), mode.data() + mode.size(), status.st_mode & 07777, 8);
+        return "mode: expected that only its owner can write, got " +
+               std::string(mode.data(), end.ptr);
+    }
+    return "";
+}
+
+std::optional<Binary> read_binary(int folder, const std::string& file, bool root_too,
+                                  std::string& why) {
+    Descriptor fd(openat(folder, file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status {};
+    if (!fd || fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+    why = distrust(status, root_too);
+    if (!why.empty()) return std::nullopt;
+    Trailer trailer;
+    const auto size = static_cast<std::size_t>(status.st_size);
+    if (size <= sizeof trailer) {
+        why = "expected a kernel, got a file that is too short";
+        return std::nullopt;
+    }
+    std::vector<unsigned char> bytes(size);
+    std::size_t got = 0;
+    while (got < size) {
+        const ssize_t n = pread(fd.get(), bytes.data() + got, size - got, static_cast<off_t>(got));
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            why = "it cannot be read";
+            return std::nullopt;
+        }
+        got += static_cast<std::size_t>(n);
+    }
+    std::memcpy(&trailer, bytes.data() + size - sizeof trailer, sizeof trailer);
+    bytes.resize(size - sizeof trailer);
+    const Trailer expected = trailer_of(bytes);
+    if (trailer.magic != expected.magic || trailer.bytes != expected.bytes ||
+        trailer.digest != expected.digest) {
+        why = "expected bytes that fit their checksum, got others";
+        return std::nullopt;
+    }
+    return Binary{std::move(bytes), std::move(fd)};
+}
+
+bool write_binary(int folder, const std::string& file, const std::vector<unsigned char>& bytes,
+                  unsigned mode) {
+    const Trailer trailer = trailer_of(bytes);
+    return write_file(folder, file, {{bytes.data(), bytes.size()}, {&trailer, sizeof trailer}},
+                      mode);
 }
 
 BinaryCache::BinaryCache(const catena_host& host) : host_(host), limit_(default_limit) {
@@ -166,35 +227,14 @@ void BinaryCache::open_folder(const std::string& path) {
 }
 
 std::optional<Binary> BinaryCache::read(const std::string& file) {
-    Descriptor fd(openat(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    struct stat status {};
-    if (!fd || fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-    const auto refuse = [&](const std::string& why) {
-        host_.log(nullptr, CATENA_LOG_WARNING,
-                  ("[kernels] " + path_ + "/" + file + ": " + why + "; it is made anew").c_str());
-        unlinkat(folder_.get(), file.c_str(), 0);  // said once
-        return std::nullopt;
-    };
-    if (const std::string why = distrust(status); !why.empty()) return refuse(why);
-    Trailer trailer;
-    const auto size = static_cast<std::size_t>(status.st_size);
-    if (size <= sizeof trailer) return refuse("expected a kernel, got a file that is too short");
-    std::vector<unsigned char> bytes(size);
-    std::size_t got = 0;
-    while (got < size) {
-        const ssize_t n = pread(fd.get(), bytes.data() + got, size - got, static_cast<off_t>(got));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return refuse("it cannot be read");
-        got += static_cast<std::size_t>(n);
-    }
-    std::memcpy(&trailer, bytes.data() + size - sizeof trailer, sizeof trailer);
-    bytes.resize(size - sizeof trailer);
-    const Trailer expected = trailer_of(bytes);
-    if (trailer.magic != expected.magic || trailer.bytes != expected.bytes ||
-        trailer.digest != expected.digest)
-        return refuse("expected bytes that fit their checksum, got others");
-    futimens(fd.get(), nullptr);  // used now
-    return Binary{std::move(bytes), std::move(fd)};
+    std::string why;
+    std::optional<Binary> binary = read_binary(folder_.get(), file, /*root_too=*/false, why);
+    if (binary) futimens(binary->file.get(), nullptr);  // used now
+    if (why.empty()) return binary;
+    host_.log(nullptr, CATENA_LOG_WARNING,
+              ("[kernels] " + path_ + "/" + file + ": " + why + "; it is made anew").c_str());
+    unlinkat(folder_.get(), file.c_str(), 0);  // said once
+    return std::nullopt;
 }
 
 std::optional<Binary> BinaryCache::find(const std::string& name, const std::string& key) {
@@ -213,34 +253,17 @@ Binary BinaryCache::store(const std::string& name, const std::string& key,
         return {std::move(bytes), {}};
     }
     const std::string file = file_name(name, key);
-    const Trailer trailer = trailer_of(bytes);
     // A full disk costs the next process a compilation, and this one nothing.
-    if (!write_file(file, {{bytes.data(), bytes.size()}, {&trailer, sizeof trailer}}))
-        return {std::move(bytes), {}};
+    if (!write_binary(folder_.get(), file, bytes, 0600)) return {std::move(bytes), {}};
     evict(file);
     return {std::move(bytes),
             Descriptor(openat(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC))};
 }
 
-bool BinaryCache::write_file(const std::string& file, std::initializer_list<Part> parts) {
-    static std::atomic<unsigned> count = 0;
-    const std::string unfinished = std::string(temporary) + std::to_string(getpid()) + "-" +
-                                   std::to_string(count.fetch_add(1));
-    const Descriptor fd(openat(folder_.get(), unfinished.c_str(),
-                               O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fd) return false;
-    const bool done = std::ranges::all_of(
-        parts, [&](const Part& part) { return write_all(fd.get(), part.first, part.second); });
-    if (done && renameat(folder_.get(), unfinished.c_str(), folder_.get(), file.c_str()) == 0)
-        return true;
-    unlinkat(folder_.get(), unfinished.c_str(), 0);
-    return false;
-}
-
 std::string BinaryCache::keep_source(const std::string& name, const std::string& key,
                                      const std::string& source) {
     const std::string file = name + "-" + key + ".source";
-    if (!folder_ || !write_file(file, {{source.data(), source.size()}})) return "";
+    if (!folder_ || !write_file(folder_.get(), file, {{source.data(), source.size()}}, 0600)) return "";
     return path_ + "/" + file;
 }
 

@@ -12,6 +12,8 @@
 
 #include "catena/abi.h"
 
+struct stat;
+
 namespace catena_jit {
 
 // A file descriptor, closed with its owner.
@@ -36,6 +38,17 @@ struct Binary {
     std::vector<unsigned char> bytes;
     Descriptor file;  // begins with the bytes; or none
 };
+
+// Why code must not come from a file or a folder of this status, or "". root_too: root may own it.
+std::string distrust(const struct stat& status, bool root_too = false);
+
+// A binary of a folder, by its file's name. None if there is no such file (why is "" then), or if it
+// must not be run or does not fit its checksum.
+std::optional<Binary> read_binary(int folder, const std::string& file, bool root_too,
+                                  std::string& why);
+// Under another name first, then renamed. False, and errno, if it cannot be written.
+bool write_binary(int folder, const std::string& file, const std::vector<unsigned char>& bytes,
+                  unsigned mode);
 
 // A folder of $CATENA_KERNEL_CACHE, else catena/kernels in $XDG_CACHE_HOME or ~/.cache. What is in it
 // will be run: the folder and its files must be the user's, and nobody else may write to them. A file
@@ -63,9 +76,6 @@ private:
     void open_folder(const std::string& path);
     void evict(const std::string& newest);
     std::optional<Binary> read(const std::string& file);
-    // The parts as one new file, which others see once it is whole. False: it could not be written.
-    using Part = std::pair<const void*, std::size_t>;
-    bool write_file(const std::string& file, std::initializer_list<Part> parts);
 
     const catena_host& host_;
     std::string path_;

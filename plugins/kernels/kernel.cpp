@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 
+#include "catena/abi/ext/draft/compiled.h"
 #include "sha256.hpp"
 
 // A kernel in memory. They are a list that only grows, at its head: a call reads it without a lock.
@@ -52,7 +53,8 @@ catena_status identity_of(catena_ctx* ctx, const catena_compiler& compiler, void
     return CATENA_OK;
 }
 
-std::string key_of(const Formula& f, const std::string& identity, const std::string& source) {
+// made_by: the compiler's identity, or what a shipped binary has in its place.
+std::string key_of(const Formula& f, const std::string& made_by, const std::string& source) {
     catena::Sha256 hash;
     const auto add = [&](const std::string& text) {
         const uint64_t size = text.size();
@@ -61,7 +63,7 @@ std::string key_of(const Formula& f, const std::string& identity, const std::str
     };
     add("catena kernel 1");
     add(f.name);
-    add(identity);
+    add(made_by);
     for (const std::string& option : f.options) add(option);
     add(source);
     return hash.hex();
@@ -141,14 +143,50 @@ bool reads_files(const Formula& f) {
     return false;
 }
 
+void log_found(catena_ctx* ctx, const Binding& b) {
+    counts().loaded.fetch_add(1, std::memory_order_relaxed);
+    host->log(ctx, CATENA_LOG_DEBUG,
+              ("[" + b.formula.name + "] found compiled: " + b.types_text()).c_str());
+}
+
+const catena_targets* targets_of(catena_ctx* ctx) {
+    return static_cast<const catena_targets*>(*host->extensions(ctx, CATENA_TARGETS_DRAFT_1));
+}
+
+// The same wherever it is compiled, and by what.
+std::string shipped_key(const Binding& b, const catena_compiler& compiler,
+                        const std::string& source) {
+    return key_of(b.formula, std::string("shipped ") + compiler.name, source);
+}
+
+// One that came with the program. False if there is none, or the device does not take it.
+bool load_shipped(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
+                  const std::string& source, const catena_compiled** compiled) {
+    const catena_targets* targets = targets_of(ctx);
+    if (targets == nullptr || shipped().empty()) return false;
+    const std::optional<Binary> binary =
+        shipped().find(b.formula.name, shipped_key(b, compiler, source), targets->runs(b.call.dev));
+    if (!binary) return false;
+    if (load(ctx, b, compiler, *binary, compiled) == CATENA_OK) {
+        log_found(ctx, b);
+        return true;
+    }
+    host->log(ctx, CATENA_LOG_WARNING,
+              ("[" + b.formula.name + "] the kernel that was shipped does not load here").c_str());
+    return false;
+}
+
 // With one compiler of the device. kernel.compiling is held.
 catena_status make(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
                    const catena_compiled** compiled) {
+    const std::string source = make_source(b, compiler.dialect);
+    const bool keeps = !reads_files(b.formula);
+    const bool exports = keeps && shipped().exports();
+    if (keeps && !exports && load_shipped(ctx, b, compiler, source, compiled)) return CATENA_OK;
     std::string identity;
     if (const catena_status status = identity_of(ctx, compiler, b.call.dev, identity);
         status != CATENA_OK)
         return status;
-    const std::string source = make_source(b, compiler.dialect);
     const std::string key = key_of(b.formula, identity, source);
     BinaryCache& cache = binary_cache();
     if (b.formula.keep_source) {
@@ -163,7 +201,6 @@ catena_status make(catena_ctx* ctx, const Binding& b, const catena_compiler& com
             host->log(ctx, CATENA_LOG_INFO,
                       ("[" + b.formula.name + "] the source is in " + path).c_str());
     }
-    const bool keeps = !reads_files(b.formula);
     std::optional<Binary> binary;
     if (keeps) binary = cache.find(b.formula.name, key);
     Descriptor lock;
@@ -172,17 +209,19 @@ catena_status make(catena_ctx* ctx, const Binding& b, const catena_compiler& com
         binary = cache.find(b.formula.name, key);  // made while this process waited
     }
     if (binary) {
-        counts().loaded.fetch_add(1, std::memory_order_relaxed);
-        host->log(ctx, CATENA_LOG_DEBUG,
-                  ("[" + b.formula.name + "] found compiled: " + b.types_text()).c_str());
-        return load(ctx, b, compiler, *binary, compiled);
+        log_found(ctx, b);
+    } else {
+        std::vector<unsigned char> bytes;
+        if (const catena_status status = compile(ctx, b, compiler, source, bytes);
+            status != CATENA_OK)
+            return status;
+        binary = keeps ? cache.store(b.formula.name, key, std::move(bytes))
+                       : Binary{std::move(bytes), {}};
     }
-    std::vector<unsigned char> bytes;
-    if (const catena_status status = compile(ctx, b, compiler, source, bytes); status != CATENA_OK)
-        return status;
-    const Binary made =
-        keeps ? cache.store(b.formula.name, key, std::move(bytes)) : Binary{std::move(bytes), {}};
-    return load(ctx, b, compiler, made, compiled);
+    if (const catena_targets* targets = exports ? targets_of(ctx) : nullptr)
+        shipped().put(b.formula.name, shipped_key(b, compiler, source), targets->makes(b.call.dev),
+                      binary->bytes);
+    return load(ctx, b, compiler, *binary, compiled);
 }
 
 const catena_variant* find(const catena_formula_kernel& kernel, const Key& key) {
@@ -249,6 +288,11 @@ Counts& counts() {
 BinaryCache& binary_cache() {
     static auto* cache = new BinaryCache(*host);
     return *cache;
+}
+
+Shipped& shipped() {
+    static auto* all = new Shipped(*host);
+    return *all;
 }
 
 const catena_compiler* const* compilers(catena_ctx* ctx) {

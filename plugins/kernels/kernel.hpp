@@ -8,6 +8,7 @@
 #include "binary_cache.hpp"
 #include "binding.hpp"
 #include "catena/abi/ext/draft/compiler.h"
+#include "shipped.hpp"
 #include "source.hpp"
 
 struct catena_formula_kernel {
@@ -28,6 +29,7 @@ struct Counts {
 };
 Counts& counts();
 BinaryCache& binary_cache();
+Shipped& shipped();
 
 // The host's table; set by the entry.
 extern const catena_host* host;

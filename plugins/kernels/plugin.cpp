@@ -4,6 +4,7 @@
 #include <memory>
 #include <shared_mutex>
 
+#include "catena/abi/ext/draft/compiled.h"
 #include "kernel.hpp"
 
 namespace catena_jit {
@@ -128,14 +129,33 @@ const catena_extension extension = {
     .device = "",
     .table = &table,
 };
-const catena_extension* const extensions[] = {&extension};
+
+const catena_compiled_kernels compiled_table = {
+    .struct_size = sizeof(catena_compiled_kernels),
+    .reserved = 0,
+    .use = [](catena_ctx* ctx, const char* folder) -> catena_status {
+        return guarded(ctx, [&]() -> catena_status {
+            shipped().use(folder);
+            return CATENA_OK;
+        });
+    },
+};
+
+const catena_extension compiled_extension = {
+    .struct_size = sizeof(catena_extension),
+    .priority = CATENA_PRIORITY_PORTABLE,
+    .id = CATENA_COMPILED_KERNELS_DRAFT_1,
+    .device = "",
+    .table = &compiled_table,
+};
+const catena_extension* const extensions[] = {&extension, &compiled_extension};
 
 const catena_plugin plugin = {
     .struct_size = sizeof(catena_plugin),
     .n_functions = 0,
     .n_kernels = 0,
     .n_backends = 0,
-    .n_extensions = 1,
+    .n_extensions = 2,
     .reserved = 0,
     .functions = nullptr,
     .kernels = nullptr,

@@ -150,6 +150,47 @@ def members(tree, _):
                 yield at(page, text, match.start(), f"it leaves out {name}")
 
 
+COUNTERPARTS = re.compile(r"^\| in \w+ \| here \|\n\|[-|]+\n((?:\|.*\n)+)", re.M)
+CPP = {"const", "cout", "double", "false", "float", "scope", "std", "true"}
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+
+
+def public_words(tree):
+    """The words of the public headers, and the names of functions and of their attributes, whose
+    wrappers are generated."""
+    found = set(CPP)
+    for folder in [tree.root / "core/include", *tree.root.glob("sdk/*/include")]:
+        for path in folder.rglob("*.h*"):
+            found.update(re.findall(r"\w+", COMMENT.sub(" ", path.read_text("utf-8", "replace"))))
+    functions = tree.root / "sdk/doc/functions.md"
+    if functions.exists():
+        text = functions.read_text()
+        found.update(re.findall(r"^#+ (\w+)$", text, re.M))
+        found.update(re.findall(r"`(\w+)`", text))
+    return found
+
+
+def counterparts(tree, _):
+    """In tables "in X | here" what the second column calls by name is declared in a public header."""
+    public = None
+    for page, text in tree.pages.items():
+        for table in COUNTERPARTS.finditer(text):
+            public = public or public_words(tree)
+            position = table.start(1)
+            for row in table.group(1).splitlines(keepends=True):
+                here = row.strip().strip("|").partition(" | ")[2]
+                codes = [c for _, c in spans(here) if not c.startswith("catena-")]
+                if not codes and not re.search(r"\bnot\b|\]\(", here):
+                    yield at(page, text, position, f"no name, and no 'not available': {row.strip()}")
+                for code in codes:
+                    bare = re.sub(r'"[^"]*"|/\*.*?\*/', "", code)
+                    for word in re.findall(r"(?<![\w.])[A-Za-z_]\w+|(?<=\.)[A-Za-z_]\w+", bare):
+                        if word not in public and not word.isupper() and \
+                                not word.startswith("CATENA_"):
+                            yield at(page, text, position, f"no public header has {word} (`{code}`)")
+                position += len(row)
+
+
 class Programs:
     """What the programs say of themselves, asked once."""
 
@@ -272,7 +313,8 @@ def fix(tree, programs):
             tree.pages[page] = new
 
 
-RULES = [tables, scaffolds, links, files, names, variables, errors, members, commands, blocks]
+RULES = [tables, scaffolds, links, files, names, counterparts, variables, errors, members, commands,
+         blocks]
 
 # rule, text of a page, how many findings; the tree has sdk/a.hpp with `struct Known`, `class
 # KnownError` and `class Whole` with one() and two(), a heading, and programs: catena knows
@@ -296,6 +338,10 @@ CASES = [
     (members, "<!-- all of sdk/a.hpp Whole -->\n`w.one()`, `two(w)`", 0),
     (members, "<!-- all of sdk/a.hpp Whole -->\n`w.one()`, two", 1),
     (members, "<!-- all of sdk/a.hpp Gone -->\n", 1),
+    (counterparts, "| in X | here |\n|---|---|\n| `x.y` | `Known::one()`, `whole.two(1)` |\n"
+                   "| `x.z` | not available |\n| `x.w` | a [page](b.md) |\n", 0),
+    (counterparts, "| in X | here |\n|---|---|\n| `x.y` | `Known::gone()`, `x.three(1)` |\n", 2),
+    (counterparts, "| in X | here |\n|---|---|\n| `x.y` | so |\n", 1),
     (commands, "```sh\ncatena run x --deep > y   # --not\nls --gone\n```\n`catena run --deep`", 0),
     (commands, "```sh\nA=b catena run --gone\n```\n", 1),
     (commands, "```sh\ncatena run \\\n    --gone\n```\n", 1),
@@ -322,6 +368,9 @@ def self_test():
                 "struct Known; // CATENA_HERE\nclass KnownError;\n"
                 "class Whole {\n    Whole();\n    int one();\nprivate:\n    int no();\n};\n"
                 "int two(Whole w);\n")
+            (root / "core/include").mkdir(parents=True)
+            (root / "core/include/a.hpp").write_text(
+                "struct Known { void one(); Known whole; int two(int); }; // three\n")
             (root / "sdk/doc/a.md").write_text(text)
             (root / "sdk/doc/b.md").write_text("# A heading\n")
             for name, line in (("catena", "echo '  run  it\n  --deep  more'"),

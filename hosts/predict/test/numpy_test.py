@@ -61,7 +61,7 @@ class Files(Case):
         self.check(file, expected)
         arrays["model/l2/W"] = arrays["model/l2/W"].astype("d")
         numpy.savez(file, **arrays)
-        self.assertIn("l2/W: expected <f4 (20, 20), got <f8 (20, 20)",
+        self.assertIn("l2/W: expected float32 (20, 20), got float64 (20, 20)",
                       self.run_program("--model", file, IMAGES, code=1))
         numpy.savez(file, **{**arrays, "more": numpy.array([None])})  # not asked for, not looked at
         self.assertNotIn("more", self.run_program("--model", file, IMAGES, code=1))

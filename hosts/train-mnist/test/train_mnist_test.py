@@ -189,7 +189,7 @@ class Snapshots(Case):
         self.assertFalse(file.exists())
         self.run_program("--epochs", 1, "--save", file)
         text = self.run_program("--units", 50, "--resume", file, code=1)
-        self.assertIn("model/l1/W: expected <f4 (50, 784), got <f4 (100, 784)", text)
+        self.assertIn("model/l1/W: expected float32 (50, 784), got float32 (100, 784)", text)
         text = self.run_program("--optimizer", "adam", "--resume", file, code=1)
         self.assertIn("options/optimizer: expected adam, got sgd", text)
         self.assertIn("options/lr: expected 0.001 1 1, got 0.01 1 1", text)

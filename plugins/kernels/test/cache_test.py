@@ -194,8 +194,8 @@ class Cache(unittest.TestCase):
     def test_without_a_compiler_the_error_says_what_to_do(self):
         if ON_CPU:
             cases = [({setting: value}, "error: [cpu compiler] expected a C++ compiler to make a kernel "
-                      f"with, found none of {looked_for} in PATH; install one (Debian: g++), or name it "
-                      "in CATENA_CXX") for setting, value, looked_for in
+                      f"with, found none of {looked_for} in PATH; install one (Debian: g++), name it in "
+                      "CATENA_CXX, or ship the kernel with the program: CATENA_KERNEL_PATH") for setting, value, looked_for in
                      (("PATH", "/nowhere", "c++, g++, clang++"),
                       ("CATENA_CXX", "no-such-c++", "no-such-c++"))]
         else:
@@ -225,6 +225,67 @@ class Cache(unittest.TestCase):
         if ON_CPU and shutil.which("clang++"):
             self.expect(1, 0, 1, CATENA_CXX="clang++")
         self.expect(0, 1, 1)
+
+    def ship(self, march, *addends):
+        """Exports kernels to a folder, and returns it."""
+        shipped = self.base / "shipped"
+        self.run_worker(*addends, CATENA_CPU_MARCH=march, CATENA_KERNEL_EXPORT=str(shipped))
+        return shipped
+
+    @unittest.skipUnless(ON_CPU and os.uname().machine == "x86_64", "targets of an x86-64")
+    def test_shipped_kernels_need_no_compiler(self):
+        shipped = self.ship("x86-64", 1, 2)
+        self.ship("x86-64-v4", 1)  # perhaps not for this machine
+        names = sorted(f.name.split(".", 1)[1] for f in shipped.glob("cached-*"))
+        self.assertEqual(names, ["x86-64-v4.kernel", "x86-64.kernel", "x86-64.kernel"])
+        self.assertEqual(len(list(shipped.iterdir())), 3)
+        self.ship("x86-64", 1, 2)  # also what this user's folder has compiled
+        before = {f: (f.read_bytes(), f.stat().st_mtime_ns) for f in shipped.iterdir()}
+        shutil.rmtree(self.folder)
+        for file in shipped.iterdir():
+            file.chmod(0o444)
+        shipped.chmod(0o555)
+        without = {"CATENA_CXX": "/nowhere/c++", "CATENA_KERNEL_CACHE": "off"}
+        for where in ({"CATENA_KERNEL_PATH": f"{self.base}:{shipped}"}, {"SHIPPED": str(shipped)}):
+            counts = self.expect(0, 2, 1, 2, 1, **without, **where)
+            self.assertEqual(counts["hits"], 1)
+        _, output, _ = self.run_worker(3, **without, SHIPPED=str(shipped))
+        self.assertIn("error: [cpu compiler] expected a C++ compiler to make a kernel with", output)
+        self.assertIn("or ship the kernel with the program: CATENA_KERNEL_PATH", output)
+        self.expect(1, 2, 1, 2, 3, SHIPPED=str(shipped))  # what is not there is compiled
+        self.assertEqual(before, {f: (f.read_bytes(), f.stat().st_mtime_ns)
+                                  for f in shipped.iterdir()})
+        shipped.chmod(0o755)
+
+    @unittest.skipUnless(ON_CPU and os.uname().machine == "x86_64", "targets of an x86-64")
+    def test_shipped_kernels_that_cannot_be_trusted_are_not_run(self):
+        shipped = self.ship("x86-64", 1)
+        [file] = shipped.iterdir()
+        whole = file.read_bytes()
+        file.write_bytes(whole[:2000] + bytes([whole[2000] ^ 1]) + whole[2001:])
+        path = {"CATENA_KERNEL_PATH": str(shipped), "CATENA_KERNEL_CACHE": "off"}
+        self.expect(1, 0, 1, warns="expected bytes that fit their checksum, got others; it is not used",
+                    **path)
+        self.assertTrue(file.exists())
+        file.write_bytes(whole)
+        self.expect(0, 1, 1, **path)
+        file.chmod(0o666)
+        self.expect(1, 0, 1, warns="mode: expected that only its owner can write, got 666", **path)
+        file.chmod(0o644)
+        shipped.chmod(0o777)
+        self.expect(1, 0, 1, warns="mode: expected that only its owner can write, got 777", **path)
+        self.assertIn("error: [kernels] folder of compiled kernels", self.run_worker(
+            1, SHIPPED=str(shipped))[1])
+        self.assertIn("No such file", self.run_worker(1, SHIPPED=str(self.base / "none"))[1])
+        self.expect(1, 0, 1, warns="No such file", CATENA_KERNEL_CACHE="off",
+                    CATENA_KERNEL_PATH=str(self.base / "none"))
+
+    @unittest.skipUnless(ON_CPU, "of the CPU's compiler")
+    def test_kernels_for_this_machine_alone_are_not_exported(self):
+        shipped = self.base / "shipped"
+        self.expect(2, 0, 1, 2, CATENA_KERNEL_EXPORT=str(shipped), CATENA_CPU_MARCH=None,
+                    warns="CATENA_KERNEL_EXPORT: expected kernels for a target that other machines have")
+        self.assertEqual(list(shipped.iterdir()), [])
 
     def test_the_log_tells_what_is_compiled(self):
         _, _, errors = self.run_worker(1, CATENA_LOG="debug")

@@ -1,5 +1,5 @@
 // worker DEVICE ADDEND...: makes and calls a kernel for each there, and prints what the caches did. The
-// preamble is $PREAMBLE; with $KEEP their sources are kept.
+// preamble is $PREAMBLE; with $KEEP their sources are kept. $SHIPPED is a folder of compiled kernels.
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -11,6 +11,7 @@ int main(int argc, char** argv) try {
     if (argc < 2) throw InvalidError("usage: worker DEVICE ADDEND...");
     const using_device scope(argv[1]);
     const char* preamble = std::getenv("PREAMBLE");
+    if (const char* folder = std::getenv("SHIPPED")) use_compiled_kernels(folder);
     const Array x = Array::full({100}, 1);
     for (int k = 2; k < argc; ++k) {
         const std::string code = std::string("y = x + ") + argv[k];

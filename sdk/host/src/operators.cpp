@@ -11,13 +11,44 @@
 namespace catena {
 namespace {
 
-Variable call(const PluginFunction& function, const Variable& x) { return function.first({&x}); }
-Variable call(const PluginFunction& function, const Variable& x0, const Variable& x1) {
+bool is_mask(const Array& x) { return x && x.body()->meta.dtype.code == CATENA_CODE_BOOL; }
+bool is_mask(const Variable& x) { return x && is_mask(x.data()); }
+
+// A mask as 1 and 0, where no other array says in which dtype.
+Array numbers(const Array& x) { return x.astype(Dtype::float32); }
+Variable numbers(const Variable& x) {
+    const Variable result = as_variable(numbers(x.data()));
+    result.set_volatile(x.is_volatile());
+    return result;
+}
+
+Variable run(const PluginFunction& function, const Variable& x) { return function.first({&x}); }
+Array run(const PluginFunction& function, const Array& x) { return on_arrays(function, {x})[0]; }
+Variable run(const PluginFunction& function, const Variable& x0, const Variable& x1) {
     return function.first({&x0, &x1});
 }
-Array call(const PluginFunction& function, const Array& x) { return on_arrays(function, {x})[0]; }
-Array call(const PluginFunction& function, const Array& x0, const Array& x1) {
+Array run(const PluginFunction& function, const Array& x0, const Array& x1) {
     return on_arrays(function, {x0, x1})[0];
+}
+
+template <class X>
+X call(const PluginFunction& function, const X& x) {
+    return is_mask(x) ? run(function, numbers(x)) : run(function, x);
+}
+template <class X>
+X call(const PluginFunction& function, const X& x0, const X& x1) {
+    return is_mask(x0) && is_mask(x1) ? run(function, numbers(x0), numbers(x1))
+                                      : run(function, x0, x1);
+}
+
+// Comparisons' 1 and 0 as a mask.
+Array mask(const Array& x) { return x.astype(Dtype::bool8); }
+
+void expect_mask(const char* what, const Array& x) {
+    if (!is_mask(x)) {
+        throw DtypeError(fmt::format("[{}] operand: expected a bool array, got {}", what,
+                                     x ? name(x.dtype()) : "an empty handle"));
+    }
 }
 
 // A number beside x; integers are compared with integers.
@@ -150,11 +181,26 @@ const Array& operator/=(const Array& x, const Array& y) { return assign("/=", x,
 const Array& operator+=(const Array& x, double c) { return assign("+=", x, x + c); }
 const Array& operator*=(const Array& x, double c) { return assign("*=", x, x * c); }
 
-Array operator>(const Array& x0, const Array& x1) { return call(greater(), x0, x1); }
-Array operator>=(const Array& x0, const Array& x1) { return call(greater_equal(), x0, x1); }
+Array operator>(const Array& x0, const Array& x1) { return mask(call(greater(), x0, x1)); }
+Array operator>=(const Array& x0, const Array& x1) { return mask(call(greater_equal(), x0, x1)); }
 Array operator>(const Array& x, double c) { return x > scalar(c, x); }
 Array operator>=(const Array& x, double c) { return x >= scalar(c, x); }
 Array operator<(const Array& x, double c) { return scalar(c, x) > x; }
 Array operator<=(const Array& x, double c) { return scalar(c, x) >= x; }
+
+Array operator&(const Array& x0, const Array& x1) {
+    expect_mask("&", x0);
+    expect_mask("&", x1);
+    return mask(x0 * x1);
+}
+Array operator|(const Array& x0, const Array& x1) {
+    expect_mask("|", x0);
+    expect_mask("|", x1);
+    return mask(x0 + x1);
+}
+Array operator~(const Array& x) {
+    expect_mask("~", x);
+    return mask(1 - x);
+}
 
 }  // namespace catena

@@ -21,20 +21,20 @@ std::int64_t now() {
         .count();
 }
 
-// The plugin whose table has the kernel.
+// The plugin whose table has the kernel; "" for work that is no registered kernel.
 std::string plugin_of(const catena_kernel* kernel) {
     for (const PluginTable& plugin : plugin_tables()) {
         for (std::uint32_t i = 0; i < plugin.table->n_kernels; ++i) {
             if (plugin.table->kernels[i] == kernel) return plugin.id;
         }
     }
-    return "?";
+    return "";
 }
 
 std::string describe(const catena_kernel* kernel) {
     std::string text = plugin_of(kernel);
     for (const char* part : {kernel->variant, kernel->isa, kernel->name}) {
-        if (part && *part) text += fmt::format(" {}", part);
+        if (part && *part) text += (text.empty() ? "" : " ") + std::string(part);
     }
     return text;
 }

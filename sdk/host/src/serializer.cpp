@@ -55,14 +55,34 @@ private:
 // First pass: compares, and brings what will be written to its device.
 class Checker final : public Visitor {
 public:
-    explicit Checker(const Npz& file) : file_(file) {}
+    Checker(const Npz& file, const LoadOptions& options) : file_(file), options_(options) {}
 
-    std::string problems() const {
-        std::string text = problems_;
-        for (const std::string& path : missing()) text += fmt::format("\n  {}: missing", path);
-        for (const auto& [path, npy] : file_) {
-            if (!seen_.contains(path)) text += fmt::format("\n  {}: not expected", path);
+    // After the visit.
+    LoadReport report() const {
+        std::set<std::string> missing = missing_;
+        for (const auto& [body, shared] : shared_) {
+            if (!shared.found) missing.insert(shared.path);
         }
+        LoadReport result;
+        result.missing.assign(missing.begin(), missing.end());
+        for (const auto& [path, npy] : file_) {
+            if (seen_.contains(path) || (options_.rename && is_text(npy))) continue;
+            result.unexpected.push_back(path);
+        }
+        return result;
+    }
+    std::string problems(const LoadReport& report) const {
+        std::string text = problems_;
+        if (convertible_)
+            text += "\n  (only the dtype differs: LoadOptions{.convert = true} converts)";
+        if (!options_.strict) return text;
+        for (const std::string& path : report.missing) text += fmt::format("\n  {}: missing", path);
+        for (const std::string& path : report.unexpected)
+            text += fmt::format("\n  {}: not expected", path);
+        if (!report.missing.empty() && !report.unexpected.empty())
+            text +=
+                "\n  (if it is the same under other names, LoadOptions{.rename = ...} says which; "
+                "{.strict = false} loads what is there)";
         return text;
     }
     std::map<std::string, Array> staged;
@@ -130,6 +150,15 @@ private:
     void check(const std::string& path, const Array& value) {
         Shared& shared = shared_.try_emplace(value.body(), Shared{path}).first->second;
         if (!file_.contains(path)) return;
+        if (convert(path, value)) {
+            if (shared.found &&
+                staged[path].to_vector<double>() != staged.at(shared.path).to_vector<double>())
+                problems_ += fmt::format("\n  {}: expected the same values as {}, got others", path,
+                                         shared.path);
+            shared.path = path;
+            shared.found = true;
+            return;
+        }
         const NpyArray* npy = find(path, descr_of(value.dtype()), value.shape());
         if (npy && shared.npy && npy->bytes != shared.npy->bytes) {
             problems_ += fmt::format("\n  {}: expected the same values as {}, got others", path,
@@ -141,32 +170,58 @@ private:
         }
         shared.found = true;
     }
-    std::set<std::string> missing() const {
-        std::set<std::string> paths;
-        for (const auto& [body, shared] : shared_) {
-            if (!shared.found) paths.insert(shared.path);
-        }
-        return paths;
+    // Stages what has the shape and another dtype of the same kind, if that is wanted.
+    bool convert(const std::string& path, const Array& value) {
+        const NpyArray& npy = file_.at(path);
+        Dtype dtype{};
+        if (!std::ranges::equal(npy.shape, value.shape()) || !dtype_of_descr(npy.descr, dtype))
+            return false;
+        if (dtype == value.dtype() || is_floating(dtype) != is_floating(value.dtype()))
+            return false;
+        convertible_ = convertible_ || !options_.convert;
+        if (!options_.convert) return false;
+        const Array there = to_array(npy, dtype, value.device());
+        Array converted = there.astype(value.dtype());
+        if (!is_floating(dtype) &&
+            converted.to_vector<std::int64_t>() != there.to_vector<std::int64_t>())
+            return false;  // the error that follows names both dtypes
+        seen_.insert(path);
+        staged[path] = std::move(converted);
+        return true;
     }
 
     const NpyArray* find(const std::string& path) {
         seen_.insert(path);
         const auto found = file_.find(path);
         if (found != file_.end()) return &found->second;
-        problems_ += fmt::format("\n  {}: missing", path);
+        missing_.insert(path);
         return nullptr;
     }
     const NpyArray* find(const std::string& path, const std::string& descr, const Shape& shape) {
         const NpyArray* npy = find(path);
         if (!npy || (npy->descr == descr && std::ranges::equal(npy->shape, shape))) return npy;
-        problems_ += fmt::format(
-            "\n  {}: expected {} {}, got {} {}", path, descr, to_string(shape), npy->descr,
-            shape_to_string(npy->shape.data(), static_cast<int>(npy->shape.size())));
+        const std::string got =
+            is_text(*npy) ? "a text"
+                          : fmt::format("{} {}", dtype_name(npy->descr),
+                                        shape_to_string(npy->shape.data(),
+                                                        static_cast<int>(npy->shape.size())));
+        problems_ += fmt::format("\n  {}: expected {} {}, got {}", path, dtype_name(descr),
+                                 to_string(shape), got);
         return nullptr;
     }
 
+    // "float32" for "<f4"; as the file has it where catena lacks the dtype.
+    static std::string dtype_name(const std::string& descr) {
+        Dtype dtype{};
+        if (dtype_of_descr(descr, dtype)) return std::string(name(dtype));
+        return descr.empty() ? "a dtype that catena lacks" : "'" + descr + "'";
+    }
+
     const Npz& file_;
+    const LoadOptions& options_;
     std::set<std::string> seen_;
+    std::set<std::string> missing_;  // but for arrays
+    bool convertible_ = false;       // an array has another dtype, which could be converted
     std::map<const ArrayBody*, Shared> shared_;
     std::string problems_;
 };
@@ -190,7 +245,8 @@ private:
     }
     template <class T>
     void assign(const std::string& path, T& value) {
-        std::memcpy(&value, file_.at(path).bytes.data(), sizeof value);
+        const auto found = file_.find(path);
+        if (found != file_.end()) std::memcpy(&value, found->second.bytes.data(), sizeof value);
     }
 
     const Npz& file_;
@@ -207,17 +263,27 @@ void save(Write write, const std::filesystem::path& file, const Visitable& objec
     write(file, writer.result);
 }
 
-void load(Read read, const std::filesystem::path& file, Visitable& object, std::string_view path) {
+LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
+                const LoadOptions& options) {
     Npz arrays;
-    for (auto& [name, array] : read(file, path))
-        arrays[name.substr(path.size())] = std::move(array);
-    if (arrays.empty() && !path.empty()) {
-        throw DataError(fmt::format("[load] {}: expected names that begin with '{}', got none",
-                                    file.string(), path));
+    for (auto& [full, array] : read(file, options.path)) {
+        std::string name = full.substr(options.path.size());
+        if (options.rename) name = options.rename(name);
+        if (name.empty()) continue;
+        if (!arrays.try_emplace(name, std::move(array)).second) {
+            throw InvalidError(fmt::format(
+                "[load] {}: rename: expected a name for each array, got {} twice, for {} too",
+                file.string(), name, full));
+        }
     }
-    Checker checker(arrays);
+    if (arrays.empty() && !options.path.empty()) {
+        throw DataError(fmt::format("[load] {}: expected names that begin with '{}', got none",
+                                    file.string(), options.path));
+    }
+    Checker checker(arrays, options);
     object.visit(checker);
-    if (const std::string problems = checker.problems(); !problems.empty()) {
+    LoadReport report = checker.report();
+    if (const std::string problems = checker.problems(report); !problems.empty()) {
         throw DataError(
             fmt::format("[load] {}: expected what was saved of the same structure, "
                         "got:{}",
@@ -225,7 +291,10 @@ void load(Read read, const std::filesystem::path& file, Visitable& object, std::
     }
     Assigner assigner(arrays, checker.staged);
     object.visit(assigner);
+    return report;
 }
+
+LoadOptions part(std::string_view path) { return {.path = std::string(path)}; }
 
 }  // namespace
 
@@ -240,13 +309,33 @@ void save_snapshot(const std::filesystem::path& file, const Visitable& object) {
 }
 
 void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path) {
-    load(read_npz, file, object, path);
+    load(read_npz, file, object, part(path));
 }
 void load_safetensors(const std::filesystem::path& file, Visitable& object, std::string_view path) {
-    load(read_safetensors, file, object, path);
+    load(read_safetensors, file, object, part(path));
 }
 void load_snapshot(const std::filesystem::path& file, Visitable& object, std::string_view path) {
-    load(read_stored, file, object, path);
+    load(read_stored, file, object, part(path));
+}
+
+LoadReport load_npz(const std::filesystem::path& file, Visitable& object,
+                    const LoadOptions& options) {
+    return load(read_npz, file, object, options);
+}
+LoadReport load_safetensors(const std::filesystem::path& file, Visitable& object,
+                            const LoadOptions& options) {
+    return load(read_safetensors, file, object, options);
+}
+LoadReport load_snapshot(const std::filesystem::path& file, Visitable& object,
+                         const LoadOptions& options) {
+    return load(read_stored, file, object, options);
+}
+
+std::function<std::string(const std::string&)> renaming(std::map<std::string, std::string> names) {
+    return [names = std::move(names)](const std::string& name) {
+        const auto found = names.find(name);
+        return found == names.end() ? name : found->second;
+    };
 }
 
 }  // namespace catena

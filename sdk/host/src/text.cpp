@@ -166,22 +166,27 @@ void tokenize(std::string_view text, Tokens tokens,
 
 Vocabulary Vocabulary::of(std::string_view text, Tokens tokens, std::int64_t min_count,
                           std::int64_t most) {
+    return of(text, tokens, Options{.min_count = min_count, .most = most});
+}
+
+Vocabulary Vocabulary::of(std::string_view text, Tokens tokens, const Options& options) {
     std::unordered_map<std::string, std::int64_t> counts;
     tokenize(text, tokens, [&](std::string_view word) { ++counts[std::string(word)]; });
     std::vector<std::pair<std::int64_t, std::string>> order;
     for (const auto& [word, count] : counts) {
-        if (count >= min_count || word == unknown) order.emplace_back(-count, word);
+        if (count >= options.min_count || (options.unknown && word == unknown))
+            order.emplace_back(-count, word);
     }
     std::ranges::sort(order);
-    if (most > 0 && std::ssize(order) > most) {
-        order.resize(static_cast<std::size_t>(most));
+    if (options.most > 0 && std::ssize(order) > options.most) {
+        order.resize(static_cast<std::size_t>(options.most));
         const auto is_unknown = [](const auto& entry) { return entry.second == unknown; };
-        if (std::ranges::none_of(order, is_unknown)) order.pop_back();  // room for it
+        if (options.unknown && std::ranges::none_of(order, is_unknown)) order.pop_back();
     }
     Vocabulary result;
     result.tokens_ = tokens;
     for (auto& [count, word] : order) result.append(std::move(word));
-    if (!result.contains(unknown)) result.append(std::string(unknown));
+    if (options.unknown && !result.contains(unknown)) result.append(std::string(unknown));
     return result;
 }
 
@@ -206,10 +211,6 @@ Vocabulary Vocabulary::load(const std::filesystem::path& file, std::string_view 
         result.append(std::move(word));
         rest.remove_prefix(std::min(end + 1, rest.size()));
     }
-    if (!result.contains(unknown)) {
-        throw DataError(fmt::format("[Vocabulary] {}: expected {} among the words, got none",
-                                    file.string(), unknown));
-    }
     return result;
 }
 
@@ -232,8 +233,10 @@ std::int32_t Vocabulary::id(std::string_view word) const {
     const auto found = ids_.find(std::string(word));
     if (found != ids_.end()) return found->second;
     const auto other = ids_.find(std::string(unknown));
-    if (other == ids_.end()) throw InvalidError("[Vocabulary] expected words, got none");
-    return other->second;
+    if (other != ids_.end()) return other->second;
+    throw InvalidError(
+        fmt::format("[Vocabulary] word: expected one of its {}, got '{}' (it has no {})", size(),
+                    word, unknown));
 }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view text) const {

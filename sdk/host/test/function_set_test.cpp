@@ -249,7 +249,7 @@ TEST_CASE("persistent values are saved, loaded, copied and moved") {
     odd.mean = Array::zeros({3});
     const Floats before = values(other);
     contains(error_of<DataError>([&] { load_npz(folder.path / "a.npz", other); }),
-             "c/mean: expected <f4 (3,), got <f4 (2,)");
+             "c/mean: expected float32 (3,), got float32 (2,)");
     CHECK(values(other) == before);
     CHECK(odd.seen == 0);
     FunctionSet more = deep_copy(set);

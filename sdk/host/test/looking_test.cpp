@@ -134,6 +134,37 @@ TEST_CASE("a profile counts every kernel") {
     contains(after.table(), "kernels: 0.000 s");
 }
 
+TEST_CASE("a profile shows kernels from formulas by their names") {
+    const Array x = Array::ones({1000}), y = Array::ones({1000});
+    const auto muladd = elementwise("T x, T y", "T z", "z = x * y + 1", "profiled_muladd");
+    const auto total = reduction("T x", "T y", "x", "a + b", "", "0", "profiled_sum");
+    (void)muladd(x, y);
+    {
+        const Profile profile;
+        for (int i = 0; i < 5; ++i) (void)muladd(x, y);
+        (void)total(x);
+        F::sum(ElementwiseFunction({"T x", "T y", "y = x * x", "profiled_square"},
+                                   {"T x, T gy", "T gx", "gx = 2 * x * gy"})(Variable(x)))
+            .backward();
+        std::map<std::string, Profile::Row> rows;
+        for (const auto& row : profile.rows()) rows[row.function] = row;
+        REQUIRE(rows.contains("profiled_muladd"));
+        CHECK(rows.at("profiled_muladd").calls == 5);
+        CHECK(rows.at("profiled_muladd").kernel == "formula");
+        CHECK(rows.at("profiled_muladd").bytes == 5 * 4000);
+        CHECK(rows.at("profiled_muladd").seconds > 0);
+        CHECK(rows.at("profiled_muladd").device == "cpu:0");
+        CHECK(rows.at("profiled_sum").calls == 1);
+        CHECK(rows.at("profiled_square").calls == 1);
+        CHECK(rows.at("profiled_square_grad").calls == 1);
+        contains(profile.table(), "profiled_muladd ");
+        const TemporaryFolder folder;
+        profile.write_trace(folder.path / "trace.json");
+        contains(read_file(folder.path / "trace.json"), "\"name\":\"profiled_muladd forward\"");
+    }
+    (void)muladd(x, y);  // with nobody watching
+}
+
 TEST_CASE("curves: tables that are whole at any time, and go on") {
     const TemporaryFolder folder;
     for (const char* name : {"a.csv", "a.jsonl"}) {

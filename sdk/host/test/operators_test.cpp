@@ -173,3 +173,54 @@ TEST_CASE("comparisons of variables are masks without a gradient") {
     CHECK_FALSE(zero.grad());
     CHECK_THROWS_AS((void)(Variable() > 0), InvalidError);
 }
+
+TEST_CASE("masks are bool arrays, choose, and count as 0 and 1 beside numbers") {
+    const Array x = arr({-1, 0, 2});
+    const Variable v(x);
+    const auto is = [](const Array& y, Dtype dtype, const Doubles& expected) {
+        CHECK(y.dtype() == dtype);
+        return values(y) == expected;
+    };
+    for (const Array& mask : {x > 0, x > arr({0, 0, 0}), (v > 0).data(), 0 < x, (0 < v).data()})
+        CHECK(is(mask, Dtype::bool8, {0, 0, 1}));
+    for (const Array& mask : {x <= 0, x <= arr({0}), (v <= 0).data(), ~(x > 0), (~(v > 0)).data()})
+        CHECK(is(mask, Dtype::bool8, {1, 1, 0}));
+    CHECK(is(x.astype(Dtype::int32) >= 0, Dtype::bool8, {0, 1, 1}));
+    CHECK(is((x > -1) & (x < 2), Dtype::bool8, {0, 1, 0}));
+    CHECK(is((x < 0) | (x > 1), Dtype::bool8, {1, 0, 1}));
+    CHECK(is(((v < 0) | (v > 1)).data(), Dtype::bool8, {1, 0, 1}));
+    CHECK(is(((x < 0) & (v < 1)).data(), Dtype::bool8, {1, 0, 0}));
+    CHECK_THROWS_WITH_AS((void)(x & (x > 0)), "[&] operand: expected a bool array, got float64",
+                         DtypeError);
+    CHECK_THROWS_AS((void)~x, DtypeError);
+    CHECK_THROWS_AS((void)((x > 0) | Array()), DtypeError);
+
+    // By bool, by numbers, and by what F::greater() says.
+    const Array ten = arr({10}), twenty = arr({20});
+    CHECK(is(F::where(x > 0, ten, twenty), Dtype::float64, {20, 20, 10}));
+    CHECK(is(F::where(Array::from<bool>({true, false, true}, {3}), x, ten), Dtype::float64,
+             {-1, 10, 2}));
+    CHECK(is(F::where(x, ten, twenty), Dtype::float64, {10, 20, 10}));
+    CHECK(is(F::greater(x, arr({0})), Dtype::float64, {0, 0, 1}));
+    const Array n = Array::from<std::int64_t>({1, 2, 3}, {3});
+    CHECK(is(F::where(n > 1, n, -n), Dtype::int64, {-1, 2, 3}));
+
+    CHECK(is(x * (x > 0), Dtype::float64, {0, 0, 2}));
+    CHECK(is((x > 0) * x, Dtype::float64, {0, 0, 2}));
+    CHECK(is(x.astype(Dtype::float16) - (x > 0), Dtype::float16, {-1, 0, 1}));
+    CHECK(is(2 * (x > 0), Dtype::float32, {0, 0, 2}));
+    CHECK(is(1 - (x > 0), Dtype::float32, {1, 1, 0}));
+    CHECK(is(-(x > 0), Dtype::float32, {0, 0, -1}));
+    CHECK(is((x > 0) + (x > -1), Dtype::float32, {0, 1, 2}));
+    CHECK(is((2 * (v > 0)).data(), Dtype::float32, {0, 0, 2}));
+
+    F::sum(F::where(v > 0, v * v, 3 * v) * (v < 2)).backward();
+    CHECK(values(v.grad()) == Doubles{3, 3, 0});
+    const Variable calm(x, true);
+    CHECK((calm * (x > 0)).is_volatile());
+    gradient_check::check_double_backward(
+        [](const Vars& z) -> Vars {
+            return {F::where(z[0] > 0, z[0] * z[0] * z[0], z[0]) * (z[0] < 3)};
+        },
+        Arrs{arr({1, -2, 5})}, Arrs{arr({1, 3, 1})}, Arrs{arr({0.5, 1, 1})});
+}

@@ -189,7 +189,7 @@ TEST_CASE("state of another shape, and of no parameters, is an error that change
         twin.learn(1);
         if (kind.has_state) {
             contains(error_of<DataError>([&] { load_npz(file, *run.optimizer); }),
-                     "expected <f4 (37,), got <f4 (38,)");
+                     "expected float32 (37,), got float32 (38,)");
             const auto fresh = kind.make();  // setup() was forgotten
             contains(error_of<DataError>([&] { load_npz(file, *fresh); }), "not expected");
             CHECK(fresh->t() == 0);

@@ -51,7 +51,7 @@ TEST_CASE("everything comes back") {
     CHECK(load_arrays(file, {}, "l/").size() == 2);
     links::Linear other(2, 4);
     contains(error_of<DataError>([&] { load_snapshot(file, other, "l/"); }),
-             "W: expected <f4 (4, 2), got <f4 (3, 2)");
+             "W: expected float32 (4, 2), got float32 (3, 2)");
 }
 
 TEST_CASE("texts that are not UTF-8 are refused, not changed") {

@@ -58,6 +58,31 @@ TEST_CASE("a vocabulary: the most frequent first") {
     CHECK_THROWS_AS((void)Vocabulary().id("a"), InvalidError);
 }
 
+TEST_CASE("a vocabulary without a word for what it does not know") {
+    const auto v = Vocabulary::of("b a b c\nb a\n", Tokens::words, {.unknown = false});
+    CHECK(v.size() == 4);
+    CHECK_FALSE(v.contains(Vocabulary::unknown));
+    CHECK(v.encode("a b\n") == Ids{2, 0, 1});
+    CHECK(v.missing("a x") == std::vector<std::string>{"x"});
+    CHECK_THROWS_WITH_AS((void)v.encode("a x b"),
+                         "[Vocabulary] word: expected one of its 4, got 'x' (it has no <unk>)",
+                         InvalidError);
+    CHECK_THROWS_AS((void)v.unknown_id(), InvalidError);
+    CHECK(Vocabulary::of("a b", Tokens::words, {.most = 1, .unknown = false}).size() == 1);
+    CHECK(Vocabulary::of("a b b", Tokens::words, {.min_count = 2}).size() == 2);
+    CHECK(Vocabulary::of("", Tokens::words, {.unknown = false}).size() == 0);
+    // A text that has it keeps it, as a word like others.
+    CHECK(Vocabulary::of("a <unk>", Tokens::words, {.unknown = false}).contains("<unk>"));
+    const TemporaryFolder folder;
+    struct State : Visitable {
+        Vocabulary vocabulary;
+        void visit(Visitor& visitor) override { visitor("vocabulary", vocabulary); }
+    } state;
+    state.vocabulary = v;
+    save_snapshot(folder.path / "a.npz", state);
+    CHECK(Vocabulary::load(folder.path / "a.npz").encode("a b\n") == Ids{2, 0, 1});
+}
+
 TEST_CASE("words get the spaces that people set") {
     const std::string text = "Well, (he said): no!\nYes.\n";
     const auto v = Vocabulary::of(text, Tokens::words);

@@ -48,7 +48,7 @@ void ImageScaling::visit(Visitor& visitor) {
 void write_square(const Image& image, const ImageScaling& scaling, std::int64_t top,
                   std::int64_t left, bool mirrored, float* to) {
     const std::int64_t n = scaling.crop;
-    const float* mean = scaling.mean.host<float>().data();
+    const float* mean = scaling.mean.host<const float>().data();
     const auto scale = static_cast<float>(1 / scaling.deviation);
     for (std::int64_t channel = 0; channel < 3; ++channel) {
         for (std::int64_t y = 0; y < n; ++y) {

@@ -138,7 +138,7 @@ class Call(Case):
         self.assertIn("ggx_x: expected", self.refused("call", "exp", {"in_x": one, "gy_y": one},
                                                       "--double-backward"))
         self.assertIn("catena.no_such_thing", self.refused("call", "no_such_thing", {}))
-        self.assertIn("abacus; there is: cpu:0",
+        self.assertIn("[device] name: expected a device of cpu (",
                       self.refused("call", "exp", {"in_x": one}, "--device", "abacus"))
         self.assertIn("did you mean catena.relu?", self.refused("call", "ReLU_", {"in_x": one}))
         self.assertIn("did you mean catena.adam_update?",

@@ -9,8 +9,10 @@
 
 #include <functional>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace catena {
@@ -96,10 +98,18 @@ public:
     void copy_from(const Array& source) const;
     void fill(double value) const;
 
-    // Elements as a host span; the device must be host-accessible and T the dtype's type.
+    // The elements as a span in host memory. T is the C++ type of the dtype: host<const float>() to
+    // read, host<float>() to write. Asking for a writable span counts as a write: a graph that kept
+    // this array for its gradient throws GraphError in backward(), whether or not an element has
+    // changed. What is written through a span after the call that keeps the array is not seen, so ask
+    // for a new span each time. Waits for work on the array that is under way. Throws DeviceError if
+    // the host cannot reach the device's memory, DtypeError if T does not fit.
     template <class T>
     std::span<T> host() const {
-        return {static_cast<T*>(host_data(dtype_of<T>)), static_cast<std::size_t>(size())};
+        using Element = std::remove_const_t<T>;
+        void* const data = std::is_const_v<T> ? host_data_to_read(dtype_of<Element>)
+                                              : host_data(dtype_of<Element>);
+        return {static_cast<T*>(data), static_cast<std::size_t>(size())};
     }
     // A copy of the elements in host memory, converted to T.
     template <class T>
@@ -124,13 +134,20 @@ public:
 private:
     static Array from_host(const void* data, std::int64_t count, Dtype dtype, const Shape& shape,
                            const std::int64_t* strides, Device device);
-    void* host_data(Dtype dtype) const;
+    void* host_data(Dtype dtype) const;  // to be written
+    void* host_data_to_read(Dtype dtype) const;
     void require_item() const;
 
     Ref<ArrayBody> body_;
 };
 
-// "array([...], shape=(2, 3), float32, NAME:0)", at most 1000 elements shown.
+// The elements in rows, as NumPy prints them, then shape, dtype and device:
+//
+//     array([[1  ,  2.5],
+//            [3  , -4  ]], shape=(2, 2), float32, NAME:0)
+//
+// Six significant digits; of more than 1000 elements the first and the last three of each axis.
 std::string to_string(const Array& array);
+std::ostream& operator<<(std::ostream& out, const Array& array);
 
 }  // namespace catena

@@ -9,7 +9,8 @@
 
 namespace catena {
 
-// One run of a kernel.
+// One run of a kernel. A call into an extension that has a name, as kernels from formulas have, is one
+// too: its function and its kernel have names and nothing else, and its kernel belongs to no plugin.
 struct KernelCall {
     const catena_function* function;
     const catena_kernel* kernel;

@@ -49,8 +49,11 @@ public:
     const catena_tensor* reads(const Array& array);
     catena_tensor* writes(const Array& array);
 
-    // Right before a function that gives work to the stream: reports of faults will name it.
-    void runs(CallName name) noexcept;
+    // Right before a function that gives work to the stream: reports of faults will name it. An observer
+    // of calls sees the work as a kernel of that name, from here to the end of the object's life. kind:
+    // a literal, what the observer is told to have run.
+    void runs(CallName name) noexcept;  // an "extension"
+    void runs(CallName name, const char* kind) noexcept;
     // True if that function found no memory (CATENA_E_NOMEM), and what the device has cached was given
     // back, so that it may be called once more.
     bool makes_room(catena_status status) noexcept;

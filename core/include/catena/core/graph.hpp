@@ -86,7 +86,8 @@ public:
     // Others hold the gradient's array too, and see what is added: it is written in place, always.
     bool grad_in_place = false;
     Route route = Route::plain;
-    bool held = false;  // by a backward pass that consumes the graph
+    bool held = false;       // by a backward pass that consumes the graph
+    bool unchained = false;  // had a creator until unchain_backward()
 
 private:
     void forget() noexcept;

@@ -77,8 +77,9 @@ public:
     // Backpropagates from here into every leaf: gradients are added to those already there. A
     // variable of one element starts with gradient 1; any other needs set_grad() first, else
     // GraphError. Gradients of results are dropped as soon as used unless retain_grad. With
-    // enable_double_backprop gradients are variables with a graph of their own. Without a creator
-    // nothing happens.
+    // enable_double_backprop gradients are variables with a graph of their own. The graph stays: a
+    // second backward() adds the gradients once more. Of a leaf nothing happens; after
+    // unchain_backward() it is a GraphError.
     void backward(bool retain_grad = false, bool enable_double_backprop = false) const&;
     // The same, of a variable that nobody needs again: std::move(loss).backward(). What calls kept
     // for their gradient is freed as soon as it has been used, except where another variable still

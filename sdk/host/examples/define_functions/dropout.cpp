@@ -7,7 +7,7 @@ namespace F = catena::functions;
 Variable dropout(const Variable& x) {
     if (!config().train) return x;
     const Array noise = initializers::Uniform(1)(x.shape(), x.dtype()).to(x.device());
-    return x * as_variable(2 * (noise > 0));
+    return 2 * x * (noise > 0);
 }
 
 int main() {

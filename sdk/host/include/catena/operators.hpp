@@ -54,14 +54,21 @@ inline Array operator*(double c, const Array& x) { return x * c; }
 inline Array operator-(const Array& x, double c) { return x + -c; }
 inline Array operator/(const Array& x, double c) { return x * (1 / c); }
 
-// Masks: 1 where it holds, else 0, in the arrays' dtype. F::where() chooses by one; F::equal() is
-// the comparison for which arrays, being handles, have no operator.
+// Masks: bool arrays. F::where() chooses by one; &, | and ~ combine them, and throw DtypeError for
+// other dtypes. Beside numbers a mask counts as 0 and 1: in the other array's dtype, so x * (x > 0) has
+// x's, and in float32 with a number or another mask, as in 2 * (x > 0) and (x > 0) * (x < 1).
+// F::greater(), F::greater_equal() and F::equal(), for which arrays, being handles, have no operator,
+// are the same comparisons with 1 and 0 in the inputs' dtype.
 Array operator>(const Array& x0, const Array& x1);
 Array operator>=(const Array& x0, const Array& x1);
 Array operator>(const Array& x, double c);
 Array operator>=(const Array& x, double c);
 Array operator<(const Array& x, double c);
 Array operator<=(const Array& x, double c);
+
+Array operator&(const Array& x0, const Array& x1);
+Array operator|(const Array& x0, const Array& x1);
+Array operator~(const Array& x);
 
 inline Array operator<(const Array& x0, const Array& x1) { return x1 > x0; }
 inline Array operator<=(const Array& x0, const Array& x1) { return x1 >= x0; }
@@ -135,6 +142,16 @@ template <class X0, class X1>
 requires Compared<X0, X1> Variable operator<=(const X0& x0, const X1& x1) {
     return as_variable(detail::elements(x0) <= detail::elements(x1));
 }
+
+template <class X0, class X1>
+requires Compared<X0, X1> Variable operator&(const X0& x0, const X1& x1) {
+    return as_variable(detail::elements(x0) & detail::elements(x1));
+}
+template <class X0, class X1>
+requires Compared<X0, X1> Variable operator|(const X0& x0, const X1& x1) {
+    return as_variable(detail::elements(x0) | detail::elements(x1));
+}
+inline Variable operator~(const Variable& x) { return as_variable(~x.data()); }
 
 // A variable becomes the result: other handles keep the variable as it was. y: anything with which the
 // result is a variable. An empty x += y becomes y, so that a loss can be summed from Variable().

@@ -14,7 +14,8 @@
 
 namespace catena {
 
-// Counts the kernels that run while it lives, in all threads; one at a time. Devices that work on after a
+// Counts the kernels that run while it lives, in all threads, those from formulas by their names (the
+// first call of one takes as long as its compilation); one at a time. Devices that work on after a
 // call has returned are waited for before and after each call, so that times are those of the work: what
 // would have run side by side does not. What a recording launches is not seen.
 //
@@ -25,10 +26,10 @@ namespace catena {
 class Profile final : public CallObserver {
 public:
     struct Row {
-        std::string function;   // "catena.linear"
+        std::string function;   // "catena.linear", or the name of a kernel from a formula
         std::string direction;  // "forward", "backward"
         std::string device;     // "cpu:0"
-        std::string kernel;     // the plugin that has it, its variant, the instruction set
+        std::string kernel;  // the plugin that has it, its variant, the instruction set; "formula"
         std::int64_t calls = 0;
         double seconds = 0;        // in all
         double longest = 0;        // of one call

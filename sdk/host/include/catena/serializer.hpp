@@ -5,7 +5,11 @@
 #include <catena/write_file.hpp>
 
 #include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace catena {
 
@@ -38,5 +42,37 @@ void load_safetensors(const std::filesystem::path& file, Visitable& object,
                       std::string_view path = {});
 void load_snapshot(const std::filesystem::path& file, Visitable& object,
                    std::string_view path = {});
+
+// For files whose names or dtypes differ from the object's: of other frameworks, of another version of
+// a net, of parts of it.
+struct LoadOptions {
+    std::string path = {};  // what the names of the part begin with, as above
+    // The object's name for a name of the file, after path is cut off; "" leaves it out. Texts that the
+    // object does not ask for are ignored then.
+    std::function<std::string(const std::string&)> rename = {};
+    // false: what the file lacks keeps its value, and what the object lacks is ignored. Shapes, dtypes
+    // and required values are still checked.
+    bool strict = true;
+    // Floats are converted to the floating dtype that is there, rounded to nearest, and integers to the
+    // integer dtype if they fit into it. float32 parameters are loaded from a bfloat16 file so.
+    bool convert = false;
+};
+
+// What was left out; both are empty if all was loaded. In the order of the names.
+struct LoadReport {
+    std::vector<std::string> missing;     // of the object, not in the file
+    std::vector<std::string> unexpected;  // of the file (renamed, if so), not in the object
+};
+
+// As above. Throws InvalidError if two names of the file become one.
+LoadReport load_npz(const std::filesystem::path& file, Visitable& object,
+                    const LoadOptions& options);
+LoadReport load_safetensors(const std::filesystem::path& file, Visitable& object,
+                            const LoadOptions& options);
+LoadReport load_snapshot(const std::filesystem::path& file, Visitable& object,
+                         const LoadOptions& options);
+
+// A rename by a table of names, "fc1.weight" to "l1/W"; a name that is not in it stays.
+std::function<std::string(const std::string&)> renaming(std::map<std::string, std::string> names);
 
 }  // namespace catena

@@ -45,9 +45,16 @@ public:
     static constexpr std::string_view unknown = "<unk>";
     static constexpr std::string_view end_of_line = "<eos>";
 
+    struct Options {
+        std::int64_t min_count = 1;  // words that the text has less often are left out
+        std::int64_t most = 0;       // the most frequent ones alone; 0: all
+        // "<unk>" is a word: the last one, if the text does not have it. Without it, encode() and id()
+        // throw for a word that the vocabulary does not have.
+        bool unknown = true;
+    };
+
     Vocabulary() = default;
-    // The tokens of a text that it has at least min_count times, at most `most` of them (0: all).
-    // "<unk>" is a word of every vocabulary: the last one, if the text does not have it.
+    static Vocabulary of(std::string_view text, Tokens tokens, const Options& options);
     static Vocabulary of(std::string_view text, Tokens tokens, std::int64_t min_count = 1,
                          std::int64_t most = 0);
     // That of a snapshot: what it visited under path. Throws DataError if there is none.
@@ -58,7 +65,8 @@ public:
     std::int64_t size() const noexcept { return static_cast<std::int64_t>(words_.size()); }
     // Throws InvalidError unless 0 <= id < size().
     const std::string& word(std::int64_t id) const;
-    // A word's number, that of "<unk>" for others.
+    // A word's number, that of "<unk>" for others. Throws InvalidError for others where there is no
+    // "<unk>".
     std::int32_t id(std::string_view word) const;
     bool contains(std::string_view word) const { return ids_.contains(std::string(word)); }
     std::int32_t unknown_id() const { return id(unknown); }

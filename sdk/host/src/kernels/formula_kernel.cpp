@@ -1,6 +1,7 @@
 // Calls kernels from formulas: arrays in and out of the extension's table.
 #include <catena/kernels/formula_kernel.hpp>
 
+#include <catena/abi/ext/draft/compiled.h>
 #include <catena/abi/ext/draft/kernels.h>
 #include <catena/core/error.hpp>
 #include <catena/core/extension_call.hpp>
@@ -147,7 +148,7 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
         call.scratch = static_cast<char*>(memory.data) + memory.byte_offset;
         call.scratch_bytes = scratch_bytes;
     }
-    extension.runs(name_);
+    extension.runs(name_, "formula");
     const auto run_it = [&] { return table_->run(extension.context(), kernel_, &call); };
     catena_status status = run_it();
     // Again where nothing that it reads can have been written.
@@ -160,6 +161,19 @@ KernelStats kernel_stats() {
     stats.struct_size = sizeof(stats);
     table().stats(&stats);
     return {stats.compiled, stats.loaded, stats.hits, stats.evicted};
+}
+
+void use_compiled_kernels(const std::filesystem::path& folder) {
+    const void* found = extension(CATENA_COMPILED_KERNELS_DRAFT_1);
+    if (!found) {
+        throw PluginError("no plugin takes compiled kernels (" CATENA_COMPILED_KERNELS_DRAFT_1
+                          ")\n" +
+                          to_string(plugin_report()));
+    }
+    ExtensionCall call;
+    call.check(static_cast<const catena_compiled_kernels*>(found)->use(
+                   call.context(), std::filesystem::absolute(folder).c_str()),
+               "kernels");
 }
 
 }  // namespace catena

@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -102,5 +103,12 @@ struct KernelStats {
     std::uint64_t evicted = 0;   // binaries deleted because the folder was full
 };
 KernelStats kernel_stats();
+
+// Kernels that were compiled on another machine and shipped with the program are taken from this folder
+// before any is compiled, also where there is no compiler. It is only read. A run of the program with
+// CATENA_KERNEL_EXPORT=FOLDER and CATENA_CPU_MARCH=x86-64-v3, or another level, writes such a folder. Call
+// it before the kernels are. Throws InvalidError if the folder is not there, or if others than its owner,
+// who is root or the user, can write to it; PluginError as above.
+void use_compiled_kernels(const std::filesystem::path& folder);
 
 }  // namespace catena

@@ -70,6 +70,8 @@ class Blas {
 public:
     Blas(catena_ctx* ctx, const catena_call& call)
         : ctx_(ctx), call_(call), tables_(host().extensions(ctx, CATENA_BLAS_1)) {}
+    template <class C>  // a Call
+    explicit Blas(const C& call) : Blas(call.context(), call.raw()) {}
 
     // By the first table that supports the product, the products of a batch one after the other.
     // CATENA_E_UNSUPPORTED if there is none.

@@ -106,7 +106,8 @@ public:
                 for (Array& g : none.gy) g = Array();
                 std::vector<Array> zero(none.x.size());
                 for (const std::size_t i : targets_) zero[i] = zeros_like(none.x[i]);
-                return compare(e_.gradient(none), zero, {0, 0}, gradients());
+                return compare(e_.gradient(none), zero, {0, 0},
+                               e_.results(CATENA_PHASE_BACKWARD));
             });
     }
     void kernel(const Use& u) {
@@ -118,7 +119,8 @@ public:
         e_.step(Check::retained, u.label, [&] {
             Options options;
             options.poison = true;
-            return compare(e_.run(u, u.given, options), u.result, u.tolerance, gradients());
+            return compare(e_.run(u, u.given, options), u.result, u.tolerance,
+                           e_.results(CATENA_PHASE_BACKWARD));
         });
     }
 
@@ -126,7 +128,6 @@ private:
     static constexpr std::int64_t most_first = 400;
     static constexpr std::int64_t most_second = 60;
 
-    auto gradients() const { return e_.results(CATENA_PHASE_BACKWARD); }
     // A set of ports in words.
     std::string inputs(std::uint64_t set) const {
         std::string list;
@@ -216,7 +217,7 @@ private:
                     options.targets = set;
                     options.add = add;
                     const std::string text =
-                        compare(run(g, options), expected, tolerance, gradients());
+                        compare(run(g, options), expected, tolerance, e_.results(CATENA_PHASE_BACKWARD));
                     return add ? asked_to_add(text) : text;
                 };
                 e_.step(add ? Check::add : Check::targets,
@@ -238,7 +239,7 @@ private:
                         zero.gy[i] = zeros_like(g.gy[i]);
                     }
                 return compare(run(without, Options()), run(zero, Options()), tolerance,
-                               gradients());
+                               e_.results(CATENA_PHASE_BACKWARD));
             });
         }
     }

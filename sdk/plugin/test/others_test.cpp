@@ -17,10 +17,11 @@ std::string who(const char* function, const Attrs& attrs = {}, const Options& op
     world().forward(function, {x}, attrs, options);
     return world().ran();
 }
-std::string refusal(const char* function, const std::vector<Array>& inputs) {
+std::string refusal(const char* function, const std::vector<Array>& inputs,
+                    const Attrs& attrs = {}) {
     static World wrong(MISDESCRIBED);
     try {
-        wrong.forward(function, inputs);
+        wrong.forward(function, inputs, attrs);
     } catch (const Failure& failure) {
         return failure.what();
     }
@@ -65,10 +66,10 @@ TEST_CASE("a kernel that supports() some calls leaves the others to the next") {
 }
 
 TEST_CASE("what is not how the function is described is an error, not a wrong number") {
-    CHECK(refusal("catena.mul_constant", {x}) ==
+    CHECK(refusal("catena.mul_constant", {x}, {set("value", 2.0)}) ==
           "[catena.mul_constant] kernels_for(): attribute 0: expected value, got values");
-    CHECK(refusal("catena.add_constant", {x}).find(
-              "[catena.add_constant] kernels_for(): the kind of attribute 0: expected ") == 0);
+    CHECK(refusal("catena.add_constant", {x}, {set("value", 2.0)})
+              .find("[catena.add_constant] kernels_for(): the kind of attribute 0: expected ") == 0);
     CHECK(refusal("catena.sub", {x, x}) ==
           "[catena.sub] kernels_for(): inputs: expected 2, got 1");
     CHECK(refusal("catena.add", {x, x}) ==

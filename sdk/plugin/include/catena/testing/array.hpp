@@ -189,7 +189,7 @@ public:
             // As many bytes as if it had been written as elements of another size.
             std::string as;
             for (const std::int64_t size : {2, 4, 8})
-                if (size_ > 0 && 8 * size > dtype_.bits && to - first > (size - 1) * size_ &&
+                if (8 * size > dtype_.bits && to - first > size * (size_ - 1) &&
                     to - first <= size * size_)
                     as = ", as if its elements had " + std::to_string(size) + " bytes";
             return text(from - last + 1, to - last, " behind its end") + as;

@@ -96,16 +96,14 @@ inline Variant variant_in(const std::string& text) {
         }
     return {};
 }
-// The text without that, and without numbers but those of calls in quotes.
+// The text without that, and without numbers.
 inline std::string kind_of(const std::string& text, Variant variant) {
+    if (variant.length == 0) return text;
     std::string kind;
-    bool quoted = false;
     for (std::size_t i = 0; i < text.size(); ++i) {
-        if (variant.length > 0 && i == variant.begin) i += variant.length;
-        if (i == text.size()) break;
-        quoted = quoted != (text[i] == '"');
+        if (i == variant.begin) i += variant.length;
         const bool digit = text[i] >= '0' && text[i] <= '9';
-        if (quoted || variant.length == 0 || !digit) kind += text[i];
+        if (!digit) kind += text[i];
         else if (kind.empty() || kind.back() != '#') kind += '#';
     }
     return kind;
@@ -135,7 +133,8 @@ public:
         Entry& e = at(check);
         if (e.verdict <= Verdict::not_applicable) e = {Verdict::not_applicable, reason};
     }
-    // What differs by the kernels' dtypes and instruction sets and by numbers alone is one line.
+    // What differs by the kernels' dtypes and instruction sets and by numbers alone is one line, that
+    // of the first.
     void fail(Check check, const std::string& text) {
         Entry& e = at(check);
         e.verdict = Verdict::failed;
@@ -213,10 +212,20 @@ private:
         }
         std::string all() const {
             if (others.empty()) return text;
-            std::string list;
-            for (const std::string& other : others) list += (list.empty() ? "" : ", ") + other;
+            std::set<std::string> rows;
+            std::set<std::string> isas;
+            for (const std::string& other : others) {
+                rows.insert(other.substr(0, other.find(' ')));
+                isas.insert(other.substr(other.find(' ') + 1));
+            }
+            const auto joined = [](const std::set<std::string>& parts, const char* between) {
+                std::string list;
+                for (const std::string& part : parts) list += (list.empty() ? "" : between) + part;
+                return list;
+            };
             const std::size_t end = variant.begin + variant.length;
-            return text.substr(0, end) + " (and " + list + ")" + text.substr(end);
+            return text.substr(0, end) + " (and " + std::to_string(others.size()) + " more, of " +
+                   joined(rows, " or ") + " for " + joined(isas, " or ") + ")" + text.substr(end);
         }
     };
     Entry& at(Check check) { return entries_[static_cast<std::size_t>(check)]; }

@@ -8,9 +8,9 @@ namespace catena::check {
 std::string Callback::judge(const Reply& reply) const {
     std::string problem = check::judge(reply, *function);
     if (problem.empty() && reply.status == CATENA_OK && !expected.empty())
-        problem = testing::compare(
-            reply.results, expected, tolerance,
-            [&](std::size_t i) { return testing::result_name(*function, phase, i); });
+        problem = testing::compare(reply.results, expected, tolerance, [&](std::size_t i) {
+            return testing::result_name(*function, phase, i);
+        });
     return problem;
 }
 std::string Callback::judge_success(const Reply& reply) const {
@@ -34,7 +34,8 @@ std::vector<Callback> callbacks_of(Rig& rig, const std::string& name, const Play
         all.push_back({label + " of \"" + p.text() + "\"", &f, call, expected, tolerance, phase});
     };
     if (rig.brings(name))
-        add("infer()", [&p](Caller& c) { return c.infer(testing::metas_of(p.sample.x)); }, {}, {},
+        add(
+            "infer()", [&p](Caller& c) { return c.infer(testing::metas_of(p.sample.x)); }, {}, {},
             CATENA_PHASE_FORWARD);
     for (const Use& u : p.uses)
         for (const Step step : {Step::supports, Step::plan, Step::run}) {
@@ -48,11 +49,12 @@ std::vector<Callback> callbacks_of(Rig& rig, const std::string& name, const Play
                         return c.backward(*u.kernel, u.before, given, step);
                     return c.forward(*u.kernel, given.x, metas_of(u.of.result, f.n_outputs), step);
                 },
-                step == Step::run && u.repeats ? u.of.result : std::vector<Array>(),
-                u.of.tolerance, u.kernel->phase);
+                step == Step::run && u.repeats ? u.of.result : std::vector<Array>(), u.of.tolerance,
+                u.kernel->phase);
         }
     if (p.composed)
-        add("gradient()", [&p](Caller& c) { return c.gradient(p.base); }, p.gx, {1e-9, 1e-10},
+        add(
+            "gradient()", [&p](Caller& c) { return c.gradient(p.base); }, p.gx, {1e-9, 1e-10},
             CATENA_PHASE_BACKWARD);
     return all;
 }

@@ -28,7 +28,8 @@ TEST_CASE("a hidden output that is asked to add: one line, with its name") {
     CHECK(lines(text, "\n") == 1);
     CHECK(has(text, "forward float32,float32 '' (and "));
     CHECK(has(text, " more, of bfloat16,float32 or float16,float32 or "));
-    CHECK(has(text, "asked to add to what is there, which is 1: kept: element 0: expected 3, got 2"));
+    CHECK(
+        has(text, "asked to add to what is there, which is 1: kept: element 0: expected 3, got 2"));
 }
 
 TEST_CASE("a tensor that is taken for another dtype: an error that names port and dtypes") {

@@ -69,9 +69,9 @@ TEST_CASE("what is not how the function is described is an error, not a wrong nu
     CHECK(refusal("catena.mul_constant", {x}, {set("value", 2.0)}) ==
           "[catena.mul_constant] kernels_for(): attribute 0: expected value, got values");
     CHECK(refusal("catena.add_constant", {x}, {set("value", 2.0)})
-              .find("[catena.add_constant] kernels_for(): the kind of attribute 0: expected ") == 0);
-    CHECK(refusal("catena.sub", {x, x}) ==
-          "[catena.sub] kernels_for(): inputs: expected 2, got 1");
+              .find("[catena.add_constant] kernels_for(): the kind of attribute 0: expected ") ==
+          0);
+    CHECK(refusal("catena.sub", {x, x}) == "[catena.sub] kernels_for(): inputs: expected 2, got 1");
     CHECK(refusal("catena.add", {x, x}) ==
           "[catena.add] kernels_for(): type variables of ports 0 and 1: expected one, got another");
     CHECK(refusal("catena.tanh", {x}) ==

@@ -11,16 +11,17 @@ using namespace catena::plugin;
 
 struct Attention {
     static constexpr auto about =
-        describe("org.example.attention",
-                 "y = softmax(scale q k^T) v\n\n"
-                 "For a batch of B, which may be heads as well. With causal, query i sees the keys 0 "
-                 "to i. (Dao and others, \"FlashAttention\", NeurIPS 2022.)",
-                 in(Port("q", "(B, N, D)"), Port("k", "(B, M, D)"), Port("v", "(B, M, E)")),
-                 out(Port("y", "(B, N, E)"),
-                     Port("lse", "log of the sum of e^score, (B, N)").of("S").hidden(),
-                     Port("place", "0, 1, 2 ... by which gradient() compares").of("S").hidden()),
-                 attr("scale", 0.0, "of the scores; 0: 1 / sqrt(D)").range(0, 1e30),
-                 attr("causal", false, "hides later keys"))
+        describe(
+            "org.example.attention",
+            "y = softmax(scale q k^T) v\n\n"
+            "For a batch of B, which may be heads as well. With causal, query i sees the keys 0 "
+            "to i. (Dao and others, \"FlashAttention\", NeurIPS 2022.)",
+            in(Port("q", "(B, N, D)"), Port("k", "(B, M, D)"), Port("v", "(B, M, E)")),
+            out(Port("y", "(B, N, E)"),
+                Port("lse", "log of the sum of e^score, (B, N)").of("S").hidden(),
+                Port("place", "0, 1, 2 ... by which gradient() compares").of("S").hidden()),
+            attr("scale", 0.0, "of the scores; 0: 1 / sqrt(D)").range(0, 1e30),
+            attr("causal", false, "hides later keys"))
             .example("q=(2,3,4) k=(2,5,4) v=(2,5,3)")
             .example("q=(1,4,2) k=(1,4,2) v=(1,4,2) causal=true scale=0.5")
             .example("q=(1,3,2) k=(1,70,2) v=(1,70,2)");
@@ -69,8 +70,7 @@ struct Attention {
         }
         const Var p = call<"catena.softmax">({scores}, {set("axis", std::int64_t{2})});
         const Var gp = sum(gy * v, {3});
-        const Var gs =
-            reshape(p * (gp - sum(p * gp, {2}, true)) * scale, {s.b, s.n, s.m, 1});
+        const Var gs = reshape(p * (gp - sum(p * gp, {2}, true)) * scale, {s.b, s.n, s.m, 1});
         if (g.wants(0)) g.gx(0, sum(gs * k, {2}));
         if (g.wants(1)) g.gx(1, sum(gs * q, {1}));
         if (g.wants(2)) g.gx(2, sum(reshape(p, {s.b, s.n, s.m, 1}) * gy, {1}));
@@ -246,18 +246,18 @@ private:
     template <class T>
     CATENA_KERNEL static void score(const auto& call, const Sizes& s, const Blas& blas,
                                     const Block& rows, const Block& keys, T* scores) {
-        blas.gemm(Product<T>{
-            .transpose_a = false,
-            .transpose_b = true,
-            .m = rows.count,
-            .n = keys.count,
-            .k = s.d,
-            .a = call.template x<T>(0).data + (rows.batch * s.n + rows.first) * s.d,
-            .b = call.template x<T>(1).data + (keys.batch * s.m + keys.first) * s.d,
-            .c = scores,
-            .add = false,
-            .alpha = s.scores_by,
-            .ldc = block});
+        blas.gemm(
+            Product<T>{.transpose_a = false,
+                       .transpose_b = true,
+                       .m = rows.count,
+                       .n = keys.count,
+                       .k = s.d,
+                       .a = call.template x<T>(0).data + (rows.batch * s.n + rows.first) * s.d,
+                       .b = call.template x<T>(1).data + (keys.batch * s.m + keys.first) * s.d,
+                       .c = scores,
+                       .add = false,
+                       .alpha = s.scores_by,
+                       .ldc = block});
         if (!s.causal) return;
         for (std::int64_t i = 0; i < rows.count; ++i)
             for (std::int64_t j = 0; j < keys.count; ++j)
@@ -274,17 +274,17 @@ private:
         const T* const y = call.template y<T>(0).data + first * s.e;
         const S* const lse = call.template y<S>(1).data + first;
         score<T>(call, s, blas, rows, keys, p);
-        blas.gemm(Product<T>{
-            .transpose_a = false,
-            .transpose_b = true,
-            .m = rows.count,
-            .n = keys.count,
-            .k = s.e,
-            .a = gy,
-            .b = call.template x<T>(2).data + (keys.batch * s.m + keys.first) * s.e,
-            .c = gradient,
-            .add = false,
-            .ldc = block});
+        blas.gemm(
+            Product<T>{.transpose_a = false,
+                       .transpose_b = true,
+                       .m = rows.count,
+                       .n = keys.count,
+                       .k = s.e,
+                       .a = gy,
+                       .b = call.template x<T>(2).data + (keys.batch * s.m + keys.first) * s.e,
+                       .c = gradient,
+                       .add = false,
+                       .ldc = block});
         for (std::int64_t i = 0; i < rows.count; ++i) {
             T* const row = p + i * block;
             T* const g = gradient + i * block;

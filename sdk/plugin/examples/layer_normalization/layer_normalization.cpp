@@ -61,9 +61,8 @@ struct LayerNormalization {
             for (std::int64_t r = begin; r < end; ++r) {
                 const T* const p = x.data + r * n;
                 const T mean = static_cast<T>(sum_of(p, n) * share_of(n));
-                const T squares = sum_lanes<T>(n, [&](std::int64_t i) CATENA_LAMBDA {
-                    return (p[i] - mean) * (p[i] - mean);
-                });
+                const T squares = sum_lanes<T>(
+                    n, [&](std::int64_t i) CATENA_LAMBDA { return (p[i] - mean) * (p[i] - mean); });
                 const double var = static_cast<double>(squares) * share_of(n);
                 const T scale = static_cast<T>(1 / std::sqrt(var + eps));
                 CATENA_LOOP
@@ -85,25 +84,26 @@ struct LayerNormalization {
         const auto gy = call.template gy<T>(0);
         const std::int64_t n = gamma.size();
         if (const auto gx = call.template gx<T>(0))
-            call.parallel(mean.size(), 6 * n, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
-                for (std::int64_t r = begin; r < end; ++r) {
-                    const T* const p = x.data + r * n;
-                    const T* const g = gy.data + r * n;
-                    const T m = static_cast<T>(mean[r]);
-                    const T s = static_cast<T>(scale[r]);
-                    const T share = static_cast<T>(share_of(n));
-                    const T of_g = share * sum_lanes<T>(n, [&](std::int64_t i) CATENA_LAMBDA {
-                        return g[i] * gamma[i];
-                    });
-                    const T of_gn = share * sum_lanes<T>(n, [&](std::int64_t i) CATENA_LAMBDA {
-                        return g[i] * gamma[i] * ((p[i] - m) * s);
-                    });
-                    CATENA_LOOP
-                    for (std::int64_t i = 0; i < n; ++i)
-                        store(gx[r * n + i], call.adds(0),
-                              s * (g[i] * gamma[i] - of_g - (p[i] - m) * s * of_gn));
-                }
-            });
+            call.parallel(
+                mean.size(), 6 * n, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
+                    for (std::int64_t r = begin; r < end; ++r) {
+                        const T* const p = x.data + r * n;
+                        const T* const g = gy.data + r * n;
+                        const T m = static_cast<T>(mean[r]);
+                        const T s = static_cast<T>(scale[r]);
+                        const T share = static_cast<T>(share_of(n));
+                        const T of_g = share * sum_lanes<T>(n, [&](std::int64_t i) CATENA_LAMBDA {
+                                           return g[i] * gamma[i];
+                                       });
+                        const T of_gn = share * sum_lanes<T>(n, [&](std::int64_t i) CATENA_LAMBDA {
+                                            return g[i] * gamma[i] * ((p[i] - m) * s);
+                                        });
+                        CATENA_LOOP
+                        for (std::int64_t i = 0; i < n; ++i)
+                            store(gx[r * n + i], call.adds(0),
+                                  s * (g[i] * gamma[i] - of_g - (p[i] - m) * s * of_gn));
+                    }
+                });
         // Sums over all rows: a thread has columns of its own, so nothing is added up twice, and the
         // order is that of the rows on any number of threads.
         const auto ggamma = call.template gx<T>(1);

@@ -217,7 +217,7 @@ struct About {
     std::uint32_t version = 1;
     static constexpr std::size_t most_examples = 7;
     std::array<const char*, most_examples + 1> examples = {};  // ends in a null pointer
-    std::int32_t priority = CATENA_PRIORITY_PORTABLE;           // of the kernels
+    std::int32_t priority = CATENA_PRIORITY_PORTABLE;          // of the kernels
     const char* kernel_name = nullptr;
     bool kernels_alone = false;  // another plugin describes the function
 };

@@ -51,8 +51,8 @@ catena_status described_as(catena_ctx* ctx, const catena_call& call) noexcept {
     static constinit std::atomic<const catena_function*> known{nullptr};
     if (known.load(std::memory_order_relaxed) == call.function) [[likely]]
         return CATENA_OK;
-    const catena_status status = guarded(
-        ctx, [&] { check_described(F::about, retained_of<F>(), *call.function); });
+    const catena_status status =
+        guarded(ctx, [&] { check_described(F::about, retained_of<F>(), *call.function); });
     if (status == CATENA_OK) known.store(call.function, std::memory_order_relaxed);
     return status;
 }

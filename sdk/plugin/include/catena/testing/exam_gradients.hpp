@@ -106,8 +106,7 @@ public:
                 for (Array& g : none.gy) g = Array();
                 std::vector<Array> zero(none.x.size());
                 for (const std::size_t i : targets_) zero[i] = zeros_like(none.x[i]);
-                return compare(e_.gradient(none), zero, {0, 0},
-                               e_.results(CATENA_PHASE_BACKWARD));
+                return compare(e_.gradient(none), zero, {0, 0}, e_.results(CATENA_PHASE_BACKWARD));
             });
     }
     void kernel(const Use& u) {
@@ -216,8 +215,8 @@ private:
                     Options options;
                     options.targets = set;
                     options.add = add;
-                    const std::string text =
-                        compare(run(g, options), expected, tolerance, e_.results(CATENA_PHASE_BACKWARD));
+                    const std::string text = compare(run(g, options), expected, tolerance,
+                                                     e_.results(CATENA_PHASE_BACKWARD));
                     return add ? asked_to_add(text) : text;
                 };
                 e_.step(add ? Check::add : Check::targets,

@@ -62,7 +62,8 @@ public:
         std::map<std::string, const Use*> firsts;
         for (const Use& u : uses) {
             e_.step(
-                check, u.label, [&] { return compare(u.result, u.expected, grown(u), e_.results(u)); }, decides);
+                check, u.label,
+                [&] { return compare(u.result, u.expected, grown(u), e_.results(u)); }, decides);
             e_.report.pass(Check::inputs);  // World watches every run
             e_.report.compared = true;
             const Use* first = firsts.try_emplace(u.row, &u).first->second;

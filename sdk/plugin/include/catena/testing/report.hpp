@@ -194,7 +194,7 @@ public:
     std::set<std::pair<const catena_kernel*, std::string>> reached;  // in which row of dtypes
     // Why a row did not fit an example.
     std::map<std::pair<const catena_kernel*, std::string>, std::string> missed;
-    bool compared = false;                                           // all variants that run here
+    bool compared = false;  // all variants that run here
 
 private:
     static constexpr std::size_t most_lines = 6;

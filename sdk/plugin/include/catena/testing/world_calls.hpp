@@ -114,8 +114,8 @@ struct World::Invocation {
     void intact(const std::vector<Array>& arrays, const Name& name) const {
         for (std::size_t i = 0; i < arrays.size(); ++i)
             if (const std::string text = arrays[i] ? arrays[i].damage() : ""; !text.empty())
-                throw OutOfBounds(CATENA_E_INTERNAL, who() + name(i) + ": written out of bounds: " +
-                                                         text);
+                throw OutOfBounds(CATENA_E_INTERNAL,
+                                  who() + name(i) + ": written out of bounds: " + text);
     }
     template <class Name>
     void unchanged(const std::vector<Array>& now, const std::vector<Array>& before,

@@ -51,21 +51,23 @@ struct Mistyped {
         describe(names[static_cast<int>(port)], "y = 2x", in("x"), out("y")).example("x=(40,50)");
     static void infer(const auto& s) { s.y(0, s.x(0)); }
     static void gradient(const auto& g) { g.gx(0, 2.0 * g.gy(0)); }
+    template <class T>
+    static void put(T& target, bool add, auto value) {
+        store(target, add, static_cast<T>(value));
+    }
     template <Port64 which, class T>
     using Taken = std::conditional_t<port == which, double, T>;
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
         const auto x = call.template x<Taken<Port64::x, T>>(0);
         const auto y = call.template y<Taken<Port64::y, T>>(0);
-        for (std::int64_t i = 0; i < x.size(); ++i)
-            store<std::decay_t<decltype(y[i])>>(y[i], call.adds(0), 2 * x[i]);
+        for (std::int64_t i = 0; i < x.size(); ++i) put(y[i], call.adds(0), 2 * x[i]);
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
         const auto gy = call.template gy<Taken<Port64::gy, T>>(0);
         const auto gx = call.template gx<Taken<Port64::gx, T>>(0);
-        for (std::int64_t i = 0; i < gx.size(); ++i)
-            store<std::decay_t<decltype(gx[i])>>(gx[i], call.adds(0), gy ? 2 * gy[i] : 0);
+        for (std::int64_t i = 0; i < gx.size(); ++i) put(gx[i], call.adds(0), gy ? 2 * gy[i] : 0);
     }
 };
 

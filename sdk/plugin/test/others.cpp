@@ -5,6 +5,7 @@ using namespace catena::plugin;
 
 namespace {
 
+// [relu]
 struct Relu {
     static constexpr auto about = kernels_for("catena.relu", in("x"), out("y")).named("others");
     template <class T>
@@ -16,6 +17,7 @@ struct Relu {
         return math::where(y > 0, gy, T(0));
     }
 };
+// [/relu]
 
 struct LeakyRelu {  // for some slopes
     static constexpr auto about =

@@ -76,12 +76,14 @@ struct Attention {
         if (g.wants(2)) g.gx(2, sum(reshape(p, {s.b, s.n, s.m, 1}) * gy, {1}));
     }
 
+    // [plan]
     // Scratch for each thread that call.parallel() may use.
     template <class T, class>
     static void plan(const auto& call, catena_plan& plan) {
         const Sizes s(call);
         plan.scratch_bytes = static_cast<std::uint64_t>(call.slots() * s.scratch()) * sizeof(T);
     }
+    // [/plan]
 
     template <class T, class S>
     CATENA_KERNEL static void forward(const auto& call) {
@@ -231,6 +233,7 @@ private:
                                              const auto& body) {
         const std::int64_t each = (extent + block - 1) / block;
         const std::int64_t work = block * (s.n + s.m - extent) * (s.d + s.e);
+        // [slots]
         T* const scratch = call.template scratch<T>();
         call.parallel(s.b * each, std::max<std::int64_t>(work, 1),
                       [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
@@ -240,12 +243,14 @@ private:
                                    scratch + slot * s.scratch());
                           }
                       });
+        // [/slots]
     }
 
     // scores[i * block + j] of a block of queries and one of keys.
     template <class T>
     CATENA_KERNEL static void score(const auto& call, const Sizes& s, const Blas& blas,
                                     const Block& rows, const Block& keys, T* scores) {
+        // [product]
         blas.gemm(
             Product<T>{.transpose_a = false,
                        .transpose_b = true,
@@ -258,6 +263,7 @@ private:
                        .add = false,
                        .alpha = s.scores_by,
                        .ldc = block});
+        // [/product]
         if (!s.causal) return;
         for (std::int64_t i = 0; i < rows.count; ++i)
             for (std::int64_t j = 0; j < keys.count; ++j)

@@ -65,12 +65,14 @@ struct LayerNormalization {
                     n, [&](std::int64_t i) CATENA_LAMBDA { return (p[i] - mean) * (p[i] - mean); });
                 const double var = static_cast<double>(squares) * share_of(n);
                 const T scale = static_cast<T>(1 / std::sqrt(var + eps));
+                // [add]
                 CATENA_LOOP
                 for (std::int64_t i = 0; i < n; ++i)
                     store(y[r * n + i], call.adds(0), (p[i] - mean) * scale * gamma[i] + beta[i]);
                 // Hidden outputs are added to where the call asks for it, as any other.
                 store(means[r], call.adds(1), static_cast<S>(mean));
                 store(scales[r], call.adds(2), static_cast<S>(scale));
+                // [/add]
             }
         });
     }

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -43,23 +42,12 @@ dnnl::stream& stream();        // [any] the calling thread's; calls return when 
 // them alone. Throws what a piece threw.
 template <class Body>
 void parallel(catena_ctx* ctx, std::int64_t n, Body&& body, std::int64_t grain = 1) {
-    struct Job {
-        Body& body;
-        std::mutex mutex;
-        std::exception_ptr thrown;
-    } job{body, {}, {}};
+    using B = std::remove_reference_t<Body>;
     const auto piece = [](void* user, std::int64_t begin, std::int64_t end, std::int32_t slot) {
-        Job& self = *static_cast<Job*>(user);
         const Undisturbed guard;
-        try {
-            self.body(begin, end, slot);
-        } catch (...) {
-            const std::lock_guard lock(self.mutex);
-            self.thrown = std::current_exception();
-        }
+        (*static_cast<B*>(user))(begin, end, slot);
     };
-    host().parallel_for(ctx, n, grain, piece, &job);
-    if (job.thrown) std::rethrow_exception(job.thrown);
+    Pieces(piece, &body).run(ctx, n, grain);
 }
 
 inline memory view(const memory::desc& desc, const void* data) {

@@ -16,6 +16,7 @@ struct Callback {
     std::function<Reply(const Circumstances&)> call;
     std::vector<Array> expected;  // empty where the callback gives no arrays
     testing::Tolerance tolerance;
+    int phase = CATENA_PHASE_FORWARD;  // of what it gives
 
     // What is wrong with a reply: the border, and the numbers if it succeeded.
     std::string judge(const Reply& reply) const;

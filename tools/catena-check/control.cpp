@@ -39,8 +39,18 @@ void run_piece(catena_range_fn fn, void* user, Piece piece, std::int32_t slot) {
     const Inside plugin(true);
     const bool before = in_piece;
     in_piece = true;
-    fn(user, piece.begin, piece.end, slot);
+    std::string thrown;
+    try {
+        fn(user, piece.begin, piece.end, slot);
+    } catch (const std::exception& e) {
+        thrown = e.what();
+    } catch (...) {
+        thrown = "not even a std::exception";
+    }
     in_piece = before;
+    if (thrown.empty()) return;
+    const Inside host(false);
+    control.blame("an exception leaves a piece of parallel_for(): " + thrown);
 }
 
 void run_pieces(catena_range_fn fn, void* user, std::vector<Piece> pieces) {

@@ -160,15 +160,16 @@ TEST_CASE("writing out of bounds: which kernel, which output, where; and nothing
     const std::string text = conform(world(), name_of(Fault::write_beside)).failures();
     INFO(text);
     CHECK(text.find("guard: \"a=(2,3) b=(2,3) c=(2,3)\": forward float64 '") != std::string::npos);
-    CHECK(text.find("of org.example.broken: output 0: written out of bounds: byte 1 behind its "
-                    "end\n") != std::string::npos);
+    CHECK(text.find("of org.example.broken: output y: written out of bounds: bytes 1 to 8 "
+                    "behind its end\n") != std::string::npos);
     CHECK(text.find("no example reaches") == std::string::npos);
 }
 
 TEST_CASE("kernels that no example reaches") {
     const Report row = conform(world(), name_of(Fault::row));
     CHECK(row[Check::reached].text ==
-          "no example reaches forward int32 '' of org.example.broken\n");
+          "no example reaches forward int32 '' of org.example.broken: [org.example.row] a.dtype: "
+          "expected a float, got another\n");
     // Whoever brings kernels for functions of others cannot write examples.
     World with_declining(DECLINES);
     const Report declines = conform(with_declining, "catena.relu");

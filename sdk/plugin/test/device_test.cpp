@@ -42,11 +42,10 @@ TEST_CASE("faults are found there, each for its reason") {
     INFO(value);
     CHECK(has(value, "dtypes: forward float64 '' of org.example.devices on far of \"x=(2,3)\": "));
     CHECK(has(value, "element 2: expected 6, got 7"));
-    for (const auto& [function, said] :
-         {std::pair{"beside", "output 0: written out of bounds"},
-          std::pair{"input", "input 0: changed"},
-          std::pair{"scratch", "its scratch 0: written out of bounds"},
-          std::pair{"fails", "example: [far] it burns"}}) {
+    for (const auto& [function, said] : {std::pair{"beside", "output y: written out of bounds"},
+                                         std::pair{"input", "input x: changed"},
+                                         std::pair{"scratch", "its scratch: written out of bounds"},
+                                         std::pair{"fails", "example: [far] it burns"}}) {
         const std::string text = examined((std::string("org.example.far.") + function).c_str());
         INFO(text);
         CHECK(has(text, said));

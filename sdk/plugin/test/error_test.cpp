@@ -3,10 +3,12 @@
 
 #include <catena/plugin.hpp>
 
+#include <atomic>
 #include <limits>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,4 +68,40 @@ TEST_CASE("sizes end at the largest number, but an extent of 0 makes any array e
     CHECK(size({large, large, 2}) == most);
     CHECK(size({large, large, 0}) == 0);
     CHECK(size({0, large, large}) == 0);
+}
+
+TEST_CASE("what a piece throws ends the others, and is thrown again where all have ended") {
+    // Every piece by itself, on three threads.
+    catena_host host{};
+    host.struct_size = sizeof(host);
+    host.parallel_for = [](catena_ctx*, std::int64_t n, std::int64_t grain, catena_range_fn fn,
+                           void* user) {
+        std::atomic<std::int64_t> next{0};
+        std::vector<std::thread> team;
+        for (std::int32_t slot = 0; slot < 3; ++slot)
+            team.emplace_back([&, slot] {
+                for (std::int64_t i; (i = grain * next++) < n;)
+                    fn(user, i, std::min(i + grain, n), slot);
+            });
+        for (std::thread& thread : team) thread.join();
+    };
+    const catena_host* const before = std::exchange(the_host, &host);
+    std::atomic<std::int64_t> begun{0};
+    const auto run = [&](std::int64_t from) {
+        begun = 0;
+        parallel<Isa::baseline>(nullptr, 30000, piece_work, [&](std::int64_t i, std::int64_t) {
+            ++begun;
+            if (i >= from) throw Error(CATENA_E_VALUE, "[f] x: no");
+        });
+    };
+    CHECK_NOTHROW(run(30000));
+    CHECK(begun == 30000);
+    CHECK_THROWS_WITH_AS(run(0), "[f] x: no", Error);
+    CHECK(begun <= 3);  // at most one for each thread
+    CHECK_THROWS_AS(run(29999), Error);
+    // A body within a body.
+    CHECK_THROWS_AS(parallel<Isa::baseline>(nullptr, 4, piece_work,
+                                            [&](std::int64_t, std::int64_t) { run(5); }),
+                    Error);
+    the_host = before;
 }

@@ -44,8 +44,8 @@ struct Caller {
     std::string again(const Use& use) {
         const std::vector<Array> got = exam->run(use, use.given, Options());
         return (use.kernel->flags & CATENA_KERNEL_DETERMINISTIC) != 0
-                   ? testing::detail::same_bits(got, use.result)
-                   : compare(got, use.result, use.tolerance);
+                   ? testing::detail::same_bits(got, use.result, exam->results(use))
+                   : compare(got, use.result, use.tolerance, exam->results(use));
     }
 
     std::unique_ptr<World> world;

@@ -10,7 +10,7 @@
 
 namespace catena::plugin {
 
-// C (m x n) = op(A) (m x k) op(B) (k x n), or added to C; dense and row-major. op transposes.
+// C (m x n) = alpha op(A) (m x k) op(B) (k x n), or added to C; row-major. op transposes.
 template <class T>
 struct Product {
     bool transpose_a;
@@ -22,10 +22,25 @@ struct Product {
     const T* b;
     T* c;
     bool add;
+    double alpha = 1;
+    // Leading dimensions: elements from one row of A, B or C as it lies in memory to the next. 0: as
+    // many as a row has.
+    std::int64_t lda = 0;
+    std::int64_t ldb = 0;
+    std::int64_t ldc = 0;
+    // So many products; elements from one A, B or C to the next. A step of 0 repeats A or B.
+    std::int64_t batch = 1;
+    std::int64_t step_a = 0;
+    std::int64_t step_b = 0;
+    std::int64_t step_c = 0;
 };
 
+// The first product of a batch.
 template <class T>
 catena_gemm described(const catena_call& call, const Product<T>& p) {
+    const auto or_dense = [](std::int64_t given, std::int64_t row) {
+        return given != 0 ? given : row;
+    };
     return {
         .struct_size = sizeof(catena_gemm),
         .flags = call.flags & CATENA_CALL_DETERMINISTIC,
@@ -36,46 +51,84 @@ catena_gemm described(const catena_call& call, const Product<T>& p) {
         .m = p.m,
         .n = p.n,
         .k = p.k,
-        .alpha = 1,
+        .alpha = p.alpha,
         .beta = p.add ? 1.0 : 0.0,
         .a = p.a,
         .b = p.b,
         .c = p.c,
-        .lda = p.transpose_a ? p.m : p.k,
-        .ldb = p.transpose_b ? p.k : p.n,
-        .ldc = p.n,
+        .lda = or_dense(p.lda, p.transpose_a ? p.m : p.k),
+        .ldb = or_dense(p.ldb, p.transpose_b ? p.k : p.n),
+        .ldc = or_dense(p.ldc, p.n),
         .stream = call.stream,
     };
 }
 
-// Takes the first table that supports the product. CATENA_E_UNSUPPORTED if there is none.
+// Products for one call, by whichever plugin offers them. Made before call.parallel(), for it asks the
+// host; its gemm() may then be called by the bodies as well, where a product runs on the body's own
+// thread. Outside of parallel() a product uses all threads.
+class Blas {
+public:
+    Blas(catena_ctx* ctx, const catena_call& call)
+        : ctx_(ctx), call_(call), tables_(host().extensions(ctx, CATENA_BLAS_1)) {}
+    template <class C>  // a Call
+    explicit Blas(const C& call) : Blas(call.context(), call.raw()) {}
+
+    // By the first table that supports the product, the products of a batch one after the other.
+    // CATENA_E_UNSUPPORTED if there is none.
+    template <class T>
+    void gemm(const Product<T>& p) const {
+        if (p.m == 0 || p.n == 0) return;
+        catena_gemm g = described(call_, p);
+        const catena_blas* const blas = p.k == 0 ? nullptr : table_for(g);
+        for (std::int64_t i = 0; i < p.batch; ++i) {
+            g.a = p.a + i * p.step_a;
+            g.b = p.b + i * p.step_b;
+            T* const c = p.c + i * p.step_c;
+            g.c = c;
+            if (blas == nullptr) {
+                if (!p.add) zero(c, g);
+            } else if (const catena_status s = blas->gemm(ctx_, &g); s != CATENA_OK) {
+                throw Error(s);
+            }
+        }
+    }
+
+private:
+    const catena_blas* table_for(const catena_gemm& g) const {
+        for (const void* const* table = tables_; table != nullptr && *table != nullptr; ++table) {
+            const auto* blas = static_cast<const catena_blas*>(*table);
+            if (blas->supports(&g) != 0) return blas;
+        }
+        fail(CATENA_E_UNSUPPORTED, call_.function->name, CATENA_BLAS_1,
+             "a plugin that offers it for this device and dtype", "none");
+    }
+    // Of k == 0.
+    template <class T>
+    void zero(T* c, const catena_gemm& g) const {
+        const bool dense = g.ldc == g.n;
+        const std::int64_t row = dense ? g.m * g.n : g.n;
+        for (std::int64_t i = 0; i < (dense ? 1 : g.m); ++i, c += g.ldc)
+#if defined(CATENA_CUDA)
+            cuda::queue_of(call_.function->name, call_)
+                .zero(c, static_cast<std::size_t>(row) * sizeof(T));
+#else
+            std::fill_n(c, row, T(0));
+#endif
+    }
+
+    catena_ctx* ctx_;
+    const catena_call& call_;
+    const void* const* tables_;
+};
+
+// A product outside of call.parallel().
 template <class T>
 void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
-    if (p.m == 0 || p.n == 0) return;
-    if (p.k == 0) {
-#if defined(CATENA_CUDA)
-        if (!p.add)
-            cuda::queue_of(call.function->name, call)
-                .zero(p.c, static_cast<std::size_t>(p.m * p.n) * sizeof(T));
-#else
-        if (!p.add) std::fill_n(p.c, p.m * p.n, T(0));
-#endif
-        return;
-    }
-    const catena_gemm g = described(call, p);
-    for (const void* const* table = host().extensions(ctx, CATENA_BLAS_1);
-         table != nullptr && *table != nullptr; ++table) {
-        const auto* blas = static_cast<const catena_blas*>(*table);
-        if (blas->supports(&g) == 0) continue;
-        if (const catena_status s = blas->gemm(ctx, &g); s != CATENA_OK) throw Error(s);
-        return;
-    }
-    fail(CATENA_E_UNSUPPORTED, call.function->name, CATENA_BLAS_1,
-         "a plugin that offers it for this device and dtype", "none");
+    Blas(ctx, call).gemm(p);
 }
 
-// A product with the n numbers of bias added to each row, if some plugin does both at once; false, and
-// nothing was done, if none does.
+// One product with the n numbers of bias added to each row, if some plugin does both at once; false,
+// and nothing was done, if none does.
 template <class T>
 bool affine(catena_ctx* ctx, const catena_call& call, const Product<T>& p, const T* bias) {
     if (p.m == 0 || p.n == 0) return true;

@@ -94,11 +94,31 @@ constexpr catena_named_value set(const char* name, const V& v) {
     return {name, value_of(v)};
 }
 
+namespace detail {
+
+// A description that calls one of these does not compile, and the first error has its name.
+void only_numbers_have_a_range();
+void a_range_begins_below_its_end();
+void an_integer_attribute_needs_an_integer_range_or_a_default_like_1_0();
+void only_strings_have_choices();
+
+constexpr bool is_whole(double v) {
+    return v >= -0x1p63 && v < 0x1p63 && static_cast<double>(static_cast<std::int64_t>(v)) == v;
+}
+
+}  // namespace detail
+
 // An attribute; the type of its default is its type.
 struct Attribute {
+    // Both ends belong to it.
     constexpr Attribute range(double from, double to) const {
         Attribute a = *this;
         const bool whole = kind == CATENA_ATTR_INT || kind == CATENA_ATTR_INTS;
+        if (!whole && kind != CATENA_ATTR_FLOAT && kind != CATENA_ATTR_FLOATS)
+            detail::only_numbers_have_a_range();
+        if (whole && !(detail::is_whole(from) && detail::is_whole(to)))
+            detail::an_integer_attribute_needs_an_integer_range_or_a_default_like_1_0();
+        if (!(from <= to)) detail::a_range_begins_below_its_end();
         a.flags |= CATENA_ATTR_RANGED;
         a.lo = whole ? value_of(static_cast<std::int64_t>(from)) : value_of(from);
         a.hi = whole ? value_of(static_cast<std::int64_t>(to)) : value_of(to);
@@ -106,6 +126,7 @@ struct Attribute {
     }
     // Strings: a list with static storage that ends in a null pointer.
     constexpr Attribute one_of(const char* const* list) const {
+        if (kind != CATENA_ATTR_STRING) detail::only_strings_have_choices();
         Attribute a = *this;
         a.choices = list;
         return a;
@@ -129,7 +150,7 @@ struct Attribute {
 
 // attr("slope", 0.2, "..."): with a default, which may be Ints{}.
 template <class V>
-constexpr Attribute attr(const char* name, V def, const char* doc) {
+constexpr Attribute attr(const char* name, V def, const char* doc = "") {
     if constexpr (std::is_same_v<V, int>) return attr(name, std::int64_t{def}, doc);
     else return {name, doc, kind_of<V>(), 0, value_of(def)};
 }
@@ -168,10 +189,23 @@ struct About {
         about.version = number;
         return about;
     }
+    // Of kernels_for(): which kernel is taken, where another plugin has one as well.
+    constexpr About with_priority(std::int32_t number) const {
+        About about = *this;
+        about.priority = number;
+        return about;
+    }
+    // Of the kernels, for tables and messages: "winograd".
+    constexpr About named(const char* kernel) const {
+        About about = *this;
+        about.kernel_name = kernel;
+        return about;
+    }
+    // n_attrs: the function has no such attribute.
     consteval std::size_t attribute(std::string_view wanted) const {
-        for (std::size_t i = 0; i < n_attrs; ++i)
-            if (attrs[i].name == wanted) return i;
-        throw "the function has no such attribute";
+        std::size_t i = 0;
+        while (i < n_attrs && attrs[i].name != wanted) ++i;
+        return i;
     }
 
     const char* name;
@@ -183,6 +217,9 @@ struct About {
     std::uint32_t version = 1;
     static constexpr std::size_t most_examples = 7;
     std::array<const char*, most_examples + 1> examples = {};  // ends in a null pointer
+    std::int32_t priority = CATENA_PRIORITY_PORTABLE;          // of the kernels
+    const char* kernel_name = nullptr;
+    bool kernels_alone = false;  // another plugin describes the function
 };
 
 template <std::size_t n_in, std::size_t n_out, class... A>
@@ -193,13 +230,30 @@ constexpr About<n_in, n_out, sizeof...(A)> describe(const char* name, const char
     return {name, doc, inputs, outputs, {attrs...}};
 }
 
+// Kernels for a function that another plugin describes: its full name, its ports and attributes in the
+// order in which `catena describe` shows them. The struct has the kernels as for a function of one's
+// own, and no infer() or gradient(); they come before the plugin's own ones.
+template <std::size_t n_in, std::size_t n_out, class... A>
+constexpr About<n_in, n_out, sizeof...(A)> kernels_for(const char* function,
+                                                       const std::array<Port, n_in>& inputs,
+                                                       const std::array<Port, n_out>& outputs,
+                                                       const A&... attrs) {
+    auto about = describe(function, "", inputs, outputs, attrs...);
+    about.priority = CATENA_PRIORITY_TUNED;
+    about.kernels_alone = true;
+    return about;
+}
+
 // The value of F's attribute `name`, in its own type; resolved at compile time.
 template <class F, Name name>
 auto attribute(const catena_value* attrs) {
     constexpr std::size_t i = F::about.attribute(name.text);
-    constexpr std::int32_t kind = F::about.attrs[i].kind;
+    constexpr bool described = i < F::about.attrs.size();
+    static_assert(described, "attr<name>(): the description has no attribute of this name");
+    constexpr std::int32_t kind = described ? F::about.attrs[i].kind : -1;
     const catena_value& value = attrs[i];
-    if constexpr (kind == CATENA_ATTR_FLOAT) return value.v.f;
+    if constexpr (!described) return 0.0;
+    else if constexpr (kind == CATENA_ATTR_FLOAT) return value.v.f;
     else if constexpr (kind == CATENA_ATTR_INT) return value.v.i;
     else if constexpr (kind == CATENA_ATTR_BOOL) return value.v.i != 0;
     else if constexpr (kind == CATENA_ATTR_STRING) return std::string_view(value.v.s);

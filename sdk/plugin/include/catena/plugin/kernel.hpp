@@ -2,6 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <exception>
+#include <string_view>
 
 #include "catena/plugin/elementwise.hpp"
 
@@ -49,15 +54,51 @@ inline bool same_shape(const catena_tensor& a, const catena_tensor& b) {
 inline constexpr std::int64_t serial_work = 32768;
 inline constexpr std::int64_t piece_work = 8192;
 
-// Runs body(begin, end) over pieces of 0 .. n, compiled for isa; work is the cost of one of the n
-// in elements added. Where pieces begin depends on n and work only. body does not throw.
+// A parallel_for() whose pieces may throw: nothing may be thrown through the host. What the first
+// piece throws ends the call: pieces that have not begun are left out, and run() throws it again
+// after the others have ended.
+class Pieces {
+public:
+    Pieces(catena_range_fn piece, void* user) : piece_(piece), user_(user) {}
+    Pieces(const Pieces&) = delete;
+    Pieces& operator=(const Pieces&) = delete;
+
+    void run(catena_ctx* ctx, std::int64_t n, std::int64_t grain) {
+        host().parallel_for(ctx, n, grain, &guarded_piece, this);
+        if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
+            std::rethrow_exception(thrown_);
+    }
+
+private:
+    static void CATENA_CALL guarded_piece(void* pieces, std::int64_t begin, std::int64_t end,
+                                          std::int32_t slot) noexcept {
+        Pieces& self = *static_cast<Pieces*>(pieces);
+        if (self.failed_.load(std::memory_order_relaxed)) [[unlikely]]
+            return;
+        try {
+            self.piece_(self.user_, begin, end, slot);
+        } catch (...) {
+            if (!self.failed_.exchange(true)) self.thrown_ = std::current_exception();
+        }
+    }
+
+    catena_range_fn piece_;
+    void* user_;
+    std::atomic<bool> failed_{false};
+    std::exception_ptr thrown_;
+};
+
+// Runs body(begin, end) or body(begin, end, slot) over pieces of 0 .. n, compiled for isa; work is
+// the cost of one of the n in elements added. Where pieces begin depends on n and work only.
+// slot < host().slots(ctx) names the thread: no two bodies that run at the same time have the same.
+// What a body throws is thrown again when all that had begun have ended.
 template <Isa isa, class Body>
 void parallel(catena_ctx* ctx, std::int64_t n, std::int64_t work, Body&& body) {
     using B = std::remove_reference_t<Body>;
     if (n <= 0) return;
     if (n * work <= serial_work) return Target<isa>::template range<B>(&body, 0, n, 0);
     const std::int64_t grain = work >= piece_work ? 1 : piece_work / work;
-    host().parallel_for(ctx, n, grain, &Target<isa>::template range<B>, &body);
+    Pieces(&Target<isa>::template range<B>, &body).run(ctx, n, grain);
 }
 
 // Where helpers run: the context of a call and the instruction set that it is compiled for. A Call is
@@ -68,6 +109,23 @@ struct Place {
     catena_ctx* context() const { return ctx; }
     catena_ctx* ctx;
 };
+
+namespace detail {
+
+// "[f] x: expected float64 for call.x<T>(0), got float32": a kernel takes a tensor for another dtype,
+// and would read or write beside it.
+[[noreturn, gnu::cold]] inline void fail_type(const catena_function& f, const char* member,
+                                              std::size_t i, catena_dtype wanted,
+                                              catena_dtype got) {
+    const bool input = std::string_view(member).ends_with('x') || *member == 'm';
+    const std::size_t last = (input ? f.n_inputs : f.n_outputs) - std::size_t{1};  // it may repeat
+    std::string port = member;
+    if (*member != 's') port = (input ? f.inputs : f.outputs)[i < last ? i : last]->name;
+    fail(CATENA_E_INTERNAL, f.name, port.c_str(),
+         text_of(wanted) + " for call." + member + "<T>(" + std::to_string(i) + ")", text_of(got));
+}
+
+}  // namespace detail
 
 template <class T>
 CATENA_KERNEL void store(T& target, bool add, T value) {
@@ -82,32 +140,33 @@ public:
 
     Call(catena_ctx* ctx, const catena_call& call) : ctx_(ctx), call_(call) {}
 
-    // In backward: inputs and outputs that retain_x and retain_y name.
+    // Tensors of a port. T is the C++ type of its dtype, or std::byte for its memory; another one is
+    // an error that names the port. In backward: inputs and outputs that retain_x and retain_y name.
     template <class T>
     Tensor<const T> x(std::size_t i) const {
         if (!detail::retains_x<F>(i)) only_forward('x', i, call_.x[i]);
-        return view<const T>(call_.x[i]);
+        return typed<const T>("x", i, call_.x[i]);
     }
     template <class T>
     Tensor<T> mutated(std::size_t i) const {  // an input port that is MUTATED
-        return view<T>(call_.x[i]);
+        return typed<T>("mutated", i, call_.x[i]);
     }
     template <class T>
     Tensor<T> y(std::size_t i) const {
         if (!detail::retains_y<F>(i)) only_forward('y', i, call_.y[i]);
-        return view<T>(call_.y[i]);
+        return typed<T>("y", i, call_.y[i]);
     }
     template <class T>
     Tensor<const T> gy(std::size_t i) const {
-        return view<const T>(call_.gy[i]);
+        return typed<const T>("gy", i, call_.gy[i]);
     }
     template <class T>
     Tensor<T> gx(std::size_t i) const {
-        return wants(i) ? view<T>(call_.gx[i]) : Tensor<T>{};
+        return typed<T>("gx", i, call_.gx[i]);
     }
     template <class T>
     Tensor<T> saved(std::size_t i) const {
-        return view<T>(call_.saved[i]);
+        return typed<T>("saved", i, call_.saved[i]);
     }
     template <class T>
     T* scratch() const {
@@ -121,6 +180,8 @@ public:
     bool adds(std::size_t i) const { return call_.req[i] == CATENA_REQ_ADD; }
     bool wants(std::size_t i) const { return call_.gx[i] != nullptr; }
     bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
+    // The threads that parallel() may use: in plan(), how many pieces of scratch its bodies need.
+    std::int64_t slots() const { return host().slots(ctx_); }
 
     template <class Body>
     void parallel(std::int64_t n, std::int64_t work, Body&& body) const {
@@ -139,6 +200,18 @@ private:
     void only_forward(char port, std::size_t i, const catena_tensor* tensor) const {
         if (call_.phase != CATENA_PHASE_FORWARD && tensor == nullptr) [[unlikely]]
             detail::fail_unretained(F::about.name, "backward", port, i);
+    }
+    // One comparison of 32 bits for a tensor, none for an element.
+    template <class T>
+    Tensor<T> typed(const char* member, std::size_t i, const catena_tensor* tensor) const {
+        using U = std::remove_const_t<T>;
+        if constexpr (!std::is_same_v<U, std::byte>) {
+            constexpr catena_dtype wanted = dtype_of<U>();
+            if (tensor != nullptr && std::bit_cast<std::uint32_t>(tensor->dl.dtype) !=
+                                         std::bit_cast<std::uint32_t>(wanted)) [[unlikely]]
+                detail::fail_type(*call_.function, member, i, wanted, tensor->dl.dtype);
+        }
+        return view<T>(tensor);
     }
 
     catena_ctx* ctx_;

@@ -6,6 +6,7 @@
 #include "catena/plugin/var.hpp"
 #if !defined(CATENA_CUDA)
 #include "catena/plugin/elementwise_cpu.hpp"
+#include "catena/plugin/foreign.hpp"
 #include "catena/plugin/widened.hpp"
 #endif
 
@@ -107,6 +108,7 @@ struct FunctionTable {
     static constexpr bool has_gradient = ElementwiseGradient<F> || detail::HasGradient<F>;
     static constexpr bool differentiable =
         (F::about.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) == 0 && !Update<F>;
+    static_assert(!F::about.kernels_alone, "kernels_for(): another plugin describes the function");
     static_assert(has_gradient || !differentiable,
                   "a function has backward(gy, x..., [y,] attributes...) as a formula, or "
                   "gradient(g), or its description says .not_differentiable()");
@@ -223,6 +225,23 @@ constexpr Plan plan_of(int phase, Row<First, T...>) {
     return nullptr;
 }
 
+// As the table has them: those for functions of others look at the function first.
+template <class F, Run run>
+constexpr Run entry_of() {
+    if constexpr (F::about.kernels_alone) return &run_foreign<F, run>;
+    else return run;
+}
+template <class F, Plan plan>
+constexpr Plan planner_of() {
+    if constexpr (F::about.kernels_alone && plan != nullptr) return &plan_foreign<F, plan>;
+    else return plan;
+}
+template <class F>
+constexpr Supports supports_of() {
+    if constexpr (HasSupports<F>) return &supports_by_hand<F>;
+    else return nullptr;
+}
+
 template <class F, class R, Isa isa, int phase>
 constexpr catena_kernel kernel_of() {
     constexpr Retained retained = retained_of<F>();
@@ -230,7 +249,7 @@ constexpr catena_kernel kernel_of() {
         .struct_size = sizeof(catena_kernel),
         .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,
         .phase = phase,
-        .priority = CATENA_PRIORITY_PORTABLE + static_cast<int>(isa),
+        .priority = F::about.priority + static_cast<int>(isa),
         .function = F::about.name,
         .version_min = F::about.version,
         .version_max = F::about.version,
@@ -242,10 +261,12 @@ constexpr catena_kernel kernel_of() {
         .variant = nullptr,
         .retain_x = retained.x,
         .retain_y = retained.y,
-        .supports = nullptr,
-        .plan = plan_of<F>(phase, R()),
-        .run = run_of<F, isa, phase>(R()),
-        .name = Elementwise<F> ? "formula" : nullptr,
+        .supports = supports_of<F>(),
+        .plan = planner_of<F, plan_of<F>(phase, R())>(),
+        .run = entry_of<F, run_of<F, isa, phase>(R())>(),
+        .name = F::about.kernel_name != nullptr ? F::about.kernel_name
+                : Elementwise<F>                ? "formula"
+                                                : nullptr,
     };
     return kernel;
 }
@@ -256,12 +277,12 @@ template <class F, class R, Isa isa, int phase, Isa... own>
 constexpr catena_kernel widened_kernel_of(IsaList<own...>) {
     constexpr Isa inner = std::max({(own <= isa ? own : Isa::baseline)...});
     catena_kernel kernel = kernel_of<F, R, inner, phase>();
-    kernel.priority = CATENA_PRIORITY_PORTABLE + static_cast<int>(isa);
+    kernel.priority = F::about.priority + static_cast<int>(isa);
     kernel.isa = isa_name(isa);
     kernel.types = HalfRows<R, halves_of<F, R>()>::dtypes.data();
     kernel.n_types = 2;
-    kernel.plan = &plan_widened<plan_of<F>(phase, R())>;
-    kernel.run = &run_widened<run_of<F, inner, phase>(R()), isa>;
+    kernel.plan = planner_of<F, &plan_widened<plan_of<F>(phase, R())>>();
+    kernel.run = entry_of<F, &run_widened<run_of<F, inner, phase>(R()), isa>>();
     kernel.name = "on float32 copies";
     return kernel;
 }
@@ -332,6 +353,17 @@ struct KernelTable {
 
 namespace catena::plugin {
 
+namespace detail {
+
+// The functions that F brings: none if it has kernels for somebody else's.
+template <class F>
+constexpr auto functions_of() {
+    if constexpr (F::about.kernels_alone) return std::array<const catena_function*, 0>{};
+    else return std::array{&FunctionTable<F>::function};
+}
+
+}  // namespace detail
+
 template <class... F>
 struct Plugin {
 #if defined(CATENA_CUDA)  // the plugin for the CPU brings the functions, this one kernels for them
@@ -345,7 +377,8 @@ struct Plugin {
     }();
     static constexpr const char* devices = "cuda";
 #else
-    static constexpr std::array functions = {&FunctionTable<F>::function...};
+    static constexpr auto functions =
+        detail::joined<const catena_function*>(detail::functions_of<F>()...);
     static constexpr auto kernels =
         detail::joined<const catena_kernel*>(detail::KernelTable<F>::list...);
     static constexpr std::array<const catena_extension*, 0> extensions = {};

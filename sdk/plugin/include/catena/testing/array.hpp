@@ -76,7 +76,7 @@ public:
         strides_.resize(shape_.size());
         for (std::size_t d = shape_.size(); d-- > 0; size_ = plugin::times(size_, shape_[d]))
             strides_[d] = size_;
-        chunks_.assign(nbytes() / guard + 4, Chunk(pattern));
+        chunks_.assign((nbytes() + slack()) / guard + 4, Chunk(pattern));
         if (is_floating(dtype)) fill(0xff);
     }
     template <class T>
@@ -177,14 +177,34 @@ public:
         const std::uint8_t* first = data<std::uint8_t>();
         const std::uint8_t* last = first + nbytes();
         const std::uint8_t* end = all + chunks_.size() * sizeof(Chunk);
-        const auto foreign = [&](std::uint8_t b) { return b != pattern_; };
-        const auto text = [](std::ptrdiff_t distance, const char* where) {
-            return "byte " + std::to_string(distance) + where;
+        const auto whole = [&](const std::uint8_t* from, const std::uint8_t* to) {
+            const auto n = static_cast<std::size_t>(to - from);
+            return n == 0 || (*from == pattern_ && std::memcmp(from, from + 1, n - 1) == 0);
         };
-        if (const auto* at = std::find_if(last, end, foreign); at != end)
-            return text(at - last + 1, " behind its end");
-        for (const auto* at = first; at != all;)
-            if (foreign(*--at)) return text(first - at, " before its beginning");
+        const auto foreign = [&](std::uint8_t b) { return b != pattern_; };
+        const auto text = [](std::ptrdiff_t near, std::ptrdiff_t far, const char* where) {
+            const std::string bytes = near == far ? "byte " : "bytes ";
+            return bytes + std::to_string(near) +
+                   (near == far ? "" : " to " + std::to_string(far)) + where;
+        };
+        if (!whole(last, end)) {
+            const auto* from = std::find_if(last, end, foreign);
+            const auto* to = end;
+            while (!foreign(to[-1])) --to;
+            // As many bytes as if it had been written as elements of another size.
+            std::string as;
+            for (const std::int64_t size : {2, 4, 8})
+                if (8 * size > dtype_.bits && to - first > size * (size_ - 1) &&
+                    to - first <= size * size_)
+                    as = ", as if its elements had " + std::to_string(size) + " bytes";
+            return text(from - last + 1, to - last, " behind its end") + as;
+        }
+        if (!whole(all, first)) {
+            const auto* from = std::find_if(all, first, foreign);
+            const auto* to = first;
+            while (!foreign(to[-1])) --to;
+            return text(first - to + 1, first - from, " before its beginning");
+        }
         return {};
     }
     bool intact() const { return damage().empty(); }
@@ -235,6 +255,12 @@ private:
     void take(const Array& other) {
         if (nbytes() != other.nbytes()) throw std::logic_error("Array: other bytes");
         if (nbytes() > 0) std::memcpy(bytes(), other.data<char>(), nbytes());
+    }
+    // Behind the elements, so that a kernel that takes them for wider ones is found out and does no
+    // harm.
+    std::size_t slack() const {
+        const std::size_t widest = 8 * static_cast<std::size_t>(size_);
+        return widest > nbytes() ? widest - nbytes() : 0;
     }
     std::byte* bytes() { return chunks_.empty() ? nullptr : chunks_[1].bytes + shift_; }
 

@@ -67,7 +67,7 @@ inline std::string compare_outputs(const catena_function& f, const std::vector<A
                std::to_string(y.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
         const std::string text = expected[i] ? compare(y[i], expected[i], tolerance) : "";
-        if (!text.empty()) return (i < f.n_outputs ? f.outputs[i]->name : "update") + (": " + text);
+        if (!text.empty()) return result_name(f, CATENA_PHASE_FORWARD, i) + ": " + text;
     }
     return {};
 }

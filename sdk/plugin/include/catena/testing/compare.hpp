@@ -100,15 +100,21 @@ inline std::string compare(const Array& got, const Array& expected, Tolerance to
     }
     return {};
 }
-inline std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
-                           Tolerance tolerance) {
+// The text begins with name(i) of the first array that differs.
+template <class Name>
+std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
+                    Tolerance tolerance, const Name& name) {
     if (got.size() != expected.size())
         return "expected " + std::to_string(expected.size()) + " arrays, got " +
                std::to_string(got.size());
     for (std::size_t i = 0; i < got.size(); ++i)
         if (const std::string text = compare(got[i], expected[i], tolerance); !text.empty())
-            return std::to_string(i) + ": " + text;
+            return name(i) + ": " + text;
     return {};
+}
+inline std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
+                           Tolerance tolerance) {
+    return compare(got, expected, tolerance, [](std::size_t i) { return std::to_string(i); });
 }
 
 inline bool has_nan(const Array& a) {

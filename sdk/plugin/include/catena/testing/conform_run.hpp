@@ -97,7 +97,10 @@ inline void all_reached(World& world, const catena_function& f, Report& report) 
                 const std::string label = label_of(world, *k, row);
                 const bool chooses = k->supports != nullptr || k->plan != nullptr;
                 if (!chooses || world.origin(f) == world.origin(*k)) {
-                    report.fail(Check::reached, "no example reaches " + label);
+                    const auto missed = report.missed.find({k, row});
+                    const bool known = missed != report.missed.end() && !missed->second.empty();
+                    report.fail(Check::reached, "no example reaches " + label +
+                                                    (known ? ": " + missed->second : ""));
                 } else {
                     why = "no call that was tried is taken by " + label;
                     report.skipped.insert("skipped: " + why);

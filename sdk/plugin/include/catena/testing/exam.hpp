@@ -116,6 +116,12 @@ public:
         return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
     }
 
+    // Names for compare().
+    auto results(int phase) const {
+        return [this, phase](std::size_t i) { return result_name(f, phase, i); };
+    }
+    auto results(const Use& u) const { return results(u.kernel->phase); }
+
     // Every kernel of a phase in every row that it serves this call in.
     std::vector<Use> uses(int phase) {
         std::vector<Use> result;
@@ -151,7 +157,10 @@ private:
         now_doing(f.name, u.label + " of " + sample.text);
         const Check check = forward ? Check::dtypes : Check::backward;
         try {
-            if (!fits(u.given.x, row)) return;
+            if (!fits(u.given.x, row)) {
+                report.missed.try_emplace({&k, u.row}, unfit_);
+                return;
+            }
             if (!forward && !prepare_backward(u)) return;
             expect(u);
             Options options;
@@ -180,11 +189,14 @@ private:
     }
     // It names its kernel by itself.
     std::string named(const Violation& e) const { return "\"" + sample.text + "\": " + e.what(); }
-    // Another row may serve this call: the attributes or the shapes may decide about dtypes.
+    // Another row may serve this call: the attributes or the shapes may decide about dtypes. If it
+    // does not fit, unfit_ says why.
     bool fits(const std::vector<Array>& x, const Row& row) {
         try {
-            return gives_row(world, f, metas_of(x), sample.example.attrs, row);
+            unfit_.clear();
+            return gives_row(world, f, metas_of(x), sample.example.attrs, row, &unfit_);
         } catch (const Failure& e) {
+            unfit_ = e.what();
             if (e.status() == CATENA_E_DTYPE) return false;
             throw;
         }
@@ -242,6 +254,7 @@ private:
         return t;
     }
 
+    std::string unfit_;
     std::map<std::string, std::pair<std::vector<Array>, std::vector<Array>>> expected_;
 };
 

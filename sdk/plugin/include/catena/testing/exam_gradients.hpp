@@ -51,7 +51,7 @@ public:
         if (gx.empty()) return;
         Measured measured;
         for (const std::size_t i : targets_)
-            compare_to(check, "of input " + std::to_string(i), gx[i], given_.x, i, most_first,
+            compare_to(check, "of " + input_name(e_.f, i), gx[i], given_.x, i, most_first,
                        differences(), value, measured);
         settle(check, measured);
     }
@@ -85,11 +85,12 @@ public:
         if (got.empty()) return;
         Measured measured;
         for (const std::size_t i : targets_)
-            compare_to(Check::second_order, "of input " + std::to_string(i), got[i], args, i,
+            compare_to(Check::second_order, "of " + input_name(e_.f, i), got[i], args, i,
                        most_second, differences().times(10), value, measured);
         for (const std::size_t i : sources_)
-            compare_to(Check::second_order, "of gy " + std::to_string(i), got[n + i], args, n + i,
-                       most_second, differences().times(10), value, measured);
+            compare_to(Check::second_order,
+                       std::string("of the gradient of ") + e_.f.outputs[i]->name, got[n + i], args,
+                       n + i, most_second, differences().times(10), value, measured);
         settle(Check::second_order, measured);
     }
     // Through the composition. Those of kernels are below.
@@ -105,7 +106,7 @@ public:
                 for (Array& g : none.gy) g = Array();
                 std::vector<Array> zero(none.x.size());
                 for (const std::size_t i : targets_) zero[i] = zeros_like(none.x[i]);
-                return compare(e_.gradient(none), zero, {0, 0});
+                return compare(e_.gradient(none), zero, {0, 0}, e_.results(CATENA_PHASE_BACKWARD));
             });
     }
     void kernel(const Use& u) {
@@ -117,7 +118,8 @@ public:
         e_.step(Check::retained, u.label, [&] {
             Options options;
             options.poison = true;
-            return compare(e_.run(u, u.given, options), u.result, u.tolerance);
+            return compare(e_.run(u, u.given, options), u.result, u.tolerance,
+                           e_.results(CATENA_PHASE_BACKWARD));
         });
     }
 
@@ -125,6 +127,21 @@ private:
     static constexpr std::int64_t most_first = 400;
     static constexpr std::int64_t most_second = 60;
 
+    // A set of ports in words.
+    std::string inputs(std::uint64_t set) const {
+        std::string list;
+        for (const std::size_t i : targets_)
+            if (i >= 64 || (set >> i & 1) != 0)
+                list += (list.empty() ? "" : ", ") + input_name(e_.f, i);
+        return list;
+    }
+    std::string outputs(std::uint64_t set) const {
+        std::string list;
+        for (const std::size_t i : sources_)
+            if ((set >> i & 1) != 0)
+                list += (list.empty() ? "" : ", ") + std::string(e_.f.outputs[i]->name);
+        return list;
+    }
     static bool wide(const Array& a) { return a.dtype().bits == 64; }
     const Settings& settings() const { return e_.settings; }
     // Where there is nothing in float64.
@@ -190,17 +207,20 @@ private:
         for (const std::uint64_t set : subsets(all))
             for (const bool add : {false, true}) {
                 if (add && !adds) continue;
-                e_.step(add ? Check::add : Check::targets, who + " for " + std::to_string(set),
-                        [&] {
-                            std::vector<Array> expected = complete;
-                            for (std::size_t i = 0; i < expected.size(); ++i)
-                                if (i < 64 && (set >> i & 1) == 0) expected[i] = Array();
-                            if (add) expected = plus_one(expected, expected.size());
-                            Options options;
-                            options.targets = set;
-                            options.add = add;
-                            return compare(run(g, options), expected, tolerance);
-                        });
+                const auto gives_the_same = [&] {
+                    std::vector<Array> expected = complete;
+                    for (std::size_t i = 0; i < expected.size(); ++i)
+                        if (i < 64 && (set >> i & 1) == 0) expected[i] = Array();
+                    if (add) expected = plus_one(expected, expected.size());
+                    Options options;
+                    options.targets = set;
+                    options.add = add;
+                    const std::string text = compare(run(g, options), expected, tolerance,
+                                                     e_.results(CATENA_PHASE_BACKWARD));
+                    return add ? asked_to_add(text) : text;
+                };
+                e_.step(add ? Check::add : Check::targets,
+                        who + " for the gradients of " + inputs(set), gives_the_same);
             }
     }
     template <class Run>
@@ -209,7 +229,7 @@ private:
         for (const std::size_t i : sources_) all |= std::uint64_t{1} << i;
         for (const std::uint64_t set : subsets(all)) {
             if (set == all) continue;  // a host does not call then
-            e_.step(Check::missing_gy, who + " without " + std::to_string(set), [&] {
+            e_.step(Check::missing_gy, who + " without that of " + outputs(set), [&] {
                 Given without = g;
                 Given zero = g;
                 for (const std::size_t i : sources_)
@@ -217,7 +237,8 @@ private:
                         without.gy[i] = Array();
                         zero.gy[i] = zeros_like(g.gy[i]);
                     }
-                return compare(run(without, Options()), run(zero, Options()), tolerance);
+                return compare(run(without, Options()), run(zero, Options()), tolerance,
+                               e_.results(CATENA_PHASE_BACKWARD));
             });
         }
     }

@@ -6,9 +6,11 @@
 
 namespace catena::testing::detail {
 
-inline std::string same_bits(const std::vector<Array>& got, const std::vector<Array>& expected) {
+template <class Name>
+std::string same_bits(const std::vector<Array>& got, const std::vector<Array>& expected,
+                      const Name& name) {
     if (got == expected) return {};
-    const std::string text = compare(got, expected, {0, 0});
+    const std::string text = compare(got, expected, {0, 0}, name);
     return text.empty() ? "other bits" : text;
 }
 inline std::vector<Array> plus_one(std::vector<Array> arrays, std::size_t n) {
@@ -40,6 +42,11 @@ inline Array from_strides(const Array& a) {
     return Array::packed(memory.data(), a.shape(), strides, a.dtype(), bytes);
 }
 
+// What is wrong with a result that the kernel was asked to add.
+inline std::string asked_to_add(const std::string& text) {
+    return text.empty() ? text : "asked to add to what is there, which is 1: " + text;
+}
+
 class KernelChecks {
 public:
     explicit KernelChecks(Exam& exam) : e_(exam) {}
@@ -55,14 +62,15 @@ public:
         std::map<std::string, const Use*> firsts;
         for (const Use& u : uses) {
             e_.step(
-                check, u.label, [&] { return compare(u.result, u.expected, grown(u)); }, decides);
+                check, u.label,
+                [&] { return compare(u.result, u.expected, grown(u), e_.results(u)); }, decides);
             e_.report.pass(Check::inputs);  // World watches every run
             e_.report.compared = true;
             const Use* first = firsts.try_emplace(u.row, &u).first->second;
             if (first == &u) continue;
             e_.step(
                 Check::variants, u.label + " and " + first->label,
-                [&] { return compare(u.result, first->result, grown(u)); }, false);
+                [&] { return compare(u.result, first->result, grown(u), e_.results(u)); }, false);
         }
         return true;
     }
@@ -88,7 +96,7 @@ public:
             const Given fenced =
                 u.given.changed([](const Array& a) { return a.moved(0, std::uint8_t{0x01}); });
             const std::string text = alike(u, e_.run(u, fenced, plain));
-            return text.empty() ? text : "it depends on what lies beside an input: " + text;
+            return text.empty() ? text : "it reads beside " + beside_which(u) + ": " + text;
         });
         e_.step(Check::written, u.label, [&] {
             Options options;
@@ -97,13 +105,15 @@ public:
             return text.empty() ? text : "it depends on uninitialised memory: " + text;
         });
         e_.step(Check::layout, u.label, [&] {
-            return compare(e_.run(u, u.given.changed(from_strides), plain), u.result, u.tolerance);
+            return compare(e_.run(u, u.given.changed(from_strides), plain), u.result, u.tolerance,
+                           e_.results(u));
         });
         if ((u.kernel->flags & CATENA_KERNEL_ADDS) != 0 && !e_.updates())
             e_.step(Check::add, u.label, [&] {
                 Options options;
                 options.add = true;
-                return compare(e_.run(u, u.given, options), plus_one(u.result, n_y), u.tolerance);
+                return asked_to_add(compare(e_.run(u, u.given, options), plus_one(u.result, n_y),
+                                            u.tolerance, e_.results(u)));
             });
         e_.step(Check::nan, u.label, [&] {
             nan(u);
@@ -125,13 +135,35 @@ public:
     }
 
 private:
+    // The first array lent for reading whose surroundings alone change the result.
+    std::string beside_which(const Use& u) {
+        const auto changes = [&](std::vector<Array> Given::*list, std::size_t i) {
+            Given other = u.given;
+            Array& a = (other.*list)[i];
+            if (!a) return false;
+            a = a.moved(0, std::uint8_t{0x01});
+            return !alike(u, e_.run(u, other, Options())).empty();
+        };
+        const auto text = [](const std::string& what, const Array& a) {
+            return what + ", which is " + plugin::text_of(a.dtype());
+        };
+        for (std::size_t i = 0; i < u.given.x.size(); ++i)
+            if (changes(&Given::x, i)) return text("input " + input_name(e_.f, i), u.given.x[i]);
+        const auto output = [&](std::size_t i) { return std::string(e_.f.outputs[i]->name); };
+        for (std::size_t i = 0; i < u.given.y.size() && i < e_.f.n_outputs; ++i)
+            if (changes(&Given::y, i)) return text("output " + output(i), u.given.y[i]);
+        for (std::size_t i = 0; i < u.given.gy.size(); ++i)
+            if (changes(&Given::gy, i))
+                return text("the gradient of output " + output(i), u.given.gy[i]);
+        return "an input";
+    }
     Tolerance grown(const Use& u) const {
         return u.tolerance.times(elements(e_.sample.example) > 1000 ? 10 : 1);
     }
     std::string alike(const Use& u, const std::vector<Array>& got) const {
         return (u.kernel->flags & CATENA_KERNEL_DETERMINISTIC) != 0
-                   ? same_bits(got, u.result)
-                   : compare(got, u.result, u.tolerance);
+                   ? same_bits(got, u.result, e_.results(u))
+                   : compare(got, u.result, u.tolerance, e_.results(u));
     }
     // It comes back: with results or with an error.
     void nan(const Use& u) {

@@ -27,6 +27,9 @@ struct Violation : Failure {  // no error of the call
 struct OutOfBounds : Violation {  // a kernel wrote beside its memory
     using Violation::Violation;
 };
+struct Thrown : Violation {  // an exception left a piece of parallel_for()
+    using Violation::Violation;
+};
 struct InputChanged : Violation {  // a kernel wrote what it may only read
     using Violation::Violation;
 };

@@ -1,8 +1,10 @@
 // What conform() found: a verdict for each check of one function.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -75,6 +77,40 @@ inline constexpr std::array<CheckInfo, n_checks> check_infos = {{
 }};
 inline const CheckInfo& info(Check check) { return check_infos[static_cast<std::size_t>(check)]; }
 
+namespace detail {
+
+// Where a text names a kernel's dtypes and instruction set: "float64 'x86-64-v3'" in label_of().
+struct Variant {
+    std::size_t begin = 0;
+    std::size_t length = 0;  // 0: nowhere
+};
+inline Variant variant_in(const std::string& text) {
+    for (const std::string phase : {"forward ", "backward "})
+        for (std::size_t at = 0; (at = text.find(phase, at)) != std::string::npos; ++at) {
+            const std::size_t begin = at + phase.size();
+            const std::size_t isa = text.find(" '", begin);
+            if (isa == std::string::npos || isa != text.find(' ', begin)) continue;
+            const std::size_t end = text.find("' of ", isa + 1);
+            if (end != std::string::npos && end == text.find('\'', isa + 2))
+                return {begin, end + 1 - begin};
+        }
+    return {};
+}
+// The text without that, and without numbers.
+inline std::string kind_of(const std::string& text, Variant variant) {
+    if (variant.length == 0) return text;
+    std::string kind;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (i == variant.begin) i += variant.length;
+        const bool digit = text[i] >= '0' && text[i] <= '9';
+        if (!digit) kind += text[i];
+        else if (kind.empty() || kind.back() != '#') kind += '#';
+    }
+    return kind;
+}
+
+}  // namespace detail
+
 enum class Verdict { none, not_applicable, passed, failed };
 
 class Report {
@@ -97,11 +133,21 @@ public:
         Entry& e = at(check);
         if (e.verdict <= Verdict::not_applicable) e = {Verdict::not_applicable, reason};
     }
+    // What differs by the kernels' dtypes and instruction sets and by numbers alone is one line, that
+    // of the first.
     void fail(Check check, const std::string& text) {
         Entry& e = at(check);
-        if (e.verdict != Verdict::failed) e = {Verdict::failed, {}};
-        if (("\n" + e.text).find("\n" + text + "\n") != std::string::npos) return;
-        if (++lines_[static_cast<std::size_t>(check)] <= most_lines) e.text += text + "\n";
+        e.verdict = Verdict::failed;
+        std::vector<Line>& lines = lines_[static_cast<std::size_t>(check)];
+        const detail::Variant variant = detail::variant_in(text);
+        const std::string kind = detail::kind_of(text, variant);
+        const auto same =
+            std::find_if(lines.begin(), lines.end(), [&](const Line& l) { return l.kind == kind; });
+        if (same == lines.end()) lines.push_back({kind, text, variant, {}});
+        else same->add(text.substr(variant.begin, variant.length));
+        e.text.clear();
+        for (std::size_t i = 0; i < lines.size() && i < most_lines; ++i)
+            e.text += lines[i].all() + "\n";
     }
     bool failed(Check check) const { return (*this)[check].verdict == Verdict::failed; }
     // After the last example: what nobody passed and nobody excused has failed, unless another check
@@ -129,8 +175,8 @@ public:
             for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos;
                  begin = end + 1)
                 result.push_back(start + text.substr(begin, end - begin));
-            if (lines_[i] > most_lines)
-                result.push_back(start + std::to_string(lines_[i] - most_lines) + " more");
+            if (lines_[i].size() > most_lines)
+                result.push_back(start + std::to_string(lines_[i].size() - most_lines) + " more");
         }
         return result;
     }
@@ -146,15 +192,47 @@ public:
     std::string found;              // the call that was found for want of one
     bool internal = false;          // part of other functions' gradients
     std::set<std::pair<const catena_kernel*, std::string>> reached;  // in which row of dtypes
-    bool compared = false;                                           // all variants that run here
+    // Why a row did not fit an example.
+    std::map<std::pair<const catena_kernel*, std::string>, std::string> missed;
+    bool compared = false;  // all variants that run here
 
 private:
-    static constexpr int most_lines = 6;
+    static constexpr std::size_t most_lines = 6;
+    // What one kernel did, and the other kernels that did it.
+    struct Line {
+        std::string kind;
+        std::string text;  // of the first
+        detail::Variant variant;
+        std::vector<std::string> others;
+        void add(const std::string& other) {
+            if (other.empty() || other == text.substr(variant.begin, variant.length) ||
+                std::find(others.begin(), others.end(), other) != others.end())
+                return;
+            others.push_back(other);
+        }
+        std::string all() const {
+            if (others.empty()) return text;
+            std::set<std::string> rows;
+            std::set<std::string> isas;
+            for (const std::string& other : others) {
+                rows.insert(other.substr(0, other.find(' ')));
+                isas.insert(other.substr(other.find(' ') + 1));
+            }
+            const auto joined = [](const std::set<std::string>& parts, const char* between) {
+                std::string list;
+                for (const std::string& part : parts) list += (list.empty() ? "" : between) + part;
+                return list;
+            };
+            const std::size_t end = variant.begin + variant.length;
+            return text.substr(0, end) + " (and " + std::to_string(others.size()) + " more, of " +
+                   joined(rows, " or ") + " for " + joined(isas, " or ") + ")" + text.substr(end);
+        }
+    };
     Entry& at(Check check) { return entries_[static_cast<std::size_t>(check)]; }
 
     std::string function_;
     std::array<Entry, n_checks> entries_;
-    std::array<int, n_checks> lines_{};
+    std::array<std::vector<Line>, n_checks> lines_{};
 };
 
 // What is going on, for handlers of crashes and hangs.

@@ -58,16 +58,21 @@ inline std::vector<Row> rows_of(const World& world, const catena_function& f) {
     return rows;
 }
 // Whether the function gives outputs of the row's dtypes for inputs of the row's, and of a size that
-// a test can afford.
+// a test can afford. If not, *why says what infer() gives.
 inline bool gives_row(World& world, const catena_function& f,
                       const std::vector<std::optional<catena_meta>>& x, const OwnedAttrs& attrs,
-                      const Row& row) {
+                      const Row& row, std::string* why = nullptr) {
     const TypeVars vars(f);
     const std::vector<catena_meta> y = world.infer(f.name, x, attrs.list());
     for (std::size_t i = 0; i < y.size(); ++i) {
         double elements = 1;
         for (std::int32_t d = 0; d < y[i].ndim; ++d) elements *= static_cast<double>(y[i].shape[d]);
-        if (elements > 1e6 || !plugin::same(y[i].dtype, row[vars.output(i)])) return false;
+        const catena_dtype wanted = row[vars.output(i)];
+        const bool same = plugin::same(y[i].dtype, wanted);
+        if (!same && why != nullptr)
+            *why = std::string("infer() gives ") + f.outputs[i]->name + " as " +
+                   plugin::text_of(y[i].dtype) + ", the kernel has " + plugin::text_of(wanted);
+        if (elements > 1e6 || !same) return false;
     }
     return true;
 }
@@ -89,12 +94,17 @@ inline Sample make_sample(World& world, const catena_function& f, const Example&
                           unsigned seed, bool train = true) {
     const TypeVars vars(f);
     std::exception_ptr refused;
+    std::string why;
     for (const detail::Row& row : detail::rows_of(world, f)) {
         std::vector<std::optional<catena_meta>> metas;
         for (std::size_t i = 0; i < example.inputs.size(); ++i)
             metas.push_back(detail::meta_of(example.inputs[i], row[vars.input(i)]));
         try {
-            if (!detail::gives_row(world, f, metas, example.attrs, row)) continue;
+            std::string unfit;
+            if (!detail::gives_row(world, f, metas, example.attrs, row, &unfit)) {
+                if (why.empty()) why = unfit;
+                continue;
+            }
             std::vector<Array> x;
             for (std::size_t i = 0; i < example.inputs.size(); ++i)
                 x.push_back(metas[i] ? detail::draw(example.inputs[i], metas[i]->dtype,
@@ -113,7 +123,8 @@ inline Sample make_sample(World& world, const catena_function& f, const Example&
     }
     if (refused) std::rethrow_exception(refused);
     throw Failure(CATENA_E_DTYPE, std::string("[") + f.name + "] kernel: expected one for \"" +
-                                      text_of(f, example) + "\", got none");
+                                      text_of(f, example) + "\", got none" +
+                                      (why.empty() ? "" : ": " + why));
 }
 
 namespace detail {

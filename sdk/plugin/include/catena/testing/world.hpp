@@ -40,6 +40,7 @@ struct catena_ctx {
     bool train = true;
     std::vector<catena::testing::Step>* tape = nullptr;  // where calls are recorded
     const char* device = "";                             // that the call runs on
+    std::string thrown = {};                             // by a piece of parallel_for()
 };
 struct catena_var {
     catena::testing::Array array;
@@ -239,6 +240,16 @@ inline std::uint32_t input_flags(const catena_function& f, std::size_t i) {
 inline std::string input_name(const catena_function& f, std::size_t i) {
     const std::string name = f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->name;
     return i < f.n_inputs ? name : name + "[" + std::to_string(i - f.n_inputs + 1) + "]";
+}
+// A result of a call: outputs, then inputs that are updated; of backward, gradients of the inputs.
+inline std::string result_name(const catena_function& f, int phase, std::size_t i) {
+    if (phase == CATENA_PHASE_BACKWARD) return "gradient of " + input_name(f, i);
+    if (i < f.n_outputs) return f.outputs[i]->name;
+    std::size_t updated = i - f.n_outputs;
+    for (std::size_t k = 0; k < f.n_inputs; ++k)
+        if ((f.inputs[k]->flags & CATENA_PORT_MUTATED) != 0 && updated-- == 0)
+            return std::string(f.inputs[k]->name) + " as updated";
+    return std::to_string(i);
 }
 // What a call is given, with what it leaves out. Refused is what a host refuses, in its words.
 template <class Input>

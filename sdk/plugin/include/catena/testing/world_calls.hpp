@@ -67,8 +67,8 @@ struct World::Invocation {
             for (detail::Placed& place : places) place.fetch();
             device->sync(ctx);
         }
-        intact({scratch}, "its scratch");
-        intact(saved, "what it saves");
+        intact({scratch}, [](std::size_t) { return std::string("its scratch"); });
+        intact(saved, [](std::size_t i) { return "what it saves, " + std::to_string(i); });
         ctx.world->ran_ = ctx.world->origin(kernel);
         return true;
     }
@@ -104,21 +104,32 @@ struct World::Invocation {
         return true;
     }
     void check(catena_status status) const {
+        if (!ctx.thrown.empty())
+            throw Thrown(CATENA_E_INTERNAL,
+                         who() + "an exception leaves a piece of parallel_for(): " + ctx.thrown);
         if (status != CATENA_OK) throw Failure(status, ctx.error);
     }
-    void intact(const std::vector<Array>& arrays, const char* what) const {
+    // name(i) is what an array is called.
+    template <class Name>
+    void intact(const std::vector<Array>& arrays, const Name& name) const {
         for (std::size_t i = 0; i < arrays.size(); ++i)
             if (const std::string text = arrays[i] ? arrays[i].damage() : ""; !text.empty())
-                throw OutOfBounds(CATENA_E_INTERNAL, who() + what + " " + std::to_string(i) +
-                                                         ": written out of bounds: " + text);
+                throw OutOfBounds(CATENA_E_INTERNAL,
+                                  who() + name(i) + ": written out of bounds: " + text);
     }
+    template <class Name>
     void unchanged(const std::vector<Array>& now, const std::vector<Array>& before,
-                   const char* what) const {
-        intact(now, what);
+                   const Name& name) const {
+        intact(now, name);
         for (std::size_t i = 0; i < now.size() && i < before.size(); ++i)
             if (!(now[i] == before[i]))
-                throw InputChanged(CATENA_E_INTERNAL,
-                                   who() + what + " " + std::to_string(i) + ": changed");
+                throw InputChanged(CATENA_E_INTERNAL, who() + name(i) + ": changed");
+    }
+    auto inputs(const std::string& what) const {
+        return [this, what](std::size_t i) { return what + input_name(*call.function, i); };
+    }
+    auto outputs(const std::string& what) const {
+        return [this, what](std::size_t i) { return what + call.function->outputs[i]->name; };
     }
     // The kernel that ran, with the dtypes of this call.
     std::string who() const {
@@ -197,15 +208,15 @@ CATENA_TESTING_INLINE std::vector<Array> World::forward(const std::string& name,
         run.ctx.error.clear();
     }
     if (!done) run.fail_unsupported();
-    run.intact(y, "output");
+    run.intact(y, run.outputs("output "));
     std::vector<Array> updated;
     for (std::size_t i = 0; i < x.size(); ++i)
         if ((input_flags(f, i) & CATENA_PORT_MUTATED) != 0) {
-            run.intact({x[i]}, "an updated input");
+            run.intact({x[i]}, [&](std::size_t) { return "updated input " + input_name(f, i); });
             updated.push_back(x[i]);  // handed back behind the outputs
             x[i] = given[i];
         }
-    run.unchanged(x, given, "input");
+    run.unchanged(x, given, run.inputs("input "));
     for (Array& a : updated) y.push_back(std::move(a));
     return y;
 }
@@ -261,10 +272,10 @@ CATENA_TESTING_INLINE std::vector<Array> World::backward(
         run.call.targets = targets.data();
         run.bind();
         if (!run.attempt(*k, saved)) continue;
-        run.intact(gx, "gradient of input");
-        run.unchanged(x, given_x, "backward: input");
-        run.unchanged(y, given_y, "backward: output");
-        run.unchanged(gy, given_gy, "backward: gradient of output");
+        run.intact(gx, run.inputs("gradient of "));
+        run.unchanged(x, given_x, run.inputs("input "));
+        run.unchanged(y, given_y, run.outputs("output "));
+        run.unchanged(gy, given_gy, run.outputs("gradient of output "));
         return gx;
     }
     throw NoKernel(CATENA_E_UNSUPPORTED, std::string("[") + f.name +

@@ -22,13 +22,27 @@ CATENA_TESTING_INLINE catena_host World::make_host() {
         grain = std::max<std::int64_t>(grain, 1);
         const std::int64_t pieces = (n + grain - 1) / grain;
         const std::int64_t team_size = std::min<std::int64_t>(of(ctx).threads, pieces);
-        if (team_size <= 1) return fn(user, 0, n, 0);
+        std::mutex mutex;
+        // Through a plugin in C nothing can be thrown: the call's end says it.
+        const auto run = [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
+            std::string thrown;
+            try {
+                return fn(user, begin, end, slot);
+            } catch (const std::exception& e) {
+                thrown = e.what();
+            } catch (...) {
+                thrown = "not even a std::exception";
+            }
+            const std::lock_guard lock(mutex);
+            if (ctx->thrown.empty()) ctx->thrown = thrown;
+        };
+        if (team_size <= 1) return run(0, n, 0);
         std::vector<std::thread> team;
         for (std::int64_t t = 0; t < team_size; ++t)
-            team.emplace_back([=] {
+            team.emplace_back([=, &run] {
                 const std::int64_t begin = pieces * t / team_size * grain;
                 const std::int64_t end = std::min(pieces * (t + 1) / team_size * grain, n);
-                fn(user, begin, end, static_cast<std::int32_t>(t));
+                run(begin, end, static_cast<std::int32_t>(t));
             });
         for (std::thread& thread : team) thread.join();
     };

@@ -135,7 +135,7 @@ constexpr catena_kernel kernel_of() {
         .struct_size = sizeof(catena_kernel),
         .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,
         .phase = phase,
-        .priority = CATENA_PRIORITY_PORTABLE,
+        .priority = F::about.priority,
         .function = F::about.name,
         .version_min = F::about.version,
         .version_max = F::about.version,

@@ -78,7 +78,7 @@ json describe_others(const Subject& subject) {
             testing::World world{std::vector<std::string>()};
             const Module module(path);
             const catena_plugin& table = module.table(world);
-            if (const std::string text = damage(table); !text.empty())
+            if (const std::string text = damage(*module.manifest, table); !text.empty())
                 throw std::runtime_error(text);
             const testing::World whole(path.string());  // its init(), too
             const char* const id = module.manifest->id;
@@ -104,7 +104,7 @@ json describe(const Subject& subject) {
             std::string(module.manifest->version,
                         strnlen(module.manifest->version, sizeof module.manifest->version));
         const catena_plugin& table = module.table(world);
-        if (const std::string text = damage(table); !text.empty())
+        if (const std::string text = damage(*module.manifest, table); !text.empty())
             throw std::runtime_error(text + ": see schema/table");
         for (std::uint32_t i = 0; i < table.n_functions; ++i)
             functions.insert(table.functions[i]->name);

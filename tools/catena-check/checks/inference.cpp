@@ -13,6 +13,8 @@ using namespace testing;
 
 using Metas = std::vector<std::optional<catena_meta>>;
 
+constexpr std::int32_t host_memory = 1;  // kDLCPU, as detail::meta_of() has it
+
 // What infer() says: a status with text, or outputs.
 struct Answer {
     catena_status status = CATENA_OK;
@@ -73,6 +75,7 @@ public:
         for (catena_meta& m : answer.y) {
             std::memset(&m, before, sizeof m);
             m.struct_size = sizeof m;
+            m.device_type = host_memory;
             out.push_back(&m);
         }
         catena_ctx ctx{world_.get(), {}, {}};
@@ -101,6 +104,11 @@ public:
             return;
         }
         for (const catena_meta& m : a.y) {
+            if (m.device_type != host_memory)
+                return findings_.fail(
+                    where + fmt::format("device_type: expected it to stay on the device of the "
+                                        "call ({}), got {}",
+                                        host_memory, m.device_type));
             if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM)
                 return findings_.fail(where + fmt::format("expected an output of 0 to {} axes, got "
                                                           "{}",

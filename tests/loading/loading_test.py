@@ -220,7 +220,7 @@ class Search(Case):
         self.assertEqual(self.fails("describe", "test.xyzzy"), text + "see catena functions\n")
         other = self.put(OTHER, self.system, "1.catena", mode=0o666)
         self.assertRegex(self.fails("describe", "test.xyzzy"), re.escape(
-            f"{text}refused {other}: mode of the plugin {other}: expected that only its owner can "
+            f"{text}refused {other}: mode of the file {other}: expected that only its owner can "
             "write, got 0666") + ".*; see catena functions\n$")
         self.put(OTHER, self.system, "2.catena", mode=0o666)
         self.assertEqual(self.fails("describe", "test.xyzzy"),
@@ -246,7 +246,7 @@ class Odd(Case):
             error = self.fails("plugins", "--plugins", path.parent, CATENA_PLUGIN_AUDIT=audit)
             self.assertEqual(error, f"catena error: [plugin] {path}: its {step} called exit(): "
                                     "the process ends with code 1\n")
-            self.assertRegex(audit.read_text(), f" refused .* path={path} reason=its {step[:5]}")
+            self.assertIn(f" path={path} reason=its {step} called exit()", audit.read_text())
 
     def test_kernels_for_a_function_that_nobody_has(self):
         self.put(GOOD, self.user)

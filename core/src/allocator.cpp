@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <limits.hpp>
+
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -92,6 +94,10 @@ bool CachingAllocator::keeps() const noexcept { return recycle || kind_ == Kind:
 void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     const int index = class_of(bytes);
     if (index >= small_classes) {
+        if (bytes > largest_memory) {  // sums of larger ones would overflow
+            throw MemoryError(fmt::format("[{}] memory: expected at most {} bytes, got {}",
+                                          queue.device.name, largest_memory, bytes));
+        }
         capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
         return take_large(capacity);
     }
@@ -276,6 +282,8 @@ void* CachingAllocator::try_backend(std::uint64_t capacity, catena_ctx& ctx) {
     ++stats_.system_calls;
     ++memory_.stats.system_calls;
     ctx.status = device.table.alloc(&ctx, device.dev, queue.native, capacity, &block);
+    if (ctx.status == CATENA_OK && !block)
+        host_table().fail(&ctx, CATENA_E_DEVICE, "alloc(): expected memory, got NULL");
     return ctx.status == CATENA_OK ? block : nullptr;
 }
 

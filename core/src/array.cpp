@@ -48,6 +48,7 @@ bool shape_known(ArrayBody& body) {
         sane = extent >= 0 && !__builtin_mul_overflow(room, extent > 0 ? extent : 1, &room);
         size = extent > 0 && size > 0 ? room : 0;
     }
+    body.meta.device_type = body.tensor.dl.device_type;  // infer() may have written another one
     body.tensor.dl.ndim = body.meta.ndim;
     body.tensor.dl.dtype = body.meta.dtype;
     body.tensor.nbytes = static_cast<std::uint64_t>(size) * item;

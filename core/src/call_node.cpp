@@ -212,7 +212,7 @@ bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span
             }
             if (status != CATENA_OK) throw_failure(ctx, status, std::string(label()) + " backward");
         }
-        const Scratch scratch(queue, plan.scratch_bytes);
+        const Scratch scratch(function_.descriptor, queue, plan.scratch_bytes);
         call.scratch = scratch.get();
         call.scratch_bytes = plan.scratch_bytes;
         note_call(queue, function_.descriptor, CATENA_PHASE_BACKWARD);

@@ -7,8 +7,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <limits.hpp>
+
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
 
 namespace catena {
@@ -33,16 +36,29 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
     catena_ctx ctx;
     const catena_status status = table.open(&ctx, ordinal, &dev);
     if (status != CATENA_OK) throw_failure(ctx, status, name, "the device could not be opened");
-    ask(threads, CATENA_THREADS_1);
-    ask(memory, CATENA_MEMORY_DRAFT_1);
-    ask(events, CATENA_EVENTS_DRAFT_1);
-    ask(graphs, CATENA_GRAPH_DRAFT_1);
+    ask(threads, CATENA_THREADS_1,
+        offsetof(catena_threads, parallel_for) + sizeof(catena_threads::parallel_for));
+    ask(memory, CATENA_MEMORY_DRAFT_1, sizeof(catena_memory));
+    ask(events, CATENA_EVENTS_DRAFT_1, sizeof(catena_events));
+    ask(graphs, CATENA_GRAPH_DRAFT_1, sizeof(catena_graph));
+    if (threads && !(threads->count && threads->set_count && threads->parallel_for)) {
+        throw DeviceError(fmt::format(
+            "[{}] {}: expected count, set_count and parallel_for, got NULL among them", name,
+            CATENA_THREADS_1));
+    }
     main_ = &make_queue();
 }
 
+// least: bytes of the table in the first release that had it.
 template <class Table>
-void DeviceState::ask(const Table*& table_of, const char* id) {
-    if (table.get_extension) table_of = static_cast<const Table*>(table.get_extension(dev, id));
+void DeviceState::ask(const Table*& table_of, const char* id, std::size_t least) {
+    if (!table.get_extension) return;
+    const auto* const given = static_cast<const Table*>(table.get_extension(dev, id));
+    if (given && given->struct_size < least) {
+        throw DeviceError(fmt::format("[{}] {}: struct_size: expected at least {}, got {}", name,
+                                      id, least, given->struct_size));
+    }
+    table_of = given;
 }
 
 Queue& DeviceState::make_queue() {
@@ -145,6 +161,7 @@ MemorySize DeviceState::memory_size() {
     ctx.device = this;
     std::uint64_t free = 0, total = 0;
     if (table.memory(&ctx, dev, &free, &total) != CATENA_OK) return size;
+    if (free > total || total > largest_memory) return size;  // no device has that
     return {static_cast<std::int64_t>(free), static_cast<std::int64_t>(total)};
 }
 
@@ -190,9 +207,12 @@ int Registry::count(const BackendEntry& backend, std::string* reason) {
     catena_ctx ctx;
     std::int32_t n = 0;
     const catena_status status = backend.table->count(&ctx, &n);
-    if (status == CATENA_OK && n > 0) return n;
-    if (reason && !ctx.error.empty()) *reason = one_line(ctx.error);
-    else if (reason) *reason = status ? fmt::format("status {}", status) : "it found none";
+    if (status == CATENA_OK && n > 0 && n <= most_devices) return n;
+    if (!reason) return 0;
+    if (!ctx.error.empty()) *reason = one_line(ctx.error);
+    else if (status) *reason = fmt::format("status {}", status);
+    else if (n > 0) *reason = fmt::format("expected at most {} devices, got {}", most_devices, n);
+    else *reason = "it found none";
     return 0;
 }
 

@@ -58,6 +58,11 @@ catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const 
 
 namespace {
 
+// What a kernel saves is its own, but the host has to know its size.
+bool has_whole_bytes(catena_dtype dtype) {
+    return dtype.lanes == 1 && dtype.bits >= 8 && dtype.bits <= 64 && dtype.bits % 8 == 0;
+}
+
 // Where this call runs instead, or null.
 DeviceState* fallback_for(const DeviceState& device) {
     DeviceState* other = Device::fallback().state();
@@ -253,10 +258,11 @@ void run_forward(FunctionEntry& f, const BoundAttributes& attributes, std::span<
         }
         if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f, x));
         for (Array& saved : result.saved) {
+            if (!has_whole_bytes(saved.body()->meta.dtype)) throw_saved(f, saved.body()->meta);
             if (!shape_known(*saved.body())) throw_shape(f, "saved", saved.body()->meta, x);
             allocate(*saved.body(), queue);
         }
-        const Scratch scratch(queue, plan.scratch_bytes);
+        const Scratch scratch(d, queue, plan.scratch_bytes);
         call.scratch = scratch.get();
         call.scratch_bytes = plan.scratch_bytes;
         call.saved = saved_tensors.data();

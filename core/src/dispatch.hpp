@@ -7,6 +7,8 @@
 #include <catena/core/config.hpp>
 #include <catena/core/variable.hpp>
 
+#include <limits.hpp>
+
 #include <span>
 #include <vector>
 
@@ -60,11 +62,15 @@ std::uint32_t call_flags(const Config& config) noexcept;
 catena_status run_with_room(const catena_kernel& kernel, catena_ctx& ctx, const catena_call& call,
                             Queue& queue);
 
-// Scratch memory for one call.
+[[noreturn]] void throw_scratch(const catena_function& function, std::uint64_t bytes);
+
+// Scratch memory for one call of the function: what plan() asked for. Throws MemoryError.
 class Scratch {
 public:
-    Scratch(Queue& queue, std::uint64_t bytes)
+    Scratch(const catena_function& function, Queue& queue, std::uint64_t bytes)
         : pool_(*queue.pool.load(std::memory_order_relaxed)) {
+        if (bytes > largest_memory) [[unlikely]]
+            throw_scratch(function, bytes);
         if (bytes) block_ = pool_.allocate(bytes, capacity_);
     }
     Scratch(const Scratch&) = delete;

@@ -87,6 +87,16 @@ void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& me
         describe_inputs(f, x)));
 }
 
+void throw_saved(const FunctionEntry& f, const catena_meta& meta) {
+    throw DtypeError(fmt::format("[{}] saved: expected a dtype of 8 to 64 bits, got {}",
+                                 f.descriptor.name, name(meta.dtype)));
+}
+
+void throw_scratch(const catena_function& f, std::uint64_t bytes) {
+    throw MemoryError(fmt::format("[{}] plan(): scratch_bytes: expected at most {}, got {}", f.name,
+                                  largest_memory, bytes));
+}
+
 void throw_no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
                      const DeviceState& device, std::uint64_t key, bool declined) {
     Row wanted;
@@ -114,6 +124,13 @@ void throw_no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
         have += fmt::format("\n  {} {}: {}{}", place[0].device, place[0].plugin,
                             dtypes_to_string(f.descriptor, place),
                             anywhere ? "" : fmt::format(" (needs {})", any_of(needs)));
+    }
+    // A kernel that was meant for this function has a name with a slip in it.
+    for (const KernelsWithoutFunction& k : Registry::get().kernels_without_function()) {
+        if (k.guess == f.descriptor.name) {
+            have += fmt::format("\n  {} has kernels for {}, a function that no plugin has", k.plugin,
+                                k.function);
+        }
     }
     if (rows.empty() && !places.empty()) {
         have += fmt::format("\n  CATENA_FALLBACK={} or using_fallback runs such calls there",

@@ -16,6 +16,8 @@ inline void check_arity(const FunctionEntry& function, std::size_t inputs) {
 }
 [[noreturn]] void throw_shape(const FunctionEntry& function, const char* what,
                               const catena_meta& meta, std::span<ArrayBody* const> x);
+// A tensor that plan() wants to save has a dtype of no known size.
+[[noreturn]] void throw_saved(const FunctionEntry& function, const catena_meta& meta);
 // key: 4 bits of Dtype for each type_var; declined: kernels for it are there, but say no. DtypeError
 // where one dtype fits no kernel of the device, else UnsupportedError that lists what there is.
 [[noreturn]] void throw_no_kernel(const FunctionEntry& function, std::span<ArrayBody* const> x,

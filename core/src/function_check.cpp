@@ -16,7 +16,7 @@ namespace {
 
 void check_length(const char* name, const char* what) {
     if (!name || !*name) refuse("{} has no name", what);
-    if (std::strlen(name) > 200) refuse("{} has a name of over 200 bytes", what);
+    if (strnlen(name, 201) > 200) refuse("{} has a name of over 200 bytes", what);
 }
 
 }  // namespace
@@ -95,10 +95,15 @@ void check_choices(const catena_function& f, const catena_attr_spec& attr) {
         refuse("function {}: attribute {}: choices, but its kind is {}", f.name, attr.name,
                attr.kind);
     }
-    if (attr.flags & CATENA_ATTR_REQUIRED) return;
-    for (const char* const* choice = attr.choices; *choice; ++choice) {
-        if (std::strcmp(*choice, attr.def.v.s) == 0) return;
+    bool found = attr.flags & CATENA_ATTR_REQUIRED;
+    for (std::uint32_t i = 0; attr.choices[i]; ++i) {
+        if (i == most_choices) {
+            refuse("function {}: attribute {}: over {} choices; is the list's end NULL?", f.name,
+                   attr.name, most_choices);
+        }
+        found = found || std::strcmp(attr.choices[i], attr.def.v.s) == 0;
     }
+    if (found) return;
     refuse("function {}: attribute {}: its default '{}' is not among its choices", f.name,
            attr.name, attr.def.v.s);
 }
@@ -111,6 +116,14 @@ void check_attribute(const catena_function& f, const catena_attr_spec& attr) {
         if (attr.def.kind != attr.kind) {
             refuse("function {}: attribute {}: default of kind {}, expected {}", f.name, attr.name,
                    attr.def.kind, attr.kind);
+        }
+        if (is_list(attr.kind) && attr.def.n > longest_list) {
+            refuse("function {}: attribute {}: its default: expected at most {} values, got {}",
+                   f.name, attr.name, longest_list, attr.def.n);
+        }
+        if (attr.kind == CATENA_ATTR_BOOL && attr.def.v.i != 0 && attr.def.v.i != 1) {
+            refuse("function {}: attribute {}: its default: expected 0 or 1, got {}", f.name,
+                   attr.name, attr.def.v.i);
         }
         const bool needs_pointer =
             attr.kind == CATENA_ATTR_STRING || (is_list(attr.kind) && attr.def.n);
@@ -226,6 +239,10 @@ void check_function(const catena_function& f) {
     check_id(f.name, "a function");
     if (!f.infer) refuse("function {} has no infer()", f.name);
     if (f.version < 1) refuse("function {}: version: expected at least 1, got 0", f.name);
+    if (f.version > newest_version) {
+        refuse("function {}: version: expected at most {}, got {}", f.name, newest_version,
+               f.version);
+    }
     check_ports(f, f.inputs, f.n_inputs, true);
     check_ports(f, f.outputs, f.n_outputs, false);
     check_flags(f);
@@ -242,12 +259,16 @@ void check_function(const catena_function& f) {
         check_attribute(f, attr);
     }
     check_examples(f);
+    if (count_type_vars(f) > CATENA_MAX_TYPE_VARS) {
+        refuse("function {}: more than {} type variables", f.name, +CATENA_MAX_TYPE_VARS);
+    }
+}
+
+std::uint32_t count_type_vars(const catena_function& f) {
     std::set<std::string_view> types;
     for (std::uint32_t i = 0; i < f.n_inputs; ++i) types.insert(f.inputs[i]->type_var);
     for (std::uint32_t i = 0; i < f.n_outputs; ++i) types.insert(f.outputs[i]->type_var);
-    if (types.size() > CATENA_MAX_TYPE_VARS) {
-        refuse("function {}: more than {} type variables", f.name, +CATENA_MAX_TYPE_VARS);
-    }
+    return static_cast<std::uint32_t>(types.size());
 }
 
 void check_grad_function(const catena_function& f, const catena_function& g) {

@@ -56,7 +56,7 @@ void host_parallel_for(catena_ctx* ctx, std::int64_t n, std::int64_t grain, cate
 
 std::int32_t host_slots(catena_ctx* ctx) {
     const DeviceState* device = ctx ? ctx->device : nullptr;
-    return device && device->threads ? device->threads->count(device->dev) : 1;
+    return device && device->threads ? std::max(1, device->threads->count(device->dev)) : 1;
 }
 
 catena_status host_philox(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,

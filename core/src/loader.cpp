@@ -2,6 +2,7 @@
 #include "loader.hpp"
 
 #include "context.hpp"
+#include "load_step.hpp"
 #include "plugin_audit.hpp"
 #include "plugin_image.hpp"
 #include "plugin_lock.hpp"
@@ -72,13 +73,15 @@ auto guarded(const char* what, const Body& body) {
     }
 }
 
-void start(LoadedPlugin& info, boost::dll::shared_library& library) {
+void start(LoadedPlugin& info, const PluginImage& image, LoadStep& step) {
+    boost::dll::shared_library& library = image.map();
     if (!library.has("catena_plugin_entry_v1")) {
         throw PluginError("it exports no catena_plugin_entry_v1");
     }
     using Entry = const catena_plugin*(const catena_host*, catena_ctx*);
     auto& entry = library.get<Entry>("catena_plugin_entry_v1");
     catena_ctx ctx;
+    step.enters("entry");
     const catena_plugin* table = guarded("entry", [&] { return entry(&host_table(), &ctx); });
     if (!table) throw PluginError(fmt::format("its entry failed: {}", words(ctx)));
     info.n_functions = static_cast<int>(table->n_functions);
@@ -88,6 +91,7 @@ void start(LoadedPlugin& info, boost::dll::shared_library& library) {
     if (table->init) {
         try {
             catena_ctx init_ctx;
+            step.enters("init()");
             if (guarded("init()", [&] { return table->init(&host_table(), &init_ctx); })) {
                 throw PluginError(fmt::format("its init() failed: {}", words(init_ctx)));
             }
@@ -154,7 +158,10 @@ void load(Attempt& attempt, Asked asked) {
         const std::string text = fmt::format("[plugin] {}: {}", path.string(), warning);
         host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
     }
-    start(attempt.info, image.map());
+    {
+        LoadStep step(attempt);
+        start(attempt.info, image, step);
+    }
     std::erase_if(loader.report.idle,
                   [&](const IdlePlugin& idle) { return idle.plugin.id == attempt.info.id; });
     loader.report.loaded.push_back(attempt.info);
@@ -255,6 +262,21 @@ void say_idle() {
     }
 }
 
+// Once, when the usual places have been searched: until then the function may still come. The report
+// has them at any time.
+void warn_of_kernels_without_function() {
+    constexpr int most = 3;  // lines for one plugin: it may be one of kernels alone
+    int n = 0;
+    const auto all = Registry::get().kernels_without_function();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        n = i > 0 && all[i].plugin == all[i - 1].plugin ? n + 1 : 1;
+        const bool last = i + 1 == all.size() || all[i + 1].plugin != all[i].plugin;
+        std::string text = one_line("[plugin] " + to_string(all[i]));
+        if (n > most) text = fmt::format("[plugin] {}: {} more such functions", all[i].plugin, n - most);
+        if (n <= most || last) host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
+    }
+}
+
 void load_folders(std::vector<SearchedFolder> folders) {
     std::vector<fs::path> all;
     for (SearchedFolder& folder : folders) {
@@ -317,6 +339,7 @@ void load_default_plugins() {
     }
     loader.default_done = true;
     Registry::get().report_pins();
+    warn_of_kernels_without_function();
     done.store(true, std::memory_order_release);
 }
 
@@ -340,6 +363,7 @@ PluginReport plugin_report() {
     PluginReport report = Loader::get().report;
     report.switched_off = switched_off();
     report.backends = Registry::get().backends();
+    report.kernels_without_function = Registry::get().kernels_without_function();
     return report;
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 namespace catena {
@@ -40,14 +41,14 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
-std::string nearest_function(std::string_view name) {
+std::string Registry::nearest(std::string_view name, bool internal) {
+    const std::lock_guard lock(mutex_);
     const std::string wanted = folded(name);
     const bool bare = wanted.find('.') == wanted.npos;  // whose it is was left out
     std::size_t nearest = last_word(wanted).size() / 3 + 1;
     std::string guess;
-    for (const std::string& candidate : function_names()) {
-        const FunctionEntry* entry = Registry::get().find(candidate);
-        if (!entry || (entry->descriptor.flags & CATENA_FUNCTION_INTERNAL)) continue;
+    for (const auto& [candidate, entry] : functions_) {
+        if (!internal && (entry->descriptor.flags & CATENA_FUNCTION_INTERNAL)) continue;
         const std::string known = folded(candidate);
         std::size_t d = edit_distance(wanted, known);
         if (bare) d = std::min(d, edit_distance(wanted, last_word(known)));
@@ -55,6 +56,25 @@ std::string nearest_function(std::string_view name) {
         nearest = std::min(nearest, d);
     }
     return guess;
+}
+
+std::vector<KernelsWithoutFunction> Registry::kernels_without_function() {
+    const std::lock_guard lock(mutex_);
+    std::vector<KernelsWithoutFunction> list;
+    for (const auto& plugin : plugins_) {
+        std::set<std::string_view> seen;
+        for (std::uint32_t i = 0; i < plugin->table->n_kernels; ++i) {
+            const std::string_view name = plugin->table->kernels[i]->function;
+            if (functions_.contains(name) || !seen.insert(name).second) continue;
+            list.push_back({plugin->info.id, std::string(name), nearest(name, true)});
+        }
+    }
+    return list;
+}
+
+std::string nearest_function(std::string_view name) {
+    load_default_plugins();
+    return Registry::get().nearest(name, false);
 }
 
 }  // namespace catena

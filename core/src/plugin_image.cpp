@@ -18,20 +18,27 @@ namespace {
 namespace fs = std::filesystem;
 namespace dll = boost::dll;
 
-[[noreturn]] void refused_by_system() {
-    const char* text = dlerror();  // names the symbol or library that is missing
-    throw PluginError(
-        fmt::format("the system's loader refuses it: {}", text ? text : "it gives no reason"));
+// The text names the symbol or library that is missing, and the file by the name that it was opened
+// with, which people do not know.
+[[noreturn]] void refused_by_system(const std::string& opened = {}, const std::string& known = {}) {
+    const char* reason = dlerror();
+    std::string text = reason ? reason : "it gives no reason";
+    for (std::size_t at = 0; !opened.empty() && (at = text.find(opened, at)) != text.npos;) {
+        text.replace(at, opened.size(), known);
+        at += known.size();
+    }
+    throw PluginError(fmt::format("the system's loader refuses it: {}", text));
 }
 
-dll::shared_library& open_library(const fs::path& path) {
+// `known` is the file's own name, for messages.
+dll::shared_library& open_library(const fs::path& path, const fs::path& known) {
     // Never unloaded: arrays, kernels and type information may point into them.
     static auto* mapped = new std::deque<dll::shared_library>;
     boost::system::error_code error;
     dll::shared_library library;
     library.load(boost::filesystem::path(path.string()), error,
                  dll::load_mode::rtld_now | dll::load_mode::rtld_local);
-    if (error) refused_by_system();
+    if (error) refused_by_system(path.string(), known.string());
     return mapped->emplace_back(std::move(library));
 }
 
@@ -45,15 +52,16 @@ fs::path name_in_proc(const Descriptor& file) {
 }
 
 // By the descriptor, which no other file can take the place of. The system's loader takes two
-// libraries of one name for one, so it stays open for ever.
-dll::shared_library& open_descriptor(int fd, const fs::path& path) {
+// libraries of one name for one, so it stays open for ever. `copied`: it is a copy of the file, which
+// the file's own path cannot stand in for.
+dll::shared_library& open_descriptor(int fd, const fs::path& path, bool copied) {
     Descriptor kept(fcntl(fd, F_DUPFD_CLOEXEC, 0));
     if (!kept) throw PluginError(fmt::format("it cannot be kept open: {}", system_error()));
     const fs::path name = name_in_proc(kept);
-    if (name.empty() && path.empty()) {
+    if (name.empty() && copied) {
         throw PluginError("a copy of it is mapped by its name in /proc: expected one, got none");
     }
-    auto& library = open_library(name.empty() ? path : name);
+    auto& library = open_library(name.empty() ? path : name, path);
     kept.release();
     return library;
 }
@@ -66,7 +74,7 @@ void open_needed(const NeededLibrary& library) {
     const TrustedFile& file = *library.file;
     try {
         file.check_unchanged();
-        open_descriptor(file.fd(), file.path());
+        open_descriptor(file.fd(), file.path(), false);
         file.check_unchanged();  // it may be written in place
     } catch (const PluginError& error) {
         refuse_library(file.path(), error);
@@ -86,7 +94,7 @@ boost::dll::shared_library& PluginImage::map() const {
     file_.check_unchanged();
     for (const auto& library : needed_libraries(elf_, file_.path())) open_needed(library);
     file_.check_unchanged();
-    auto& library = open_descriptor(fd(), copy_ ? fs::path() : file_.path());
+    auto& library = open_descriptor(fd(), file_.path(), static_cast<bool>(copy_));
     if (!copy_) file_.check_unchanged();  // it may be written in place
     return library;
 }

@@ -28,6 +28,11 @@ std::string refusals(const PluginReport& report) {
     return text;
 }
 
+std::string to_string(const KernelsWithoutFunction& k) {
+    return fmt::format("{}: it has kernels for {}, a function that no plugin has{}", k.plugin,
+                       k.function, k.guess.empty() ? "" : "; did you mean " + k.guess + "?");
+}
+
 std::string to_string(const PluginReport& report) {
     std::string text;
     const auto add = [&](const std::string& line) { text += one_line(line) + '\n'; };
@@ -55,6 +60,7 @@ std::string to_string(const PluginReport& report) {
     for (const BackendInfo& b : report.backends) {
         if (b.devices == 0) add(fmt::format("{}: no device ({})", b.name, b.reason));
     }
+    for (const KernelsWithoutFunction& k : report.kernels_without_function) add(to_string(k));
     if (report.loaded.empty()) add("no plugin is loaded");
     text.pop_back();
     return text;

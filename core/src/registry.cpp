@@ -3,6 +3,7 @@
 
 #include "attributes.hpp"
 #include "context.hpp"
+#include "registry_check.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
@@ -32,9 +33,17 @@ const PluginEntry& Registry::add(LoadedPlugin info, const catena_plugin& table) 
     plugins_.push_back(std::move(entry));
     for (std::uint32_t i = 0; i < table.n_functions; ++i) {
         auto function = std::make_unique<FunctionEntry>(*table.functions[i], plugin);
-        // Kernels may have come before their function.
+        // Kernels may have come before their function, and may not fit it.
         if (const auto found = kernels_.find(table.functions[i]->name); found != kernels_.end()) {
-            function->kernels_ = found->second;
+            for (const KernelEntry& kernel : found->second) try {
+                    check_kernel_of(*table.functions[i], *kernel.kernel);
+                    function->kernels_.push_back(kernel);
+                } catch (const PluginError& error) {
+                    host_table().log(nullptr, CATENA_LOG_WARNING,
+                                     fmt::format("[plugin] {}: not used: {}",
+                                                 kernel.plugin->info.path.string(), error.what())
+                                         .c_str());
+                }
         }
         function->set_pin(pin_of(table.functions[i]->name));
         if (table.functions[i]->flags & CATENA_FUNCTION_ADDITION) addition_ = function.get();

@@ -130,6 +130,10 @@ public:
     void pin(std::string_view name, std::string_view plugin);
     // Warns once of pins in the environment that fit nothing.
     void report_pins();
+    // Of what is loaded by now, by plugin.
+    std::vector<KernelsWithoutFunction> kernels_without_function();
+    // The loaded function that was probably meant; "" if none is near.
+    std::string nearest(std::string_view name, bool internal);
 
     // Throws DeviceError.
     DeviceState& device(std::string_view name);

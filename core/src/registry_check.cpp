@@ -3,7 +3,9 @@
 
 #include "registry.hpp"
 
+#include <compare>
 #include <cstring>
+#include <map>
 #include <set>
 
 namespace catena {
@@ -17,8 +19,16 @@ void check_kernel(const catena_kernel& k) {
     }
     if (!k.run) refuse("kernel of {} has no run()", k.function);
     if (k.n_types && !k.types) refuse("kernel of {}: types are NULL", k.function);
+    if (k.n_types > most_rows(CATENA_MAX_TYPE_VARS)) {
+        refuse("kernel of {}: n_types: expected at most {}, got {}", k.function,
+               most_rows(CATENA_MAX_TYPE_VARS), k.n_types);
+    }
     if (k.version_min > k.version_max) {
         refuse("kernel of {}: versions {} to {}", k.function, k.version_min, k.version_max);
+    }
+    if (k.n_saved > most_saved) {
+        refuse("kernel of {}: n_saved: expected at most {}, got {}", k.function, most_saved,
+               k.n_saved);
     }
     if (k.n_saved && !k.variant)
         refuse("kernel of {} saves tensors but names no variant", k.function);
@@ -27,12 +37,20 @@ void check_kernel(const catena_kernel& k) {
     }
 }
 
-void check_kernel_of(const catena_function& f, const catena_kernel& k) {
-    if (f.flags & CATENA_FUNCTION_VIEW) refuse("kernel of {}, which is a view", k.function);
-    if (retains_beyond(k.retain_x, f.n_inputs, is_variadic(f)) ||
-        retains_beyond(k.retain_y, f.n_outputs, false)) {
-        refuse("kernel of {} retains ports that are not there: x {:#x}, y {:#x}", k.function,
-               k.retain_x, k.retain_y);
+// Backward gets what forward saved. The host pairs kernels of one plugin, device and variant.
+void check_pairs(const catena_plugin& table) {
+    struct Variant {
+        std::string_view function, device, variant;
+        auto operator<=>(const Variant&) const = default;
+    };
+    std::map<Variant, std::uint32_t> saved;
+    for (std::uint32_t i = 0; i < table.n_kernels; ++i) {
+        const catena_kernel& k = *table.kernels[i];
+        if (!k.variant) continue;
+        const auto [other, first] = saved.try_emplace({k.function, k.device, k.variant}, k.n_saved);
+        if (other->second == k.n_saved) continue;
+        refuse("kernel of {}: n_saved: expected {} as in the other kernels of variant '{}', got {}",
+               k.function, other->second, k.variant, k.n_saved);
     }
 }
 
@@ -43,16 +61,47 @@ void check_backend(const catena_backend& b) {
         refuse("backend {} lacks one of count, open, close, supports_isa, alloc, free, copy, sync",
                b.name);
     }
+    if ((b.flags & CATENA_BACKEND_ASYNC) &&
+        (!b.stream_create || !b.stream_destroy || !b.stream_sync || !b.event_create ||
+         !b.event_destroy || !b.event_record || !b.event_wait)) {
+        refuse("backend {} is asynchronous and lacks one of stream_create, stream_destroy, "
+               "stream_sync, event_create, event_destroy, event_record, event_wait",
+               b.name);
+    }
+    if (b.dlpack_type < 1 || b.dlpack_type > last_device_type) {
+        refuse("backend {}: dlpack_type: expected a DLDeviceType, 1 to {}, got {}", b.name,
+               last_device_type, b.dlpack_type);
+    }
+}
+
+void check_count(std::uint32_t n, const void* list, const char* what) {
+    if (n > most_entries) {
+        refuse("its table: {}: expected at most {}, got {}", what, most_entries, n);
+    }
+    if (n && !list) refuse("its table counts entries that are NULL");
 }
 
 }  // namespace
 
+void check_kernel_of(const catena_function& f, const catena_kernel& k) {
+    if (f.flags & CATENA_FUNCTION_VIEW) refuse("kernel of {}, which is a view", k.function);
+    if (retains_beyond(k.retain_x, f.n_inputs, is_variadic(f)) ||
+        retains_beyond(k.retain_y, f.n_outputs, false)) {
+        refuse("kernel of {} retains ports that are not there: x {:#x}, y {:#x}", k.function,
+               k.retain_x, k.retain_y);
+    }
+    const std::uint32_t rows = most_rows(count_type_vars(f));
+    if (k.n_types > rows) {
+        refuse("kernel of {}: n_types: expected at most {}, got {}", k.function, rows, k.n_types);
+    }
+}
+
 void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
     check_struct(&table, "plugin table", 0);
-    if ((table.n_functions && !table.functions) || (table.n_kernels && !table.kernels) ||
-        (table.n_backends && !table.backends) || (table.n_extensions && !table.extensions)) {
-        refuse("its table counts entries that are NULL");
-    }
+    check_count(table.n_functions, table.functions, "n_functions");
+    check_count(table.n_kernels, table.kernels, "n_kernels");
+    check_count(table.n_backends, table.backends, "n_backends");
+    check_count(table.n_extensions, table.extensions, "n_extensions");
     for (const auto& other : plugins_) {
         if (other->info.id == info.id) {
             refuse("id {} is already loaded from {}", info.id, other->info.path.string());
@@ -74,7 +123,7 @@ void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
         sums = table.functions[i]->name;
     }
     names.clear();
-    // Of this plugin or another; what comes later is checked when it is used.
+    // Of this plugin or another; add() checks the kernels of a function that comes later.
     const auto known = [&](const char* name) -> const catena_function* {
         for (std::uint32_t i = 0; i < table.n_functions; ++i) {
             if (std::strcmp(table.functions[i]->name, name) == 0) return table.functions[i];
@@ -94,6 +143,7 @@ void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
             check_kernel_of(*f, *table.kernels[i]);
         }
     }
+    check_pairs(table);
     for (std::uint32_t i = 0; i < table.n_backends; ++i) {
         check_struct(table.backends[i], "backend", i);
         check_backend(*table.backends[i]);

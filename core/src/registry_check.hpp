@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <abi_sizes.hpp>
+#include <limits.hpp>
 
 #include <cstdint>
 
@@ -25,11 +26,19 @@ void check_struct(const T* item, const char* what, std::uint32_t index) {
         refuse("{} {}: struct_size: expected at least {}, got {}", what, index, size_1_0<T>,
                item->struct_size);
     }
+    if (item->struct_size > largest_struct) {
+        refuse("{} {}: struct_size: expected at most {}, got {}", what, index, largest_struct,
+               item->struct_size);
+    }
 }
 
 void check_id(const char* name, const char* what);    // of a function: org.example.thing
 void check_name(const char* name, const char* what);  // of anything else
 void check_function(const catena_function& f);
+std::uint32_t count_type_vars(const catena_function& f);  // of its ports, each counted once
+
+// Throws PluginError unless a kernel's ports and rows of dtypes can be those of the function.
+void check_kernel_of(const catena_function& f, const catena_kernel& k);
 
 inline bool is_variadic(const catena_function& f) {
     return f.n_inputs && (f.inputs[f.n_inputs - 1]->flags & CATENA_PORT_VARIADIC);

@@ -351,10 +351,46 @@ TEST_CASE("backends and extensions that are refused") {
           }) == "backend abacus is there twice");
     CHECK(refused([](auto& p) { p.plugin.backend("abacus", 1, 0).copy = nullptr; }) ==
           "backend abacus lacks one of count, open, close, supports_isa, alloc, free, copy, sync");
+    CHECK(refused([](auto& p) { p.plugin.backend("abacus", 0, 0); }) ==
+          "backend abacus: dlpack_type: expected a DLDeviceType, 1 to 255, got 0");
+    CHECK(refused([](auto& p) { p.plugin.backend("abacus", 12, CATENA_BACKEND_ASYNC); })
+              .find("backend abacus is asynchronous and lacks one of stream_create, ") == 0);
     CHECK(refused([](auto& p) { p.plugin.extension("toy.thing/1", "toy", 0, nullptr); }) ==
           "extension toy.thing/1 has no table");
     CHECK(refused([](auto& p) { p.plugin.extension("", "toy", 0, &p); }) ==
           "an extension has no name");
+}
+
+TEST_CASE("backends that count, or offer, what no machine has") {
+    toys::Plugin many("toys.many-devices"), none("toys.null-memory"), cut("toys.cut-extension");
+    many.backend("multitude", 12, CATENA_BACKEND_HOST_MEMORY).count = [](catena_ctx*,
+                                                                         std::int32_t* n) {
+        *n = 0x7fffffff;
+        return catena_status{CATENA_OK};
+    };
+    none.backend("nowhere", 12, CATENA_BACKEND_HOST_MEMORY).alloc =
+        [](catena_ctx*, void*, catena_stream*, std::uint64_t, void** data) {
+            *data = nullptr;
+            return catena_status{CATENA_OK};
+        };
+    cut.backend("cut", 12, CATENA_BACKEND_HOST_MEMORY).get_extension =
+        [](void*, const char* id) -> const void* {
+        static const std::uint32_t size = 8;
+        return std::strcmp(id, CATENA_THREADS_1) == 0 ? &size : nullptr;
+    };
+    const PluginEntry* const entries[] = {&many.add(), &none.add(), &cut.add()};
+    const auto devices = Device::list();
+    CHECK(devices.size() < 100);
+    CHECK(toys::what<DeviceError>([] { Device::get("multitude"); }) ==
+          "[device] multitude: expected a device, got none: expected at most 4096 devices, got "
+          "2147483647");
+    CHECK(toys::what<DeviceError>([] {
+              (void)Array::empty({2}, Dtype::float32, Device::get("nowhere"));
+          }).find("[nowhere:0] alloc(): expected memory, got NULL") == 0);
+    CHECK(toys::what<DeviceError>([] { Device::get("cut"); }) ==
+          "[cut:0] catena.threads/1: struct_size: expected at least 32, got 8");
+    for (const PluginEntry* entry : entries)
+        if (entry != entries[1]) Registry::get().remove(*entry);  // one device of it is open
 }
 
 TEST_CASE("tables that are refused as a whole") {

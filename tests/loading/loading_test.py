@@ -218,10 +218,55 @@ class Search(Case):
         self.put(GOOD, self.system)
         text = "catena: no plugin has the function test.xyzzy; "
         self.assertEqual(self.fails("describe", "test.xyzzy"), text + "see catena functions\n")
-        for n, were in ((1, "1 file was"), (2, "2 files were")):
-            self.put(OTHER, self.system, f"{n}.catena", mode=0o666)
-            self.assertEqual(self.fails("describe", "test.xyzzy"),
-                             text + f"{were} refused: see catena plugins; see catena functions\n")
+        other = self.put(OTHER, self.system, "1.catena", mode=0o666)
+        self.assertRegex(self.fails("describe", "test.xyzzy"), re.escape(
+            f"{text}refused {other}: mode of the file {other}: expected that only its owner can "
+            "write, got 0666") + ".*; see catena functions\n$")
+        self.put(OTHER, self.system, "2.catena", mode=0o666)
+        self.assertEqual(self.fails("describe", "test.xyzzy"),
+                         text + "2 files were refused: see catena plugins; see catena functions\n")
+
+
+class Odd(Case):
+    def test_a_missing_symbol_is_told_of_the_plugin_s_own_file(self):
+        path = self.put(MODULES / "undefined.catena", self.named)
+        reason = (f"the system's loader refuses it: {path}: "
+                  "undefined symbol: function_of_a_missing_library")
+        for lock in ("off", "lock"):  # locked, it is a copy of the file that is mapped
+            if lock == "lock":
+                self.catena("plugins", "lock", "--plugins", self.named)
+            self.assertEqual(self.report("--plugins", self.named),
+                             [("refused", str(path), reason)])
+
+    def test_a_plugin_that_ends_the_process_while_it_is_loaded_is_named(self):
+        audit = self.top / "audit"
+        for name, step in (("constructor", "static constructors"), ("entry", "entry"),
+                           ("init", "init()"), ("quickly", "init()")):
+            path = self.put(MODULES / f"exits_{name}.catena", self.folder(name))
+            error = self.fails("plugins", "--plugins", path.parent, CATENA_PLUGIN_AUDIT=audit)
+            self.assertEqual(error, f"catena error: [plugin] {path}: its {step} called exit(): "
+                                    "the process ends with code 1\n")
+            self.assertIn(f" path={path} reason=its {step} called exit()", audit.read_text())
+
+    def test_kernels_for_a_function_that_nobody_has(self):
+        self.put(GOOD, self.user)
+        self.put(MODULES / "slip.catena", self.user)
+        meant = ("org.example.slip: it has kernels for test.goood, a function that no plugin has; "
+                 "did you mean test.good?")
+        self.assertEqual(self.report()[0][0], "loaded")
+        self.assertEqual(self.log.splitlines(), [
+            f"catena warning: [plugin] {meant}",
+            *(f"catena warning: [plugin] org.example.slip: it has kernels for org.nobody.{name}, a "
+              "function that no plugin has" for name in ("one", "two")),
+            "catena warning: [plugin] org.example.slip: 2 more such functions"])
+        self.assertEqual(self.all["kernels_without_function"][:2], [
+            {"plugin": "org.example.slip", "function": "test.goood", "guess": "test.good"},
+            {"plugin": "org.example.slip", "function": "org.nobody.one"}])
+        self.assertEqual(len(self.all["kernels_without_function"]), 5)
+        self.assertIn(meant, self.catena("plugins").splitlines())
+        self.assertEqual(self.fails("describe", "test.goood").splitlines()[-1],
+                         "catena: no plugin has the function test.goood; org.example.slip has "
+                         "kernels for it alone; did you mean test.good?")
 
 
 class Idle(Case):

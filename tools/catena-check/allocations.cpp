@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <malloc.h>
 
 #include <array>
 #include <atomic>
@@ -89,6 +90,14 @@ void fail_allocation(long n, bool lasting) {
     happened = false;
 }
 bool allocation_failed() { return happened; }
+std::int64_t heap_in_use() {
+#if CATENA_OWN_MALLOC
+    const struct mallinfo2 now = mallinfo2();
+    return static_cast<std::int64_t>(now.uordblks + now.hblkhd);
+#else
+    return 0;
+#endif
+}
 
 Inside::Inside(bool plugin) : before_(in_plugin) { in_plugin = plugin; }
 Inside::~Inside() { in_plugin = before_; }

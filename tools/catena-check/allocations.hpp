@@ -1,6 +1,8 @@
 // The process's malloc, which can be made to fail while a plugin runs; operator new comes to it, too.
 #pragma once
 
+#include <cstdint>
+
 namespace catena::check {
 
 // Whether this program's malloc is its own; a sanitizer brings another.
@@ -11,6 +13,9 @@ bool allocations_fail();
 void fail_allocation(long n, bool lasting = false);
 // Whether it came to that.
 bool allocation_failed();
+
+// Bytes that this program has from malloc() now, with what its threads keep at hand.
+std::int64_t heap_in_use();
 
 // While one lives, this thread runs the plugin's code, or the host's again.
 class Inside {

@@ -1,6 +1,7 @@
 // Everything that a callback is lent, put where the placement says; and the border that it crosses.
 #include "caller.hpp"
 
+#include <catena/testing/absent.hpp>
 #include <catena/testing/device.hpp>
 #include <catena/testing/exam_shapes.hpp>
 
@@ -343,6 +344,12 @@ Reply Caller::backward(const catena_kernel& k, const catena_kernel* before,
         lists.gy.push_back(lists.add(g.gy[i], true));
     }
     world_.drawn = 0;
+    catena_call lent = {};
+    lists.backward = true;
+    lists.bind(lent, true);
+    lent.n_x = static_cast<std::uint32_t>(lists.x.size());
+    lent.n_y = static_cast<std::uint32_t>(lists.y.size());
+    const testing::detail::Absent in_call(f_, lent, keep_x, keep_y);
     if (kernel_call(k, ground, lists, saved, last, reply)) reply.results = std::move(gx);
     return reply;
 }

@@ -32,12 +32,21 @@ void tell(const json& line) {
 }
 
 // Nothing here allocates: the heap may be what is broken.
-extern "C" void last_words(int number) {
-    char text[600] = "{\"doing\":\"";
+extern "C" void last_words(int number, siginfo_t* info, void*) {
+    static constexpr std::uintptr_t first_page = 1 << 16;  // nothing is ever mapped below
+    char text[1300] = "{\"doing\":\"";
     std::size_t n = std::strlen(text);
-    for (const char* c = testing::doing; *c != 0 && n < 590; ++c) {
-        if (*c == '"' || *c == '\\') text[n++] = '\\';
-        if (static_cast<unsigned char>(*c) >= 0x20) text[n++] = *c;
+    const auto add = [&](const char* from) {
+        for (const char* c = from; *c != 0 && n < 1280; ++c) {
+            if (*c == '"' || *c == '\\') text[n++] = '\\';
+            if (static_cast<unsigned char>(*c) >= 0x20) text[n++] = *c;
+        }
+    };
+    add(testing::doing);
+    if (number == SIGSEGV && reinterpret_cast<std::uintptr_t>(info->si_addr) < first_page) {
+        add("; it follows a NULL pointer");
+        if (testing::absent[0] != 0) add(", and a host gives backward NULL for ");
+        add(testing::absent);
     }
     std::memcpy(text + n, "\"}\n", 3);
     if (write(to_parent, text, n + 3) < 0) _exit(3);
@@ -53,8 +62,8 @@ void watch_signals() {
     stack.ss_size = bytes;
     if (stack.ss_sp != MAP_FAILED) sigaltstack(&stack, nullptr);
     struct sigaction action = {};
-    action.sa_handler = last_words;
-    action.sa_flags = SA_ONSTACK | SA_NODEFER;
+    action.sa_sigaction = last_words;
+    action.sa_flags = SA_ONSTACK | SA_NODEFER | SA_SIGINFO;
     for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGTRAP, SIGSYS})
         sigaction(number, &action, nullptr);
 }
@@ -78,7 +87,7 @@ json describe_others(const Subject& subject) {
             testing::World world{std::vector<std::string>()};
             const Module module(path);
             const catena_plugin& table = module.table(world);
-            if (const std::string text = damage(table); !text.empty())
+            if (const std::string text = damage(*module.manifest, table); !text.empty())
                 throw std::runtime_error(text);
             const testing::World whole(path.string());  // its init(), too
             const char* const id = module.manifest->id;
@@ -104,7 +113,7 @@ json describe(const Subject& subject) {
             std::string(module.manifest->version,
                         strnlen(module.manifest->version, sizeof module.manifest->version));
         const catena_plugin& table = module.table(world);
-        if (const std::string text = damage(table); !text.empty())
+        if (const std::string text = damage(*module.manifest, table); !text.empty())
             throw std::runtime_error(text + ": see schema/table");
         for (std::uint32_t i = 0; i < table.n_functions; ++i)
             functions.insert(table.functions[i]->name);

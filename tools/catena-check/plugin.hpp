@@ -22,7 +22,7 @@ struct Module {
 };
 
 // What keeps anybody from reading the table, or an empty text.
-std::string damage(const catena_plugin& table);
+std::string damage(const catena_manifest& manifest, const catena_plugin& table);
 
 // The plugin, then those that it is tested with.
 std::unique_ptr<testing::World> make_world(const Subject& subject);

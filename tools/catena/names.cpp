@@ -23,12 +23,16 @@ const catena_function& find_function(std::string_view name) {
         return function_descriptor(wanted);
     }
     const std::string guess = nearest_function(name);
-    const std::size_t n = plugin_report().refused.size();
-    const std::string refused = n == 0 ? ""
-                                       : fmt::format("{} file{} refused: see catena plugins; ", n,
-                                                     n == 1 ? " was" : "s were");
+    const PluginReport report = plugin_report();
+    const std::size_t n = report.refused.size();
+    std::string hints;
+    if (n == 1) hints = refusals(report) + "; ";
+    else if (n > 1) hints = fmt::format("{} files were refused: see catena plugins; ", n);
+    for (const KernelsWithoutFunction& k : report.kernels_without_function) {
+        if (k.function == wanted) hints += fmt::format("{} has kernels for it alone; ", k.plugin);
+    }
     throw PluginError(
-        fmt::format("no plugin has the function {}; {}{}", wanted, refused,
+        fmt::format("no plugin has the function {}; {}{}", wanted, hints,
                     guess.empty() ? "see catena functions" : "did you mean " + guess + "?"));
 }
 

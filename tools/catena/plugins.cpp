@@ -100,6 +100,9 @@ std::string list_plugins(const PluginReport& report, bool hash) {
         if (b.devices == 0)
             text += one_line(fmt::format("{}: no device ({})", b.name, b.reason)) + '\n';
     }
+    for (const KernelsWithoutFunction& k : report.kernels_without_function) {
+        text += one_line(to_string(k)) + '\n';
+    }
     const std::string idle =
         report.idle.empty() ? "" : fmt::format(", {} idle", report.idle.size());
     return text + fmt::format("{} loaded, {} refused, {} overridden, {} left out{}\n",
@@ -142,11 +145,18 @@ std::string list_plugins_as_json(const PluginReport& report, bool hash) {
         if (!b.reason.empty()) backend["reason"] = b.reason;
         backends.push_back(backend);
     }
+    Json without_function = Json::array();
+    for (const KernelsWithoutFunction& k : report.kernels_without_function) {
+        Json entry{{"plugin", k.plugin}, {"function", k.function}};
+        if (!k.guess.empty()) entry["guess"] = k.guess;
+        without_function.push_back(entry);
+    }
     Json all{{"format", 1},
              {"switched_off", nullptr},
              {"searched", searched},
              {"plugins", plugins},
-             {"backends", backends}};
+             {"backends", backends},
+             {"kernels_without_function", without_function}};
     if (report.switched_off) all["switched_off"] = *report.switched_off;
     return all.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

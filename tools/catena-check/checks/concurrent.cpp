@@ -7,7 +7,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <barrier>
+#include <chrono>
 #include <optional>
 #include <thread>
 
@@ -26,7 +28,8 @@ using testing::detail::Exam;
 using testing::detail::Use;
 
 constexpr unsigned n_threads = 3;
-constexpr int n_calls = 25;  // of each thread
+constexpr int most_calls = 25;  // of each thread
+constexpr double most_seconds = 0.5;  // of those of one kernel
 
 // One thread's: a host of its own, with numbers of its own.
 struct Caller {
@@ -56,7 +59,8 @@ struct Caller {
 };
 
 // The first problem of all threads; empty: none.
-std::string together(std::vector<Caller>& callers, const std::vector<const Use*>& uses) {
+std::string together(std::vector<Caller>& callers, const std::vector<const Use*>& uses,
+                     int n_calls) {
     std::vector<std::string> problems(callers.size());
     std::barrier start(static_cast<std::ptrdiff_t>(callers.size()));
     {
@@ -76,17 +80,27 @@ std::string together(std::vector<Caller>& callers, const std::vector<const Use*>
     return {};
 }
 
-// A call of the example's kind that takes a while, if the function accepts one.
-std::vector<Example> longer(const Example& example) {
-    std::vector<Example> result;
+// A call of the example's kind that takes a while, but not long, if the function accepts one.
+Example longer(World& world, const catena_function& f, const Example& example, unsigned seed) {
     for (const std::uint64_t set : testing::detail::equal_firsts(example)) {
         const std::int64_t first = testing::detail::first_extent(example, set);
-        for (const bool attributes : {false, true})
-            result.push_back(
-                testing::detail::resize_first(example, set, {first, 1001, false, attributes}));
+        for (const bool attributes : {false, true}) {
+            const auto make = [&](std::int64_t n) -> std::optional<Sample> {
+                try {
+                    doing(fmt::format("makes \"{}\" longer: {}", text_of(f, example), n));
+                    return make_sample(world, f,
+                                       testing::detail::resize_first(
+                                           example, set, {first, n, false, attributes}),
+                                       seed);
+                } catch (const Failure&) {
+                    return std::nullopt;
+                }
+            };
+            if (const auto sample = testing::detail::enlarge(first, 1001, make))
+                return sample->example;
+        }
     }
-    result.push_back(example);
-    return result;
+    return example;
 }
 
 class Concurrent {
@@ -99,12 +113,12 @@ public:
         World& world = *callers_[0].world;
         const catena_function& f = world.function(subject_.function);
         for (const Example& example : examples_of(world, f, example_seed).calls)
-            for (const Example& call : longer(example)) try {
+            for (const Example& call : {longer(world, f, example, subject_.seed32()), example}) try {
                     for (Caller& c : callers_) c.take(c.world->function(f.name), call);
                     kernels(f, call);
                     break;
                 } catch (const Failure&) {
-                    // It is refused; the example itself comes last.
+                    // It is refused with the numbers of another thread; then the example itself.
                 }
         if (!ran_ && why_.empty()) why_ = "no kernel that runs on host memory here";
         if (!ran_) findings_.skip(why_);
@@ -135,13 +149,17 @@ private:
                 const std::vector<const Use*>& uses) {
         const std::string what = fmt::format("{} of \"{}\"", uses[0]->label, text_of(f, call));
         doing(fmt::format("{} in {} threads", what, n_threads));
+        const auto start = std::chrono::steady_clock::now();
         for (std::size_t t = 0; t < uses.size(); ++t) {
             if (callers_[t].again(*uses[t]).empty()) continue;
             why_ = "the same call differs alone: see determinism/repeated";
             return;
         }
         ran_ = true;
-        const std::string problem = together(callers_, uses);
+        const std::chrono::duration<double> once = std::chrono::steady_clock::now() - start;
+        const int n_calls = static_cast<int>(
+            std::clamp(most_seconds / std::max(once.count(), 1e-9), 2.0, 1.0 * most_calls));
+        const std::string problem = together(callers_, uses, n_calls);
         if (!problem.empty())
             findings_.fail(fmt::format("{} in {} threads at once, each with numbers of its own: {}",
                                        what, n_threads, problem));

@@ -82,6 +82,35 @@ void load(const Subject& subject, Findings& findings) {
 const Registered r0{
     {"faults", "load", "entry and init survive that the n-th allocation fails", load}};
 
+// Called again and again: what each call leaves on the heap is lost.
+void leak(const Subject& subject, Findings& findings) {
+    if (!allocations_fail()) return findings.skip("a sanitizer brings its own malloc()");
+    constexpr int n_calls = 8;
+    constexpr std::int64_t least = 16;  // bytes of a block
+    Rig rig(subject);
+    const std::vector<Play> plays = rig.plays(subject.function);
+    if (plays.empty()) return findings.skip("no call is known that it accepts");
+    for (const Play& p : plays)
+        for (const Callback& callback : callbacks_of(rig, subject.function, p)) {
+            doing(callback.label + ", again and again");
+            const auto grows_by = [&] {
+                const std::int64_t before = heap_in_use();
+                for (int i = 0; i < n_calls; ++i) callback.call({});
+                return (heap_in_use() - before) / n_calls;
+            };
+            grows_by();  // caches
+            std::int64_t bytes = grows_by();
+            for (int i = 0; i < 3 && bytes >= least; ++i) bytes = std::min(bytes, grows_by());
+            if (bytes >= least)
+                findings.fail(fmt::format("{}: expected the heap as before, got {} bytes more with "
+                                          "each call: memory that nobody frees",
+                                          callback.label, bytes));
+        }
+    skip_if_idle(findings);
+}
+const Registered r5{{"faults", "leak", "no callback leaves memory behind with each call", leak,
+                     Each::function}};
+
 void host_call(const Subject& subject, Findings& findings) {
     faults(subject, findings, "failing call of the host", [](long n) { control.failing_call = n; });
 }
@@ -154,14 +183,19 @@ std::optional<testing::Sample> larger(Rig& rig, const std::string& name, const S
         const std::int64_t first = detail::first_extent(example, set);
         const std::int64_t row = std::max<std::int64_t>(1, detail::elements(example) / first);
         const std::int64_t to = (40000 / row) | 1;
-        for (const detail::Resize& r :
-             {detail::Resize{first, to, false, false}, detail::Resize{first, to, false, true}})
-            try {
-                return testing::make_sample(
-                    rig.world(), known, detail::resize_first(example, set, r), subject.seed32());
-            } catch (const testing::Failure&) {
-                // Not a call of this function.
-            }
+        for (const bool attributes : {false, true}) {
+            const auto make = [&](std::int64_t n) -> std::optional<testing::Sample> {
+                try {
+                    return testing::make_sample(
+                        rig.world(), known,
+                        detail::resize_first(example, set, {first, n, false, attributes}),
+                        subject.seed32());
+                } catch (const testing::Failure&) {
+                    return std::nullopt;  // not a call of this function
+                }
+            };
+            if (auto sample = detail::enlarge(first, to, make)) return sample;
+        }
     }
     return std::nullopt;
 }

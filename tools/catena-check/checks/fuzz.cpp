@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "callbacks.hpp"
 #include "garbage.hpp"
@@ -65,7 +66,54 @@ public:
 
     const catena_function& function() const { return f_; }
 
+    // From each example, each input in turn and then all of them with every number of axes. Nothing of
+    // it depends on luck: what forgets to look at a rank is found.
+    void every_rank() {
+        if (examples_.empty()) return findings_.skip("no call is known that it accepts");
+        for (const Example& e : examples_) {
+            for (std::size_t i = 0; i <= e.inputs.size(); ++i)
+                for (std::size_t rank = 0; rank <= CATENA_MAX_NDIM && failed_ < 5; ++rank)
+                    for (const Change change : {Change::back, Change::front, Change::twos})
+                        with_rank(e, i, rank, change);
+        }
+        skip_if_idle(findings_);
+    }
+
 private:
+    // Where axes are taken away and put, of extent 1 or 2.
+    enum class Change { back, front, twos };
+    static testing::Dims changed(testing::Dims shape, std::size_t rank, Change change) {
+        const std::size_t n = shape.size();
+        if (change == Change::front && rank < n)
+            shape.erase(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(rank));
+        else if (change == Change::front) shape.insert(shape.begin(), rank - n, 1);
+        else shape.resize(rank, change == Change::twos && rank <= n + 3 ? 2 : 1);
+        return shape;
+    }
+    // Of input i, or of all; in the two widest rows of dtypes.
+    void with_rank(Example e, std::size_t i, std::size_t rank, Change change) {
+        bool same = true;
+        for (std::size_t k = 0; k < e.inputs.size(); ++k) {
+            if ((i != k && i < e.inputs.size()) || !e.inputs[k].present) continue;
+            const testing::Dims to = changed(e.inputs[k].shape, rank, change);
+            same = same && to == e.inputs[k].shape;
+            e.inputs[k].shape = to;
+        }
+        if (same || !tried_.insert(testing::text_of(f_, e)).second) return;
+        const testing::TypeVars vars(f_);
+        auto rows = testing::detail::rows_of(rig_.world(), rig_.world().function(f_.name));
+        rows.resize(std::min<std::size_t>(rows.size(), 2));
+        for (const auto& row : rows) {
+            std::vector<std::optional<catena_meta>> x;
+            for (std::size_t k = 0; k < e.inputs.size(); ++k)
+                x.push_back(testing::detail::meta_of(e.inputs[k], row[vars.input(k)]));
+            serve(e, x, true, [&](std::size_t k) {
+                return testing::detail::draw(e.inputs[k], x[k]->dtype,
+                                             subject_.seed32() + static_cast<unsigned>(k));
+            });
+        }
+    }
+
     // In words that can be tried again.
     std::string describe(const Example& e, const std::vector<std::optional<catena_meta>>& x) const {
         std::string dtypes;
@@ -111,8 +159,16 @@ private:
 
     void try_case(const Example& e, Garbage& garbage) {
         const auto x = metas_for(e, garbage);
+        const bool train = !garbage.chance(4);
+        serve(e, x, train, [&](std::size_t i) { return garbage.numbers(e.inputs[i], x[i]->dtype); });
+    }
+    // infer(), and every kernel that serves the call, in memory that ends where it may not be touched.
+    // numbers: makes input i, which is there.
+    template <class Numbers>
+    void serve(const Example& e, const std::vector<std::optional<catena_meta>>& x, bool train,
+               const Numbers& numbers) {
         const std::string words = describe(e, x);
-        Caller caller = rig_.caller(f_, e.attrs, !garbage.chance(4));
+        Caller caller = rig_.caller(f_, e.attrs, train);
         caller.placement.kind = Placement::Kind::fenced;
         std::vector<catena_meta> y;
         if (rig_.brings(f_.name)) {
@@ -135,7 +191,7 @@ private:
         if (std::ranges::any_of(x, [](const auto& meta) { return meta && !exists(*meta); })) return;
         std::vector<Array> arrays;
         for (std::size_t i = 0; i < x.size(); ++i)
-            arrays.push_back(x[i] ? garbage.numbers(e.inputs[i], x[i]->dtype) : Array());
+            arrays.push_back(x[i] ? numbers(i) : Array());
         for (const catena_kernel* k : rig_.kernels(f_.name, CATENA_PHASE_FORWARD)) {
             if (!fits(f_, *k, arrays, y)) continue;
             const std::string label = fmt::format("forward '{}' of {}", k->isa, words);
@@ -150,6 +206,7 @@ private:
     const catena_function& f_;
     std::vector<Example> examples_;
     int failed_ = 0;
+    std::set<std::string> tried_;
 };
 
 void attributes(const Subject& subject, Findings& findings) {
@@ -176,6 +233,16 @@ void shapes(const Subject& subject, Findings& findings) {
 const Registered r2{{"fuzz", "shapes",
                      "inputs of any shape and dtype are served or refused in words", shapes,
                      Each::function}};
+
+void ranks(const Subject& subject, Findings& findings) {
+    Fuzz fuzz(subject, findings);
+    if (fuzz.function().n_inputs == 0) return findings.skip("it has no inputs");
+    fuzz.every_rank();
+}
+const Registered r3{{"fuzz", "ranks",
+                     "each input with 0 to 16 axes, from each example: served or refused in words, "
+                     "and no axis is read that is not there",
+                     ranks, Each::function}};
 
 }  // namespace
 }  // namespace catena::check

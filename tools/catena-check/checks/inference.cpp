@@ -13,6 +13,8 @@ using namespace testing;
 
 using Metas = std::vector<std::optional<catena_meta>>;
 
+constexpr std::int32_t host_memory = 1;  // kDLCPU, as detail::meta_of() has it
+
 // What infer() says: a status with text, or outputs.
 struct Answer {
     catena_status status = CATENA_OK;
@@ -73,6 +75,7 @@ public:
         for (catena_meta& m : answer.y) {
             std::memset(&m, before, sizeof m);
             m.struct_size = sizeof m;
+            m.device_type = host_memory;
             out.push_back(&m);
         }
         catena_ctx ctx{world_.get(), {}, {}};
@@ -146,6 +149,11 @@ void pure(const Subject& subject, Findings& findings) {
     inference.each([&](const std::vector<catena_value>& values, const Metas& x) {
         const Answer first = inference.ask(values, x, 0);
         inference.sound(first, x);
+        for (const catena_meta& m : first.y)
+            if (first.status == CATENA_OK && m.device_type != host_memory)
+                findings.fail(fmt::format("{}: device_type: expected it to stay on the device of "
+                                          "the call ({}), got {}",
+                                          text_of(x), host_memory, m.device_type));
         for (const int before : {0xa5, 0x01})
             if (!same(first, inference.ask(values, x, before)))
                 findings.fail(text_of(x) +
@@ -187,29 +195,51 @@ const Registered r2{{"inference", "overflow",
                      "extents up to 2^63 - 1 are refused or right: no crash, no negative extent",
                      overflow, Each::function}};
 
-// No axes, one, and as many as there can be; extents of 0 and 1.
+// The same with other numbers around the axes that there are: of shape, [0, ndim) alone is valid.
+Metas surrounded(Metas x, std::int32_t before, std::int64_t behind) {
+    for (auto& m : x) {
+        if (!m) continue;
+        m->device_type = before;  // what an index of -1 comes to
+        std::fill(m->shape + m->ndim, m->shape + CATENA_MAX_NDIM, behind);
+    }
+    return x;
+}
+
+// Every number of axes; extents of 0, 1, 2 and those of the call.
 void ranks(const Subject& subject, Findings& findings) {
     Inference inference(subject, findings);
     inference.each([&](const std::vector<catena_value>& values, const Metas& x) {
-        for (const std::int32_t ndim : {0, 1, 2, 15, +CATENA_MAX_NDIM})
-            for (const std::int64_t extent : {0, 1, 2}) {
+        const auto ask = [&](const Metas& changed) {
+            const Answer answer = inference.ask(values, changed, 0);
+            inference.sound(answer, changed);
+            if (!same(answer, inference.ask(values, surrounded(changed, 2, 3), 0)) ||
+                !same(answer, inference.ask(values, surrounded(changed, 7, 5), 0)))
+                findings.fail(text_of(changed) +
+                              ": expected ndim to be looked at first, got a result that depends on "
+                              "axes which are not there");
+        };
+        for (std::int32_t ndim = 0; ndim <= CATENA_MAX_NDIM; ++ndim)
+            for (const std::int64_t extent : {-1, 0, 1, 2}) {  // -1: as it is
                 Metas all = x;
                 for (std::size_t i = 0; i < x.size(); ++i) {
                     if (!x[i]) continue;
                     Metas single = x;
                     for (Metas* const change : {&all, &single}) {
-                        (*change)[i]->ndim = ndim;
-                        std::fill_n((*change)[i]->shape, ndim, extent);
+                        catena_meta& m = *(*change)[i];
+                        std::fill(m.shape + (extent < 0 ? std::min(m.ndim, ndim) : 0),
+                                  m.shape + ndim, extent < 0 ? 2 : extent);
+                        m.ndim = ndim;
                     }
-                    inference.sound(inference.ask(values, single, 0), single);
+                    ask(single);
                 }
-                inference.sound(inference.ask(values, all, 0), all);
+                ask(all);
             }
     });
 }
 const Registered r3{{"inference", "ranks",
-                     "0 to 16 axes, extents of 0 and 1: outputs have at most 16 axes", ranks,
-                     Each::function}};
+                     "0 to 16 axes, extents of 0 and 1: outputs have at most 16 axes, and no axis "
+                     "is read that is not there",
+                     ranks, Each::function}};
 
 }  // namespace
 }  // namespace catena::check

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <ids.hpp>
+#include <limits.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -69,13 +70,14 @@ void table(const Subject& subject, Findings& findings) {
     World world{std::vector<std::string>()};
     try {
         const Module module(subject.file);
-        if (const std::string text = damage(module.table(world)); !text.empty())
-            findings.fail(text);
+        const std::string text = damage(*module.manifest, module.table(world));
+        if (!text.empty()) findings.fail(text);
     } catch (const testing::Failure&) {
         findings.skip("see load/entry");
     }
 }
-const Registered r1{{"schema", "table", "no entry is NULL, too short, or without what it must have",
+const Registered r1{{"schema", "table", "no entry is NULL, or lacks what it must have; sizes, counts and kinds are such as "
+                     "there are",
                      table, Each::plugin, false}};
 
 // What wrappers in any language can be called.
@@ -278,7 +280,9 @@ const Registered r5{{"schema", "ports",
 void versions(const Subject& subject, Findings& findings) {
     const Table table(subject);
     table.functions([&](const catena_function& f) {
-        if (f.version < 1) findings.fail(fmt::format("{}: expected at least 1, got 0", f.name));
+        if (f.version < 1 || f.version > newest_version)
+            findings.fail(fmt::format("{}: expected 1 to {}, got {}", f.name, newest_version,
+                                      f.version));
     });
     table.kernels([&](const catena_kernel& k) {
         const catena_function* f = table.find(k.function);
@@ -353,7 +357,9 @@ void kernels(const Subject& subject, Findings& findings) {
             findings.fail(fmt::format("{}: {}", label(k), text));
         };
         const catena_function* const f = table.find(k.function);
-        if (f == nullptr) return fail("expected a function that there is, got none");
+        if (f == nullptr)
+            return fail("expected a function of the plugin, of catena's own or of --with, got one "
+                        "that nobody has");
         if ((f->flags & CATENA_FUNCTION_VIEW) != 0) fail("its function is a view, without kernels");
         constexpr std::uint32_t known =
             CATENA_KERNEL_ADDS | CATENA_KERNEL_STRIDED | CATENA_KERNEL_DETERMINISTIC;

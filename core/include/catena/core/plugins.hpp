@@ -42,6 +42,13 @@ struct IdlePlugin {
     LoadedPlugin plugin;
     std::string reason;  // of each of its devices
 };
+// Kernels for a function that no loaded plugin has: its name has a slip in it, or its plugin is not
+// loaded, or not yet.
+struct KernelsWithoutFunction {
+    std::string plugin;    // id
+    std::string function;  // as the kernels name it
+    std::string guess;     // the loaded function that was probably meant; "" if none is near
+};
 struct PluginReport {
     std::vector<SearchedFolder> searched;  // in order
     std::vector<LoadedPlugin> loaded;
@@ -50,6 +57,7 @@ struct PluginReport {
     std::vector<OverriddenPlugin> overridden;
     std::vector<IdlePlugin> idle;       // not loaded: no device of those that they serve is here
     std::vector<BackendInfo> backends;  // of what is loaded
+    std::vector<KernelsWithoutFunction> kernels_without_function;
     std::optional<std::string> switched_off;  // the word in CATENA_PLUGINS that does
 };
 
@@ -93,6 +101,7 @@ void write_plugin_lock(const std::filesystem::path& file, std::span<const Loaded
 std::string plugin_sha256(const std::filesystem::path& file);
 
 PluginReport plugin_report();
+std::string to_string(const KernelsWithoutFunction& kernels);
 // The report as text for people: a line each.
 std::string to_string(const PluginReport& report);
 

@@ -117,7 +117,7 @@ public:
         missing(u.label, u.given, u.tolerance, run);
         e_.step(Check::retained, u.label, [&] {
             Options options;
-            options.poison = true;
+            options.unretained = Unretained::garbage;
             return compare(e_.run(u, u.given, options), u.result, u.tolerance,
                            e_.results(CATENA_PHASE_BACKWARD));
         });
@@ -151,14 +151,14 @@ private:
     double step() const { return exact_ ? settings().step : 1e-2; }
 
     bool reads_unretained() {
-        bool reads = false;
+        std::string read;
         e_.step(Check::retained, "composed gradient", [&] {
-            Options options;
-            options.poison = true;
-            reads = has_nan(e_.gradient(given_, options)) && !has_nan(given_.y);
-            return reads ? "it reads what is not retained" : "";
+            read = e_.reads_unretained(
+                e_.f.retain_x, e_.f.retain_y, given_, settings().float64.times(10),
+                [&](const Options& options) { return e_.gradient(given_, options); });
+            return read;
         });
-        return reads;
+        return !read.empty();
     }
     // What finite differences know of one gradient.
     struct Measured {

@@ -174,9 +174,15 @@ private:
                 row = std::max(row, n / first);
             }
             const std::int64_t to = (settings_.elements / row) | 1;
-            for (const Resize& r : {Resize{first, to, false, false}, Resize{first, to, false, true},
-                                    Resize{first, first * (to / first + 1), false, false}})
-                if (auto sample = accepted(resize_first(example_, set, r))) return sample;
+            for (const int way : {0, 1, 2}) {
+                const bool attributes = way == 1, multiples = way == 2;
+                const auto make = [&](std::int64_t n) {
+                    const std::int64_t extent = multiples ? first * (n / first + 1) : n;
+                    return accepted(
+                        resize_first(example_, set, {first, extent, false, attributes}));
+                };
+                if (auto sample = enlarge(first, to, make)) return sample;
+            }
         }
         return std::nullopt;
     }

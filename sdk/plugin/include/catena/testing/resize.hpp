@@ -1,6 +1,7 @@
 // Other calls derived from an example: smaller, empty, larger, malformed.
 #pragma once
 
+#include <ctime>
 #include <set>
 
 #include "catena/testing/sample.hpp"
@@ -77,6 +78,21 @@ inline std::int64_t elements(const Example& e) {
         most = std::max(most, n);
     }
     return most;
+}
+
+// A larger call, as far as it stays quick: the extent doubles from `from` to `to` for as long as a
+// call takes little time. make(extent) gives a std::optional, empty where the call is refused.
+template <class Make>
+auto enlarge(std::int64_t from, std::int64_t to, const Make& make) {
+    constexpr std::clock_t most = CLOCKS_PER_SEC / 100;
+    auto largest = make(std::min(2 * from | 1, to));
+    for (std::int64_t extent = 2 * from; extent < to;) {
+        extent = std::min(2 * extent, to);
+        const std::clock_t start = std::clock();
+        if (auto next = make(extent == to ? to : extent | 1)) largest = std::move(next);
+        if (std::clock() - start > most) break;
+    }
+    return largest;
 }
 
 // Shapes with one extent changed.

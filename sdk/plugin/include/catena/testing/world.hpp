@@ -54,6 +54,14 @@ namespace catena::testing {
 using plugin::set;
 using plugin::value_of;
 
+// What backward gets for an input or output that is not retained.
+enum class Unretained {
+    missing,  // NULL, as from a host
+    given,    // the array itself
+    garbage,  // NaN everywhere; 0 for integers
+    hollow,   // so, of extents 1
+};
+
 struct Options {
     const char* isa = nullptr;     // nullptr: the best that this machine has
     const char* plugin = nullptr;  // the id of the one whose kernel is to run; nullptr: any
@@ -64,7 +72,8 @@ struct Options {
     std::uint64_t targets = ~std::uint64_t{0};  // of the first 64 inputs; of more, all are
     const catena_kernel* kernel = nullptr;      // just this one
     std::uint8_t fill = 0xff;  // the bytes of uninitialised memory: outputs, saved, scratch
-    bool poison = false;  // backward: wrong numbers instead of nothing for what is not retained
+    Unretained unretained = Unretained::missing;
+    int spoilt = -1;  // of inputs, then outputs, the one that is not just given; -1: all
 };
 
 class World {

@@ -1,6 +1,9 @@
 // World's calls: one kernel run with everything around it that a host brings, and watched.
 #pragma once
 
+#include <array>
+
+#include "catena/testing/absent.hpp"
 #include "catena/testing/device.hpp"
 
 namespace catena::testing {
@@ -164,6 +167,15 @@ struct World::Invocation {
     const catena_kernel* running = nullptr;
 };
 
+namespace detail {
+
+inline Unretained unretained(const Options& options, std::size_t port) {
+    const bool given = options.spoilt >= 0 && static_cast<std::size_t>(options.spoilt) != port;
+    return given ? Unretained::given : options.unretained;
+}
+
+}  // namespace detail
+
 inline void fill_ones(Array& a) {
     for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, 1);
 }
@@ -243,18 +255,24 @@ CATENA_TESTING_INLINE std::vector<Array> World::backward(
         std::vector<Array> y = given_y;
         std::vector<Array> gx(x.size());
         std::vector<Array> garbage;
+        std::array<std::int64_t, CATENA_MAX_NDIM> ones;
+        ones.fill(1);
         garbage.reserve(x.size() + y.size());
-        const auto unseen = [&](const Array& a) -> catena_tensor* {
-            if (!a || !options.poison) return nullptr;
+        const auto unseen = [&](Array& a, std::size_t port) -> catena_tensor* {
+            const Unretained how = detail::unretained(options, port);
+            if (!a || how == Unretained::missing) return nullptr;
+            if (how == Unretained::given) return run.add(a);
             garbage.push_back(a.floating() ? Array(a.shape(), a.dtype())
                                            : Array::constant(a.shape(), a.dtype(), 0));
-            return run.add(garbage.back());
+            catena_tensor* const tensor = run.add(garbage.back());
+            if (how == Unretained::hollow) tensor->dl.shape = tensor->dl.strides = ones.data();
+            return tensor;
         };
         const std::uint64_t kept_x = k->variant != nullptr ? k->retain_x : f.retain_x;
         const std::uint64_t kept_y = k->variant != nullptr ? k->retain_y : f.retain_y;
         const Targets targets(f, x, options);
         for (std::size_t i = 0; i < x.size(); ++i) {
-            run.x.push_back(retains(kept_x, i, f.n_inputs) ? run.add(x[i]) : unseen(x[i]));
+            run.x.push_back(retains(kept_x, i, f.n_inputs) ? run.add(x[i]) : unseen(x[i], i));
             if (targets[i]) {
                 gx[i] = Array(x[i].shape(), x[i].dtype());
                 gx[i].fill(options.fill);
@@ -266,11 +284,13 @@ CATENA_TESTING_INLINE std::vector<Array> World::backward(
                                             : CATENA_REQ_WRITE);
         }
         for (std::size_t i = 0; i < y.size(); ++i) {
-            run.y.push_back((kept_y >> i & 1) != 0 ? run.add(y[i]) : unseen(y[i]));
+            run.y.push_back((kept_y >> i & 1) != 0 ? run.add(y[i])
+                                                  : unseen(y[i], x.size() + i));
             run.gy.push_back(run.add(gy[i]));
         }
         run.call.targets = targets.data();
         run.bind();
+        const detail::Absent in_call(f, run.call, kept_x, kept_y);
         if (!run.attempt(*k, saved)) continue;
         run.intact(gx, run.inputs("gradient of "));
         run.unchanged(x, given_x, run.inputs("input "));

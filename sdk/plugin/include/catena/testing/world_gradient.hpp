@@ -41,18 +41,23 @@ CATENA_TESTING_INLINE void World::compose(Composition& c, const std::vector<cate
     std::vector<catena_var*> y;
     std::vector<catena_meta> metas;
     std::vector<const catena_meta*> meta_list;
-    const auto unseen = [&](const Array& a) {
-        return a && options.poison && a.floating() ? c.make(Array(a.shape(), a.dtype())) : nullptr;
+    const auto unseen = [&](const Array& a, catena_var* given, std::size_t port) {
+        const Unretained how = detail::unretained(options, port);
+        if (!a || how == Unretained::missing || how == Unretained::given)
+            return how == Unretained::given ? given : nullptr;
+        return c.make(a.floating() ? Array(a.shape(), a.dtype())
+                                   : Array::constant(a.shape(), a.dtype(), 0));
     };
     for (std::size_t i = 0; i < c.x.size(); ++i) {
         const Array& a = c.x_arrays[i];
-        x.push_back(retains(f.retain_x, i, f.n_inputs) ? c.x[i] : unseen(a));
+        x.push_back(retains(f.retain_x, i, f.n_inputs) ? c.x[i] : unseen(a, c.x[i], i));
         metas.push_back(a ? a.meta() : catena_meta{});
     }
     for (std::size_t i = 0; i < c.x.size(); ++i)
         meta_list.push_back(c.x_arrays[i] ? &metas[i] : nullptr);
     for (std::size_t i = 0; i < c.y.size(); ++i)
-        y.push_back((f.retain_y >> i & 1) != 0 ? c.y[i] : unseen(c.y_arrays[i]));
+        y.push_back((f.retain_y >> i & 1) != 0 ? c.y[i]
+                                             : unseen(c.y_arrays[i], c.y[i], c.x.size() + i));
     if (f.grad_function != nullptr) {
         std::vector<catena_var*> in;
         for (std::size_t i = 0; i < x.size(); ++i)

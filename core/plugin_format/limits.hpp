@@ -1,0 +1,25 @@
+// Bounds of what a plugin's tables may count, for the core and for catena-check. They lie far above what
+// any plugin needs: a number beyond them is garbage, and reading that many entries would run past the
+// list.
+#pragma once
+
+#include <cstdint>
+
+namespace catena {
+
+inline constexpr std::uint32_t largest_struct = 1u << 16;  // bytes; later minors make structs larger
+inline constexpr std::uint32_t most_entries = 100'000;     // functions, kernels, backends, extensions
+inline constexpr std::uint32_t newest_version = 1'000'000;  // of a function
+inline constexpr std::uint32_t most_saved = 64;             // tensors that a kernel saves
+inline constexpr std::uint32_t longest_list = 100'000;      // values of a default
+inline constexpr std::uint32_t most_choices = 1'000;        // of an attribute
+inline constexpr std::int32_t most_devices = 4'096;         // of a backend
+inline constexpr std::uint64_t largest_memory = std::uint64_t{1} << 60;  // bytes of one block
+// DLDeviceType: DLPack 1.1 has 1 to 18, without 5 and 6; later versions add to them.
+inline constexpr std::int32_t last_device_type = 255;
+
+// Rows of dtypes that a kernel of a function with so many type variables may have: a host tells at most
+// 16 dtypes apart.
+constexpr std::uint32_t most_rows(std::uint32_t type_vars) { return 1u << 4 * type_vars; }
+
+}  // namespace catena

@@ -1,0 +1,7 @@
+/* A device of a type that DLPack does not have. */
+#define MODULE_ID "org.example.device_type"
+#include "../module.h"
+
+#include "../backend.h"
+
+BACKEND_PLUGIN(backend.dlpack_type = 0x7fffffff)

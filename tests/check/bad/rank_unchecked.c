@@ -1,0 +1,11 @@
+// infer() takes any rank, and the kernel the fifth axis for granted where there are four.
+// expect: fuzz/ranks
+// options: --only fuzz/ranks --only inference --only values
+#include "module.h"
+static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {
+    volatile int64_t fifth = 0;
+    if (call->x[0]->dl.ndim == 4) fifth = call->x[0]->dl.shape[4];
+    (void)fifth;
+    return forward_float(ctx, call);
+}
+SPOIL { forward32.run = spoilt; }

@@ -1,0 +1,10 @@
+// A default of four thousand million values.
+// expect: schema/table
+// says: expected a default of at most 100000 values, got 4294967295
+#include "module.h"
+static const double one = 1;
+SPOIL {
+    attr_scale.kind = attr_scale.def.kind = CATENA_ATTR_FLOATS;
+    attr_scale.def.v.floats = &one;
+    attr_scale.def.n = 0xffffffff;
+}

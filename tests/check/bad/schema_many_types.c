@@ -1,0 +1,5 @@
+// Two thousand million rows of dtypes, of which one is there.
+// expect: schema/table
+// says: n_types: expected at most 16, got 2147483647
+#include "module.h"
+SPOIL { forward32.n_types = 0x7fffffff; }

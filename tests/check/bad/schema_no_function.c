@@ -1,0 +1,5 @@
+// Kernels for a function that nobody has.
+// expect: schema/kernels
+// says: expected a function of the plugin, of catena's own or of --with
+#include "module.h"
+SPOIL { backward32.function = "org.example.sqaure"; }

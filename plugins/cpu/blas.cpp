@@ -121,6 +121,7 @@ struct Product {
 
     static void run_tiles(void* user, int64_t begin, int64_t end, int32_t) {
         const Product& self = *static_cast<const Product*>(user);
+        const BufferLease buffer;
         const SingleThreaded guard(self.blas);
         for (int64_t tile = begin; tile < end; ++tile) self.run_tile(tile);
     }
@@ -193,7 +194,7 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
     if (gemm->c == nullptr || (reads && (gemm->a == nullptr || gemm->b == nullptr)))
         return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
     const OpenBlas& blas = openblas();
-    if (blas.sgemm == nullptr) return fail(ctx, CATENA_E_DEVICE, "[gemm] library: %s", blas.error);
+    if (blas.sgemm == nullptr) return fail(ctx, blas.status, "[gemm] library: %s", blas.error);
     if (is_float(gemm->dtype, 32)) Product<float>{*gemm, blas, {}}.run();
     else Product<double>{*gemm, blas, {}}.run();
     return CATENA_OK;

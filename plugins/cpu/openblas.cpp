@@ -1,20 +1,33 @@
-// Chooses OpenBLAS' kernels by the CPU's features and loads it.
+// Chooses OpenBLAS' kernels by the CPU's features, loads it and reserves its buffers.
 //
 // OpenBLAS built for many CPUs knows them by model and takes SSE3 kernels for a model newer than
 // itself, five times slower. It decides in its constructor, so it is not linked but opened here.
 #include "openblas.hpp"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "host.hpp"
 #include "isa.hpp"
+#include "threads.hpp"
 
 namespace catena_cpu {
+
+constinit std::atomic<int32_t> BufferLease::free_ = 0;
+
 namespace {
+
+// OpenBLAS maps one buffer for each processor when it is loaded, and one more for each product that
+// runs at the same time. A test compares the size with that of the library which is installed.
+constexpr size_t buffer_bytes = size_t{128} << 20;
+constexpr size_t library_bytes = size_t{48} << 20;  // its code and data
+constexpr int32_t most_buffers = 128;               // of OpenBLAS' 256, of each of the two kinds
 
 // The core of OpenBLAS with the widest vectors that this CPU runs, or NULL: its own choice.
 const char* best_core() {
@@ -40,7 +53,38 @@ void* open_carried() {
     return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
+void* map(size_t bytes) {
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory != MAP_FAILED ? memory : nullptr;
+}
+
+// Whether the system gives n buffers and some bytes now. Each buffer is a mapping of its own, as
+// OpenBLAS makes them: the system may refuse a single large one for its size alone.
+bool is_there_memory(int32_t n, size_t bytes) {
+    void* rest = bytes > 0 ? map(bytes) : nullptr;
+    bool enough = bytes == 0 || rest != nullptr;
+    void* buffers[most_buffers];
+    int32_t mapped = 0;
+    while (enough && mapped < n) {
+        buffers[mapped] = map(buffer_bytes);
+        if (buffers[mapped] == nullptr) enough = false;
+        else ++mapped;
+    }
+    for (int32_t i = 0; i < mapped; ++i) munmap(buffers[i], buffer_bytes);
+    if (rest != nullptr) munmap(rest, bytes);
+    return enough;
+}
+
 // NOLINTBEGIN(concurrency-mt-unsafe): the header says when this may run.
+// Buffers that OpenBLAS maps when it is loaded.
+int32_t buffers_at_load() {
+    const char* threads = std::getenv("OMP_NUM_THREADS");
+    const long wanted = threads != nullptr ? std::strtol(threads, nullptr, 10) : 0;
+    const long there = sysconf(_SC_NPROCESSORS_CONF);
+    return static_cast<int32_t>(
+        std::clamp<long>(wanted > 0 ? std::min(wanted, there) : there, 1, most_buffers));
+}
+
 void* open_library() {
     constexpr const char* variable = "OPENBLAS_CORETYPE";
     const char* core = std::getenv(variable) == nullptr ? best_core() : nullptr;
@@ -59,8 +103,43 @@ void look_up(void* library, const char* name, F*& function) {
     function = reinterpret_cast<F*>(dlsym(library, name));
 }
 
+// Has OpenBLAS map buffers for products until there are as many as processors, or memory ends.
+// Returns how many there are. A build that hides these functions reserves none: what fits now counts.
+int32_t reserve_buffers(void* library) {
+    void* (*alloc)(int) = nullptr;
+    void (*release)(void*) = nullptr;
+    look_up(library, "blas_memory_alloc", alloc);
+    look_up(library, "blas_memory_free", release);
+    const bool hidden = alloc == nullptr || release == nullptr;
+    const int32_t wanted = std::min(processors(), most_buffers);
+    void* buffers[most_buffers];
+    int32_t n = 0;
+    while (n < wanted && is_there_memory(hidden ? n + 1 : 1, 0)) {
+        buffers[n] = hidden ? nullptr : alloc(0);
+        ++n;
+    }
+    for (int32_t i = 0; i < n && !hidden; ++i) release(buffers[i]);
+    return n;
+}
+
+void refuse_without_memory(OpenBlas& blas, int32_t at_load) {
+    blas.sgemm = nullptr;
+    blas.dgemm = nullptr;
+    blas.status = CATENA_E_NOMEM;
+    std::snprintf(
+        blas.error, sizeof blas.error,
+        "expected memory for OpenBLAS' buffers, %zu MiB for each of %d processors and for "
+        "one product, got less; OMP_NUM_THREADS=N makes it N processors",
+        buffer_bytes >> 20, static_cast<int>(at_load));
+}
+
 OpenBlas load() {
     OpenBlas blas;
+    const int32_t at_load = buffers_at_load();
+    if (!is_there_memory(at_load, library_bytes)) {
+        refuse_without_memory(blas, at_load);
+        return blas;
+    }
     void* library = open_library();
     if (library != nullptr) {
         look_up(library, "cblas_sgemm", blas.sgemm);
@@ -81,13 +160,25 @@ OpenBlas load() {
     look_up(library, "openblas_set_num_threads", set_num_threads);
     if (blas.omp_set_num_threads == nullptr) blas.omp_get_max_threads = nullptr;
     if (blas.omp_get_max_threads == nullptr && set_num_threads != nullptr) set_num_threads(1);
+    blas.buffers = reserve_buffers(library);
+    if (blas.buffers == 0) refuse_without_memory(blas, at_load);
+    else if (blas.buffers < std::min(processors(), most_buffers))
+        std::snprintf(blas.error, sizeof blas.error,
+                      "OpenBLAS: expected memory for %d products at a time, %zu MiB each, got it "
+                      "for %d: the others wait",
+                      static_cast<int>(processors()), buffer_bytes >> 20,
+                      static_cast<int>(blas.buffers));
     return blas;
 }
 
 }  // namespace
 
 const OpenBlas& openblas() {
-    static const OpenBlas blas = load();
+    static const OpenBlas blas = [] {
+        const OpenBlas loaded = load();
+        BufferLease::free_.store(loaded.buffers);
+        return loaded;
+    }();
     return blas;
 }
 

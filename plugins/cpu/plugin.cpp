@@ -119,7 +119,7 @@ const catena_extension* const extensions[] = {&blas, &compiler, &targets};
 // The environment is read and OpenBLAS loaded here, where one thread runs. Without OpenBLAS memory
 // and threads still serve; products say what is missing.
 catena_status init(const catena_host*, catena_ctx* ctx) {
-    if (const OpenBlas& loaded = openblas(); loaded.sgemm == nullptr)
+    if (const OpenBlas& loaded = openblas(); loaded.error[0] != '\0')
         host->log(ctx, CATENA_LOG_WARNING, loaded.error);
     return CATENA_OK;
 }

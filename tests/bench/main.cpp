@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
+#include <command_line.hpp>
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -262,38 +263,36 @@ int run(const Options& options) {
 }  // namespace catena_bench
 
 int main(int argc, char** argv) {
-    namespace po = boost::program_options;
-    catena_bench::Options options;
-    po::options_description description(
-        "catena-bench [OPTION...]: catena and its peers, measured in turns. Options");
-    description.add_options()("help,h", "print this")("filter", po::value(&options.filter),
-                                                      "measure only works that match this regex")(
-        "rounds", po::value(&options.rounds)->default_value(options.rounds),
-        "blocks measured on each side of a work")(
-        "block", po::value(&options.block)->default_value(options.block, "0.03"),
-        "seconds of one block")("threads",
-                                po::value(&options.threads)->default_value(options.threads),
-                                "threads of every side")("json", po::value(&options.json),
-                                                         "write all numbers to this file")(
-        "no-torch", "leave libtorch out")("no-onednn", "leave catena's oneDNN plugin out")(
-        "check", "exit with 1 if a goal is missed");
-    try {
-        po::variables_map given;
-        po::store(po::parse_command_line(argc, argv, description), given);
-        po::notify(given);
-        if (given.count("help")) {
-            std::cout << description;
-            return 0;
-        }
-        options.torch = !given.count("no-torch") && *catena_bench::torch_library;
-        options.onednn = !given.count("no-onednn");
-        options.check = given.count("check") > 0;
-        if (options.rounds < 1 || options.threads < 1 || !(options.block > 0)) {
-            throw std::runtime_error("--rounds, --threads, --block: expected positive numbers");
-        }
-        return catena_bench::run(options);
-    } catch (const std::exception& error) {
-        std::cerr << "catena-bench: " << error.what() << '\n';
-        return 2;
-    }
+    return catena::run_command(
+        "catena-bench",
+        [&] {
+            namespace po = boost::program_options;
+            catena_bench::Options options;
+            po::options_description description(
+                "catena-bench [OPTION...]: catena and its peers, measured in turns. Options");
+            description.add_options()("help,h", "print this")(
+                "filter", po::value(&options.filter), "measure only works that match this regex")(
+                "rounds", po::value(&options.rounds)->default_value(options.rounds),
+                "blocks measured on each side of a work")(
+                "block", po::value(&options.block)->default_value(options.block, "0.03"),
+                "seconds of one block")("threads",
+                                        po::value(&options.threads)->default_value(options.threads),
+                                        "threads of every side")("json", po::value(&options.json),
+                                                                 "write all numbers to this file")(
+                "no-torch", "leave libtorch out")("no-onednn", "leave catena's oneDNN plugin out")(
+                "check", "exit with 1 if a goal is missed");
+            const po::variables_map given = catena::parse_command_line(argc, argv, description);
+            if (given.count("help")) {
+                std::cout << description;
+                return 0;
+            }
+            options.torch = !given.count("no-torch") && *catena_bench::torch_library;
+            options.onednn = !given.count("no-onednn");
+            options.check = given.count("check") > 0;
+            if (options.rounds < 1 || options.threads < 1 || !(options.block > 0)) {
+                throw po::error("--rounds, --threads, --block: expected positive numbers");
+            }
+            return catena_bench::run(options);
+        },
+        2);
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
+#include <command_line.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -157,8 +158,6 @@ int run(const Options& o, const Settings& settings) {
                                     {"plugins", plugins}};
         std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     }
-    std::cout.flush();
-    if (!std::cout) throw std::runtime_error("the report could not be written");
     return good ? 0 : 1;
 }
 
@@ -166,9 +165,12 @@ int run(const Options& o, const Settings& settings) {
 
 int main(int argc, char** argv) {
     if (argc == 3 && std::string_view(argv[1]) == "--job") serve(argv[2]);
-    Options o;
-    po::options_description visible("options");
-    // clang-format off
+    return catena::run_command(
+        "catena-check",
+        [&] {
+            Options o;
+            po::options_description visible("options");
+            // clang-format off
     visible.add_options()
         ("help,h", "this text")
         ("version", "of this program, and of the ABI that it knows")
@@ -196,37 +198,29 @@ int main(int argc, char** argv) {
         ("jobs,j", po::value(&o.jobs)->value_name("N")->default_value(
             static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
          "processes at a time");
-    // clang-format on
-    po::options_description all;
-    all.add(visible).add_options()("plugin", po::value(&o.plugins));
-    po::positional_options_description positional;
-    positional.add("plugin", -1);
-    try {
-        po::variables_map given;
-        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(),
-                  given);
-        po::notify(given);
-        if (given.count("help")) {
-            std::cout << usage << visible;
-            return 0;
-        }
-        if (given.count("version")) {
-            std::cout << "catena-check " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
-            return 0;
-        }
-        if (given.count("list")) {
-            list();
-            return 0;
-        }
-        return run(o, settings_of(o, given));
-    } catch (const po::error& error) {
-        std::cerr << "catena-check: " << error.what() << "; see catena-check --help\n";
-        return 2;
-    } catch (const std::invalid_argument& error) {
-        std::cerr << "catena-check: " << error.what() << "; see catena-check --help\n";
-        return 2;
-    } catch (const std::exception& error) {
-        std::cerr << "catena-check: " << error.what() << '\n';
-        return 2;
-    }
+            // clang-format on
+            po::options_description all;
+            all.add(visible).add_options()("plugin", po::value(&o.plugins));
+            po::positional_options_description positional;
+            positional.add("plugin", -1);
+            const po::variables_map given = catena::parse_command_line(argc, argv, all, positional);
+            if (given.count("help")) {
+                std::cout << usage << visible;
+                return 0;
+            }
+            if (given.count("version")) {
+                std::cout << "catena-check " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
+                return 0;
+            }
+            if (given.count("list")) {
+                list();
+                return 0;
+            }
+            try {
+                return run(o, settings_of(o, given));
+            } catch (const std::invalid_argument& error) {
+                throw po::error(error.what());
+            }
+        },
+        2);
 }

@@ -5,9 +5,11 @@
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
 #include <catena/core/tables.hpp>
+#include <catena/write_file.hpp>
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
+#include <command_line.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -62,18 +64,18 @@ std::string contents(const fs::path& file) {
 }
 
 // Writes a file only if its content changes, so that nothing is built again for nothing.
-void write_file(const fs::path& file, const std::string& text) {
-    if (fs::exists(file) && contents(file) == text) return;
+void update_file(const fs::path& file, const std::string& text) {
     if (file.has_parent_path()) fs::create_directories(file.parent_path());
-    std::ofstream out(file, std::ios::binary | std::ios::trunc);
-    out << text << std::flush;
-    if (!out) throw Error(fmt::format("[output] {}: cannot be written", file.string()));
+    require_writable(file);  // no device or pipe is read, or replaced
+    if (fs::exists(file) && contents(file) == text) return;
+    write_file(file, text);
 }
 
 // Throws with the first line that differs.
 void compare(const fs::path& file, const std::string& text) {
-    if (!fs::exists(file)) {
-        throw Error(fmt::format("[compare] {}: expected a file, there is none", file.string()));
+    if (!fs::is_regular_file(file)) {
+        throw Error(fmt::format("[compare] {}: expected a file, {}", file.string(),
+                                fs::exists(file) ? "got no regular one" : "there is none"));
     }
     std::istringstream before(contents(file)), now(text);
     std::string got, expected;
@@ -181,8 +183,8 @@ int run(const Options& o) {
         const auto document = inspect::manifests({o.words.begin(), o.words.end()});
         for (const auto& file : document["manifests"]) {
             if (!file.contains("error")) continue;
-            fmt::print(stderr, "catena-inspect: {}: {}\n", file["file"].get<std::string>(),
-                       file["error"].get<std::string>());
+            std::cerr << fmt::format("catena-inspect: {}: {}\n", file["file"].get<std::string>(),
+                                     file["error"].get<std::string>());
             result = 1;
         }
         text = show(document, o, true);
@@ -199,7 +201,7 @@ int run(const Options& o) {
     }
     if (!o.compare.empty()) compare(o.compare, text);
     else if (o.output == "-") fmt::print("{}", text);
-    else write_file(o.output, text);
+    else update_file(o.output, text);
     return result;
 }
 
@@ -225,9 +227,10 @@ void check(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    Options o;
-    po::options_description visible("options");
-    // clang-format off
+    return run_command("catena-inspect", [&] {
+        Options o;
+        po::options_description visible("options");
+        // clang-format off
     visible.add_options()
         ("help,h", "this text")
         ("version", "of this program, and of the ABI that it knows")
@@ -244,16 +247,12 @@ int main(int argc, char** argv) {
          "header: functions whose names start so (default catena.)")
         ("namespace", po::value(&o.header.space)->value_name("NAME"),
          "header: where they go (default catena::functions)");
-    // clang-format on
-    po::options_description all;
-    all.add(visible).add_options()("word", po::value(&o.words));
-    po::positional_options_description positional;
-    positional.add("word", -1);
-    try {
-        po::variables_map options;
-        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(),
-                  options);
-        po::notify(options);
+        // clang-format on
+        po::options_description all;
+        all.add(visible).add_options()("word", po::value(&o.words));
+        po::positional_options_description positional;
+        positional.add("word", -1);
+        const po::variables_map options = parse_command_line(argc, argv, all, positional);
         if (options.count("help")) {
             std::cout << usage << visible;
             return 0;
@@ -263,14 +262,6 @@ int main(int argc, char** argv) {
             return 0;
         }
         check(o);
-    } catch (const po::error& error) {
-        std::cerr << "catena-inspect: " << error.what() << "; see catena-inspect --help\n";
-        return 2;
-    }
-    try {
         return run(o);
-    } catch (const std::exception& error) {
-        std::cerr << "catena-inspect: " << error.what() << '\n';
-        return 1;
-    }
+    });
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
+#include <command_line.hpp>
 
 #include <iostream>
 
@@ -84,10 +85,11 @@ int run(const Options& o, const po::variables_map& given) {
 
 }  // namespace
 
-int main(int argc, char** argv) try {
-    Options o;
-    po::options_description visible("options");
-    // clang-format off
+int main(int argc, char** argv) {
+    return run_command("catena-new", [&] {
+        Options o;
+        po::options_description visible("options");
+        // clang-format off
     visible.add_options()
         ("help,h", "this text")
         ("version", "of this program, and of the ABI that it knows")
@@ -97,36 +99,26 @@ int main(int argc, char** argv) try {
          "of a plugin and of its function")
         ("output", po::value(&o.output)->value_name("DIR"),
          "the folder to write, new or empty; without it NAME");
-    // clang-format on
-    po::options_description all;
-    all.add(visible).add_options()("kind", po::value(&o.kind))("name", po::value(&o.name));
-    po::positional_options_description positions;
-    positions.add("kind", 1).add("name", 1);
-    po::variables_map given;
-    po::store(
-        po::command_line_parser(argc, argv)
-            .options(all)
-            .positional(positions)
-            .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
-            .run(),
-        given);
-    po::notify(given);
-    if (given.count("help")) {
-        std::cout << usage << visible;
-        return 0;
-    }
-    if (given.count("version")) {
-        std::cout << "catena-new " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
-        return 0;
-    }
-    return run(o, given);
-} catch (const po::error& error) {
-    std::cerr << "catena-new: " << error.what() << "; catena-new --help says more\n";
-    return 2;
-} catch (const scaffold::Error& error) {
-    std::cerr << "catena-new: " << error.what() << '\n';
-    return 1;
-} catch (const fs::filesystem_error& error) {
-    std::cerr << "catena-new: [output] " << error.what() << '\n';
-    return 1;
+        // clang-format on
+        po::options_description all;
+        all.add(visible).add_options()("kind", po::value(&o.kind))("name", po::value(&o.name));
+        po::positional_options_description positions;
+        positions.add("kind", 1).add("name", 1);
+        const po::variables_map given = parse_command_line(
+            argc, argv, all, positions,
+            po::command_line_style::unix_style & ~po::command_line_style::allow_guessing);
+        if (given.count("help")) {
+            std::cout << usage << visible;
+            return 0;
+        }
+        if (given.count("version")) {
+            std::cout << "catena-new " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
+            return 0;
+        }
+        try {
+            return run(o, given);
+        } catch (const fs::filesystem_error& error) {
+            throw scaffold::Error(fmt::format("[output] {}", error.what()));
+        }
+    });
 }

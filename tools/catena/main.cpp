@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <boost/program_options.hpp>
+#include <command_line.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -184,12 +185,11 @@ void check(const po::variables_map& given, const Options& o) {
             throw po::error(fmt::format("{}: expected no --{}", o.command, option));
         }
     }
-    for (const char* option : {"npz", "out", "device"}) {
+    for (const std::string_view option : {"npz", "out"}) {
         // A function may have no inputs.
-        const bool needed = option != std::string_view("device") && o.command != "plugins" &&
-                            (option != std::string_view("npz") || o.command != "call") &&
-                            command->second.contains(option);
-        if (given.count(option) ? given[option].as<std::string>().empty() : needed) {
+        const bool needed = o.command != "plugins" && (option != "npz" || o.command != "call") &&
+                            command->second.contains(std::string(option));
+        if (needed && given.count(std::string(option)) == 0) {
             throw po::error(fmt::format("{}: expected a value of --{}", o.command, option));
         }
     }
@@ -203,9 +203,10 @@ void check(const po::variables_map& given, const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    Options o;
-    po::options_description visible("options");
-    // clang-format off
+    return run_command("catena", [&] {
+        Options o;
+        po::options_description visible("options");
+        // clang-format off
     visible.add_options()
         ("help,h", "this text")
         ("version", "of this program, and of the ABI that it knows")
@@ -230,16 +231,13 @@ int main(int argc, char** argv) {
         ("debug", po::bool_switch(&o.debug), "NaN is an error")
         ("hash", po::bool_switch(&o.hash), "the SHA-256 of each file")
         ("json", po::bool_switch(&o.json), "for programs");
-    // clang-format on
-    po::options_description all;
-    all.add(visible).add_options()("command", po::value(&o.command))("name", po::value(&o.name));
-    po::positional_options_description positional;
-    positional.add("command", 1).add("name", 1);
-    try {
-        po::variables_map given;
-        po::store(po::command_line_parser(argc, argv).options(all).positional(positional).run(),
-                  given);
-        po::notify(given);
+        // clang-format on
+        po::options_description all;
+        all.add(visible).add_options()("command", po::value(&o.command))("name",
+                                                                         po::value(&o.name));
+        po::positional_options_description positional;
+        positional.add("command", 1).add("name", 1);
+        const po::variables_map given = parse_command_line(argc, argv, all, positional);
         if (given.count("help")) {
             std::cout << usage << visible;
             return 0;
@@ -249,14 +247,6 @@ int main(int argc, char** argv) {
             return 0;
         }
         check(given, o);
-    } catch (const po::error& error) {
-        std::cerr << "catena: " << error.what() << "; see catena --help\n";
-        return 2;
-    }
-    try {
         return run(o);
-    } catch (const std::exception& error) {
-        std::cerr << "catena: " << error.what() << '\n';
-        return 1;
-    }
+    });
 }

@@ -27,8 +27,20 @@ function(catena_add_version_to source)
         "CATENA_ABI_VERSION=\"${CATENA_ABI_MAJOR}.${CATENA_ABI_MINOR}\"")
 endfunction()
 
-# catena_test_version(PROGRAM): it prints both for --version.
+# catena_test_command_line(PROGRAM): it refuses empty values and tells about lost output.
+function(catena_test_command_line program)
+    if(CATENA_BUILD_TESTS)
+        add_test(NAME ${program}-command-line COMMAND Python3::Interpreter
+                 "${PROJECT_SOURCE_DIR}/sdk/program/test/command_line_test.py"
+                 "$<TARGET_FILE:${program}>")
+        set_tests_properties(${program}-command-line PROPERTIES
+            LABELS tools TIMEOUT ${CATENA_TEST_TIMEOUT})
+    endif()
+endfunction()
+
+# catena_test_version(PROGRAM): it prints both for --version; and the tests of its command line.
 function(catena_test_version program)
+    catena_test_command_line(${program})
     if(CATENA_BUILD_TESTS)
         set(abi "${CATENA_ABI_MAJOR}.${CATENA_ABI_MINOR}")
         add_test(NAME ${program}-version COMMAND ${program} --version)

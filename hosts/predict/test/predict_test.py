@@ -156,7 +156,7 @@ class Language(Case):
                       self.run_program("--model", model, "--temperature", 0, code=2))
         self.assertIn("--labels: expected a net for images",
                       self.run_program("--model", model, "--labels", "x", code=2))
-        prompts = ("one two", "three", "", "four . one")
+        prompts = ("one two", "three", " ", "four . one")  # " ": from nothing
         many = [o for prompt in prompts for o in ("--prompt", prompt)]
         first = self.run_program("--model", model, *many, "--length", 3, "--temperature", 0.1)
         self.assertTrue(first.startswith(self.run_program(

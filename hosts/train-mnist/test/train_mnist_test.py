@@ -128,8 +128,26 @@ class Snapshots(Case):
         self.assertIn(f"saved {file}", out)
         self.check_resumes(file)
 
-    def test_terminate_ends_as_cleanly(self):
-        self.assertEqual(self.interrupted(signal.SIGTERM)[1], 143)
+    def test_terminate_and_hang_up_end_as_cleanly(self):
+        for how in (signal.SIGTERM, signal.SIGHUP):
+            file, code, out = self.interrupted(how)
+            self.assertEqual(code, 128 + how, out)
+            self.assertIn(f"saved {file}", out)
+
+    def test_kills_change_nothing(self):
+        self.check_kills(6, [*self.OPTIONS, "--epochs", 4, "--save-every", 20, "--deterministic"])
+
+    def test_a_long_step_is_not_waited_for(self):
+        file = self.folder / "a.npz"
+        for how in (signal.SIGTERM, signal.SIGHUP):
+            process = self.start("--model", "cnn", "--batch", 10000, "--epochs", 1000, "--threads", 1,
+                                 "--save", file)
+            for _ in range(2):
+                process.stdout.readline()
+            process.send_signal(how)
+            self.communicate_in_time(process)
+            self.assertEqual(process.returncode, -how)
+            self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_kill_leaves_a_whole_snapshot(self):
         file, code, _ = self.interrupted(signal.SIGKILL)

@@ -1,39 +1,97 @@
-// Interrupt: the signal handler.
+// Interrupt: the signal handler, and the timer that ends the process.
 #include <catena/interrupt.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <iterator>
 
 namespace catena {
 namespace {
 
-volatile std::sig_atomic_t received = 0;
+constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
 
-extern "C" void catena_host_interrupt(int signal) { received = signal; }
+// What the handler reads: it may run in any thread, at any time.
+std::atomic<int> received = 0;
+std::atomic<int> pauses = 0;
+std::atomic<bool> has_timer = false;
+timer_t timer;        // sends SIGTERM, or SIGHUP where SIGTERM is ignored
+itimerspec deadline;  // from now on, and again and again after it
 
-// What the parent had ignored stays so: nohup, a shell's background jobs.
-void handle(int signal, const struct sigaction& action, struct sigaction& before) {
-    sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+void start_timer() {
+    if (has_timer) timer_settime(timer, 0, &deadline, nullptr);
+}
+
+// As if the signal had never been handled.
+void end_by(int signal) {
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;
+    sigaction(signal, &action, nullptr);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    raise(signal);
+}
+
+extern "C" void catena_host_interrupt(int signal, siginfo_t* info, void*) {
+    const int before = errno;
+    int none = 0;
+    if (info->si_code == SI_TIMER) {
+        if (pauses == 0 && received != 0) end_by(received);
+    } else if (!received.compare_exchange_strong(none, signal)) {
+        // A terminal that closes sends SIGHUP twice: from the kernel and from the shell.
+        if (signal != SIGHUP) end_by(signal);
+    } else if (signal != SIGINT) {
+        start_timer();
+    }
+    errno = before;
 }
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(std::chrono::milliseconds grace) {
     received = 0;
     struct sigaction action {};
-    action.sa_handler = catena_host_interrupt;
-    // One shot: the second signal finds the default action.
-    action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+    action.sa_sigaction = catena_host_interrupt;
+    action.sa_flags = SA_RESTART | SA_SIGINFO;
     sigemptyset(&action.sa_mask);
-    handle(SIGINT, action, before_int_);
-    handle(SIGTERM, action, before_term_);
+    int last = 0;
+    for (std::size_t i = 0; i < std::size(signals); ++i) {
+        sigaction(signals[i], nullptr, &before_[i]);
+        if (before_[i].sa_handler == SIG_IGN) continue;
+        if (signals[i] != SIGINT && last == 0) last = signals[i];
+    }
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(grace);
+    const std::chrono::nanoseconds rest = grace - seconds;
+    deadline.it_value = {seconds.count(), rest.count()};
+    deadline.it_interval = deadline.it_value;  // it may come while a file is written
+    struct sigevent event {};
+    event.sigev_notify = SIGEV_SIGNAL;
+    event.sigev_signo = last;
+    has_timer =
+        grace.count() > 0 && last != 0 && timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
+    for (std::size_t i = 0; i < std::size(signals); ++i) {
+        if (before_[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);
+    }
 }
 
 Interrupt::~Interrupt() {
-    sigaction(SIGINT, &before_int_, nullptr);
-    sigaction(SIGTERM, &before_term_, nullptr);
+    for (std::size_t i = 0; i < std::size(signals); ++i)
+        sigaction(signals[i], &before_[i], nullptr);
+    if (has_timer.exchange(false)) timer_delete(timer);
 }
 
 bool Interrupt::requested() const noexcept { return received != 0; }
 
 int Interrupt::exit_code() const noexcept { return 128 + received; }
+
+Interrupt::Pause::Pause() noexcept { ++pauses; }
+
+Interrupt::Pause::~Pause() {
+    if (received != 0 && received != SIGINT) start_timer();
+    --pauses;
+}
 
 }  // namespace catena

@@ -11,6 +11,9 @@
 namespace catena {
 namespace {
 
+// A bar that cannot be written is no reason to end: fmt::print() would throw.
+void write(std::FILE* out, const std::string& text) { (void)std::fputs(text.c_str(), out); }
+
 int width_of(std::FILE* out) {
     winsize size{};
     return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
@@ -58,11 +61,10 @@ void Progress::update(std::int64_t done, const std::function<double()>& value,
     const std::string text =
         fmt::format("{} {:.4f}  {:.0f} {}/s", value_name, value(), rate(), unit_);
     if (!terminal_) {
-        fmt::print(out_, "{} {}/{} {}\n", label_, done, total_, text);
+        write(out_, fmt::format("{} {}/{} {}\n", label_, done, total_, text));
     } else {
         const std::string line = draw(label_, done, total_, text, width_of(out_));
-        if (colour_) fmt::print(out_, "\r\x1b[36m{}\x1b[0m\x1b[K", line);
-        else fmt::print(out_, "\r{}", line);
+        write(out_, colour_ ? "\r\x1b[36m" + line + "\x1b[0m\x1b[K" : "\r" + line);
         drawn_ = true;
     }
     std::fflush(out_);
@@ -70,8 +72,7 @@ void Progress::update(std::int64_t done, const std::function<double()>& value,
 
 void Progress::clear() {
     if (!drawn_) return;
-    if (colour_) fmt::print(out_, "\r\x1b[K");
-    else fmt::print(out_, "\r{:{}}\r", "", width_of(out_) - 1);
+    write(out_, colour_ ? "\r\x1b[K" : fmt::format("\r{:{}}\r", "", width_of(out_) - 1));
     std::fflush(out_);
     drawn_ = false;
 }

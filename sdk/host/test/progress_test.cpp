@@ -2,11 +2,38 @@
 #include <catena/interrupt.hpp>
 #include <catena/progress.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
 #include <csignal>
+#include <functional>
+#include <thread>
 
 #include "temporary.hpp"
 
 using namespace catena;
+using namespace std::chrono_literals;
+
+namespace {
+
+// How a child process that runs body ends: its exit code, or the number of the signal below 0.
+int end_of(const std::function<int()>& body) {
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        _exit(body());
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void never_ask() {
+    for (;;) pause();
+}
+
+}  // namespace
 
 TEST_CASE("the bar fills the line and never more") {
     CHECK(Progress::draw("epoch 1", 50, 100, "loss 1.0", 40) ==
@@ -40,12 +67,85 @@ TEST_CASE("an interrupt is a question that can be asked") {
         std::raise(SIGINT);
         CHECK(interrupt.requested());
         CHECK(interrupt.exit_code() == 130);
-        struct sigaction now;
-        sigaction(SIGINT, nullptr, &now);
-        CHECK((now.sa_handler == SIG_DFL));  // the second one ends the program
     }
     const Interrupt again;
     CHECK_FALSE(again.requested());
     std::raise(SIGTERM);
     CHECK(again.exit_code() == 143);
+}
+
+TEST_CASE("a second signal ends the process, but not a second SIGHUP") {
+    const auto both = [](int first, int second) {
+        return end_of([&] {
+            const Interrupt interrupt;
+            std::raise(first);
+            std::raise(second);
+            return interrupt.exit_code();
+        });
+    };
+    CHECK(both(SIGINT, SIGINT) == -SIGINT);
+    CHECK(both(SIGTERM, SIGTERM) == -SIGTERM);
+    CHECK(both(SIGHUP, SIGTERM) == -SIGTERM);
+    CHECK(both(SIGHUP, SIGHUP) == 128 + SIGHUP);  // a terminal that closes sends two
+    CHECK(both(SIGTERM, SIGHUP) == 128 + SIGTERM);
+}
+
+TEST_CASE("a process that does not ask ends some time after SIGTERM or SIGHUP") {
+    for (const int signal : {SIGTERM, SIGHUP}) {
+        CHECK(end_of([&]() -> int {
+                  const Interrupt interrupt(100ms);
+                  std::raise(signal);
+                  never_ask();
+                  return 0;
+              }) == -signal);
+    }
+    CHECK(end_of([] {  // after Ctrl-C, or without a signal, it has all the time it needs
+              const Interrupt interrupt(50ms);
+              std::this_thread::sleep_for(200ms);
+              std::raise(SIGINT);
+              std::this_thread::sleep_for(200ms);
+              return interrupt.exit_code();
+          }) == 128 + SIGINT);
+}
+
+TEST_CASE("what is written during a pause is finished, and after it the time runs anew") {
+    const auto write = [](bool before) {
+        return end_of([&] {
+            const Interrupt interrupt(200ms);
+            if (before) std::raise(SIGTERM);
+            {
+                const Interrupt::Pause pause;
+                if (!before) std::raise(SIGTERM);
+                std::this_thread::sleep_for(700ms);
+            }
+            return interrupt.exit_code();
+        });
+    };
+    CHECK(write(true) == 128 + SIGTERM);
+    CHECK(write(false) == 128 + SIGTERM);
+    CHECK(end_of([]() -> int {
+              const Interrupt interrupt(100ms);
+              {
+                  const Interrupt::Pause pause;
+                  std::raise(SIGTERM);
+              }
+              never_ask();
+              return 0;
+          }) == -SIGTERM);
+}
+
+TEST_CASE("what was ignored stays ignored") {
+    CHECK(end_of([] {
+              std::signal(SIGHUP, SIG_IGN);
+              const Interrupt interrupt(50ms);
+              std::raise(SIGHUP);
+              return interrupt.requested() ? 1 : 0;
+          }) == 0);
+    CHECK(end_of([]() -> int {
+              std::signal(SIGTERM, SIG_IGN);
+              const Interrupt interrupt(50ms);
+              std::raise(SIGHUP);
+              never_ask();
+              return 0;
+          }) == -SIGHUP);
 }

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <command_line.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -14,7 +15,6 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
-#include <new>
 #include <sstream>
 
 namespace fs = std::filesystem;
@@ -44,13 +44,14 @@ std::unique_ptr<std::FILE, Close>& log_file() {
     return file;
 }
 
-void log_line(std::string_view line) {
+// Whether it could be written; errno tells why not.
+bool log_line(std::string_view line) {
     std::FILE* file = log_file().get();
-    if (!file) return;
+    if (!file) return true;
     const auto now =
         std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-    fmt::print(file, "{:%Y-%m-%dT%H:%M:%SZ}  {}\n", fmt::gmtime(now), line);
-    std::fflush(file);
+    std::fputs(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}  {}\n", fmt::gmtime(now), line).c_str(), file);
+    return std::fflush(file) == 0;
 }
 
 bool is_one_of(const fs::path& file, std::initializer_list<std::string_view> extensions) {
@@ -82,7 +83,9 @@ void Program::add_training_options() {
     // clang-format off
     training_.add_options()
         ("save", path_value(save_),
-         "write a snapshot after each epoch, and when interrupted: NAME.safetensors, else in .npz")
+         "write a snapshot after each epoch, and when interrupted: NAME.safetensors, else in .npz; "
+         "SIGTERM and SIGHUP leave a step 1.5 s to end, a snapshot that is being written as long as it "
+         "takes; a second signal ends at once, and the file keeps its last snapshot")
         ("save-every", po::value(&save_every_)->value_name("N"), "and after every N steps")
         ("resume", path_value(resume_), "go on from a snapshot of the same options")
         ("curves", path_value(curves_, "curves.csv"),
@@ -119,14 +122,9 @@ bool Program::parse(int argc, char** argv) {
     all.add(own_);
     if (trains_) all.add(training_);
     all.add(common);
-    po::store(
-        po::command_line_parser(argc, argv)
-            .options(all)
-            .positional(positional_)
-            .style(po::command_line_style::unix_style & ~po::command_line_style::allow_guessing)
-            .run(),
-        values_);
-    po::notify(values_);
+    values_ = parse_command_line(
+        argc, argv, all, positional_,
+        po::command_line_style::unix_style & ~po::command_line_style::allow_guessing);
     if (given("help")) {
         std::cout << usage() << all;
         return false;
@@ -212,7 +210,9 @@ void Program::resume(Visitable& training) const {
     if (!resume_.empty()) load_snapshot(resume_, training);
 }
 void Program::save(const Visitable& training) const {
-    if (!save_.empty()) save_snapshot(save_, training);
+    if (save_.empty()) return;
+    const Interrupt::Pause until_saved;
+    save_snapshot(save_, training);
 }
 void Program::save_after_step(std::int64_t t, const Visitable& training) const {
     if (save_every_ > 0 && t % save_every_ == 0) save(training);
@@ -243,12 +243,14 @@ std::function<void(const Variable&)> Program::drawing(const Link& link) const {
 }
 
 void Program::print(std::string_view line) const {
-    log_line(line);
-    fmt::print("{}\n", line);
-    if (std::fflush(stdout) != 0) {
-        throw DataError(fmt::format("[Program] stdout: expected to write a line, got {}",
-                                    std::strerror(errno)));
-    }
+    const auto require = [](bool written, const std::string& where) {
+        if (!written)
+            throw DataError(fmt::format("[Program] {}: expected to write a line, got {}", where,
+                                        std::strerror(errno)));
+    };
+    require(log_line(line), log_file_.string());
+    std::fputs(fmt::format("{}\n", line).c_str(), stdout);
+    require(std::fflush(stdout) == 0, "stdout");
 }
 
 void Program::stop_if_interrupted() const {
@@ -282,26 +284,16 @@ void Program::refuse(std::string_view option, std::string_view expected, const s
 std::string Program::to_text(double value) { return fmt::format("{}", value); }
 
 int run_program(std::string_view name, const std::function<int()>& body) {
-    const auto tell = [&](std::string_view what) {
-        fmt::print(stderr, "{}: {}\n", name, what);
-        log_line(what);
+    const auto until_interrupted = [&]() -> int {
+        try {
+            return body();
+        } catch (const Interrupted& interrupt) {
+            std::fputs(fmt::format("{}: {}\n", name, interrupt.what()).c_str(), stderr);
+            log_line(interrupt.what());
+            return interrupt.code;
+        }
     };
-    try {
-        return body();
-    } catch (const po::error& error) {
-        tell(error.what());
-        fmt::print(stderr, "Try --help.\n");
-        return 2;
-    } catch (const Interrupted& interrupt) {
-        tell(interrupt.what());
-        return interrupt.code;
-    } catch (const std::bad_alloc&) {
-        tell("expected memory for what the options or the snapshot ask for, got none");
-        return 1;
-    } catch (const std::exception& error) {
-        tell(error.what());
-        return 1;
-    }
+    return run_command(name, until_interrupted, 1, [](std::string_view what) { log_line(what); });
 }
 
 }  // namespace catena

@@ -64,9 +64,23 @@ class Case(unittest.TestCase):
         self.assertEqual(process.returncode, code, out + err)
         return out if code == 0 else out + err
 
+    def communicate_in_time(self, process):
+        """What a process wrote that got SIGKILL, SIGTERM or SIGHUP: it has to end within 2 seconds,
+        and on a busy machine somewhat later."""
+        began = time.monotonic()
+        try:
+            result = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            self.fail(f"{process.args} still ran 60 seconds after a signal")
+        self.assertLess(time.monotonic() - began, 4 * float(os.environ.get("CATENA_TEST_SLOW", 1)))
+        return result
+
     def check_kills(self, kills, options, at_last=()):
-        """Killed at random moments and gone on with, to the same end as without: the same state, and
-        the same curves but for their last column, the rate."""
+        """Runs that signals end at random moments, and that are resumed, come to the same end as one
+        without: the same state, and the same curves but for their last column, the rate. There are
+        as many kills as CATENA_TEST_KILLS says, if it does."""
+        kills = int(os.environ.get("CATENA_TEST_KILLS", kills))
         whole, file = self.folder / "whole.npz", self.folder / "killed.npz"
         curves = [self.folder / f"{name}.csv" for name in ("whole", "killed")]
 
@@ -77,19 +91,23 @@ class Case(unittest.TestCase):
         self.run_program(*options, "--save", whole, "--curves", curves[0])
         seconds = time.monotonic() - began
         done = resumed = 0
-        generator = random.Random(7)
+        generator = random.Random(int(os.environ.get("CATENA_TEST_SEED", 7)))
+        ends = dict.fromkeys((signal.SIGKILL, signal.SIGTERM, signal.SIGHUP), 0)
         while done < kills or resumed == 0:
             resume = ("--resume", file) if file.exists() else ()
             process = self.start(*options, "--save", file, "--curves", curves[1], *resume)
             time.sleep(generator.uniform(0, seconds))
-            process.send_signal(signal.SIGKILL)
-            process.communicate(timeout=60)
+            how = list(ends)[done % len(ends)]
+            process.send_signal(how)
+            _, err = self.communicate_in_time(process)
             if process.returncode == 0:  # it was at the end: begin again
                 self.assertEqual(members(file), members(whole))
                 file.unlink()
                 curves[1].unlink()
                 continue
-            self.assertEqual(process.returncode, -signal.SIGKILL)
+            # Caught and saved; or not caught yet, no longer, or not in time.
+            self.assertIn(process.returncode, (-how, 128 + how), err)
+            ends[how] += 1
             done += 1
             resumed += bool(resume)
         resume = ("--resume", file) if file.exists() else ()
@@ -97,6 +115,9 @@ class Case(unittest.TestCase):
         self.assertEqual(members(file), members(whole))
         self.assertEqual(told(curves[1]), told(curves[0]))
         self.assertEqual([f.name for f in self.folder.glob("killed.npz*")], ["killed.npz"])
+        if "CATENA_TEST_KILLS" in os.environ:
+            print(f"{PROGRAM.name}: {done} kills ({resumed} of resumed runs), "
+                  f"{', '.join(f'{n} {how.name}' for how, n in ends.items())}")
 
     def write(self, name, content):
         file = self.folder / name

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -355,6 +356,33 @@ class Headers(Case):
         self.out("header", "--output", file)
         self.assertEqual(file.stat().st_mtime_ns, before)
 
+    def test_a_file_is_written_whole_or_not_at_all(self):
+        file = self.folder / "functions.hpp"
+        file.write_text("old")
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        done = subprocess.run([PROGRAM, "header", "-o", file], capture_output=True, text=True,
+                              preexec_fn=limit, restore_signals=False, check=False)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(f"{file}: expected a file that can be written, got File too large", done.stderr)
+        self.assertEqual(file.read_text(), "old")
+        self.assertEqual(list(self.folder.iterdir()), [file])
+
+    def test_devices_are_no_files(self):
+        for words in (["/dev/zero"], ["header", "-o", "/dev/zero"], ["header", "-o", "/dev/full"],
+                      ["header", "--compare", "/dev/zero"], ["functions", "/dev/zero"]):
+            code, out, err = self.run_tool(*words)
+            self.assertEqual(code, 1, words)
+            self.assertIn("/dev/", out + err)
+
+    def test_output_that_is_lost_is_told(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([PROGRAM, "functions"], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("No space left on device", done.stderr)
+
     def test_compare(self):
         file = self.folder / "page.md"
         words = ["functions", SAMPLE, "-f", "markdown"]
@@ -393,7 +421,7 @@ class Usage(Case):
                                   (["plugins", "more"], "expected no NAME, got 'more'"),
                                   (["functions", "--format", "xml"], "got 'xml'"),
                                   *[(["header", "--namespace", name], f"got '{name}'")
-                                    for name in ("1x", "a::1x", "a:b", "a::", "int", "a b", "")],
+                                    for name in ("1x", "a::1x", "a:b", "a::", "int", "a b")],
                                   (["--what"], "--what")):
             code, out, err = self.run_tool(*arguments)
             self.assertEqual((code, out), (2, ""), arguments)

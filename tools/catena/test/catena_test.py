@@ -304,6 +304,23 @@ class Listing(Case):
         self.assertRegex(out, r"\n   left out +org.catena.math +\S+ +math.catena: as asked for\n")
         self.assertRegex(lines[-1], "^[0-9]+ loaded, 0 refused, 0 overridden, 1 left out(, [0-9]+ idle)?$")
 
+    def test_output_that_is_lost_is_told(self):
+        for arguments in (["describe", "relu"], ["plugins"], ["plugins", "--json"], ["functions"]):
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([PROGRAM, *arguments, "--plugins", PLUGINS], stdout=full,
+                                      stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(done.returncode, 1, arguments)
+            self.assertIn("No space left on device", done.stderr)
+
+    def test_no_file_is_taken_for_a_closed_stdout(self):
+        npz.write(self.folder / "in.npz", {"in_x": ("<f4", (1,), [2])})
+        out = self.folder / "out.npz"
+        files = ["--npz", self.folder / "in.npz", "--out", out]
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", PROGRAM, "call", "exp", *files],
+                              check=False)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(list(npz.read(out)), ["out_y"])
+
     def test_usage(self):
         code, out, _ = self.run_program("--help")
         self.assertEqual(code, 0)

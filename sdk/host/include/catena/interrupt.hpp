@@ -1,15 +1,21 @@
-// Interrupt: Ctrl-C and SIGTERM as a question that a loop asks when it suits it.
+// Interrupt: Ctrl-C, SIGTERM and SIGHUP as a question that a loop asks between its steps.
 #pragma once
 
+#include <chrono>
 #include <csignal>
+#include <ctime>
 
 namespace catena {
 
-// While it lives, the first SIGINT or SIGTERM only sets a flag; the next one ends the program as
-// usual. A signal that was ignored stays ignored. At most one at a time.
+// While it lives, the first SIGINT, SIGTERM or SIGHUP only sets a flag; the next SIGINT or SIGTERM ends
+// the process as usual. A signal that was ignored stays ignored (nohup). At most one at a time.
+//
+// A loop that does not ask in time cannot be ended by one signal. So the process has `grace` to end
+// after SIGTERM or SIGHUP; then the signal ends it, wherever it is. 0: it has all the time it needs.
+// After Ctrl-C there is no limit: the user sees what happens, and may press it again.
 class Interrupt {
 public:
-    Interrupt();
+    explicit Interrupt(std::chrono::milliseconds grace = {});
     Interrupt(const Interrupt&) = delete;
     Interrupt& operator=(const Interrupt&) = delete;
     ~Interrupt();
@@ -18,9 +24,18 @@ public:
     // The exit code that shells know: 128 + the signal's number; 130 for Ctrl-C.
     int exit_code() const noexcept;
 
+    // While it lives, `grace` does not end the process: for a file that should be written to its end.
+    // Then the process has `grace` anew.
+    class Pause {
+    public:
+        Pause() noexcept;
+        Pause(const Pause&) = delete;
+        Pause& operator=(const Pause&) = delete;
+        ~Pause();
+    };
+
 private:
-    struct sigaction before_int_;
-    struct sigaction before_term_;
+    struct sigaction before_[3];
 };
 
 }  // namespace catena

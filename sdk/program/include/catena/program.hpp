@@ -10,6 +10,7 @@
 
 #include <boost/program_options.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -36,7 +37,9 @@ namespace catena {
 //         });
 //     }
 //
-// From its beginning to its end SIGINT and SIGTERM are questions (see Interrupt): make it first.
+// From its beginning to its end SIGINT, SIGTERM and SIGHUP are questions (see Interrupt): make it first.
+// After SIGTERM and SIGHUP the program has 1.5 s to come to the end of a step and to begin to save.
+// Then it is ended, unless it is writing a snapshot.
 class Program {
 public:
     // What --help begins with: the program's name, and what it does.
@@ -115,7 +118,7 @@ public:
     // None without --graph.
     std::function<void(const Variable& loss)> drawing(const Link& link) const;
 
-    // A line to stdout at once, and with the time to --log-file.
+    // A line to stdout at once, and with the time to --log-file. Throws DataError if it cannot be written.
     void print(std::string_view line) const;
 
 private:
@@ -131,7 +134,7 @@ private:
     void require_options() const;
     std::string usage() const;
 
-    Interrupt interrupt_;
+    Interrupt interrupt_{std::chrono::milliseconds(1500)};
     std::string name_, about_;
     boost::program_options::options_description own_, training_;
     boost::program_options::positional_options_description positional_;
@@ -158,8 +161,8 @@ public:
     int code;
 };
 
-// What body returns is the exit code; for exceptions their text goes to stderr, and to --log-file if there
-// is one, and it is 2 for options that cannot be, 1 for all else.
+// Runs the body of main() and returns the exit code: what body returns; 2 for wrong options; 1 for all
+// other exceptions, and if stdout could not be written. Reasons go to stderr and to --log-file.
 int run_program(std::string_view name, const std::function<int()>& body);
 
 }  // namespace catena

@@ -1,0 +1,135 @@
+// Under a limit on memory OpenBLAS is refused or used, and no product hangs.
+#include <doctest/doctest.h>
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "host.hpp"
+
+using namespace cpu_test;
+
+namespace {
+
+constexpr uint64_t mib = uint64_t{1} << 20;
+constexpr int loaded_well = 0;
+constexpr int refused_with_reason = 1;
+constexpr int one_at_a_time = 2;
+constexpr int wrong = 3;
+
+uint64_t address_space() {
+    uint64_t pages = 0;
+    if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
+        if (std::fscanf(file, "%lu", &pages) != 1) pages = 0;
+        std::fclose(file);
+    }
+    return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+void allow(uint64_t more) {
+    const rlimit limit = {address_space() + more, RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &limit);
+}
+
+// Each kind of product that packs into a buffer, from the calling thread and from the pool.
+catena_status multiply(int32_t threads) {
+    constexpr int64_t n = 256;
+    static std::vector<float> a(n * n, 1), b(n * n, 2), c(n * n);
+    catena_gemm gemm = {};
+    gemm.struct_size = sizeof gemm;
+    gemm.dtype = {CATENA_CODE_FLOAT, 32, 1};
+    gemm.m = gemm.n = gemm.k = gemm.lda = gemm.ldb = gemm.ldc = n;
+    gemm.alpha = 1;
+    gemm.a = a.data();
+    gemm.b = b.data();
+    gemm.c = c.data();
+    plugin().threads->set_count(plugin().dev, threads);
+    for (int round = 0; round < 5; ++round)
+        for (const int transpose : {0, 1}) {
+            gemm.transpose_b = static_cast<uint8_t>(transpose);
+            c[7] = 0;
+            if (const auto status = plugin().blas->gemm(nullptr, &gemm); status != CATENA_OK)
+                return status;
+            if (c[7] != 2 * n) return CATENA_E_INTERNAL;
+        }
+    return CATENA_OK;
+}
+
+// In a process of its own, because OpenBLAS is loaded once. A process that hangs is killed.
+int outcome_of(int (*body)()) {
+    const pid_t child = fork();
+    if (child == 0) {
+        unsetenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe)
+        alarm(60);
+        _exit(body());
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CAPTURE(status);
+    REQUIRE(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+uint64_t limit_at_load;
+
+int load_within_limit() {
+    allow(limit_at_load);
+    plugin();
+    const catena_status status = multiply(2);
+    if (status == CATENA_OK) {
+        if (logged.empty()) return loaded_well;
+        return logged.find("product") != std::string::npos ? one_at_a_time : wrong;
+    }
+    const bool told = logged.find("expected memory for OpenBLAS") != std::string::npos &&
+                      failure.find("expected memory for OpenBLAS") != std::string::npos;
+    return status == CATENA_E_NOMEM && told ? refused_with_reason : wrong;
+}
+
+int multiply_when_memory_is_gone() {
+    plugin();
+    multiply(8);  // starts the threads, whose stacks take memory too
+    allow(mib);
+    return multiply(8) == CATENA_OK ? loaded_well : wrong;
+}
+
+int measure_buffers() {
+    const uint64_t before = address_space();
+    plugin();
+    const auto n = static_cast<uint64_t>(sysconf(_SC_NPROCESSORS_CONF) +
+                                         plugin().threads->count(plugin().dev));
+    const uint64_t taken = address_space() - before;
+    return taken > n * 96 * mib && taken < n * 128 * mib + 80 * mib ? loaded_well : wrong;
+}
+
+}  // namespace
+
+TEST_CASE("OpenBLAS takes the memory that is asked for before it is loaded") {
+    CHECK(outcome_of(measure_buffers) == loaded_well);
+}
+
+TEST_CASE("with any limit OpenBLAS is refused with a reason, or works") {
+    const auto processors = static_cast<uint64_t>(sysconf(_SC_NPROCESSORS_CONF));
+    const uint64_t enough = (2 * processors + 1) * 128 * mib + 128 * mib;
+    int before = refused_with_reason;
+    std::vector<int> seen;
+    for (limit_at_load = 48 * mib; limit_at_load <= enough; limit_at_load += 48 * mib) {
+        CAPTURE(limit_at_load / mib);
+        const int outcome = outcome_of(load_within_limit);
+        CHECK(outcome != wrong);
+        if (seen.empty() || outcome != before) seen.push_back(outcome);
+        before = outcome;
+    }
+    CHECK(seen.front() == refused_with_reason);
+    CHECK(seen.back() == loaded_well);
+    if (processors == 2) CHECK(seen.size() == 3);  // in between, one product at a time
+}
+
+TEST_CASE("products go on where no more memory is given") {
+    CHECK(outcome_of(multiply_when_memory_is_gone) == loaded_well);
+}

@@ -1,0 +1,90 @@
+// Options without empty values; the end of main().
+#include "command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <new>
+#include <string>
+
+namespace po = boost::program_options;
+
+namespace catena {
+namespace {
+
+// In the direction that nobody uses: reading and writing fail as on a closed file.
+void open_standard_files() {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+}
+
+// The reason why some of stdout was lost; "" if nothing was.
+std::string lost_output() {
+    errno = 0;
+    std::cout.flush();
+    const bool flushed = std::fflush(stdout) == 0;
+    const int why = errno;
+    if (flushed && std::cout && std::ferror(stdout) == 0) return "";
+    return why != 0 ? std::strerror(why) : "an error";
+}
+
+}  // namespace
+
+po::variables_map parse_command_line(int argc, const char* const* argv,
+                                     const po::options_description& options,
+                                     const po::positional_options_description& positional,
+                                     int style) {
+    const po::parsed_options parsed = po::command_line_parser(argc, argv)
+                                          .options(options)
+                                          .positional(positional)
+                                          .style(style)
+                                          .run();
+    for (const po::option& option : parsed.options) {
+        if (std::ranges::count(option.value, "") == 0) continue;
+        const bool named = option.position_key < 0;
+        throw po::error(fmt::format("{}{}: expected a value, got an empty one", named ? "--" : "",
+                                    option.string_key));
+    }
+    po::variables_map values;
+    po::store(parsed, values);
+    po::notify(values);
+    return values;
+}
+
+int run_command(std::string_view name, const std::function<int()>& body, int failure,
+                const std::function<void(std::string_view)>& log) {
+    open_standard_files();
+    const auto tell = [&](const std::string& what, int code) {
+        std::fputs(fmt::format("{}: {}\n", name, what).c_str(), stderr);
+        if (log) log(what);
+        return code;
+    };
+    const auto run = [&] {
+        try {
+            return body();
+        } catch (const po::error& error) {
+            return tell(fmt::format("{}; see {} --help", error.what(), name), 2);
+        } catch (const std::bad_alloc&) {
+            return tell("expected memory for what the options or the files ask for, got none",
+                        failure);
+        } catch (const std::exception& error) {
+            return tell(error.what(), failure);
+        }
+    };
+    const int code = run();
+    const std::string lost = lost_output();
+    if (lost.empty() || code == failure) return code;
+    const int told = tell("[stdout] expected all output to be written, got " + lost, failure);
+    return code == 0 ? told : code;
+}
+
+}  // namespace catena

@@ -1,0 +1,27 @@
+// What every main() shares: options are read, errors become text and exit codes, output is checked.
+#pragma once
+
+#include <boost/program_options.hpp>
+
+#include <functional>
+#include <string_view>
+
+namespace catena {
+
+// Reads the command line as boost::program_options does, stores and notifies. Throws
+// boost::program_options::error also for an empty value ("$UNSET" in a shell): no option has one, and
+// a program would take it for "not given".
+boost::program_options::variables_map parse_command_line(
+    int argc, const char* const* argv,
+    const boost::program_options::options_description& options,
+    const boost::program_options::positional_options_description& positional = {},
+    int style = boost::program_options::command_line_style::default_style);
+
+// Runs the body of main() and returns the exit code: what body returns; 2 for
+// boost::program_options::error; `failure` for other exceptions, and where stdout could not be
+// written. Reasons go to stderr, and to log if there is one; it does not matter whether stderr can be
+// written. Opens files 0 to 2 where they are closed, so that no file gets these numbers and output.
+int run_command(std::string_view name, const std::function<int()>& body, int failure = 1,
+                const std::function<void(std::string_view)>& log = {});
+
+}  // namespace catena

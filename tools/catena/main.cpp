@@ -11,6 +11,7 @@
 #include <charconv>
 #include <cstdio>
 #include <iostream>
+#include <new>
 #include <set>
 
 namespace po = boost::program_options;
@@ -255,6 +256,11 @@ int main(int argc, char** argv) {
     }
     try {
         return run(o);
+    } catch (const std::bad_alloc&) {
+        std::cerr << fmt::format("catena: [{}] {}: expected enough memory for {}, got too little\n",
+                                 o.command, o.name,
+                                 o.npz.empty() ? "its options" : "the arrays of --npz " + o.npz);
+        return 1;
     } catch (const std::exception& error) {
         std::cerr << "catena: " << error.what() << '\n';
         return 1;

@@ -222,23 +222,23 @@ void load(Read read, const std::filesystem::path& file, Visitable& object, std::
 }  // namespace
 
 void save_npz(const std::filesystem::path& file, const Visitable& object) {
-    save(write_npz, file, object);
+    naming_file("save", file, [&] { save(write_npz, file, object); });
 }
 void save_safetensors(const std::filesystem::path& file, const Visitable& object) {
-    save(write_safetensors, file, object);
+    naming_file("save", file, [&] { save(write_safetensors, file, object); });
 }
 void save_snapshot(const std::filesystem::path& file, const Visitable& object) {
-    save(write_stored, file, object);
+    naming_file("save", file, [&] { save(write_stored, file, object); });
 }
 
 void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path) {
-    load(read_npz, file, object, path);
+    naming_file("load", file, [&] { load(read_npz, file, object, path); });
 }
 void load_safetensors(const std::filesystem::path& file, Visitable& object, std::string_view path) {
-    load(read_safetensors, file, object, path);
+    naming_file("load", file, [&] { load(read_safetensors, file, object, path); });
 }
 void load_snapshot(const std::filesystem::path& file, Visitable& object, std::string_view path) {
-    load(read_stored, file, object, path);
+    naming_file("load", file, [&] { load(read_stored, file, object, path); });
 }
 
 }  // namespace catena

@@ -16,6 +16,7 @@
 #include <iostream>
 #include <new>
 #include <sstream>
+#include <stdexcept>
 
 namespace fs = std::filesystem;
 namespace po = boost::program_options;
@@ -51,6 +52,18 @@ void log_line(std::string_view line) {
         std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
     fmt::print(file, "{:%Y-%m-%dT%H:%M:%SZ}  {}\n", fmt::gmtime(now), line);
     std::fflush(file);
+}
+
+// The words of the command line, for messages of run_program().
+std::string& command_line() {
+    static std::string words;
+    return words;
+}
+
+// What to say if memory runs out: the options ask for it.
+std::string short_of_memory(std::string_view got) {
+    return fmt::format("[memory] options: expected enough memory for{}, got {}",
+                       command_line().empty() ? " their defaults" : command_line(), got);
 }
 
 bool is_one_of(const fs::path& file, std::initializer_list<std::string_view> extensions) {
@@ -94,6 +107,8 @@ void Program::add_training_options() {
 }
 
 bool Program::parse(int argc, char** argv) {
+    command_line().clear();
+    for (int i = 1; i < argc; ++i) command_line() += fmt::format(" {}", argv[i]);
     po::options_description common("options of all programs", width);
     // clang-format off
     common.add_options()
@@ -296,7 +311,13 @@ int run_program(std::string_view name, const std::function<int()>& body) {
         tell(interrupt.what());
         return interrupt.code;
     } catch (const std::bad_alloc&) {
-        tell("expected memory for what the options or the snapshot ask for, got none");
+        tell(short_of_memory("too little"));
+        return 1;
+    } catch (const std::length_error&) {  // a size beyond what a container can have
+        tell(short_of_memory("too little"));
+        return 1;
+    } catch (const MemoryError& error) {
+        tell(short_of_memory(error.what()));
         return 1;
     } catch (const std::exception& error) {
         tell(error.what());

@@ -5,11 +5,12 @@
 #include "plugin_image.hpp"
 #include "trusted_file.hpp"
 
+#include <catena/core/atomic_file.hpp>
+#include <catena/core/data_error.hpp>
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -200,16 +201,13 @@ void write_plugin_lock(const fs::path& file, std::span<const LoadedPlugin> plugi
     std::ranges::sort(lines);
     std::string text = "# The plugins that may be loaded: id, version, SHA-256.\n";
     for (const std::string& line : lines) text += line;
-    std::string temporary = file.string() + ".XXXXXX";
-    const Descriptor fd(mkostemp(temporary.data(), O_CLOEXEC));
-    const bool written =
-        fd && ::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-        fchmod(fd.get(), 0644) == 0 && fsync(fd.get()) == 0 &&
-        rename(temporary.c_str(), file.c_str()) == 0;
-    if (written) return;
-    const std::string why = system_error();
-    if (fd) unlink(temporary.c_str());
-    throw PluginError(fmt::format("[lock] {}: cannot be written: {}", file.string(), why));
+    try {
+        AtomicFile atomic(file, 0755);  // a lock that others can write to is refused
+        atomic.write(text);
+        atomic.commit();
+    } catch (const DataError& error) {
+        throw PluginError(error.what());
+    }
 }
 
 }  // namespace catena

@@ -95,7 +95,8 @@ public:
     std::int64_t size() const override { return std::ssize(files_); }
     std::string name(std::int64_t i) const override { return file(i).string(); }
     void write(const Net& net, std::int64_t i, float* to) const override {
-        write_image(net, read_image(file(i), net.scaling.side), to);
+        const bool in_colour = net.model->image_shape()[0] == 3;
+        write_image(net, (in_colour ? read_resized : read_image)(file(i), net.scaling.side), to);
     }
 
 private:

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 using namespace catena;
 namespace fs = std::filesystem;
@@ -27,20 +28,30 @@ fs::path find_part(const fs::path& folder, const std::string& part) {
     return found[0];
 }
 
-// Where this share of a text ends: behind a line, or, where lines are as long as in a text that is all one
-// line, behind a word, or at least behind a character.
-std::size_t cut(const std::string& text, double share) {
-    auto at = static_cast<std::size_t>(share * static_cast<double>(text.size()));
-    const std::size_t near = text.size() / 40;
-    for (const char end : {'\n', ' '}) {
-        const std::size_t found = text.find(end, at);
-        if (found != text.npos && found - at <= near) return found + 1;
-    }
-    const auto continues = [&](char byte) {
-        return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
-    };
-    while (at < text.size() && continues(text[at])) ++at;
-    return at;
+std::uint64_t size_of(const TextPieces& text) {
+    std::uint64_t size = 0;
+    text([&](std::string_view piece) { size += piece.size(); });
+    return size;
+}
+
+// Where this share of a text ends: after a line, or, where lines are long, after a word, or at least
+// after a character.
+std::uint64_t cut(const TextPieces& text, std::uint64_t size, double share) {
+    constexpr std::uint64_t none = ~std::uint64_t{0};
+    const auto target = static_cast<std::uint64_t>(share * static_cast<double>(size));
+    const std::uint64_t near = target + size / 40;
+    std::uint64_t line = none, word = none, character = none, at = 0;
+    const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
+    text([&](std::string_view piece) {
+        for (std::uint64_t i = std::max(at, target); i < at + piece.size() && i <= near; ++i) {
+            const char c = piece[i - at];
+            if (c == '\n' && line == none) line = i + 1;
+            if (c == ' ' && word == none) word = i + 1;
+            if (!continues(c) && character == none) character = i;
+        }
+        at += piece.size();
+    });
+    return line != none ? line : word != none ? word : std::min(character, size);
 }
 
 }  // namespace
@@ -52,20 +63,21 @@ Corpus load_corpus(const Options& options) {
         {},
         {},
         {}};
-    std::string train, valid, test;
+    TextPieces train, valid, test;
     if (fs::is_directory(corpus.path)) {
-        train = read_text(find_part(corpus.path, "train"));
-        valid = read_text(find_part(corpus.path, "valid"));
-        test = read_text(find_part(corpus.path, "test"));
+        train = text_pieces(find_part(corpus.path, "train"));
+        valid = text_pieces(find_part(corpus.path, "valid"));
+        test = text_pieces(find_part(corpus.path, "test"));
     } else {
-        train = read_text(corpus.path);
-        if (train.empty())
+        const TextPieces text = text_pieces(corpus.path);
+        const std::uint64_t size = size_of(text);
+        if (size == 0)
             throw DataError(
                 fmt::format("[corpus] {}: expected text, got none", corpus.path.string()));
-        const std::size_t first = cut(train, 0.9), second = cut(train, 0.95);
-        valid = train.substr(first, second - first);
-        test = train.substr(second);
-        train.resize(first);
+        const std::uint64_t first = cut(text, size, 0.9), second = cut(text, size, 0.95);
+        train = part_of(text, 0, first);
+        valid = part_of(text, first, second);
+        test = part_of(text, second, size);
     }
     corpus.vocabulary =
         Vocabulary::of(train, options.tokens, options.min_count, options.vocabulary);

@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
         const std::filesystem::path file = options.data.empty()
                                                ? Program::shipped("shakespeare/shakespeare.txt.gz")
                                                : options.data;
-        WordsOfText words(read_text(file), options);
+        WordsOfText words(text_pieces(file), options);
         for (const std::string& word : options.nearest) {
             if (!words.vocabulary.contains(word))
                 throw DataError(

@@ -21,7 +21,7 @@ WordTree huffman_tree(const std::vector<std::int64_t>& counts) {
 
 }  // namespace
 
-WordsOfText::WordsOfText(const std::string& text, const Options& how)
+WordsOfText::WordsOfText(const TextPieces& text, const Options& how)
     : vocabulary(Vocabulary::of(text, how.tokens, how.min_count)),
       words(vocabulary.encode(text)),
       counts(static_cast<std::size_t>(vocabulary.size())) {

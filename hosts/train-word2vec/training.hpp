@@ -14,7 +14,7 @@
 
 // Those of the vocabulary: what is too rare to learn is left out.
 struct WordsOfText {
-    WordsOfText(const std::string& text, const Options& how);
+    WordsOfText(const catena::TextPieces& text, const Options& how);
 
     catena::Vocabulary vocabulary;
     std::vector<std::int32_t> words;

@@ -57,6 +57,14 @@ int fuzz(const Target& target, double seconds, std::uint64_t seed) {
             return 1;
         }
     }
+    for (const std::string& input : target.hostile) {
+        if (run(target, input)) {
+            fmt::print(stderr, "{}: hostile input was taken\n", target.name);
+            return 1;
+        }
+    }
+    inputs.insert(inputs.end(), target.hostile.begin(), target.hostile.end());
+    const std::size_t kept = inputs.size();
     catena::Generator random(seed);
     const auto begin = std::chrono::steady_clock::now();
     std::uint64_t n = 0, accepted = 0;
@@ -72,7 +80,7 @@ int fuzz(const Target& target, double seconds, std::uint64_t seed) {
         // What is damaged and still liked leads further than what is not.
         constexpr std::size_t most = 512;
         if (inputs.size() < most) inputs.push_back(input);
-        else inputs[target.seeds.size() + random.below(most - target.seeds.size())] = input;
+        else inputs[kept + random.below(most - kept)] = input;
     }
     alarm(0);
     fmt::print("{}: {} inputs in {:.0f} s, {} of them liked\n", target.name, n, elapsed(),

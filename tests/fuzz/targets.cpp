@@ -9,10 +9,12 @@
 #include <zlib.h>
 
 #include <unistd.h>
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <stdexcept>
 
 namespace catena_fuzz {
 namespace {
@@ -70,6 +72,18 @@ void load(const std::string& input, const char* ending) {
     load_snapshot(file, snapshot);
 }
 
+std::string little_endian(std::uint64_t value, int bytes) {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i);
+    return text;
+}
+
+// A header of arrays within arrays.
+std::string deep_json(std::size_t depth) {
+    const std::string header = R"({"l/W":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+    return little_endian(header.size(), 8) + header;
+}
+
 std::string npy(const std::string& dict, std::size_t bytes) {
     std::string header = dict + '\n';
     std::string text("\x93NUMPY\1\0", 8);
@@ -86,14 +100,39 @@ std::string gzip(const std::string& text) {
     return take(file);
 }
 
+// An archive of `n` members that are one and the same stream of a megabyte.
+std::string overlapping_npz(int n) {
+    const std::string content = npy("{'descr': '|u1', 'fortran_order': False, 'shape': (1048576,), }",
+                                    std::size_t{1} << 20);
+    std::string packed = gzip(content);
+    packed = packed.substr(10, packed.size() - 18);  // gzip's header and trailer
+    const auto crc = crc32(0, reinterpret_cast<const Bytef*>(content.data()),
+                           static_cast<uInt>(content.size()));
+    // Version, flags, deflate, time, date.
+    const std::string sizes = little_endian(20, 2) + little_endian(0, 2) + little_endian(8, 2) +
+                              little_endian(0, 4) + little_endian(crc, 4) +
+                              little_endian(packed.size(), 4) + little_endian(content.size(), 4);
+    std::string text = "PK\3\4" + sizes + little_endian(5, 2) + little_endian(0, 2) + "x.npy" + packed;
+    const std::size_t directory = text.size();
+    for (int i = 0; i < n; ++i) {
+        const std::string name = "x" + std::to_string(i) + ".npy";
+        text += "PK\1\2" + little_endian(20, 2) + sizes + little_endian(name.size(), 2) +
+                std::string(16, '\0') + name;
+    }
+    return text + "PK\5\6" + little_endian(0, 4) + little_endian(static_cast<std::uint64_t>(n), 2) +
+           little_endian(static_cast<std::uint64_t>(n), 2) +
+           little_endian(text.size() - directory, 4) + little_endian(directory, 4) +
+           little_endian(0, 2);
+}
+
 std::string idx(int ndim, const std::vector<int>& sizes, std::size_t bytes) {
     std::string text{0, 0, 8, static_cast<char>(ndim)};
     for (const int size : sizes) text += {0, 0, 0, static_cast<char>(size)};
     return text + std::string(bytes, '\3');
 }
 
-std::string png() {
-    Image image{5, 7, std::vector<std::uint8_t>(105)};
+std::string png(std::int64_t height, std::int64_t width) {
+    Image image{height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(3 * height * width))};
     for (std::size_t i = 0; i < image.pixels.size(); ++i)
         image.pixels[i] = static_cast<std::uint8_t>(i * i);
     fs::path file = scratch();
@@ -148,8 +187,12 @@ std::vector<std::string> files(const char* folder) {
 }
 
 void decode(const std::string& input) {
-    for (const std::int64_t least : {0, 3})
-        (void)decode_image(std::as_bytes(std::span(input)), "input", least);
+    for (const std::int64_t least : {0, 3}) {
+        const Image image = decode_image(std::as_bytes(std::span(input)), "input", least);
+        (void)resize_shorter(image, 3);
+        const auto [shorter, longer] = std::minmax(image.height, image.width);
+        if (longer / shorter >= 1000) (void)resize_shorter(image, 4096);  // must be refused
+    }
 }
 
 }  // namespace
@@ -157,24 +200,32 @@ void decode(const std::string& input) {
 std::vector<Target> all_targets() {
     const std::string text = "One <unk> two,\n three 3.5 'quoted' \xc3\xbc\xe2\x82\xac\n";
     return {
-        {"npz", {saved(".npz")}, [](const std::string& input) { load(input, ".npz"); }, repair_zip},
+        {"npz",
+         {saved(".npz")},
+         {overlapping_npz(2), overlapping_npz(300)},
+         [](const std::string& input) { load(input, ".npz"); },
+         repair_zip},
         {"npy",
          {npy("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", 24),
           npy("{'descr': '|b1', 'fortran_order': True, 'shape': (2, 2, 1), }", 4),
           npy("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", 8),
           npy("{'descr': '|S5', 'fortran_order': False, 'shape': (), }", 5)},
+         {},
          [](const std::string& input) {
              NpyArray array;
-             const std::string wrong = parse_npy(input, array);
+             const auto bytes = std::as_bytes(std::span(input));
+             const std::string wrong = parse_npy({bytes.begin(), bytes.end()}, array);
              if (!wrong.empty()) throw DataError(wrong);
          },
          {}},
         {"safetensors",
          {saved(".safetensors")},
+         {deep_json(64), deep_json(100'000)},
          [](const std::string& input) { load(input, ".safetensors"); },
          {}},
         {"idx",
          {idx(3, {2, 3, 4}, 24), idx(1, {5}, 5), gzip(idx(3, {1, 2, 2}, 4))},
+         {},
          [](const std::string& input) {
              const fs::path file = put(input);
              try {
@@ -184,15 +235,19 @@ std::vector<Target> all_targets() {
              (void)read_idx(file, 1);
          },
          {}},
-        {"png", {png()}, decode, repair_png},
-        {"jpeg", files("jpeg"), decode, {}},
+        {"png", {png(5, 7), png(1, 900)}, {png(1, 1'000'000)}, decode, repair_png},
+        {"jpeg", files("jpeg"), {}, decode, {}},
         {"text",
          {text, gzip(text)},
+         {},
          [](const std::string& input) {
              const std::string content = read_text(put(input));
              for (const auto tokens : {Tokens::words, Tokens::spaces, Tokens::characters}) {
                  const Vocabulary vocabulary = Vocabulary::of(content, tokens);
                  (void)vocabulary.decode(vocabulary.encode(content));
+                 if (Vocabulary::of(text_pieces(scratch()), tokens).encode(content) !=
+                     vocabulary.encode(text_pieces(scratch())))
+                     throw std::logic_error("a text in pieces has other tokens");
              }
          },
          {}},

@@ -96,7 +96,8 @@ class Lock(Case):
         (self.user / self.lock.name).unlink()  # the first is written and told, the second fails
         (self.user / self.lock.name).mkdir()
         self.assertRegex(self.fails("plugins", "lock", printed=wrote[0], **named),
-                         f"^catena: .lock. {self.user / self.lock.name}: cannot be written: ")
+                         f"^catena: .save. {self.user / self.lock.name}: expected a file that can be "
+                         "written, got ")
         self.assertIn("[lock] plugins: expected a folder to read, got /nowhere (No such file or",
                       self.fails("plugins", "lock", "--plugins", "/nowhere"))
 
@@ -174,8 +175,8 @@ class Lock(Case):
         done = subprocess.run([CATENA, "plugins", "lock", "--out", "/nowhere/lock"], env=self.env,
                               text=True, capture_output=True, timeout=60)
         self.assertEqual((done.returncode, done.stderr),
-                         (1, "catena: [lock] /nowhere/lock: cannot be written: No such file or "
-                             "directory\n"))
+                         (1, "catena: [save] /nowhere/lock: expected a file that can be written, "
+                             "got No such file or directory\n"))
         self.assertEqual(sorted(p.name for p in self.system.iterdir()),
                          ["catena.plugins.lock", "good.catena"])
 

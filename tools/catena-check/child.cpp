@@ -4,6 +4,7 @@
 #include "plugin.hpp"
 
 #include <fmt/format.h>
+#include <parse_json.hpp>
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -160,7 +161,7 @@ void doing(const std::string& what) {
 }
 
 void serve(const std::string& text) {
-    const json spec = json::parse(text);
+    const json spec = catena::parse_json(text);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != spec["parent"].get<pid_t>()) _exit(3);
     watch_signals();

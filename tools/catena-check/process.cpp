@@ -2,6 +2,7 @@
 #include "job.hpp"
 
 #include <fmt/format.h>
+#include <parse_json.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -148,7 +149,7 @@ Told read(const std::string& results, std::uint64_t seed, Outcome& outcome) {
     told.seed = seed;
     for (std::size_t begin = 0, end; (end = results.find('\n', begin)) != results.npos;
          begin = end + 1) {
-        const json line = json::parse(results.substr(begin, end - begin), nullptr, false);
+        const json line = catena::parse_json(results.substr(begin, end - begin));
         if (!line.is_object()) continue;
         if (line.contains("seed")) told.seed = line["seed"];
         if (line.contains("doing")) told.doing = line["doing"];

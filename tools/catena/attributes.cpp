@@ -2,7 +2,7 @@
 #include "commands.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <parse_json.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -73,7 +73,7 @@ bool convert(const json& value, std::int32_t kind, AttributeValue& out) {
 AttributeValue parse(const catena_function& function, const catena_attr_spec& spec,
                      const std::string& text) {
     AttributeValue result;
-    const json value = json::parse(text, nullptr, false);
+    const json value = parse_json(text);
     if (!value.is_discarded() && convert(value, spec.kind, result)) return result;
     if (spec.kind == CATENA_ATTR_STRING) return text;
     if (spec.kind == CATENA_ATTR_DTYPE && value.is_discarded()) return dtype_from_name(text);

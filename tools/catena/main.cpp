@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstdio>
 #include <iostream>
+#include <new>
 #include <set>
 
 namespace po = boost::program_options;

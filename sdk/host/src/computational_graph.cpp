@@ -1,6 +1,4 @@
 // Walking a graph backwards, and drawing it.
-#include "atomic_file.hpp"
-
 #include <catena/computational_graph.hpp>
 #include <catena/data_error.hpp>
 #include <catena/write_file.hpp>
@@ -166,9 +164,8 @@ void ComputationalGraph::require_savable(const std::filesystem::path& file) {
 void ComputationalGraph::save(const std::filesystem::path& file) const {
     require_savable(file);
     if (is_text(file)) return write_file(file, to_dot());
-    const AtomicFile source(file);
-    AtomicFile picture(file);
-    write_file(source.temporary(), to_dot());
+    AtomicFile source(file), picture(file);
+    source.write(to_dot());
     draw(source.temporary(), file.extension().string().substr(1), picture.temporary());
     picture.commit();
 }

@@ -6,7 +6,7 @@
 #include <catena/write_file.hpp>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <parse_json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -55,10 +55,11 @@ Row from_csv(const std::filesystem::path& file, const std::string& line) {
 
 Row from_json(const std::filesystem::path& file, const std::string& line,
               const std::vector<std::string>& columns) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
+    const auto json = parse_json(line);
     Row row;
     for (const std::string& column : columns) {
-        if (!json.is_object() || !json.contains(column)) fail(file, "a row with " + column, line);
+        if (!json.is_object() || !json.contains(column)) 
+            fail(file, "a row with " + column, line.substr(0, 200));
         const auto& value = json[column];
         row.push_back(value.is_number() ? value.get<double>() : none);
     }

@@ -52,6 +52,24 @@ void GzipReader::read(std::span<std::uint8_t> bytes, const std::string& what) {
     }
 }
 
+std::vector<std::uint8_t> GzipReader::read(std::uint64_t size, const std::string& what) {
+    std::vector<std::uint8_t> bytes;
+    bytes.reserve(size);
+    while (bytes.size() < size) {
+        const std::size_t before = bytes.size();
+        bytes.resize(std::min<std::uint64_t>(size, before + piece));
+        const auto room = static_cast<unsigned>(bytes.size() - before);
+        const int got = gzread(file_.get(), &bytes[before], room);
+        if (got < 0) fail(what, zlib_error());
+        bytes.resize(before + static_cast<std::size_t>(got));
+        if (got == 0) {
+            fail(fmt::format("{} ({} bytes)", what, size),
+                 fmt::format("{} bytes: the file is cut off", before));
+        }
+    }
+    return bytes;
+}
+
 void GzipReader::expect_end() {
     std::uint8_t byte = 0;
     const int got = gzread(file_.get(), &byte, 1);  // also verifies the checksum
@@ -61,19 +79,19 @@ void GzipReader::expect_end() {
     if (got < 0 || code == Z_BUF_ERROR) fail("the end of the file", zlib_error());
 }
 
-std::string GzipReader::read_all() {
-    std::string content;
-    for (;;) {
-        const std::size_t before = content.size();
-        content.resize(before + std::clamp<std::size_t>(before, 1 << 16, piece));
-        const auto room = static_cast<unsigned>(content.size() - before);
-        const int got = gzread(file_.get(), content.data() + before, room);
+std::size_t GzipReader::read_some(std::span<char> to) {
+    std::size_t done = 0;
+    while (done < to.size()) {
+        const auto n = static_cast<unsigned>(std::min(to.size() - done, piece));
+        const int got = gzread(file_.get(), to.data() + done, n);
         if (got < 0) fail("readable data", zlib_error());
-        content.resize(before + static_cast<std::size_t>(got));
-        if (got == 0) break;
+        if (got == 0) {
+            expect_end();
+            break;
+        }
+        done += static_cast<std::size_t>(got);
     }
-    expect_end();
-    return content;
+    return done;
 }
 
 std::uint64_t GzipReader::limit() const noexcept {

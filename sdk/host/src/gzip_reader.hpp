@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 struct gzFile_s;
 
@@ -20,8 +21,11 @@ public:
 
     // Fills bytes, which are `what`.
     void read(std::span<std::uint8_t> bytes, const std::string& what);
+    // So many bytes. Memory grows with what arrives: a size that the file has of itself may be wrong.
+    std::vector<std::uint8_t> read(std::uint64_t size, const std::string& what);
     void expect_end();  // nothing may follow
-    std::string read_all();
+    // At most to.size() bytes; fewer only at the end, which it checks.
+    std::size_t read_some(std::span<char> to);
 
     // The most bytes that can be in the file.
     std::uint64_t limit() const noexcept;

@@ -1,6 +1,7 @@
 // IDX reader.
 #include "gzip_reader.hpp"
 
+#include <catena/data_error.hpp>
 #include <catena/idx.hpp>
 
 #include <fmt/format.h>
@@ -17,9 +18,7 @@ std::uint32_t big_endian(const std::uint8_t* bytes) {
            std::uint32_t{bytes[2]} << 8 | bytes[3];
 }
 
-}  // namespace
-
-IdxFile read_idx(const std::filesystem::path& file, int ndim) {
+IdxFile read(const std::filesystem::path& file, int ndim) {
     GzipReader reader(file, "read_idx");
     std::array<std::uint8_t, 4> magic{};
     reader.read(magic, "a magic number");
@@ -42,10 +41,15 @@ IdxFile read_idx(const std::filesystem::path& file, int ndim) {
         }
         total *= size;
     }
-    result.values.resize(total);
-    reader.read(result.values, "the values");
+    result.values = reader.read(total, "the values");
     reader.expect_end();
     return result;
+}
+
+}  // namespace
+
+IdxFile read_idx(const std::filesystem::path& file, int ndim) {
+    return naming_file("read_idx", file, [&] { return read(file, ndim); });
 }
 
 int idx_dimensions(const std::filesystem::path& file) {

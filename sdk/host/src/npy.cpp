@@ -80,37 +80,42 @@ Array to_array(const NpyArray& npy, Dtype dtype, Device device) {
 
 std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Device device,
                                          std::string_view path) {
-    std::map<std::string, Array> arrays;
-    for (const auto& [name, npy] : read_stored(file, path)) {
-        if (is_text(npy)) continue;
-        Dtype dtype{};
-        if (!dtype_of_descr(npy.descr, dtype)) {
-            throw DataError(
-                fmt::format("[load_arrays] {}: {}: expected dtypes float16, bfloat16 (as |V2), "
-                            "float32, float64, "
-                            "int32, int64, uint8 or bool, got '{}'",
-                            file.string(), name, npy.descr));
+    return naming_file("load_arrays", file, [&] {
+        std::map<std::string, Array> arrays;
+        for (const auto& [name, npy] : read_stored(file, path)) {
+            if (is_text(npy)) continue;
+            Dtype dtype{};
+            if (!dtype_of_descr(npy.descr, dtype)) {
+                throw DataError(
+                    fmt::format("[load_arrays] {}: {}: expected dtypes float16, bfloat16 (as "
+                                "|V2), float32, float64, int32, int64, uint8 or bool, got '{}'",
+                                file.string(), name, npy.descr));
+            }
+            arrays[name] = to_array(npy, dtype, device);
         }
-        arrays[name] = to_array(npy, dtype, device);
-    }
-    return arrays;
+        return arrays;
+    });
 }
 
 std::map<std::string, std::string> load_texts(const std::filesystem::path& file,
                                               std::string_view path) {
-    std::map<std::string, std::string> texts;
-    for (const auto& [name, npy] : read_stored(file, path)) {
-        if (is_text(npy)) texts[name] = text_of(npy);
-    }
-    return texts;
+    return naming_file("load_texts", file, [&] {
+        std::map<std::string, std::string> texts;
+        for (const auto& [name, npy] : read_stored(file, path)) {
+            if (is_text(npy)) texts[name] = text_of(npy);
+        }
+        return texts;
+    });
 }
 
 void save_arrays(const std::filesystem::path& file, const std::map<std::string, Array>& arrays) {
-    Npz npz;
-    for (const auto& [name, array] : arrays) {
-        if (array) npz[name] = to_npy(array);
-    }
-    write_stored(file, npz);
+    naming_file("save_arrays", file, [&] {
+        Npz npz;
+        for (const auto& [name, array] : arrays) {
+            if (array) npz[name] = to_npy(array);
+        }
+        write_stored(file, npz);
+    });
 }
 
 }  // namespace catena

@@ -1,19 +1,18 @@
 // .npz over libzip. Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include "npz.hpp"
 
-#include "atomic_file.hpp"
-
 #include <catena/abi/tensor.h>
+#include <catena/core/atomic_file.hpp>
 #include <catena/data_error.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <string_view>
 
@@ -48,17 +47,106 @@ struct Discard {
 };
 using Archive = std::unique_ptr<zip_t, Discard>;
 
-Archive open(const std::filesystem::path& file, int flags, const std::string& what) {
+Archive open(const std::filesystem::path& file) {
     int code = 0;
-    Archive archive(zip_open(file.c_str(), flags, &code));
+    Archive archive(zip_open(file.c_str(), ZIP_RDONLY, &code));
     if (!archive) {
         zip_error_t error;
         zip_error_init_with_code(&error, code);
         const std::string text = zip_error_strerror(&error);
         zip_error_fini(&error);
-        fail(file, what, text);
+        fail(file, "a zip archive of arrays", text);
     }
     return archive;
+}
+
+// What libzip writes goes to an AtomicFile.
+struct Output {
+    AtomicFile file;
+    std::string failure;  // an exception must not pass through libzip
+    zip_error_t error{};
+};
+
+zip_int64_t write_output(void* user, void* data, zip_uint64_t length, zip_source_cmd_t command) {
+    Output& output = *static_cast<Output*>(user);
+    switch (command) {
+        case ZIP_SOURCE_SUPPORTS: return ZIP_SOURCE_SUPPORTS_WRITABLE;
+        case ZIP_SOURCE_STAT:  // there is nothing yet
+            zip_error_set(&output.error, ZIP_ER_READ, ENOENT);
+            return -1;
+        case ZIP_SOURCE_ERROR: return zip_error_to_data(&output.error, data, length);
+        case ZIP_SOURCE_WRITE:
+            try {
+                output.file.write({static_cast<const char*>(data), length});
+                return static_cast<zip_int64_t>(length);
+            } catch (const std::exception& error) {
+                output.failure = error.what();
+                zip_error_set(&output.error, ZIP_ER_WRITE, errno);
+                return -1;
+            }
+        case ZIP_SOURCE_TELL_WRITE: return lseek(output.file.fd(), 0, SEEK_CUR);
+        case ZIP_SOURCE_SEEK_WRITE: {
+            const auto* to = ZIP_SOURCE_GET_ARGS(zip_source_args_seek_t, data, length, &output.error);
+            if (to == nullptr || lseek(output.file.fd(), to->offset, to->whence) < 0) return -1;
+            return 0;
+        }
+        case ZIP_SOURCE_BEGIN_WRITE:
+        case ZIP_SOURCE_COMMIT_WRITE:
+        case ZIP_SOURCE_ROLLBACK_WRITE:
+        case ZIP_SOURCE_FREE: return 0;
+        default: zip_error_set(&output.error, ZIP_ER_OPNOTSUPP, 0); return -1;
+    }
+}
+
+// Members that share bytes of the file make a small file into any amount of data. (David Fifield, "A
+// better zip bomb", 2019.)
+void require_apart(const std::filesystem::path& file, zip_t* archive) {
+    constexpr std::uint64_t headers = 30 + 46, end_of_directory = 22;  // without names
+    std::uint64_t left = std::filesystem::file_size(file);
+    const auto take = [&](std::uint64_t bytes) {
+        if (bytes > left) fail(file, "members that do not overlap", "more than its size holds");
+        left -= bytes;
+    };
+    take(end_of_directory);
+    const zip_int64_t n = zip_get_num_entries(archive, 0);
+    for (zip_int64_t i = 0; i < n; ++i) {
+        zip_stat_t stat;
+        if (zip_stat_index(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &stat) != 0)
+            fail(file, "a readable archive", zip_strerror(archive));
+        take(headers + 2 * std::strlen(stat.name));
+        take(stat.comp_size);
+    }
+}
+
+// The bytes of a member. Memory grows with what arrives: sizes in the file may be wrong.
+std::vector<std::byte> read_member(const std::filesystem::path& file, zip_t* archive,
+                                   const zip_stat_t& stat) {
+    constexpr std::uint64_t most = 1032;  // times deflate makes smaller
+    const std::string name = stat.name;
+    if (stat.size > stat.comp_size * most) {
+        fail(file, "members that fit into the file",
+             fmt::format("{} of {} bytes", name, stat.size));
+    }
+    const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> member(
+        zip_fopen_index(archive, stat.index, 0), zip_fclose);
+    if (!member) fail(file, "a readable member " + name, zip_strerror(archive));
+    std::vector<std::byte> content;
+    content.reserve(stat.size);
+    constexpr std::uint64_t piece = std::uint64_t{1} << 24;
+    zip_int64_t got = 0;
+    while (content.size() < stat.size) {
+        const std::size_t before = content.size();
+        content.resize(std::min(stat.size, before + piece));
+        got = zip_fread(member.get(), &content[before], content.size() - before);
+        if (got != static_cast<zip_int64_t>(content.size() - before)) break;
+    }
+    // Reading on past the end is what makes libzip compare the checksum.
+    char extra = 0;
+    if (got < 0 || content.size() < stat.size || zip_fread(member.get(), &extra, 1) != 0) {
+        fail(file, fmt::format("{} bytes of {}", stat.size, name),
+             got < 0 ? zip_file_strerror(member.get()) : "damaged data");
+    }
+    return content;
 }
 
 // The text after "'key':" in the header's dict.
@@ -106,7 +194,8 @@ void make_row_major(NpyArray& array, std::size_t item) {
 
 }  // namespace
 
-std::string parse_npy(std::string_view content, NpyArray& array) {
+std::string parse_npy(std::vector<std::byte> bytes, NpyArray& array) {
+    const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (content.substr(0, 6) != npy_magic || content.size() < 12) return "no .npy data";
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(content[i]); };
     const bool short_length = byte(6) == 1;
@@ -157,22 +246,37 @@ std::string parse_npy(std::string_view content, NpyArray& array) {
         total *= static_cast<std::uint64_t>(extent);
     }
     if (total != data.size()) return fmt::format("{} bytes of data, not {}", data.size(), total);
-    const auto* first = reinterpret_cast<const std::byte*>(data.data());
-    array.bytes.assign(first, first + data.size());
+    bytes.erase(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(total));
+    array.bytes = std::move(bytes);
     if (column_major) make_row_major(array, static_cast<std::size_t>(item));
     return {};
 }
 
 void write_npz(const std::filesystem::path& file, const Npz& arrays) {
-    AtomicFile atomic(file);
-    Archive archive =
-        open(atomic.temporary(), ZIP_CREATE | ZIP_TRUNCATE, "a file that can be written");
-    std::vector<std::string> members;  // must live until the archive is closed
-    members.reserve(arrays.size());
+    Output output{AtomicFile(file), {}, {}};
+    if (arrays.empty()) {  // libzip writes no archive without members
+        constexpr char end_of_directory[22] = {'P', 'K', 5, 6};
+        output.file.write({end_of_directory, sizeof end_of_directory});
+        return output.file.commit();
+    }
+    zip_error_t error{};
+    zip_source_t* target = zip_source_function_create(write_output, &output, &error);
+    Archive archive(target ? zip_open_from_source(target, ZIP_CREATE | ZIP_TRUNCATE, &error)
+                           : nullptr);
+    if (!archive) {
+        zip_source_free(target);
+        fail(file, "an archive that can be written", zip_error_strerror(&error));
+    }
+    std::vector<std::string> headers;  // must live until the archive is closed
+    headers.reserve(arrays.size());
     for (const auto& [name, array] : arrays) {
-        std::string& member = members.emplace_back(npy_header(array));
-        member.append(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
-        zip_source_t* source = zip_source_buffer(archive.get(), member.data(), member.size(), 0);
+        const std::string& header = headers.emplace_back(npy_header(array));
+        zip_buffer_fragment_t parts[2] = {};
+        parts[0].data = reinterpret_cast<zip_uint8_t*>(const_cast<char*>(header.data()));
+        parts[0].length = header.size();
+        parts[1].data = reinterpret_cast<zip_uint8_t*>(const_cast<std::byte*>(array.bytes.data()));
+        parts[1].length = array.bytes.size();
+        zip_source_t* source = zip_source_buffer_fragment(archive.get(), parts, 2, 0);
         const zip_int64_t index =
             source ? zip_file_add(archive.get(), (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8)
                    : -1;
@@ -187,56 +291,31 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
             fail(file, "an archive that can be written", zip_strerror(archive.get()));
         }
     }
-    if (arrays.empty()) {  // libzip would remove the file instead
-        archive.reset();
-        constexpr char end_of_directory[22] = {'P', 'K', 5, 6};
-        std::ofstream out(atomic.temporary(), std::ios::binary);
-        if (!out.write(end_of_directory, sizeof end_of_directory).flush()) {
-            fail(file, "a file that can be written", std::strerror(errno));
-        }
-    } else {
-        if (zip_close(archive.get()) != 0) {
-            fail(file, "a file that can be written", zip_strerror(archive.get()));
-        }
-        archive.release();
+    if (zip_close(archive.get()) != 0) {
+        if (!output.failure.empty()) throw DataError(output.failure);
+        fail(file, "a file that can be written", zip_strerror(archive.get()));
     }
-    atomic.commit();
+    archive.release();
+    output.file.commit();
 }
 
 Npz read_npz(const std::filesystem::path& file, std::string_view path) {
-    const Archive archive = open(file, ZIP_RDONLY, "a zip archive of arrays");
-    const std::uintmax_t file_size = std::filesystem::file_size(file);
+    const Archive archive = open(file);
+    require_apart(file, archive.get());
     Npz arrays;
     const zip_int64_t n = zip_get_num_entries(archive.get(), 0);
     for (zip_int64_t i = 0; i < n; ++i) {
-        const auto index = static_cast<zip_uint64_t>(i);
         zip_stat_t stat;
-        if (zip_stat_index(archive.get(), index, 0, &stat) != 0) {
+        if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &stat) != 0) {
             fail(file, "a readable archive", zip_strerror(archive.get()));
         }
         std::string name = stat.name;
         if (!name.starts_with(path)) continue;
         if (!name.ends_with(".npy")) fail(file, "members named *.npy", "'" + name + "'");
-        constexpr std::uint64_t most = 1032;  // times deflate makes smaller
-        if (stat.comp_size > file_size || stat.size > stat.comp_size * most) {
-            fail(file, "members that fit into the file",
-                 fmt::format("{} of {} bytes", name, stat.size));
-        }
-        std::string content(stat.size, '\0');
-        const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> member(
-            zip_fopen_index(archive.get(), index, 0), zip_fclose);
-        if (!member) fail(file, "a readable member " + name, zip_strerror(archive.get()));
-        const zip_int64_t got = zip_fread(member.get(), content.data(), content.size());
-        // Reading on past the end is what makes libzip compare the checksum.
-        char extra = 0;
-        if (got != static_cast<zip_int64_t>(content.size()) ||
-            zip_fread(member.get(), &extra, 1) != 0) {
-            fail(file, fmt::format("{} bytes of {}", content.size(), name),
-                 got < 0 ? zip_file_strerror(member.get()) : "damaged data");
-        }
+        std::vector<std::byte> content = read_member(file, archive.get(), stat);
         name.resize(name.size() - 4);
         NpyArray array;
-        if (const std::string wrong = parse_npy(content, array); !wrong.empty()) {
+        if (const std::string wrong = parse_npy(std::move(content), array); !wrong.empty()) {
             fail(file, "an array " + name + " that fits its header", wrong);
         }
         arrays[name] = std::move(array);

@@ -18,14 +18,15 @@ struct NpyArray {
 };
 using Npz = std::map<std::string, NpyArray>;  // names without .npy
 
-// Fills array from what a .npy file has. Returns an empty text, or what is wrong with it.
-std::string parse_npy(std::string_view content, NpyArray& array);
+// Fills array from the bytes of a .npy file, without a copy of them. Returns an empty text, or what is
+// wrong with it.
+std::string parse_npy(std::vector<std::byte> bytes, NpyArray& array);
 
-// As an AtomicFile. The same content gives the same bytes. Throws DataError.
+// Writes by AtomicFile. The same content gives the same bytes. Throws DataError.
 void write_npz(const std::filesystem::path& file, const Npz& arrays);
 
 // The members whose names begin with path; others are not read. Throws DataError if the file is
-// missing, damaged, or one of those is not .npy data. Which dtypes and byte orders it takes is for the
+// missing, damaged, has members that overlap, or one of those is not .npy data. Which dtypes and byte orders it takes is for the
 // caller to say.
 Npz read_npz(const std::filesystem::path& file, std::string_view path = {});
 

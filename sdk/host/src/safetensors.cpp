@@ -1,14 +1,14 @@
 // The format's rules, one after the other; JSON by nlohmann's library.
 #include "safetensors.hpp"
 
-#include "atomic_file.hpp"
 #include "npy.hpp"
 
+#include <catena/core/atomic_file.hpp>
 #include <catena/data_error.hpp>
 #include <catena/text.hpp>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <parse_json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -78,8 +78,11 @@ public:
         std::string text(length, '\0');
         read(text.data(), text.size(), "the header");
         data_ = bytes.size() + length;
-        Json json = Json::parse(text, nullptr, false);
-        if (!json.is_object()) fail(file_, "a header in JSON", "something else");
+        Json json = parse_json(text);
+        if (!json.is_object()) {
+            fail(file_, fmt::format("a header in JSON, at most {} levels deep", max_json_depth),
+                 "something else");
+        }
         return json;
     }
 
@@ -185,16 +188,12 @@ void write_safetensors(const std::filesystem::path& file, const Npz& arrays) {
         length[i] = static_cast<char>(text.size() >> 8 * i & 0xff);
     }
     AtomicFile atomic(file);
-    std::ofstream out(atomic.temporary(), std::ios::binary);
-    out.write(length.data(), length.size());
-    out.write(text.data(), static_cast<std::streamsize>(text.size()));
+    atomic.write({length.data(), length.size()});
+    atomic.write(text);
     for (const auto& [name, array] : arrays) {
         if (is_text(array)) continue;
-        out.write(reinterpret_cast<const char*>(array.bytes.data()),
-                  static_cast<std::streamsize>(array.bytes.size()));
+        atomic.write({reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size()});
     }
-    out.close();
-    if (!out) fail(file, "a file that can be written", std::strerror(errno));
     atomic.commit();
 }
 

@@ -5,7 +5,7 @@
 
 namespace catena {
 
-// As an AtomicFile, in the order of the names. Texts (elements "|S...") go into __metadata__, where
+// Writes by AtomicFile, in the order of the names. Texts (elements "|S...") go into __metadata__, where
 // the format has its texts. The same content gives the same bytes. Throws DataError.
 // Format: https://huggingface.co/docs/safetensors, as of its version 0.4.
 void write_safetensors(const std::filesystem::path& file, const Npz& arrays);

@@ -299,36 +299,36 @@ LoadOptions part(std::string_view path) { return {.path = std::string(path)}; }
 }  // namespace
 
 void save_npz(const std::filesystem::path& file, const Visitable& object) {
-    save(write_npz, file, object);
+    naming_file("save", file, [&] { save(write_npz, file, object); });
 }
 void save_safetensors(const std::filesystem::path& file, const Visitable& object) {
-    save(write_safetensors, file, object);
+    naming_file("save", file, [&] { save(write_safetensors, file, object); });
 }
 void save_snapshot(const std::filesystem::path& file, const Visitable& object) {
-    save(write_stored, file, object);
+    naming_file("save", file, [&] { save(write_stored, file, object); });
 }
 
 void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path) {
-    load(read_npz, file, object, part(path));
+    load_npz(file, object, part(path));
 }
 void load_safetensors(const std::filesystem::path& file, Visitable& object, std::string_view path) {
-    load(read_safetensors, file, object, part(path));
+    load_safetensors(file, object, part(path));
 }
 void load_snapshot(const std::filesystem::path& file, Visitable& object, std::string_view path) {
-    load(read_stored, file, object, part(path));
+    load_snapshot(file, object, part(path));
 }
 
 LoadReport load_npz(const std::filesystem::path& file, Visitable& object,
                     const LoadOptions& options) {
-    return load(read_npz, file, object, options);
+    return naming_file("load", file, [&] { return load(read_npz, file, object, options); });
 }
 LoadReport load_safetensors(const std::filesystem::path& file, Visitable& object,
                             const LoadOptions& options) {
-    return load(read_safetensors, file, object, options);
+    return naming_file("load", file, [&] { return load(read_safetensors, file, object, options); });
 }
 LoadReport load_snapshot(const std::filesystem::path& file, Visitable& object,
                          const LoadOptions& options) {
-    return load(read_stored, file, object, options);
+    return naming_file("load", file, [&] { return load(read_stored, file, object, options); });
 }
 
 std::function<std::string(const std::string&)> renaming(std::map<std::string, std::string> names) {

@@ -11,10 +11,16 @@
 #include <array>
 #include <limits>
 #include <map>
+#include <span>
+#include <utility>
 
 namespace catena {
 namespace {
 
+constexpr std::uint64_t most_text = std::uint64_t{1} << 31;
+constexpr std::size_t longest_token = std::size_t{1} << 24;
+constexpr std::size_t most_words = std::size_t{1} << 26;
+constexpr std::size_t most_tokens = std::size_t{1} << 30;
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // of UTF-8
 
 constexpr std::array<std::string_view, 3> names{"words", "spaces", "characters"};
@@ -65,11 +71,112 @@ std::size_t next_word(std::string_view text) {
     return std::max<std::size_t>(n, 1);
 }
 
+// Whether no token goes on after this byte, whatever follows. After '<', one in brackets may.
+bool is_boundary(char c, Tokens tokens) {
+    if (is_space(c) || c == '\n') return true;
+    return tokens == Tokens::words && !is_word(c) && c != '<';
+}
+
+// How many bytes of a piece are whole tokens, whatever follows; 0 if a token may go on from before.
+std::size_t last_boundary(std::string_view piece, Tokens tokens) {
+    if (tokens == Tokens::characters) return piece.size();
+    std::size_t n = piece.size();
+    while (n > 0 && !is_boundary(piece[n - 1], tokens)) --n;
+    return n;
+}
+
 std::size_t until_space(std::string_view text) {
     std::size_t n = 0;
     while (n < text.size() && !is_space(text[n]) && text[n] != '\n') ++n;
     return n;
 }
+
+// Gives the next token, if there is one here, to take(). Returns how many bytes it looked at.
+std::size_t next_token(std::string_view text, Tokens tokens,
+                       const std::function<void(std::string_view)>& take) {
+    std::size_t n = 1;
+    if (tokens == Tokens::characters) {
+        n = std::max<std::size_t>(code_point(text), 1);
+        take(text.substr(0, n));
+    } else if (text[0] == '\n') {
+        take(Vocabulary::end_of_line);
+    } else if (!is_space(text[0])) {
+        n = tokens == Tokens::words ? next_word(text) : until_space(text);
+        take(text.substr(0, n));
+    }
+    return n;
+}
+
+// How many bytes of a text are whole code points, at most `most`.
+std::size_t code_points_within(std::string_view text, std::size_t most) {
+    std::size_t n = 0;
+    while (n < text.size()) {
+        const std::size_t next = std::max<std::size_t>(code_point(text.substr(n)), 1);
+        if (n + next > most) break;
+        n += next;
+    }
+    return n;
+}
+
+TextPieces one_piece(std::string_view text) {
+    return [text](const std::function<void(std::string_view)>& take) { take(text); };
+}
+
+// A file, read once: its pieces, checked and without what read_text() leaves out.
+class TextFile {
+public:
+    explicit TextFile(const std::filesystem::path& file)
+        : name_(file.string()), reader_(file, "read_text") {}
+
+    void read(const std::function<void(std::string_view)>& take) {
+        std::string buffer(piece, '\0');
+        std::size_t kept = 0;  // bytes of the last piece whose code point or line end goes on
+        for (bool last = false; !last;) {
+            const std::size_t got = reader_.read_some(std::span(buffer).subspan(kept));
+            last = got < buffer.size() - kept;
+            std::size_t size = kept + got, begin = 0;
+            if (at_ == 0 && std::string_view(buffer).substr(0, size).starts_with(byte_order_mark))
+                begin = byte_order_mark.size();
+            at_ += begin;
+            const auto [from, to] = check(buffer, begin, size, last);
+            if (to > begin) take(std::string_view(buffer).substr(begin, to - begin));
+            kept = size - from;
+            std::copy(buffer.begin() + static_cast<std::ptrdiff_t>(from),
+                      buffer.begin() + static_cast<std::ptrdiff_t>(size), buffer.begin());
+        }
+    }
+
+private:
+    static constexpr std::size_t piece = std::size_t{1} << 20;
+
+    // Moves the whole code points of [begin, size) together without "\r" before "\n". Returns where it
+    // stopped reading and where it stopped writing.
+    std::pair<std::size_t, std::size_t> check(std::string& buffer, std::size_t begin,
+                                              std::size_t size, bool last) {
+        constexpr std::size_t longest = 4;  // bytes of a code point
+        std::size_t at = begin, to = begin;
+        while (at < size && (last || size - at >= longest)) {
+            const std::size_t n =
+                code_point(std::string_view(buffer).substr(at, std::min(longest, size - at)));
+            if (n == 0) {
+                throw DataError(fmt::format(
+                    "[read_text] {}: expected text in UTF-8, got byte 0x{:02x} in line {} (at {})",
+                    name_, static_cast<unsigned char>(buffer[at]), line_, at_));
+            }
+            if (buffer[at] == '\n') ++line_;
+            const bool before_newline =
+                buffer[at] == '\r' && at + 1 < size && buffer[at + 1] == '\n';
+            for (std::size_t i = 0; i < n && !before_newline; ++i) buffer[to++] = buffer[at + i];
+            at += n;
+            at_ += n;
+        }
+        return {at, to};
+    }
+
+    std::string name_;
+    GzipReader reader_;
+    std::uint64_t line_ = 1, at_ = 0;
+};
 
 // A listing has a word in each line.
 std::string escaped(std::string_view word) {
@@ -124,54 +231,93 @@ bool is_utf8(std::string_view text) {
     return true;
 }
 
+TextPieces text_pieces(const std::filesystem::path& file) {
+    return [file](const std::function<void(std::string_view)>& take) {
+        naming_file("read_text", file, [&] { TextFile(file).read(take); });
+    };
+}
+
+TextPieces part_of(TextPieces text, std::uint64_t begin, std::uint64_t end) {
+    return [text = std::move(text), begin, end](const auto& take) {
+        std::uint64_t at = 0;
+        text([&](std::string_view piece) {
+            const std::uint64_t from = std::clamp(begin, at, at + piece.size());
+            const std::uint64_t to = std::clamp(end, from, at + piece.size());
+            if (from < to) take(piece.substr(from - at, to - from));
+            at += piece.size();
+        });
+    };
+}
+
 std::string read_text(const std::filesystem::path& file) {
-    std::string text = GzipReader(file, "read_text").read_all();
-    std::int64_t line = 1;
-    std::size_t to = 0;
-    for (std::size_t at = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
-         at < text.size();) {
-        const std::size_t n = code_point(std::string_view(text).substr(at, 4));
-        if (n == 0) {
-            throw DataError(
-                fmt::format("[read_text] {}: expected text in UTF-8, got byte 0x{:02x} in line {} "
-                            "(at {})",
-                            file.string(), static_cast<unsigned char>(text[at]), line, at));
-        }
-        if (text[at] == '\n') ++line;
-        const bool before_newline =
-            text[at] == '\r' && at + 1 < text.size() && text[at + 1] == '\n';
-        for (std::size_t i = 0; i < n && !before_newline; ++i) text[to++] = text[at + i];
-        at += n;
-    }
-    text.resize(to);
-    return text;
+    return naming_file("read_text", file, [&] {
+        const auto pieces = text_pieces(file);
+        std::uint64_t size = 0;
+        pieces([&](std::string_view piece) {
+            size += piece.size();
+            if (size <= most_text) return;
+            throw DataError(fmt::format("[read_text] {}: expected at most {} bytes of text, got more",
+                                        file.string(), most_text));
+        });
+        std::string text;
+        text.reserve(size);
+        pieces([&](std::string_view piece) { text += piece; });
+        return text;
+    });
 }
 
 void tokenize(std::string_view text, Tokens tokens,
               const std::function<void(std::string_view)>& take) {
-    while (!text.empty()) {
-        std::size_t n = 1;
-        if (tokens == Tokens::characters) {
-            n = std::max<std::size_t>(code_point(text), 1);
-            take(text.substr(0, n));
-        } else if (text[0] == '\n') {
-            take(Vocabulary::end_of_line);
-        } else if (!is_space(text[0])) {
-            n = tokens == Tokens::words ? next_word(text) : until_space(text);
-            take(text.substr(0, n));
+    while (!text.empty()) text.remove_prefix(next_token(text, tokens, take));
+}
+
+void tokenize(const TextPieces& text, Tokens tokens,
+              const std::function<void(std::string_view)>& take) {
+    std::string rest;  // what the next piece may continue
+    text([&](std::string_view piece) {
+        const std::size_t whole = last_boundary(piece, tokens);
+        if (whole == 0) {
+            rest += piece;
+        } else if (rest.empty()) {
+            tokenize(piece.substr(0, whole), tokens, take);
+            rest = piece.substr(whole);
+        } else {
+            rest += piece.substr(0, whole);
+            tokenize(rest, tokens, take);
+            rest = piece.substr(whole);
         }
-        text.remove_prefix(n);
-    }
+        if (rest.size() > longest_token) {
+            throw DataError(fmt::format(
+                "[tokenize] token: expected at most {} bytes, got more, beginning with '{}'",
+                longest_token, rest.substr(0, code_points_within(rest, 40))));
+        }
+    });
+    tokenize(rest, tokens, take);
 }
 
 Vocabulary Vocabulary::of(std::string_view text, Tokens tokens, std::int64_t min_count,
+                          std::int64_t most) {
+    return of(one_piece(text), tokens, min_count, most);
+}
+
+Vocabulary Vocabulary::of(const TextPieces& text, Tokens tokens, std::int64_t min_count,
                           std::int64_t most) {
     return of(text, tokens, Options{.min_count = min_count, .most = most});
 }
 
 Vocabulary Vocabulary::of(std::string_view text, Tokens tokens, const Options& options) {
+    return of(one_piece(text), tokens, options);
+}
+
+Vocabulary Vocabulary::of(const TextPieces& text, Tokens tokens, const Options& options) {
     std::unordered_map<std::string, std::int64_t> counts;
-    tokenize(text, tokens, [&](std::string_view word) { ++counts[std::string(word)]; });
+    tokenize(text, tokens, [&](std::string_view word) {
+        ++counts[std::string(word)];
+        if (counts.size() > most_words) {
+            throw DataError(fmt::format(
+                "[Vocabulary] text: expected at most {} different tokens, got more", most_words));
+        }
+    });
     std::vector<std::pair<std::int64_t, std::string>> order;
     for (const auto& [word, count] : counts) {
         if (count >= options.min_count || (options.unknown && word == unknown))
@@ -240,7 +386,19 @@ std::int32_t Vocabulary::id(std::string_view word) const {
 }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view text) const {
+    return encode(one_piece(text));
+}
+
+std::vector<std::int32_t> Vocabulary::encode(const TextPieces& text) const {
+    std::size_t size = 0;
+    tokenize(text, tokens_, [&](std::string_view) {
+        if (++size > most_tokens) {
+            throw DataError(
+                fmt::format("[Vocabulary] text: expected at most {} tokens, got more", most_tokens));
+        }
+    });
     std::vector<std::int32_t> ids;
+    ids.reserve(size);
     tokenize(text, tokens_, [&](std::string_view token) { ids.push_back(id(token)); });
     return ids;
 }

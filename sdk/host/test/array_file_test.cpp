@@ -64,3 +64,47 @@ TEST_CASE("what is no array of catena is refused by name") {
     CHECK_THROWS_AS((void)load_arrays(folder.path / "none.npz"), DataError);
     CHECK_THROWS_AS(save_arrays(folder.path / "no" / "a.npz", {}), DataError);
 }
+
+namespace {
+
+std::uint64_t number(const std::string& text, std::size_t at, std::size_t bytes) {
+    std::uint64_t value = 0;
+    for (std::size_t i = bytes; i-- > 0;)
+        value = value << 8 | static_cast<unsigned char>(text[at + i]);
+    return value;
+}
+
+void put(std::string& text, std::size_t at, std::uint64_t value, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i) text[at + i] = static_cast<char>(value >> 8 * i);
+}
+
+}  // namespace
+
+TEST_CASE("members that overlap are refused before they are read") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    save_arrays(file, {{"0000", Array::zeros({1000}, Dtype::float32)}});
+    const std::string one = read_file(file);
+    const std::size_t end = one.size() - 22;  // of the directory, which has one record
+    const auto directory = static_cast<std::size_t>(number(one, end + 16, 4));
+    for (const int members : {2, 300}) {
+        std::string text = one.substr(0, end);
+        for (int i = 1; i < members; ++i) {
+            std::string record = one.substr(directory, end - directory);
+            const std::size_t at = record.find("0000.npy");
+            REQUIRE(at != record.npos);
+            record.replace(at, 4, std::to_string(1000 + i));
+            text += record;
+        }
+        const std::size_t size = text.size() - directory;
+        text += one.substr(end);
+        put(text, text.size() - 14, static_cast<std::uint64_t>(members), 2);
+        put(text, text.size() - 12, static_cast<std::uint64_t>(members), 2);
+        put(text, text.size() - 10, size, 4);
+        write_file(file, text);
+        for (const char* path : {"", "0", "none"}) {  // also if it is not asked for
+            contains(error_of<DataError>([&] { (void)load_arrays(file, {}, path); }),
+                     "expected members that do not overlap, got more than its size holds");
+        }
+    }
+}

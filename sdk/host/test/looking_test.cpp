@@ -192,6 +192,9 @@ TEST_CASE("curves: tables that are whole at any time, and go on") {
     write_file(folder.path / "a.csv", "epoch,train loss,test loss\n1,x,2\n");
     Curves broken({"epoch", "train loss", "test loss"}, folder.path / "a.csv");
     CHECK_THROWS_AS(broken.resume(9), DataError);
+    write_file(folder.path / "a.jsonl", R"({"epoch":)" + std::string(1'000'000, '[') + "\n");
+    Curves deep({"epoch", "train loss", "test loss"}, folder.path / "a.jsonl");
+    CHECK(error_of<DataError>([&] { deep.resume(9); }).size() < 500);
     CHECK_THROWS_AS(Curves({"epoch"}, ""), InvalidError);
     for (const char* name : {"a,b", "\"a\"", "a\nb", "", "epoch", "\xe9"})
         CHECK_THROWS_AS(Curves({"epoch", name}, ""), InvalidError);

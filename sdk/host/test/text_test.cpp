@@ -3,6 +3,9 @@
 
 #include "temporary.hpp"
 
+#include <sys/resource.h>
+#include <zlib.h>
+
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -144,6 +147,81 @@ TEST_CASE("text files") {
     }
     contains(error_of<DataError>([&] { (void)read_text(folder.path / "none"); }), "No such file");
     contains(error_of<DataError>([&] { (void)read_text(folder.path); }), "expected");
+}
+
+TEST_CASE("a text in pieces has the same tokens") {
+    const std::string text =
+        "One <unk> two,<eos> a<b>c <<x> <ab\n  three\t3.5 'quoted' \xc3\xbc\xe2\x82\xac\n\nend";
+    for (const auto tokens : {Tokens::words, Tokens::spaces, Tokens::characters}) {
+        std::vector<std::string> whole;
+        tokenize(text, tokens, [&](std::string_view token) { whole.emplace_back(token); });
+        const auto vocabulary = Vocabulary::of(text, tokens);
+        for (std::size_t length = 1; length < text.size(); ++length) {
+            CAPTURE(length);
+            const TextPieces pieces = [&](const auto& take) {
+                for (std::size_t at = 0; at < text.size();) {
+                    std::size_t n = std::min(length, text.size() - at);
+                    while (!is_utf8(std::string_view(text).substr(at, n))) ++n;
+                    take(std::string_view(text).substr(at, n));
+                    at += n;
+                }
+            };
+            std::vector<std::string> found;
+            tokenize(pieces, tokens, [&](std::string_view token) { found.emplace_back(token); });
+            CHECK(found == whole);
+            CHECK(Vocabulary::of(pieces, tokens).encode(pieces) == vocabulary.encode(text));
+            std::string part;
+            part_of(pieces, 4, 12)([&](std::string_view piece) { part += piece; });
+            CHECK(part == text.substr(4, 8));
+        }
+    }
+}
+
+TEST_CASE("a text file of many pieces") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.txt";
+    // Line ends and code points on all sides of the pieces' ends.
+    for (const std::size_t before : {1048570U, 1048573U, 1048574U, 1048575U, 1048576U}) {
+        CAPTURE(before);
+        const std::string start(before, 'a');
+        write_file(file, start + "\r\n\xe2\x82\xac\r" + start + "\n");
+        CHECK(read_text(file) == start + "\n\xe2\x82\xac\r" + start + "\n");
+        write_file(file, start + "\n\xe2\x82");
+        contains(error_of<DataError>([&] { (void)read_text(file); }),
+                 "got byte 0xe2 in line 2 (at " + std::to_string(before + 1) + ")");
+    }
+}
+
+TEST_CASE("a text of any length takes the memory of its tokens") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.gz";
+    constexpr std::size_t mebibytes = 256;
+    gzFile out = gzopen(file.c_str(), "wb1");
+    const std::string line = "a b" + std::string((std::size_t{1} << 20) - 4, ' ') + "\n";
+    for (std::size_t i = 0; i < mebibytes; ++i) gzwrite(out, line.data(), 1 << 20);
+    gzclose(out);
+    CHECK(std::filesystem::file_size(file) < 4'000'000);
+    const auto peak = [] {
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        return usage.ru_maxrss;  // KiB
+    };
+    const auto before = peak();
+    const auto vocabulary = Vocabulary::of(text_pieces(file), Tokens::words);
+    CHECK(vocabulary.size() == 4);
+    CHECK(vocabulary.encode(text_pieces(file)).size() == 3 * mebibytes);
+    CHECK(peak() - before < 64 * 1024);
+}
+
+TEST_CASE("a token without end is refused") {
+    const TextPieces endless = [](const auto& take) {
+        const std::string piece(std::size_t{1} << 20, 'x');
+        for (int i = 0; i < 1000; ++i) take(piece);
+    };
+    for (const auto tokens : {Tokens::words, Tokens::spaces}) {
+        contains(error_of<DataError>([&] { (void)Vocabulary::of(endless, tokens); }),
+                 "[tokenize] token: expected at most 16777216 bytes, got more, beginning with 'xxx");
+    }
 }
 
 TEST_CASE("running text: streams side by side") {

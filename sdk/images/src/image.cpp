@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 namespace catena {
 namespace {
@@ -21,15 +22,20 @@ bool begins_with(std::span<const std::byte> bytes, std::initializer_list<int> ma
                       [](int a, std::byte b) { return a == std::to_integer<int>(b); });
 }
 
-// Which pixels a new one is made of, and how much of each.
+// For each new pixel, which pixels it is made of, and how much of each.
 struct Taps {
-    std::int64_t first;
-    std::vector<float> weights;
+    struct Pixel {
+        std::int32_t first, count;
+    };
+    std::vector<Pixel> pixels;
+    std::vector<float> weights;  // of all pixels, one after the other
+    std::int32_t most = 0;       // the largest count
 };
 
 // Triangles about the new pixel's middle, as wide as what it covers, but never less than one pixel.
-std::vector<Taps> taps(std::int64_t from, std::int64_t to) {
-    std::vector<Taps> all;
+Taps taps(std::int64_t from, std::int64_t to) {
+    Taps all;
+    all.pixels.reserve(static_cast<std::size_t>(to));
     const double ratio = static_cast<double>(from) / static_cast<double>(to);
     const double reach = std::max(1.0, ratio);
     for (std::int64_t i = 0; i < to; ++i) {
@@ -37,16 +43,19 @@ std::vector<Taps> taps(std::int64_t from, std::int64_t to) {
         const auto first = std::max<std::int64_t>(0, std::llround(std::ceil(middle - reach)));
         const auto last =
             std::min<std::int64_t>(from - 1, std::llround(std::floor(middle + reach)));
-        Taps tap{first, {}};
+        const std::size_t begin = all.weights.size();
         double sum = 0;
         for (std::int64_t at = first; at <= last; ++at) {
             const double weight =
                 std::max(0.0, 1 - std::abs(static_cast<double>(at) - middle) / reach);
-            tap.weights.push_back(static_cast<float>(weight));
+            all.weights.push_back(static_cast<float>(weight));
             sum += weight;
         }
-        for (float& weight : tap.weights) weight = static_cast<float>(weight / sum);
-        all.push_back(std::move(tap));
+        for (std::size_t k = begin; k < all.weights.size(); ++k)
+            all.weights[k] = static_cast<float>(all.weights[k] / sum);
+        const auto count = static_cast<std::int32_t>(all.weights.size() - begin);
+        all.pixels.push_back({static_cast<std::int32_t>(first), count});
+        all.most = std::max(all.most, count);
     }
     return all;
 }
@@ -74,44 +83,57 @@ Image decode_image(std::span<const std::byte> bytes, const std::string& name, st
 }
 
 Image read_image(const std::filesystem::path& file, std::int64_t least) {
-    std::error_code error;
-    const std::uintmax_t size = std::filesystem::file_size(file, error);
-    if (error) image_error(file.string(), "a file", error.message());
-    std::vector<std::byte> bytes(size);
-    std::ifstream in(file, std::ios::binary);
-    if (!in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
-        image_error(file.string(), "a readable file", std::strerror(errno));
-    return decode_image(bytes, file.string(), least);
+    return naming_file("read_image", file, [&] {
+        std::error_code error;
+        const std::uintmax_t size = std::filesystem::file_size(file, error);
+        if (error) image_error(file.string(), "a file", error.message());
+        std::vector<std::byte> bytes(size);
+        std::ifstream in(file, std::ios::binary);
+        if (!in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
+            image_error(file.string(), "a readable file", std::strerror(errno));
+        return decode_image(bytes, file.string(), least);
+    });
 }
 
 Image resize(const Image& image, std::int64_t height, std::int64_t width) {
     if (height < 1 || width < 1)
         throw ShapeError(
             fmt::format("[resize] size: expected at least 1 x 1, got {} x {}", width, height));
+    if (height > max_pixels / width)
+        throw ShapeError(fmt::format("[resize] size: expected at most {} pixels, got {} x {}",
+                                     max_pixels, width, height));
     if (height == image.height && width == image.width) return image;
-    const std::vector<Taps> across = taps(image.width, width), down = taps(image.height, height);
+    const Taps across = taps(image.width, width), down = taps(image.height, height);
     const auto row = static_cast<std::size_t>(width * 3);
-    std::vector<float> narrow(static_cast<std::size_t>(image.height) * row);
-    for (std::int64_t y = 0; y < image.height; ++y) {
-        const std::uint8_t* from = image.pixels.data() + y * image.width * 3;
-        float* to = narrow.data() + static_cast<std::size_t>(y) * row;
-        for (const Taps& tap : across) {
-            float sums[3] = {};
-            const std::uint8_t* at = from + tap.first * 3;
-            for (const float weight : tap.weights) {
-                for (float& sum : sums) sum += weight * static_cast<float>(*at++);
-            }
-            to = std::copy(std::begin(sums), std::end(sums), to);
-        }
-    }
     Image result{height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(height) * row)};
+    // Rows of the image in the new width: those that a new row is made of.
+    const auto kept = static_cast<std::size_t>(down.most);
+    std::vector<float> narrow(kept * row);
+    const auto narrowed = [&](std::int64_t y) {
+        return narrow.data() + static_cast<std::size_t>(y) % kept * row;
+    };
+    std::int64_t next = 0;  // the first row that is not there yet
     std::vector<float> sums(row);
+    const float* weight_down = down.weights.data();
     for (std::int64_t y = 0; y < height; ++y) {
-        const Taps& tap = down[static_cast<std::size_t>(y)];
+        const auto [first, count] = down.pixels[static_cast<std::size_t>(y)];
+        for (next = std::max<std::int64_t>(next, first); next < first + count; ++next) {
+            const std::uint8_t* from = image.pixels.data() + next * image.width * 3;
+            float* to = narrowed(next);
+            const float* weight = across.weights.data();
+            for (const auto& pixel : across.pixels) {
+                float colours[3] = {};
+                const std::uint8_t* at = from + std::int64_t{pixel.first} * 3;
+                for (std::int32_t k = 0; k < pixel.count; ++k, ++weight) {
+                    for (float& colour : colours) colour += *weight * static_cast<float>(*at++);
+                }
+                to = std::copy(std::begin(colours), std::end(colours), to);
+            }
+        }
         std::ranges::fill(sums, 0.0F);
-        for (std::size_t k = 0; k < tap.weights.size(); ++k) {
-            const float* at = narrow.data() + (static_cast<std::size_t>(tap.first) + k) * row;
-            for (std::size_t i = 0; i < row; ++i) sums[i] += tap.weights[k] * at[i];
+        for (std::int32_t k = 0; k < count; ++k, ++weight_down) {
+            const float* at = narrowed(first + k);
+            for (std::size_t i = 0; i < row; ++i) sums[i] += *weight_down * at[i];
         }
         std::ranges::transform(sums, result.pixels.begin() + y * width * 3, to_byte);
     }
@@ -120,10 +142,27 @@ Image resize(const Image& image, std::int64_t height, std::int64_t width) {
 
 Image resize_shorter(const Image& image, std::int64_t side) {
     const std::int64_t shorter = std::min(image.height, image.width);
+    // Sides that are too long to be computed are refused by resize().
+    const std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
     const auto scaled = [&](std::int64_t length) {
+        if (side > 0 && length > most / side) return most;
         return std::max(side, (length * side + shorter / 2) / shorter);
     };
     return resize(image, scaled(image.height), scaled(image.width));
+}
+
+Image read_resized(const std::filesystem::path& file, std::int64_t side) {
+    return naming_file("read_image", file, [&] {
+        const Image image = read_image(file, side);
+        try {
+            return resize_shorter(image, side);
+        } catch (const ShapeError& error) {
+            image_error(file.string(),
+                        fmt::format("an image of at most {} pixels with a shorter side of {}",
+                                    max_pixels, side),
+                        fmt::format("{} x {} ({})", image.width, image.height, error.what()));
+        }
+    });
 }
 
 Image crop(const Image& image, std::int64_t top, std::int64_t left, std::int64_t height,

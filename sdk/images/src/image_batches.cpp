@@ -63,9 +63,10 @@ void write_square(const Image& image, const ImageScaling& scaling, std::int64_t 
 }
 
 void write_middle(const Image& image, const ImageScaling& scaling, float* to) {
-    const Image scaled = resize_shorter(image, scaling.side);
-    write_square(scaled, scaling, (scaled.height - scaling.crop) / 2,
-                 (scaled.width - scaling.crop) / 2, false, to);
+    if (std::min(image.height, image.width) != scaling.side)
+        return write_middle(resize_shorter(image, scaling.side), scaling, to);
+    write_square(image, scaling, (image.height - scaling.crop) / 2,
+                 (image.width - scaling.crop) / 2, false, to);
 }
 
 ImageScaling measure_images(const ImageFolder& folder, std::int64_t side, std::int64_t crop,
@@ -78,7 +79,7 @@ ImageScaling measure_images(const ImageFolder& folder, std::int64_t side, std::i
     const std::int64_t n = std::min(most, folder.size());
     for (std::int64_t i = 0; i < n; ++i) {
         const auto& file = folder.files[static_cast<std::size_t>(i * folder.size() / n)];
-        write_middle(read_image(file, side), scaling, square.data());
+        write_middle(read_resized(file, side), scaling, square.data());
         for (std::size_t k = 0; k < size; ++k) {
             sums[k] += square[k];
             squares[k] += static_cast<double>(square[k]) * square[k];
@@ -190,11 +191,10 @@ private:
 
     void write(const std::filesystem::path& file, std::uint64_t seed, std::int64_t epoch,
                std::int64_t place, float* to) const {
-        const Image image = read_image(file, scaling_.side);
-        if (!options_.training) return write_middle(image, scaling_, to);
+        const Image scaled = read_resized(file, scaling_.side);
+        if (!options_.training) return write_middle(scaled, scaling_, to);
         Generator generator(seed ^ 0x6175676d656e7421u, static_cast<std::uint64_t>(epoch) << 40 |
                                                             static_cast<std::uint64_t>(place) << 2);
-        const Image scaled = resize_shorter(image, scaling_.side);
         const auto below = [&](std::int64_t room) {
             return static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(room) + 1));
         };

@@ -111,6 +111,57 @@ TEST_CASE("what is no image, damaged or cut off is refused") {
     CHECK(read_image(folder.path / "a.jpg").width == 8);  // known by its content
 }
 
+TEST_CASE("an image that would become too large is refused with its file") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "thin.png";
+    for (const auto& [width, height] : {std::pair{1'000'000, 1}, {1, 1'000'000}}) {
+        const auto side = static_cast<std::size_t>(width);
+        write_file(file, png_file(width, height, 8, 0,
+                                  std::vector<std::string>(static_cast<std::size_t>(height),
+                                                           std::string(side, 'a'))));
+        CHECK(read_image(file).width == width);
+        std::string got;
+        try {
+            (void)read_resized(file, 256);
+        } catch (const DataError& error) {
+            got = error.what();
+        }
+        CAPTURE(got);
+        CHECK(got.starts_with("[read_image] " + file.string() +
+                              ": expected an image of at most 268435456 pixels with a shorter side "
+                              "of 256, got "));
+        const Image small = read_resized(file, 2);
+        CHECK(std::pair(small.width, small.height) == std::pair<std::int64_t, std::int64_t>(2 * width, 2 * height));
+    }
+    const Image image{2, 2, filled(4, 1, 2, 3)};
+    CHECK_THROWS_AS((void)resize(image, std::int64_t{1} << 40, std::int64_t{1} << 40), ShapeError);
+    CHECK_THROWS_AS((void)resize_shorter(image, std::int64_t{1} << 62), ShapeError);
+}
+
+TEST_CASE("rows are resized as columns are") {
+    const auto turned = [](const Image& image) {
+        Image result{image.width, image.height, Pixels(image.pixels.size())};
+        for (std::int64_t y = 0; y < image.height; ++y) {
+            for (std::int64_t x = 0; x < image.width; ++x) {
+                for (std::int64_t c = 0; c < 3; ++c) {
+                    result.pixels[static_cast<std::size_t>((x * image.height + y) * 3 + c)] =
+                        image.pixels[static_cast<std::size_t>((y * image.width + x) * 3 + c)];
+                }
+            }
+        }
+        return result;
+    };
+    Image image{37, 23, Pixels(37 * 23 * 3)};
+    std::uint32_t random = 1;
+    for (auto& value : image.pixels)
+        value = static_cast<std::uint8_t>((random = random * 1664525 + 1013904223) >> 24);
+    for (const auto& [h, w] : {std::pair{5, 7}, {90, 11}, {3, 100}, {37, 1}, {1, 23}, {100, 100}}) {
+        CAPTURE(h);
+        const Image there = resize(image, h, w), back = turned(resize(turned(image), w, h));
+        CHECK(near(there.pixels, back.pixels, 1));
+    }
+}
+
 TEST_CASE("other sizes") {
     Image image{2, 4, {}};
     for (const int v : {0, 0, 100, 200, 0, 0, 100, 200})

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <iostream>
 #include <new>
+#include <stdexcept>
 #include <string>
 
 namespace po = boost::program_options;
@@ -25,6 +26,12 @@ void open_standard_files() {
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     }
+}
+
+// The words of the command line, for messages about memory.
+std::string& given_words() {
+    static std::string words;
+    return words;
 }
 
 // The reason why some of stdout was lost; "" if nothing was.
@@ -43,6 +50,8 @@ po::variables_map parse_command_line(int argc, const char* const* argv,
                                      const po::options_description& options,
                                      const po::positional_options_description& positional,
                                      int style) {
+    given_words().clear();
+    for (int i = 1; i < argc; ++i) given_words() += fmt::format(" {}", argv[i]);
     const po::parsed_options parsed = po::command_line_parser(argc, argv)
                                           .options(options)
                                           .positional(positional)
@@ -60,6 +69,11 @@ po::variables_map parse_command_line(int argc, const char* const* argv,
     return values;
 }
 
+std::string short_of_memory(std::string_view got) {
+    return fmt::format("[memory] options: expected enough memory for{}, got {}",
+                       given_words().empty() ? " their defaults" : given_words(), got);
+}
+
 int run_command(std::string_view name, const std::function<int()>& body, int failure,
                 const std::function<void(std::string_view)>& log) {
     open_standard_files();
@@ -74,8 +88,9 @@ int run_command(std::string_view name, const std::function<int()>& body, int fai
         } catch (const po::error& error) {
             return tell(fmt::format("{}; see {} --help", error.what(), name), 2);
         } catch (const std::bad_alloc&) {
-            return tell("expected memory for what the options or the files ask for, got none",
-                        failure);
+            return tell(short_of_memory("too little"), failure);
+        } catch (const std::length_error&) {  // a size beyond what a container can have
+            return tell(short_of_memory("too little"), failure);
         } catch (const std::exception& error) {
             return tell(error.what(), failure);
         }

@@ -4,6 +4,7 @@
 #include <boost/program_options.hpp>
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace catena {
@@ -16,6 +17,10 @@ boost::program_options::variables_map parse_command_line(
     const boost::program_options::options_description& options,
     const boost::program_options::positional_options_description& positional = {},
     int style = boost::program_options::command_line_style::default_style);
+
+// The message where memory runs out; it names the options, for they ask for the memory. got: what the
+// device or the system said.
+std::string short_of_memory(std::string_view got);
 
 // Runs the body of main() and returns the exit code: what body returns; 2 for
 // boost::program_options::error; `failure` for other exceptions, and where stdout could not be

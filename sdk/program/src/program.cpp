@@ -291,6 +291,8 @@ int run_program(std::string_view name, const std::function<int()>& body) {
             std::fputs(fmt::format("{}: {}\n", name, interrupt.what()).c_str(), stderr);
             log_line(interrupt.what());
             return interrupt.code;
+        } catch (const MemoryError& error) {
+            throw Error(short_of_memory(error.what()));
         }
     };
     return run_command(name, until_interrupted, 1, [](std::string_view what) { log_line(what); });

@@ -250,7 +250,25 @@ TEST_CASE("what cannot be is told in the log, too") {
     CHECK(code == 1);
     CHECK(text_of(folder / "log").find("Z  [Program] loss: expected a finite number, got nan") !=
           std::string::npos);
-    CHECK(run_program("test", []() -> int { throw std::bad_alloc(); }) == 1);
+}
+
+TEST_CASE("memory that runs out is told with the options") {
+    const Folder folder;
+    const std::string log = (folder / "log").string();
+    const auto told = [&](auto error) {
+        fs::remove(log);
+        CHECK(run_program("test", [&]() -> int {
+                  Program program("test", "Tests.");
+                  REQUIRE(parse(program, {"--log-file", log}));
+                  program.start();
+                  throw error;
+              }) == 1);
+        return text_of(log);
+    };
+    const std::string start = "[memory] options: expected enough memory for --log-file " + log;
+    for (const std::string& text : {told(std::bad_alloc()), told(std::length_error("vector"))})
+        CHECK(text.find(start + ", got too little") != std::string::npos);
+    CHECK(told(MemoryError("[cpu:0] full")).find(start + ", got [cpu:0] full") != std::string::npos);
 }
 
 TEST_CASE("errors become words and exit codes") {

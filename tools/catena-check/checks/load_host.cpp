@@ -2,7 +2,7 @@
 #include "plugin.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <parse_json.hpp>
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -111,7 +111,7 @@ std::map<std::string, std::string> loads(const fs::path& program,
     // Behind what plugins print.
     const std::size_t begin = text.rfind("{\n  \"");
     const json report =
-        begin == text.npos ? json() : json::parse(text.substr(begin), nullptr, false);
+        begin == text.npos ? json() : catena::parse_json(text.substr(begin));
     if (!report.is_object()) {
         if (WIFSIGNALED(status))
             throw std::runtime_error(

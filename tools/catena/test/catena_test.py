@@ -77,6 +77,15 @@ class Call(Case):
         arrays = {f"in_x{i}": ("<f4", (1, 1), [i]) for i in range(11)}
         self.assertEqual(self.work("call", "concat", arrays)["out_y"][2], list(range(11)))
 
+    def test_a_file_with_a_deep_header_is_refused(self):
+        file, out = self.folder / "deep.safetensors", self.folder / "none.npz"
+        for header in ('{"in_x":' + "[" * 100_000 + "]" * 100_000 + "}", '{"a":' * 40_000):
+            file.write_bytes(len(header).to_bytes(8, "little") + header.encode())
+            code, printed, err = self.run_program("call", "relu", "--npz", file, "--out", out)
+            self.assertEqual((code, printed), (1, ""), err)
+            self.assertIn(f"[safetensors] {file}: expected a header in JSON, at most 64 levels deep",
+                          err)
+
     def test_a_function_without_inputs_needs_no_file(self):
         out = self.folder / "out.npz"
         done = self.run_program("call", "org.example.ramp", "--plugins", PLUGINS, "--plugins",
@@ -120,6 +129,9 @@ class Call(Case):
                            ("axes=1", "expected one of axis, keepdims, got axes"),
                            ("keepdims", "expected NAME=VALUE, got keepdims")):
             self.assertIn(text, self.refused("call", "sum", x, "--attr", attr))
+        for deep in ("[" * 100_000, "[" * 50_000 + "]" * 50_000):
+            self.assertIn("expected [integers of 64 bits, ...] as JSON",
+                          self.refused("call", "sum", x, "--attr", "axis=" + deep))
         self.assertIn("expected once", self.refused("call", "sum", x, "--attr", "axis=1",
                                                     "--attr", "axis=0"))
 

@@ -25,9 +25,18 @@ std::string_view to_string(Tokens tokens);
 Tokens tokens_from_string(std::string_view name);
 
 // The content of a text file in UTF-8, plain or compressed by gzip; "\r\n" becomes "\n", and a
-// byte order mark at its beginning is left out. Throws DataError if it is missing, damaged, or not
-// UTF-8, and says where.
+// byte order mark at its beginning is left out. Throws DataError if it is missing, damaged, not UTF-8,
+// or has more than 2^31 bytes, and says where.
 std::string read_text(const std::filesystem::path& file);
+
+// Calls its argument with the pieces of a text, in turn. A piece may end anywhere, but not within a
+// code point. Each call gives the same text.
+using TextPieces = std::function<void(const std::function<void(std::string_view)>& take)>;
+// The content that read_text() returns, of any length, in pieces of at most a megabyte. The file is
+// read at each call, which throws as read_text().
+TextPieces text_pieces(const std::filesystem::path& file);
+// The part of a text from byte `begin` to before byte `end`; both must be ends of code points.
+TextPieces part_of(TextPieces text, std::uint64_t begin, std::uint64_t end);
 
 // Whether it is UTF-8 (RFC 3629), as names and texts in files have to be.
 bool is_utf8(std::string_view text);
@@ -35,6 +44,10 @@ bool is_utf8(std::string_view text);
 // Calls take(token) for each token in turn. A line's end is the token "<eos>" but where tokens are
 // characters; "<unk>" and other names in angle brackets, such as <name>, are one word.
 void tokenize(std::string_view text, Tokens tokens,
+              const std::function<void(std::string_view)>& take);
+// The same of pieces: no more of the text is held than a piece and a token. Throws DataError for a token
+// of more than 2^24 bytes.
+void tokenize(const TextPieces& text, Tokens tokens,
               const std::function<void(std::string_view)>& take);
 
 // The words of a text and their numbers, the most frequent first, those of equal counts in order of
@@ -57,6 +70,10 @@ public:
     static Vocabulary of(std::string_view text, Tokens tokens, const Options& options);
     static Vocabulary of(std::string_view text, Tokens tokens, std::int64_t min_count = 1,
                          std::int64_t most = 0);
+    // The same of pieces. Throws DataError for more than 2^26 different tokens.
+    static Vocabulary of(const TextPieces& text, Tokens tokens, const Options& options);
+    static Vocabulary of(const TextPieces& text, Tokens tokens, std::int64_t min_count = 1,
+                         std::int64_t most = 0);
     // That of a snapshot: what it visited under path. Throws DataError if there is none.
     static Vocabulary load(const std::filesystem::path& file,
                            std::string_view path = "vocabulary/");
@@ -72,6 +89,9 @@ public:
     std::int32_t unknown_id() const { return id(unknown); }
 
     std::vector<std::int32_t> encode(std::string_view text) const;
+    // The same of pieces, which are read twice: memory is that of the result. Throws DataError for more
+    // than 2^30 tokens.
+    std::vector<std::int32_t> encode(const TextPieces& text) const;
     // The tokens of a text that encode() reads as "<unk>", in turn, but for "<unk>" itself.
     std::vector<std::string> missing(std::string_view text) const;
     // As a text again: words with the spaces that people set.

@@ -28,10 +28,13 @@ Image decode_image(std::span<const std::byte> bytes, const std::string& name,
                    std::int64_t least = 0);
 
 // By the mean of what each new pixel covers, and on straight lines between pixels where it grows. Throws
-// ShapeError for sides below 1.
+// ShapeError for sides below 1, and for more than 2^28 pixels.
 Image resize(const Image& image, std::int64_t height, std::int64_t width);
-// So that the shorter side has this length.
+// So that the shorter side has this length. Throws as resize().
 Image resize_shorter(const Image& image, std::int64_t side);
+// Both of a file: resize_shorter(read_image(file, side), side). Throws DataError, naming the file, also
+// for an image that becomes too large.
+Image read_resized(const std::filesystem::path& file, std::int64_t side);
 // Throws ShapeError unless the part lies in the image.
 Image crop(const Image& image, std::int64_t top, std::int64_t left, std::int64_t height,
            std::int64_t width);

@@ -33,7 +33,8 @@ ImageScaling measure_images(const ImageFolder& folder, std::int64_t side, std::i
 // (3, crop, crop): the square from (top, left) of an image that was resized, mirrored or not.
 void write_square(const Image& image, const ImageScaling& scaling, std::int64_t top,
                   std::int64_t left, bool mirrored, float* to);
-// The middle square, as for evaluation.
+// The middle square, as for evaluation. The image is resized first unless its shorter side is
+// `scaling.side` long.
 void write_middle(const Image& image, const ImageScaling& scaling, float* to);
 
 struct ImageBatch {

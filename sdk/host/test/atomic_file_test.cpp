@@ -1,0 +1,178 @@
+// Files that are written whole or not at all, in folders that others can write to as well.
+#include <catena/catena.hpp>
+
+#include "temporary.hpp"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
+
+using namespace catena;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Writer {
+    const char* name;
+    std::function<void(const fs::path&)> write;
+};
+
+// Every way to write a file, with more than a hundred kilobytes.
+std::vector<Writer> writers() {
+    const std::map<std::string, Array> arrays{{"x", Array::zeros({100, 300}, Dtype::float32)}};
+    return {
+        {"a.txt", [](const fs::path& file) { write_file(file, std::string(120'000, 'x')); }},
+        {"a.npz", [=](const fs::path& file) { save_arrays(file, arrays); }},
+        {"a.safetensors", [=](const fs::path& file) { save_arrays(file, arrays); }},
+        {"a.csv",
+         [](const fs::path& file) {
+             Curves curves({std::string(60'000, 'a'), std::string(60'000, 'b')}, file, {});
+             curves.add({1, 2});
+         }},
+    };
+}
+
+std::size_t files_in(const fs::path& folder) {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+mode_t mode_of(const fs::path& file) {
+    struct stat status {};
+    REQUIRE(stat(file.c_str(), &status) == 0);
+    return status.st_mode & 07777;
+}
+
+}  // namespace
+
+TEST_CASE("a file keeps its mode, and a new one has that of the umask") {
+    const mode_t before = umask(027);
+    for (const Writer& writer : writers()) {
+        CAPTURE(writer.name);
+        const TemporaryFolder folder;
+        const fs::path file = folder.path / writer.name;
+        writer.write(file);
+        CHECK(mode_of(file) == 0640);
+        for (const mode_t mode : {0600U, 0644U, 0666U, 0400U}) {
+            chmod(file.c_str(), mode);
+            writer.write(file);
+            CHECK(mode_of(file) == mode);
+        }
+        CHECK(files_in(folder.path) == 1);
+    }
+    umask(before);
+}
+
+TEST_CASE("the group is kept, or gets no more than others") {
+    if (geteuid() != 0) return;  // only root can give files away
+    const TemporaryFolder folder;
+    const fs::path file = folder.path / "a";
+    write_file(file, "old");
+    REQUIRE(chown(file.c_str(), 1234, 5678) == 0);
+    chmod(file.c_str(), 0660);
+    write_file(file, "new");
+    struct stat status {};
+    REQUIRE(stat(file.c_str(), &status) == 0);
+    CHECK(status.st_uid == 1234);
+    CHECK(status.st_gid == 5678);
+    CHECK((status.st_mode & 0777) == 0660);
+    // In a sticky folder a stranger's file is replaced by one of this user.
+    chmod(folder.path.c_str(), 01777);
+    write_file(file, "newer");
+    REQUIRE(stat(file.c_str(), &status) == 0);
+    CHECK(status.st_uid == geteuid());
+    CHECK((status.st_mode & 022) == 0);
+    CHECK(read_file(file) == "newer");
+}
+
+TEST_CASE("a symbolic link is refused, and what it names stays") {
+    for (const Writer& writer : writers()) {
+        CAPTURE(writer.name);
+        const TemporaryFolder folder, other;
+        const fs::path victim = other.path / "victim", file = folder.path / writer.name;
+        write_file(victim, "old");
+        fs::create_symlink(victim, file);
+        contains(error_of<DataError>([&] { writer.write(file); }),
+                 file.string() + ": expected a file that can be written, got a symbolic link");
+        CHECK(read_file(victim) == "old");
+        CHECK(fs::is_symlink(file));
+        fs::remove(victim);  // a link to nowhere is one, too
+        CHECK_THROWS_AS(writer.write(file), DataError);
+        CHECK_FALSE(fs::exists(victim));
+        CHECK(files_in(folder.path) == 1);
+        contains(error_of<DataError>([&] { require_writable(file); }), "got a symbolic link");
+        // Links among the folders are followed.
+        fs::create_directory_symlink(other.path, folder.path / "link");
+        writer.write(folder.path / "link" / writer.name);
+        CHECK(fs::is_regular_file(other.path / writer.name));
+    }
+}
+
+TEST_CASE("nobody can guess the name of the temporary file") {
+    // A link under each name that the process could use if it only counted.
+    char host[256] = {};
+    REQUIRE(gethostname(host, sizeof host - 1) == 0);
+    for (const Writer& writer : writers()) {
+        CAPTURE(writer.name);
+        const TemporaryFolder folder, other;
+        const fs::path victim = other.path / "victim", file = folder.path / writer.name;
+        write_file(victim, "old");
+        for (int i = 0; i < 1000; ++i) {
+            fs::create_symlink(victim, file.string() + ".tmp-" + host + "-" +
+                                           std::to_string(getpid()) + "-" + std::to_string(i));
+        }
+        writer.write(file);
+        CHECK(read_file(victim) == "old");
+        CHECK(fs::is_regular_file(fs::symlink_status(file)));
+        CHECK(files_in(folder.path) == 1001);
+    }
+    const TemporaryFolder folder;
+    const AtomicFile first(folder.path / "a"), second(folder.path / "a");
+    CHECK(first.temporary() != second.temporary());
+}
+
+TEST_CASE("a full disk leaves the old file and no temporary one") {
+    rlimit limit{};
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    const auto before = std::signal(SIGXFSZ, SIG_IGN);
+    for (const Writer& writer : writers()) {
+        CAPTURE(writer.name);
+        const TemporaryFolder folder;
+        const fs::path file = folder.path / writer.name;
+        write_file(file, "old");
+        const rlimit small{50'000, limit.rlim_max};
+        REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+        const std::string error = error_of<DataError>([&] { writer.write(file); });
+        setrlimit(RLIMIT_FSIZE, &limit);
+        contains(error, file.string() + ": expected a file that can be written, got File too large");
+        CHECK(read_file(file) == "old");
+        CHECK(files_in(folder.path) == 1);
+    }
+    std::signal(SIGXFSZ, before);
+}
+
+TEST_CASE("names of any length, and none") {
+    const TemporaryFolder folder;
+    write_file(folder.path / std::string(255, 'n'), "x");
+    CHECK(read_file(folder.path / std::string(255, 'n')) == "x");
+    for (const fs::path& wrong : {fs::path(), folder.path / "", folder.path / std::string(256, 'n')})
+        CHECK_THROWS_AS(require_writable(wrong), DataError);
+    CHECK(files_in(folder.path) == 1);
+}
+
+TEST_CASE("memory that runs out is told with the file") {
+    const fs::path file = "some.npz";
+    const auto text = [&](auto error) {
+        return error_of<MemoryError>(
+            [&] { naming_file("load", file, [&]() -> int { throw error; }); });
+    };
+    CHECK(text(std::bad_alloc()) == "[load] some.npz: expected enough memory, got too little");
+    CHECK(text(std::length_error("vector")) ==
+          "[load] some.npz: expected enough memory, got too little");
+    CHECK(text(MemoryError("[device] full")) ==
+          "[load] some.npz: expected enough memory, got [device] full");
+    CHECK(naming_file("load", file, [] { return 3; }) == 3);
+}

@@ -1,5 +1,5 @@
 // An axis more than there can be.
-// expect: inference/ranks
+// expect: inference/ranks fuzz/ranks
 #include "module.h"
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,
                                        const catena_meta *const *x, uint32_t n_x,

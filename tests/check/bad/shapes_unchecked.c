@@ -1,5 +1,5 @@
 // It takes the extents of x for those of w.
-// expect: inference/wrong-shape inference/wrong-rank fuzz/shapes
+// expect: inference/wrong-shape inference/wrong-rank fuzz/shapes fuzz/ranks
 #include "product.h"
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,
                                        const catena_meta *const *x, uint32_t n_x,

@@ -1,5 +1,5 @@
 // One element too many.
-// expect: values/guard fuzz/attributes fuzz/shapes
+// expect: values/guard fuzz/attributes fuzz/shapes fuzz/ranks
 #include "module.h"
 static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {
     const int64_t n = size_of(call->x[0]);

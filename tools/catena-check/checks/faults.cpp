@@ -86,7 +86,7 @@ const Registered r0{
 void leak(const Subject& subject, Findings& findings) {
     if (!allocations_fail()) return findings.skip("a sanitizer brings its own malloc()");
     constexpr int n_calls = 8;
-    constexpr std::int64_t least = 16;  // bytes of a block
+    constexpr std::int64_t least = 32;  // bytes that the smallest block takes
     Rig rig(subject);
     const std::vector<Play> plays = rig.plays(subject.function);
     if (plays.empty()) return findings.skip("no call is known that it accepts");
@@ -100,7 +100,7 @@ void leak(const Subject& subject, Findings& findings) {
             };
             grows_by();  // caches
             std::int64_t bytes = grows_by();
-            for (int i = 0; i < 3 && bytes >= least; ++i) bytes = std::min(bytes, grows_by());
+            for (int i = 0; i < 7 && bytes >= least; ++i) bytes = std::min(bytes, grows_by());
             if (bytes >= least)
                 findings.fail(fmt::format("{}: expected the heap as before, got {} bytes more with "
                                           "each call: memory that nobody frees",

@@ -212,6 +212,8 @@ void ranks(const Subject& subject, Findings& findings) {
         const auto ask = [&](const Metas& changed) {
             const Answer answer = inference.ask(values, changed, 0);
             inference.sound(answer, changed);
+            for (const catena_meta& m : answer.y)
+                if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM) return;
             if (!same(answer, inference.ask(values, surrounded(changed, 2, 3), 0)) ||
                 !same(answer, inference.ask(values, surrounded(changed, 7, 5), 0)))
                 findings.fail(text_of(changed) +

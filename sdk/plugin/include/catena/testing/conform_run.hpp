@@ -19,6 +19,7 @@ inline void examine(World& world, const catena_function& f, const Sample& sample
     if (!exam.differentiable()) return;
     GradientChecks gradients(exam);
     gradients.first_order();
+    if (report.failed(Check::retained)) return;
     if (exam.composed()) {
         gradients.second_order();
         gradients.composition();

@@ -39,7 +39,7 @@ public:
         const auto got = [&] { return e_.exact_gradient(given_); };
         // `backward` is measured by the composition where there is one.
         const Check check = e_.composed() ? Check::gradient : Check::backward;
-        if (e_.composed() && reads_unretained()) return;
+        if (reads_unretained()) return;
         std::vector<Array> gx;
         e_.step(
             check, "the gradient",
@@ -152,10 +152,10 @@ private:
 
     bool reads_unretained() {
         std::string read;
-        e_.step(Check::retained, "composed gradient", [&] {
+        e_.step(Check::retained, e_.composed() ? "composed gradient" : "backward", [&] {
             read = e_.reads_unretained(
                 e_.f.retain_x, e_.f.retain_y, given_, settings().float64.times(10),
-                [&](const Options& options) { return e_.gradient(given_, options); });
+                [&](const Options& options) { return e_.exact_gradient(given_, options); });
             return read;
         });
         return !read.empty();

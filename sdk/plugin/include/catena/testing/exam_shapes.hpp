@@ -68,7 +68,7 @@ private:
             for (const Use& u : uses) kernels.behaviour(u);
         };
         watch(CATENA_PHASE_FORWARD, Check::dtypes);
-        if (e.differentiable()) {
+        if (e.differentiable() && !report_.failed(Check::retained)) {
             GradientChecks(e).first_order();
             watch(CATENA_PHASE_BACKWARD, Check::backward);
         }

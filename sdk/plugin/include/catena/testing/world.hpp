@@ -58,8 +58,7 @@ using plugin::value_of;
 enum class Unretained {
     missing,  // NULL, as from a host
     given,    // the array itself
-    garbage,  // NaN everywhere; 0 for integers
-    hollow,   // so, of extents 1
+    garbage,  // NaN everywhere, 0 for integers; as a tensor of extents 1
 };
 
 struct Options {

@@ -265,7 +265,7 @@ CATENA_TESTING_INLINE std::vector<Array> World::backward(
             garbage.push_back(a.floating() ? Array(a.shape(), a.dtype())
                                            : Array::constant(a.shape(), a.dtype(), 0));
             catena_tensor* const tensor = run.add(garbage.back());
-            if (how == Unretained::hollow) tensor->dl.shape = tensor->dl.strides = ones.data();
+            tensor->dl.shape = tensor->dl.strides = ones.data();
             return tensor;
         };
         const std::uint64_t kept_x = k->variant != nullptr ? k->retain_x : f.retain_x;

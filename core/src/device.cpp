@@ -290,7 +290,7 @@ DeviceState& Registry::device(std::string_view name) {
     throw DeviceError(unknown_device(name, kind));
 }
 
-// For a name of no backend: what there is, in two lines.
+// For a name of no backend: what there is, and what perhaps should have been.
 std::string Registry::unknown_device(std::string_view name, std::string_view kind) {
     if (backends_.empty())
         return missing(fmt::format("[device] {}: expected a plugin with backends, got none", name));
@@ -305,14 +305,15 @@ std::string Registry::unknown_device(std::string_view name, std::string_view kin
         if (distance < least) nearest = fmt::format("; did you mean {}?", known);
         least = std::min(least, distance);
     }
-    const std::size_t refused = plugin_report().refused.size();
+    const PluginReport report = plugin_report();
+    std::string refused;
+    if (report.refused.size() > 2)
+        refused = fmt::format("\n{} files of plugins were refused", report.refused.size());
+    else if (!report.refused.empty()) refused = "\n" + refusals(report);
     return fmt::format(
-        "[device] name: expected a device of {}, got '{}'{}\n"
-        "plugins bring backends{}; 'catena plugins' or to_string(plugin_report()) has the details",
-        there, name, nearest,
-        refused == 0 ? ""
-                     : fmt::format("; of their files {} refused",
-                                   refused == 1 ? "1 was" : std::to_string(refused) + " were"));
+        "[device] name: expected a device of {}, got '{}'{}{}\n"
+        "plugins bring backends; 'catena plugins' or to_string(plugin_report()) has the details",
+        there, name, nearest, refused);
 }
 
 DeviceState& Registry::default_device() {

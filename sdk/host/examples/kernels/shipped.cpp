@@ -1,4 +1,4 @@
-// A program that brings its kernels along: shipped [FOLDER]. README: sdk/doc/kernels.md.
+// A program that takes its kernels from a folder that it brings along: shipped [FOLDER].
 #include <catena/catena.hpp>
 
 #include <cstdio>

@@ -58,7 +58,7 @@ inline Array operator/(const Array& x, double c) { return x * (1 / c); }
 // other dtypes. Beside numbers a mask counts as 0 and 1: in the other array's dtype, so x * (x > 0) has
 // x's, and in float32 with a number or another mask, as in 2 * (x > 0) and (x > 0) * (x < 1).
 // F::greater(), F::greater_equal() and F::equal(), for which arrays, being handles, have no operator,
-// are the same comparisons with 1 and 0 in the inputs' dtype.
+// are the same comparisons with 1 and 0 in the inputs' dtype. F::sum() takes no mask: cast it.
 Array operator>(const Array& x0, const Array& x1);
 Array operator>=(const Array& x0, const Array& x1);
 Array operator>(const Array& x, double c);

@@ -118,7 +118,7 @@ public:
     }
 
     // Computes the function anew, with the attributes of this call, from other arrays: nothing is
-    // recorded. Hidden outputs are left out. Throws UnsupportedError where a class has no such method,
+    // recorded. Hidden outputs are left out. Throws UnsupportedError of a class without this method,
     // GraphError after unchain() of a call that a program defines.
     virtual std::vector<Array> forward(std::span<const Array> inputs) const;
 

@@ -63,8 +63,8 @@ public:
     std::optional<Binary> find(const std::string& name, const std::string& key);
     // Returns the binary as find() would; deletes those used longest ago where the limit is passed.
     Binary store(const std::string& name, const std::string& key, std::vector<unsigned char> bytes);
-    // Writes the source of a kernel beside its binary and returns the path; "" if there is no folder
-    // or it cannot be written. Sources are not deleted.
+    // Writes the source of a kernel beside its binary and returns the path; "" if there is no
+    // folder or it cannot be written. Sources are not deleted.
     std::string keep_source(const std::string& name, const std::string& key,
                             const std::string& source);
     // Until the end of its life no other process makes the same key's binary.

@@ -30,8 +30,8 @@ void check_indexes(const std::string& label, const char* what,
 
 }  // namespace
 
-// While it lives, forward() of the node may say what it retains. What the graph keeps was said by the
-// first: when forward() runs again it stays.
+// While it lives, forward() of the node may call retain_inputs() and retain_outputs(). When
+// forward() runs again, what the graph retains stays as the first run said.
 class UserCall::InForward {
 public:
     explicit InForward(FunctionNode& node)

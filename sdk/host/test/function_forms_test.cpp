@@ -1,4 +1,4 @@
-// Forms of calls that Chainer has: by where arrays are, by name, of a creator, of lists and numbers.
+// Forms of calls that Chainer has: by device, by name, of a creator, of lists and of numbers.
 #include <catena/cuda.hpp>
 
 #include "nodes.hpp"

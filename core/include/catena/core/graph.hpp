@@ -127,8 +127,8 @@ public:
     }
 
     // Computes the function anew, with the attributes of this call, from other arrays: nothing is
-    // recorded. Hidden outputs are left out. Throws UnsupportedError where a class has no such method,
-    // GraphError after unchain() of a call that a program defines.
+    // recorded. Hidden outputs are left out. Throws UnsupportedError of a class without this
+    // method, GraphError after unchain() of a call that a program defines.
     virtual std::vector<Array> forward(std::span<const Array> inputs) const;
 
     // Adds to the pending gradient of every input i with wants(i). gy[i] is none where no gradient

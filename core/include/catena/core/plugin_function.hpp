@@ -70,7 +70,7 @@ public:
         return (*this)(std::span(inputs.begin(), inputs.size()));
     }
     // Calls it on variables, or on arrays without a graph, and returns the only output that is not
-    // hidden: y = squash(sum(x)). Throws InvalidError if there are several. No heap memory for variables.
+    // hidden: y = squash(sum(x)). Throws InvalidError if there are several.
     template <std::derived_from<Variable>... V>
     Variable operator()(const Variable& x, const V&... others) const {
         const Variable* const inputs[] = {&x, &others...};

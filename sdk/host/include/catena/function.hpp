@@ -134,7 +134,8 @@ public:
     Variable operator()(const V&... inputs) const {
         return only(apply(std::initializer_list<Variable>{inputs...}));
     }
-    // All outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})). Errors are those of FunctionNode::apply().
+    // All outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})). Errors are those of
+    // FunctionNode::apply().
     Variables apply(VariableSpan inputs) const {
         return ArrayFunction::apply(std::make_shared<Derived>(static_cast<const Derived&>(*this)),
                                     inputs);

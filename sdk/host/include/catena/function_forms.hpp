@@ -1,4 +1,4 @@
-// Functions in further forms, as Chainer has them: of numbers, of any number of variables, in a mode.
+// Further forms of functions, as Chainer has them: of numbers, of several variables, in a mode.
 #pragma once
 
 #include <catena/core/config.hpp>

@@ -45,8 +45,8 @@ public:
     FunctionNode(const FunctionNode&) = delete;
     FunctionNode& operator=(const FunctionNode&) = delete;
 
-    // How many outputs the class has, for calls that return them as a std::array. A class with several
-    // declares its own: static constexpr std::size_t n_outputs = 2;
+    // How many outputs the class has, for calls that return them as a std::array. A class with
+    // several declares its own: static constexpr std::size_t n_outputs = 2;
     static constexpr std::size_t n_outputs = 1;
 
     // Runs forward and records the call in the graph, unless config() or volatile inputs say no.
@@ -131,8 +131,8 @@ std::vector<Variable> apply(std::initializer_list<Variable> inputs, Arguments&&.
     return FunctionNode::apply<Node>(inputs, std::forward<Arguments>(arguments)...);
 }
 // The same of a node that takes no arguments, for a structured binding: const auto [w] =
-// apply<MulAdd>(x, y, z). Node::n_outputs says how many outputs there are: one, unless the class has
-// its own. Throws InvalidError if forward returns another number.
+// apply<MulAdd>(x, y, z). Node::n_outputs is the number of outputs. Throws InvalidError if forward
+// returns another number.
 template <std::derived_from<FunctionNode> Node, std::convertible_to<Variable>... V>
 std::array<Variable, Node::n_outputs> apply(const V&... inputs) {
     return FunctionNode::apply<Node>(inputs...);

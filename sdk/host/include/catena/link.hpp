@@ -37,9 +37,9 @@ std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters);
 class Link : public Visitable {
 public:
     // Calls the link. A class overrides the const one, so that const links can be called; or the
-    // other one, if a call changes the link. Throws UnsupportedError where a link takes anything but
-    // one variable, which is called by an operator of its own; and, of a const link, where the class
-    // has the other one alone.
+    // other one, if a call changes the link. Throws UnsupportedError if the class overrides neither,
+    // as links that take anything but one variable, which have operators of their own; and of a
+    // const link whose class overrides the other one alone.
     virtual Variable operator()(const Variable& x) const;
     virtual Variable operator()(const Variable& x);  // calls the const one
 

@@ -42,10 +42,10 @@ void fill_normal(std::span<double> values, double mean, double stddev);
 
 namespace random {
 
-// New arrays of a floating dtype on any device; none means Device::current(): from U[low, high), and
-// from N(mean, stddev^2). They are drawn from the device's stream (see catena::seed), on the host,
-// with the same bits for every device of the same number in its backend. Throw DtypeError for other
-// dtypes.
+// New arrays of a floating dtype on any device, none means Device::current(): from U[low, high),
+// and from N(mean, stddev^2). They are drawn from the device's stream (see catena::seed), on the
+// host, with the same bits for every device of the same number in its backend. Throw DtypeError for
+// other dtypes.
 Array uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::float32,
               Device device = {});
 Array normal(const Shape& shape, double mean = 0, double stddev = 1, Dtype dtype = Dtype::float32,

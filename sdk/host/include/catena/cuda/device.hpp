@@ -74,8 +74,8 @@ void init(const DeviceLike& device = {});
 void shutdown() noexcept;
 
 // Makes a GPU, or another device that is named by name, the thread's current one: new arrays go there
-// until the next call, or the end of the using_device scope that it is called in: there is no stack of
-// contexts to push to, a using_device scope is what comes back. Throws as get_gpu().
+// until the next call, or the end of the using_device scope that it is called in. There is no stack
+// of contexts: to return to the device of before, use such a scope. Throws as get_gpu().
 void use_device(const DeviceLike& like);
 
 // Makes the first argument that names a GPU the thread's current device until the end of the scope. If

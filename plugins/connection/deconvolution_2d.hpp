@@ -49,13 +49,15 @@ struct Deconvolution2D {
         const Pair filter = {w[2], w[3]}, places = {x[2], x[3]};
         check_fit(s, "W.shape[2:]", filter, size, pad, beyond_of(stride, true));
         if (!leads(size, filter, stride, pad, false, places) &&
-            !leads(size, filter, stride, pad, true, places)) [[unlikely]]
+            !leads(size, filter, stride, pad, true, places)) [[unlikely]] {
+            const Pair back = filter_positions(size, filter, stride, pad, false);
+            std::string got = pair_text(size) + ", taken to " + pair_text(back);
+            if (!leads(size, filter, stride, pad, true, back))
+                got += ", with cover_all to " +
+                       pair_text(filter_positions(size, filter, stride, pad, true));
             s.check(false, "outsize", "a size that convolution_2d takes to " + pair_text(places),
-                    pair_text(size) + ", taken to " +
-                        pair_text(filter_positions(size, filter, stride, pad, false)) +
-                        ", with cover_all to " +
-                        pair_text(filter_positions(size, filter, stride, pad, true)),
-                    CATENA_E_INVALID);
+                    got, CATENA_E_INVALID);
+        }
         s.y(0, {x[0], w[1], size.y, size.x});
     }
     static void gradient(const auto& g) {

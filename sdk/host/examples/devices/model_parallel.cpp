@@ -50,7 +50,7 @@ int main(int argc, char** argv) try {
     optimizer.setup(model.collect_parameters());  // of both
     // [/setup]
     Minibatches batches(digits.train, 100, 1);
-    while (batches.epoch() < 4) {
+    while (batches.epoch() < 2) {
         const auto batch = batches.next();
         optimizer.zero_grads();
         forward(model, batch[0], batch[1]).first.backward();

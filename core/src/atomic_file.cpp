@@ -90,8 +90,8 @@ AtomicFile::AtomicFile(std::filesystem::path file, unsigned most)
         std::uint64_t random = 0;
         if (getentropy(&random, sizeof random) != 0) fail(file_, std::strerror(errno));
         temporary_ = folder / fmt::format("{}{}-{:016x}", stem, getpid(), random);
-        fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                     mode);
+        fd_ =
+            ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     } while (fd_ < 0 && errno == EEXIST);
     if (fd_ < 0) fail(file_, std::strerror(errno));
 }

@@ -41,7 +41,9 @@ std::uint64_t cut(const TextPieces& text, std::uint64_t size, double share) {
     const auto target = static_cast<std::uint64_t>(share * static_cast<double>(size));
     const std::uint64_t near = target + size / 40;
     std::uint64_t line = none, word = none, character = none, at = 0;
-    const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; };
+    const auto continues = [](char byte) {
+        return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
+    };
     text([&](std::string_view piece) {
         for (std::uint64_t i = std::max(at, target); i < at + piece.size() && i <= near; ++i) {
             const char c = piece[i - at];

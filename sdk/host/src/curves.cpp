@@ -58,7 +58,7 @@ Row from_json(const std::filesystem::path& file, const std::string& line,
     const auto json = parse_json(line);
     Row row;
     for (const std::string& column : columns) {
-        if (!json.is_object() || !json.contains(column)) 
+        if (!json.is_object() || !json.contains(column))
             fail(file, "a row with " + column, line.substr(0, 200));
         const auto& value = json[column];
         row.push_back(value.is_number() ? value.get<double>() : none);

@@ -86,7 +86,8 @@ zip_int64_t write_output(void* user, void* data, zip_uint64_t length, zip_source
             }
         case ZIP_SOURCE_TELL_WRITE: return lseek(output.file.fd(), 0, SEEK_CUR);
         case ZIP_SOURCE_SEEK_WRITE: {
-            const auto* to = ZIP_SOURCE_GET_ARGS(zip_source_args_seek_t, data, length, &output.error);
+            const auto* to =
+                ZIP_SOURCE_GET_ARGS(zip_source_args_seek_t, data, length, &output.error);
             if (to == nullptr || lseek(output.file.fd(), to->offset, to->whence) < 0) return -1;
             return 0;
         }

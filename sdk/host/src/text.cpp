@@ -233,7 +233,15 @@ bool is_utf8(std::string_view text) {
 
 TextPieces text_pieces(const std::filesystem::path& file) {
     return [file](const std::function<void(std::string_view)>& take) {
-        naming_file("read_text", file, [&] { TextFile(file).read(take); });
+        naming_file("read_text", file, [&] {
+            TextFile(file).read([&](std::string_view piece) {
+                try {
+                    take(piece);
+                } catch (const DataError& error) {  // what a text without a name is refused for
+                    throw DataError(fmt::format("{}, in {}", error.what(), file.string()));
+                }
+            });
+        });
     };
 }
 
@@ -256,8 +264,8 @@ std::string read_text(const std::filesystem::path& file) {
         pieces([&](std::string_view piece) {
             size += piece.size();
             if (size <= most_text) return;
-            throw DataError(fmt::format("[read_text] {}: expected at most {} bytes of text, got more",
-                                        file.string(), most_text));
+            throw DataError(
+                fmt::format("[read_text] text: expected at most {} bytes, got more", most_text));
         });
         std::string text;
         text.reserve(size);
@@ -393,8 +401,8 @@ std::vector<std::int32_t> Vocabulary::encode(const TextPieces& text) const {
     std::size_t size = 0;
     tokenize(text, tokens_, [&](std::string_view) {
         if (++size > most_tokens) {
-            throw DataError(
-                fmt::format("[Vocabulary] text: expected at most {} tokens, got more", most_tokens));
+            throw DataError(fmt::format("[Vocabulary] text: expected at most {} tokens, got more",
+                                        most_tokens));
         }
     });
     std::vector<std::int32_t> ids;

@@ -147,7 +147,8 @@ TEST_CASE("a full disk leaves the old file and no temporary one") {
         REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
         const std::string error = error_of<DataError>([&] { writer.write(file); });
         setrlimit(RLIMIT_FSIZE, &limit);
-        contains(error, file.string() + ": expected a file that can be written, got File too large");
+        contains(error,
+                 file.string() + ": expected a file that can be written, got File too large");
         CHECK(read_file(file) == "old");
         CHECK(files_in(folder.path) == 1);
     }
@@ -158,7 +159,8 @@ TEST_CASE("names of any length, and none") {
     const TemporaryFolder folder;
     write_file(folder.path / std::string(255, 'n'), "x");
     CHECK(read_file(folder.path / std::string(255, 'n')) == "x");
-    for (const fs::path& wrong : {fs::path(), folder.path / "", folder.path / std::string(256, 'n')})
+    for (const fs::path& wrong :
+         {fs::path(), folder.path / "", folder.path / std::string(256, 'n')})
         CHECK_THROWS_AS(require_writable(wrong), DataError);
     CHECK(files_in(folder.path) == 1);
 }

@@ -108,10 +108,12 @@ TEST_CASE("files of others") {
 TEST_CASE("a deep header is refused before a tree is made of it") {
     const TemporaryFolder folder;
     const auto file = folder.path / "a.safetensors";
-    for (const std::size_t depth : {std::size_t{64}, std::size_t{100'000}, std::size_t{10'000'000}}) {
+    for (const std::size_t depth :
+         {std::size_t{64}, std::size_t{100'000}, std::size_t{10'000'000}}) {
         const std::string deep = std::string(depth, '[') + std::string(depth, ']');
         std::string objects;
-        for (std::size_t i = 0; i < std::min<std::size_t>(depth, 100'000); ++i) objects += R"({"a":)";
+        for (std::size_t i = 0; i < std::min<std::size_t>(depth, 100'000); ++i)
+            objects += R"({"a":)";
         for (const std::string& header :
              {R"({"a":)" + deep + "}", R"({"__metadata__":{"a":)" + deep + "}}",
               R"({"a":{"dtype":"F32","shape":)" + deep + R"(,"data_offsets":[0,4]}})",
@@ -122,7 +124,8 @@ TEST_CASE("a deep header is refused before a tree is made of it") {
         }
     }
     // Brackets in texts are no depth, and what is not too deep is told with its value.
-    write_file(file, file_of(R"({"__metadata__":{"a":"\"\\)" + std::string(1000, '[') + R"("}})", 0));
+    write_file(file,
+               file_of(R"({"__metadata__":{"a":"\"\\)" + std::string(1000, '[') + R"("}})", 0));
     CHECK(load_texts(file).at("a") == "\"\\" + std::string(1000, '['));
     write_file(file, file_of(R"({"a":[[[1]]]})", 0));
     contains(error_of<DataError>([&] { (void)load_arrays(file); }), "got [[[1]]]");

@@ -214,14 +214,36 @@ TEST_CASE("a text of any length takes the memory of its tokens") {
 }
 
 TEST_CASE("a token without end is refused") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.txt";
+    write_file(file, std::string(std::size_t{1} << 25, 'x'));
     const TextPieces endless = [](const auto& take) {
         const std::string piece(std::size_t{1} << 20, 'x');
         for (int i = 0; i < 1000; ++i) take(piece);
     };
+    const std::string expected = "[tokenize] token: expected at most 16777216 bytes, got more, ";
     for (const auto tokens : {Tokens::words, Tokens::spaces}) {
-        contains(error_of<DataError>([&] { (void)Vocabulary::of(endless, tokens); }),
-                 "[tokenize] token: expected at most 16777216 bytes, got more, beginning with 'xxx");
+        contains(error_of<DataError>([&] { (void)Vocabulary::of(endless, tokens); }), expected);
+        const std::string error =
+            error_of<DataError>([&] { (void)Vocabulary::of(text_pieces(file), tokens); });
+        contains(error, expected);
+        contains(error, "', in " + file.string());
     }
+    CHECK(Vocabulary::of(text_pieces(file), Tokens::characters).size() == 2);
+}
+
+TEST_CASE("a text that is too long to be held is refused before it is") {
+    const TemporaryFolder folder;
+    const auto part = folder.path / "part.gz", file = folder.path / "a.gz";
+    gzFile out = gzopen(part.c_str(), "wb1");
+    const std::string lines(std::size_t{1} << 24, '\n');
+    for (int i = 0; i < 4; ++i) gzwrite(out, lines.data(), 1 << 24);
+    gzclose(out);
+    std::string members;  // of one gzip file
+    for (int i = 0; i < 33; ++i) members += read_file(part);
+    write_file(file, members);
+    contains(error_of<DataError>([&] { (void)read_text(file); }),
+             "expected at most 2147483648 bytes, got more, in " + file.string());
 }
 
 TEST_CASE("running text: streams side by side") {

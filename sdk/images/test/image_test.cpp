@@ -131,7 +131,8 @@ TEST_CASE("an image that would become too large is refused with its file") {
                               ": expected an image of at most 268435456 pixels with a shorter side "
                               "of 256, got "));
         const Image small = read_resized(file, 2);
-        CHECK(std::pair(small.width, small.height) == std::pair<std::int64_t, std::int64_t>(2 * width, 2 * height));
+        CHECK(std::pair(small.width, small.height) ==
+              std::pair<std::int64_t, std::int64_t>(2 * width, 2 * height));
     }
     const Image image{2, 2, filled(4, 1, 2, 3)};
     CHECK_THROWS_AS((void)resize(image, std::int64_t{1} << 40, std::int64_t{1} << 40), ShapeError);

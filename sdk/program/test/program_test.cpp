@@ -268,7 +268,8 @@ TEST_CASE("memory that runs out is told with the options") {
     const std::string start = "[memory] options: expected enough memory for --log-file " + log;
     for (const std::string& text : {told(std::bad_alloc()), told(std::length_error("vector"))})
         CHECK(text.find(start + ", got too little") != std::string::npos);
-    CHECK(told(MemoryError("[cpu:0] full")).find(start + ", got [cpu:0] full") != std::string::npos);
+    CHECK(told(MemoryError("[cpu:0] full")).find(start + ", got [cpu:0] full") !=
+          std::string::npos);
 }
 
 TEST_CASE("errors become words and exit codes") {

@@ -110,8 +110,7 @@ std::map<std::string, std::string> loads(const fs::path& program,
     const auto [text, status] = output_of(program, arguments);
     // Behind what plugins print.
     const std::size_t begin = text.rfind("{\n  \"");
-    const json report =
-        begin == text.npos ? json() : catena::parse_json(text.substr(begin));
+    const json report = begin == text.npos ? json() : catena::parse_json(text.substr(begin));
     if (!report.is_object()) {
         if (WIFSIGNALED(status))
             throw std::runtime_error(

@@ -19,7 +19,7 @@ template <class Body>
 auto naming_file(const char* where, const std::filesystem::path& file, const Body& body) {
     const auto fail = [&](const char* got) {
         throw MemoryError(std::string("[") + where + "] " + file.string() +
-                        ": expected enough memory, got " + got);
+                          ": expected enough memory, got " + got);
     };
     try {
         return body();

@@ -17,6 +17,10 @@ boost::program_options::variables_map parse_command_line(
     const boost::program_options::positional_options_description& positional = {},
     int style = boost::program_options::command_line_style::default_style);
 
+// Writes what stdout has buffered, so that a reader of a long run sees it. Throws std::runtime_error
+// with the reason if that cannot be done.
+void flush_output();
+
 // Runs the body of main() and returns the exit code: what body returns; 2 for
 // boost::program_options::error; `failure` for other exceptions, and where stdout could not be
 // written. Reasons go to stderr, and to log if there is one; it does not matter whether stderr can be

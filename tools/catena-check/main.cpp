@@ -144,7 +144,7 @@ int run(const Options& o, const Settings& settings) {
             if (first) std::cout << head_of(report);
             first = false;
             if (!o.quiet || result.verdict == Verdict::failed) std::cout << text_of(report, result);
-            std::cout.flush();
+            catena::flush_output();
         };
         const PluginReport report = examine(file, settings, tell);
         if (text) std::cout << summary_of(report);

@@ -1,6 +1,5 @@
 """Tests of catena-train-lm from outside: usage: train_lm_test.py PROGRAM [unittest options]"""
 import gzip
-import os
 import random
 import re
 import signal
@@ -170,18 +169,6 @@ class Training(LanguageCase):
 
 class Snapshots(LanguageCase):
     OPTIONS = ("--epochs", 12, "--dropout", 0.2, "--deterministic", "--save-every", 5)
-
-    def test_reading_is_not_waited_for(self):
-        pipe = self.folder / "text"
-        os.mkfifo(pipe)
-        for how in (signal.SIGTERM, signal.SIGHUP):
-            process = self.start("--data", pipe)
-            with open(pipe, "w", encoding="utf-8") as text:
-                text.write("one two\n")
-                text.flush()
-                process.send_signal(how)
-                self.communicate_in_time(process)
-            self.assertEqual(process.returncode, -how)
 
     def test_twenty_kills_change_nothing(self):
         self.check_kills(20, ["--data", self.text, *self.small(*self.OPTIONS)])

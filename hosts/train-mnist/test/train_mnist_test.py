@@ -154,8 +154,8 @@ class Snapshots(Case):
         self.assertEqual(code, -signal.SIGKILL)
         self.check_resumes(file)
 
-    def signalled_before_the_end(self, **how):
-        """Exit code of a run that evaluates only, and gets SIGINT while its output is held up."""
+    def held_up(self, **how):
+        """A run that evaluates only and handles signals, and the pipe that holds up its output."""
         read, write = os.pipe()
         os.set_blocking(write, False)
         with contextlib.suppress(BlockingIOError):
@@ -171,10 +171,23 @@ class Snapshots(Case):
             if caught >> (signal.SIGTERM - 1) & 1:
                 break
             time.sleep(0.005)
+        return process, read
+
+    def signalled_before_the_end(self, **how):
+        """Exit code of such a run that gets SIGINT."""
+        process, read = self.held_up(**how)
         process.send_signal(signal.SIGINT)
         with open(read, "rb") as out:
             out.read()
         return process.wait(timeout=60)
+
+    def test_output_that_is_held_up_is_not_waited_for(self):
+        for how in (signal.SIGTERM, signal.SIGHUP):
+            process, read = self.held_up()
+            process.send_signal(how)
+            self.communicate_in_time(process)
+            os.close(read)
+            self.assertEqual(process.returncode, -how)
 
     def test_a_snapshot_goes_on_on_another_device(self):
         there = ("--device", "cpu:1")

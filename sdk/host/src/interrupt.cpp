@@ -8,7 +8,7 @@
 namespace catena {
 namespace {
 
-constexpr int signals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int signals[] = {SIGINT, SIGHUP, SIGTERM};
 
 // What the handler reads: it may run in any thread, at any time.
 std::atomic<int> received = 0;
@@ -61,7 +61,7 @@ Interrupt::Interrupt(std::chrono::milliseconds grace) {
     for (std::size_t i = 0; i < std::size(signals); ++i) {
         sigaction(signals[i], nullptr, &before_[i]);
         if (before_[i].sa_handler == SIG_IGN) continue;
-        if (signals[i] != SIGINT && last == 0) last = signals[i];
+        if (signals[i] != SIGINT) last = signals[i];
     }
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(grace);
     const std::chrono::nanoseconds rest = grace - seconds;

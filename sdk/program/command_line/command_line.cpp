@@ -44,7 +44,16 @@ std::string lost_output() {
     return why != 0 ? std::strerror(why) : "an error";
 }
 
+std::string lost_text(const std::string& reason) {
+    return "[stdout] expected all output to be written, got " + reason;
+}
+
 }  // namespace
+
+void flush_output() {
+    if (const std::string lost = lost_output(); !lost.empty())
+        throw std::runtime_error(lost_text(lost));
+}
 
 po::variables_map parse_command_line(int argc, const char* const* argv,
                                      const po::options_description& options,
@@ -98,7 +107,7 @@ int run_command(std::string_view name, const std::function<int()>& body, int fai
     const int code = run();
     const std::string lost = lost_output();
     if (lost.empty() || code == failure) return code;
-    const int told = tell("[stdout] expected all output to be written, got " + lost, failure);
+    const int told = tell(lost_text(lost), failure);
     return code == 0 ? told : code;
 }
 

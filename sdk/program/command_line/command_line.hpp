@@ -21,6 +21,9 @@ boost::program_options::variables_map parse_command_line(
 // The message where memory runs out; it names the options, for they ask for the memory. got: what the
 // device or the system said.
 std::string short_of_memory(std::string_view got);
+// Writes what stdout has buffered, so that a reader of a long run sees it. Throws std::runtime_error
+// with the reason if that cannot be done.
+void flush_output();
 
 // Runs the body of main() and returns the exit code: what body returns; 2 for
 // boost::program_options::error; `failure` for other exceptions, and where stdout could not be

@@ -90,7 +90,8 @@ class Case(unittest.TestCase):
         began = time.monotonic()
         self.run_program(*options, "--save", whole, "--curves", curves[0])
         seconds = time.monotonic() - began
-        done = resumed = 0
+        done = resumed = caught = 0
+        slowest = 0.0
         generator = random.Random(int(os.environ.get("CATENA_TEST_SEED", 7)))
         ends = dict.fromkeys((signal.SIGKILL, signal.SIGTERM, signal.SIGHUP), 0)
         while done < kills or resumed == 0:
@@ -99,7 +100,9 @@ class Case(unittest.TestCase):
             time.sleep(generator.uniform(0, seconds))
             how = list(ends)[done % len(ends)]
             process.send_signal(how)
+            at = time.monotonic()
             _, err = self.communicate_in_time(process)
+            slowest = max(slowest, time.monotonic() - at)
             if process.returncode == 0:  # it was at the end: begin again
                 self.assertEqual(members(file), members(whole))
                 file.unlink()
@@ -110,14 +113,16 @@ class Case(unittest.TestCase):
             ends[how] += 1
             done += 1
             resumed += bool(resume)
+            caught += process.returncode == 128 + how
         resume = ("--resume", file) if file.exists() else ()
         self.run_program(*options, "--save", file, "--curves", curves[1], *resume, *at_last)
         self.assertEqual(members(file), members(whole))
         self.assertEqual(told(curves[1]), told(curves[0]))
         self.assertEqual([f.name for f in self.folder.glob("killed.npz*")], ["killed.npz"])
         if "CATENA_TEST_KILLS" in os.environ:
-            print(f"{PROGRAM.name}: {done} kills ({resumed} of resumed runs), "
-                  f"{', '.join(f'{n} {how.name}' for how, n in ends.items())}")
+            print(f"{PROGRAM.name}: {', '.join(f'{n} {how.name}' for how, n in ends.items())}; "
+                  f"{resumed} of resumed runs, {caught} were caught and saved; the slowest end "
+                  f"took {slowest:.2f} s")
 
     def write(self, name, content):
         file = self.folder / name

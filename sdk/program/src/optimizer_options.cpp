@@ -50,7 +50,8 @@ void OptimizerOptions::check(const Program& program) {
     for (const char* option : {"lr", "lr-decay", "lr-decay-after"})
         Program::require(
             rate_ || !program.given(option), option,
-            ("no value with --optimizer " + name_ + ", which has no step size").c_str(), "one");
+            ("no value with --optimizer " + name_ + ", which has no step size").c_str(),
+            std::string("one"));
     if (program.given("lr")) rate_ = given_rate_;
     if (rate_) Program::require_positive("lr", *rate_);
     Program::require_positive("lr-decay", decay_);

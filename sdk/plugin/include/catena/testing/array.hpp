@@ -79,6 +79,16 @@ public:
         chunks_.assign((nbytes() + slack()) / guard + 4, Chunk(pattern));
         if (is_floating(dtype)) fill(0xff);
     }
+    // Memory without a dtype, as scratch is.
+    static Array room(std::int64_t bytes) {
+        Array a;
+        a.shape_ = {bytes};
+        a.dtype_ = dtype_of<std::uint8_t>();
+        a.strides_ = {1};
+        a.size_ = bytes;
+        a.chunks_.assign(a.nbytes() / guard + 4, Chunk(usual_guard));
+        return a;
+    }
     template <class T>
     static Array of(Dims shape, const std::vector<T>& values) {
         Array a(std::move(shape), dtype_of<T>());

@@ -98,8 +98,7 @@ struct World::Invocation {
             saved.back().fill(options.fill);
         }
         if (plan.scratch_bytes > 0) {
-            scratch =
-                Array({static_cast<std::int64_t>(plan.scratch_bytes)}, dtype_of<std::uint8_t>());
+            scratch = Array::room(static_cast<std::int64_t>(plan.scratch_bytes));
             scratch.fill(options.fill);
             call.scratch = scratch.data<std::byte>();
         }

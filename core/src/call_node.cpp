@@ -25,7 +25,7 @@ std::uint32_t variadic_from(const FunctionEntry& f) {
 [[noreturn]] void throw_changed(std::string_view function, std::string_view port) {
     throw GraphError(
         fmt::format("[{}] backward: expected {} as it was at the call, got one that was "
-                    "written in place since",
+                    "written in place since; host<T>() is a write unless T is const",
                     function, port));
 }
 

@@ -53,7 +53,7 @@ Shipped::Shipped(const catena_host& host) : host_(host) {
     }
     if (const std::string path = variable("CATENA_KERNEL_EXPORT"); !path.empty()) {
         std::string why;
-        mkdir(path.c_str(), 0755);
+        if (path[0] == '/') mkdir(path.c_str(), 0755);
         export_folder_ = open_folder(path, why);
         if (!export_folder_) warn("CATENA_KERNEL_EXPORT: " + path + ": " + why);
     }

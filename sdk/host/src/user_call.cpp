@@ -162,7 +162,7 @@ void UserCall::check_kept() const {
         if (!kept.array || version_of(*kept.array.body()) == kept.version) return;
         throw GraphError(
             fmt::format("[{}] backward: expected {} as it was at the call, got one "
-                        "that was written in place since",
+                        "that was written in place since; host<T>() is a write unless T is const",
                         name(), what));
     };
     for (const Kept& kept : x_) check(kept, input_name(kept.index));

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <span>
@@ -103,6 +104,8 @@ std::size_t next_token(std::string_view text, Tokens tokens,
     } else if (!is_space(text[0])) {
         n = tokens == Tokens::words ? next_word(text) : until_space(text);
         take(text.substr(0, n));
+    } else {
+        while (n < text.size() && is_space(text[n])) ++n;
     }
     return n;
 }
@@ -156,6 +159,18 @@ private:
         constexpr std::size_t longest = 4;  // bytes of a code point
         std::size_t at = begin, to = begin;
         while (at < size && (last || size - at >= longest)) {
+            std::size_t plain = at;  // behind ASCII, of which nothing is left out
+            while (plain < size && buffer[plain] != '\r' &&
+                   static_cast<unsigned char>(buffer[plain]) < 0x80)
+                ++plain;
+            if (const std::size_t n = plain - at; n > 0) {
+                line_ += static_cast<std::uint64_t>(std::count(&buffer[at], &buffer[at] + n, '\n'));
+                if (to != at) std::memmove(&buffer[to], &buffer[at], n);
+                at += n;
+                at_ += n;
+                to += n;
+                continue;
+            }
             const std::size_t n =
                 code_point(std::string_view(buffer).substr(at, std::min(longest, size - at)));
             if (n == 0) {
@@ -163,7 +178,6 @@ private:
                     "[read_text] {}: expected text in UTF-8, got byte 0x{:02x} in line {} (at {})",
                     name_, static_cast<unsigned char>(buffer[at]), line_, at_));
             }
-            if (buffer[at] == '\n') ++line_;
             const bool before_newline =
                 buffer[at] == '\r' && at + 1 < size && buffer[at + 1] == '\n';
             for (std::size_t i = 0; i < n && !before_newline; ++i) buffer[to++] = buffer[at + i];

@@ -195,7 +195,7 @@ TEST_CASE("a text file of many pieces") {
 TEST_CASE("a text of any length takes the memory of its tokens") {
     const TemporaryFolder folder;
     const auto file = folder.path / "a.gz";
-    constexpr std::size_t mebibytes = 256;
+    constexpr std::size_t mebibytes = 128;
     gzFile out = gzopen(file.c_str(), "wb1");
     const std::string line = "a b" + std::string((std::size_t{1} << 20) - 4, ' ') + "\n";
     for (std::size_t i = 0; i < mebibytes; ++i) gzwrite(out, line.data(), 1 << 20);
@@ -210,7 +210,7 @@ TEST_CASE("a text of any length takes the memory of its tokens") {
     const auto vocabulary = Vocabulary::of(text_pieces(file), Tokens::words);
     CHECK(vocabulary.size() == 4);
     CHECK(vocabulary.encode(text_pieces(file)).size() == 3 * mebibytes);
-    CHECK(peak() - before < 64 * 1024);
+    CHECK(peak() - before < 32 * 1024);
 }
 
 TEST_CASE("a token without end is refused") {
@@ -234,14 +234,9 @@ TEST_CASE("a token without end is refused") {
 
 TEST_CASE("a text that is too long to be held is refused before it is") {
     const TemporaryFolder folder;
-    const auto part = folder.path / "part.gz", file = folder.path / "a.gz";
-    gzFile out = gzopen(part.c_str(), "wb1");
-    const std::string lines(std::size_t{1} << 24, '\n');
-    for (int i = 0; i < 4; ++i) gzwrite(out, lines.data(), 1 << 24);
-    gzclose(out);
-    std::string members;  // of one gzip file
-    for (int i = 0; i < 33; ++i) members += read_file(part);
-    write_file(file, members);
+    const auto file = folder.path / "a.txt";
+    write_file(file, "");
+    std::filesystem::resize_file(file, (std::uintmax_t{1} << 31) + 1);  // takes no room on a disk
     contains(error_of<DataError>([&] { (void)read_text(file); }),
              "expected at most 2147483648 bytes, got more, in " + file.string());
 }

@@ -216,5 +216,5 @@ void classify(const Program& program, const Options& options, const About& about
     if (!labels.empty())
         program.print(fmt::format(
             "accuracy: {:.4f}", static_cast<double>(right) / static_cast<double>(source->size())));
-    fmt::print(stderr, "{}\n", options.latency ? timing.latency("images") : timing.rate("images"));
+    tell(options.latency ? timing.latency("images") : timing.rate("images"));
 }

@@ -41,7 +41,7 @@ void continue_text(const Program& program, const Options& options, const About& 
     std::vector<Generator> generators;
     for (const std::string& prompt : options.prompts) {
         for (const std::string& word : vocabulary.missing(prompt))
-            fmt::print(stderr, "note: '{}' of the prompt is not among the words\n", word);
+            tell(fmt::format("note: '{}' of the prompt is not among the words", word));
         texts.push_back(vocabulary.encode(prompt));
     }
     if (texts.empty()) texts.emplace_back();  // from the beginning
@@ -64,7 +64,7 @@ void continue_text(const Program& program, const Options& options, const About& 
         }
         for (std::size_t i = begin; i < begin + n; ++i) program.print(vocabulary.decode(texts[i]));
     }
-    fmt::print(stderr, "{}\n", options.latency ? timing.latency("tokens") : timing.rate("tokens"));
+    tell(options.latency ? timing.latency("tokens") : timing.rate("tokens"));
 }
 
 void find_nearest(const Program& program, const Options& options, const About& about) {

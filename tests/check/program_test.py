@@ -44,8 +44,10 @@ class Program(unittest.TestCase):
         self.assertEqual(check("--help").returncode, 0)
 
     def test_output_that_is_lost_is_told(self):
-        for words in (["--list"], ["--only", "static", GOOD], ["--format", "json", "--only", "static", GOOD]):
-            for command, reason in (('exec "$@" >/dev/full', "No space left"), ('exec "$@" >&-', "Bad file")):
+        for words in (["--list"], ["--only", "static", GOOD],
+                      ["--format", "json", "--only", "static", GOOD]):
+            for command, reason in (('exec "$@" >/dev/full', "No space left"),
+                                    ('exec "$@" >&-', "Bad file")):
                 done = subprocess.run(["sh", "-c", command, "sh", PROGRAM, *words], text=True,
                                       capture_output=True, timeout=300)
                 self.assertEqual(done.returncode, 2, words)

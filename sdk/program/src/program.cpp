@@ -84,8 +84,8 @@ void Program::add_training_options() {
     training_.add_options()
         ("save", path_value(save_),
          "write a snapshot after each epoch, and when interrupted: NAME.safetensors, else in .npz; "
-         "SIGTERM and SIGHUP leave a step 1.5 s to end, a snapshot that is being written as long as it "
-         "takes; a second signal ends at once, and the file keeps its last snapshot")
+         "after SIGTERM or SIGHUP the program ends within 1.5 s, but finishes a snapshot that it is "
+         "writing; a second Ctrl-C or SIGTERM ends it at once, and the file keeps its last snapshot")
         ("save-every", po::value(&save_every_)->value_name("N"), "and after every N steps")
         ("resume", path_value(resume_), "go on from a snapshot of the same options")
         ("curves", path_value(curves_, "curves.csv"),

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +17,8 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 using namespace catena;
@@ -70,6 +73,12 @@ TEST_CASE("options that cannot be are refused, with what was expected and what c
     CHECK(refused({"--thread", "2"}).find("thread") != std::string::npos);  // no guessing
     CHECK(refused({"--save", "x.npz"}).find("save") != std::string::npos);  // nothing is trained
     CHECK(refused({"--save", "x.npz"}, true).empty());
+    // As of --resume "$UNSET": it would start over, and replace the snapshot.
+    CHECK(refused({"--save", ""}, true) == "--save: expected a value, got an empty one");
+    CHECK(refused({"--resume", "", "--save", "x.npz"}, true) ==
+          "--resume: expected a value, got an empty one");
+    CHECK(refused({"--plugins", "a", "--plugins", ""}) ==
+          "--plugins: expected a value, got an empty one");
     CHECK(refused({"--save-every", "5"}, true) ==
           "--save-every: expected --save as well, got none");
     CHECK(refused({"--save", "x.npz", "--save-every", "0"}, true) ==
@@ -141,6 +150,44 @@ TEST_CASE("lines go to the log as well, with their times; a run that goes on add
     CHECK(log.size() == 2 * std::string("2026-01-01T00:00:00Z  one\n").size());
     CHECK(log.find("Z  one\n") != std::string::npos);
     CHECK(log.find("Z  two\n") != std::string::npos);
+}
+
+TEST_CASE("a log that cannot be written is an error") {
+    const int code = run_program("test", [] {
+        Program program("test", "Tests.");
+        REQUIRE(parse(program, {"--log-file", "/dev/full"}));
+        program.start();
+        CHECK_THROWS_WITH_AS(
+            program.print("one"),
+            "[Program] /dev/full: expected to write a line, got No space left on device",
+            DataError);
+        return program.finish();
+    });
+    CHECK(code == 0);
+}
+
+TEST_CASE("a snapshot that is being written when SIGTERM comes is written to its end") {
+    // A net whose visit takes longer than the program has to end.
+    struct Slow : links::Linear {
+        using links::Linear::Linear;
+        bool asked = false;
+        void visit(Visitor& v) override {
+            if (!std::exchange(asked, true)) {
+                std::raise(SIGTERM);
+                std::this_thread::sleep_for(std::chrono::seconds(2));
+            }
+            links::Linear::visit(v);
+        }
+    };
+    const Folder folder;
+    Program program("test", "Tests.");
+    program.add_training_options();
+    REQUIRE(parse(program, {"--save", (folder / "s.npz").string()}));
+    program.start();
+    Slow net(2, 3);
+    program.save(net);
+    CHECK(program.interrupted());
+    CHECK(fs::exists(folder / "s.npz"));
 }
 
 TEST_CASE("what was profiled is written at the end") {

@@ -328,8 +328,8 @@ class Listing(Case):
         npz.write(self.folder / "in.npz", {"in_x": ("<f4", (1,), [2])})
         out = self.folder / "out.npz"
         files = ["--npz", self.folder / "in.npz", "--out", out]
-        done = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", PROGRAM, "call", "exp", *files],
-                              check=False)
+        done = subprocess.run(["sh", "-c", 'exec "$@" >&- 2>&- <&-', "sh", PROGRAM, "call", "exp",
+                               *files], check=False)
         self.assertEqual(done.returncode, 0)
         self.assertEqual(list(npz.read(out)), ["out_y"])
 

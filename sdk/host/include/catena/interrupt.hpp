@@ -10,9 +10,9 @@ namespace catena {
 // While it lives, the first SIGINT, SIGTERM or SIGHUP only sets a flag; the next SIGINT or SIGTERM ends
 // the process as usual. A signal that was ignored stays ignored (nohup). At most one at a time.
 //
-// A loop that does not ask in time cannot be ended by one signal. So the process has `grace` to end
-// after SIGTERM or SIGHUP; then the signal ends it, wherever it is. 0: it has all the time it needs.
-// After Ctrl-C there is no limit: the user sees what happens, and may press it again.
+// After SIGTERM or SIGHUP the process has `grace` to end by itself. Then the signal ends it, wherever it
+// is: in a long kernel, or reading. 0: there is no limit. After Ctrl-C there is none either: the user
+// sees what happens, and may press it again.
 class Interrupt {
 public:
     explicit Interrupt(std::chrono::milliseconds grace = {});

@@ -174,8 +174,8 @@ void accumulate(VariableNode& node, Array gradient) {
         there.copy_from(total);
     } else {  // the old one may be part of a graph, or on its way elsewhere too
         there = total;
-        if (leaf) node.set_grad_node({});
     }
+    if (leaf) node.set_grad_node({});
 }
 
 void accumulate(VariableNode& node, const Variable& gradient) {

@@ -18,8 +18,9 @@ namespace {
 // The gradient, in memory that may be written.
 const Array& own_gradient(const Variable& variable) {
     const Array& grad = variable.grad();
-    if (!variable.node().grad_in_place && !grad.body()->exclusive()) variable.set_grad(grad.copy());
-    return variable.grad();
+    if (variable.node().grad_in_place) variable.node().set_grad_node({});
+    else if (!grad.body()->exclusive()) variable.set_grad(grad.copy());
+    return grad;
 }
 
 // State of halves is float32, else it has the parameter's dtype.

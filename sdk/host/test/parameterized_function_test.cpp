@@ -62,6 +62,17 @@ TEST_CASE("a parameterized function as a program uses it alone") {
     of_data.backward();
     CHECK(values(f.gw) == Doubles{7, 81});
 
+    // Gradients as variables; then arrays again.
+    f.gw.fill(0);
+    const Array gw = f.gw;
+    F::sum(f(x)).backward(/*retain_grad=*/false, /*enable_double_backprop=*/true);
+    CHECK(values(f.gw) == Doubles{3, 4});
+    CHECK(values(f.parameters()[0].grad_variable().data()) == Doubles{3, 4});
+    F::sum(f(x)).backward();
+    CHECK(values(gw) == Doubles{6, 8});
+    CHECK(values(f.parameters()[0].grad_variable().data()) == Doubles{6, 8});
+    CHECK(f.gw.body() == gw.body());
+
     const Variable data(numbers({1, 1}), true);
     CHECK(f(data).is_volatile());
     const no_backprop_mode scope;

@@ -2,9 +2,9 @@
 //
 //     World world(MY_PLUGIN);
 //     CHECK(check(world, {.function = "org.example.swish",
-//                         .inputs = {Array::of<double>({2}, {0, 1})},
+//                         .inputs = {Array::from<double>({0, 1}, {2})},
 //                         .attrs = {set("beta", 2.0)},
-//                         .expected = {Array::of<double>({2}, {0, 0.880797})}}) == "");
+//                         .expected = {Array::from<double>({0, 0.880797}, {2})}}) == "");
 #pragma once
 
 #include "catena/testing/conform.hpp"

@@ -9,10 +9,10 @@ int main() {
     World world(PLUGIN);
     const std::string problems =
         check(world, {.function = "org.example.my_name",
-                      .inputs = {Array::of<double>({3}, {-1, 0, 2})},
+                      .inputs = {Array::from<double>({-1, 0, 2}, {3})},
                       .attrs = {set("scale", 2.0)},
-                      .expected = {Array::of<double>({3}, {-1, 0, 0.8})}}) +
-        conform(world, "org.example.my_name").failures();
+                      .expected = {Array::from<double>({-1, 0, 0.8}, {3})}}) +
+        conform(world).failures();
     std::fputs(problems.c_str(), stderr);
     return problems.empty() ? 0 : 1;
 }

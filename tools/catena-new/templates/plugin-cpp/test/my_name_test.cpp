@@ -8,13 +8,12 @@ using namespace catena::testing;
 int main() {
     World world(PLUGIN);
     const std::string problems =
-        check(
-            world,
-            {.function = "org.example.my_name",
-             .inputs = {Array::of<double>({3}, {-1, 0, 2})},
-             .attrs = {set("beta", 2.0)},
-             .expected = {Array::of<double>({3}, {-0.11920292202211756, 0, 1.9640275800758169})}}) +
-        conform(world, "org.example.my_name").failures();
+        check(world,
+              {.function = "org.example.my_name",
+               .inputs = {Array::from<double>({-1, 0, 2}, {3})},
+               .attrs = {set("beta", 2.0)},
+               .expected = {Array::from<double>({-0.119202922022118, 0, 1.96402758007582}, {3})}}) +
+        conform(world).failures();
     std::fputs(problems.c_str(), stderr);
     return problems.empty() ? 0 : 1;
 }

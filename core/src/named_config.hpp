@@ -4,6 +4,7 @@
 #include <catena/core/config.hpp>
 
 #include <memory>
+#include <utility>
 
 namespace catena {
 

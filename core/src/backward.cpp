@@ -2,6 +2,7 @@
 #include "array_ops.hpp"
 #include "backward_pass.hpp"
 #include "debug.hpp"
+#include "named_config.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
@@ -90,14 +91,26 @@ void BackwardPass::run(VariableNode* consumed) {
         heap_.pop_back();
         GraphNode& node = *running_;
         node.queued_ = false;
-        if (debug_) [[unlikely]]
-            step_in_debug(node);
-        else if (mode_.on_variables) step_variables(node);
-        else step_arrays(node);
+        if (node.named_) [[unlikely]]
+            step_as_called(node);
+        else step(node);
         follow(node);
         if (mode_.consume) let_go(node, consumed);
         running_.reset();
     }
+}
+
+void BackwardPass::step(GraphNode& node) {
+    if (debug_) [[unlikely]]
+        step_in_debug(node);
+    else if (mode_.on_variables) step_variables(node);
+    else step_arrays(node);
+}
+
+// With the named settings that the call was made with.
+[[gnu::cold]] void BackwardPass::step_as_called(GraphNode& node) {
+    const using_kept_named scope(*node.named_);
+    step(node);
 }
 
 [[gnu::cold]] void BackwardPass::step_in_debug(GraphNode& node) {

@@ -44,6 +44,8 @@ private:
 
     bool leads(const GraphNode& node) const noexcept;
     void push(GraphNode& node);
+    void step(GraphNode& node);
+    void step_as_called(GraphNode& node);
     void step_in_debug(GraphNode& node);
     void step_arrays(GraphNode& node);
     void step_variables(GraphNode& node);

@@ -45,7 +45,7 @@ CallNode::CallNode(FunctionEntry& function, const BoundAttributes& attributes)
 
 void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
                       std::span<const Variable* const> inputs, ForwardResult forward,
-                      bool keep_place, CallResult& result) {
+                      const Config& now, CallResult& result) {
     const Ref<GraphNode> owner(new CallNode(f, attributes));
     auto& node = static_cast<CallNode&>(*owner);
     node.device_ = forward.device;
@@ -71,7 +71,7 @@ void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
     for (const Array& x : node.x_) *version++ = x ? version_of(*x.body()) : 0;
     for (const Array& y : node.y_) *version++ = y ? version_of(*y.body()) : 0;
     node.saved_ = std::move(forward.saved);
-    node.connect(inputs, std::span(result.y.data(), result.y.size()), keep_place);
+    node.connect(inputs, std::span(result.y.data(), result.y.size()), now);
     while (node.inputs_.size() < n_x) node.inputs_.push_back({});
 }
 

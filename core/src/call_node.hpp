@@ -12,7 +12,7 @@ public:
     // Makes the node and connects it with inputs and result.
     static void record(FunctionEntry& function, const BoundAttributes& attributes,
                        std::span<const Variable* const> inputs, ForwardResult forward,
-                       bool keep_place, CallResult& result);
+                       const Config& now, CallResult& result);
 
     std::string_view label() const noexcept override { return function_.descriptor.name; }
     std::string input_name(std::size_t i) const override {

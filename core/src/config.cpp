@@ -1,4 +1,6 @@
 // The process's and the thread's configuration.
+#include "named_config.hpp"
+
 #include <catena/core/config.hpp>
 
 #include <cstdlib>
@@ -24,6 +26,13 @@ Config& global_config() noexcept {
 Config& config() noexcept {
     static thread_local Config instance = global_config();
     return instance;
+}
+
+std::shared_ptr<const NamedConfig> keep_named(const Config& now) {
+    static thread_local std::shared_ptr<const NamedConfig> last;
+    if (!last || last->values != now.named)
+        last = std::make_shared<const NamedConfig>(NamedConfig{now.named});
+    return last;
 }
 
 }  // namespace catena

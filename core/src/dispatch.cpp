@@ -333,7 +333,7 @@ void call_function(FunctionEntry& f, const BoundAttributes& attributes,
             is_floating(static_cast<Dtype>(dtype_index(forward.y[i].body()->meta.dtype)));
         result.y.push_back(Variable(std::move(node)));
     }
-    if (graph) CallNode::record(f, attributes, given, std::move(forward), now.debug, result);
+    if (graph) CallNode::record(f, attributes, given, std::move(forward), now, result);
 }
 
 }  // namespace catena

@@ -2,6 +2,7 @@
 #include "array_ops.hpp"
 #include "debug.hpp"
 #include "dispatch.hpp"
+#include "named_config.hpp"
 #include "stack_trace.hpp"
 
 #include <catena/core/config.hpp>
@@ -90,13 +91,15 @@ bool GraphNode::record(std::span<const Variable* const> inputs, std::span<const 
         output.set_volatile(n_volatile != 0);
         output.set_requires_grad(graph && output.requires_grad());
     }
-    if (graph) connect(inputs, outputs, config().debug);
+    if (graph) connect(inputs, outputs, config());
     return graph;
 }
 
 void GraphNode::connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs,
-                        bool keep_place) {
-    if (keep_place) trace_ = std::make_unique<std::vector<void*>>(stack_trace());
+                        const Config& now) {
+    if (!now.named.empty()) [[unlikely]]
+        named_ = keep_named(now);
+    if (now.debug) trace_ = std::make_unique<std::vector<void*>>(stack_trace());
     for (const Variable* input : inputs) {
         if (!input || !*input) {
             inputs_.push_back({});

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace catena;
 using toys::floats;
@@ -73,6 +75,85 @@ TEST_CASE("names that plugins ask for are the thread's own, too") {
     global_config().named.clear();
     CHECK(elsewhere == 5);
     CHECK(asked() == 7);
+}
+
+namespace {
+
+// Whose backward notes the setting "use_it", and makes another such call where gradients have a
+// graph.
+class Noting final : public GraphNode {
+public:
+    static Variable call(const Variable& x) {
+        const Ref<GraphNode> owner(new Noting);
+        const Variable y(x.data().copy());
+        const Variable* const inputs[] = {&x};
+        static_cast<Noting&>(*owner).record(inputs, std::span(&y, 1));
+        return y;
+    }
+    std::string_view label() const noexcept override { return "Noting"; }
+    void backward(std::span<const Array> gy) override {
+        note();
+        accumulate(*inputs()[0], gy[0]);
+    }
+    void backward(std::span<const Variable> gy) override {
+        note();
+        accumulate(*inputs()[0], call(gy[0]));
+    }
+    static std::int64_t asked() { return host_table().config(nullptr, "use_it", 7); }
+    inline static std::vector<std::int64_t> noted;
+    inline static bool fail = false;
+
+private:
+    static void note() {
+        noted.push_back(asked());
+        if (fail) throw ValueError("as told");
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a gradient has the named settings that its call was made with") {
+    using Seen = std::vector<std::int64_t>;
+    const auto noted = [] { return std::exchange(Noting::noted, {}); };
+    const Variable x(floats({1}));
+    const Variable plain = Noting::call(x);
+    const Variable y = [&] {
+        const using_named_config scope("use_it", 0);
+        return Noting::call(plain);
+    }();
+    const Variable z = [&] {
+        const using_named_config scope("use_it", 1), other("use_that", 2);
+        return Noting::call(y);
+    }();
+    z.backward();
+    CHECK(noted() == Seen{1, 0, 7});
+    CHECK(config().named.empty());
+    {  // calls that were made without one see what holds where gradients are computed
+        const using_named_config scope("use_it", 5);
+        z.backward();
+        CHECK(noted() == Seen{1, 0, 5});
+        CHECK(Noting::asked() == 5);
+        CHECK(config().named.size() == 1);
+        y.backward(true);
+        CHECK(noted() == Seen{0, 5});
+    }
+    // A gradient of a gradient has those of the gradient's call.
+    x.cleargrad();
+    y.set_grad(Variable(floats({1})));
+    y.backward(false, true);
+    CHECK(noted() == Seen{0, 7});
+    const Variable g = x.grad_variable();
+    x.cleargrad();
+    g.backward();
+    CHECK(noted() == Seen{7, 0});
+
+    Noting::fail = true;
+    CHECK_THROWS_AS(z.backward(), ValueError);
+    Noting::fail = false;
+    CHECK(noted() == Seen{1});
+    CHECK(config().named.empty());
+    std::thread([&] { z.backward(); }).join();
+    CHECK(noted() == Seen{1, 0, 7});
 }
 
 TEST_CASE("kernels see the configuration of the call") {

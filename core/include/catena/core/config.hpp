@@ -17,8 +17,9 @@ struct Config {
     // NaN in a result or a gradient is a ValueError that names the function, the port, and the place
     // of the call. Slow: every array is read. On from the start if CATENA_DEBUG=1 is set.
     bool debug = false;
-    // What plugins ask for under a name of their own, such as "use_cudnn": with catena_host.config,
-    // for each call. What is not here is as the plugin likes it.
+    // Settings that plugins ask for by a name of their own, such as "use_cudnn", with
+    // catena_host.config, in each call. A gradient has those that its call was made with, else
+    // those of the thread that computes it. What is not here, the plugin decides.
     std::map<std::string, std::int64_t, std::less<>> named;
 };
 

@@ -18,6 +18,8 @@ namespace catena {
 
 class GraphNode;
 class Variable;
+struct Config;
+struct NamedConfig;
 
 // What a pass of grad() makes of a variable.
 enum class Route : std::uint8_t {
@@ -141,9 +143,9 @@ protected:
     // Null or empty inputs are missing ones. Returns whether there is a graph. Throws GraphError if
     // volatile variables and others are mixed, ValueError for NaN in debug mode.
     bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
-    // The edges alone, and the place of the call.
+    // The edges alone, and what the gradient needs of the configuration of now.
     void connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs,
-                 bool keep_place);
+                 const Config& now);
 
     SmallVector<Ref<VariableNode>, 4> inputs_;
     SmallVector<VariableNode*, 2> outputs_;
@@ -157,6 +159,7 @@ private:
     std::uint8_t mark_ = 0;  // while grad() looks for its paths
     GraphNode* next_dead_ = nullptr;
     std::unique_ptr<std::vector<void*>> trace_;  // in debug mode
+    std::shared_ptr<const NamedConfig> named_;   // null: no such setting when the call was made
 };
 
 // Adds gradient to node's pending gradient, to grad itself for a leaf of plain backward(); may keep gradient's memory

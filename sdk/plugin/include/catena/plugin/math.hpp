@@ -122,6 +122,13 @@ template <std::floating_point T>
 CATENA_FN bool isnan(T x) {
     return x != x;
 }
+// value, but NaN where x is NaN: for gradients of functions that compare x. There no comparison
+// holds, so that none of the branches is the right one.
+template <Number T>
+CATENA_FN T unless_nan([[maybe_unused]] T x, T value) {
+    if constexpr (std::floating_point<T>) return isnan(x) ? x : value;
+    else return value;
+}
 template <std::floating_point T>
 CATENA_FN T abs(T x) {
     return std::bit_cast<T>(std::bit_cast<typename detail::Format<T>::Bits>(x) &

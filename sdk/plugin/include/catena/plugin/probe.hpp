@@ -46,6 +46,7 @@ struct Probe {
 namespace math {
 constexpr Probe where(Probe c, Probe a, Probe b) { return join(c, join(a, b)); }
 constexpr Probe isnan(Probe a) { return a; }
+constexpr Probe unless_nan(Probe a, Probe b) { return join(a, b); }
 constexpr Probe abs(Probe a) { return a; }
 constexpr Probe max(Probe a, Probe b) { return join(a, b); }
 constexpr Probe min(Probe a, Probe b) { return join(a, b); }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <vector>
 
 #include "catena/plugin/elementwise.hpp"
@@ -144,6 +145,9 @@ inline Var where(const Var& condition, const Var& yes, const Var& no) {
     return call<"catena.where">({condition, yes, no});
 }
 inline Var isnan(const Var& x) { return 1.0 - (x == x); }
+inline Var unless_nan(const Var& x, const Var& value) {
+    return where(x == x, value, std::numeric_limits<double>::quiet_NaN());
+}
 inline Var abs(const Var& x) {
     return x.is_constant() ? Var(std::abs(x.constant())) : call<"catena.abs">({x});
 }

@@ -9,8 +9,10 @@ using namespace catena::plugin;
 
 struct LeakyRelu {
     static constexpr auto about =
-        describe("catena.leaky_relu", "y = x where x >= 0, else slope * x; the gradient at 0 is 1",
-                 in("x"), out("y"), attr("slope", 0.2, "the slope where x < 0"))
+        describe("catena.leaky_relu",
+                 "y = x where x >= 0, else slope * x; the gradient at 0 is the slope", in("x"),
+                 out("y"), attr("slope", 0.2, "the slope where x < 0"))
+            .since(2)
             .example("x=(2,3)[0.5,1.5]")
             .example("x=(2,3)[-1.5,-0.5]")
             .example("x=(4)[-1.5,-0.5] slope=-0.5");
@@ -21,7 +23,7 @@ struct LeakyRelu {
     }
     template <class T>
     CATENA_FN static T backward(T gy, T x, T slope) {
-        return math::where(x < T(0), slope * gy, gy);
+        return math::where(x <= T(0), slope * gy, gy);
     }
 };
 

@@ -41,9 +41,9 @@ struct Prelu {
         const Shape beside(wide, x.size());
         const Var gy = g.gy(0);
         if (gy.is_constant()) return;
-        const Var positive = g.x(0) >= 0;
-        if (g.wants(0)) g.gx(0, math::where(positive, gy, gy * reshape(g.x(1), beside)));
-        if (g.wants(1)) g.gx(1, reshape(sum_to(math::where(positive, 0, gy * g.x(0)), beside), w));
+        if (g.wants(0)) g.gx(0, math::where(g.x(0) < 0, gy * reshape(g.x(1), beside), gy));
+        if (g.wants(1))
+            g.gx(1, reshape(sum_to(math::where(g.x(0) >= 0, 0, gy * g.x(0)), beside), w));
     }
 
     template <class T>
@@ -100,7 +100,7 @@ private:
         std::int64_t inner = 1;
     };
 
-    // y = v where x >= 0, else W * v.
+    // y = W * v where x < 0, else v: a NaN meets no slope that could be 0.
     template <class T>
     CATENA_KERNEL static void apply(const auto& call, Tensor<const T> x, Tensor<const T> v,
                                     Tensor<const T> w, Tensor<T> y, bool add) {
@@ -118,8 +118,9 @@ private:
                 T* const to = y.data + p;
                 CATENA_LOOP
                 for (std::int64_t i = 0; i < n; ++i)
-                    to[i] = (add ? to[i] : T(0)) + math::where(from[i] >= T(0), value[i],
-                                                               value[i] * (flat ? slope[i] : one));
+                    to[i] =
+                        (add ? to[i] : T(0)) +
+                        math::where(from[i] < T(0), value[i] * (flat ? slope[i] : one), value[i]);
             }
         };
         call.parallel(flat ? at.outer : at.outer * at.slopes, length, body);

@@ -9,7 +9,8 @@ using namespace catena::plugin;
 
 struct Relu {
     static constexpr auto about =
-        describe("catena.relu", "y = max(x, 0); the gradient at 0 is 0", in("x"), out("y"))
+        describe("catena.relu", "y = max(x, 0); the gradient at 0 is 0, at NaN NaN", in("x"),
+                 out("y"))
             .example("x=(2,3)[0.5,1.5]")
             .example("x=(2,3)[-1.5,-0.5]")
             .example("x=()[0.5,1.5]");
@@ -20,7 +21,7 @@ struct Relu {
     }
     template <class T>
     CATENA_FN static T backward(T gy, T, T y) {
-        return math::where(y > T(0), gy, T(0));
+        return math::where(y > T(0), gy, math::unless_nan(y, T(0)));
     }
 };
 

@@ -9,7 +9,7 @@ using namespace catena::plugin;
 
 struct Abs {
     static constexpr auto about =
-        describe("catena.abs", "y = |x|; the gradient at 0 is 0", in("x"), out("y"))
+        describe("catena.abs", "y = |x|; the gradient at 0 is 0, at NaN NaN", in("x"), out("y"))
             .example("x=(2,3)[0.5,1.5]")
             .example("x=(2,3)[-1.5,-0.5]")
             .example("x=()[-1.5,-0.5]");
@@ -21,7 +21,7 @@ struct Abs {
     }
     template <class T>
     CATENA_FN static T backward(T gy, T x) {
-        return math::where(x > T(0), gy, math::where(x < T(0), -gy, T(0)));
+        return math::where(x > T(0), gy, math::where(x < T(0), -gy, math::unless_nan(x, T(0))));
     }
 };
 

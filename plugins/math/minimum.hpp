@@ -9,8 +9,9 @@ using namespace catena::plugin;
 
 struct Minimum {
     static constexpr auto about = describe("catena.minimum",
-                                           "y = the smaller of x0 and x1; NaN if one is. Where "
-                                           "they are equal x0 gets the gradient",
+                                           "y = the smaller of x0 and x1; NaN if one is, as the "
+                                           "gradients then are. Where they are equal x0 gets the "
+                                           "gradient",
                                            in("x0", "x1"), out("y"))
                                       .example("x0=(2,3)[0.5,1.5] x1=(2,3)[-1.5,-0.5]")
                                       .example("x0=(3)[-1.5,-0.5] x1=(2,3)[0.5,1.5]")
@@ -24,7 +25,8 @@ struct Minimum {
     }
     template <class T>
     CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
-        return {math::where(x0 <= x1, gy, T(0)), math::where(x0 > x1, gy, T(0))};
+        const T other = math::unless_nan(x0, math::unless_nan(x1, T(0)));
+        return {math::where(x0 <= x1, gy, other), math::where(x0 > x1, gy, other)};
     }
 };
 

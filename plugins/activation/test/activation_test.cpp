@@ -49,11 +49,44 @@ TEST_CASE("special values") {
     CHECK(values("sigmoid")[3] == 0);
     CHECK(values("sigmoid")[6] == 1);
     CHECK(values("tanh")[6] == 1);
-    // At 0 the gradient of relu is 0, that of leaky_relu 1.
-    const Array zero = Array::of<float>({1}, {0});
-    const Array one = Array::of<float>({1}, {1});
-    CHECK(world().backward("catena.relu", {zero}, {zero}, {one})[0].at(0) == 0);
-    CHECK(world().backward("catena.leaky_relu", {zero}, {zero}, {one})[0].at(0) == 1);
+    // At 0 the gradient of relu is 0, that of leaky_relu the slope: Chainer 7.8.1's values.
+    const Array zero = Array::of<float>({2}, {0, -0.0f});
+    const Array one = Array::of<float>({2}, {1, 1});
+    const auto both = [](const Array& a, double value) {
+        return a.at(0) == value && a.at(1) == value;
+    };
+    CHECK(both(world().backward("catena.relu", {zero}, {zero}, {one})[0], 0));
+    for (const double slope : {0.2, 0.0, -0.5}) {
+        const Attrs attrs = {set("slope", slope)};
+        const double expected = static_cast<float>(slope);
+        CHECK(
+            both(world().backward("catena.leaky_relu", {zero}, {zero}, {one}, attrs)[0], expected));
+        CHECK(
+            both(world().gradient("catena.leaky_relu", {zero}, {zero}, {one}, attrs)[0], expected));
+    }
+}
+
+TEST_CASE("a NaN does not vanish in a gradient") {
+    const Array x = Array::of<float>({3}, {quiet, 2, -2});
+    const Array gy = Array::of<float>({3}, {1, 1, 1});
+    const auto by_both = [&](const char* name, const std::vector<Array>& in, std::size_t i,
+                             const auto& check, const Attrs& attrs = {}) {
+        const auto y = world().forward(name, in, attrs);
+        CHECK(std::isnan(y[0].at(0)));
+        check(world().backward(name, in, y, {gy}, attrs)[i]);
+        check(world().gradient(name, in, y, {gy}, attrs)[i]);
+    };
+    by_both("catena.relu", {x}, 0, [](const Array& gx) {
+        CHECK(std::isnan(gx.at(0)));
+        CHECK(gx.at(1) == 1);
+        CHECK(gx.at(2) == 0);
+    });
+    // Slopes of 0 do not hide it either.
+    by_both("catena.leaky_relu", {x}, 0, [](const Array& gx) { CHECK(gx.at(0) == 1); },
+            {set("slope", 0.0)});
+    const Array w = Array::of<float>({}, {0});
+    by_both("catena.prelu", {x, w}, 0, [](const Array& gx) { CHECK(gx.at(0) == 1); });
+    by_both("catena.prelu", {x, w}, 1, [](const Array& gw) { CHECK(std::isnan(gw.at(0))); });
 }
 
 TEST_CASE("softmax") {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 
 using namespace catena::testing;
 
@@ -192,6 +193,24 @@ TEST_CASE("powers with a number: gradients at 0 and of negative numbers") {
     check_gradient("catena.pow_const_var", {x}, {set("value", -2.0)}, 0, {nan, nan, nan, nan});
     check_gradient("catena.pow_const_var", {x}, {set("value", 4.0)}, 0,
                    {16 * log_4, 2 * log_4, log_4, log_4 / 4});
+}
+
+TEST_CASE("where a NaN decides, the gradient is NaN") {
+    const double nan = std::nan("");
+    const double inf = std::numeric_limits<double>::infinity();
+    check_gradient("catena.abs", {row({nan, 2, -2, 0, -0.0, inf, -inf})}, {}, 0,
+                   {nan, 1, -1, 0, 0, 1, -1});
+    // Both of them, whichever is NaN; infinities of either sign are compared.
+    const std::vector<Array> x = {row({nan, 1, nan, 1, 2, 3, -inf, inf}),
+                                  row({1, nan, nan, 2, 1, 3, inf, -inf})};
+    const std::vector<double> smaller = {nan, nan, nan, 1, 0, 1, 1, 0};
+    const std::vector<double> larger = {nan, nan, nan, 0, 1, 1, 0, 1};
+    const std::vector<double> not_smaller = {nan, nan, nan, 0, 1, 0, 0, 1};
+    const std::vector<double> not_larger = {nan, nan, nan, 1, 0, 0, 1, 0};
+    check_gradient("catena.maximum", x, {}, 0, larger);
+    check_gradient("catena.maximum", x, {}, 1, not_larger);
+    check_gradient("catena.minimum", x, {}, 0, smaller);
+    check_gradient("catena.minimum", x, {}, 1, not_smaller);
 }
 
 TEST_CASE("large arrays: pieces, threads, broadcast sums") {

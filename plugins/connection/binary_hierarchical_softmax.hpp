@@ -37,7 +37,10 @@ struct BinaryHierarchicalSoftmax {
             "catena.binary_hierarchical_softmax",
             "loss = sum of log(1 + e^(-code W[node] . x)) over the nodes above each label\n\n"
             "The code is -1 where the way to the label turns left, +1 where it turns right; "
-            "inner nodes are numbered in pre-order. The loss is summed over the samples. (Morin "
+            "inner nodes are numbered in pre-order. (So says Chainer's documentation; its code has "
+            "the opposite sign, so that its W is the negative of this one.) The loss is summed "
+            "over "
+            "the samples. (Morin "
             "and Bengio, \"Hierarchical Probabilistic Neural Network Language Model\", 2005.)",
             in(Port("x", "(N, size)"), Port("t", "labels (N,)").of("I").not_differentiable(),
                Port("W", "(inner nodes, size)")),

@@ -17,6 +17,10 @@ inline constexpr Attribute pad_attr =
     attr("pad", Ints(default_pad), "zeros around the image: one number, or (y, x)")
         .range(0, largest_step);
 
+inline constexpr Attribute cover_all_attr =
+    attr("cover_all", false,
+         "whether all of the padded image is covered, by places that reach beyond it");
+
 struct Pair {
     std::int64_t y;
     std::int64_t x;
@@ -29,11 +33,21 @@ inline Pair checked_pair(const auto& s, const char* name, Ints numbers) {
     return pair_of(numbers);
 }
 
-// Positions of a filter of `size` along an image side of `side`; 0 if it does not fit.
+// Positions of a filter of `size` along an image side of `side`; 0 if it does not fit. cover: the
+// last one may reach beyond the pad, by less than a stride.
 constexpr std::int64_t filter_positions(std::int64_t side, std::int64_t size, std::int64_t stride,
-                                        std::int64_t pad) {
-    const std::int64_t room = plus(side, times(2, pad)) - size;
+                                        std::int64_t pad, bool cover) {
+    const std::int64_t room = plus(plus(side, times(2, pad)), cover ? stride - 1 : 0) - size;
     return room < 0 ? 0 : plus(room / stride, 1);
+}
+constexpr Pair filter_positions(Pair side, Pair size, Pair stride, Pair pad, bool cover) {
+    return {filter_positions(side.y, size.y, stride.y, pad.y, cover),
+            filter_positions(side.x, size.x, stride.x, pad.x, cover)};
+}
+
+// How far places may reach beyond the padded image.
+constexpr Pair beyond_of(Pair stride, bool cover) {
+    return cover ? Pair{stride.y - 1, stride.x - 1} : Pair{0, 0};
 }
 
 // Sizes of y = convolution of x with W: x (n, channels, height, width), W (outputs, channels, kh, kw),
@@ -69,11 +83,13 @@ inline std::string pair_text(Pair p) {
     const std::int64_t shape[] = {p.y, p.x};
     return text_of(Shape(shape));
 }
-// The filter has to fit into the padded image.
-inline void check_fit(const auto& s, const char* what, Pair filter, Pair side, Pair pad) {
+// The filter has to fit into the padded image, and what may lie beyond it.
+inline void check_fit(const auto& s, const char* what, Pair filter, Pair side, Pair pad,
+                      Pair beyond) {
     if (filter.y < 1 || filter.x < 1) [[unlikely]]
         s.check(false, what, "at least (1, 1)", pair_text(filter));
-    const Pair padded = {plus(side.y, times(2, pad.y)), plus(side.x, times(2, pad.x))};
+    const Pair padded = {plus(plus(side.y, times(2, pad.y)), beyond.y),
+                         plus(plus(side.x, times(2, pad.x)), beyond.x)};
     if (filter.y > padded.y || filter.x > padded.x) [[unlikely]]
         s.check(false, what, "at most the padded image " + pair_text(padded), pair_text(filter));
 }

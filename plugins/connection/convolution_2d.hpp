@@ -13,17 +13,21 @@ struct Convolution2D {
             "catena.convolution_2d",
             "y = filters W moved over the images x, plus b\n\n"
             "A correlation: W is not flipped. Places where the filter would not lie within the "
-            "padded image as a whole do not count.",
+            "padded image as a whole do not count, unless cover_all: then there is one more along "
+            "a "
+            "side whose end no place would reach, and what lies beyond the pad counts as 0.",
             in(Port("x", "(N, C, H, W)"), Port("W", "(out, C, kh, kw)"),
                Port("b", "(out,)").optional()),
             out(Port("y",
                      "(N, out, (H + 2 pad - kh) / stride + 1, (W + 2 pad - kw) / stride + "
                      "1)")),
-            stride_attr, pad_attr)
+            stride_attr, pad_attr, cover_all_attr)
+            .since(2)
             .example("x=(2,3,5,4) W=(2,3,3,3) b=(2,) pad=[1]")
             .example("x=(2,2,6,7) W=(3,2,3,2) b=(3,) stride=[2,1] pad=[1,0]")
             .example("x=(2,3,4,4) W=(2,3,1,1)")
-            .example("x=(1,2,3,4) W=(3,2,3,4) stride=[2]");
+            .example("x=(1,2,3,4) W=(3,2,3,4) stride=[2]")
+            .example("x=(2,2,6,5) W=(3,2,3,3) stride=[2] cover_all=true");
     static constexpr auto retain_x = ports(0, 1);
 
     static void infer(const auto& s) {
@@ -35,9 +39,11 @@ struct Convolution2D {
         check_bias(s, 2, w[0]);
         const Pair stride = checked_pair(s, "stride", s.template attr<"stride">());
         const Pair pad = checked_pair(s, "pad", s.template attr<"pad">());
-        check_fit(s, "W.shape[2:]", {w[2], w[3]}, {x[2], x[3]}, pad);
-        s.y(0, {x[0], w[0], filter_positions(x[2], w[2], stride.y, pad.y),
-                filter_positions(x[3], w[3], stride.x, pad.x)});
+        const bool cover = s.template attr<"cover_all">();
+        const Pair side = {x[2], x[3]}, filter = {w[2], w[3]};
+        check_fit(s, "W.shape[2:]", filter, side, pad, beyond_of(stride, cover));
+        const Pair places = filter_positions(side, filter, stride, pad, cover);
+        s.y(0, {x[0], w[0], places.y, places.x});
     }
     static void gradient(const auto& g) {
         const Var gy = g.gy(0);
@@ -48,7 +54,8 @@ struct Convolution2D {
                         {gy, g.x(1)}, {stride, pad, set("outsize", g.x_shape(0).subspan(2))}));
         if (g.wants(1))
             g.gx(1, call<"catena.convolution_2d_grad_w">(
-                        {g.x(0), gy}, {set("ksize", g.x_shape(1).subspan(2)), stride, pad}));
+                        {g.x(0), gy}, {set("ksize", g.x_shape(1).subspan(2)), stride, pad,
+                                       set("cover_all", g.template attr<"cover_all">())}));
         if (g.wants(2)) g.gx(2, sum(gy, channel_axes, false));
     }
 

@@ -13,10 +13,12 @@ struct Convolution2DGradW {
             in(Port("x", "(N, C, H, W)"), Port("gy", "(N, out, oh, ow)")),
             out(Port("gW", "(out, C, kh, kw)")),
             required<Ints>("ksize", "(kh, kw), one number for both").range(1, largest_step),
-            stride_attr, pad_attr)
+            stride_attr, pad_attr, cover_all_attr)
             .internal()
+            .since(2)
             .example("x=(2,3,5,4) gy=(2,2,5,4) ksize=[3] pad=[1]")
-            .example("x=(2,2,6,7) gy=(2,3,3,6) ksize=[3,2] stride=[2,1] pad=[1,0]");
+            .example("x=(2,2,6,7) gy=(2,3,3,6) ksize=[3,2] stride=[2,1] pad=[1,0]")
+            .example("x=(2,2,6,5) gy=(2,3,3,2) ksize=[3] stride=[2] cover_all=true");
     static constexpr auto retain_x = ports(0, 1);
 
     static void infer(const auto& s) {
@@ -27,10 +29,10 @@ struct Convolution2DGradW {
         const Pair filter = checked_pair(s, "ksize", s.template attr<"ksize">());
         const Pair stride = checked_pair(s, "stride", s.template attr<"stride">());
         const Pair pad = checked_pair(s, "pad", s.template attr<"pad">());
-        check_fit(s, "ksize", filter, {x[2], x[3]}, pad);
-        const std::int64_t expected[] = {x[0], gy[1],
-                                         filter_positions(x[2], filter.y, stride.y, pad.y),
-                                         filter_positions(x[3], filter.x, stride.x, pad.x)};
+        const bool cover = s.template attr<"cover_all">();
+        check_fit(s, "ksize", filter, {x[2], x[3]}, pad, beyond_of(stride, cover));
+        const Pair places = filter_positions({x[2], x[3]}, filter, stride, pad, cover);
+        const std::int64_t expected[] = {x[0], gy[1], places.y, places.x};
         s.check(std::ranges::equal(gy, expected), "gy.shape", Shape(expected), gy);
         s.y(0, {gy[1], x[1], filter.y, filter.x});
     }
@@ -41,7 +43,10 @@ struct Convolution2DGradW {
         if (g.wants(0))
             g.gx(0, call<"catena.deconvolution_2d">(
                         {g.x(1), ggw}, {stride, pad, set("outsize", g.x_shape(0).subspan(2))}));
-        if (g.wants(1)) g.gx(1, call<"catena.convolution_2d">({g.x(0), ggw}, {stride, pad}));
+        if (g.wants(1))
+            g.gx(1, call<"catena.convolution_2d">(
+                        {g.x(0), ggw},
+                        {stride, pad, set("cover_all", g.template attr<"cover_all">())}));
     }
 
     template <class T>

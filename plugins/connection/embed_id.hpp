@@ -7,12 +7,15 @@ namespace catena::plugins {
 
 struct EmbedId {
     static constexpr auto about =
-        describe("catena.embed_id",
-                 "y = the row of W for each id\n\nThe gradient of W is added to the rows that the "
-                 "ids name; with a gradient already there, no other row is touched.",
-                 in(Port("x", "ids, of any shape").of("I").not_differentiable(),
-                    Port("W", "(ids, size)")),
-                 out(Port("y", "x.shape + (size,)")), ignore_label_attribute)
+        describe(
+            "catena.embed_id",
+            "y = the row of W for each id\n\nAn id below 0, or beyond the rows, is an error unless "
+            "ignore_label has it: negative ids do not count from the end. The gradient of W is "
+            "added to the rows that the "
+            "ids name; with a gradient already there, no other row is touched.",
+            in(Port("x", "ids, of any shape").of("I").not_differentiable(),
+               Port("W", "(ids, size)")),
+            out(Port("y", "x.shape + (size,)")), ignore_label_attribute)
             .example("x=(4) W=(2,3)")
             .example("x=(2,3) W=(3,2)")
             .example("x=() W=(2,3)")

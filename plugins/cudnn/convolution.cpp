@@ -117,12 +117,16 @@ Work filters_gradient(const catena_call& call) {
     return work;
 }
 
-// Nothing that is empty, and no tensor whose elements 32 bits do not count: not all of cuDNN's engines
-// take such rightly.
+// Nothing that is empty, no places beyond the pad, and no tensor whose elements 32 bits do not
+// count: not all of cuDNN's engines take such rightly.
 bool fits(const Geometry& g) {
     const std::int64_t sizes[] = {g.n,  g.channels, g.height, g.width,    g.outputs, g.oh,
                                   g.ow, g.kh,       g.kw,     g.stride_y, g.stride_x};
     if (std::ranges::min(sizes) < 1 || std::max(g.pad_y, g.pad_x) > INT_MAX) return false;
+    // Places beyond the pad, of cover_all: cuDNN is told of the same pad on both sides.
+    if ((g.oh - 1) * g.stride_y + g.kh > g.height + 2 * g.pad_y ||
+        (g.ow - 1) * g.stride_x + g.kw > g.width + 2 * g.pad_x)
+        return false;
     const std::int64_t shapes[][4] = {{g.n, g.channels, g.height, g.width},
                                       {g.n, g.outputs, g.oh, g.ow},
                                       {g.outputs, g.channels, g.kh, g.kw}};
@@ -217,9 +221,11 @@ template <Work (*read)(const catena_call&), Rank rank>
 void append(std::vector<catena_kernel>& all, const char* function) {
     for (const catena_dtype* types :
          {Row<float>::dtypes, Row<double>::dtypes, Row<Float16>::dtypes, Row<BFloat16>::dtypes})
-        for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
+        for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
             all.push_back(kernel(function, phase, types, rank, supports<read>, plan<read, rank>,
                                  run<read, rank>));
+            all.back().version_max = 2;  // which has cover_all
+        }
 }
 template <Rank rank>
 void append_ranked(std::vector<catena_kernel>& all) {

@@ -127,6 +127,10 @@ bool worth_it(const Geometry& g) {
     const std::int64_t sizes[] = {g.n,  g.channels, g.height, g.width,    g.outputs, g.oh,
                                   g.ow, g.kh,       g.kw,     g.stride_y, g.stride_x};
     if (std::ranges::min(sizes) < 1 || std::ranges::max(sizes) > INT_MAX) return false;
+    // Places beyond the pad, of cover_all: oneDNN is told of the same pad on both sides.
+    if ((g.oh - 1) * g.stride_y + g.kh > g.height + 2 * g.pad_y ||
+        (g.ow - 1) * g.stride_x + g.kw > g.width + 2 * g.pad_x)
+        return false;
     // Padding beyond the filter leaves pixels that see zeros alone: oneDNN's fast code wants none.
     if (g.pad_y >= g.kh || g.pad_x >= g.kw) return false;
     const auto channels = static_cast<double>(g.channels);
@@ -207,7 +211,9 @@ catena_status run(catena_ctx* ctx, const catena_call* call) {
 
 template <Work (*read)(const catena_call&)>
 constexpr catena_kernel of(const char* function, int phase) {
-    return kernel(function, phase, supports<read>, plan<read>, run<read>);
+    catena_kernel k = kernel(function, phase, supports<read>, plan<read>, run<read>);
+    k.version_max = 2;  // which has cover_all
+    return k;
 }
 
 constexpr catena_kernel kernels[] = {

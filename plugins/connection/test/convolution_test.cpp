@@ -23,12 +23,15 @@ struct Layer {
     Dims w;  // (out, C, kh, kw)
     Dims stride = {1};
     Dims pad = {0};
+    bool cover = false;
 
-    Attrs attrs() const { return {set("stride", Ints(stride)), set("pad", Ints(pad))}; }
+    Attrs attrs() const {
+        return {set("stride", Ints(stride)), set("pad", Ints(pad)), set("cover_all", cover)};
+    }
     std::int64_t side(std::size_t d) const {
         const std::size_t s = stride.size() == 1 ? 0 : d - 2;
         const std::size_t p = pad.size() == 1 ? 0 : d - 2;
-        return (x[d] + 2 * pad[p] - w[d]) / stride[s] + 1;
+        return (x[d] + 2 * pad[p] - w[d] + (cover ? stride[s] - 1 : 0)) / stride[s] + 1;
     }
     Dims y() const { return {x[0], w[0], side(2), side(3)}; }
 };
@@ -95,6 +98,12 @@ const std::vector<Layer> layers = {
     {{1, 2, 7, 8}, {1, 2, 2, 2}, {3, 4}},       // gaps between places
     {{1, 1, 2, 3}, {2, 1, 3, 2}, {2}, {3, 2}},  // places that see padding alone
     {{0, 2, 3, 3}, {2, 2, 2, 2}},
+    {{1, 1, 4, 3}, {1, 1, 3, 3}, {2}, {1}, true},
+    {{2, 3, 6, 5}, {2, 3, 3, 3}, {2}, {0}, true},
+    {{2, 2, 7, 8}, {3, 2, 2, 3}, {3, 4}, {1, 0}, true},
+    {{1, 2, 5, 5}, {2, 2, 1, 1}, {3}, {0}, true},  // the last place sees nothing
+    {{1, 2, 2, 3}, {2, 2, 4, 3}, {3}, {0}, true},  // a filter larger than the image
+    {{1, 2, 4, 4}, {2, 2, 3, 3}, {1}, {1}, true},  // where it changes nothing
 };
 
 }  // namespace
@@ -120,8 +129,8 @@ TEST_CASE("deconvolution_2d, convolution_2d_grad_w") {
         const Array w = Array::random<double>(l.w, 2);
         const Array b = Array::random<double>({l.w[1]}, 3);
         const Array x = Array::random<double>(l.x, 1);
-        Attrs sized = l.attrs();
-        sized.push_back(set("outsize", Ints(l.x).subspan(2)));
+        const Attrs sized = {set("stride", Ints(l.stride)), set("pad", Ints(l.pad)),
+                             set("outsize", Ints(l.x).subspan(2))};
         CHECK(check(world(), {"catena.deconvolution_2d", {y, w, b}, sized}) == "");
         CHECK(check(world(), {"catena.deconvolution_2d", {y, w, Array()}, sized}) == "");
         Attrs filter = l.attrs();
@@ -143,6 +152,8 @@ TEST_CASE("large layers") {
         {{1, 4, 300, 2}, {5, 4, 1, 2}, {1}, {0, 1}},
         {{5, 80, 9, 9}, {105, 80, 3, 3}, {2}, {1}},  // filters in several panels at once
         {{2, 2, 7, 7}, {3, 2, 2, 2}, {1}, {4}},      // a pad beyond the filter
+        {{3, 17, 14, 12}, {33, 17, 3, 3}, {2}, {1}, true},
+        {{1, 3, 60, 50}, {70, 3, 7, 5}, {4, 3}, {3, 2}, true},
     };
     for (const Layer& l : large) {
         CAPTURE(catena::plugin::text_of(catena::plugin::Shape(l.x)));
@@ -216,7 +227,28 @@ TEST_CASE("deconvolution_2d's sizes") {
     CHECK(shape({2, 3}, {1, 0}, {}) == Dims{2, 2, 7, 14});
     CHECK(shape({2, 3}, {1, 0}, {8, 16}) == Dims{2, 2, 8, 16});
     CHECK(shape({2, 2}, {0}, {10}) == Dims{2, 2, 10, 10});
+    // With cover_all, along one side or both; beyond that there is none, nor of both kinds at once.
+    CHECK(shape({2, 2}, {0}, {8, 9}) == Dims{2, 2, 8, 9});
+    CHECK_THROWS_AS(shape({2, 2}, {0}, {7, 8}), Failure);
     CHECK_THROWS_AS(shape({2, 2}, {0}, {11}), Failure);
+    CHECK_THROWS_AS(shape({2, 2}, {0}, {8, 11}), Failure);
+}
+
+// Values of Chainer 7.8.1.
+TEST_CASE("deconvolution_2d to a size that cover_all alone takes back") {
+    const Dims stride = {2}, pad = {1}, size = {4, 3};
+    const Attrs attrs = {set("stride", Ints(stride)), set("pad", Ints(pad)),
+                         set("outsize", Ints(size))};
+    const Array x = Array::of<double>({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6});
+    const Array w = Array::of<double>({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+    const Array gy = Array::of<double>({1, 1, 4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+    const Array y = world().forward("catena.deconvolution_2d", {x, w}, attrs)[0];
+    CHECK(numbers(y) == std::vector<double>{5, 14, 10, 14, 36, 24, 15, 34, 20, 34, 76, 44});
+    for (const auto& gx : {world().backward("catena.deconvolution_2d", {x, w}, {y}, {gy}, attrs),
+                           world().gradient("catena.deconvolution_2d", {x, w}, {y}, {gy}, attrs)}) {
+        CHECK(numbers(gx[0]) == std::vector<double>{94, 106, 285, 267, 53, 35});
+        CHECK(numbers(gx[1]) == std::vector<double>{86, 158, 70, 36, 64, 26, 54, 94, 38});
+    }
 }
 
 TEST_CASE("senseless calls") {

@@ -75,6 +75,28 @@ TEST_CASE("deconvolution_2d") {
     }
 }
 
+TEST_CASE("places beyond the pad are for the portable kernels") {
+    const Ints stride = {2}, size = {12, 12};
+    const Attrs two = {set("stride", catena::plugin::Ints(stride))};
+    Attrs cover = two, sized = two;
+    cover.push_back(set("cover_all", true));
+    sized.push_back(set("outsize", catena::plugin::Ints(size)));
+    const auto in = narrow(
+        {Array::random<double>({16, 16, 12, 12}, 1), Array::random<double>({32, 16, 3, 3}, 2)});
+    const auto ran = [&](const char* function, const std::vector<Array>& x, const Attrs& attrs) {
+        const auto y = world().forward(function, x, attrs);
+        const std::string forward = world().ran();
+        world().backward(function, x, y, {y[0]}, attrs);
+        CHECK(world().ran() == forward);
+        return forward;
+    };
+    const char* const portable = "org.catena.connection";
+    CHECK(ran("catena.convolution_2d", in, two) == onednn_id);
+    CHECK(ran("catena.convolution_2d", in, cover) == portable);
+    const Array places = narrow(Array::random<double>({16, 32, 6, 6}, 3));
+    CHECK(ran("catena.deconvolution_2d", {places, in[1]}, sized) == portable);
+}
+
 TEST_CASE("a pin works both ways") {
     const auto x = narrow({Array::random<double>({8, 16, 12, 12}, 1),
                            Array::random<double>({32, 16, 3, 3}, 2), Array()});

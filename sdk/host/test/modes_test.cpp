@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -234,4 +235,67 @@ TEST_CASE("debug mode: NaN from a plugin's function, by name and place") {
         CHECK_NOTHROW(y.backward(false, false));
         CHECK(values(x.grad()) == Doubles{HUGE_VAL, 0.25});
     }
+}
+
+namespace {
+
+// Notes whether cuDNN may be used, forward and backward.
+struct Choice : FunctionNode {
+    explicit Choice(std::vector<std::int64_t>* to) : noted(to) {}
+    Arrs forward(In x) override {
+        note();
+        return {x[0].copy()};
+    }
+    Vars backward(Targets, Grads gy) override {
+        note();
+        return {gy[0]};
+    }
+    void note() const {
+        const auto found = config().named.find("use_cudnn");
+        noted->push_back(found == config().named.end() ? -1 : found->second);
+    }
+    std::vector<std::int64_t>* noted;
+};
+struct Chosen : Link {
+    explicit Chosen(std::vector<std::int64_t>* to, double = 0) : noted(to) {}
+    Variable operator()(const Variable& x) override { return apply<Choice>({x}, noted)[0]; }
+    Variable operator()(const Variable& x, const Variable& t) { return (*this)(x * t); }
+    void visit(Visitor& v) override { v("W", W); }
+    std::vector<std::int64_t>* noted;
+    Variable W{as_parameter(Array::ones({2}))};
+};
+
+}  // namespace
+
+TEST_CASE("use_cudnn: of a thread, of one call, of a link; gradients follow the call") {
+    using Seen = std::vector<std::int64_t>;
+    Seen seen;
+    const auto noted = [&] { return std::exchange(seen, {}); };
+    const Variable x = var({1});
+    const auto f = [&](const Variable& v) { return apply<Choice>({v}, &seen)[0]; };
+    const Variable y = cuda::with_cudnn(false, [&] { return f(x); });
+    const Variable z = cuda::with_cudnn(true, f, f(y));
+    CHECK(noted() == Seen{0, -1, 1});
+    z.backward();
+    CHECK(noted() == Seen{1, -1, 0});
+    {
+        const cuda::use_cudnn scope(false);
+        z.backward();
+    }
+    CHECK(noted() == Seen{1, 0, 0});
+
+    cuda::WithCudnn<Chosen> link(false, &seen, 0.5);
+    Link& base = link;
+    base(link(x)).backward();
+    CHECK(noted() == Seen{0, 0, 0, 0});
+    link.is_used = true;
+    link(x, x).backward();
+    CHECK(noted() == Seen{1, 1});
+    CHECK(link.collect_parameters().size() == 1);
+    const auto copy = deep_copy(link);
+    CHECK(copy.is_used);
+    // In a set of links, too, and a link that has its arguments in the constructor.
+    FunctionSet set{{"conv", cuda::WithCudnn<links::Convolution2D>(false, 1, 2, 3)}};
+    const Variable image = as_variable(Array::ones({1, 1, 4, 4}));
+    CHECK(set["conv"](image).shape() == Shape{1, 2, 2, 2});
 }

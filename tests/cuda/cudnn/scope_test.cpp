@@ -60,7 +60,31 @@ TEST_CASE("a thread says whether it uses cuDNN, and what is in it") {
     CHECK(uses(call));
 }
 
-TEST_CASE("gradients use it where they are computed") {
+TEST_CASE("one call, and a link, say whether they use cuDNN; their gradients follow") {
+    const Call call;
+    const auto gradients_use = [](const Variable& y) {
+        y.set_grad(Array::ones(y.shape()).to(y.device()));
+        return uses([&] { y.backward(true); });
+    };
+    Variable y;
+    CHECK_FALSE(uses([&] { y = cuda::with_cudnn(false, call); }));
+    CHECK_FALSE(gradients_use(y));
+    CHECK(uses(call));
+    {
+        const cuda::use_cudnn scope(false);
+        CHECK(uses([&] { y = cuda::with_cudnn(true, call); }));
+        CHECK(gradients_use(y));
+    }
+    const using_device device(gpu());
+    cuda::WithCudnn<links::Convolution2D> without(false, 2, 3, 3), with(true, 2, 3, 3);
+    CHECK_FALSE(uses([&] { y = without(call.x); }));
+    CHECK_FALSE(gradients_use(y));
+    CHECK(uses([&] { y = with(call.x); }));
+    const cuda::use_cudnn scope(false);
+    CHECK(gradients_use(y));
+}
+
+TEST_CASE("gradients of calls that were made without a choice use it where they are computed") {
     const Call call;
     Variable y = call();
     y.set_grad(Array::ones(y.shape()).to(gpu()));

@@ -1,17 +1,61 @@
-// cuda: whether calls use cuDNN.
+// cuda: whether calls use cuDNN: those of a thread, one call, or those of a link.
 #pragma once
 
 #include <catena/core/config.hpp>
+#include <catena/link.hpp>
+
+#include <concepts>
+#include <functional>
+#include <utility>
 
 namespace catena::cuda {
 
-// Whether this thread's calls may run on cuDNN, gradients included, until the end of the scope; else
-// other kernels take them, the same functions. They may from the start, unless CATENA_CUDNN=0 is set.
+// Whether this thread's calls may run on cuDNN until the end of the scope; else other kernels take
+// them, the same functions. They may from the start, unless CATENA_CUDNN=0 is set. A gradient
+// follows the choice that its call was made with; of a call that was made without one, the choice
+// where it is computed.
 //
 //     const cuda::use_cudnn scope(false);
 class [[nodiscard]] use_cudnn : using_named_config {
 public:
     explicit use_cudnn(bool use) : using_named_config("use_cudnn", use ? 1 : 0) {}
+};
+
+// The result of call(arguments...), made with that choice: Chainer's use_cudnn of one call.
+//
+//     const Variable y = cuda::with_cudnn(false, [&] { return F::convolution_2d(x, W, b); });
+//     const Variable h = cuda::with_cudnn(false, conv1, x);
+template <class Call, class... A>
+decltype(auto) with_cudnn(bool use, Call&& call, A&&... arguments) {
+    const use_cudnn scope(use);
+    return std::invoke(std::forward<Call>(call), std::forward<A>(arguments)...);
+}
+
+// A link of class L whose calls are made with that choice: Chainer's use_cudnn of a link. It has
+// the parameters and the names of L.
+//
+//     cuda::WithCudnn<links::Convolution2D> conv1(false, 3, 16, 5);  // arguments of L follow
+template <std::derived_from<Link> L>
+class WithCudnn : public L {
+public:
+    template <class... A>
+    explicit WithCudnn(bool use, A&&... arguments)
+        : L(std::forward<A>(arguments)...), is_used(use) {}
+
+    Variable operator()(const Variable& x) override { return call(x); }
+    template <class... A>
+    decltype(auto) operator()(A&&... arguments) {
+        return call(std::forward<A>(arguments)...);
+    }
+
+    bool is_used;
+
+private:
+    template <class... A>
+    decltype(auto) call(A&&... arguments) {
+        const use_cudnn scope(is_used);
+        return L::operator()(std::forward<A>(arguments)...);
+    }
 };
 
 }  // namespace catena::cuda

@@ -86,4 +86,16 @@ Visitor& Visitor::require(std::string_view name, std::string_view value) {
     return *this;
 }
 
+Visitor& Visitor::require_or_convert(std::string_view name, std::string_view value,
+                                     std::string_view array, Convert convert) {
+    std::string array_path;
+    {
+        Step step(path_, array);
+        array_path = path_;
+    }
+    Step step(path_, name);
+    required_or_converted(path_, value, array_path, convert);
+    return *this;
+}
+
 }  // namespace catena

@@ -76,3 +76,40 @@ TEST_CASE("a path that nothing begins with") {
              }),
              "predictor/conv/W: missing");
 }
+
+TEST_CASE("a hierarchical softmax of Chainer's, whose codes have the opposite sign") {
+    const WordTree tree{{0, 1}, {2, {3, 4}}};
+    const auto values = load_arrays(folder / "chainer_tree_values.npz");
+    const Variable x = as_variable(values.at("x")), t = as_variable(values.at("t"));
+    const auto near = [&](const Variable& loss) {
+        return loss.data().item<double>() ==
+               doctest::Approx(values.at("loss").item<double>()).epsilon(1e-6);
+    };
+    links::BinaryHierarchicalSoftmax loss(3, tree);
+    load_npz(folder / "chainer_tree.npz", loss);
+    CHECK(near(loss(x, t)));
+    // What was saved here, with its tree, stays as it is.
+    const TemporaryFolder temporary;
+    save_npz(temporary.path / "a.npz", loss);
+    links::BinaryHierarchicalSoftmax again(3, tree);
+    load_npz(temporary.path / "a.npz", again);
+    CHECK(near(again(x, t)));
+    CHECK(again.W.data().to_vector<float>() == loss.W.data().to_vector<float>());
+
+    // Within a net, and under two names.
+    struct Twice : Chain {
+        links::BinaryHierarchicalSoftmax first, second;
+        explicit Twice(const links::BinaryHierarchicalSoftmax& link) : first(link), second(link) {}
+        void visit(Visitor& v) override { v("first", first)("second", second); }
+    } twice(links::BinaryHierarchicalSoftmax(3, tree));
+    const Array theirs = load_arrays(folder / "chainer_tree.npz").at("W");
+    save_arrays(temporary.path / "b.npz", {{"first/W", theirs}, {"second/W", theirs}});
+    load_npz(temporary.path / "b.npz", twice);
+    CHECK(near(twice.first(x, t)));
+    CHECK(near(twice.second(x, t)));
+
+    // Another shape is refused as ever.
+    links::BinaryHierarchicalSoftmax other(4, tree);
+    contains(error_of<DataError>([&] { load_npz(folder / "chainer_tree.npz", other); }),
+             "W: expected <f4 (4, 4), got <f4 (4, 3)");
+}

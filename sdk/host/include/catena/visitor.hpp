@@ -50,6 +50,11 @@ public:
     // A number or text that must be the same when saved state is loaded: a size, a version.
     Visitor& require(std::string_view name, std::int64_t value);
     Visitor& require(std::string_view name, std::string_view value);
+    // The same, of text that files of other programs do not have. From those the array `array`,
+    // named just before, is loaded as convert() makes it of what is there.
+    using Convert = Array (*)(const Array& there);
+    Visitor& require_or_convert(std::string_view name, std::string_view value,
+                                std::string_view array, Convert convert);
 
 protected:
     virtual void parameter(const std::string& /*path*/, Variable& /*value*/) {}
@@ -64,6 +69,10 @@ protected:
     virtual void real(const std::string& /*path*/, double& /*value*/) {}
     virtual void required(const std::string& /*path*/, std::int64_t /*value*/) {}
     virtual void required(const std::string& /*path*/, std::string_view /*value*/) {}
+    virtual void required_or_converted(const std::string& path, std::string_view value,
+                                       const std::string& /*array*/, Convert /*convert*/) {
+        required(path, value);
+    }
 
 private:
     class Step;

@@ -2,6 +2,7 @@
 #include <catena/core/error.hpp>
 #include <catena/initializers.hpp>
 #include <catena/links/binary_hierarchical_softmax.hpp>
+#include <catena/operators.hpp>
 
 #include <fmt/format.h>
 
@@ -23,6 +24,10 @@ Variable BinaryHierarchicalSoftmax::operator()(const Variable& x, const Variable
     return function_.first({&x, &t, &W});
 }
 
-void BinaryHierarchicalSoftmax::visit(Visitor& visitor) { visitor("W", W).require("tree", tree_); }
+// Chainer's files have no tree, and its codes the opposite sign.
+void BinaryHierarchicalSoftmax::visit(Visitor& visitor) {
+    visitor("W", W).require_or_convert("tree", tree_, "W",
+                                       [](const Array& theirs) { return -theirs; });
+}
 
 }  // namespace catena::links

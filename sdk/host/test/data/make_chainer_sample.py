@@ -1,4 +1,4 @@
-"""Makes the two files beside it: make_chainer_sample.py, with Chainer 7."""
+"""Makes the four files beside it: make_chainer_sample.py, with Chainer 7."""
 import pathlib
 
 import chainer
@@ -36,3 +36,10 @@ trainer.run()
 with chainer.using_config("train", False):
     y = model.predictor(images).array
 numpy.savez(FOLDER / "chainer_values.npz", x=images, y=y)
+
+numpy.random.seed(1)
+loss = L.BinaryHierarchicalSoftmax(3, ((0, 1), (2, (3, 4))))
+x = numpy.random.randn(6, 3).astype("f")
+t = numpy.array([0, 1, 2, 3, 4, 1], "i")
+chainer.serializers.save_npz(FOLDER / "chainer_tree.npz", loss)
+numpy.savez(FOLDER / "chainer_tree_values.npz", x=x, t=t, loss=loss(x, t).array)

@@ -11,7 +11,14 @@ namespace catena::links {
 // probability of the way to t; each inner node turns left or right by sigmoid(+-w . x). Calls throw
 // ValueError for words that the tree does not have.
 // Parameter: W (tree.inner_nodes(), in_size), drawn from U[-1, 1). The tree is part of what is saved:
-// it must be the same when parameters are loaded. New links live on the thread's current device, in
+// it must be the same when parameters are loaded.
+//
+// The sign is that of the paper and of Chainer's documentation: -1 turns left. Chainer's code does
+// the opposite, so that its W is the negative of this one. Its files, which have W and no tree, are
+// converted when they are loaded: the caller makes the link with the same tree. What is saved here,
+// Chainer reads with the wrong sign: negate W before. State of an optimizer is not converted.
+//
+// New links live on the thread's current device, in
 // float32. Throws ShapeError for sizes below 1, InvalidError for a word that stands twice,
 // PluginError if no plugin has catena.binary_hierarchical_softmax.
 //

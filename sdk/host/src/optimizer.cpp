@@ -26,6 +26,28 @@ Dtype state_dtype(const Array& data) {
     return item_size(data.dtype()) < item_size(Dtype::float32) ? Dtype::float32 : data.dtype();
 }
 
+[[noreturn]] void throw_recorded(std::string_view rule, std::int64_t t, Device device) {
+    throw UnsupportedError(
+        fmt::format("[update] {}: expected a call that is not recorded, as each launch would "
+                    "be step t = {}, got a recording on {}",
+                    rule, t, device.name()));
+}
+
+// Where an update rule put its result, whose memory stays that of the parameter or the state.
+void keep(const Array& there, const Array& result, std::string_view parameter,
+          std::string_view what) {
+    if (result.body() == there.body()) return;
+    if (!result || result.shape() != there.shape() || result.dtype() != there.dtype()) {
+        const auto text = [](const Array& array) {
+            return array ? fmt::format("{} {}", to_string(array.shape()), name(array.dtype()))
+                         : "none";
+        };
+        throw InvalidError(fmt::format("[update] {} of {}: expected {} from update_one(), got {}",
+                                       what, parameter, text(there), text(result)));
+    }
+    there.copy_from(result);
+}
+
 // t + 1, but for a step that fails.
 struct NextStep {
     explicit NextStep(std::int64_t& of) : t(of) { ++t; }
@@ -40,14 +62,31 @@ struct NextStep {
 
 }  // namespace
 
+struct Optimizer::NoStep : UnsupportedError {
+    NoStep()
+        : UnsupportedError(
+              "[update] update rule: expected a subclass with step() or update_one(), "
+              "got neither") {}
+};
+
 void Optimizer::setup(std::vector<NamedParameter> parameters) {
     std::vector<Slot> slots;
     for (auto& parameter : each_once(std::move(parameters))) {
         Slot slot;
         const Array& data = parameter.variable.data();
-        for (std::size_t i = 0; i < state_names_.size(); ++i) {
-            slot.state.push_back(Array::zeros(data.shape(), state_dtype(data), data.device()));
+        slot.shape = data.shape();
+        slot.dtype = state_dtype(data);
+        const using_device scope(data.device());
+        slot.state = init_state(data);
+        if (slot.state.size() != state_names_.size() ||
+            std::ranges::count_if(slot.state, [](const Array& array) { return !array; }) > 0) {
+            throw InvalidError(
+                fmt::format("[setup] {}: expected {} arrays from init_state(), got {}",
+                            parameter.name, state_names_.size(), slot.state.size()));
         }
+        // State is written in place: in memory that nobody else sees.
+        for (Array& array : slot.state)
+            if (!array.body()->exclusive()) array = array.copy();
         slot.parameter = std::move(parameter);
         slots.push_back(std::move(slot));
     }
@@ -69,7 +108,18 @@ void Optimizer::update() {
         }
     }
     NextStep next(t_);
-    const PluginFunction function = step();
+    if (!rule_on_arrays_) {
+        try {
+            update_by(step());
+        } catch (const NoStep&) {
+            rule_on_arrays_ = true;
+        }
+    }
+    if (rule_on_arrays_) update_each();
+    next.done = true;
+}
+
+void Optimizer::update_by(const PluginFunction& function) {
     if (!is_counted_) require_same_each_time(function.descriptor());
     SmallVector<Array, 8> inputs;
     const auto inputs_of = [&](std::size_t i) -> std::span<const Array> {
@@ -80,7 +130,54 @@ void Optimizer::update() {
         return {inputs.data(), inputs.size()};
     };
     function.forward_each(slots_.size(), inputs_of, memory_.get());
-    next.done = true;
+}
+
+void Optimizer::update_each() {
+    for (const Slot& slot : slots_) {
+        const Variable& variable = slot.parameter.variable;
+        if (variable.grad() && is_recorded(variable.device()))
+            throw_recorded("update_one()", t_, variable.device());
+    }
+    for (Slot& slot : slots_) {
+        if (slot.parameter.variable.grad()) update_slot(slot);
+    }
+}
+
+void Optimizer::update_slot(Slot& slot) {
+    const auto& [name, variable] = slot.parameter;
+    const Array& data = variable.data();
+    const using_device scope(data.device());
+    const Dtype dtype = state_dtype(data);
+    const Array wide = data.astype(dtype);  // data itself, unless in halves
+    Array param = wide;
+    std::vector<Array> state = slot.state;
+    update_one(param, variable.grad().astype(dtype), state);
+    for (std::size_t i = 0; i < state.size(); ++i)
+        keep(slot.state[i], state[i], name, state_names_[i]);
+    keep(wide, param, name, "the parameter");
+    if (wide.body() != data.body()) data.copy_from(wide.astype(data.dtype()));
+}
+
+PluginFunction Optimizer::step() { throw NoStep(); }
+
+void Optimizer::update_one(Array& param, const Array& grad, std::span<Array> state) {
+    if (param.device().host_accessible()) update_one_cpu(param, grad, state);
+    else update_one_gpu(param, grad, state);
+}
+void Optimizer::update_one_cpu(Array&, const Array&, std::span<Array>) { throw NoStep(); }
+void Optimizer::update_one_gpu(Array&, const Array&, std::span<Array>) { throw NoStep(); }
+
+std::vector<Array> Optimizer::init_state(const Array& param) {
+    return param.device().host_accessible() ? init_state_cpu(param) : init_state_gpu(param);
+}
+std::vector<Array> Optimizer::init_state_cpu(const Array& param) { return zeros(param); }
+std::vector<Array> Optimizer::init_state_gpu(const Array& param) { return zeros(param); }
+
+std::vector<Array> Optimizer::zeros(const Array& param) const {
+    std::vector<Array> state;
+    for (std::size_t i = 0; i < state_names_.size(); ++i)
+        state.push_back(Array::zeros(param.shape(), state_dtype(param), param.device()));
+    return state;
 }
 
 void Optimizer::prepare_recording() {
@@ -110,23 +207,20 @@ void Optimizer::require_same_each_time(const catena_function& f) const {
     for (const auto& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
         if (!variable.grad() || !is_recorded(variable.device())) continue;
-        throw UnsupportedError(
-            fmt::format("[update] {}: expected a call that is not recorded, as each launch would "
-                        "be step t = {}, got a recording on {}",
-                        f.name, t_, variable.device().name()));
+        throw_recorded(f.name, t_, variable.device());
     }
 }
 
 // All parameters are asked before the first one is changed.
 void Optimizer::require_as_at_setup(const Slot& slot) {
     const Array& data = slot.parameter.variable.data();
-    const Array& state = slot.state[0];
-    if (state.shape() == data.shape() && state.dtype() == state_dtype(data)) return;
-    const auto text = [](const Array& array) {
-        return fmt::format("{} {}", to_string(array.shape()), name(state_dtype(array)));
+    if (data.shape() == slot.shape && state_dtype(data) == slot.dtype) return;
+    const auto text = [](const Shape& shape, Dtype dtype) {
+        return fmt::format("{} {}", to_string(shape), name(dtype));
     };
     throw InvalidError(fmt::format("[update] {}: expected {} as at setup(), got {}",
-                                   slot.parameter.name, text(state), text(data)));
+                                   slot.parameter.name, text(slot.shape, slot.dtype),
+                                   text(data.shape(), state_dtype(data))));
 }
 
 void Optimizer::cleargrads() const {

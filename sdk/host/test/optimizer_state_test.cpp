@@ -40,6 +40,23 @@ void learn(Model& model, Optimizer& optimizer, int steps) {
     }
 }
 
+// On arrays; as many states as it may have, one of another shape.
+class OnArrays : public Optimizer {
+public:
+    explicit OnArrays(double rate) : Optimizer({"v", "steps"}), lr(rate) {}
+    double lr;
+
+private:
+    std::vector<Array> init_state(const Array& param) override {
+        return {Array::zeros(param.shape(), param.dtype()), Array::zeros({}, param.dtype())};
+    }
+    void update_one(Array& param, const Array& grad, std::span<Array> state) override {
+        state[1] = state[1] + 1;
+        state[0] = 0.9 * state[0] - lr * grad / state[1];
+        param += state[0];
+    }
+};
+
 struct Kind {
     std::string name;
     std::function<std::unique_ptr<Optimizer>()> make;
@@ -58,6 +75,7 @@ const std::vector<Kind> kinds{
     kind<optimizers::AdaDelta>("AdaDelta", true),
     kind<optimizers::RMSprop>("RMSprop", true, 0.1),
     kind<optimizers::Adam>("Adam", true, 0.1, 0.9, 0.999, 0.5),  // lam at work
+    kind<OnArrays>("OnArrays", true, 0.1),
 };
 
 struct Run : Visitable {

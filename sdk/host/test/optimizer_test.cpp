@@ -7,6 +7,7 @@
 #include "temporary.hpp"
 
 #include <cmath>
+#include <functional>
 
 using namespace catena;
 
@@ -133,6 +134,165 @@ TEST_CASE("an optimizer of one's own is a function and the names of its state") 
     falling.update();
     falling.update();
     CHECK(two.values() == std::vector<float>{1 - 0.75F, -2 + 0.375F});
+}
+
+namespace {
+
+// Rules on arrays. A rule without state, one that assigns, and one that writes in place.
+struct PlainSgd : Optimizer {
+    void update_one(Array& param, const Array& grad, std::span<Array>) override {
+        steps.push_back(t());
+        devices.push_back(Device::current());
+        param = param - 0.5 * grad;
+    }
+    std::vector<std::int64_t> steps;
+    std::vector<Device> devices;
+};
+struct Assigning : Optimizer {
+    Assigning() : Optimizer({"v"}) {}
+    void update_one(Array& param, const Array& grad, std::span<Array> state) override {
+        state[0] = 0.9 * state[0] - 0.1 * grad;
+        param = param + state[0];
+    }
+};
+struct InPlace : Optimizer {
+    InPlace() : Optimizer({"v"}) {}
+    void update_one(Array& param, const Array& grad, std::span<Array> state) override {
+        state[0].copy_from(0.9 * state[0] - 0.1 * grad);
+        param.copy_from(param + state[0]);
+    }
+};
+struct Custom : Optimizer {
+    using Rule = std::function<void(Array&, const Array&, std::span<Array>)>;
+    using State = std::function<std::vector<Array>(const Array&)>;
+    Custom(Rule r, State s) : Optimizer({"s"}), rule(std::move(r)), make(std::move(s)) {}
+    void update_one(Array& param, const Array& grad, std::span<Array> state) override {
+        rule(param, grad, state);
+    }
+    std::vector<Array> init_state(const Array& param) override { return make(param); }
+    Rule rule;
+    State make;
+};
+
+}  // namespace
+
+TEST_CASE("an update rule on arrays gives what the plugin's gives") {
+    optimizers::MomentumSGD built_in(0.1, 0.9);
+    for (const Dtype dtype : {Dtype::float32, Dtype::float64, Dtype::float16, Dtype::bfloat16}) {
+        CAPTURE(name(dtype));
+        const auto learned = [&](Optimizer& optimizer) {
+            const links::Parameter p(Array::from({1.F, -2.F, 0.3F}, {3}).astype(dtype));
+            const Array memory = p.W.data();
+            optimizer.setup(p);
+            for (int i = 0; i < 5; ++i) {
+                p.W.set_grad(
+                    Array::from({0.5F, -0.25F, 0.1F * static_cast<float>(i)}, {3}).astype(dtype));
+                optimizer.update();
+            }
+            CHECK(p.W.data().body() == memory.body());  // other handles see it
+            return p.W.data().to_vector<double>();
+        };
+        const double epsilon = dtype == Dtype::float64 ? 1e-15 : 1e-6;
+        const auto expected = learned(built_in);
+        Assigning assigning;
+        InPlace in_place;
+        const auto first = learned(assigning), second = learned(in_place);
+        CHECK(first == second);
+        for (std::size_t i = 0; i < 3; ++i)
+            CHECK(first[i] == doctest::Approx(expected[i]).epsilon(epsilon));
+    }
+}
+
+TEST_CASE("update_one is called for each gradient, on its device, with the number of the step") {
+    const Device second = Device::get("cpu:1");
+    Two two;
+    PlainSgd sgd;
+    sgd.setup(two);
+    two.set_grad();
+    sgd.update();
+    two.to(second);
+    two.set_grad();
+    sgd.update();
+    CHECK(sgd.steps == std::vector<std::int64_t>{1, 2});
+    CHECK(sgd.devices == std::vector<Device>{Device::get("cpu:0"), second});
+    CHECK(two.values() == std::vector<float>{0.5F, -1.75F});
+    CHECK(two.grads() == std::vector<float>{0.5F, -0.25F});
+    CHECK_THROWS_AS(sgd.set_rate(1), UnsupportedError);
+}
+
+TEST_CASE("rules for each kind of device: here the host's") {
+    struct Split : Optimizer {
+        Split() : Optimizer({"s"}) {}
+        void update_one_cpu(Array& param, const Array& grad, std::span<Array> state) override {
+            param = param - grad * state[0];
+        }
+        void update_one_gpu(Array&, const Array&, std::span<Array>) override { FAIL("the host"); }
+        std::vector<Array> init_state_cpu(const Array& param) override {
+            return {Array::full(param.shape(), 2)};
+        }
+        std::vector<Array> init_state_gpu(const Array&) override { return {}; }
+    } split;
+    const Two two;
+    split.setup(two);
+    two.set_grad();
+    split.update();
+    CHECK(two.values() == std::vector<float>{0, -1.5F});
+}
+
+TEST_CASE("update rules that are wrong") {
+    struct None : Optimizer {
+    } none;
+    const Two two;
+    none.setup(two);
+    two.set_grad();
+    contains(error_of<UnsupportedError>([&] { none.update(); }),
+             "expected a subclass with step() or update_one(), got neither");
+    CHECK(none.t() == 0);
+
+    const auto zeros = [](const Array& param) {
+        return std::vector<Array>{Array::zeros(param.shape())};
+    };
+    Custom shape([](Array& param, const Array&, std::span<Array>) { param = Array::ones({3}); },
+                 zeros);
+    shape.setup(two);
+    contains(error_of<InvalidError>([&] { shape.update(); }),
+             "[update] the parameter of p: expected (2,) float32 from update_one(), got (3,)");
+    Custom dtype(
+        [](Array&, const Array&, std::span<Array> s) { s[0] = s[0].astype(Dtype::float64); },
+        zeros);
+    dtype.setup(two);
+    contains(error_of<InvalidError>([&] { dtype.update(); }),
+             "[update] s of p: expected (2,) float32 from update_one(), got (2,) float64");
+    CHECK(dtype.t() == 0);
+    CHECK(two.values() == std::vector<float>{1, -2});
+    Custom empty([](Array& param, const Array&, std::span<Array>) { param = Array(); }, zeros);
+    empty.setup(two);
+    contains(error_of<InvalidError>([&] { empty.update(); }), "got none");
+
+    const Custom::Rule nothing = [](Array&, const Array&, std::span<Array>) {};
+    Custom few(nothing, [](const Array&) { return std::vector<Array>(); });
+    contains(error_of<InvalidError>([&] { few.setup(two); }),
+             "[setup] p: expected 1 arrays from init_state(), got 0");
+    Custom missing(nothing, [](const Array&) { return std::vector<Array>(1); });
+    CHECK_THROWS_AS(missing.setup(two), InvalidError);
+}
+
+TEST_CASE("state has memory of its own") {
+    // What init_state() and update_one() give may be what others hold: the parameter, the gradient.
+    Custom last(
+        [](Array& param, const Array& grad, std::span<Array> s) {
+            param = param + s[0];
+            s[0] = grad;
+        },
+        [](const Array& param) { return std::vector<Array>{param}; });
+    const Two two;
+    last.setup(two);
+    two.set_grad();
+    last.update();
+    CHECK(two.values() == std::vector<float>{2, -4});
+    last.zero_grads();
+    last.update();
+    CHECK(two.values() == std::vector<float>{2.5F, -4.25F});
 }
 
 TEST_CASE("compute_grads_norm: of all dtypes and devices, in double") {

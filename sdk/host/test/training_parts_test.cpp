@@ -3,8 +3,12 @@
 
 #include "temporary.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <filesystem>
+#include <set>
+#include <string>
 
 using namespace catena;
 namespace F = catena::functions;
@@ -84,8 +88,20 @@ TEST_CASE("schedules") {
 }
 
 TEST_CASE("optimizers by name, and their rates") {
-    CHECK(optimizers::names().size() >= 5);
-    for (const std::string_view name : optimizers::names()) {
+    // Every header has an optimizer, and every optimizer a name.
+    std::set<std::string> expected;
+    for (const auto& file : std::filesystem::directory_iterator(CATENA_OPTIMIZER_HEADERS))
+        expected.insert(file.path().stem().string());
+    const auto names = optimizers::names();
+    CHECK(std::set<std::string>(names.begin(), names.end()) == expected);
+    CHECK(std::ranges::is_sorted(names));
+    for (const std::string_view name : names) {
+        CAPTURE(name);
+        if (!optimizers::default_rate(name)) {
+            CHECK_THROWS_AS((void)optimizers::make(name, 0.1), InvalidError);
+            CHECK_THROWS_AS(optimizers::make(name)->set_rate(0.1), UnsupportedError);
+            continue;
+        }
         const Variable p(Array::ones({2}));
         const auto optimizer = optimizers::make(name, 1e-3);
         optimizer->setup(std::vector<NamedParameter>{{"p", p}});
@@ -95,12 +111,31 @@ TEST_CASE("optimizers by name, and their rates") {
         optimizer->set_rate(0.1);
         optimizer->update();
         const double large = 1 - small - p.data().to_vector<float>()[0];
-        CAPTURE(name);
         CHECK(small > 0);
         CHECK(large > 20 * small);
     }
     CHECK_THROWS_AS((void)optimizers::make("sgdd", 1), InvalidError);
-    CHECK_THROWS_AS(optimizers::AdaDelta().set_rate(1), UnsupportedError);
+    CHECK_THROWS_AS((void)optimizers::default_rate("sgdd"), InvalidError);
+}
+
+TEST_CASE("an optimizer made by name has the defaults of its class") {
+    const auto steps = [](std::unique_ptr<Optimizer> optimizer) {
+        const Variable p(Array::from({1.F, -2.F}, {2}));
+        optimizer->setup(std::vector<NamedParameter>{{"p", p}});
+        for (int i = 0; i < 3; ++i) {
+            p.set_grad(Array::from({0.5F, -0.25F}, {2}));
+            optimizer->update();
+        }
+        return p.data().to_vector<float>();
+    };
+    using namespace optimizers;
+    CHECK(steps(make("ada_delta")) == steps(std::make_unique<AdaDelta>()));
+    CHECK(steps(make("ada_grad")) == steps(std::make_unique<AdaGrad>()));
+    CHECK(steps(make("adam")) == steps(std::make_unique<Adam>()));
+    CHECK(steps(make("momentum_sgd")) == steps(std::make_unique<MomentumSGD>()));
+    CHECK(steps(make("rmsprop")) == steps(std::make_unique<RMSprop>()));
+    CHECK(steps(make("sgd")) == steps(std::make_unique<SGD>()));
+    CHECK(*default_rate("ada_grad") == 0.001);  // as in Chainer
 }
 
 TEST_CASE("DeviceThreads: a thread for each device, and what they throw") {

@@ -9,14 +9,19 @@
 #include <catena/optimizers/sgd.hpp>
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 namespace catena::optimizers {
 
-// The names that options have: "sgd", "momentum_sgd", ... Loads no plugin.
+// The names that options have, sorted: "ada_delta", "ada_grad", ... Loads no plugin.
 std::vector<std::string_view> names();
-// By such a name. Throws InvalidError for others.
-std::unique_ptr<Optimizer> make(std::string_view name, double rate);
+// The rate of an optimizer that is made without one: lr, alpha of Adam. None: it has no rate. Loads
+// no plugin. Throws InvalidError for other names.
+std::optional<double> default_rate(std::string_view name);
+// By such a name, with its default rate if none is given. Throws InvalidError for other names, and
+// for a rate where there is none, as in AdaDelta; PluginError if no plugin has its function.
+std::unique_ptr<Optimizer> make(std::string_view name, std::optional<double> rate = {});
 
 }  // namespace catena::optimizers

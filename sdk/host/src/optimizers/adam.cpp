@@ -1,10 +1,17 @@
 // Adam: its arguments, checked by the function that takes them.
+#include "registration.hpp"
+
 #include <catena/optimizers/adam.hpp>
 
 #include <algorithm>
 #include <cmath>
 
 namespace catena::optimizers {
+namespace {
+
+const Registration<Adam> registration("adam");
+
+}  // namespace
 
 Adam::Adam(double step_size, double decay1, double decay2, double decay_of_beta1, double epsilon)
     : Optimizer({"m", "v"}),

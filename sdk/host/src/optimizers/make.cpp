@@ -1,4 +1,6 @@
 // Optimizers by name.
+#include "registration.hpp"
+
 #include <catena/core/error.hpp>
 #include <catena/optimizers.hpp>
 
@@ -8,35 +10,36 @@
 namespace catena::optimizers {
 namespace {
 
-template <class T>
-std::unique_ptr<Optimizer> make_one(double rate) {
-    return std::make_unique<T>(rate);
+const Registered& find(std::string_view name) {
+    const auto found = registered().find(name);
+    if (found != registered().end()) return found->second;
+    throw InvalidError(fmt::format("[optimizers] name: expected one of {}, got '{}'",
+                                   fmt::join(names(), ", "), name));
 }
-
-struct Named {
-    std::string_view name;
-    std::unique_ptr<Optimizer> (*make)(double rate);
-};
-constexpr Named all[] = {{"sgd", make_one<SGD>},
-                         {"momentum_sgd", make_one<MomentumSGD>},
-                         {"rmsprop", make_one<RMSprop>},
-                         {"ada_grad", make_one<AdaGrad>},
-                         {"adam", make_one<Adam>}};
 
 }  // namespace
 
+// Filled by the static objects of other files.
+std::map<std::string_view, Registered>& registered() {
+    static std::map<std::string_view, Registered> all;
+    return all;
+}
+
 std::vector<std::string_view> names() {
     std::vector<std::string_view> result;
-    for (const Named& each : all) result.push_back(each.name);
+    for (const auto& [name, optimizer] : registered()) result.push_back(name);
     return result;
 }
 
-std::unique_ptr<Optimizer> make(std::string_view name, double rate) {
-    for (const Named& each : all) {
-        if (each.name == name) return each.make(rate);
+std::optional<double> default_rate(std::string_view name) { return find(name).default_rate; }
+
+std::unique_ptr<Optimizer> make(std::string_view name, std::optional<double> rate) {
+    const Registered& optimizer = find(name);
+    if (rate && !optimizer.default_rate) {
+        throw InvalidError(fmt::format(
+            "[optimizers] rate of {}: expected none, as it has no rate, got {}", name, *rate));
     }
-    throw InvalidError(fmt::format("[optimizers] name: expected one of {}, got '{}'",
-                                   fmt::join(names(), ", "), name));
+    return optimizer.make(rate);
 }
 
 }  // namespace catena::optimizers

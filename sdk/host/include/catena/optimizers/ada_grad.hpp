@@ -11,7 +11,8 @@ namespace catena::optimizers {
 // catena.ada_grad_update.
 class AdaGrad : public Optimizer {
 public:
-    explicit AdaGrad(double lr = 0.001, double eps = 1e-8);
+    static constexpr double default_rate = 0.001;
+    explicit AdaGrad(double lr = default_rate, double eps = 1e-8);
     void set_rate(double rate) override { lr = rate; }
 
     double lr;

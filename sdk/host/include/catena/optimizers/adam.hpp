@@ -13,7 +13,8 @@ namespace catena::optimizers {
 // not negative; PluginError if no plugin has catena.adam_update.
 class Adam : public Optimizer {
 public:
-    explicit Adam(double alpha = 0.001, double beta1 = 0.9, double beta2 = 0.999,
+    static constexpr double default_rate = 0.001;
+    explicit Adam(double alpha = default_rate, double beta1 = 0.9, double beta2 = 0.999,
                   double lam = 1 - 1e-8, double eps = 1e-8);
     void set_rate(double rate) override { alpha = rate; }
 

@@ -10,7 +10,8 @@ namespace catena::optimizers {
 // momentum in [0, 1); PluginError if no plugin has catena.momentum_sgd_update.
 class MomentumSGD : public Optimizer {
 public:
-    explicit MomentumSGD(double lr = 0.01, double momentum = 0.9);
+    static constexpr double default_rate = 0.01;
+    explicit MomentumSGD(double lr = default_rate, double momentum = 0.9);
     void set_rate(double rate) override { lr = rate; }
 
     double lr;

@@ -11,7 +11,8 @@ namespace catena::optimizers {
 // plugin has catena.rmsprop_update.
 class RMSprop : public Optimizer {
 public:
-    explicit RMSprop(double lr = 0.01, double alpha = 0.99, double eps = 1e-8);
+    static constexpr double default_rate = 0.01;
+    explicit RMSprop(double lr = default_rate, double alpha = 0.99, double eps = 1e-8);
     void set_rate(double rate) override { lr = rate; }
 
     double lr;

@@ -10,7 +10,8 @@ namespace catena::optimizers {
 // catena.sgd_update.
 class SGD : public Optimizer {
 public:
-    explicit SGD(double lr = 0.01);
+    static constexpr double default_rate = 0.01;
+    explicit SGD(double lr = default_rate);
     void set_rate(double rate) override { lr = rate; }
 
     double lr;

@@ -17,7 +17,7 @@ struct Options {
     std::int64_t side = 0;  // 0: an eighth more than size
     std::int64_t batch = 32;
     std::int64_t epochs = 30;
-    catena::OptimizerOptions optimizer{"momentum_sgd", 0.01, {{"adam", 0.001}}};
+    catena::OptimizerOptions optimizer{"momentum_sgd"};
     double weight_decay = 5e-4;
     int loaders = 1;
     std::int64_t measured = 2000;

@@ -69,7 +69,7 @@ Training::Training(const Options& how, std::int64_t number, const Images& images
 }
 
 void Training::step() {
-    optimizer->set_rate(rate(static_cast<double>(batches.epoch())));
+    if (rate) optimizer->set_rate(rate(static_cast<double>(batches.epoch())));
     const ImageBatch batch = batches.next();
     auto [loss, scores] = model->loss(as_variable(batch.x), as_variable(batch.t));
     score.add({loss.data(), F::accuracy(scores.data(), batch.t)},

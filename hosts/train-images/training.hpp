@@ -26,7 +26,7 @@ struct Training : catena::Visitable {
     catena::ImageScaling scaling;
     std::unique_ptr<catena::models::Classifier> model;
     std::unique_ptr<catena::Optimizer> optimizer;
-    catena::schedules::Schedule rate;  // by epochs
+    catena::schedules::Schedule rate;  // by epochs; may be empty
     catena::ImageBatches batches;
     catena::RandomStream random;                // of dropout
     catena::Summary score{"loss", "accuracy"};  // of this epoch

@@ -24,7 +24,7 @@ struct Options {
     std::int64_t steps = 35;
     std::int64_t epochs = 5;
     std::int64_t max_steps = 0;  // 0: as the epochs say
-    catena::OptimizerOptions optimizer{"adam", 0.01, {{"adam", 0.002}, {"sgd", 1}}};
+    catena::OptimizerOptions optimizer{"adam", {{"adam", 0.002}, {"sgd", 1}}};
     double clip = 5;
     std::int64_t sample = 0;
     std::string prompt;

@@ -57,7 +57,7 @@ Training::Training(const Options& how, std::int64_t number, const Corpus& corpus
 
 // [step]
 void Training::step() {
-    optimizer->set_rate(rate(static_cast<double>(text->epoch())));
+    if (rate) optimizer->set_rate(rate(static_cast<double>(text->epoch())));
     const TextBatch batch = text->next();
     if (batch.begins) state = model.begin(batch.rows[0]);
     const Variable loss = model.loss(batch, state);

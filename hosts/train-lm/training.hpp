@@ -14,7 +14,7 @@ struct Training : catena::Visitable {
     catena::Vocabulary vocabulary;
     catena::models::LanguageModel model;
     std::unique_ptr<catena::Optimizer> optimizer;
-    catena::schedules::Schedule rate;  // by epochs
+    catena::schedules::Schedule rate;  // by epochs; may be empty
     std::unique_ptr<catena::TextReader> text;
     catena::models::LanguageModel::State state;  // of the running text
     catena::RandomStream random;                 // of dropout

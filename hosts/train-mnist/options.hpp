@@ -15,7 +15,7 @@ struct Options {
     std::int64_t batch = 100;
     std::string model = "mlp";
     std::int64_t units = 100;
-    catena::OptimizerOptions optimizer{"sgd", 0.01, {{"adam", 0.001}}};
+    catena::OptimizerOptions optimizer{"sgd"};
     double dropout = 0;
     bool record = false;
 };

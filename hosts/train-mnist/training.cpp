@@ -111,7 +111,7 @@ void Training::share() {
 }
 
 void Training::step() {
-    optimizer_->set_rate(rate_(static_cast<double>(batches.epoch())));
+    if (rate_) optimizer_->set_rate(rate_(static_cast<double>(batches.epoch())));
     const auto batch = batches.next();
     if (replicas_.size() > 1) return learn_side_by_side(batch);
     std::vector<Array> result = options_.record ? recorded_(batch) : learn(batch);

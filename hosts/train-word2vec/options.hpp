@@ -21,7 +21,7 @@ struct Options {
     std::int64_t window = 5;
     std::int64_t batch = 500;
     std::int64_t epochs = 10;
-    catena::OptimizerOptions optimizer{"adam", 0.01, {{"adam", 0.002}, {"sgd", 0.5}}};
+    catena::OptimizerOptions optimizer{"adam", {{"adam", 0.002}, {"sgd", 0.5}}};
     std::vector<std::string> nearest;
     std::int64_t top = 10;
     std::filesystem::path vectors;

@@ -43,7 +43,7 @@ Training::Training(const Options& how, std::int64_t number, WordsOfText text, De
 }
 
 void Training::step() {
-    optimizer->set_rate(rate(static_cast<double>(contexts.epoch())));
+    if (rate) optimizer->set_rate(rate(static_cast<double>(contexts.epoch())));
     const auto [center, around] = contexts.next();
     Variable loss = model.loss(center, around);
     if (const auto once = std::exchange(look, nullptr)) once(loss);

@@ -27,7 +27,7 @@ struct Training : catena::Visitable {
     catena::Vocabulary vocabulary;
     catena::models::WordVectors model;
     std::unique_ptr<catena::Optimizer> optimizer;
-    catena::schedules::Schedule rate;  // by epochs
+    catena::schedules::Schedule rate;  // by epochs; may be empty
     Contexts contexts;
     catena::Summary score{"loss"};
 

@@ -41,6 +41,23 @@ class Training(Case):
         self.assertGreater(self.accuracy(out), 0.9)
         self.assertGreater(self.accuracy(self.run_program("--epochs", 5, "--lr", 0.1)), 0.89)
 
+    def test_every_optimizer_learns_and_resumes(self):
+        text = self.run_program("--optimizer", "best", code=2)
+        names = re.search(r"expected one of (.+), got", text).group(1).split(", ")
+        self.assertGreaterEqual(len(names), 6)
+        for name in names:
+            with self.subTest(optimizer=name):
+                whole, half = self.folder / "whole.npz", self.folder / "half.npz"
+                options = ("--optimizer", name, "--units", 20)
+                out = self.run_program("--epochs", 2, "--save", whole, *options)
+                self.assertGreater(self.accuracy(out), 0.4)
+                self.run_program("--epochs", 1, "--save", half, *options)
+                self.run_program("--epochs", 2, "--resume", half, "--save", half, *options)
+                self.assertEqual(half.read_bytes(), whole.read_bytes())
+        for options in (("--lr", 0.1), ("--lr-decay", 0.9), ("--lr-decay-after", 2)):
+            text = self.run_program("--optimizer", "ada_delta", *options, code=2)
+            self.assertIn(options[0] + ": expected no value with --optimizer ada_delta", text)
+
     def test_same_seed_same_bits(self):
         def snapshot(name, *options):
             file = self.folder / name

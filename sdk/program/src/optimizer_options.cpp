@@ -17,18 +17,25 @@ std::string known() { return fmt::format("{}", fmt::join(optimizers::names(), ",
 
 }  // namespace
 
-OptimizerOptions::OptimizerOptions(std::string name, double rate,
-                                   std::map<std::string, double> rates)
-    : name_(std::move(name)), otherwise_(rate), rates_(std::move(rates)) {}
+OptimizerOptions::OptimizerOptions(std::string name, std::map<std::string, double> rates)
+    : name_(std::move(name)), rates_(std::move(rates)) {}
+
+// What there is without --lr, if anything.
+std::optional<double> OptimizerOptions::default_rate(std::string_view name) const {
+    const auto found = rates_.find(std::string(name));
+    return found != rates_.end() ? found->second : optimizers::default_rate(name);
+}
 
 void OptimizerOptions::add_to(Program& program) {
-    std::string without;
-    for (const auto& [name, rate] : rates_) without += fmt::format("{} for {}, ", rate, name);
-    without += fmt::format("{}{}", rates_.empty() ? "" : "else ", otherwise_);
+    std::vector<std::string> without;
+    for (const std::string_view name : optimizers::names())
+        if (const auto rate = default_rate(name))
+            without.push_back(fmt::format("{} for {}", *rate, name));
     // clang-format off
     program.options().add_options()
         ("optimizer", Program::value(name_), known().c_str())
-        ("lr", po::value(&rate_), ("step size; without it " + without).c_str())
+        ("lr", po::value(&given_rate_),
+         fmt::format("step size; without it {}", fmt::join(without, ", ")).c_str())
         ("lr-decay", Program::value(decay_), "times this for each epoch ...")
         ("lr-decay-after", Program::value(decay_after_), "... after so many");
     // clang-format on
@@ -39,8 +46,14 @@ void OptimizerOptions::check(const Program& program) {
     const auto names = optimizers::names();
     Program::require(std::ranges::count(names, name_) > 0, "optimizer",
                      ("one of " + known()).c_str(), name_);
-    if (!program.given("lr")) rate_ = rates_.contains(name_) ? rates_.at(name_) : otherwise_;
-    Program::require_positive("lr", rate_);
+    rate_ = default_rate(name_);
+    for (const char* option : {"lr", "lr-decay", "lr-decay-after"})
+        Program::require(
+            rate_ || !program.given(option), option,
+            ("no value with --optimizer " + name_ + ", which has no step size").c_str(),
+            std::string("one"));
+    if (program.given("lr")) rate_ = given_rate_;
+    if (rate_) Program::require_positive("lr", *rate_);
     Program::require_positive("lr-decay", decay_);
     Program::require(decay_after_ >= 0, "lr-decay-after", "0 or more", decay_after_);
 }
@@ -48,12 +61,12 @@ void OptimizerOptions::check(const Program& program) {
 std::unique_ptr<Optimizer> OptimizerOptions::make() const { return optimizers::make(name_, rate_); }
 
 schedules::Schedule OptimizerOptions::rate() const {
-    return schedules::decay(rate_, decay_, decay_after_);
+    return rate_ ? schedules::decay(*rate_, decay_, decay_after_) : schedules::Schedule();
 }
 
 void OptimizerOptions::visit(Visitor& visitor) {
     visitor.require("optimizer", name_);
-    visitor.require("lr", fmt::format("{} {} {}", rate_, decay_, decay_after_));
+    visitor.require("lr", fmt::format("{} {} {}", rate_.value_or(0), decay_, decay_after_));
 }
 
 }  // namespace catena

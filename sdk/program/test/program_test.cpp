@@ -197,7 +197,7 @@ TEST_CASE("work without a state worth saving ends at an interrupt") {
 
 TEST_CASE("an optimizer and its rate, by options") {
     Program program("test", "Tests.");
-    OptimizerOptions optimizer("sgd", 0.01, {{"adam", 0.002}});
+    OptimizerOptions optimizer("sgd", {{"adam", 0.002}});
     optimizer.add_to(program);
     REQUIRE(parse(program, {"--optimizer", "adam", "--lr-decay", "0.5", "--lr-decay-after", "2"}));
     optimizer.check(program);
@@ -206,16 +206,34 @@ TEST_CASE("an optimizer and its rate, by options") {
     CHECK(optimizer.rate()(2) == 0.001);
     CHECK(optimizer.rate()(3) == 0.0005);
     CHECK(optimizer.make());
-    for (const auto& words : std::vector<std::vector<std::string>>{{"--optimizer", "best"},
-                                                                   {"--lr", "0"},
-                                                                   {"--lr", "inf"},
-                                                                   {"--lr-decay", "-1"},
-                                                                   {"--lr-decay-after", "-1"}}) {
+    for (const auto& words :
+         std::vector<std::vector<std::string>>{{"--optimizer", "best"},
+                                               {"--optimizer=ada_delta", "--lr=0.1"},
+                                               {"--optimizer=ada_delta", "--lr-decay=0.5"},
+                                               {"--lr", "0"},
+                                               {"--lr", "inf"},
+                                               {"--lr-decay", "-1"},
+                                               {"--lr-decay-after", "-1"}}) {
         Program other("test", "Tests.");
-        OptimizerOptions refused("sgd", 0.01);
+        OptimizerOptions refused("sgd");
         refused.add_to(other);
         REQUIRE(parse(other, words));
         CHECK_THROWS_AS(refused.check(other), po::error);
+    }
+}
+
+TEST_CASE("every optimizer is an option, with its own default rate") {
+    for (const std::string_view name : optimizers::names()) {
+        CAPTURE(name);
+        Program program("test", "Tests.");
+        OptimizerOptions optimizer("sgd", {{"adam", 0.002}});
+        optimizer.add_to(program);
+        REQUIRE(parse(program, {"--optimizer", std::string(name)}));
+        optimizer.check(program);
+        CHECK(optimizer.make());
+        const auto rate = optimizers::default_rate(name);
+        CHECK(static_cast<bool>(optimizer.rate()) == rate.has_value());
+        if (rate) CHECK(optimizer.rate()(0) == (name == "adam" ? 0.002 : *rate));
     }
 }
 

@@ -8,22 +8,26 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace catena {
 
-//     OptimizerOptions optimizer("adam", 0.01, {{"adam", 0.001}});
+//     OptimizerOptions optimizer("adam", {{"adam", 0.002}});
 //     optimizer.add_to(program);
 //     if (!program.parse(argc, argv)) return 0;
 //     optimizer.check(program);
 //     const auto learner = optimizer.make();
-//     ... learner->set_rate(optimizer.rate()(epoch));
+//     const schedules::Schedule rate = optimizer.rate();
+//     ... if (rate) learner->set_rate(rate(epoch));
 //
 // Visited, it is a requirement: a snapshot goes on under the same options alone.
 class OptimizerOptions final : public Visitable {
 public:
-    // What it is without options: an optimizer, and a step size, of some optimizers another one.
-    OptimizerOptions(std::string name, double rate, std::map<std::string, double> rates = {});
+    // What it is without options: an optimizer, and the step sizes of those optimizers for which it
+    // is not the default of their class.
+    explicit OptimizerOptions(std::string name, std::map<std::string, double> rates = {});
 
     // Adds --optimizer, --lr, --lr-decay and --lr-decay-after, before parse().
     void add_to(Program& program);
@@ -33,15 +37,18 @@ public:
     const std::string& name() const noexcept { return name_; }
     // Not set up yet.
     std::unique_ptr<Optimizer> make() const;
-    schedules::Schedule rate() const;  // by epochs
+    // By epochs; empty where the optimizer has no rate.
+    schedules::Schedule rate() const;
 
     void visit(Visitor& visitor) override;
 
 private:
+    std::optional<double> default_rate(std::string_view name) const;
+
     std::string name_;
-    double otherwise_;
     std::map<std::string, double> rates_;
-    double rate_ = 0;
+    double given_rate_ = 0;
+    std::optional<double> rate_;
     double decay_ = 1;
     double decay_after_ = 1;
 };

@@ -18,7 +18,9 @@ TwoColumnMlp::Column::Column(std::int64_t in, std::int64_t units, std::int64_t o
 Variable TwoColumnMlp::Column::below(const Variable& x) {
     return F::relu(l3(F::relu(l2(F::relu(l1(x))))));
 }
-Variable TwoColumnMlp::Column::above(const Variable& h) { return l6(F::relu(l5(F::relu(l4(h))))); }
+Variable TwoColumnMlp::Column::above(const Variable& h) {
+    return F::relu(l6(F::relu(l5(F::relu(l4(h))))));
+}
 
 TwoColumnMlp::TwoColumnMlp(Shape image, std::int64_t classes, std::int64_t units,
                            Device first_device, Device second_device)

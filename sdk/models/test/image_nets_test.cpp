@@ -141,6 +141,20 @@ TEST_CASE("what does not fit is refused") {
     CHECK_THROWS_AS((void)cnn(as_variable(Array::zeros({7, 1, 225, 1}))), ShapeError);
 }
 
+TEST_CASE("two columns: the net of Chainer's manual") {
+    const Device here = Device::get("cpu:0");
+    models::TwoColumnMlp net({1, 4, 4}, 3, 5, here, here);
+    const Variable x = as_variable(initializers::Normal(1)({6, 16}));
+    auto &a = net.first, &b = net.second;
+    const auto layer = [](auto& link, const Variable& h) { return F::relu(link(h)); };
+    const Variable h =
+        layer(a.l3, layer(a.l2, layer(a.l1, x))) + layer(b.l3, layer(b.l2, layer(b.l1, x)));
+    const Variable y =
+        layer(a.l6, layer(a.l5, layer(a.l4, h))) + layer(b.l6, layer(b.l5, layer(b.l4, h)));
+    CHECK(a.l3.W.shape() == Shape{10, 5});
+    CHECK(net(x).data().to_vector<float>() == y.data().to_vector<float>());
+}
+
 TEST_CASE("two columns on two devices compute what they compute on one") {
     const Device a = Device::get("cpu:0"), b = Device::get("cpu:1");
     seed(3);

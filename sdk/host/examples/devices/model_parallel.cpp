@@ -11,8 +11,8 @@ namespace {
 
 FunctionSet column() {
     using links::Linear;
-    return {{"l1", Linear(784, 50)}, {"l2", Linear(50, 50)}, {"l3", Linear(50, 100)},
-            {"l4", Linear(100, 50)}, {"l5", Linear(50, 50)}, {"l6", Linear(50, 10)}};
+    return {{"l1", Linear(784, 1000)},  {"l2", Linear(1000, 1000)}, {"l3", Linear(1000, 2000)},
+            {"l4", Linear(2000, 1000)}, {"l5", Linear(1000, 1000)}, {"l6", Linear(1000, 10)}};
 }
 
 std::pair<Variable, Variable> forward(const FunctionSet& model, const Array& x_data,
@@ -32,7 +32,7 @@ std::pair<Variable, Variable> forward(const FunctionSet& model, const Array& x_d
 
     const Variable h4_0 = F::relu(model["gpu0/l4"](h3_0)), h4_1 = F::relu(model["gpu1/l4"](h3_1));
     const Variable h5_0 = F::relu(model["gpu0/l5"](h4_0)), h5_1 = F::relu(model["gpu1/l5"](h4_1));
-    const Variable h6_0 = model["gpu0/l6"](h5_0), h6_1 = model["gpu1/l6"](h5_1);
+    const Variable h6_0 = F::relu(model["gpu0/l6"](h5_0)), h6_1 = F::relu(model["gpu1/l6"](h5_1));
 
     const Variable y = h6_0 + F::copy(h6_1, 0);
     return {F::softmax_cross_entropy(y, t), F::accuracy(y, t)};
@@ -50,7 +50,7 @@ int main(int argc, char** argv) try {
     optimizer.setup(model.collect_parameters());  // of both
     // [/setup]
     Minibatches batches(digits.train, 100, 1);
-    while (batches.epoch() < 4) {
+    while (batches.epoch() < 2) {
         const auto batch = batches.next();
         optimizer.zero_grads();
         forward(model, batch[0], batch[1]).first.backward();

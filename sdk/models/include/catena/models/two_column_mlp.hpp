@@ -6,9 +6,10 @@
 
 namespace catena::models {
 
-// Two columns of six layers, one on each device. They meet after the third layer, where each goes on from
-// the sum, and after the sixth, where the sum is the result: what crosses between devices is little. Data
-// come to, and scores are on, the first device; both may be the same.
+// Two columns of six layers with rectified outputs, one on each device, as in Chainer's manual.
+// They are added up after the third layer, and both continue from the sum; and after the sixth,
+// where the sum is the result. So little is copied between devices. Data come to, and scores are
+// on, the first device; both may be the same.
 class TwoColumnMlp : public Classifier {
 public:
     TwoColumnMlp(Shape image, std::int64_t classes, std::int64_t units, Device first,

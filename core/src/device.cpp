@@ -42,9 +42,9 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
     ask(events, CATENA_EVENTS_DRAFT_1, sizeof(catena_events));
     ask(graphs, CATENA_GRAPH_DRAFT_1, sizeof(catena_graph));
     if (threads && !(threads->count && threads->set_count && threads->parallel_for)) {
-        throw DeviceError(fmt::format(
-            "[{}] {}: expected count, set_count and parallel_for, got NULL among them", name,
-            CATENA_THREADS_1));
+        throw DeviceError(
+            fmt::format("[{}] {}: expected count, set_count and parallel_for, got NULL among them",
+                        name, CATENA_THREADS_1));
     }
     main_ = &make_queue();
 }

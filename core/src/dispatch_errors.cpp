@@ -128,8 +128,8 @@ void throw_no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
     // A kernel that was meant for this function has a name with a slip in it.
     for (const KernelsWithoutFunction& k : Registry::get().kernels_without_function()) {
         if (k.guess == f.descriptor.name) {
-            have += fmt::format("\n  {} has kernels for {}, a function that no plugin has", k.plugin,
-                                k.function);
+            have += fmt::format("\n  {} has kernels for {}, a function that no plugin has",
+                                k.plugin, k.function);
         }
     }
     if (rows.empty() && !places.empty()) {

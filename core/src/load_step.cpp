@@ -35,7 +35,8 @@ void LoadStep::process_ends() {
 
 LoadStep::LoadStep(const Attempt& attempt)
     : attempt_(attempt), before_(std::exchange(current, this)) {
-    static const bool registered = std::atexit(process_ends) + std::at_quick_exit(process_ends) == 0;
+    static const bool registered =
+        std::atexit(process_ends) + std::at_quick_exit(process_ends) == 0;
     (void)registered;
 }
 LoadStep::~LoadStep() { current = before_; }

@@ -272,7 +272,8 @@ void warn_of_kernels_without_function() {
         n = i > 0 && all[i].plugin == all[i - 1].plugin ? n + 1 : 1;
         const bool last = i + 1 == all.size() || all[i + 1].plugin != all[i].plugin;
         std::string text = one_line("[plugin] " + to_string(all[i]));
-        if (n > most) text = fmt::format("[plugin] {}: {} more such functions", all[i].plugin, n - most);
+        if (n > most)
+            text = fmt::format("[plugin] {}: {} more such functions", all[i].plugin, n - most);
         if (n <= most || last) host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
     }
 }

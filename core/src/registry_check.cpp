@@ -64,9 +64,10 @@ void check_backend(const catena_backend& b) {
     if ((b.flags & CATENA_BACKEND_ASYNC) &&
         (!b.stream_create || !b.stream_destroy || !b.stream_sync || !b.event_create ||
          !b.event_destroy || !b.event_record || !b.event_wait)) {
-        refuse("backend {} is asynchronous and lacks one of stream_create, stream_destroy, "
-               "stream_sync, event_create, event_destroy, event_record, event_wait",
-               b.name);
+        refuse(
+            "backend {} is asynchronous and lacks one of stream_create, stream_destroy, "
+            "stream_sync, event_create, event_destroy, event_record, event_wait",
+            b.name);
     }
     if (b.dlpack_type < 1 || b.dlpack_type > last_device_type) {
         refuse("backend {}: dlpack_type: expected a DLDeviceType, 1 to {}, got {}", b.name,

@@ -353,8 +353,9 @@ TEST_CASE("backends and extensions that are refused") {
           "backend abacus lacks one of count, open, close, supports_isa, alloc, free, copy, sync");
     CHECK(refused([](auto& p) { p.plugin.backend("abacus", 0, 0); }) ==
           "backend abacus: dlpack_type: expected a DLDeviceType, 1 to 255, got 0");
-    CHECK(refused([](auto& p) { p.plugin.backend("abacus", 12, CATENA_BACKEND_ASYNC); })
-              .find("backend abacus is asynchronous and lacks one of stream_create, ") == 0);
+    CHECK(refused([](auto& p) {
+              p.plugin.backend("abacus", 12, CATENA_BACKEND_ASYNC);
+          }).find("backend abacus is asynchronous and lacks one of stream_create, ") == 0);
     CHECK(refused([](auto& p) { p.plugin.extension("toy.thing/1", "toy", 0, nullptr); }) ==
           "extension toy.thing/1 has no table");
     CHECK(refused([](auto& p) { p.plugin.extension("", "toy", 0, &p); }) ==

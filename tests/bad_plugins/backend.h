@@ -48,14 +48,14 @@ static catena_backend backend = {.struct_size = sizeof(catena_backend),
                                  .sync = sync_device};
 
 /* SPOIL is a statement. */
-#define BACKEND_PLUGIN(SPOIL)                                                          \
-    ENTRY {                                                                            \
-        static const catena_backend *const backends[] = {&backend};                    \
-        static const catena_plugin table = {                                           \
+#define BACKEND_PLUGIN(SPOIL)                                                              \
+    ENTRY {                                                                                \
+        static const catena_backend *const backends[] = {&backend};                        \
+        static const catena_plugin table = {                                               \
             sizeof(catena_plugin), 0, 0, 1, 0, 0, NULL, NULL, backends, NULL, NULL, NULL}; \
-        (void)host, (void)ctx, (void)inputs, (void)outputs;                            \
-        SPOIL;                                                                         \
-        return &table;                                                                 \
+        (void)host, (void)ctx, (void)inputs, (void)outputs;                                \
+        SPOIL;                                                                             \
+        return &table;                                                                     \
     }
 
 #endif

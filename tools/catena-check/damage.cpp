@@ -127,8 +127,8 @@ void kernel(const catena_plugin& t, const catena_kernel& k, const std::string& w
          fmt::format("{}: n_types: expected at most {}, got {}", name, rows, k.n_types));
     need(k.n_types == 0 || k.types != nullptr,
          fmt::format("{}: expected {} rows of types, got NULL", name, k.n_types));
-    need(k.n_saved <= most_saved, fmt::format("{}: n_saved: expected at most {}, got {}", name,
-                                              most_saved, k.n_saved));
+    need(k.n_saved <= most_saved,
+         fmt::format("{}: n_saved: expected at most {}, got {}", name, most_saved, k.n_saved));
     need(k.n_saved == 0 || k.phase == CATENA_PHASE_BACKWARD || k.plan != nullptr,
          name + ": it saves tensors: expected plan(), got NULL");
 }
@@ -140,9 +140,10 @@ void backend(const catena_backend& b, const std::string& what) {
                      "sync, got NULL among them",
                      what, b.name));
     // DLDeviceType of DLPack 1.1.
-    need(b.dlpack_type >= 1 && b.dlpack_type <= 18 && b.dlpack_type != 5 && b.dlpack_type != 6,
-         fmt::format("{} ({}): dlpack_type: expected a DLDeviceType, such as 12 (kDLExtDev), got {}",
-                     what, b.name, b.dlpack_type));
+    need(
+        b.dlpack_type >= 1 && b.dlpack_type <= 18 && b.dlpack_type != 5 && b.dlpack_type != 6,
+        fmt::format("{} ({}): dlpack_type: expected a DLDeviceType, such as 12 (kDLExtDev), got {}",
+                    what, b.name, b.dlpack_type));
     constexpr std::uint32_t flags = CATENA_BACKEND_HOST_MEMORY | CATENA_BACKEND_ASYNC;
     need((b.flags & ~flags) == 0,
          fmt::format("{} ({}): flags: expected those that there are, got {:#x}", what, b.name,
@@ -170,10 +171,9 @@ std::string damage(const catena_manifest& manifest, const catena_plugin& t) {
     const Headers headers = {manifest.abi_minor_built <= CATENA_ABI_MINOR};
     try {
         size(t, "the table", headers);
-        each(t.functions, t.n_functions, "function", headers,
-             [&](const catena_function& f, const std::string& what) {
-                 function(f, what, headers);
-             });
+        each(
+            t.functions, t.n_functions, "function", headers,
+            [&](const catena_function& f, const std::string& what) { function(f, what, headers); });
         each(t.kernels, t.n_kernels, "kernel", headers,
              [&](const catena_kernel& k, const std::string& what) { kernel(t, k, what); });
         each(t.backends, t.n_backends, "backend", headers, backend);

@@ -151,12 +151,9 @@ std::string list_plugins_as_json(const PluginReport& report, bool hash) {
         if (!k.guess.empty()) entry["guess"] = k.guess;
         without_function.push_back(entry);
     }
-    Json all{{"format", 1},
-             {"switched_off", nullptr},
-             {"searched", searched},
-             {"plugins", plugins},
-             {"backends", backends},
-             {"kernels_without_function", without_function}};
+    Json all{{"format", 1},          {"switched_off", nullptr},
+             {"searched", searched}, {"plugins", plugins},
+             {"backends", backends}, {"kernels_without_function", without_function}};
     if (report.switched_off) all["switched_off"] = *report.switched_off;
     return all.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';
 }

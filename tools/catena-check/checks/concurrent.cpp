@@ -28,7 +28,7 @@ using testing::detail::Exam;
 using testing::detail::Use;
 
 constexpr unsigned n_threads = 3;
-constexpr int most_calls = 25;  // of each thread
+constexpr int most_calls = 25;        // of each thread
 constexpr double most_seconds = 0.5;  // of those of one kernel
 
 // One thread's: a host of its own, with numbers of its own.
@@ -88,10 +88,10 @@ Example longer(World& world, const catena_function& f, const Example& example, u
             const auto make = [&](std::int64_t n) -> std::optional<Sample> {
                 try {
                     doing(fmt::format("makes \"{}\" longer: {}", text_of(f, example), n));
-                    return make_sample(world, f,
-                                       testing::detail::resize_first(
-                                           example, set, {first, n, false, attributes}),
-                                       seed);
+                    return make_sample(
+                        world, f,
+                        testing::detail::resize_first(example, set, {first, n, false, attributes}),
+                        seed);
                 } catch (const Failure&) {
                     return std::nullopt;
                 }
@@ -113,7 +113,8 @@ public:
         World& world = *callers_[0].world;
         const catena_function& f = world.function(subject_.function);
         for (const Example& example : examples_of(world, f, example_seed).calls)
-            for (const Example& call : {longer(world, f, example, subject_.seed32()), example}) try {
+            for (const Example& call : {longer(world, f, example, subject_.seed32()), example})
+                try {
                     for (Caller& c : callers_) c.take(c.world->function(f.name), call);
                     kernels(f, call);
                     break;

@@ -102,14 +102,15 @@ void leak(const Subject& subject, Findings& findings) {
             std::int64_t bytes = grows_by();
             for (int i = 0; i < 7 && bytes >= least; ++i) bytes = std::min(bytes, grows_by());
             if (bytes >= least)
-                findings.fail(fmt::format("{}: expected the heap as before, got {} bytes more with "
-                                          "each call: memory that nobody frees",
-                                          callback.label, bytes));
+                findings.fail(
+                    fmt::format("{}: expected the heap as before, got {} bytes more with "
+                                "each call: memory that nobody frees",
+                                callback.label, bytes));
         }
     skip_if_idle(findings);
 }
-const Registered r5{{"faults", "leak", "no callback leaves memory behind with each call", leak,
-                     Each::function}};
+const Registered r5{
+    {"faults", "leak", "no callback leaves memory behind with each call", leak, Each::function}};
 
 void host_call(const Subject& subject, Findings& findings) {
     faults(subject, findings, "failing call of the host", [](long n) { control.failing_call = n; });

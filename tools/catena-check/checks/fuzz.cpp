@@ -160,7 +160,8 @@ private:
     void try_case(const Example& e, Garbage& garbage) {
         const auto x = metas_for(e, garbage);
         const bool train = !garbage.chance(4);
-        serve(e, x, train, [&](std::size_t i) { return garbage.numbers(e.inputs[i], x[i]->dtype); });
+        serve(e, x, train,
+              [&](std::size_t i) { return garbage.numbers(e.inputs[i], x[i]->dtype); });
     }
     // infer(), and every kernel that serves the call, in memory that ends where it may not be touched.
     // numbers: makes input i, which is there.
@@ -190,8 +191,7 @@ private:
         if (largest > most_elements || !std::ranges::all_of(y, exists)) return;
         if (std::ranges::any_of(x, [](const auto& meta) { return meta && !exists(*meta); })) return;
         std::vector<Array> arrays;
-        for (std::size_t i = 0; i < x.size(); ++i)
-            arrays.push_back(x[i] ? numbers(i) : Array());
+        for (std::size_t i = 0; i < x.size(); ++i) arrays.push_back(x[i] ? numbers(i) : Array());
         for (const catena_kernel* k : rig_.kernels(f_.name, CATENA_PHASE_FORWARD)) {
             if (!fits(f_, *k, arrays, y)) continue;
             const std::string label = fmt::format("forward '{}' of {}", k->isa, words);

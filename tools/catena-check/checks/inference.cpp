@@ -151,9 +151,10 @@ void pure(const Subject& subject, Findings& findings) {
         inference.sound(first, x);
         for (const catena_meta& m : first.y)
             if (first.status == CATENA_OK && m.device_type != host_memory)
-                findings.fail(fmt::format("{}: device_type: expected it to stay on the device of "
-                                          "the call ({}), got {}",
-                                          text_of(x), host_memory, m.device_type));
+                findings.fail(
+                    fmt::format("{}: device_type: expected it to stay on the device of "
+                                "the call ({}), got {}",
+                                text_of(x), host_memory, m.device_type));
         for (const int before : {0xa5, 0x01})
             if (!same(first, inference.ask(values, x, before)))
                 findings.fail(text_of(x) +

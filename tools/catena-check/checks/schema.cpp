@@ -76,9 +76,11 @@ void table(const Subject& subject, Findings& findings) {
         findings.skip("see load/entry");
     }
 }
-const Registered r1{{"schema", "table", "no entry is NULL, or lacks what it must have; sizes, counts and kinds are such as "
-                     "there are",
-                     table, Each::plugin, false}};
+const Registered r1{
+    {"schema", "table",
+     "no entry is NULL, or lacks what it must have; sizes, counts and kinds are such as "
+     "there are",
+     table, Each::plugin, false}};
 
 // What wrappers in any language can be called.
 bool identifier(const std::string& name) {
@@ -281,8 +283,8 @@ void versions(const Subject& subject, Findings& findings) {
     const Table table(subject);
     table.functions([&](const catena_function& f) {
         if (f.version < 1 || f.version > newest_version)
-            findings.fail(fmt::format("{}: expected 1 to {}, got {}", f.name, newest_version,
-                                      f.version));
+            findings.fail(
+                fmt::format("{}: expected 1 to {}, got {}", f.name, newest_version, f.version));
     });
     table.kernels([&](const catena_kernel& k) {
         const catena_function* f = table.find(k.function);
@@ -358,8 +360,9 @@ void kernels(const Subject& subject, Findings& findings) {
         };
         const catena_function* const f = table.find(k.function);
         if (f == nullptr)
-            return fail("expected a function of the plugin, of catena's own or of --with, got one "
-                        "that nobody has");
+            return fail(
+                "expected a function of the plugin, of catena's own or of --with, got one "
+                "that nobody has");
         if ((f->flags & CATENA_FUNCTION_VIEW) != 0) fail("its function is a view, without kernels");
         constexpr std::uint32_t known =
             CATENA_KERNEL_ADDS | CATENA_KERNEL_STRIDED | CATENA_KERNEL_DETERMINISTIC;

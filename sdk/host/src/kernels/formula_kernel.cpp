@@ -138,10 +138,10 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
         Dtype dtype{};
         if (metas[k].ndim < 0 || metas[k].ndim > CATENA_MAX_NDIM ||
             !from_abi(metas[k].dtype, dtype)) {
-            throw InvalidError(fmt::format("[{}] output {}: expected 0 to {} axes and a dtype of "
-                                           "catena, got {} axes and {}",
-                                           name(), k, +CATENA_MAX_NDIM, metas[k].ndim,
-                                           catena::name(metas[k].dtype)));
+            throw InvalidError(fmt::format(
+                "[{}] output {}: expected 0 to {} axes and a dtype of "
+                "catena, got {} axes and {}",
+                name(), k, +CATENA_MAX_NDIM, metas[k].ndim, catena::name(metas[k].dtype)));
         }
         const std::span extents(metas[k].shape, static_cast<std::size_t>(metas[k].ndim));
         y[k] = Array::empty(Shape(extents), dtype, device);

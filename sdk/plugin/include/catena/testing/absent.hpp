@@ -13,7 +13,9 @@ public:
     Absent(const catena_function& f, const catena_call& call, std::uint64_t kept_x,
            std::uint64_t kept_y) {
         std::string text;
-        const auto add = [&](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+        const auto add = [&](const std::string& what) {
+            text += (text.empty() ? "" : ", ") + what;
+        };
         for (std::uint32_t i = 0; i < call.n_x; ++i)
             if (call.x[i] == nullptr)
                 add("x " + input_name(f, i) +

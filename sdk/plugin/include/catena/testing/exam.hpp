@@ -197,11 +197,9 @@ private:
             if (!forward && !prepare_backward(u)) return;
             if (!forward) {
                 const bool own = k.variant != nullptr;
-                const std::string read =
-                    reads_unretained(own ? k.retain_x : f.retain_x, own ? k.retain_y : f.retain_y,
-                                     u.given, u.tolerance, [&](const Options& options) {
-                                         return run(u, u.given, options);
-                                     });
+                const std::string read = reads_unretained(
+                    own ? k.retain_x : f.retain_x, own ? k.retain_y : f.retain_y, u.given,
+                    u.tolerance, [&](const Options& options) { return run(u, u.given, options); });
                 if (!read.empty()) {
                     report.fail(Check::retained, u.label + " of \"" + sample.text + "\": " + read);
                     return;

@@ -157,9 +157,16 @@ private:
             for (const std::int64_t to : {std::int64_t{131}, last * 45})
                 for (const Resize& r :
                      {Resize{last, to, true, false}, Resize{last, to, false, false},
-                      Resize{last, to, true, true}})
-                    if (const Example e = resize_all(example_, r); elements(e) < many)
-                        if (auto sample = accepted(e); sample && fits(*sample)) return sample;
+                      Resize{last, to, true, true}}) {
+                    const auto make = [&](std::int64_t n) -> std::optional<Sample> {
+                        const Example e =
+                            resize_all(example_, {last, n, r.multiples, r.attributes});
+                        if (elements(e) >= many) return std::nullopt;
+                        auto sample = accepted(e);
+                        return sample && fits(*sample) ? std::move(sample) : std::nullopt;
+                    };
+                    if (auto sample = enlarge(last, to, make)) return sample;
+                }
         }
         return std::nullopt;
     }

@@ -283,8 +283,7 @@ CATENA_TESTING_INLINE std::vector<Array> World::backward(
                                             : CATENA_REQ_WRITE);
         }
         for (std::size_t i = 0; i < y.size(); ++i) {
-            run.y.push_back((kept_y >> i & 1) != 0 ? run.add(y[i])
-                                                  : unseen(y[i], x.size() + i));
+            run.y.push_back((kept_y >> i & 1) != 0 ? run.add(y[i]) : unseen(y[i], x.size() + i));
             run.gy.push_back(run.add(gy[i]));
         }
         run.call.targets = targets.data();

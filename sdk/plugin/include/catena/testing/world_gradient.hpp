@@ -57,7 +57,7 @@ CATENA_TESTING_INLINE void World::compose(Composition& c, const std::vector<cate
         meta_list.push_back(c.x_arrays[i] ? &metas[i] : nullptr);
     for (std::size_t i = 0; i < c.y.size(); ++i)
         y.push_back((f.retain_y >> i & 1) != 0 ? c.y[i]
-                                             : unseen(c.y_arrays[i], c.y[i], c.x.size() + i));
+                                               : unseen(c.y_arrays[i], c.y[i], c.x.size() + i));
     if (f.grad_function != nullptr) {
         std::vector<catena_var*> in;
         for (std::size_t i = 0; i < x.size(); ++i)

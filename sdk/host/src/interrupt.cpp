@@ -1,8 +1,13 @@
 // Interrupt: the signal handler, and the timer that ends the process.
 #include <catena/interrupt.hpp>
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <ctime>
 #include <iterator>
 
 namespace catena {
@@ -49,6 +54,34 @@ extern "C" void catena_host_interrupt(int signal, siginfo_t* info, void*) {
     errno = before;
 }
 
+// A thread that takes signals while all others block them: kernels may do that for as long as they run.
+pthread_t listener;
+bool has_listener = false;
+
+void* listen(void*) {
+    for (;;) pause();  // until it is cancelled
+}
+
+void start_listener() {
+    sigset_t set, before;
+    sigfillset(&set);
+    for (const int signal : signals) sigdelset(&set, signal);
+    pthread_sigmask(SIG_SETMASK, &set, &before);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, 256 << 10);
+    has_listener = pthread_create(&listener, &attributes, listen, nullptr) == 0;
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void stop_listener() {
+    if (!has_listener) return;
+    has_listener = false;
+    pthread_cancel(listener);
+    pthread_join(listener, nullptr);
+}
+
 }  // namespace
 
 Interrupt::Interrupt(std::chrono::milliseconds grace) {
@@ -75,9 +108,11 @@ Interrupt::Interrupt(std::chrono::milliseconds grace) {
     for (std::size_t i = 0; i < std::size(signals); ++i) {
         if (before_[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);
     }
+    if (has_timer) start_listener();
 }
 
 Interrupt::~Interrupt() {
+    stop_listener();
     for (std::size_t i = 0; i < std::size(signals); ++i)
         sigaction(signals[i], &before_[i], nullptr);
     if (has_timer.exchange(false)) timer_delete(timer);

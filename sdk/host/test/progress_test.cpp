@@ -108,6 +108,18 @@ TEST_CASE("a process that does not ask ends some time after SIGTERM or SIGHUP") 
           }) == 128 + SIGINT);
 }
 
+TEST_CASE("signals that a kernel blocks on its thread end the process in time, too") {
+    CHECK(end_of([]() -> int {
+              const Interrupt interrupt(100ms);
+              sigset_t all;
+              sigfillset(&all);
+              pthread_sigmask(SIG_SETMASK, &all, nullptr);
+              kill(getpid(), SIGTERM);
+              std::this_thread::sleep_for(10s);
+              return 0;
+          }) == -SIGTERM);
+}
+
 TEST_CASE("what is written during a pause is finished, and after it the time runs anew") {
     const auto write = [](bool before) {
         return end_of([&] {

@@ -298,7 +298,7 @@ struct Chosen : Link {
     Variable operator()(const Variable& x, const Variable& t) { return (*this)(x * t); }
     void visit(Visitor& v) override { v("W", W); }
     std::vector<std::int64_t>* noted;
-    Variable W{as_parameter(Array::ones({2}))};
+    Parameter W{Array::ones({2})};
 };
 
 }  // namespace

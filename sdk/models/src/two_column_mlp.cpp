@@ -15,10 +15,10 @@ TwoColumnMlp::Column::Column(std::int64_t in, std::int64_t units, std::int64_t o
       l5(units, units),
       l6(units, out) {}
 
-Variable TwoColumnMlp::Column::below(const Variable& x) {
+Variable TwoColumnMlp::Column::below(const Variable& x) const {
     return F::relu(l3(F::relu(l2(F::relu(l1(x))))));
 }
-Variable TwoColumnMlp::Column::above(const Variable& h) {
+Variable TwoColumnMlp::Column::above(const Variable& h) const {
     return F::relu(l6(F::relu(l5(F::relu(l4(h))))));
 }
 
@@ -32,7 +32,7 @@ TwoColumnMlp::TwoColumnMlp(Shape image, std::int64_t classes, std::int64_t units
     second.to(second_device);
 }
 
-Variable TwoColumnMlp::operator()(const Variable& x) {
+Variable TwoColumnMlp::operator()(const Variable& x) const {
     const Device here = first.l1.W.device(), there = second.l1.W.device();
     Variable h = first.below(x), other = second.below(F::copy(x, there));
     h = h + F::copy(other, here);

@@ -129,7 +129,7 @@ template <class Derived>
 class Function : public ArrayFunction {
 public:
     // The only output. Throws InvalidError if there are several.
-    Variable operator()(const Variable& x) override { return only(apply({x})); }
+    Variable operator()(const Variable& x) const override { return only(apply({x})); }
     template <std::convertible_to<Variable>... V>
     Variable operator()(const V&... inputs) const {
         return only(apply(std::initializer_list<Variable>{inputs...}));

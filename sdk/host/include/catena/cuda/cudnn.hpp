@@ -42,20 +42,22 @@ public:
     explicit WithCudnn(bool use, A&&... arguments)
         : L(std::forward<A>(arguments)...), is_used(use) {}
 
-    Variable operator()(const Variable& x) override { return call(x); }
+    Variable operator()(const Variable& x) const override {
+        const use_cudnn scope(is_used);
+        if constexpr (std::invocable<const L&, const Variable&>) return L::operator()(x);
+        else return Link::operator()(x);  // says that the link has to be mutable
+    }
+    Variable operator()(const Variable& x) override {
+        const use_cudnn scope(is_used);
+        return L::operator()(x);
+    }
     template <class... A>
     decltype(auto) operator()(A&&... arguments) {
-        return call(std::forward<A>(arguments)...);
-    }
-
-    bool is_used;
-
-private:
-    template <class... A>
-    decltype(auto) call(A&&... arguments) {
         const use_cudnn scope(is_used);
         return L::operator()(std::forward<A>(arguments)...);
     }
+
+    bool is_used;
 };
 
 }  // namespace catena::cuda

@@ -14,7 +14,7 @@ class TwoColumnMlp : public Classifier {
 public:
     TwoColumnMlp(Shape image, std::int64_t classes, std::int64_t units, Device first,
                  Device second);
-    Variable operator()(const Variable& x) override;
+    Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override { visitor("first", first)("second", second); }
 
     struct Column : Chain {
@@ -22,8 +22,8 @@ public:
         void visit(Visitor& v) override {
             v("l1", l1)("l2", l2)("l3", l3)("l4", l4)("l5", l5)("l6", l6);
         }
-        Variable below(const Variable& x);  // layers 1 to 3
-        Variable above(const Variable& h);  // layers 4 to 6
+        Variable below(const Variable& x) const;  // layers 1 to 3
+        Variable above(const Variable& h) const;  // layers 4 to 6
 
         links::Linear l1, l2, l3, l4, l5, l6;
     };

@@ -78,6 +78,8 @@ catena_status gemm(catena_ctx* ctx, const catena_gemm* g) {
             throw Error(CATENA_E_UNSUPPORTED,
                         "[gemm] product: expected float32, extents from 1 on and leading "
                         "dimensions that hold them, got another");
+        // The first product generates the code of all.
+        [[maybe_unused]] static const bool ready = (require_memory(), true);
         const bool fixed = (g->flags & CATENA_CALL_DETERMINISTIC) != 0;
         const Pieces pieces = cut(*g, fixed ? fixed_pieces : host().slots(ctx));
         parallel(ctx, pieces.count(), [&](std::int64_t begin, std::int64_t end, std::int32_t) {

@@ -2,6 +2,7 @@
 #include "engine.hpp"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <cstring>
 #include <string_view>
@@ -73,6 +74,14 @@ dnnl::reorder Operand::reorder(const memory::desc& from, const memory::desc& to,
         attr.set_post_ops(ops);
     }
     return dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to, attr));
+}
+
+void require_memory() {
+    constexpr std::size_t bytes = std::size_t{64} << 20;
+    void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        throw Error(CATENA_E_NOMEM, "[onednn] code: expected 64 MiB of memory for it, got less");
+    munmap(memory, bytes);
 }
 
 void require_fast(const char* implementation) {

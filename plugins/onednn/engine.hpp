@@ -72,6 +72,10 @@ inline void convert(const dnnl::reorder& reorder, const memory& from, const memo
     reorder.execute(stream(), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
+// oneDNN does not check the memory that it writes generated code to, and crashes where it gets none: ask
+// before it generates any. Throws Error.
+void require_memory();
+
 // oneDNN's own loops without generated code are slower than anything.
 void require_fast(const char* implementation);
 
@@ -99,6 +103,7 @@ public:
     template <class Make>
     std::shared_ptr<const T> get(const Key& key, const Make& make) {
         if (auto found = find(key)) return found;
+        require_memory();
         const Undisturbed guard;  // it is a property of what is made, too
         std::shared_ptr<const T> made = make();
         const std::lock_guard lock(mutex_);

@@ -94,7 +94,7 @@ public:
         const Options plain;
         e_.step(Check::guard, u.label, [&] {
             const Given fenced =
-                u.given.changed([](const Array& a) { return a.moved(0, std::uint8_t{0x01}); });
+                u.given.changed([](const Array& a) { return a.moved(0, std::uint8_t{0x3f}); });
             const std::string text = alike(u, e_.run(u, fenced, plain));
             return text.empty() ? text : "it reads beside " + beside_which(u) + ": " + text;
         });
@@ -141,7 +141,7 @@ private:
             Given other = u.given;
             Array& a = (other.*list)[i];
             if (!a) return false;
-            a = a.moved(0, std::uint8_t{0x01});
+            a = a.moved(0, std::uint8_t{0x3f});
             return !alike(u, e_.run(u, other, Options())).empty();
         };
         const auto text = [](const std::string& what, const Array& a) {

@@ -223,7 +223,7 @@ private:
                 Exam exam(world_, f_, sample, report_, settings_);
                 std::vector<Array> x = sample.x;
                 for (Array& a : x)
-                    if (a) a = a.moved(0, 0x01);
+                    if (a) a = a.moved(0, 0x3f);
                 if (!same_bits(exam.forward(x), sample.y, exam.results(CATENA_PHASE_FORWARD))
                          .empty())
                     fail("it is accepted, and reads beside its inputs");

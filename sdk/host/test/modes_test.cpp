@@ -278,11 +278,11 @@ namespace {
 // Notes whether cuDNN may be used, forward and backward.
 struct Choice : FunctionNode {
     explicit Choice(std::vector<std::int64_t>* to) : noted(to) {}
-    Arrs forward(In x) override {
+    Arrays forward(ArraySpan x) override {
         note();
         return {x[0].copy()};
     }
-    Vars backward(Targets, Grads gy) override {
+    Variables backward(Targets, VariableSpan gy) override {
         note();
         return {gy[0]};
     }

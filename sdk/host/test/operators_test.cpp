@@ -92,7 +92,7 @@ TEST_CASE("compound assignment of arrays changes the elements, whoever sees them
     x = x + 1;
     CHECK(values(kept) == Doubles{18, 18});
 
-    Arrs list = {arr({1}), arr({2})};
+    Arrays list = {arr({1}), arr({2})};
     const Array second = list[1];
     list[1] += list[0];
     CHECK(values(second) == Doubles{3});
@@ -219,8 +219,8 @@ TEST_CASE("masks are bool arrays, choose, and count as 0 and 1 beside numbers") 
     const Variable calm(x, true);
     CHECK((calm * (x > 0)).is_volatile());
     gradient_check::check_double_backward(
-        [](const Vars& z) -> Vars {
+        [](const Variables& z) -> Variables {
             return {F::where(z[0] > 0, z[0] * z[0] * z[0], z[0]) * (z[0] < 3)};
         },
-        Arrs{arr({1, -2, 5})}, Arrs{arr({1, 3, 1})}, Arrs{arr({0.5, 1, 1})});
+        Arrays{arr({1, -2, 5})}, Arrays{arr({1, 3, 1})}, Arrays{arr({0.5, 1, 1})});
 }

@@ -1,6 +1,7 @@
 // Optimizers: the steps of Chainer's, hooks on gradients, saved state.
 #include <catena/core/error.hpp>
 #include <catena/links.hpp>
+#include <catena/operators.hpp>
 #include <catena/optimizers.hpp>
 #include <catena/serializer.hpp>
 

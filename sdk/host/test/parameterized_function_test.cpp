@@ -12,8 +12,8 @@ struct EltwiseParamProduct : Function<EltwiseParamProduct> {
         : w(initializers::Normal(1)(shape)), gw(Array::zeros(shape)) {}
     explicit EltwiseParamProduct(Array values) : w(std::move(values)) {}
     std::vector<FunctionParameter> parameter_names() override { return {{"w", w, gw}}; }
-    Arrs forward(In inputs) override { return {w * inputs[0]}; }
-    Arrs backward(In inputs, In grad_outputs) override {
+    Arrays forward(ArraySpan inputs) override { return {w * inputs[0]}; }
+    Arrays backward(ArraySpan inputs, ArraySpan grad_outputs) override {
         const Array &x = inputs[0], &gy = grad_outputs[0];
         gw += gy * x;
         return {gy * w};
@@ -22,8 +22,8 @@ struct EltwiseParamProduct : Function<EltwiseParamProduct> {
 // The same without names: it is nobody's parameter, but the gradient is there.
 struct Unnamed : Function<Unnamed> {
     Array w = Array::from({2.0}, {1}), gw = Array::zeros({1}, Dtype::float64);
-    Arrs forward(In inputs) override { return {w * inputs[0]}; }
-    Arrs backward(In inputs, In gy) override {
+    Arrays forward(ArraySpan inputs) override { return {w * inputs[0]}; }
+    Arrays backward(ArraySpan inputs, ArraySpan gy) override {
         gw += gy[0] * inputs[0];
         return {gy[0] * w};
     }
@@ -105,7 +105,7 @@ TEST_CASE("its parameters are a link's: listed, cleared, learned, named in a set
     CHECK(values(f.gw) == Doubles{3, 4});
     optimizer.clip_grads(2.5);
     CHECK(values(f.gw)[0] == doctest::Approx(1.5));
-    const Arrs more = {Array(), Array(), numbers({1, 1})};
+    const Arrays more = {Array(), Array(), numbers({1, 1})};
     optimizer.accumulate_grads(more);
     CHECK(values(f.gw)[1] == doctest::Approx(3));
     CHECK(f.gw.body() == f.parameters()[0].grad().body());
@@ -165,14 +165,14 @@ TEST_CASE("it moves, converts, saves and loads as a link") {
 
 TEST_CASE("its gradients are checked, by arrays and by variables") {
     EltwiseParamProduct f({3, 2});
-    const auto call = [&](const Vars& v) -> Vars { return {f(v[0])}; };
+    const auto call = [&](const Variables& v) -> Variables { return {f(v[0])}; };
     const gradient_check::Options options{.params = f.parameters(), .dtype = Dtype::float64};
     const Array x = draw({3, 2}).astype(Dtype::float32);
-    gradient_check::check_backward(call, Arrs{x}, Arrs{x}, options);
+    gradient_check::check_backward(call, Arrays{x}, Arrays{x}, options);
     CHECK(f.parameters()[0].dtype() == Dtype::float32);
     CHECK(f.w.dtype() == Dtype::float32);
     const Variable p = f.parameters()[0];
-    const Vars g = grad({F::sum(f(as_variable(x)))}, {p});
+    const Variables g = grad({F::sum(f(as_variable(x)))}, {p});
     CHECK(g[0].shape() == Shape{3, 2});
 }
 
@@ -192,8 +192,8 @@ TEST_CASE("what a parameterized function must not do") {
     CHECK_THROWS_AS((void)f.parameters(), ShapeError);
 
     struct Doubling : Function<Doubling> {
-        Arrs forward(In inputs) override { return {inputs[0] + 0}; }
-        Arrs backward(In, In grad_outputs) override {
+        Arrays forward(ArraySpan inputs) override { return {inputs[0] + 0}; }
+        Arrays backward(ArraySpan, ArraySpan grad_outputs) override {
             Array gx = grad_outputs[0];
             gx *= 2;
             return {gx};

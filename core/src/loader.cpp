@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <utility>
 
 namespace catena {
@@ -262,19 +263,18 @@ void say_idle() {
     }
 }
 
-// Once, when the usual places have been searched: until then the function may still come. The report
-// has them at any time.
-void warn_of_kernels_without_function() {
-    constexpr int most = 3;  // lines for one plugin: it may be one of kernels alone
-    int n = 0;
-    const auto all = Registry::get().kernels_without_function();
-    for (std::size_t i = 0; i < all.size(); ++i) {
-        n = i > 0 && all[i].plugin == all[i - 1].plugin ? n + 1 : 1;
-        const bool last = i + 1 == all.size() || all[i + 1].plugin != all[i].plugin;
-        std::string text = one_line("[plugin] " + to_string(all[i]));
-        if (n > most)
-            text = fmt::format("[plugin] {}: {} more such functions", all[i].plugin, n - most);
-        if (n <= most || last) host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
+// Once for each function, after the usual folders are searched: until then a plugin may still bring
+// the function. A plugin of kernels alone may be installed without the functions; what is probably a
+// misspelled name is a warning. The report always lists them.
+void tell_of_kernels_without_function() {
+    const Loader& loader = Loader::get();
+    if (!loader.default_done || loader.loading) return;
+    static std::set<std::string> told;
+    for (const KernelsWithoutFunction& kernels : Registry::get().kernels_without_function()) {
+        const std::string text = one_line("[plugin] " + to_string(kernels));
+        if (!told.insert(text).second) continue;
+        const auto level = kernels.guess.empty() ? CATENA_LOG_INFO : CATENA_LOG_WARNING;
+        host_table().log(nullptr, level, text.c_str());
     }
 }
 
@@ -310,6 +310,7 @@ void load_plugin(const fs::path& file) {
     } catch (const PluginError& error) {
         throw PluginError(fmt::format("[plugin] {}: refused: {}", file.string(), error.what()));
     }
+    tell_of_kernels_without_function();
 }
 
 void load_plugins(const fs::path& folder) {
@@ -322,6 +323,7 @@ void load_plugins(const fs::path& folder) {
                                       error.message()));
     }
     load_folders({{fs::absolute(folder, error), "program"}});
+    tell_of_kernels_without_function();
 }
 
 void load_default_plugins() {
@@ -340,7 +342,7 @@ void load_default_plugins() {
     }
     loader.default_done = true;
     Registry::get().report_pins();
-    warn_of_kernels_without_function();
+    tell_of_kernels_without_function();
     done.store(true, std::memory_order_release);
 }
 

@@ -254,11 +254,7 @@ class Odd(Case):
         meant = ("org.example.slip: it has kernels for test.goood, a function that no plugin has; "
                  "did you mean test.good?")
         self.assertEqual(self.report()[0][0], "loaded")
-        self.assertEqual(self.log.splitlines(), [
-            f"catena warning: [plugin] {meant}",
-            *(f"catena warning: [plugin] org.example.slip: it has kernels for org.nobody.{name}, a "
-              "function that no plugin has" for name in ("one", "two")),
-            "catena warning: [plugin] org.example.slip: 2 more such functions"])
+        self.assertEqual(self.log.splitlines(), [f"catena warning: [plugin] {meant}"])
         self.assertEqual(self.all["kernels_without_function"][:2], [
             {"plugin": "org.example.slip", "function": "test.goood", "guess": "test.good"},
             {"plugin": "org.example.slip", "function": "org.nobody.one"}])

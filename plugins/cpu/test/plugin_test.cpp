@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 
+#include "catena/abi/ext/draft/compiled.h"
 #include "catena/abi/ext/draft/compiler.h"
 #include "host.hpp"
 
@@ -22,7 +23,7 @@ TEST_CASE("the manifest describes the plugin") {
 TEST_CASE("the tables are complete") {
     const catena_plugin& table = *plugin().table;
     REQUIRE(table.n_backends == 1);
-    REQUIRE(table.n_extensions == 2);
+    REQUIRE(table.n_extensions == 3);
     CHECK(std::string(plugin().backend->name) == "cpu");
     CHECK((plugin().backend->flags & CATENA_BACKEND_HOST_MEMORY) != 0);
     CHECK((plugin().backend->flags & CATENA_BACKEND_ASYNC) == 0);
@@ -30,6 +31,8 @@ TEST_CASE("the tables are complete") {
     CHECK(std::string(table.extensions[0]->device) == "cpu");
     CHECK(std::string(table.extensions[1]->id) == CATENA_COMPILER_DRAFT_1);
     CHECK(std::string(table.extensions[1]->device) == "cpu");
+    CHECK(std::string(table.extensions[2]->id) == CATENA_TARGETS_DRAFT_1);
+    CHECK(std::string(table.extensions[2]->device) == "cpu");
     CHECK(plugin().threads != nullptr);
     CHECK(plugin().backend->get_extension(plugin().dev, "org.example.thing/1") == nullptr);
     CHECK(plugin().backend->sync(nullptr, plugin().dev) == CATENA_OK);

@@ -38,14 +38,14 @@ private:
 
 class ArrayFunctionNode final : public FunctionNode {
 public:
-    explicit ArrayFunctionNode(std::shared_ptr<ArrayFunction> function)
-        : function_(std::move(function)) {}
+    ArrayFunctionNode(std::shared_ptr<ArrayFunction> function, std::size_t n)
+        : function_(std::move(function)), n_(n) {}
     std::string label() const override { return function_->label(); }
 
 private:
+    std::size_t n_given(std::size_t /*n_inputs*/) const override { return n_; }
     // After the function's inputs come its parameters.
     std::vector<Array> forward(std::span<const Array> inputs) override {
-        n_ = inputs.size() - function_->learned_.size();
         std::vector<Array> outputs = function_->forward(inputs.first(n_));
         if (!function_->inputs_) {
             function_->inputs_.emplace(n_);
@@ -116,7 +116,7 @@ private:
     }
 
     std::shared_ptr<ArrayFunction> function_;
-    std::size_t n_ = 0;  // inputs without parameters
+    std::size_t n_;  // inputs without parameters
 };
 
 ArrayFunction::ArrayFunction(const ArrayFunction& other)
@@ -210,10 +210,12 @@ const std::vector<Array>& ArrayFunction::get_retained_outputs() const {
 std::vector<Variable> ArrayFunction::apply(std::shared_ptr<ArrayFunction> function,
                                            std::span<const Variable> inputs) {
     const std::vector<Learned>& learned = function->shared();
-    if (learned.empty()) return catena::apply<ArrayFunctionNode>(inputs, std::move(function));
+    if (learned.empty()) {
+        return catena::apply<ArrayFunctionNode>(inputs, std::move(function), inputs.size());
+    }
     std::vector<Variable> all(inputs.begin(), inputs.end());
     for (const Learned& each : learned) all.push_back(each.variable);
-    return catena::apply<ArrayFunctionNode>(all, std::move(function));
+    return catena::apply<ArrayFunctionNode>(all, std::move(function), inputs.size());
 }
 
 Variable ArrayFunction::only(std::vector<Variable> outputs) const {

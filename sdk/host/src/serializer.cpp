@@ -85,7 +85,15 @@ public:
                 "{.strict = false} loads what is there)";
         return text;
     }
-    std::map<std::string, Array> staged;
+    // After the visit, once: what is to be assigned.
+    std::map<std::string, Array> take() {
+        // Arrays with several names may be staged under one of them alone.
+        for (const auto& [path, convert] : conversions_) {
+            const auto found = staged_.find(path);
+            if (found != staged_.end()) found->second = convert(found->second);
+        }
+        return std::move(staged_);
+    }
 
 private:
     void parameter(const std::string& path, Variable& value) override { check(path, value.data()); }
@@ -117,9 +125,9 @@ private:
     void required_or_converted(const std::string& path, std::string_view value,
                                const std::string& array, Convert convert) override {
         if (file_.contains(path)) return required(path, value);
-        // Arrays with several names are staged under one of them.
-        const auto found = staged.find(array);
-        if (found != staged.end()) found->second = convert(found->second);
+        // A file that is renamed or loaded in part may have lost the text on the way.
+        if (options_.rename || !options_.strict) missing_.insert(path);
+        else conversions_.emplace_back(array, convert);
     }
 
     void compare(const std::string& path, std::int64_t value, std::int64_t got) {
@@ -152,7 +160,7 @@ private:
         if (!file_.contains(path)) return;
         if (convert(path, value)) {
             if (shared.found &&
-                staged[path].to_vector<double>() != staged.at(shared.path).to_vector<double>())
+                staged_[path].to_vector<double>() != staged_.at(shared.path).to_vector<double>())
                 problems_ += fmt::format("\n  {}: expected the same values as {}, got others", path,
                                          shared.path);
             shared.path = path;
@@ -165,7 +173,7 @@ private:
                                      shared.path);
         }
         if (npy && !shared.npy) {
-            staged[path] = to_array(*npy, value.dtype(), value.device());
+            staged_[path] = to_array(*npy, value.dtype(), value.device());
             shared = {path, true, npy};
         }
         shared.found = true;
@@ -186,7 +194,7 @@ private:
             converted.to_vector<std::int64_t>() != there.to_vector<std::int64_t>())
             return false;  // the error that follows names both dtypes
         seen_.insert(path);
-        staged[path] = std::move(converted);
+        staged_[path] = std::move(converted);
         return true;
     }
 
@@ -219,6 +227,8 @@ private:
 
     const Npz& file_;
     const LoadOptions& options_;
+    std::map<std::string, Array> staged_;
+    std::vector<std::pair<std::string, Convert>> conversions_;
     std::set<std::string> seen_;
     std::set<std::string> missing_;  // but for arrays
     bool convertible_ = false;       // an array has another dtype, which could be converted
@@ -289,7 +299,8 @@ LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
                         "got:{}",
                         file.string(), problems));
     }
-    Assigner assigner(arrays, checker.staged);
+    const std::map<std::string, Array> staged = checker.take();
+    Assigner assigner(arrays, staged);
     object.visit(assigner);
     return report;
 }

@@ -146,8 +146,13 @@ std::vector<Array> UserCall::forward(std::span<const Array> inputs) const {
         throw GraphError(fmt::format("[{}] forward: the graph was unchained here", name()));
     }
     const std::shared_ptr<FunctionNode> node = node_;
+    if (inputs.size() != n_inputs_ && inputs.size() != node->n_given(n_inputs_)) {
+        throw InvalidError(fmt::format("[{}] forward: expected {} inputs, got {}", name(),
+                                       node->n_given(n_inputs_), inputs.size()));
+    }
     const auto first =
         std::find_if(inputs.begin(), inputs.end(), [](const Array& x) { return bool(x); });
+    const using_config train(&Config::train, train_);  // as the call was made
     const using_device device(first == inputs.end() ? device_ : first->device());
     const InForward scope(*node);
     return node->forward(inputs);

@@ -57,6 +57,13 @@ TEST_CASE("a parameterized function as a program uses it alone") {
     CHECK(values(x.grad()) == Doubles{2, -10});
     y.backward();
     CHECK(values(f.gw) == Doubles{6, 80});
+    // Forward again, of the function's own inputs; a later backward() is as before.
+    CHECK(values(y.creator()->forward(Arrays{numbers({1, 1})})[0]) == Doubles{2, -1});
+    y.backward();
+    CHECK(values(f.gw) == Doubles{9, 120});
+    f.gw.fill(0);
+    CHECK_THROWS_AS((void)y.creator()->forward(Arrays{}), InvalidError);
+    f.gw = numbers({6, 80});
     const Variable of_data = f(as_variable(numbers({1, 1})));  // of inputs without a gradient
     of_data.set_grad(numbers({1, 1}));
     of_data.backward();

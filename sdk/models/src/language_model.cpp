@@ -74,8 +74,11 @@ void LanguageModel::State::unchain_backward() const {
 
 void LanguageModel::State::visit(Visitor& visitor) {
     const auto all = [&](const char* name, std::vector<Variable>& list) {
-        for (std::size_t i = 0; i < list.size(); ++i)
-            visitor(fmt::format("{}{}", name, i), list[i]);
+        for (std::size_t i = 0; i < list.size(); ++i) {
+            Array data = list[i] ? list[i].data() : Array();
+            visitor(fmt::format("{}{}", name, i), data);
+            if (data && data.body() != list[i].data().body()) list[i].set_data(data);  // moved
+        }
     };
     all("h", h);
     all("c", c);

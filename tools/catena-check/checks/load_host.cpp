@@ -111,10 +111,9 @@ std::map<std::string, std::string> loads(const fs::path& program,
     // Behind what plugins print.
     const std::size_t begin = text.rfind("{\n  \"");
     const json report = begin == text.npos ? json() : catena::parse_json(text.substr(begin));
+    if (WIFSIGNALED(status))  // perhaps at its end, behind the report
+        throw std::runtime_error(fmt::format("catena crashed: {}", strsignal(WTERMSIG(status))));
     if (!report.is_object()) {
-        if (WIFSIGNALED(status))
-            throw std::runtime_error(
-                fmt::format("catena crashed: {}", strsignal(WTERMSIG(status))));
         throw std::runtime_error(
             fmt::format("catena ended with exit code {} and no report", WEXITSTATUS(status)));
     }

@@ -112,6 +112,8 @@ private:
         return catena::unpack<N>(all);
     }
     friend class UserCall;
+    // How many of a call's inputs its caller gave.
+    virtual std::size_t n_given(std::size_t n_inputs) const { return n_inputs; }
     void check_retained(const char* what, bool said) const;
 
     enum class Stage : std::uint8_t { fresh, forward, applied };

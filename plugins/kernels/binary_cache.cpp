@@ -263,7 +263,8 @@ Binary BinaryCache::store(const std::string& name, const std::string& key,
 std::string BinaryCache::keep_source(const std::string& name, const std::string& key,
                                      const std::string& source) {
     const std::string file = name + "-" + key + ".source";
-    if (!folder_ || !write_file(folder_.get(), file, {{source.data(), source.size()}}, 0600)) return "";
+    if (!folder_ || !write_file(folder_.get(), file, {{source.data(), source.size()}}, 0600))
+        return "";
     return path_ + "/" + file;
 }
 

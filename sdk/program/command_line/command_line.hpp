@@ -13,8 +13,7 @@ namespace catena {
 // boost::program_options::error also for an empty value ("$UNSET" in a shell): no option has one, and
 // a program would take it for "not given".
 boost::program_options::variables_map parse_command_line(
-    int argc, const char* const* argv,
-    const boost::program_options::options_description& options,
+    int argc, const char* const* argv, const boost::program_options::options_description& options,
     const boost::program_options::positional_options_description& positional = {},
     int style = boost::program_options::command_line_style::default_style);
 

@@ -52,7 +52,7 @@ fs::path name_in_proc(const Descriptor& file) {
 }
 
 // By the descriptor, which no other file can take the place of. The system's loader takes two
-// libraries of one name for one, so it stays open for ever. `copied`: it is a copy of the file, which
+// libraries of one name for one, so it stays open until the process ends. `copied`: it is a copy of the file, which
 // the file's own path cannot stand in for.
 dll::shared_library& open_descriptor(int fd, const fs::path& path, bool copied) {
     Descriptor kept(fcntl(fd, F_DUPFD_CLOEXEC, 0));

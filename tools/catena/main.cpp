@@ -1,6 +1,7 @@
 // catena: functions and optimizers of the loaded plugins from a shell.
 #include "commands.hpp"
 
+#include <catena/core/error.hpp>
 #include <catena/core/tables.hpp>
 
 #include <fmt/format.h>
@@ -12,7 +13,6 @@
 #include <charconv>
 #include <cstdio>
 #include <iostream>
-#include <new>
 #include <set>
 
 namespace po = boost::program_options;
@@ -248,6 +248,10 @@ int main(int argc, char** argv) {
             return 0;
         }
         check(given, o);
-        return run(o);
+        try {
+            return run(o);
+        } catch (const MemoryError& error) {
+            throw Error(short_of_memory(error.what()));
+        }
     });
 }

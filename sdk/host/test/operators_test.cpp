@@ -71,7 +71,7 @@ TEST_CASE("compound assignment of variables makes new ones, with a graph") {
     CHECK_THROWS_AS(none += 1, InvalidError);
 }
 
-TEST_CASE("compound assignment of arrays changes the elements, whoever sees them") {
+TEST_CASE("compound assignment of arrays changes the elements for all handles") {
     const Array kept = arr({2, 6});
     Array x = kept;
     const Array view = kept.reshape({2, 1});

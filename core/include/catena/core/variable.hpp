@@ -97,8 +97,8 @@ private:
 };
 
 // A leaf that is learned: it takes gradients, and may meet volatile variables. What a link learns is
-// declared as Parameter, and named in visit(). A shared handle as every Variable; but it is assigned
-// from Parameters alone, so that no link learns a variable of another kind.
+// declared as Parameter, and named in visit(). A shared handle like every Variable, but
+// only a Parameter can be assigned to it, so that no link learns a variable of another kind.
 class Parameter : public Variable {
 public:
     Parameter() = default;  // none

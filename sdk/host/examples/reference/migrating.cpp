@@ -28,7 +28,7 @@ struct MyFuncGrad : FunctionNode {
     std::vector<Variable> backward(std::span<const std::size_t>,
                                    std::span<const Variable>) override {
         // Not needed but for gradients of higher order.
-        throw NotDifferentiableError("[MyFuncGrad] backward: not implemented");
+        throw NotDifferentiableError("[MyFuncGrad] backward: it has no gradient of second order");
     }
 };
 

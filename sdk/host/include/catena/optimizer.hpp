@@ -124,7 +124,7 @@ private:
     void prepare_recording();
     // Before each launch: t + 1, and the attributes of that step, as the optimizer's numbers are now.
     void prepare_launch();
-    // What update() reads and writes; another list, and a recording of it is of yesterday.
+    // What update() reads and writes. If the list changes, a recording is out of date.
     std::vector<const void*> identity() const;
     Array sum_of_squares() const;  // of all gradients: (), float64
     std::vector<Array> zeros(const Array& param) const;

@@ -54,8 +54,8 @@ public:
     // A number or text that must be the same when saved state is loaded: a size, a version.
     Visitor& require(std::string_view name, std::int64_t value);
     Visitor& require(std::string_view name, std::string_view value);
-    // The same, of text that files of other programs do not have. From those the array `array`,
-    // named just before, is loaded as convert() makes it of what is there.
+    // The same, of text that files of other programs do not have. When such a file is
+    // loaded, convert() is applied to `array`, which must be named just before.
     using Convert = Array (*)(const Array& there);
     Visitor& require_or_convert(std::string_view name, std::string_view value,
                                 std::string_view array, Convert convert);

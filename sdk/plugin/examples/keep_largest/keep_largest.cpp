@@ -16,8 +16,8 @@ struct KeepLargest {
             .example("x=(4) k=1")
             .example("x=(2,2,3) k=3");
     using types = Rows<Row<float, std::uint8_t>, Row<double, std::uint8_t>>;
-    // Neither x nor y: a byte for each element is kept. Integers are always written; a hidden output
-    // of floats would be stored with call.adds(1), as y is with call.adds(0).
+    // Neither x nor y: a byte for each element is kept. A host never asks to add to integers; a hidden
+    // output of floats would be stored with call.adds(1), as y is with call.adds(0).
     static constexpr auto retain_y = ports(1);
 
     static void infer(const auto& s) {

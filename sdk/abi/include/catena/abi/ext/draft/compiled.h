@@ -13,10 +13,10 @@ typedef struct catena_targets {
     uint32_t struct_size;
     uint32_t reserved;
     /* [any] The targets whose binaries run on this device, the best first, NULL-terminated: identifiers
-     * that may be part of a file's name, "x86-64-v3". Lives for ever. */
+     * that may be part of a file's name, "x86-64-v3". Lives until the process ends. */
     const char *const *(CATENA_CALL *runs)(void *dev);
     /* [any] The target of the binaries that compile() makes now; NULL if they are for this machine
-     * alone. Lives for ever. */
+     * alone. Lives until the process ends. */
     const char *(CATENA_CALL *makes)(void *dev);
 } catena_targets;
 

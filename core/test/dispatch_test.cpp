@@ -8,8 +8,10 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
+using toys::declare;
 using toys::doubles;
 using toys::floats;
+using toys::ran;
 using toys::say;
 using toys::say_back;
 using toys::Values;
@@ -18,12 +20,6 @@ using toys::what;
 
 namespace {
 
-void declare(toys::Plugin& plugin, const char* function) {
-    plugin.function(function, {{"x"}}, {{"y"}}, toys::infer_same);
-}
-double ran(const char* function, const Array& x = floats({1, 2})) {
-    return values(PluginFunction(function).forward({{x}})[0])[0];
-}
 double ran_back(const char* function) {
     const Variable x(floats({1}));
     PluginFunction(function).first({&x}).backward();

@@ -9,23 +9,14 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
+using toys::declare;
 using toys::floats;
+using toys::ran;
 using toys::say;
 using toys::say_back;
 using toys::Values;
 using toys::values;
 using toys::what;
-
-namespace {
-
-void declare(toys::Plugin& plugin, const char* function) {
-    plugin.function(function, {{"x"}}, {{"y"}}, toys::infer_same);
-}
-double ran(const char* function) {
-    return values(PluginFunction(function).forward({{floats({1, 2})}})[0])[0];
-}
-
-}  // namespace
 
 TEST_CASE("kernels that came before their function and do not fit it are left out") {
     toys::Plugin kernels("toys.early-misfits"), functions("toys.late-fit");

@@ -6,6 +6,7 @@
 #include "recycle.hpp"
 
 #include <catena/abi/plugin.h>
+#include <catena/core/plugin_function.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -137,6 +138,14 @@ std::string what(const auto& body) {
         return error.what();
     }
     return "nothing";
+}
+
+// A function x -> y of the plugin, like its input, and what its forward makes of {1, 2} or of x.
+inline void declare(Plugin& plugin, const char* function) {
+    plugin.function(function, {{"x"}}, {{"y"}}, infer_same);
+}
+inline double ran(const char* function, const catena::Array& x = floats({1, 2})) {
+    return values(catena::PluginFunction(function).forward({{x}})[0])[0];
 }
 
 }  // namespace toys

@@ -1,18 +1,7 @@
 /* Claims more rows of dtypes than there can be. */
 #define MODULE_ID "org.example.many_types"
+#define NAME "test.many_types"
+#define N_TYPES 0x7fffffff
 #include "../module.h"
 
-static const catena_function function = FUNCTION("test.many_types");
-static const catena_function *const functions[] = {&function};
-static const catena_dtype float32 = {CATENA_CODE_FLOAT, 32, 1};
-static catena_kernel kernel = KERNEL("test.many_types", run, 0, NULL);
-static const catena_kernel *const kernels[] = {&kernel};
-
-ENTRY {
-    static const catena_plugin table = {
-        sizeof(catena_plugin), 1, 1, 0, 0, 0, functions, kernels, NULL, NULL, NULL, NULL};
-    (void)host, (void)ctx;
-    kernel.types = &float32;
-    kernel.n_types = 0x7fffffff;
-    return &table;
-}
+#include "../rows.h"

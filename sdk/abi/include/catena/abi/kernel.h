@@ -11,7 +11,7 @@ enum { CATENA_PHASE_FORWARD = 0, CATENA_PHASE_BACKWARD = 1 };
 enum {
     CATENA_REQ_NONE = 0,  /* not wanted: the tensor is NULL */
     CATENA_REQ_WRITE = 1, /* memory is uninitialised: overwrite all of it */
-    CATENA_REQ_ADD = 2    /* add to what is there; floating tensors, kernels with CATENA_KERNEL_ADDS */
+    CATENA_REQ_ADD = 2 /* add to what is there; floating tensors, kernels with CATENA_KERNEL_ADDS */
 };
 
 enum {

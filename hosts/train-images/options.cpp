@@ -43,10 +43,10 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     program.require(std::ranges::count(names, o.net) > 0, "net", "nin, alexnet-bn or googlenet",
                     o.net);
     o.optimizer.check(program);
-    constexpr std::int64_t longest = 1 << 14;  // what is read of an image
-    program.require(o.size >= 1 && o.size <= longest, "size", "1 to 16384", o.size);
-    if (!program.given("side")) o.side = o.size + o.size / 8;
-    program.require(o.side >= o.size && o.side <= 2 * longest, "side", "--size to 32768", o.side);
+    constexpr std::int64_t longest = 4096;  // as ImageScaling takes it
+    program.require(o.size >= 1 && o.size <= longest, "size", "1 to 4096", o.size);
+    if (!program.given("side")) o.side = std::min(o.size + o.size / 8, longest);
+    program.require(o.side >= o.size && o.side <= longest, "side", "--size to 4096", o.side);
     program.require_at_least("batch", o.batch, 1);
     program.require(o.loaders >= 1 && o.loaders <= 256, "loaders", "1 to 256", o.loaders);
     program.require_at_least("measured", o.measured, 1);

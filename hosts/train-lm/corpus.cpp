@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -34,26 +36,52 @@ std::uint64_t size_of(const TextPieces& text) {
     return size;
 }
 
-// Where this share of a text ends: after a line, or, where lines are long, after a word, or at least
-// after a character.
-std::uint64_t cut(const TextPieces& text, std::uint64_t size, double share) {
+// Where these shares of a text end: after a line, or, where lines are long, after a word, or at least
+// after a character. The text is read once.
+std::array<std::uint64_t, 2> cuts(const TextPieces& text, std::uint64_t size,
+                                  std::array<double, 2> shares) {
     constexpr std::uint64_t none = ~std::uint64_t{0};
-    const auto target = static_cast<std::uint64_t>(share * static_cast<double>(size));
-    const std::uint64_t near = target + size / 40;
-    std::uint64_t line = none, word = none, character = none, at = 0;
+    struct Cut {
+        std::uint64_t target, near, line = none, word = none, character = none;
+    };
+    std::array<Cut, 2> all;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const auto target = static_cast<std::uint64_t>(shares[i] * static_cast<double>(size));
+        all[i] = {target, target + size / 40};
+    }
     const auto continues = [](char byte) {
         return (static_cast<unsigned char>(byte) & 0xC0) == 0x80;
     };
-    text([&](std::string_view piece) {
-        for (std::uint64_t i = std::max(at, target); i < at + piece.size() && i <= near; ++i) {
-            const char c = piece[i - at];
-            if (c == '\n' && line == none) line = i + 1;
-            if (c == ' ' && word == none) word = i + 1;
-            if (!continues(c) && character == none) character = i;
+    std::uint64_t at = 0;
+    part_of(text, 0, all.back().near + 1)([&](std::string_view piece) {
+        for (Cut& cut : all) {
+            for (std::uint64_t i = std::max(at, cut.target); i < at + piece.size() && i <= cut.near;
+                 ++i) {
+                const char c = piece[i - at];
+                if (c == '\n' && cut.line == none) cut.line = i + 1;
+                if (c == ' ' && cut.word == none) cut.word = i + 1;
+                if (!continues(c) && cut.character == none) cut.character = i;
+            }
         }
         at += piece.size();
     });
-    return line != none ? line : word != none ? word : std::min(character, size);
+    std::array<std::uint64_t, 2> ends;
+    std::ranges::transform(all, ends.begin(), [&](const Cut& cut) {
+        return cut.line != none   ? cut.line
+               : cut.word != none ? cut.word
+                                  : std::min(cut.character, size);
+    });
+    return ends;
+}
+
+// A text of up to 64 MiB is read once and held while it is needed; a longer one is read at each call.
+TextPieces held_if_short(const fs::path& file) {
+    constexpr std::uint64_t most = std::uint64_t{1} << 26;
+    const auto text = std::make_shared<std::string>();
+    const TextPieces pieces = text_pieces(file);
+    part_of(pieces, 0, most + 1)([&](std::string_view piece) { *text += piece; });
+    if (text->size() > most) return pieces;
+    return [text](const auto& take) { take(*text); };
 }
 
 }  // namespace
@@ -67,16 +95,16 @@ Corpus load_corpus(const Options& options) {
         {}};
     TextPieces train, valid, test;
     if (fs::is_directory(corpus.path)) {
-        train = text_pieces(find_part(corpus.path, "train"));
-        valid = text_pieces(find_part(corpus.path, "valid"));
-        test = text_pieces(find_part(corpus.path, "test"));
+        train = held_if_short(find_part(corpus.path, "train"));
+        valid = held_if_short(find_part(corpus.path, "valid"));
+        test = held_if_short(find_part(corpus.path, "test"));
     } else {
-        const TextPieces text = text_pieces(corpus.path);
+        const TextPieces text = held_if_short(corpus.path);
         const std::uint64_t size = size_of(text);
         if (size == 0)
             throw DataError(
                 fmt::format("[corpus] {}: expected text, got none", corpus.path.string()));
-        const std::uint64_t first = cut(text, size, 0.9), second = cut(text, size, 0.95);
+        const auto [first, second] = cuts(text, size, {0.9, 0.95});
         train = part_of(text, 0, first);
         valid = part_of(text, first, second);
         test = part_of(text, second, size);

@@ -1,5 +1,6 @@
 """Tests of catena-train-lm from outside: usage: train_lm_test.py PROGRAM [unittest options]"""
 import gzip
+import os
 import random
 import re
 import signal
@@ -116,6 +117,21 @@ class Training(LanguageCase):
             self.assertNotIn("nan", out)
         self.assertIn("--sentences: expected a text with the end of lines",
                       self.train("--sentences", code=1))
+
+    def test_a_short_text_is_read_once(self):
+        def bytes_read(file):
+            process = self.start("--data", file, *self.small("--max-steps", 1))
+            os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+            with open(f"/proc/{process.pid}/io") as counts:
+                read = int(re.search(r"rchar: (\d+)", counts.read())[1])
+            out, err = process.communicate()
+            self.assertEqual(process.returncode, 0, out + err)
+            return read
+
+        line = "anna sees" + " " * (1 << 17) + "\n"
+        small, large = (self.write(f"{n}.txt", n * line) for n in (40, 80))
+        more = large.stat().st_size - small.stat().st_size
+        self.assertLess(bytes_read(large) - bytes_read(small), 1.5 * more)
 
     def test_a_vocabulary_of_any_size_is_saved(self):
         self.text = self.write("large.txt", "".join(f"w{i} of large{i % 700}\n" for i in range(20000)))

@@ -54,7 +54,7 @@ void GzipReader::read(std::span<std::uint8_t> bytes, const std::string& what) {
 
 std::vector<std::uint8_t> GzipReader::read(std::uint64_t size, const std::string& what) {
     std::vector<std::uint8_t> bytes;
-    bytes.reserve(size);
+    bytes.reserve(std::min(size, file_size_));  // which the file has, but for compressed ones
     while (bytes.size() < size) {
         const std::size_t before = bytes.size();
         bytes.resize(std::min<std::uint64_t>(size, before + piece));

@@ -1,6 +1,8 @@
 // .npz over libzip. Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include "npz.hpp"
 
+#include "zip_members.hpp"
+
 #include <catena/abi/tensor.h>
 #include <catena/core/atomic_file.hpp>
 #include <catena/data_error.hpp>
@@ -102,20 +104,22 @@ zip_int64_t write_output(void* user, void* data, zip_uint64_t length, zip_source
 // Members that share bytes of the file make a small file into any amount of data. (David Fifield, "A
 // better zip bomb", 2019.)
 void require_apart(const std::filesystem::path& file, zip_t* archive) {
-    constexpr std::uint64_t headers = 30 + 46, end_of_directory = 22;  // without names
-    std::uint64_t left = std::filesystem::file_size(file);
-    const auto take = [&](std::uint64_t bytes) {
-        if (bytes > left) fail(file, "members that do not overlap", "more than its size holds");
-        left -= bytes;
-    };
-    take(end_of_directory);
-    const zip_int64_t n = zip_get_num_entries(archive, 0);
-    for (zip_int64_t i = 0; i < n; ++i) {
+    std::vector<ZipMember> members = zip_members(file);
+    // What is checked here has to be what libzip reads.
+    const auto same = [&](std::uint64_t i) {
         zip_stat_t stat;
-        if (zip_stat_index(archive, static_cast<zip_uint64_t>(i), ZIP_FL_ENC_RAW, &stat) != 0)
-            fail(file, "a readable archive", zip_strerror(archive));
-        take(headers + 2 * std::strlen(stat.name));
-        take(stat.comp_size);
+        return zip_stat_index(archive, i, ZIP_FL_ENC_RAW, &stat) == 0 &&
+               stat.name == members[i].name && stat.comp_size == members[i].packed;
+    };
+    bool all = zip_get_num_entries(archive, 0) == std::ssize(members);
+    for (std::size_t i = 0; all && i < members.size(); ++i) all = same(i);
+    if (!all) fail(file, "one directory of members", "several that differ");
+    std::ranges::stable_sort(members, {}, &ZipMember::begin);
+    const auto overlap = std::ranges::adjacent_find(
+        members, [](const ZipMember& a, const ZipMember& b) { return b.begin < a.end; });
+    if (overlap != members.end()) {
+        fail(file, "members that do not overlap",
+             fmt::format("{} and {} that do", overlap->name, std::next(overlap)->name));
     }
 }
 
@@ -132,7 +136,7 @@ std::vector<std::byte> read_member(const std::filesystem::path& file, zip_t* arc
         zip_fopen_index(archive, stat.index, 0), zip_fclose);
     if (!member) fail(file, "a readable member " + name, zip_strerror(archive));
     std::vector<std::byte> content;
-    content.reserve(stat.size);
+    content.reserve(std::min(stat.size, stat.comp_size));  // which the file has
     constexpr std::uint64_t piece = std::uint64_t{1} << 24;
     zip_int64_t got = 0;
     while (content.size() < stat.size) {

@@ -26,8 +26,8 @@ std::string parse_npy(std::vector<std::byte> bytes, NpyArray& array);
 void write_npz(const std::filesystem::path& file, const Npz& arrays);
 
 // The members whose names begin with path; others are not read. Throws DataError if the file is
-// missing, damaged, has members that overlap, or one of those is not .npy data. Which dtypes and byte orders it takes is for the
-// caller to say.
+// missing, damaged, has members that overlap, or one of those is not .npy data. Which dtypes and byte
+// orders it takes is for the caller to say.
 Npz read_npz(const std::filesystem::path& file, std::string_view path = {});
 
 }  // namespace catena

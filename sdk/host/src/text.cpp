@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t most_text = std::uint64_t{1} << 31;
 constexpr std::size_t longest_token = std::size_t{1} << 24;
 constexpr std::size_t most_words = std::size_t{1} << 26;
-constexpr std::size_t most_tokens = std::size_t{1} << 30;
+constexpr std::size_t most_tokens = std::size_t{1} << 28;     // WikiText-103 has 103 million words
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // of UTF-8
 
 constexpr std::array<std::string_view, 3> names{"words", "spaces", "characters"};
@@ -260,14 +260,20 @@ TextPieces text_pieces(const std::filesystem::path& file) {
 }
 
 TextPieces part_of(TextPieces text, std::uint64_t begin, std::uint64_t end) {
+    struct Enough {};
     return [text = std::move(text), begin, end](const auto& take) {
+        if (begin >= end) return;
         std::uint64_t at = 0;
-        text([&](std::string_view piece) {
-            const std::uint64_t from = std::clamp(begin, at, at + piece.size());
-            const std::uint64_t to = std::clamp(end, from, at + piece.size());
-            if (from < to) take(piece.substr(from - at, to - from));
-            at += piece.size();
-        });
+        try {
+            text([&](std::string_view piece) {
+                const std::uint64_t from = std::clamp(begin, at, at + piece.size());
+                const std::uint64_t to = std::clamp(end, from, at + piece.size());
+                if (from < to) take(piece.substr(from - at, to - from));
+                at += piece.size();
+                if (at >= end) throw Enough{};
+            });
+        } catch (const Enough&) {  // the rest of the text is not read
+        }
     };
 }
 
@@ -359,27 +365,30 @@ Vocabulary Vocabulary::of(const TextPieces& text, Tokens tokens, const Options& 
 }
 
 Vocabulary Vocabulary::load(const std::filesystem::path& file, std::string_view path) {
-    const auto texts = load_texts(file, path);
-    const auto tokens = texts.find(std::string(path) + "tokens");
-    const auto words = texts.find(std::string(path) + "words");
-    if (tokens == texts.end() || words == texts.end()) {
-        throw DataError(fmt::format("[Vocabulary] {}: expected texts {}tokens and {}words, got {}",
-                                    file.string(), path, path, texts.empty() ? "none" : "others"));
-    }
-    Vocabulary result;
-    result.tokens_ = tokens_from_string(tokens->second);
-    std::string_view rest = words->second;
-    while (!rest.empty()) {
-        const std::size_t end = std::min(rest.find('\n'), rest.size());
-        std::string word = unescaped(rest.substr(0, end));
-        if (result.contains(word)) {
-            throw DataError(fmt::format("[Vocabulary] {}: expected words once, got '{}' twice",
-                                        file.string(), word));
+    return naming_file("Vocabulary", file, [&] {
+        const auto texts = load_texts(file, path);
+        const auto tokens = texts.find(std::string(path) + "tokens");
+        const auto words = texts.find(std::string(path) + "words");
+        if (tokens == texts.end() || words == texts.end()) {
+            throw DataError(
+                fmt::format("[Vocabulary] {}: expected texts {}tokens and {}words, got {}",
+                            file.string(), path, path, texts.empty() ? "none" : "others"));
         }
-        result.append(std::move(word));
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
-    return result;
+        Vocabulary result;
+        result.tokens_ = tokens_from_string(tokens->second);
+        std::string_view rest = words->second;
+        while (!rest.empty()) {
+            const std::size_t end = std::min(rest.find('\n'), rest.size());
+            std::string word = unescaped(rest.substr(0, end));
+            if (result.contains(word)) {
+                throw DataError(fmt::format("[Vocabulary] {}: expected words once, got '{}' twice",
+                                            file.string(), word));
+            }
+            result.append(std::move(word));
+            rest.remove_prefix(std::min(end + 1, rest.size()));
+        }
+        return result;
+    });
 }
 
 void Vocabulary::append(std::string word) {
@@ -420,8 +429,10 @@ std::vector<std::int32_t> Vocabulary::encode(const TextPieces& text) const {
         }
     });
     std::vector<std::int32_t> ids;
-    ids.reserve(size);
-    tokenize(text, tokens_, [&](std::string_view token) { ids.push_back(id(token)); });
+    tokenize(text, tokens_, [&](std::string_view token) {
+        if (ids.empty()) ids.reserve(size);  // within text, which names its file if memory runs out
+        ids.push_back(id(token));
+    });
     return ids;
 }
 

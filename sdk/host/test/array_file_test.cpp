@@ -87,24 +87,91 @@ TEST_CASE("members that overlap are refused before they are read") {
     const std::string one = read_file(file);
     const std::size_t end = one.size() - 22;  // of the directory, which has one record
     const auto directory = static_cast<std::size_t>(number(one, end + 16, 4));
-    for (const int members : {2, 300}) {
-        std::string text = one.substr(0, end);
-        for (int i = 1; i < members; ++i) {
-            std::string record = one.substr(directory, end - directory);
-            const std::size_t at = record.find("0000.npy");
-            REQUIRE(at != record.npos);
-            record.replace(at, 4, std::to_string(1000 + i));
-            text += record;
+    // Members of the same bytes, in a file that is too small for them or has room for all.
+    for (const std::size_t members : {std::size_t{2}, std::size_t{300}}) {
+        for (const std::size_t room : {std::size_t{0}, members * directory}) {
+            std::string text = one.substr(0, directory) + std::string(room, 'x');
+            const std::size_t begin = text.size();
+            for (std::size_t i = 0; i < members; ++i) {
+                std::string record = one.substr(directory, end - directory);
+                const std::size_t at = record.find("0000.npy");
+                REQUIRE(at != record.npos);
+                record.replace(at, 4, std::to_string(1000 + i));
+                text += record;
+            }
+            const std::size_t size = text.size() - begin;
+            text += one.substr(end);
+            put(text, text.size() - 14, members, 2);
+            put(text, text.size() - 12, members, 2);
+            put(text, text.size() - 10, size, 4);
+            put(text, text.size() - 6, begin, 4);
+            write_file(file, text);
+            for (const char* path : {"", "0", "none"}) {  // also if it is not asked for
+                contains(error_of<DataError>([&] { (void)load_arrays(file, {}, path); }),
+                         "expected members that do not overlap, got 1000.npy and 1001.npy that do");
+            }
         }
-        const std::size_t size = text.size() - directory;
-        text += one.substr(end);
-        put(text, text.size() - 14, static_cast<std::uint64_t>(members), 2);
-        put(text, text.size() - 12, static_cast<std::uint64_t>(members), 2);
-        put(text, text.size() - 10, size, 4);
-        write_file(file, text);
-        for (const char* path : {"", "0", "none"}) {  // also if it is not asked for
-            contains(error_of<DataError>([&] { (void)load_arrays(file, {}, path); }),
-                     "expected members that do not overlap, got more than its size holds");
+    }
+}
+
+TEST_CASE("a directory in 64 bits, and what is wrong in one") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    save_arrays(file, {{"x", Array::full({3}, 7, Dtype::int32)}});
+    const std::string one = read_file(file);
+    const std::size_t end = one.size() - 22;
+    const auto directory = static_cast<std::size_t>(number(one, end + 16, 4));
+    // The same file as writers of large ones make it: all numbers of 32 bits are elsewhere.
+    const auto in_64_bits = [&](std::uint64_t offset) {
+        std::string record = one.substr(directory, end - directory);
+        REQUIRE(number(record, 30, 2) == 0);
+        std::string extra(28, '\0');
+        put(extra, 0, 1, 2);
+        put(extra, 2, 24, 2);
+        put(extra, 4, number(record, 24, 4), 8);
+        put(extra, 12, number(record, 20, 4), 8);
+        put(extra, 20, offset, 8);
+        for (const std::size_t at : {20U, 24U, 42U}) put(record, at, 0xffffffff, 4);
+        put(record, 30, extra.size(), 2);
+        record += extra;
+        std::string end64(56, '\0'), locator(20, '\0'), last = one.substr(end);
+        end64.replace(0, 4, "PK\6\6");
+        put(end64, 4, 44, 8);
+        put(end64, 12, 45, 2);
+        put(end64, 14, 45, 2);
+        put(end64, 24, 1, 8);
+        put(end64, 32, 1, 8);
+        put(end64, 40, record.size(), 8);
+        put(end64, 48, directory, 8);
+        locator.replace(0, 4, "PK\6\7");
+        put(locator, 8, directory + record.size(), 8);
+        put(locator, 16, 1, 4);
+        put(last, 8, 0xffff, 2);
+        put(last, 10, 0xffff, 2);
+        put(last, 12, 0xffffffff, 4);
+        put(last, 16, 0xffffffff, 4);
+        return one.substr(0, directory) + record + end64 + locator + last;
+    };
+    write_file(file, in_64_bits(0));
+    CHECK(load_arrays(file).at("x").to_vector<std::int32_t>() == std::vector<std::int32_t>(3, 7));
+    write_file(file, one + "after the end");  // as libzip and NumPy take it
+    CHECK(load_arrays(file).size() == 1);
+    for (const std::uint64_t offset :
+         {std::uint64_t{1}, std::uint64_t{directory}, ~std::uint64_t{0}}) {
+        CAPTURE(offset);
+        write_file(file, in_64_bits(offset));
+        contains(error_of<DataError>([&] { (void)load_arrays(file); }), file.string());
+    }
+    // Any byte: an error or arrays, never a crash.
+    const std::string whole = in_64_bits(0);
+    for (std::size_t i = directory; i < whole.size(); ++i) {
+        std::string damaged = whole;
+        damaged[i] = static_cast<char>(damaged[i] ^ 0x35);
+        write_file(file, damaged);
+        try {
+            (void)load_arrays(file);
+        } catch (const DataError& error) {
+            contains(error.what(), file.string());
         }
     }
 }

@@ -176,5 +176,6 @@ TEST_CASE("memory that runs out is told with the file") {
           "[load] some.npz: expected enough memory, got too little");
     CHECK(text(MemoryError("[device] full")) ==
           "[load] some.npz: expected enough memory, got [device] full");
+    CHECK(text(MemoryError("[read] some.npz: full")) == "[read] some.npz: full");  // is named
     CHECK(naming_file("load", file, [] { return 3; }) == 3);
 }

@@ -246,6 +246,45 @@ TEST_CASE("a text that is too long to be held is refused before it is") {
              "expected at most 2147483648 bytes, got more, in " + file.string());
 }
 
+TEST_CASE("a text of more tokens than there may be is refused at the first of them") {
+    const std::string piece(std::size_t{1} << 20, '\n');
+    int pieces = 0;
+    const TextPieces text = [&](const auto& take) {
+        for (; pieces < 256; ++pieces)
+            take(piece);  // 2^28 tokens, which are counted before any is kept
+        take("\n");
+    };
+    const auto vocabulary = Vocabulary::of("\n", Tokens::words);
+    contains(error_of<DataError>([&] { (void)vocabulary.encode(text); }),
+             "[Vocabulary] text: expected at most 268435456 tokens, got more");
+    CHECK(pieces == 256);
+}
+
+TEST_CASE("behind the end of a part nothing is read") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.txt";
+    const std::string mebibyte(std::size_t{1} << 20, 'a');
+    write_file(file, mebibyte + mebibyte + "\xff");
+    contains(error_of<DataError>([&] { (void)read_text(file); }), "got byte 0xff");
+    const auto part = [&](std::uint64_t begin, std::uint64_t end) {
+        std::string text;
+        part_of(part_of(text_pieces(file), 1, end), begin - 1,
+                end - 1)([&](std::string_view piece) { text += piece; });
+        return text;
+    };
+    CHECK(part(10, 13) == "aaa");
+    CHECK(part(mebibyte.size() - 1, mebibyte.size() + 1) == "aa");
+    CHECK(part(7, 7).empty());
+    int taken = 0;
+    const TextPieces pieces = [&](const auto& take) {
+        for (; taken < 4; ++taken) take("ab");
+    };
+    std::string text;
+    part_of(pieces, 1, 4)([&](std::string_view piece) { text += piece; });
+    CHECK(text == "bab");
+    CHECK(taken == 1);  // the second piece ends the part
+}
+
 TEST_CASE("running text: streams side by side") {
     Ids text(23);
     std::iota(text.begin(), text.end(), 0);

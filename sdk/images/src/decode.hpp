@@ -7,7 +7,8 @@
 
 namespace catena {
 
-constexpr std::int64_t max_pixels = std::int64_t{1} << 28;
+constexpr std::int64_t max_pixels = std::int64_t{1} << 28;   // of a file: the largest photographs
+constexpr std::int64_t max_resized = std::int64_t{1} << 24;  // far above what a net sees
 
 [[noreturn]] void image_error(const std::string& name, const std::string& expected,
                               const std::string& got);

@@ -99,10 +99,10 @@ Image resize(const Image& image, std::int64_t height, std::int64_t width) {
     if (height < 1 || width < 1)
         throw ShapeError(
             fmt::format("[resize] size: expected at least 1 x 1, got {} x {}", width, height));
-    if (height > max_pixels / width)
-        throw ShapeError(fmt::format("[resize] size: expected at most {} pixels, got {} x {}",
-                                     max_pixels, width, height));
     if (height == image.height && width == image.width) return image;
+    if (height > max_resized / width)
+        throw ShapeError(fmt::format("[resize] size: expected at most {} pixels, got {} x {}",
+                                     max_resized, width, height));
     const Taps across = taps(image.width, width), down = taps(image.height, height);
     const auto row = static_cast<std::size_t>(width * 3);
     Image result{height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(height) * row)};
@@ -159,7 +159,7 @@ Image read_resized(const std::filesystem::path& file, std::int64_t side) {
         } catch (const ShapeError& error) {
             image_error(file.string(),
                         fmt::format("an image of at most {} pixels with a shorter side of {}",
-                                    max_pixels, side),
+                                    max_resized, side),
                         fmt::format("{} x {} ({})", image.width, image.height, error.what()));
         }
     });

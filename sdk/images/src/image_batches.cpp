@@ -16,6 +16,8 @@
 namespace catena {
 namespace {
 
+constexpr std::int64_t max_side = 4096;  // resize() refuses a larger square
+
 Shape square_shape(const ImageScaling& scaling) { return {3, scaling.crop, scaling.crop}; }
 
 // Of the files' names in their folders. (FNV-1a, Fowler, Noll and Vo.)
@@ -32,10 +34,10 @@ std::uint64_t hash_of_names(const ImageFolder& folder) {
 }  // namespace
 
 ImageScaling::ImageScaling(std::int64_t side_, std::int64_t crop_) : side(side_), crop(crop_) {
-    if (crop < 1 || crop > side || side > 1 << 20) {
+    if (crop < 1 || crop > side || side > max_side) {
         throw ShapeError(
-            fmt::format("[ImageScaling] crop, side: expected 1 <= crop <= side <= 2^20, got {}, {}",
-                        crop, side));
+            fmt::format("[ImageScaling] crop, side: expected 1 <= crop <= side <= {}, got {}, {}",
+                        max_side, crop, side));
     }
     mean = Array::zeros(square_shape(*this), Dtype::float32, cuda::host());
 }

@@ -102,6 +102,8 @@ TEST_CASE("what is no image, damaged or cut off is refused") {
     // More pixels than anybody has memory for.
     CHECK(message(png_file(1 << 19, 1 << 19, 8, 2, {})).find("an image of 1 to 268435456 pixels") !=
           std::string::npos);
+    CHECK(message(png_file(1 << 14, (1 << 14) + 1, 8, 2, {})).find("1 to 268435456 pixels") !=
+          std::string::npos);
     CHECK(message(png_file(1 << 14, 1 << 14, 8, 2, {})).find("that fits into its file") !=
           std::string::npos);
     const TemporaryFolder folder;
@@ -128,13 +130,15 @@ TEST_CASE("an image that would become too large is refused with its file") {
         }
         CAPTURE(got);
         CHECK(got.starts_with("[read_image] " + file.string() +
-                              ": expected an image of at most 268435456 pixels with a shorter side "
+                              ": expected an image of at most 16777216 pixels with a shorter side "
                               "of 256, got "));
         const Image small = read_resized(file, 2);
         CHECK(std::pair(small.width, small.height) ==
               std::pair<std::int64_t, std::int64_t>(2 * width, 2 * height));
     }
     const Image image{2, 2, filled(4, 1, 2, 3)};
+    CHECK(resize(image, 4096, 4096).pixels.size() == std::size_t{3} << 24);
+    CHECK_THROWS_AS((void)resize(image, 4096, 4097), ShapeError);
     CHECK_THROWS_AS((void)resize(image, std::int64_t{1} << 40, std::int64_t{1} << 40), ShapeError);
     CHECK_THROWS_AS((void)resize_shorter(image, std::int64_t{1} << 62), ShapeError);
 }

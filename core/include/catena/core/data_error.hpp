@@ -14,7 +14,8 @@ public:
 };
 
 // Returns body(), which reads or writes a file. If memory runs out in it, throws MemoryError with the
-// name of the file: "[where] FILE: expected enough memory, got ...".
+// name of the file: "[where] FILE: expected enough memory, got ...". A MemoryError that has the name
+// already passes as it is.
 template <class Body>
 auto naming_file(const char* where, const std::filesystem::path& file, const Body& body) {
     const auto fail = [&](const char* got) {
@@ -28,6 +29,7 @@ auto naming_file(const char* where, const std::filesystem::path& file, const Bod
     } catch (const std::length_error&) {  // a size beyond what a container can have
         fail("too little");
     } catch (const MemoryError& error) {
+        if (std::string(error.what()).find(file.string()) != std::string::npos) throw;
         fail(error.what());
     }
     __builtin_unreachable();

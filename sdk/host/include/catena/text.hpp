@@ -35,7 +35,8 @@ using TextPieces = std::function<void(const std::function<void(std::string_view)
 // The content that read_text() returns, of any length, in pieces of at most a megabyte. The file is
 // read at each call, which throws as read_text().
 TextPieces text_pieces(const std::filesystem::path& file);
-// The part of a text from byte `begin` to before byte `end`; both must be ends of code points.
+// The part of a text from byte `begin` to before byte `end`; both must be ends of code points. What is
+// behind `end` is not read: an exception leaves text there, which text must let through.
 TextPieces part_of(TextPieces text, std::uint64_t begin, std::uint64_t end);
 
 // Whether it is UTF-8 (RFC 3629), as names and texts in files have to be.
@@ -90,7 +91,7 @@ public:
 
     std::vector<std::int32_t> encode(std::string_view text) const;
     // The same of pieces, which are read twice: memory is that of the result. Throws DataError for more
-    // than 2^30 tokens.
+    // than 2^28 tokens.
     std::vector<std::int32_t> encode(const TextPieces& text) const;
     // The tokens of a text that encode() reads as "<unk>", in turn, but for "<unk>" itself.
     std::vector<std::string> missing(std::string_view text) const;

@@ -28,7 +28,7 @@ Image decode_image(std::span<const std::byte> bytes, const std::string& name,
                    std::int64_t least = 0);
 
 // By the mean of what each new pixel covers, and on straight lines between pixels where it grows. Throws
-// ShapeError for sides below 1, and for more than 2^28 pixels.
+// ShapeError for sides below 1, and for another size of more than 2^24 pixels.
 Image resize(const Image& image, std::int64_t height, std::int64_t width);
 // So that the shorter side has this length. Throws as resize().
 Image resize_shorter(const Image& image, std::int64_t side);

@@ -15,7 +15,7 @@ namespace catena {
 // How images become what a net takes: their shorter side `side` long, a square of `crop` cut out, the
 // mean image taken off, divided by the deviation. A part of what is saved.
 struct ImageScaling : Visitable {
-    // Throws ShapeError unless 1 <= crop <= side.
+    // Throws ShapeError unless 1 <= crop <= side <= 4096.
     explicit ImageScaling(std::int64_t side = 256, std::int64_t crop = 224);
 
     std::int64_t side, crop;

@@ -1,0 +1,141 @@
+// Each reader of files names its file, and names it once, wherever memory runs out in it.
+#include <catena/catena.hpp>
+#include <catena/images/image.hpp>
+
+#include "files.hpp"
+
+#include <malloc.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+using namespace catena;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int done = 0, named = 1, wrong = 2;
+
+std::uint64_t address_space() {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+void allow(std::uint64_t bytes) {
+    const rlimit limit = {bytes, RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &limit);
+}
+
+// Reads in a process that gets so many bytes more: done, named, or, with a line about it, wrong.
+int read_with(std::uint64_t more, const std::string& file, const std::function<void()>& read) {
+    const std::uint64_t there = address_space();
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        int result = wrong;
+        allow(there);
+        while (std::malloc(1 << 15) != nullptr) continue;  // what lies free in the heap
+        allow(there + more);
+        try {
+            read();
+            result = done;
+        } catch (const Error& error) {
+            const char* first = std::strstr(error.what(), file.c_str());
+            const bool once = first != nullptr && std::strstr(first + 1, file.c_str()) == nullptr;
+            result = once ? named : wrong;
+            if (!once) std::fprintf(stderr, "%s\n", error.what());
+        } catch (const std::exception& error) {
+            std::fprintf(stderr, "%s\n", error.what());
+        }
+        _exit(result);
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : wrong;
+}
+
+std::string noise(std::size_t size) {
+    std::string bytes(size, '\0');
+    std::uint32_t random = 1;
+    for (char& byte : bytes)
+        byte = static_cast<char>((random = random * 1664525 + 1013904223) >> 24);
+    return bytes;
+}
+
+struct State : Visitable {
+    Vocabulary vocabulary;
+    void visit(Visitor& v) override { v("vocabulary", vocabulary); }
+};
+
+}  // namespace
+
+TEST_CASE("memory that runs out in a reader is told with its file") {
+    mallopt(M_MMAP_THRESHOLD, 1 << 16);  // what is freed goes back to the system
+    const TemporaryFolder folder;
+    const auto path = [&](const char* name) { return folder.path / name; };
+    constexpr int side = 1500;
+    const std::string values = noise(std::size_t{side} * side * 3);
+    const auto n = static_cast<std::int64_t>(values.size());
+    for (const char* name : {"a.npz", "a.safetensors"}) {
+        links::Linear layer(1000, 2000);
+        save_snapshot(path(name), layer);
+    }
+    write_file(path("a.idx"),
+               big_endian(0x801) + big_endian(static_cast<std::uint32_t>(n)) + values);
+    std::vector<std::string> rows;
+    for (std::size_t y = 0; y < side; ++y) rows.push_back(values.substr(y * side * 3, side * 3));
+    write_file(path("a.png"), png_file(side, side, 8, 2, rows));
+    write_file(path("a.jpg"), jpeg_file(side, side, 3, {values.begin(), values.end()}, true));
+    std::string text;
+    for (int i = 0; i < 300'000; ++i) text += "word" + std::to_string(i % 50'000) + ' ';
+    write_file(path("a.txt"), text);
+    State state;
+    state.vocabulary = Vocabulary::of(text, Tokens::words);
+    save_snapshot(path("words.npz"), state);
+    save_snapshot(path("words.safetensors"), state);
+
+    const struct {
+        const char* file;
+        std::function<void(const fs::path&)> read;
+    } readers[] = {
+        {"a.npz", [](const fs::path& file) { (void)load_arrays(file); }},
+        {"a.safetensors", [](const fs::path& file) { (void)load_arrays(file); }},
+        {"a.npz", [layer = std::make_shared<links::Linear>(1000, 2000)](
+                      const fs::path& file) { load_snapshot(file, *layer); }},
+        {"words.npz", [](const fs::path& file) { (void)load_texts(file); }},
+        {"words.npz", [](const fs::path& file) { (void)Vocabulary::load(file); }},
+        {"words.safetensors", [](const fs::path& file) { (void)Vocabulary::load(file); }},
+        {"a.idx", [](const fs::path& file) { (void)read_idx(file, 1); }},
+        {"a.png", [](const fs::path& file) { (void)read_image(file); }},
+        {"a.jpg", [](const fs::path& file) { (void)read_image(file); }},
+        {"a.jpg", [](const fs::path& file) { (void)read_resized(file, 1600); }},
+        {"a.txt", [](const fs::path& file) { (void)read_text(file); }},
+        {"a.txt", [&](const fs::path& file) { (void)state.vocabulary.encode(text_pieces(file)); }},
+    };
+    int row = -1;
+    for (const auto& [name, read] : readers) {
+        ++row;
+        const std::string file = path(name).string();
+        CAPTURE(row);
+        CAPTURE(file);
+        const auto reading = [&, &how = read] { how(file); };
+        reading();  // what it loads once is there
+        Device::current().release_cached();
+        int refused = 0, result = named;
+        for (std::uint64_t more = 0; more < 64 << 20 && result != done; more += 512 << 10) {
+            CAPTURE(more);
+            result = read_with(more, file, reading);
+            CHECK(result != wrong);
+            refused += static_cast<int>(result == named);
+        }
+        CHECK(result == done);
+        CHECK(refused > 0);
+    }
+}

@@ -127,8 +127,9 @@ public:
     }
 
     // Computes the function anew, with the attributes of this call, from other arrays: nothing is
-    // recorded. Hidden outputs are left out. Throws UnsupportedError of a class without this
-    // method, GraphError after unchain() of a call that a program defines.
+    // recorded. Hidden outputs are left out. A function of a program writes its members again, which
+    // its backward() reads. Throws UnsupportedError of a class without this method, GraphError after
+    // unchain() of a call that a program defines.
     virtual std::vector<Array> forward(std::span<const Array> inputs) const;
 
     // Adds to the pending gradient of every input i with wants(i). gy[i] is none where no gradient

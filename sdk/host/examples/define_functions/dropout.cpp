@@ -6,7 +6,7 @@ namespace F = catena::functions;
 
 Variable dropout(const Variable& x) {
     if (!config().train) return x;
-    const Array noise = initializers::Uniform(1)(x.shape(), x.dtype()).to(x.device());
+    const Array noise = random::uniform(x.shape(), -1, 1, x.dtype(), x.device());
     return 2 * x * (noise > 0);
 }
 

@@ -8,22 +8,20 @@ struct EltwiseParamProduct : Link {
 
     explicit EltwiseParamProduct(const Shape& shape) : W(initializers::Normal(1), shape) {}
     void visit(Visitor& v) override { v("W", W); }
-    Variable operator()(const Variable& x) override { return W * x; }
+    Variable operator()(const Variable& x) const override { return W * x; }
 };
 
 int main() {
-    const auto draw = [](const Shape& shape) { return initializers::Normal(1)(shape); };
-    EltwiseParamProduct product({3, 2});
-    const auto f = [&](const std::vector<Variable>& v) -> std::vector<Variable> {
-        return {product(v[0])};
-    };
+    const auto draw = [](const Shape& shape) { return random::normal(shape); };
+    const EltwiseParamProduct product({3, 2});
+    const auto f = [&](const Variable& x) { return product(x); };
+    const Array x = draw({5, 3, 2}), gy = draw({5, 3, 2});
     const gradient_check::Options options{.params = {product.W}, .dtype = Dtype::float64};
-    gradient_check::check_backward(f, {{draw({5, 3, 2})}}, {{draw({5, 3, 2})}}, options);
-    gradient_check::check_double_backward(f, {{draw({5, 3, 2})}}, {{draw({5, 3, 2})}},
-                                          {{draw({5, 3, 2}), draw({3, 2})}}, options);
+    gradient_check::check_backward(f, x, gy, options);
+    gradient_check::check_double_backward(f, x, gy, {draw({5, 3, 2}), draw({3, 2})}, options);
 
     // Volatile variables pass, and leave no graph.
-    if (product(Variable(draw({5, 3, 2}), true)).creator()) return 1;
+    if (product(Variable(x, /*is_volatile=*/true)).creator()) return 1;
 
     // It is a link like any other: part of a set, with a name.
     const FunctionSet model{{"scale", product}, {"l1", links::Linear(6, 1)}};

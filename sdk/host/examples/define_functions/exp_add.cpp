@@ -5,27 +5,27 @@ using namespace catena;
 namespace F = catena::functions;
 
 struct ExpAdd : FunctionNode {
-    std::vector<Array> forward(std::span<const Array> inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         const auto [x, y] = unpack<2>(inputs);
         retain_inputs({0, 1});
         return {F::exp(x) + F::exp(y)};
     }
-    std::vector<Variable> backward(std::span<const std::size_t>,
-                                   std::span<const Variable> grad_outputs) override {
+    Variables backward(Targets, VariableSpan grad_outputs) override {
         const auto [x, y] = unpack<2>(get_retained_inputs());
         const Variable& gz = grad_outputs[0];
         return {gz * F::exp(x), gz * F::exp(y)};
     }
 };
 
-Variable exp_add(const Variable& x, const Variable& y) { return apply<ExpAdd>({x, y})[0]; }
+Variable exp_add(const Variable& x, const Variable& y) {
+    const auto [z] = apply<ExpAdd>(x, y);
+    return z;
+}
 
 int main() {
-    const auto draw = [] { return initializers::Uniform(1)({3, 2}, Dtype::float64); };
-    using Vars = std::vector<Variable>;
-    const auto f = [](const Vars& v) -> Vars { return {exp_add(v[0], v[1])}; };
-    gradient_check::check_backward(f, {{draw(), draw()}}, {{draw()}});
-    gradient_check::check_double_backward(f, {{draw(), draw()}}, {{draw()}}, {{draw(), draw()}});
+    const auto draw = [] { return random::uniform({3, 2}, -1, 1, Dtype::float64); };
+    gradient_check::check_backward(exp_add, {draw(), draw()}, draw());
+    gradient_check::check_double_backward(exp_add, {draw(), draw()}, draw(), {draw(), draw()});
 
     const Device second = Device::get(std::string(Device::current().backend()) + ":1");
     const Variable x(draw().to(second)), y(draw().to(second));

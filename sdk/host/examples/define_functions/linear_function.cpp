@@ -7,16 +7,15 @@ using namespace catena;
 namespace F = catena::functions;
 
 struct LinearFunction : FunctionNode {
-    std::vector<Array> forward(std::span<const Array> inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         const auto [x, W, b] = unpack<3>(inputs);
         retain_inputs({0, 1});
         return {dot(x, F::transpose(W)) + b};
     }
-    std::vector<Variable> backward(std::span<const std::size_t> target_input_indexes,
-                                   std::span<const Variable> grad_outputs) override {
+    Variables backward(Targets target_input_indexes, VariableSpan grad_outputs) override {
         const auto [x, W] = unpack<2>(get_retained_inputs());
         const Variable& gy = grad_outputs[0];
-        std::vector<Variable> grads;
+        Variables grads;
         for (const std::size_t i : target_input_indexes) {  // no more than is asked for
             if (i == 0) grads.push_back(dot(gy, W));
             if (i == 1) grads.push_back(dot(F::transpose(gy), x));
@@ -27,7 +26,8 @@ struct LinearFunction : FunctionNode {
 };
 
 Variable linear(const Variable& x, const Variable& W, const Variable& b) {
-    return apply<LinearFunction>({x, W, b})[0];
+    const auto [y] = apply<LinearFunction>(x, W, b);
+    return y;
 }
 
 struct Linear : Link {
@@ -36,24 +36,22 @@ struct Linear : Link {
     Linear(std::int64_t in, std::int64_t out)
         : W(initializers::Normal(1 / std::sqrt(static_cast<double>(in))), {out, in}), b(0, {out}) {}
     void visit(Visitor& v) override { v("W", W)("b", b); }
-    Variable operator()(const Variable& x) override { return linear(x, W, b); }
+    Variable operator()(const Variable& x) const override { return linear(x, W, b); }
 };
 
 int main() {
-    const auto draw = [](const Shape& shape) { return initializers::Normal(1)(shape); };
-    Linear link(4, 2);
-    const auto f = [&](const std::vector<Variable>& v) -> std::vector<Variable> {
-        return {link(v[0])};
-    };
-    const Array x = draw({3, 4});
+    const auto draw = [](const Shape& shape) { return random::normal(shape); };
+    const Linear link(4, 2);
+    const auto f = [&](const Variable& x) { return link(x); };
+    const Array x = draw({3, 4}), gy = draw({3, 2});
     const gradient_check::Options options{.params = link.parameters(), .dtype = Dtype::float64};
-    gradient_check::check_backward(f, {{x}}, {{draw({3, 2})}}, options);
-    gradient_check::check_double_backward(f, {{x}}, {{draw({3, 2})}},
-                                          {{draw({3, 4}), draw({2, 4}), draw({2})}}, options);
+    gradient_check::check_backward(f, x, gy, options);
+    gradient_check::check_double_backward(f, x, gy, {draw({3, 4}), draw({2, 4}), draw({2})},
+                                          options);
     gradient_check::assert_allclose(link(Variable(x)).data(),
                                     F::linear(x, link.W.data(), link.b.data()));
 
-    if (link(Variable(x, true)).creator()) return 1;  // volatile
+    if (link(Variable(x, /*is_volatile=*/true)).creator()) return 1;
 
     // Four steps down the loss of one minibatch.
     optimizers::SGD optimizer(0.1);
@@ -62,8 +60,8 @@ int main() {
     double before = 1e9;
     for (int i = 0; i < 4; ++i) {
         const Variable loss = F::mean_squared_error(link(as_variable(x)), t);
-        if (loss.data().item<double>() >= before) return 1;
-        before = loss.data().item<double>();
+        if (loss.item() >= before) return 1;
+        before = loss.item();
         optimizer.cleargrads();
         loss.backward();
         optimizer.update();

@@ -1,7 +1,8 @@
-// w = x * y + z with the gradient on arrays: shorter, and of first order only.
+// w = x * y + z and z = exp(x) + exp(y) with the gradient on arrays: shorter, and of first order only.
 #include <catena/catena.hpp>
 
 using namespace catena;
+namespace F = catena::functions;
 
 struct MulAdd : Function<MulAdd> {
     Arrays forward(ArraySpan inputs) override {
@@ -15,6 +16,18 @@ struct MulAdd : Function<MulAdd> {
     }
 };
 
+struct ExpAdd : Function<ExpAdd> {
+    Arrays forward(ArraySpan inputs) override {
+        const auto [x, y] = unpack<2>(inputs);
+        return {F::exp(x) + F::exp(y)};
+    }
+    Arrays backward(ArraySpan inputs, ArraySpan grad_outputs) override {
+        const auto [x, y] = unpack<2>(inputs);
+        const Array& gz = grad_outputs[0];
+        return {gz * F::exp(x), gz * F::exp(y)};
+    }
+};
+
 int main() {
     const auto draw = [] { return random::normal({3, 2}, 0, 1, Dtype::float64); };
     const Array x = draw(), y = draw(), z = draw();
@@ -22,4 +35,5 @@ int main() {
     gradient_check::assert_allclose(w.data(), x * y + z);
 
     gradient_check::check_backward(MulAdd(), {x, y, z}, draw());
+    gradient_check::check_backward(ExpAdd(), {x, y}, draw());
 }

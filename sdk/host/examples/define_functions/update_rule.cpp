@@ -44,7 +44,7 @@ struct Run : Visitable {
 int main() try {
     const auto file = std::filesystem::temp_directory_path() /
                       ("update_rule_" + std::to_string(std::random_device()()) + ".npz");
-    const Variable x = as_variable(initializers::Normal(1)({8, 4}));
+    const Variable x = as_variable(random::normal({8, 4}));
     Run run, same, resumed;
     same.model.copy_parameters_from(run.model);
     optimizers::MomentumSGD built_in(0.1, 0.9);

@@ -56,7 +56,7 @@ int main(int argc, char** argv) try {
         const Variable accuracy = forward(gpu == 0 ? model_0 : model_1, cuda::to_gpu(test[0], gpu),
                                           cuda::to_gpu(test[1], gpu))
                                       .second;
-        std::printf("GPU %d, test accuracy: %.4f\n", gpu, accuracy.data().item<double>());
+        std::printf("GPU %d, test accuracy: %.4f\n", gpu, accuracy.item());
     }
 } catch (const Error& e) {
     std::fprintf(stderr, "data_parallel: %s\n", e.what());

@@ -58,7 +58,7 @@ int main(int argc, char** argv) try {
     }
     const no_backprop_mode evaluation;
     const Variable accuracy = forward(model, digits.test.arrays[0], digits.test.arrays[1]).second;
-    std::printf("test accuracy: %.4f\n", accuracy.data().item<double>());
+    std::printf("test accuracy: %.4f\n", accuracy.item());
 } catch (const Error& e) {
     std::fprintf(stderr, "model_parallel: %s\n", e.what());
     return 1;

@@ -11,7 +11,7 @@ namespace {
 struct Mlp : Chain {
     links::Linear l1{784, 50}, l2{50, 10};
     void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
-    Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
+    Variable operator()(const Variable& x) const override { return l2(F::relu(l1(x))); }
 };
 
 }  // namespace
@@ -24,7 +24,7 @@ int main(int argc, char** argv) try {
     // [step]
     optimizers::Adam optimizer;
     optimizer.setup(net);
-    RecordedStep step(optimizer, [&](std::span<const Array> batch) -> std::vector<Array> {
+    RecordedStep step(optimizer, [&](ArraySpan batch) -> Arrays {
         const Variable loss =
             F::softmax_cross_entropy(net(as_variable(batch[0])), as_variable(batch[1]));
         optimizer.cleargrads();
@@ -41,7 +41,7 @@ int main(int argc, char** argv) try {
     const no_backprop_mode evaluation;
     const Variable y = net(as_variable(cuda::to_gpu(digits.test.arrays[0])));
     const Variable t = as_variable(cuda::to_gpu(digits.test.arrays[1]));
-    const double accuracy = F::accuracy(y, t).data().item<double>();
+    const double accuracy = F::accuracy(y, t).item();
     std::printf("%zu recordings, test accuracy: %.4f\n", step.recordings(), accuracy);
     return accuracy >= 0.85 ? 0 : 1;
 } catch (const Error& e) {

@@ -11,7 +11,7 @@ namespace {
 struct Mlp : Chain {
     links::Linear l1{784, 100}, l2{100, 10};
     void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
-    Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
+    Variable operator()(const Variable& x) const override { return l2(F::relu(l1(x))); }
 };
 
 bool same(const Array& a, const Array& b) { return a.to_vector<float>() == b.to_vector<float>(); }
@@ -36,7 +36,7 @@ int main(int argc, char** argv) try {
     }
     end.record(side);
     const Array sum = F::sum(beside);  // on the main stream: waits for the other by itself
-    std::printf("sum %.3f after %.3f ms\n", sum.item<double>(), end.elapsed_since(begin));
+    std::printf("sum %.3f after %.3f ms\n", sum.item(), end.elapsed_since(begin));
     // [/streams]
 
     // [capture]

@@ -36,8 +36,7 @@ int main(int argc, char** argv) try {
     const no_backprop_mode evaluation;
     const auto& test = digits.test.arrays;
     const Variable accuracy = forward(cuda::to_gpu(test[0]), cuda::to_gpu(test[1])).second;
-    std::printf("on %s, test accuracy: %.4f\n", accuracy.device().name().c_str(),
-                accuracy.data().item<double>());
+    std::printf("on %s, test accuracy: %.4f\n", accuracy.device().name().c_str(), accuracy.item());
 } catch (const Error& e) {
     std::fprintf(stderr, "single_gpu: %s\n", e.what());
     return 1;

@@ -31,7 +31,7 @@ int main(int argc, char** argv) try {
         cuda::get_device());  // calls go to another one: the GPU's main stream
     Minibatches batches(digits.train, 100, 1);
     const auto fetch = [&] {
-        std::vector<Array> batch = batches.next();
+        Arrays batch = batches.next();
         for (Array& array : batch) {
             const Array pinned = cuda::pinned(array.shape(), array.dtype());
             pinned.copy_from(array);
@@ -39,8 +39,8 @@ int main(int argc, char** argv) try {
         }
         return batch;
     };
-    for (std::vector<Array> batch = fetch(); batches.epoch() < 5;) {
-        const std::vector<Array> next = fetch();
+    for (Arrays batch = fetch(); batches.epoch() < 5;) {
+        const Arrays next = fetch();
         learn(batch[0], batch[1]);  // waits for its own copies by itself
         batch = next;
     }
@@ -50,7 +50,7 @@ int main(int argc, char** argv) try {
     const no_backprop_mode evaluation;
     const Variable y = net(cuda::to_gpu(digits.test.arrays[0]));
     const Variable t = as_variable(cuda::to_gpu(digits.test.arrays[1]));
-    const double accuracy = F::accuracy(y, t).data().item<double>();
+    const double accuracy = F::accuracy(y, t).item();
     std::printf("%.0f ms, test accuracy: %.4f\n", end.elapsed_since(begin), accuracy);
     return accuracy >= 0.85 ? 0 : 1;
 } catch (const Error& e) {

@@ -73,7 +73,7 @@ void reductions() {
 
     // [reduce]
     const auto dot = reduce("const float* x, const float* y", "x[i] * y[i]", "a + b", "0", "dot");
-    const double product = dot(x, x).item<double>();
+    const double product = dot(x, x).item();
     // [/reduce]
     if (product != 125) throw ValueError("[dot] expected 125, got " + std::to_string(product));
 }

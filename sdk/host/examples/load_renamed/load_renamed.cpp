@@ -2,13 +2,14 @@
 #include <catena/catena.hpp>
 
 #include <cstdio>
+#include <filesystem>
 
 using namespace catena;
 
 struct Net : Chain {
     links::Linear l{3, 2};
     void visit(Visitor& v) override { v("l", l); }
-    Variable operator()(const Variable& x) override { return l(x); }
+    Variable operator()(const Variable& x) const override { return l(x); }
 };
 
 int main() {
@@ -24,6 +25,7 @@ int main() {
                           .convert = true});
     for (const std::string& name : report.unexpected) std::printf("left out: %s\n", name.c_str());
     // [/load]
+    std::filesystem::remove("net.safetensors");
     const Variable y = net(as_variable(Array::ones({1, 3})));
     return y.data().to_vector<float>() == std::vector<float>{3.5F, 3.5F} ? 0 : 1;
 }

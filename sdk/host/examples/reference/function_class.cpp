@@ -9,20 +9,17 @@ namespace {
 
 // Keeps the output, which each call does in a copy of its own.
 struct Exp : Function<Exp> {
-    std::vector<Array> forward(std::span<const Array> inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         y = F::exp(inputs[0]);
         return {y};
     }
-    std::vector<Array> backward(std::span<const Array>,
-                                std::span<const Array> grad_outputs) override {
-        return {grad_outputs[0] * y};
-    }
+    Arrays backward(ArraySpan, ArraySpan grad_outputs) override { return {grad_outputs[0] * y}; }
     Array y;
 };
 
 // The default backward: no gradient.
 struct Constant : Function<Constant> {
-    std::vector<Array> forward(std::span<const Array> inputs) override { return {inputs[0] + 0}; }
+    Arrays forward(ArraySpan inputs) override { return {inputs[0] + 0}; }
 };
 
 }  // namespace
@@ -46,6 +43,10 @@ int main() {
     x.cleargrad();
     F::sum(constant(x)).backward();
     if (x.grad()) return 1;
+
+    // A call can be computed from other arrays.
+    const auto [two] = unpack<1>(constant(x).creator()->forward(Arrays{Array::full({2}, 2)}));
+    assert_allclose(two, Array::full({2}, 2));
 
     // A function without parameters has the accessors, too.
     if (!f.parameters().empty() || !f.gradients().empty()) return 1;

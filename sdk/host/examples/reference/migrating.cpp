@@ -3,62 +3,61 @@
 #include <catena/catena.hpp>
 
 using namespace catena;
-namespace F = catena::functions;
 
 namespace {
 
 // y = x^3 / 3
 struct MyOldFunc : Function<MyOldFunc> {
-    std::vector<Array> forward(std::span<const Array> inputs) override {
-        const Array& x = inputs[0];
+    Arrays forward(ArraySpan inputs) override {
+        const auto [x] = unpack<1>(inputs);
         return {x * x * x / 3};
     }
-    std::vector<Array> backward(std::span<const Array> inputs,
-                                std::span<const Array> grad_outputs) override {
-        const Array &x = inputs[0], &gy = grad_outputs[0];
+    Arrays backward(ArraySpan inputs, ArraySpan grad_outputs) override {
+        const auto [x] = unpack<1>(inputs);
+        const auto [gy] = unpack<1>(grad_outputs);
         return {gy * x * x};
     }
 };
 
 struct MyFuncGrad : FunctionNode {
-    std::vector<Array> forward(std::span<const Array> inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         const auto [x, gy] = unpack<2>(inputs);
         return {gy * x * x};
     }
-    std::vector<Variable> backward(std::span<const std::size_t>,
-                                   std::span<const Variable>) override {
-        // Not needed but for gradients of higher order.
+    Variables backward(Targets, VariableSpan) override {
+        // Only gradients of higher order need it.
         throw NotDifferentiableError("[MyFuncGrad] backward: it has no gradient of second order");
     }
 };
 
 struct MyFunc : FunctionNode {
-    std::vector<Array> forward(std::span<const Array> inputs) override {
+    Arrays forward(ArraySpan inputs) override {
         retain_inputs({0});
-        const Array& x = inputs[0];
+        const auto [x] = unpack<1>(inputs);
         return {x * x * x / 3};
     }
-    std::vector<Variable> backward(std::span<const std::size_t>,
-                                   std::span<const Variable> grad_outputs) override {
+    Variables backward(Targets, VariableSpan grad_outputs) override {
         const auto [x] = unpack<1>(get_retained_inputs());
-        return apply<MyFuncGrad>({x, grad_outputs[0]});
+        const auto [gy] = unpack<1>(grad_outputs);
+        const auto [gx] = apply<MyFuncGrad>(x, gy);
+        return {gx};
     }
 };
+
+Variable my_func(const Variable& x) {
+    const auto [y] = apply<MyFunc>(x);
+    return y;
+}
 
 }  // namespace
 
 int main() {
-    const auto draw = [] { return initializers::Uniform(1)({3, 2}, Dtype::float64); };
-    const Array x = draw(), gy = draw(), ggx = draw();
-    using VariableTuple = std::vector<Variable>;
-    const auto old_style = [](const VariableTuple& v) -> VariableTuple {
-        return {MyOldFunc()(v[0])};
-    };
-    const auto new_style = [](const VariableTuple& v) { return apply<MyFunc>({v[0]}); };
-    gradient_check::check_backward(old_style, {{x}}, {{gy}});
-    gradient_check::check_backward(new_style, {{x}}, {{gy}});
+    const auto draw = [] { return random::uniform({3, 2}, -1, 1, Dtype::float64); };
+    const Array x = draw(), gy = draw();
+    gradient_check::check_backward(MyOldFunc(), x, gy);
+    gradient_check::check_backward(my_func, x, gy);
     try {
-        gradient_check::check_double_backward(new_style, {{x}}, {{gy}}, {{ggx}});
+        gradient_check::check_double_backward(my_func, x, gy, draw());
     } catch (const NotDifferentiableError&) {
         return 0;
     }

@@ -45,8 +45,8 @@ int main(int argc, char** argv) try {
         const Array x_batch = F::get_item(x_test, i, i + batchsize);  // x_test[i : i + batchsize]
         const Array y_batch = F::get_item(y_test, i, i + batchsize);
         const auto [loss, accuracy] = forward(x_batch, y_batch);
-        sum_loss += loss.data().item<double>() * static_cast<double>(batchsize);
-        sum_accuracy += accuracy.data().item<double>() * static_cast<double>(batchsize);
+        sum_loss += loss.item() * static_cast<double>(batchsize);
+        sum_accuracy += accuracy.item() * static_cast<double>(batchsize);
     }
     std::printf("test loss: %.4f, test accuracy: %.4f\n", sum_loss / static_cast<double>(n),
                 sum_accuracy / static_cast<double>(n));

@@ -20,10 +20,14 @@ int main() {
     optimizers::SGD optimizer;
     optimizer.setup(model.collect_parameters());
     optimizer.zero_grads();
-    const Array b = model.get<links::Linear>("l3").b.data().copy();
+    Arrays before;
+    for (const Variable& parameter : model.parameters()) before.push_back(parameter.data().copy());
     F::sum(h3).backward();  // (compute gradient)
     optimizer.update();
-    gradient_check::assert_allclose(model.get<links::Linear>("l3").b.data(), b - 0.01 * 2);
+    const Variable& b = model.get<links::Linear>("l3").b;
+    gradient_check::assert_allclose(b.data(), before[5] - 0.01 * 2);
+    model.copy_parameters_from(before);  // takes the step back
+    gradient_check::assert_allclose(b.data(), before[5]);
 
     optimizer.weight_decay(0.0005);
     optimizer.clip_grads(1);

@@ -14,29 +14,28 @@ struct EltwiseParamProduct : Function<EltwiseParamProduct> {
     std::vector<FunctionParameter> parameter_names() override { return {{"w", w, gw}}; }
 
     explicit EltwiseParamProduct(const Shape& shape)
-        : w(initializers::Normal(1)(shape)), gw(Array::empty(shape)) {}
+        : w(random::normal(shape)), gw(Array::empty(shape)) {}
 
-    std::vector<Array> forward(std::span<const Array> inputs) override {
-        const Array& x = inputs[0];
+    Arrays forward(ArraySpan inputs) override {
+        const auto [x] = unpack<1>(inputs);
         const Array y = w * x;
         return {y};
     }
-    std::vector<Array> backward(std::span<const Array> inputs,
-                                std::span<const Array> grad_outputs) override {
-        const Array& x = inputs[0];
-        const Array& gy = grad_outputs[0];
+    Arrays backward(ArraySpan inputs, ArraySpan grad_outputs) override {
+        const auto [x] = unpack<1>(inputs);
+        const auto [gy] = unpack<1>(grad_outputs);
         gw += gy * x;
         const Array gx = gy * w;
         return {gx};
     }
 };
 
-Array draw(const Shape& shape) { return initializers::Normal(1)(shape); }
+Array draw() { return random::normal({4, 3}); }
 
 // The note: the same by a link that is nothing but a parameter.
 bool by_parameter() {
-    const links::Parameter p(draw({4, 3}));
-    const Variable x(draw({4, 3}));
+    const links::Parameter p(draw());
+    const Variable x(draw());
     const Variable y = p() * x;
     F::sum(y).backward();
     assert_allclose(p.W.grad(), x.data());
@@ -45,9 +44,9 @@ bool by_parameter() {
 
 void learn(EltwiseParamProduct& f, optimizers::SGD& optimizer) {
     optimizer.zero_grads();
-    const Variable x(draw({4, 3}));
+    const Variable x(draw());
     const Variable y = f(x);
-    y.set_grad(draw({4, 3}));
+    y.set_grad(draw());
     const Array w = f.w.copy();
     y.backward();
     assert_allclose(f.gw, y.grad() * x.data());
@@ -75,9 +74,6 @@ int main() {
     }
     f.to_cpu();
     const gradient_check::Options options{.params = f.parameters(), .dtype = Dtype::float64};
-    const auto call = [&](const std::vector<Variable>& v) -> std::vector<Variable> {
-        return {f(v[0])};
-    };
-    gradient_check::check_backward(call, {{draw({4, 3})}}, {{draw({4, 3})}}, options);
+    gradient_check::check_backward(f, draw(), draw(), options);
     return by_parameter() ? 0 : 1;
 }

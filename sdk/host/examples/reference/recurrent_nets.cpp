@@ -29,7 +29,7 @@ struct Rnn {
         return {h, loss};
     }
 
-    Variable forward(const std::vector<Array>& x_list, bool is_volatile = false) const {
+    Variable forward(const Arrays& x_list, bool is_volatile = false) const {
         Variable h(Array::zeros({x_list[0].size(), 50}), is_volatile);
         Variable loss;
         for (std::size_t i = 0; i + 1 < x_list.size(); ++i) {
@@ -43,8 +43,8 @@ struct Rnn {
 };
 
 // The same words over and over: a net that learns finds out soon.
-std::vector<Array> words(std::int32_t n) {
-    std::vector<Array> list;
+Arrays words(std::int32_t n) {
+    Arrays list;
     for (std::int32_t i = 0; i < n; ++i) list.push_back(Array::from({i % 5, i % 5 + 3}, {2}));
     return list;
 }
@@ -53,8 +53,8 @@ bool whole() {
     const Rnn rnn;
     optimizers::SGD optimizer(0.1);
     optimizer.setup(rnn.model.collect_parameters());
-    const std::vector<Array> x_list = words(11);
-    const double before = rnn.forward(x_list, /*is_volatile=*/true).data().item<double>();
+    const Arrays x_list = words(11);
+    const double before = rnn.forward(x_list, /*is_volatile=*/true).item();
     for (int i = 0; i < 5; ++i) {
         optimizer.zero_grads();
         const Variable loss = rnn.forward(x_list);
@@ -62,14 +62,14 @@ bool whole() {
         optimizer.update();
     }
     const Variable loss = rnn.forward(x_list, /*is_volatile=*/true);
-    return loss.is_volatile() && !loss.creator() && loss.data().item<double>() < before;
+    return loss.is_volatile() && !loss.creator() && loss.item() < before;
 }
 
 bool truncated() {
     const Rnn rnn;
     optimizers::SGD optimizer(0.1);
     optimizer.setup(rnn.model.collect_parameters());
-    const std::vector<Array> x_list = words(71);
+    const Arrays x_list = words(71);
     Variable h(Array::zeros({2, 50}));
     Variable loss;
     const std::size_t seqlen = x_list.size() - 1;
@@ -98,6 +98,22 @@ bool on_top_of_a_fixed_network() {
     return predictor_func.W.grad() && feat.grad() && !fixed_func.W.grad() && !x.grad();
 }
 
+// The same where the predictor is a function without parameters: backward() still reaches feat.
+bool on_top_without_parameters() {
+    links::Linear fixed_func(4, 3);
+    const Variable x(Array::ones({2, 4}), /*is_volatile=*/true);
+    const Variable feat = fixed_func(x);
+    feat.set_volatile(false);
+    const Variable y = F::sum(feat * feat);
+    y.backward();
+    gradient_check::assert_allclose(feat.grad(), 2 * feat.data());
+    return !fixed_func.W.grad() && !x.grad();
+}
+
 }  // namespace
 
-int main() { return whole() && truncated() && on_top_of_a_fixed_network() ? 0 : 1; }
+int main() {
+    const bool well =
+        whole() && truncated() && on_top_of_a_fixed_network() && on_top_without_parameters();
+    return well ? 0 : 1;
+}

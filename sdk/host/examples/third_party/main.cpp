@@ -53,7 +53,7 @@ int main(int argc, char** argv) try {
     optimizer.setup(model);
     Minibatches batches(digits.train, /*batch_size=*/100, /*seed=*/1);
     while (batches.epoch() < 3) {
-        const std::vector<Array> batch = batches.next();
+        const Arrays batch = batches.next();
         const Variable loss =
             F::softmax_cross_entropy(model(as_variable(batch[0])), as_variable(batch[1]));
         optimizer.cleargrads();
@@ -69,7 +69,7 @@ int main(int argc, char** argv) try {
     const no_backprop_mode evaluation;
     const Variable x = as_variable(digits.test.arrays[0]), t = as_variable(digits.test.arrays[1]);
     gradient_check::assert_allclose(softplus_by_name(x).data(), example::softplus(x, 4).data());
-    std::printf("test accuracy: %.4f\n", F::accuracy(loaded(x), t).data().item<double>());
+    std::printf("test accuracy: %.4f\n", F::accuracy(loaded(x), t).item());
     // [errors]
 } catch (const Error& e) {  // InvalidError, ShapeError, DataError, PluginError ... are Errors
     std::fprintf(stderr, "third_party: %s\n", e.what());

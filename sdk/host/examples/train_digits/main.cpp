@@ -9,7 +9,7 @@ namespace F = catena::functions;
 struct Mlp : Chain {
     links::Linear l1{784, 100}, l2{100, 10};
     void visit(Visitor& v) override { v("l1", l1)("l2", l2); }
-    Variable operator()(const Variable& x) override { return l2(F::relu(l1(x))); }
+    Variable operator()(const Variable& x) const override { return l2(F::relu(l1(x))); }
 };
 
 int main(int argc, char** argv) try {
@@ -20,7 +20,7 @@ int main(int argc, char** argv) try {
     optimizer.setup(model);
     Minibatches batches(digits.train, /*batch_size=*/100, /*seed=*/1);
     while (batches.epoch() < 5) {
-        const std::vector<Array> batch = batches.next();
+        const Arrays batch = batches.next();
         const Variable x = as_variable(batch[0]), t = as_variable(batch[1]);
         const Variable loss = F::softmax_cross_entropy(model(x), t);  // running it defines the net
         optimizer.cleargrads();
@@ -29,7 +29,7 @@ int main(int argc, char** argv) try {
     }
     const no_backprop_mode evaluation;
     const Variable x = as_variable(digits.test.arrays[0]), t = as_variable(digits.test.arrays[1]);
-    std::printf("test accuracy: %.4f\n", F::accuracy(model(x), t).data().item<double>());
+    std::printf("test accuracy: %.4f\n", F::accuracy(model(x), t).item());
 } catch (const Error& e) {
     std::fprintf(stderr, "train_digits: %s\n", e.what());
     return 1;

@@ -107,13 +107,10 @@ private:
 //     struct EltwiseParamProduct : Function<EltwiseParamProduct> {
 //         Array w, gw;
 //         explicit EltwiseParamProduct(const Shape& shape)
-//             : w(initializers::Normal(1)(shape)), gw(Array::zeros(shape)) {}
+//             : w(random::normal(shape)), gw(Array::zeros(shape)) {}
 //         std::vector<FunctionParameter> parameter_names() override { return {{"w", w, gw}}; }
-//         std::vector<Array> forward(std::span<const Array> inputs) override {
-//             return {w * inputs[0]};
-//         }
-//         std::vector<Array> backward(std::span<const Array> inputs,
-//                                     std::span<const Array> grad_outputs) override {
+//         Arrays forward(ArraySpan inputs) override { return {w * inputs[0]}; }
+//         Arrays backward(ArraySpan inputs, ArraySpan grad_outputs) override {
 //             gw += grad_outputs[0] * inputs[0];
 //             return {grad_outputs[0] * w};
 //         }

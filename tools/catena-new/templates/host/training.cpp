@@ -32,7 +32,7 @@ Losses train(Net& net, int steps) {
     Losses losses{};
     for (int step = 0; step <= steps; ++step) {
         const Variable loss = F::mean_squared_error(net(x), t);
-        losses.last = loss.data().item<double>();
+        losses.last = loss.item();
         if (step == 0) losses.first = losses.last;
         if (step == steps) break;
         optimizer.cleargrads();

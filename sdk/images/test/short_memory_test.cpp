@@ -139,3 +139,35 @@ TEST_CASE("memory that runs out in a reader is told with its file") {
         CHECK(refused > 0);
     }
 }
+
+TEST_CASE("sizes that a file only claims to have take no memory") {
+    const TemporaryFolder folder;
+    constexpr std::uint64_t mebibyte = 1 << 20;
+    const auto claimed = static_cast<std::uint32_t>(900 * mebibyte);
+    const auto npz = folder.path / "a.npz", idx = folder.path / "a.idx.gz";
+    save_arrays(npz, {{"x", Array::zeros({1 << 18})}});
+    // The member says in its record of the directory that deflate made it so much smaller.
+    std::string archive = read_file(npz);
+    const std::size_t record = archive.rfind("PK\1\2");
+    REQUIRE(record != archive.npos);
+    for (const std::size_t header : {record + 2, std::size_t{0}}) archive[header + 8] = '\x8';
+    for (std::size_t i = 0; i < 4; ++i)
+        archive[record + 24 + i] = static_cast<char>(claimed >> 8 * i);
+    write_file(npz, archive);
+    gzFile out = gzopen(idx.c_str(), "wb");
+    const std::string content = big_endian(0x801) + big_endian(claimed) + noise(mebibyte);
+    REQUIRE(gzwrite(out, content.data(), static_cast<unsigned>(content.size())) > 0);
+    gzclose(out);
+    const auto refused = [](const auto& read) {
+        try {
+            read();
+        } catch (const DataError&) {  // and no MemoryError
+            return;
+        }
+        throw std::logic_error("expected a DataError, got none");
+    };
+    CHECK(read_with(100 * mebibyte, npz.string(),
+                    [&] { refused([&] { (void)load_arrays(npz); }); }) == done);
+    CHECK(read_with(100 * mebibyte, idx.string(),
+                    [&] { refused([&] { (void)read_idx(idx, 1); }); }) == done);
+}

@@ -1,7 +1,8 @@
 // Chooses OpenBLAS' kernels by the CPU's features, loads it and reserves its buffers.
 //
-// OpenBLAS built for many CPUs knows them by model and takes SSE3 kernels for a model newer than
-// itself, five times slower. It decides in its constructor, so it is not linked but opened here.
+// An OpenBLAS that is built for many CPUs recognizes them by model. For a model newer than itself it
+// chooses SSE3 kernels, which are five times slower. It chooses while it is loaded, so this plugin
+// sets an environment variable and opens it at run time instead of linking it.
 #include "openblas.hpp"
 
 #include <dlfcn.h>
@@ -24,12 +25,13 @@ constinit std::atomic<int32_t> BufferLease::free_ = 0;
 namespace {
 
 // OpenBLAS maps one buffer for each processor when it is loaded, and one more for each product that
-// runs at the same time. A test compares the size with that of the library which is installed.
+// runs at the same time. A test compares this size with that of the installed library.
 constexpr size_t buffer_bytes = size_t{128} << 20;
 constexpr size_t library_bytes = size_t{48} << 20;  // its code and data
-constexpr int32_t most_buffers = 128;               // of OpenBLAS' 256, of each of the two kinds
+constexpr int32_t most_buffers = 128;  // of each of these two kinds; OpenBLAS has room for 256
 
-// The core of OpenBLAS with the widest vectors that this CPU runs, or NULL: its own choice.
+// Returns the name of OpenBLAS' kernels with the widest vectors that this CPU supports, or NULL to
+// let OpenBLAS choose.
 const char* best_core() {
     switch (isa_level()) {
         case 4: return "SkylakeX";
@@ -38,8 +40,9 @@ const char* best_core() {
     }
 }
 
-// The one that an archive carries, if there is one: beside the library of the host. Not by what this
-// plugin's own file says, which means nothing when a copy of it in memory was loaded.
+// Opens the OpenBLAS that a packaged archive contains, in a folder beside the host's library. Returns
+// NULL if there is none. The path of this plugin's own file is no help: the host may have loaded a
+// copy of the file in memory.
 void* open_carried() {
     Dl_info library = {};
     if (host == nullptr || dladdr(reinterpret_cast<void*>(host->fail), &library) == 0)
@@ -58,8 +61,8 @@ void* map(size_t bytes) {
     return memory != MAP_FAILED ? memory : nullptr;
 }
 
-// Whether the system gives n buffers and some bytes now. Each buffer is a mapping of its own, as
-// OpenBLAS makes them: the system may refuse a single large one for its size alone.
+// Returns whether the system can map n buffers and `bytes` more now. Each buffer is a mapping of its
+// own, as in OpenBLAS: the system may refuse one large mapping and yet provide several small ones.
 bool is_there_memory(int32_t n, size_t bytes) {
     void* rest = bytes > 0 ? map(bytes) : nullptr;
     bool enough = bytes == 0 || rest != nullptr;
@@ -76,7 +79,7 @@ bool is_there_memory(int32_t n, size_t bytes) {
 }
 
 // NOLINTBEGIN(concurrency-mt-unsafe): the header says when this may run.
-// Buffers that OpenBLAS maps when it is loaded.
+// Returns how many buffers OpenBLAS maps when it is loaded.
 int32_t buffers_at_load() {
     const char* threads = std::getenv("OMP_NUM_THREADS");
     const long wanted = threads != nullptr ? std::strtol(threads, nullptr, 10) : 0;
@@ -103,8 +106,9 @@ void look_up(void* library, const char* name, F*& function) {
     function = reinterpret_cast<F*>(dlsym(library, name));
 }
 
-// Has OpenBLAS map buffers for products until there are as many as processors, or memory ends.
-// Returns how many there are. A build that hides these functions reserves none: what fits now counts.
+// Makes OpenBLAS map a buffer for one product on each processor, or fewer if memory runs out. Returns
+// how many there are. If a build of OpenBLAS hides these functions, nothing is reserved, and the result
+// is how many the system could map now.
 int32_t reserve_buffers(void* library) {
     void* (*alloc)(int) = nullptr;
     void (*release)(void*) = nullptr;

@@ -8,7 +8,7 @@
 
 namespace catena_cpu {
 
-// Of cblas.h, whose installed copy differs from one build of OpenBLAS to the next.
+// Constants of cblas.h, which is not included because it differs between builds of OpenBLAS.
 enum { cblas_row_major = 101, cblas_no_trans = 111, cblas_trans = 112 };
 
 using SgemmFn = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
@@ -24,17 +24,17 @@ struct OpenBlas {
     int (*omp_get_max_threads)() = nullptr;  // NULL in builds without OpenMP
     void (*omp_set_num_threads)(int) = nullptr;
     char error[512] = {};  // why sgemm and dgemm are NULL, or why few products run at a time
-    catena_status status = CATENA_E_DEVICE;  // of products, if they are NULL
+    catena_status status = CATENA_E_DEVICE;  // what a product returns if they are NULL
     int32_t buffers = 0;                     // products that may run at the same time
 };
 
-// Loads the library on the first call, which sets and unsets an environment variable: make it where
-// no other thread reads the environment. Afterwards [any].
+// The first call loads the library. It sets and unsets an environment variable, so no other thread may
+// read the environment at that time. Later calls: [any].
 const OpenBlas& openblas();
 
-// [compute] A product needs one while it runs. OpenBLAS keeps a buffer for each running product, and
-// where it gets no memory for another one, it tries again without end. So openblas() reserves the
-// buffers, and a product that finds all of them in use waits for one.
+// [compute] A product holds a lease while it runs. OpenBLAS uses one buffer for each running product,
+// and it tries forever to allocate another one if memory is short. So openblas() reserves the buffers,
+// and a product waits while all of them are in use.
 class BufferLease {
 public:
     BufferLease() {
@@ -48,7 +48,7 @@ public:
                                               std::memory_order_relaxed));
     }
 
-    // All who wait, because the next release finds 1 and tells nobody.
+    // Wakes all waiting threads, because a release that does not find 0 wakes none.
     ~BufferLease() {
         if (free_.fetch_add(1, std::memory_order_release) == 0) free_.notify_all();
     }
@@ -61,8 +61,8 @@ private:
     static constinit std::atomic<int32_t> free_;
 };
 
-// While it lives, OpenBLAS uses the calling thread alone. The setting of OpenMP is the thread's
-// own, and is given back.
+// While it lives, OpenBLAS uses the calling thread alone. OpenMP keeps this setting for each thread,
+// and the destructor restores it.
 class SingleThreaded {
 public:
     explicit SingleThreaded(const OpenBlas& blas) : blas_(blas) {

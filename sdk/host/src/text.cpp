@@ -1,4 +1,4 @@
-// Cutting texts, counting words, and putting texts together again.
+// Tokenization, vocabularies, and text files.
 #include "gzip_reader.hpp"
 
 #include <catena/array_file.hpp>
@@ -28,14 +28,14 @@ constexpr std::array<std::string_view, 3> names{"words", "spaces", "characters"}
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r'; }
 
-// Letters and digits; every byte of what is not ASCII counts as one.
+// Words consist of ASCII letters and digits, apostrophes, and all bytes that are not ASCII.
 bool is_word(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            c == '\'' || static_cast<unsigned char>(c) >= 0x80;
 }
 
-// Bytes of the code point that begins here; 0 if none does. (RFC 3629, without surrogates and what
-// a shorter form has.)
+// Returns the length of the code point at the text's beginning, or 0 if there is none. RFC 3629
+// excludes surrogates and overlong forms.
 std::size_t code_point(std::string_view text) {
     const auto byte = [&](std::size_t i) {
         return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
@@ -57,7 +57,7 @@ std::size_t code_point(std::string_view text) {
     return 0;
 }
 
-// Bytes of "<name>" at the text's beginning; 0 if there is none.
+// Returns the length of "<name>" at the text's beginning, or 0 if there is none.
 std::size_t bracketed(std::string_view text) {
     if (text.empty() || text[0] != '<') return 0;
     std::size_t n = 1;
@@ -72,13 +72,14 @@ std::size_t next_word(std::string_view text) {
     return std::max<std::size_t>(n, 1);
 }
 
-// Whether no token goes on after this byte, whatever follows. After '<', one in brackets may.
+// Returns whether a token ends before or with this byte, whatever follows. '<' may begin "<name>".
 bool is_boundary(char c, Tokens tokens) {
     if (is_space(c) || c == '\n') return true;
     return tokens == Tokens::words && !is_word(c) && c != '<';
 }
 
-// How many bytes of a piece are whole tokens, whatever follows; 0 if a token may go on from before.
+// Returns how many bytes at the piece's beginning are whole tokens, whatever follows, or 0 if all of
+// it may be part of one token.
 std::size_t last_boundary(std::string_view piece, Tokens tokens) {
     if (tokens == Tokens::characters) return piece.size();
     std::size_t n = piece.size();
@@ -92,7 +93,8 @@ std::size_t until_space(std::string_view text) {
     return n;
 }
 
-// Gives the next token, if there is one here, to take(). Returns how many bytes it looked at.
+// Passes the token at the text's beginning to take(), if there is one. Returns how many bytes of the
+// text are done.
 std::size_t next_token(std::string_view text, Tokens tokens,
                        const std::function<void(std::string_view)>& take) {
     std::size_t n = 1;
@@ -110,7 +112,8 @@ std::size_t next_token(std::string_view text, Tokens tokens,
     return n;
 }
 
-// How many bytes of a text are whole code points, at most `most`.
+// Returns the length of the longest beginning of a text that ends with a code point and has at most
+// `most` bytes.
 std::size_t code_points_within(std::string_view text, std::size_t most) {
     std::size_t n = 0;
     while (n < text.size()) {
@@ -125,7 +128,7 @@ TextPieces one_piece(std::string_view text) {
     return [text](const std::function<void(std::string_view)>& take) { take(text); };
 }
 
-// A file, read once: its pieces, checked and without what read_text() leaves out.
+// Reads a file once, checks that it is UTF-8, and leaves out what read_text() leaves out.
 class TextFile {
 public:
     explicit TextFile(const std::filesystem::path& file)
@@ -133,7 +136,7 @@ public:
 
     void read(const std::function<void(std::string_view)>& take) {
         std::string buffer(piece, '\0');
-        std::size_t kept = 0;  // bytes of the last piece whose code point or line end goes on
+        std::size_t kept = 0;  // bytes of the last piece: an incomplete code point or line end
         for (bool last = false; !last;) {
             const std::size_t got = reader_.read_some(std::span(buffer).subspan(kept));
             last = got < buffer.size() - kept;
@@ -152,14 +155,14 @@ public:
 private:
     static constexpr std::size_t piece = std::size_t{1} << 20;
 
-    // Moves the whole code points of [begin, size) together without "\r" before "\n". Returns where it
-    // stopped reading and where it stopped writing.
+    // Checks the whole code points of [begin, size) and removes "\r" before "\n" in place. Returns where
+    // it stopped reading and where it stopped writing.
     std::pair<std::size_t, std::size_t> check(std::string& buffer, std::size_t begin,
                                               std::size_t size, bool last) {
         constexpr std::size_t longest = 4;  // bytes of a code point
         std::size_t at = begin, to = begin;
         while (at < size && (last || size - at >= longest)) {
-            std::size_t plain = at;  // behind ASCII, of which nothing is left out
+            std::size_t plain = at;  // the end of ASCII that stays as it is
             while (plain < size && buffer[plain] != '\r' &&
                    static_cast<unsigned char>(buffer[plain]) < 0x80)
                 ++plain;
@@ -192,7 +195,7 @@ private:
     std::uint64_t line_ = 1, at_ = 0;
 };
 
-// A listing has a word in each line.
+// Escapes a word for a listing, which has one word in each line.
 std::string escaped(std::string_view word) {
     std::string text;
     for (const char c : word) {
@@ -213,7 +216,7 @@ std::string unescaped(std::string_view line) {
     return word;
 }
 
-// Whether people set a space between two words.
+// Returns whether a space usually stands between two tokens.
 bool apart(std::string_view before, std::string_view after) {
     constexpr std::string_view closing = ".,;:!?)]}%";
     constexpr std::string_view opening = "([{$";
@@ -251,7 +254,7 @@ TextPieces text_pieces(const std::filesystem::path& file) {
             TextFile(file).read([&](std::string_view piece) {
                 try {
                     take(piece);
-                } catch (const DataError& error) {  // what a text without a name is refused for
+                } catch (const DataError& error) {  // of tokens, which does not name the file
                     throw DataError(fmt::format("{}, in {}", error.what(), file.string()));
                 }
             });
@@ -301,7 +304,7 @@ void tokenize(std::string_view text, Tokens tokens,
 
 void tokenize(const TextPieces& text, Tokens tokens,
               const std::function<void(std::string_view)>& take) {
-    std::string rest;  // what the next piece may continue
+    std::string rest;  // a token that the next piece may continue
     text([&](std::string_view piece) {
         const std::size_t whole = last_boundary(piece, tokens);
         if (whole == 0) {
@@ -430,7 +433,7 @@ std::vector<std::int32_t> Vocabulary::encode(const TextPieces& text) const {
     });
     std::vector<std::int32_t> ids;
     tokenize(text, tokens_, [&](std::string_view token) {
-        if (ids.empty()) ids.reserve(size);  // within text, which names its file if memory runs out
+        if (ids.empty()) ids.reserve(size);  // here text() can name its file in an error
         ids.push_back(id(token));
     });
     return ids;

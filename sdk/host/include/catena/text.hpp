@@ -1,4 +1,4 @@
-// Texts as numbers: tokens, and the vocabulary that counts them.
+// Texts as numbers: tokens, and vocabularies that number them.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace catena {
 // What a text is cut into.
 enum class Tokens : std::uint8_t {
     words,       // runs of letters, digits and apostrophes, and every other mark alone
-    spaces,      // what stands between white space, as in the files of the Penn Treebank
+    spaces,      // runs of anything but white space, as in the files of the Penn Treebank
     characters,  // code points
 };
-// "words", "spaces", "characters". The way back throws InvalidError for other names.
+// The names are "words", "spaces" and "characters". tokens_from_string() throws InvalidError for others.
 std::string_view to_string(Tokens tokens);
 Tokens tokens_from_string(std::string_view name);
 
@@ -35,8 +35,9 @@ using TextPieces = std::function<void(const std::function<void(std::string_view)
 // The content that read_text() returns, of any length, in pieces of at most a megabyte. The file is
 // read at each call, which throws as read_text().
 TextPieces text_pieces(const std::filesystem::path& file);
-// The part of a text from byte `begin` to before byte `end`; both must be ends of code points. What is
-// behind `end` is not read: an exception leaves text there, which text must let through.
+// The part of a text from byte `begin` to before byte `end`; both must be ends of code points. No piece
+// behind `end` is read: an exception that is no std::exception ends the call of text, which must not
+// catch it.
 TextPieces part_of(TextPieces text, std::uint64_t begin, std::uint64_t end);
 
 // Whether it is UTF-8 (RFC 3629), as names and texts in files have to be.
@@ -90,7 +91,7 @@ public:
     std::int32_t unknown_id() const { return id(unknown); }
 
     std::vector<std::int32_t> encode(std::string_view text) const;
-    // The same of pieces, which are read twice: memory is that of the result. Throws DataError for more
+    // The same of pieces, which are read twice: only the result needs memory. Throws DataError for more
     // than 2^28 tokens.
     std::vector<std::int32_t> encode(const TextPieces& text) const;
     // The tokens of a text that encode() reads as "<unk>", in turn, but for "<unk>" itself.

@@ -42,11 +42,11 @@ TEST_CASE("attention") {
     }
     // Scores of a thousand: e^score would be inf.
     const Array large = Array::constant({1, 2, 1}, dtype_of<double>(), 1000);
-    const Array value = Array::of<double>({1, 2, 1}, {1, 3});
+    const Array value = Array::from<double>({1, 3}, {1, 2, 1});
     CHECK(check(world, {.function = name,
-                        .inputs = {Array::of<double>({1, 1, 1}, {1}), large, value},
-                        .expected = {Array::of<double>({1, 1, 1}, {2}),
-                                     Array::of<double>({1, 1}, {1000 + std::log(2.0)})},
+                        .inputs = {Array::from<double>({1}, {1, 1, 1}), large, value},
+                        .expected = {Array::from<double>({2}, {1, 1, 1}),
+                                     Array::from<double>({1000 + std::log(2.0)}, {1, 1})},
                         .edges = false}) == "");
     CHECK(check(world, {.function = name,
                         .inputs = {q, v, v},

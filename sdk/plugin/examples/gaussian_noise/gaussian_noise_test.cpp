@@ -25,7 +25,7 @@ TEST_CASE("gaussian_noise") {
     world.drawn = 0;
     CHECK(world.forward(name, {zeros}, sigma, {.threads = 3})[0] == noise);
 
-    const Array x = Array::of<double>({3}, {1, 2, 3});
+    const Array x = Array::from<double>({1, 2, 3}, {3});
     CHECK(check(world, {.function = name, .inputs = {x}, .expected = {x}, .train = false}) == "");
     CHECK(conform(world, name).failures() == "");
 }

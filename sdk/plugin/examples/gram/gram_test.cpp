@@ -8,7 +8,7 @@ using namespace catena::testing;
 TEST_CASE("gram") {
     World world(PLUGIN);
     CHECK(check(world, {.function = "org.example.gram",
-                        .inputs = {Array::of<double>({3, 2}, {1, 2, 3, 4, 5, 6})},
-                        .expected = {Array::of<double>({2, 2}, {35, 44, 44, 56})}}) == "");
+                        .inputs = {Array::from<double>({1, 2, 3, 4, 5, 6}, {3, 2})},
+                        .expected = {Array::from<double>({35, 44, 44, 56}, {2, 2})}}) == "");
     CHECK(conform(world, "org.example.gram").failures() == "");
 }

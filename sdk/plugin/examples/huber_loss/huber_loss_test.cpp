@@ -8,14 +8,15 @@ using namespace catena::testing;
 TEST_CASE("huber_loss") {
     World world(PLUGIN);
     const std::string name = "org.example.huber_loss";
-    const std::vector<Array> inputs = {Array::of<double>({4}, {0.5, -3, 2, 0}),
-                                       Array::of<double>({4}, {0, 0, 0.25, 0.5})};
+    const std::vector<Array> inputs = {Array::from<double>({0.5, -3, 2, 0}, {4}),
+                                       Array::from<double>({0, 0, 0.25, 0.5}, {4})};
     CHECK(check(world, {.function = name,
                         .inputs = inputs,
                         .attrs = {set("reduce", "sum")},
-                        .expected = {Array::of<double>({}, {0.125 + 2.5 + 1.25 + 0.125})}}) == "");
+                        .expected = {Array::from<double>({0.125 + 2.5 + 1.25 + 0.125}, {})}}) ==
+          "");
     CHECK(check(world,
-                {.function = name, .inputs = inputs, .expected = {Array::of<double>({}, {1})}}) ==
+                {.function = name, .inputs = inputs, .expected = {Array::from<double>({1}, {})}}) ==
           "");
     CHECK(check(world, {.function = name,
                         .inputs = inputs,

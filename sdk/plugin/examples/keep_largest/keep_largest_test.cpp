@@ -9,14 +9,15 @@ TEST_CASE("keep_largest") {
     World world(PLUGIN);
     const std::string name = "org.example.keep_largest";
     CHECK(check(world, {.function = name,
-                        .inputs = {Array::of<double>({2, 3}, {3, -5, 1, 0.5, -0.25, 0})},
+                        .inputs = {Array::from<double>({3, -5, 1, 0.5, -0.25, 0}, {2, 3})},
                         .attrs = {set("k", 2)},
-                        .expected = {Array::of<double>({2, 3}, {3, -5, 0, 0.5, -0.25, 0}),
-                                     Array::of<std::uint8_t>({2, 3}, {1, 1, 0, 1, 1, 0})}}) == "");
+                        .expected = {Array::from<double>({3, -5, 0, 0.5, -0.25, 0}, {2, 3}),
+                                     Array::from<std::uint8_t>({1, 1, 0, 1, 1, 0}, {2, 3})}}) ==
+          "");
 
-    const Array equal = Array::of<double>({4}, {1, -2, 2, 2});  // of equal ones the first
+    const Array equal = Array::from<double>({1, -2, 2, 2}, {4});  // of equal ones the first
     const Array y = world.forward(name, {equal}, {set("k", 2)})[0];
-    CHECK(compare(y, Array::of<double>({4}, {0, -2, 2, 0}), {}) == "");
+    CHECK(compare(y, Array::from<double>({0, -2, 2, 0}, {4}), {}) == "");
 
     CHECK(conform(world, name).failures() == "");
 }

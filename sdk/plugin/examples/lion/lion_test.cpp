@@ -7,12 +7,12 @@ using namespace catena::testing;
 
 TEST_CASE("lion_update") {
     World world(PLUGIN);
-    CHECK(check(world,
-                {.function = "org.example.lion_update",
-                 .inputs = {Array::of<double>({2}, {1, -2}), Array::of<double>({2}, {0.5, -0.25}),
-                            Array::of<double>({2}, {-0.1, 0.2})},
-                 .attrs = {set("lr", 0.1), set("decay", 0.5)},
-                 .expected = {Array::of<double>({2}, {1.05, -2}),
-                              Array::of<double>({2}, {-0.094, 0.1955})}}) == "");
+    CHECK(check(world, {.function = "org.example.lion_update",
+                        .inputs = {Array::from<double>({1, -2}, {2}),
+                                   Array::from<double>({0.5, -0.25}, {2}),
+                                   Array::from<double>({-0.1, 0.2}, {2})},
+                        .attrs = {set("lr", 0.1), set("decay", 0.5)},
+                        .expected = {Array::from<double>({1.05, -2}, {2}),
+                                     Array::from<double>({-0.094, 0.1955}, {2})}}) == "");
     CHECK(conform(world, "org.example.lion_update").failures() == "");
 }

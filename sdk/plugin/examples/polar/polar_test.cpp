@@ -8,11 +8,11 @@ using namespace catena::testing;
 TEST_CASE("polar") {
     World world(PLUGIN);
     const double pi = std::acos(-1.0);
-    CHECK(check(world,
-                {.function = "org.example.polar",
-                 .inputs = {Array::of<double>({3}, {3, -1, 0}), Array::of<double>({3}, {4, 1, -2})},
-                 .expected = {
-                     Array::of<double>({3}, {5, std::sqrt(2.0), 2}),
-                     Array::of<double>({3}, {std::atan(4.0 / 3), 3 * pi / 4, -pi / 2})}}) == "");
+    CHECK(check(world, {.function = "org.example.polar",
+                        .inputs = {Array::from<double>({3, -1, 0}, {3}),
+                                   Array::from<double>({4, 1, -2}, {3})},
+                        .expected = {Array::from<double>({5, std::sqrt(2.0), 2}, {3}),
+                                     Array::from<double>({std::atan(4.0 / 3), 3 * pi / 4, -pi / 2},
+                                                         {3})}}) == "");
     CHECK(conform(world, "org.example.polar").failures() == "");
 }

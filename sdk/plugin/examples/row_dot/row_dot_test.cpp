@@ -8,8 +8,8 @@ using namespace catena::testing;
 TEST_CASE("row_dot") {
     World world(PLUGIN);
     CHECK(check(world, {.function = "org.example.row_dot",
-                        .inputs = {Array::of<double>({2, 3}, {1, 2, 3, 4, 5, 6}),
-                                   Array::of<double>({2, 3}, {1, 0, -1, 2, 2, 2})},
-                        .expected = {Array::of<double>({2}, {-2, 30})}}) == "");
+                        .inputs = {Array::from<double>({1, 2, 3, 4, 5, 6}, {2, 3}),
+                                   Array::from<double>({1, 0, -1, 2, 2, 2}, {2, 3})},
+                        .expected = {Array::from<double>({-2, 30}, {2})}}) == "");
     CHECK(conform(world, "org.example.row_dot").failures() == "");
 }

@@ -8,11 +8,11 @@ using namespace catena::testing;
 
 TEST_CASE("softplus") {
     World world(PLUGIN);
-    CHECK(check(world,
-                {.function = "org.example.softplus",
-                 .inputs = {Array::of<double>({4}, {-2, 0, 1, 800})},
-                 .attrs = {set("beta", 4.0)},
-                 .expected = {Array::of<double>({4}, {8.385159322394221e-05, 0.17328679513998632,
-                                                      1.0045374819794524, 800})}}) == "");
+    CHECK(check(world, {.function = "org.example.softplus",
+                        .inputs = {Array::from<double>({-2, 0, 1, 800}, {4})},
+                        .attrs = {set("beta", 4.0)},
+                        .expected = {Array::from<double>(
+                            {8.385159322394221e-05, 0.17328679513998632, 1.0045374819794524, 800},
+                            {4})}}) == "");
     CHECK(conform(world, "org.example.softplus").failures() == "");
 }

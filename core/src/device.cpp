@@ -1,5 +1,6 @@
 // Devices by name, and the thread's current one.
 #include "context.hpp"
+#include "plugin_step.hpp"
 #include "registry.hpp"
 
 #include <catena/core/error.hpp>
@@ -34,6 +35,7 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
       index(device_index),
       name(fmt::format("{}:{}", table.name, ordinal)) {
     catena_ctx ctx;
+    const PluginStep step(backend.plugin->info.path, "open()");
     const catena_status status = table.open(&ctx, ordinal, &dev);
     if (status != CATENA_OK) throw_failure(ctx, status, name, "the device could not be opened");
     ask(threads, CATENA_THREADS_1,
@@ -206,6 +208,7 @@ void DeviceState::reset_peak() {
 int Registry::count(const BackendEntry& backend, std::string* reason) {
     catena_ctx ctx;
     std::int32_t n = 0;
+    const PluginStep step(backend.plugin->info.path, "count()");
     const catena_status status = backend.table->count(&ctx, &n);
     if (status == CATENA_OK && n > 0 && n <= most_devices) return n;
     if (!reason) return 0;

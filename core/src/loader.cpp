@@ -2,11 +2,11 @@
 #include "loader.hpp"
 
 #include "context.hpp"
-#include "load_step.hpp"
 #include "plugin_audit.hpp"
 #include "plugin_image.hpp"
 #include "plugin_lock.hpp"
 #include "plugin_search.hpp"
+#include "plugin_step.hpp"
 #include "registry.hpp"
 
 #include <catena/core/error.hpp>
@@ -74,7 +74,7 @@ auto guarded(const char* what, const Body& body) {
     }
 }
 
-void start(LoadedPlugin& info, const PluginImage& image, LoadStep& step) {
+void start(LoadedPlugin& info, const PluginImage& image, PluginStep& step) {
     boost::dll::shared_library& library = image.map();
     if (!library.has("catena_plugin_entry_v1")) {
         throw PluginError("it exports no catena_plugin_entry_v1");
@@ -160,7 +160,7 @@ void load(Attempt& attempt, Asked asked) {
         host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
     }
     {
-        LoadStep step(attempt);
+        PluginStep step(attempt);
         start(attempt.info, image, step);
     }
     std::erase_if(loader.report.idle,

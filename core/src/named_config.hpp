@@ -4,6 +4,7 @@
 #include <catena/core/config.hpp>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace catena {
@@ -18,15 +19,20 @@ std::shared_ptr<const NamedConfig> keep_named(const Config& now);
 // Until the end of the scope these come before the thread's own.
 class [[nodiscard]] using_kept_named {
 public:
-    explicit using_kept_named(const NamedConfig& kept) : before_(config().named) {
-        for (const auto& [name, value] : kept.values) config().named.insert_or_assign(name, value);
+    explicit using_kept_named(const NamedConfig& kept) {
+        auto& named = config().named;
+        if (named == kept.values) return;
+        before_ = named;
+        for (const auto& [name, value] : kept.values) named.insert_or_assign(name, value);
     }
     using_kept_named(const using_kept_named&) = delete;
     using_kept_named& operator=(const using_kept_named&) = delete;
-    ~using_kept_named() { config().named = std::move(before_); }
+    ~using_kept_named() {
+        if (before_) config().named = std::move(*before_);
+    }
 
 private:
-    decltype(Config::named) before_;
+    std::optional<decltype(Config::named)> before_;
 };
 
 }  // namespace catena

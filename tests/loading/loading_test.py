@@ -248,6 +248,15 @@ class Odd(Case):
                                     "the process ends with code 1\n")
             self.assertIn(f" path={path} reason=its {step} called exit()", audit.read_text())
 
+    def test_a_plugin_that_ends_the_process_as_a_device_is_named(self):
+        for name, step in (("count", "count()"), ("open", "open()")):
+            path = self.put(MODULES / f"exits_{name}.catena", self.folder(name))
+            self.put(GOOD, path.parent)
+            error = self.fails("call", "test.good", "--device", "dry", "--plugins", path.parent,
+                               "--out", self.top / "out.npz")
+            self.assertEqual(error, f"catena error: [plugin] {path}: its {step} called exit(): "
+                                    "the process ends with code 1\n")
+
     def test_kernels_for_a_function_that_nobody_has(self):
         self.put(GOOD, self.user)
         self.put(MODULES / "slip.catena", self.user)

@@ -42,14 +42,15 @@ void end_by(int signal) {
 
 extern "C" void catena_host_interrupt(int signal, siginfo_t* info, void*) {
     const int before = errno;
-    int none = 0;
+    int none = 0, interrupt = SIGINT;
     if (info->si_code == SI_TIMER) {
         if (pauses == 0 && received != 0) end_by(received);
-    } else if (!received.compare_exchange_strong(none, signal)) {
-        // A terminal that closes sends SIGHUP twice: from the kernel and from the shell.
-        if (signal != SIGHUP) end_by(signal);
-    } else if (signal != SIGINT) {
-        start_timer();
+    } else if (received.compare_exchange_strong(none, signal)) {
+        if (signal != SIGINT) start_timer();
+    } else if (signal != SIGHUP) {
+        end_by(signal);
+    } else if (received.compare_exchange_strong(interrupt, signal)) {
+        start_timer();  // but not again: a terminal that closes may send SIGHUP twice
     }
     errno = before;
 }
@@ -113,9 +114,9 @@ Interrupt::Interrupt(std::chrono::milliseconds grace) {
 
 Interrupt::~Interrupt() {
     stop_listener();
+    if (has_timer.exchange(false)) timer_delete(timer);  // while its signal has a handler
     for (std::size_t i = 0; i < std::size(signals); ++i)
         sigaction(signals[i], &before_[i], nullptr);
-    if (has_timer.exchange(false)) timer_delete(timer);
 }
 
 bool Interrupt::requested() const noexcept { return received != 0; }

@@ -123,11 +123,11 @@ private:
     }
 
     void required_or_converted(const std::string& path, std::string_view value,
-                               const std::string& array, Convert convert) override {
+                               const std::string& array, Convert conversion) override {
         if (file_.contains(path)) return required(path, value);
         // A file that is renamed or loaded in part may have lost the text on the way.
         if (options_.rename || !options_.strict) missing_.insert(path);
-        else conversions_.emplace_back(array, convert);
+        else conversions_.emplace_back(array, conversion);
     }
 
     void compare(const std::string& path, std::int64_t value, std::int64_t got) {

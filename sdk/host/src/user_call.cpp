@@ -18,6 +18,14 @@ std::uint32_t version_of(const ArrayBody& body) {
     return body.base ? body.base->version : body.version;
 }
 
+[[noreturn]] void throw_written(const std::string& label, const char* method,
+                                const std::string& what) {
+    throw InvalidError(
+        fmt::format("[{}] {}: expected {} to stay as it is, got it written in place "
+                    "(+= and the like change an array; x * 2 is a new one)",
+                    label, method, what));
+}
+
 void check_indexes(const std::string& label, const char* what,
                    const std::optional<std::vector<std::size_t>>& indexes, std::size_t n) {
     if (!indexes) return;
@@ -110,6 +118,8 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
     }
     if (!call.device_) call.device_ = Device::current();
 
+    SmallVector<std::uint32_t, 6> versions;
+    for (const Array& array : x) versions.push_back(array ? version_of(*array.body()) : 0);
     std::vector<Array> y;
     try {
         const InForward scope(function);
@@ -117,6 +127,10 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
         y = function.forward(x);
     } catch (const NanError& error) {  // in a function that forward calls
         throw NanError(fmt::format("{}\nin the forward of {}", error.what(), call.name()));
+    }
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        if (x[i] && version_of(*x[i].body()) != versions[i])
+            throw_written(call.name(), "forward", fmt::format("inputs[{}]", i));
     }
     if (y.empty()) {
         throw InvalidError(
@@ -163,15 +177,25 @@ void UserCall::check_kept() const {
     if (!node_) {
         throw GraphError(fmt::format("[{}] backward: the graph was unchained here", name()));
     }
-    const auto check = [&](const Kept& kept, const std::string& what) {
-        if (!kept.array || version_of(*kept.array.body()) == kept.version) return;
+    if (const auto what = changed()) {
         throw GraphError(
             fmt::format("[{}] backward: expected {} as it was at the call, got one "
                         "that was written in place since; host<T>() is a write unless T is const",
-                        name(), what));
+                        name(), *what));
+    }
+}
+
+std::optional<std::string> UserCall::changed() const {
+    const auto is_changed = [](const Kept& kept) {
+        return kept.array && version_of(*kept.array.body()) != kept.version;
     };
-    for (const Kept& kept : x_) check(kept, input_name(kept.index));
-    for (const Kept& kept : y_) check(kept, output_name(kept.index));
+    for (const Kept& kept : x_) {
+        if (is_changed(kept)) return input_name(kept.index);
+    }
+    for (const Kept& kept : y_) {
+        if (is_changed(kept)) return output_name(kept.index);
+    }
+    return std::nullopt;
 }
 
 std::vector<Variable> UserCall::retained_inputs() {
@@ -254,12 +278,10 @@ std::vector<Variable> UserCall::gradients(std::span<const Variable> gy) {
     for (const Variable& g : gy) versions.push_back(g ? version_of(*g.data().body()) : 0);
     std::vector<Variable> gx = keep->backward(targets, gy);
     for (std::size_t i = 0; i < gy.size(); ++i) {
-        if (!gy[i] || version_of(*gy[i].data().body()) == versions[i]) continue;
-        throw InvalidError(fmt::format(
-            "[{}] backward: expected grad_outputs[{}] to stay as it is, got it written in place "
-            "(+= and the like change an array; x * 2 is a new one)",
-            name(), i));
+        if (gy[i] && version_of(*gy[i].data().body()) != versions[i])
+            throw_written(name(), "backward", fmt::format("grad_outputs[{}]", i));
     }
+    if (const auto kept = changed()) throw_written(name(), "backward", *kept);
     if (gx.size() != n_inputs_) {
         if (gx.size() != targets.size()) {
             const std::string fewer =

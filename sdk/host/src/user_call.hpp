@@ -47,6 +47,7 @@ private:
     static std::vector<Kept> keep(const std::optional<std::vector<std::size_t>>& indexes,
                                   std::span<const Variable> from);
     void check_kept() const;
+    std::optional<std::string> changed() const;  // what it keeps that was written in place since
     std::vector<Variable> gradients(std::span<const Variable> gy);
     void check_gradient(std::size_t i, const Array& gradient) const;
 

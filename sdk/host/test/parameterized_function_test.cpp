@@ -210,4 +210,30 @@ TEST_CASE("what a parameterized function must not do") {
     CHECK_THROWS_WITH_AS(Doubling()(x).backward(),
                          doctest::Contains("[Doubling] backward: expected grad_outputs[0] to stay"),
                          InvalidError);
+
+    struct Squaring : Function<Squaring> {
+        Arrays forward(ArraySpan inputs) override {
+            Array y = inputs[0];
+            y *= inputs[0];
+            return {y};
+        }
+    };
+    CHECK_THROWS_WITH_AS(
+        Squaring()(x), doctest::Contains("[Squaring] forward: expected inputs[0] to stay as it is"),
+        InvalidError);
+
+    struct Square : FunctionNode {
+        Arrays forward(ArraySpan inputs) override {
+            retain_inputs({0});
+            return {inputs[0] * inputs[0]};
+        }
+        Variables backward(Targets, VariableSpan grad_outputs) override {
+            const auto [x] = unpack<1>(get_retained_inputs());
+            x.data() *= 2;
+            return {grad_outputs[0] * x};
+        }
+    };
+    const Variable y1 = apply<Square>({x})[0];
+    CHECK_THROWS_WITH_AS(y1.backward(), doctest::Contains("[Square] backward: expected "),
+                         InvalidError);
 }

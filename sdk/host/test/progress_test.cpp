@@ -88,6 +88,7 @@ TEST_CASE("a second signal ends the process, but not a second SIGHUP") {
     CHECK(both(SIGHUP, SIGTERM) == -SIGTERM);
     CHECK(both(SIGHUP, SIGHUP) == 128 + SIGHUP);  // a terminal that closes sends two
     CHECK(both(SIGTERM, SIGHUP) == 128 + SIGTERM);
+    CHECK(both(SIGINT, SIGHUP) == 128 + SIGHUP);  // as if Ctrl-C had not been pressed
 }
 
 TEST_CASE("a process that does not ask ends some time after SIGTERM or SIGHUP") {
@@ -99,6 +100,13 @@ TEST_CASE("a process that does not ask ends some time after SIGTERM or SIGHUP") 
                   return 0;
               }) == -signal);
     }
+    CHECK(end_of([]() -> int {
+              const Interrupt interrupt(100ms);
+              std::raise(SIGINT);
+              std::raise(SIGHUP);
+              never_ask();
+              return 0;
+          }) == -SIGHUP);
     CHECK(end_of([] {  // after Ctrl-C, or without a signal, it has all the time it needs
               const Interrupt interrupt(50ms);
               std::this_thread::sleep_for(200ms);

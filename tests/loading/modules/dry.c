@@ -1,15 +1,24 @@
-/* A backend without a device. */
+/* A backend without a device. With EXITS_IN it ends the process: 1 in count(), 2 in open(). */
 #define MODULE_ID "org.example.dry"
 #include "../../bad_plugins/module.h"
+
+#include <stdlib.h>
+
+#ifndef EXITS_IN
+#define EXITS_IN 0
+#endif
 
 static const catena_host *services;
 
 static catena_status CATENA_CALL count(catena_ctx *ctx, int32_t *n) {
-    *n = 7;
+    if (EXITS_IN == 1) exit(0);
+    *n = EXITS_IN == 2 ? 1 : 7;
+    if (EXITS_IN == 2) return CATENA_OK;
     return services->fail(ctx, CATENA_E_DEVICE, "the driver is not there");
 }
 static catena_status CATENA_CALL open(catena_ctx *ctx, int32_t ordinal, void **dev) {
     (void)ordinal, (void)dev;
+    if (EXITS_IN == 2) exit(0);
     return services->fail(ctx, CATENA_E_DEVICE, "nothing to open");
 }
 static void CATENA_CALL close(void *dev) { (void)dev; }

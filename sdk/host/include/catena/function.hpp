@@ -98,8 +98,8 @@ private:
 //     const Variable w = MulAdd()(x, y, z);
 //
 // Each call works on a copy of the object, which the graph keeps with whatever forward stored in
-// it; so one object can be called many times. backward must not write into grad_outputs, which others
-// read too: InvalidError.
+// it; so one object can be called many times. forward and backward must not write into the arrays that
+// they are given, which others read too: InvalidError.
 //
 // A parameterized function lists its arrays, as Chainer's parameter_names and gradient_names do, and
 // adds to the gradients:

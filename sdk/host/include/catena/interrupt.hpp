@@ -1,4 +1,4 @@
-// Interrupt: Ctrl-C, SIGTERM and SIGHUP as a question that a loop asks between its steps.
+// Interrupt: lets a loop end between two steps after Ctrl-C, SIGTERM or SIGHUP.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,9 @@ namespace catena {
 // While it lives, the first SIGINT, SIGTERM or SIGHUP only sets a flag; the next SIGINT or SIGTERM ends
 // the process as usual. A signal that was ignored stays ignored (nohup). At most one at a time.
 //
-// After SIGTERM or SIGHUP the process has `grace` to end by itself. Then the signal ends it, wherever it
-// is: in a long kernel, or reading. 0: there is no limit. After Ctrl-C there is none either: the user
-// sees what happens, and may press it again.
+// After SIGTERM or SIGHUP (also after SIGHUP that follows Ctrl-C) the process has `grace` to end by
+// itself. Then the signal ends it, even in the middle of a kernel or of reading a file. A grace of 0
+// means no limit. There is no limit after Ctrl-C: the user sees what happens, and may press it again.
 class Interrupt {
 public:
     explicit Interrupt(std::chrono::milliseconds grace = {});

@@ -71,14 +71,14 @@ std::array<std::uint64_t, 2> cuts(const TextPieces& text, std::uint64_t size,
                : cut.word != none ? cut.word
                                   : std::min(cut.character, size);
     });
+    ends[1] = std::max(ends[0], ends[1]);  // in a text of a few bytes
     return ends;
 }
 
-// A text of up to 64 MiB is read once and held while it is needed; a longer one is read at each call.
-TextPieces held_if_short(const fs::path& file) {
+// Reads a text of up to 64 MiB once and holds it; a longer one is read at each call.
+TextPieces held_if_short(const TextPieces& pieces) {
     constexpr std::uint64_t most = std::uint64_t{1} << 26;
     const auto text = std::make_shared<std::string>();
-    const TextPieces pieces = text_pieces(file);
     part_of(pieces, 0, most + 1)([&](std::string_view piece) { *text += piece; });
     if (text->size() > most) return pieces;
     return [text](const auto& take) { take(*text); };
@@ -95,19 +95,20 @@ Corpus load_corpus(const Options& options) {
         {}};
     TextPieces train, valid, test;
     if (fs::is_directory(corpus.path)) {
-        train = held_if_short(find_part(corpus.path, "train"));
-        valid = held_if_short(find_part(corpus.path, "valid"));
-        test = held_if_short(find_part(corpus.path, "test"));
+        train = held_if_short(text_pieces(find_part(corpus.path, "train")));
+        valid = held_if_short(text_pieces(find_part(corpus.path, "valid")));
+        test = held_if_short(text_pieces(find_part(corpus.path, "test")));
     } else {
-        const TextPieces text = held_if_short(corpus.path);
+        const TextPieces text = held_if_short(text_pieces(corpus.path));
         const std::uint64_t size = size_of(text);
         if (size == 0)
             throw DataError(
                 fmt::format("[corpus] {}: expected text, got none", corpus.path.string()));
         const auto [first, second] = cuts(text, size, {0.9, 0.95});
         train = part_of(text, 0, first);
-        valid = part_of(text, first, second);
-        test = part_of(text, second, size);
+        const TextPieces rest = held_if_short(part_of(text, first, size));
+        valid = part_of(rest, 0, second - first);
+        test = part_of(rest, second - first, size - first);
     }
     corpus.vocabulary =
         Vocabulary::of(train, options.tokens, options.min_count, options.vocabulary);

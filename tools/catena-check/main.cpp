@@ -105,9 +105,10 @@ void read_case(const std::string& text, Settings& s) {
         const char* const begin = text.data() + at + 1;
         const auto [stop, error] = std::from_chars(begin, text.data() + text.size(), n);
         if (error != std::errc() || n < 0 || (*stop != ',' && *stop != '\0'))
-            throw po::error(fmt::format("--reproduce: expected SEED or SEED:N,N as catena-check "
-                                        "prints it, got '{}'",
-                                        text));
+            throw po::error(
+                fmt::format("--reproduce: expected SEED or SEED:N,N as catena-check "
+                            "prints it, got '{}'",
+                            text));
         s.doublings.push_back(n);
     }
 }

@@ -152,15 +152,15 @@ Told read(const std::string& results, std::uint64_t seed, Outcome& outcome) {
         const json line = catena::parse_json(results.substr(begin, end - begin));
         if (!line.is_object()) continue;
         if (line.contains("seed")) told.of.seed = line["seed"];
-        if (line.contains("doublings")) told.of.doublings = line["doublings"].get<std::vector<int>>();
+        if (line.contains("doublings"))
+            told.of.doublings = line["doublings"].get<std::vector<int>>();
         if (line.contains("doing")) told.doing = line["doing"];
         if (line.contains("answer")) outcome.answer.update(line["answer"]);
         if (line.contains("fail"))
             outcome.failures.push_back({line["check"], line["fail"], told.of});
         if (line.contains("skip"))
             outcome.skipped.push_back({line["check"], line["skip"], told.of});
-        if (line.contains("note"))
-            outcome.notes.push_back({line["check"], line["note"], told.of});
+        if (line.contains("note")) outcome.notes.push_back({line["check"], line["note"], told.of});
         if (line.contains("silent")) told.silent = line["check"];
         if (line.contains("cut")) told.cut = true;
         if (line.contains("done")) told.done = true;
@@ -189,14 +189,10 @@ std::string ending(int status, bool done) {
 json spec_of(const Subject& subject) {
     json with = json::array();
     for (const auto& path : subject.with) with.push_back(path.string());
-    return {{"file", subject.file.string()},
-            {"with", with},
-            {"seed", subject.seed},
-            {"doublings", subject.doublings},
-            {"reproduce", subject.reproduce},
-            {"id", subject.id},
-            {"only", subject.only},
-            {"large", subject.large},
+    return {{"file", subject.file.string()},  {"with", with},
+            {"seed", subject.seed},           {"doublings", subject.doublings},
+            {"reproduce", subject.reproduce}, {"id", subject.id},
+            {"only", subject.only},           {"large", subject.large},
             {"gradients", subject.gradients}};
 }
 

@@ -98,7 +98,8 @@ TEST_CASE("a mistake in supports() is an error, and no kernel that is never aske
 TEST_CASE("a gradient is NaN where a value is") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
     const Array at = Array::of<double>({2}, {nan, -1}), one = Array::of<double>({2}, {1, 1});
-    const auto gx = world().backward("catena.relu", {at}, world().forward("catena.relu", {at}), {one});
+    const auto gx =
+        world().backward("catena.relu", {at}, world().forward("catena.relu", {at}), {one});
     CHECK(world().ran() == "org.example.others");
     CHECK(gx[0] == Array::of<double>({2}, {nan, 0}));
 }

@@ -1,18 +1,23 @@
-// Calls that take a while for each element, and are wrong from 20 elements on: long calls are shorter
-// than those of other functions, and a repetition has the same.
+// Calls in float64 that take a while for each element, and wrong numbers in float32 from 100 elements
+// on: the exam has shorter long calls than for other functions, and a repetition has the same.
 // expect: values/dtypes
 // again: --reproduce 1:
 // notes: no calls longer than
 #include <time.h>
 
 #include "module.h"
-static catena_status CATENA_CALL spoilt(catena_ctx *ctx, const catena_call *call) {
-    const int64_t n = size_of(call->y[0]);
+static catena_status CATENA_CALL slow(catena_ctx *ctx, const catena_call *call) {
     const clock_t start = clock();
-    while (clock() - start < n * (CLOCKS_PER_SEC / 5000)) {
+    while (clock() - start < size_of(call->y[0]) * (CLOCKS_PER_SEC / 50000)) {
     }
+    return forward_double(ctx, call);
+}
+static catena_status CATENA_CALL wrong(catena_ctx *ctx, const catena_call *call) {
     const catena_status status = forward_float(ctx, call);
-    if (n >= 20) ((float *)data_of(call->y[0]))[19] += 1;
+    if (size_of(call->y[0]) >= 100) ((float *)data_of(call->y[0]))[99] += 1;
     return status;
 }
-SPOIL { forward32.run = spoilt; }
+SPOIL {
+    forward64.run = slow;
+    forward32.run = wrong;
+}

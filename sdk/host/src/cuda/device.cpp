@@ -18,9 +18,9 @@ namespace {
 // The name of the backend, which stays where it is for as long as the process lives: one atomic read
 // is all that a call costs.
 std::atomic<const std::string*> backend_name{nullptr};  // null: nobody has asked yet
-std::atomic<DeviceState*> first_choice{nullptr};  // of init()
-std::atomic<DeviceState*> gpu_0{nullptr};         // once it was found, which takes a while
-std::atomic<pid_t> opened_by{0};                  // the process that opened GPUs
+std::atomic<DeviceState*> first_choice{nullptr};        // of init()
+std::atomic<DeviceState*> gpu_0{nullptr};               // once it was found, which takes a while
+std::atomic<pid_t> opened_by{0};                        // the process that opened GPUs
 
 // From now on; "": what the environment says now.
 const std::string& choose(std::string_view name) {

@@ -20,7 +20,7 @@ void check_described(const About<n_in, n_out, n_attrs>& mine, Retained reads,
     if (f.n_inputs != n_in) differ("inputs", n_in, f.n_inputs);
     if (f.n_outputs != n_out) differ("outputs", n_out, f.n_outputs);
     if (f.n_attrs != n_attrs) differ("attributes", n_attrs, f.n_attrs);
-    for (std::uint32_t i = 0; i < n_attrs; ++i) {
+    for (std::size_t i = 0; i != n_attrs; ++i) {  // there may be none
         const std::string at = "attribute " + std::to_string(i);
         if (std::string_view(mine.attrs[i].name) != f.attrs[i]->name)
             differ(at, mine.attrs[i].name, f.attrs[i]->name);
@@ -70,7 +70,9 @@ template <class F>
 struct TwoSupports : F, AnySupports {};
 // A member of that name, whatever it takes: with it the name has two meanings.
 template <class F>
-concept NamesSupports = !requires { &TwoSupports<F>::supports; };
+concept NamesSupports = !requires {
+    &TwoSupports<F>::supports;
+};
 
 // Whether F::supports() ever threw, which is a mistake of F: that of a call is found again in run().
 template <class F>

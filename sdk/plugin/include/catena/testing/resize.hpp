@@ -85,8 +85,8 @@ inline std::int64_t elements(const Example& e) {
 struct Doublings {
     std::vector<int> given;  // of the first ones
     std::vector<int> done;
-    bool cut = false;                // time ended the last one
-    void (*told)(bool) = nullptr;    // after each one
+    bool cut = false;              // time ended the last one
+    void (*told)(bool) = nullptr;  // after each one
 };
 inline Doublings doublings;
 

@@ -10,9 +10,8 @@ using namespace catena::plugin;
 struct Minimum {
     static constexpr auto about =
         describe("catena.minimum",
-                 "y = the smaller of x0 and x1. If one is NaN, y and both "
-                 "gradients are NaN. Where they are equal, x0 gets the "
-                 "gradient",
+                 "y = the smaller of x0 and x1. If one is NaN, y and both gradients are NaN. Where "
+                 "they are equal, x0 gets the gradient",
                  in("x0", "x1"), out("y"))
             .example("x0=(2,3)[0.5,1.5] x1=(2,3)[-1.5,-0.5]")
             .example("x0=(3)[-1.5,-0.5] x1=(2,3)[0.5,1.5]")

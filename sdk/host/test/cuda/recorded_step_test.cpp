@@ -168,7 +168,7 @@ TEST_CASE("a recorded step with a rule on arrays says that it needs a function")
     const using_device scope(first());
     struct Rule : Optimizer {
         void update_one(Array& param, const Array& grad, std::span<Array>) override {
-            param = param - grad;
+            param.copy_from(grad);
         }
     };
     for (const bool has_gradient : {true, false}) {
@@ -176,11 +176,9 @@ TEST_CASE("a recorded step with a rule on arrays says that it needs a function")
         Rule optimizer;
         optimizer.setup({{"p", p}});
         RecordedStep step(optimizer, [&](std::span<const Array> batch) -> std::vector<Array> {
-            const Variable y = F::sum(p * as_variable(batch[0]));
-            optimizer.cleargrads();
-            if (has_gradient) y.backward();
+            if (has_gradient) p.set_grad(batch[0]);
             optimizer.update();
-            return {y.data()};
+            return {};
         });
         const Array x[] = {Array::ones({2}, Dtype::float32, first())};
         step(x);

@@ -9,7 +9,7 @@ using namespace catena::plugin;
 
 struct Relu {
     static constexpr auto about =
-        describe("catena.relu", "y = max(x, 0); the gradient at 0 is 0, at NaN NaN", in("x"),
+        describe("catena.relu", "y = max(x, 0); the gradient is 0 at 0 and NaN at NaN", in("x"),
                  out("y"))
             .example("x=(2,3)[0.5,1.5]")
             .example("x=(2,3)[-1.5,-0.5]")

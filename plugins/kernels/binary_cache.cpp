@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ namespace {
 
 constexpr std::uint64_t default_limit = std::uint64_t{256} << 20;
 constexpr std::string_view suffix = ".kernel";
+constexpr std::string_view source_suffix = ".source";
 constexpr std::string_view temporary = ".new-";
 constexpr time_t stale = 3600;  // seconds: whoever wrote a temporary file has died
 
@@ -97,8 +99,9 @@ bool write_all(int fd, const void* data, std::size_t size) {
     return true;
 }
 
-std::string file_name(const std::string& name, const std::string& key) {
-    return name + "-" + key + std::string(suffix);
+std::string file_name(const std::string& name, const std::string& key,
+                      std::string_view end = suffix) {
+    return name + "-" + key + std::string(end);
 }
 
 using Part = std::pair<const void*, std::size_t>;
@@ -106,11 +109,16 @@ using Part = std::pair<const void*, std::size_t>;
 // The parts as one new file, which others see once it is complete. errno says why if it fails.
 bool write_file(int folder, const std::string& file, std::initializer_list<Part> parts,
                 unsigned mode) {
-    static std::atomic<unsigned> count = 0;
-    const std::string unfinished = std::string(temporary) + std::to_string(getpid()) + "-" +
-                                   std::to_string(count.fetch_add(1));
-    const Descriptor fd(openat(folder, unfinished.c_str(),
+    // At random: machines and containers that share a folder have processes of the same number.
+    std::string unfinished;
+    Descriptor fd;
+    do {
+        std::uint64_t number = 0;
+        if (getrandom(&number, sizeof number, 0) != sizeof number) return false;
+        unfinished = std::string(temporary) + std::to_string(number);
+        fd = Descriptor(openat(folder, unfinished.c_str(),
                                O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    } while (!fd && errno == EEXIST);
     if (!fd) return false;
     const bool done = std::ranges::all_of(
         parts, [&](const Part& part) { return write_all(fd.get(), part.first, part.second); });
@@ -255,50 +263,54 @@ Binary BinaryCache::store(const std::string& name, const std::string& key,
     const std::string file = file_name(name, key);
     // A full disk costs the next process a compilation, and this one nothing.
     if (!write_binary(folder_.get(), file, bytes, 0600)) return {std::move(bytes), {}};
-    evict(file);
+    evict(file_name(name, key, ""));
     return {std::move(bytes),
             Descriptor(openat(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC))};
 }
 
 std::string BinaryCache::keep_source(const std::string& name, const std::string& key,
                                      const std::string& source) {
-    const std::string file = name + "-" + key + ".source";
+    const std::string file = file_name(name, key, source_suffix);
     if (!folder_ || !write_file(folder_.get(), file, {{source.data(), source.size()}}, 0600))
         return "";
     return path_ + "/" + file;
 }
 
 void BinaryCache::evict(const std::string& newest) {
-    struct File {
-        std::string name;
-        std::uint64_t bytes;
-        timespec used;
+    struct Entry {  // a binary and its source
+        std::uint64_t bytes = 0;
+        std::pair<time_t, long> used;
     };
-    std::vector<File> files;
+    std::map<std::string, Entry> entries;  // by their names without suffix
     std::uint64_t total = 0;
     const std::unique_ptr<DIR, int (*)(DIR*)> folder(
         fdopendir(openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), closedir);
     if (folder == nullptr) return;
-    while (const dirent* entry = readdir(folder.get())) {  // NOLINT(concurrency-mt-unsafe)
-        const std::string_view name = entry->d_name;
+    while (const dirent* file = readdir(folder.get())) {  // NOLINT(concurrency-mt-unsafe)
+        const std::string_view name = file->d_name;
         struct stat status {};
-        if (fstatat(folder_.get(), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (fstatat(folder_.get(), file->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
         if (name.starts_with(temporary) && status.st_mtim.tv_sec + stale < std::time(nullptr))
-            unlinkat(folder_.get(), entry->d_name, 0);
-        if (!name.ends_with(suffix) || !S_ISREG(status.st_mode)) continue;
+            unlinkat(folder_.get(), file->d_name, 0);
+        const bool binary = name.ends_with(suffix);
+        if ((!binary && !name.ends_with(source_suffix)) || !S_ISREG(status.st_mode)) continue;
+        const std::size_t end = name.size() - (binary ? suffix : source_suffix).size();
+        Entry& entry = entries[std::string(name.substr(0, end))];
+        entry.bytes += static_cast<std::uint64_t>(status.st_size);
+        entry.used = std::max(entry.used, {status.st_mtim.tv_sec, status.st_mtim.tv_nsec});
         total += static_cast<std::uint64_t>(status.st_size);
-        if (name != newest)
-            files.push_back(
-                {entry->d_name, static_cast<std::uint64_t>(status.st_size), status.st_mtim});
     }
-    std::ranges::sort(files, [](const File& a, const File& b) {
-        return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
-    });
-    for (const File& file : files) {
+    entries.erase(newest);
+    std::vector<std::pair<std::string, Entry>> oldest(entries.begin(), entries.end());
+    std::ranges::sort(oldest, {}, [](const auto& entry) { return entry.second.used; });
+    for (const auto& [name, entry] : oldest) {
         if (total <= limit_) return;
-        if (unlinkat(folder_.get(), file.name.c_str(), 0) != 0) continue;
-        total -= file.bytes;
-        evicted_.fetch_add(1, std::memory_order_relaxed);
+        const auto gone = [&](std::string_view end) {
+            return unlinkat(folder_.get(), (name + std::string(end)).c_str(), 0) == 0;
+        };
+        const bool source = gone(source_suffix), binary = gone(suffix);
+        if (source || binary) total -= entry.bytes;
+        if (binary) evicted_.fetch_add(1, std::memory_order_relaxed);
     }
 }
 

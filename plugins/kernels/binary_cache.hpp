@@ -61,10 +61,11 @@ public:
 
     // key: 64 hexadecimal digits. name: of the kernel, to recognise its file by.
     std::optional<Binary> find(const std::string& name, const std::string& key);
-    // Returns the binary as find() would; deletes those used longest ago where the limit is passed.
+    // Returns the binary as find() would; deletes those used longest ago, with their
+    // sources, where all of them are larger than the limit.
     Binary store(const std::string& name, const std::string& key, std::vector<unsigned char> bytes);
     // Writes the source of a kernel beside its binary and returns the path; "" if there is no
-    // folder or it cannot be written. Sources are not deleted.
+    // folder or it cannot be written.
     std::string keep_source(const std::string& name, const std::string& key,
                             const std::string& source);
     // Until the end of its life no other process makes the same key's binary.

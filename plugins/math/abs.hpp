@@ -9,7 +9,7 @@ using namespace catena::plugin;
 
 struct Abs {
     static constexpr auto about =
-        describe("catena.abs", "y = |x|; the gradient at 0 is 0, at NaN NaN", in("x"), out("y"))
+        describe("catena.abs", "y = |x|; the gradient is 0 at 0 and NaN at NaN", in("x"), out("y"))
             .example("x=(2,3)[0.5,1.5]")
             .example("x=(2,3)[-1.5,-0.5]")
             .example("x=()[-1.5,-0.5]");

@@ -8,15 +8,15 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 struct Minimum {
-    static constexpr auto about = describe("catena.minimum",
-                                           "y = the smaller of x0 and x1; NaN if one is, as the "
-                                           "gradients then are. Where they are equal x0 gets the "
-                                           "gradient",
-                                           in("x0", "x1"), out("y"))
-                                      .example("x0=(2,3)[0.5,1.5] x1=(2,3)[-1.5,-0.5]")
-                                      .example("x0=(3)[-1.5,-0.5] x1=(2,3)[0.5,1.5]")
-                                      .example("x0=(2,1)[-1.5,-0.5] x1=(1,3)[0.5,1.5]")
-                                      .example("x0=()[0.5,1.5] x1=(2)[-1.5,-0.5]");
+    static constexpr auto about =
+        describe("catena.minimum",
+                 "y = the smaller of x0 and x1. If one is NaN, y and both gradients are NaN. Where "
+                 "they are equal, x0 gets the gradient",
+                 in("x0", "x1"), out("y"))
+            .example("x0=(2,3)[0.5,1.5] x1=(2,3)[-1.5,-0.5]")
+            .example("x0=(3)[-1.5,-0.5] x1=(2,3)[0.5,1.5]")
+            .example("x0=(2,1)[-1.5,-0.5] x1=(1,3)[0.5,1.5]")
+            .example("x0=()[0.5,1.5] x1=(2)[-1.5,-0.5]");
     using types = Numbers;
 
     template <class T>

@@ -45,6 +45,10 @@ def one(program, source, plugin):
                 sys.exit(f"{check['check']}: expected a text, got none")
             if told(source, "says") not in problem["text"]:
                 sys.exit(f"expected '... {told(source, 'says')} ...', got '{problem['text']}'")
+    for word, lines in (("again", [line for line in lines_of(report)]),
+                        ("notes", [note for c in report["checks"] for note in c.get("notes", [])])):
+        if told(source, word) and not any(told(source, word) in line for line in lines):
+            sys.exit(f"{source}: expected '... {told(source, word)} ...', got {lines}")
     for again, (check, function) in lines_of(report).items():
         if (check, function) not in lines_of(run(program, *shlex.split(again)[1:])).values():
             sys.exit(f"expected a failure of {check} again, got none: {again}")

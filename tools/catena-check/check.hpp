@@ -10,11 +10,20 @@
 
 namespace catena::check {
 
+// What repeats a failure: the seed of its numbers and, where time has limited long calls, how often
+// each was doubled. "7", "7:5,3".
+struct Case {
+    std::uint64_t seed = 1;
+    std::vector<int> doublings;
+    friend bool operator==(const Case&, const Case&) = default;
+};
+
 // The plugin under examination, and how.
 struct Subject {
     std::filesystem::path file;
     std::vector<std::filesystem::path> with;  // to load beside it
     std::uint64_t seed = 1;                   // of all numbers
+    std::vector<int> doublings;               // of long calls, as in a Case
     bool reproduce = false;                   // the seed is that of one failure: run its case alone
     std::string function;                     // the one to examine, in checks for each function
     std::string id;                           // of the plugin; empty where it cannot be loaded

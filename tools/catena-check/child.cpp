@@ -3,6 +3,8 @@
 #include "job.hpp"
 #include "plugin.hpp"
 
+#include <catena/testing/resize.hpp>
+
 #include <fmt/format.h>
 #include <parse_json.hpp>
 
@@ -175,6 +177,13 @@ void serve(const std::string& text) {
     subject.only = spec["only"];
     subject.large = spec["large"];
     subject.gradients = spec["gradients"];
+    testing::detail::doublings.given = spec["doublings"].get<std::vector<int>>();
+    testing::detail::doublings.told = [](bool cut) {
+        const auto& doublings = testing::detail::doublings;
+        static bool ever = !doublings.given.empty();
+        ever = ever || cut;
+        if (ever) tell({{"doublings", doublings.done}});
+    };
     subject.function = spec.value("function", "");
     if (spec.contains("check")) {
         run(spec, subject);

@@ -20,7 +20,7 @@ struct Job {
 struct Finding {
     std::string check;
     std::string text;
-    std::uint64_t seed = 1;
+    Case of;
 };
 
 struct Outcome {

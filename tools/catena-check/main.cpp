@@ -96,6 +96,23 @@ std::uint64_t number(const std::string& text, const char* option) {
     throw po::error(fmt::format("--{}: expected 0 to 2^64 - 1, got '{}'", option, text));
 }
 
+// SEED or SEED:N,N,...
+void read_case(const std::string& text, Settings& s) {
+    const std::size_t colon = text.find(':');
+    s.seed = number(text.substr(0, colon), "reproduce");
+    for (std::size_t at = colon; at != text.npos; at = text.find(',', at + 1)) {
+        int n = 0;
+        const char* const begin = text.data() + at + 1;
+        const auto [stop, error] = std::from_chars(begin, text.data() + text.size(), n);
+        if (error != std::errc() || n < 0 || (*stop != ',' && *stop != '\0'))
+            throw po::error(
+                fmt::format("--reproduce: expected SEED or SEED:N,N as catena-check "
+                            "prints it, got '{}'",
+                            text));
+        s.doublings.push_back(n);
+    }
+}
+
 // No path of a plugin is looked for in the folders of the dynamic loader.
 std::filesystem::path existing(const std::string& path, const char* what) {
     std::error_code error;
@@ -124,7 +141,7 @@ Settings settings_of(const Options& o, const po::variables_map& given) {
     s.reproduce = given.count("reproduce") > 0;
     if (s.reproduce && !given["seed"].defaulted())
         throw po::error("expected one of --seed and --reproduce, got both");
-    if (s.reproduce) s.seed = number(o.reproduce, "reproduce");
+    if (s.reproduce) read_case(o.reproduce, s);
     else if (o.seed == "random") s.seed = std::random_device()();
     else s.seed = number(o.seed, "seed");
     for (const std::string& path : o.with) s.with.push_back(existing(path, "--with"));
@@ -193,8 +210,9 @@ int main(int argc, char** argv) {
         ("total", po::value(&o.total)->value_name("SECONDS")->default_value(usual_total),
          "time for all checks of a plugin. What has not begun by then fails")
         ("seed", po::value(&o.seed)->value_name("N|random")->default_value("1"), "of all numbers")
-        ("reproduce", po::value(&o.reproduce)->value_name("SEED"),
-         "the case that failed with this seed, and no other")
+        ("reproduce", po::value(&o.reproduce)->value_name("SEED[:N,N...]"),
+         "the case that failed with this seed, and no other; what stands behind it are the lengths of "
+         "calls")
         ("jobs,j", po::value(&o.jobs)->value_name("N")->default_value(
             static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
          "processes at a time");

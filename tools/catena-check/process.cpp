@@ -139,27 +139,28 @@ private:
 // What the lines that came say; a line that the end of the process cut is left.
 struct Told {
     std::string doing;
-    std::uint64_t seed = 1;
+    Case of;
     bool done = false;
     bool cut = false;
     std::string silent;  // the check that fails if anything is printed
 };
 Told read(const std::string& results, std::uint64_t seed, Outcome& outcome) {
     Told told;
-    told.seed = seed;
+    told.of.seed = seed;
     for (std::size_t begin = 0, end; (end = results.find('\n', begin)) != results.npos;
          begin = end + 1) {
         const json line = catena::parse_json(results.substr(begin, end - begin));
         if (!line.is_object()) continue;
-        if (line.contains("seed")) told.seed = line["seed"];
+        if (line.contains("seed")) told.of.seed = line["seed"];
+        if (line.contains("doublings"))
+            told.of.doublings = line["doublings"].get<std::vector<int>>();
         if (line.contains("doing")) told.doing = line["doing"];
         if (line.contains("answer")) outcome.answer.update(line["answer"]);
         if (line.contains("fail"))
-            outcome.failures.push_back({line["check"], line["fail"], told.seed});
+            outcome.failures.push_back({line["check"], line["fail"], told.of});
         if (line.contains("skip"))
-            outcome.skipped.push_back({line["check"], line["skip"], told.seed});
-        if (line.contains("note"))
-            outcome.notes.push_back({line["check"], line["note"], told.seed});
+            outcome.skipped.push_back({line["check"], line["skip"], told.of});
+        if (line.contains("note")) outcome.notes.push_back({line["check"], line["note"], told.of});
         if (line.contains("silent")) told.silent = line["check"];
         if (line.contains("cut")) told.cut = true;
         if (line.contains("done")) told.done = true;
@@ -188,13 +189,10 @@ std::string ending(int status, bool done) {
 json spec_of(const Subject& subject) {
     json with = json::array();
     for (const auto& path : subject.with) with.push_back(path.string());
-    return {{"file", subject.file.string()},
-            {"with", with},
-            {"seed", subject.seed},
-            {"reproduce", subject.reproduce},
-            {"id", subject.id},
-            {"only", subject.only},
-            {"large", subject.large},
+    return {{"file", subject.file.string()},  {"with", with},
+            {"seed", subject.seed},           {"doublings", subject.doublings},
+            {"reproduce", subject.reproduce}, {"id", subject.id},
+            {"only", subject.only},           {"large", subject.large},
             {"gradients", subject.gradients}};
 }
 
@@ -223,13 +221,13 @@ Outcome run(json spec, const std::string& blamed, std::uint64_t seed, double tim
         if (outcome.finished && !told.silent.empty() && !printed.empty())
             outcome.failures.push_back(
                 {told.silent, "expected nothing on stdout and stderr, got: " + start_of(printed),
-                 told.seed});
+                 told.of});
     }
     std::string problem = in_time ? ending(process.status, told.done)
                                   : fmt::format("it did not end within {:.3g} s", timeout);
     if (!problem.empty()) {
         if (!told.doing.empty() && !told.done) problem += fmt::format(", in: {}", told.doing);
-        outcome.failures.push_back({blamed, problem, told.seed});
+        outcome.failures.push_back({blamed, problem, told.of});
     }
     return outcome;
 }

@@ -2,6 +2,7 @@
 #include "report.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace catena::check {
 namespace {
@@ -46,7 +47,10 @@ std::string again(const PluginReport& report, const Result& result,
     if (!problem.function.empty()) text += " --function " + quoted(problem.function);
     for (const auto& path : report.with) text += " --with " + quoted(path.string());
     if (report.timeout != usual_timeout) text += fmt::format(" --timeout {}", report.timeout);
-    return text + fmt::format(" --reproduce {} {}", problem.seed, quoted(report.file.string()));
+    text += fmt::format(" --reproduce {}", problem.of.seed);
+    if (!problem.of.doublings.empty())
+        text += fmt::format(":{}", fmt::join(problem.of.doublings, ","));
+    return text + " " + quoted(report.file.string());
 }
 
 std::string head_of(const PluginReport& report) {
@@ -69,7 +73,7 @@ std::string text_of(const PluginReport& report, const Result& result) {
         const Result::Problem& first = result.problems[i];
         std::size_t n = 0;
         const auto same = [&](const Result::Problem& p) {
-            return p.function == first.function && p.seed == first.seed;
+            return p.function == first.function && p.of == first.of;
         };
         const bool shown = ++functions <= most_functions;
         for (; i < result.problems.size() && same(result.problems[i]); ++i, ++n) {
@@ -106,7 +110,7 @@ nlohmann::json json_of(const PluginReport& report) {
         if (result.verdict == Verdict::skipped) entry["why"] = result.why;
         for (const Result::Problem& p : result.problems) {
             json problem = {
-                {"text", p.text}, {"seed", p.seed}, {"again", again(report, result, p)}};
+                {"text", p.text}, {"seed", p.of.seed}, {"again", again(report, result, p)}};
             if (!p.function.empty()) problem["function"] = p.function;
             entry["problems"].push_back(problem);
         }

@@ -60,7 +60,7 @@ Result put_together(const Check& check, const std::vector<const Task*>& tasks,
         bool good = true;
         for (const Finding& f : outcome.failures) {
             if (f.check != name || (!job.cut_by.empty() && !cut.empty())) continue;
-            result.problems.push_back({job.function, f.text, f.seed});
+            result.problems.push_back({job.function, f.text, f.of});
             good = false;
         }
         for (const Finding& f : outcome.notes)
@@ -121,6 +121,7 @@ PluginReport examine(const std::filesystem::path& file, const Settings& settings
     subject.file = file;
     subject.with = settings.with;
     subject.seed = settings.seed;
+    subject.doublings = settings.doublings;
     subject.reproduce = settings.reproduce;
     PluginReport report;
     report.file = file;

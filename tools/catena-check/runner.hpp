@@ -15,7 +15,7 @@ struct Result {
     struct Problem {
         std::string function;  // empty: of the whole plugin
         std::string text;
-        std::uint64_t seed = 1;
+        Case of;
     };
     std::vector<Problem> problems;
     std::string why;                 // skipped
@@ -45,6 +45,7 @@ struct Settings {
     std::string function;  // empty: all
     std::vector<std::filesystem::path> with;
     std::uint64_t seed = 1;
+    std::vector<int> doublings;  // with reproduce
     bool reproduce = false;
     double timeout = usual_timeout;
     double total = usual_total;

@@ -24,7 +24,7 @@ Outcome too_late(const Job& job, const Settings& settings) {
         {name_of(*job.checks.front()),
          fmt::format("it was not begun: expected all checks to end within {} s (--total)",
                      settings.total),
-         settings.seed});
+         {settings.seed, {}}});
     return outcome;
 }
 

@@ -170,6 +170,20 @@ class Cache(unittest.TestCase):
                     CATENA_KERNEL_CACHE_SIZE="much")
         self.expect(0, 1, 5, warns="CATENA_KERNEL_CACHE_SIZE", CATENA_KERNEL_CACHE_SIZE="18014398509481984K")
 
+    def test_sources_go_with_their_binaries(self):
+        def stems(suffix):
+            return {file.stem for file in self.folder.glob("*" + suffix)}
+        self.expect(1, 0, 1, KEEP="1")
+        self.expect(1, 0, 2, KEEP="1")
+        self.assertEqual(len(stems(".source")), 2)
+        counts = self.expect(1, 0, 3, KEEP="1", CATENA_KERNEL_CACHE_SIZE="1")
+        self.assertEqual(counts["evicted"], 2)
+        self.assertEqual(len(stems(".kernel")), 1)
+        self.assertEqual(stems(".source"), stems(".kernel"))
+        self.entry().unlink()  # a source that is left alone goes as well
+        self.expect(1, 0, 4, CATENA_KERNEL_CACHE_SIZE="1")
+        self.assertEqual(stems(".source"), set())
+
     def test_without_a_folder_kernels_live_in_memory(self):
         self.expect(2, 0, 1, 2, 1, CATENA_KERNEL_CACHE="off")
         self.expect(1, 0, 1, warns="Not a directory", CATENA_KERNEL_CACHE="/dev/null/kernels")
@@ -181,6 +195,15 @@ class Cache(unittest.TestCase):
         self.expect(1, 0, 1, CATENA_KERNEL_CACHE=None, XDG_CACHE_HOME=None, HOME=str(self.base))
         self.assertEqual(len(list((self.base / "xdg/catena/kernels").glob("*.kernel"))), 1)
         self.assertEqual(len(list((self.base / ".cache/catena/kernels").glob("*.kernel"))), 1)
+
+    def test_processes_of_one_number_share_a_folder(self):
+        """Of two machines, or containers: the other's unfinished file is in nobody's way."""
+        self.folder.mkdir(0o700)
+        variables = os.environ | {"CATENA_KERNEL_CACHE": str(self.folder)}
+        subprocess.run(["sh", "-c", 'for n in 0 1 2; do : > "$0/.new-$$-$n"; done; exec "$@"',
+                        self.folder, WORKER, DEVICE, "1", "2"], env=variables, check=True,
+                       stdout=subprocess.DEVNULL, timeout=120)
+        self.expect(0, 2, 1, 2)
 
     def test_what_a_writer_that_died_left_behind_goes(self):
         self.expect(1, 0, 1)

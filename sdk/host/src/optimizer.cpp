@@ -3,6 +3,7 @@
 #include <catena/core/capture.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/small_vector.hpp>
+#include <catena/cuda/device.hpp>
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 
@@ -69,6 +70,12 @@ struct Optimizer::NoStep : UnsupportedError {
         : UnsupportedError(
               "[update] update rule: expected a subclass with step() or update_one(), "
               "got neither") {}
+    // For the parameters of one kind of device.
+    explicit NoStep(const char* where)
+        : UnsupportedError(
+              fmt::format("[update] update rule: expected a subclass with step(), update_one() or "
+                          "update_one_{}(), got none of them",
+                          where)) {}
 };
 
 void Optimizer::setup(std::vector<NamedParameter> parameters) {
@@ -135,6 +142,10 @@ void Optimizer::update_by(const PluginFunction& function) {
 }
 
 void Optimizer::update_each() {
+    if (is_counted_)
+        throw UnsupportedError(
+            "[update] update rule: expected a function of a plugin, as each launch of a "
+            "RecordedStep is another step, got update_one(), which runs on the host");
     for (const Slot& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
         if (variable.grad() && is_recorded(variable.device()))
@@ -163,14 +174,14 @@ void Optimizer::update_slot(Slot& slot) {
 PluginFunction Optimizer::step() { throw NoStep(); }
 
 void Optimizer::update_one(Array& param, const Array& grad, std::span<Array> state) {
-    if (param.device().host_accessible()) update_one_cpu(param, grad, state);
-    else update_one_gpu(param, grad, state);
+    if (cuda::is_gpu(param.device())) update_one_gpu(param, grad, state);
+    else update_one_cpu(param, grad, state);
 }
-void Optimizer::update_one_cpu(Array&, const Array&, std::span<Array>) { throw NoStep(); }
-void Optimizer::update_one_gpu(Array&, const Array&, std::span<Array>) { throw NoStep(); }
+void Optimizer::update_one_cpu(Array&, const Array&, std::span<Array>) { throw NoStep("cpu"); }
+void Optimizer::update_one_gpu(Array&, const Array&, std::span<Array>) { throw NoStep("gpu"); }
 
 std::vector<Array> Optimizer::init_state(const Array& param) {
-    return param.device().host_accessible() ? init_state_cpu(param) : init_state_gpu(param);
+    return cuda::is_gpu(param.device()) ? init_state_gpu(param) : init_state_cpu(param);
 }
 std::vector<Array> Optimizer::init_state_cpu(const Array& param) { return zeros(param); }
 std::vector<Array> Optimizer::init_state_gpu(const Array& param) { return zeros(param); }

@@ -83,6 +83,34 @@ TEST_CASE("forward_cpu and forward_gpu, backward_cpu and backward_gpu: by where 
     CHECK(run(OldProduct(), cuda::get_device(0)) == "forward_gpu backward_gpu ");
 }
 
+TEST_CASE("rules of optimizers: by where the parameter is, as for functions") {
+    const CpusAsGpus scope;
+    struct Noted : Optimizer {
+        Noted() : Optimizer({"s"}) {}
+        void update_one_cpu(Array&, const Array&, std::span<Array>) override { ran += "cpu "; }
+        void update_one_gpu(Array&, const Array&, std::span<Array>) override { ran += "gpu "; }
+        std::vector<Array> init_state_cpu(const Array& p) override {
+            ran += "init_cpu ";
+            return {Array::zeros(p.shape())};
+        }
+        std::vector<Array> init_state_gpu(const Array& p) override {
+            ran += "init_gpu ";
+            return {Array::zeros(p.shape())};
+        }
+    };
+    const auto run = [](Device device) {
+        ran.clear();
+        const Variable p = as_parameter(Array::ones({2}, Dtype::float32, device));
+        p.set_grad(Array::ones({2}, Dtype::float32, device));
+        Noted optimizer;
+        optimizer.setup({{"p", p}});
+        optimizer.update();
+        return ran;
+    };
+    CHECK(run(cuda::host()) == "init_cpu cpu ");
+    CHECK(run(cuda::get_device(0)) == "init_gpu gpu ");
+}
+
 TEST_CASE(
     "a class without the method that is needed says so; without a backward it has no gradient") {
     struct Nothing : FunctionNode {};

@@ -296,6 +296,9 @@ struct Chosen : Link {
     explicit Chosen(std::vector<std::int64_t>* to, double = 0) : noted(to) {}
     Variable operator()(const Variable& x) override { return apply<Choice>({x}, noted)[0]; }
     Variable operator()(const Variable& x, const Variable& t) { return (*this)(x * t); }
+    Variable operator()(const Variable& x, double by) const {
+        return apply<Choice>({x * by}, noted)[0];
+    }
     void visit(Visitor& v) override { v("W", W); }
     std::vector<std::int64_t>* noted;
     Parameter W{Array::ones({2})};
@@ -327,6 +330,10 @@ TEST_CASE("use_cudnn: of a thread, of one call, of a link; gradients follow the 
     link.is_used = true;
     link(x, x).backward();
     CHECK(noted() == Seen{1, 1});
+    const auto& constant = link;
+    constant(x, 2.0).backward();
+    CHECK(noted() == Seen{1, 1});
+    static_assert(!std::invocable<decltype(constant), const Variable&, const Variable&>);
     CHECK(link.collect_parameters().size() == 1);
     const auto copy = deep_copy(link);
     CHECK(copy.is_used);

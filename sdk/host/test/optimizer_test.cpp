@@ -247,7 +247,7 @@ TEST_CASE("update rules that are wrong") {
     none.setup(two);
     two.set_grad();
     contains(error_of<UnsupportedError>([&] { none.update(); }),
-             "expected a subclass with step() or update_one(), got neither");
+             "expected a subclass with step(), update_one() or update_one_cpu(), got none of them");
     CHECK(none.t() == 0);
 
     const auto zeros = [](const Array& param) {

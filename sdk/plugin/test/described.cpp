@@ -26,6 +26,13 @@ struct Described {
 #endif
         s.y(0, s.x(0));
     }
+#if defined(SUPPORTS)
+    bool supports(const auto&) const { return true; }
+#elif defined(SAYS)
+    static int supports(const auto&) { return 1; }
+#else
+    static bool supports(const auto&) { return true; }
+#endif
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
 #if defined(KERNEL)

@@ -49,6 +49,19 @@ TEST_CASE("swish: an attribute in the formula") {
     CHECK(check(world, {"org.example.swish", {x}, {set("beta", 0.5)}}) == "");
 }
 
+TEST_CASE("Options::add: to floats alone, integers are written") {
+    World world({MATH_PLUGIN, ARRAY_PLUGIN});
+    Options options;
+    options.add = true;
+    const auto sum = [&](const auto& a, const auto& b) {
+        return world.forward("catena.add", {a, b}, {}, options)[0];
+    };
+    CHECK(sum(Array::of<float>({2}, {1, 2}), Array::of<float>({2}, {3, 4})) ==
+          Array::of<float>({2}, {5, 7}));
+    CHECK(sum(Array::of<std::int32_t>({2}, {1, 2}), Array::of<std::int32_t>({2}, {3, 4})) ==
+          Array::of<std::int32_t>({2}, {4, 6}));
+}
+
 TEST_CASE("check() notices a wrong gradient") {
     World world({WRONG, MATH_PLUGIN, ARRAY_PLUGIN});
     const std::string problems =

@@ -3,6 +3,8 @@
 
 #include <catena/testing.hpp>
 
+#include <limits>
+
 using namespace catena::testing;
 
 namespace {
@@ -64,6 +66,78 @@ TEST_CASE("a kernel that supports() some calls leaves the others to the next") {
                           .attrs = {set("slope", 0.5)},
                           .expected = {Array::of<double>({2}, {-0.5, 2})}}) == "");
 }
+
+TEST_CASE("supports() of a plugin with the default rows: every dtype, halves on copies, too") {
+    const Array four = Array::of<double>({4}, {-1, 0, 0.5, 2}), one = Array::of<double>({1}, {1});
+    const Array expected = Array::of<double>({4}, {0.3679, 1, 1.6487, 7.3891});
+    for (const catena_dtype dtype : {dtype_of<float>(), dtype_of<double>(), dtype_of<Float16>()}) {
+        const Array y = world().forward("catena.exp", {four.to(dtype)})[0];
+        CHECK(world().ran() == "org.example.others");
+        CHECK(compare(y, expected.to(dtype), {2e-3, 2e-3}) == "");
+        world().forward("catena.exp", {one.to(dtype)});
+        CHECK(world().ran() == "org.catena.math");
+    }
+}
+
+TEST_CASE("a mistake in supports() is an error, and no kernel that is never asked again") {
+    const auto run = [](catena_dtype dtype) -> std::string {
+        try {
+            world().forward("catena.log", {Array::of<double>({4}, {1, 2, 3, 4}).to(dtype)});
+            return world().ran();
+        } catch (const Failure& failure) {
+            return failure.what();
+        }
+    };
+    CHECK(run(dtype_of<double>()) ==
+          "[catena.log] x: expected float32 for call.x<T>(0), got float64");
+    CHECK(run(dtype_of<Float16>()) ==
+          "[catena.log] x: expected float32 for call.x<T>(0), got float16");
+    CHECK(run(dtype_of<float>()) == "org.example.others");
+}
+
+TEST_CASE("a gradient is NaN where a value is") {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const Array at = Array::of<double>({2}, {nan, -1}), one = Array::of<double>({2}, {1, 1});
+    const auto gx =
+        world().backward("catena.relu", {at}, world().forward("catena.relu", {at}), {one});
+    CHECK(world().ran() == "org.example.others");
+    CHECK(gx[0] == Array::of<double>({2}, {nan, 0}));
+}
+
+#if defined(OTHERS_CUDA)
+TEST_CASE("on CUDA kernels ask supports() and the description, too: before they need a GPU") {
+    World world(OTHERS_CUDA);
+    const auto kernel = [&](const std::string& function) -> const catena_kernel& {
+        for (const catena_kernel* k : world.kernels())
+            if (k->function == function && k->run != nullptr) return *k;
+        throw std::runtime_error("no kernel of " + function);
+    };
+    catena_ctx ctx{&world, {}, {}};
+    catena_tensor tensor = Array(x).tensor();
+    catena_tensor* const tensors[] = {&tensor, &tensor};
+    const std::uint8_t requests[] = {CATENA_REQ_WRITE};
+    catena_call call = {};
+    call.struct_size = sizeof call;
+    call.n_x = call.n_y = 1;
+    call.x = call.y = tensors;
+    call.req = requests;
+    const auto supports = [&](double slope) {
+        const catena_value attr = value_of(slope);
+        call.attrs = &attr;
+        call.function = &world.function("catena.leaky_relu");
+        const catena_kernel& k = kernel("catena.leaky_relu");
+        return k.supports != nullptr && k.supports(&ctx, &call) != 0;
+    };
+    CHECK_FALSE(supports(0.2));
+    CHECK(supports(0.5));
+    call.function = &world.function("catena.sub");
+    call.n_x = 2;
+    const catena_kernel& k = kernel("catena.sub");
+    CHECK(k.supports(&ctx, &call) == 1);  // so that run() says why
+    CHECK(k.run(&ctx, &call) == CATENA_E_INTERNAL);
+    CHECK(ctx.error == "[catena.sub] kernels_for(): inputs: expected 2, got 3");
+}
+#endif
 
 TEST_CASE("what is not how the function is described is an error, not a wrong number") {
     CHECK(refusal("catena.mul_constant", {x}, {set("value", 2.0)}) ==

@@ -151,6 +151,7 @@ void exam(const Subject& subject, Findings& findings) {
         if (ran || e.of == In::reached) tell(report, e, found);
         else found.skip("no kernel of the plugin ran: see values/reached");
     }
+    for (const std::string& line : report.shortened) findings.of("determinism/threads").note(line);
     for (const std::string& line : report.skipped) findings.of("values/reached").note(line);
     const auto differ = [&](const std::vector<std::string>& lines) {
         for (const std::string& line : lines) process.fail(line);

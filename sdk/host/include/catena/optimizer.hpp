@@ -97,14 +97,15 @@ protected:
     // and dtype, whose elements are then copied. Called for each parameter that has a gradient,
     // with its device as the current one; t() is the number of this step, from 1. For a parameter
     // in float16 or bfloat16 param and grad are float32, and the result is rounded. The one here
-    // calls update_one_cpu() where the host can access the parameter's memory, else
-    // update_one_gpu(); those throw UnsupportedError.
+    // calls update_one_gpu() where the parameter is on a GPU, as cuda::is_gpu() knows them, else
+    // update_one_cpu(); those throw UnsupportedError.
     virtual void update_one(Array& param, const Array& grad, std::span<Array> state);
     virtual void update_one_cpu(Array& param, const Array& grad, std::span<Array> state);
     virtual void update_one_gpu(Array& param, const Array& grad, std::span<Array> state);
 
     // The state of a parameter at setup(), an array of any shape for each name, on its device. The
-    // one here calls init_state_cpu() or init_state_gpu(), which make zeros like the parameter.
+    // one here calls init_state_cpu() or init_state_gpu(), by the same rule; they make zeros like the
+    // parameter.
     virtual std::vector<Array> init_state(const Array& param);
     virtual std::vector<Array> init_state_cpu(const Array& param);
     virtual std::vector<Array> init_state_gpu(const Array& param);

@@ -29,7 +29,8 @@ namespace catena {
 // as it was when it was recorded, and so are the arrays that it keeps from one step for the next: write
 // those in place (copy_from), as parameters and running means are. Another optimizer that the body
 // updates learns with the rate of the recording. It can do what a Capture can: where it asks for an
-// element, it throws UnsupportedError in the third step. After setup(), and where parameters have moved,
+// element, it throws UnsupportedError in the third step; so it does for an optimizer whose rule is
+// update_one() and not a function of a plugin. After setup(), and where parameters have moved,
 // the first steps are run as they are again, and recorded anew.
 //
 // On a device that does not record, where memory is too small for a recording beside what is in use,

@@ -9,16 +9,37 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace catena::cuda {
 namespace {
 
-std::mutex mutex;
-std::string chosen_backend;                       // empty: as the environment says
-std::atomic<DeviceState*> first_choice{nullptr};  // of init()
-std::atomic<DeviceState*> gpu_0{nullptr};         // once it was found, which takes a while
-std::atomic<pid_t> opened_by{0};                  // the process that opened GPUs
+// The name of the backend, which stays where it is for as long as the process lives: one atomic read
+// is all that a call costs.
+std::atomic<const std::string*> backend_name{nullptr};  // null: nobody has asked yet
+std::atomic<DeviceState*> first_choice{nullptr};        // of init()
+std::atomic<DeviceState*> gpu_0{nullptr};               // once it was found, which takes a while
+std::atomic<pid_t> opened_by{0};                        // the process that opened GPUs
+
+// From now on; "": what the environment says now.
+const std::string& choose(std::string_view name) {
+    static std::mutex mutex;
+    static auto* const names = new std::set<std::string, std::less<>>;  // readers may be at exit
+    if (name.empty()) {
+        const char* said = std::getenv("CATENA_GPU");
+        name = said && *said ? said : "cuda";
+    }
+    const std::lock_guard lock(mutex);
+    const std::string& chosen = *names->emplace(name).first;
+    backend_name.store(&chosen, std::memory_order_release);
+    return chosen;
+}
+
+const std::string& name_of_backend() {
+    const std::string* const name = backend_name.load(std::memory_order_acquire);
+    return name ? *name : choose({});
+}
 
 bool has_host(std::string_view backend_name) { return host().backend() == backend_name; }
 
@@ -68,24 +89,18 @@ void give_back(Device device) noexcept {
 
 }  // namespace
 
-std::string backend() {
-    const std::lock_guard lock(mutex);
-    if (!chosen_backend.empty()) return chosen_backend;
-    const char* name = std::getenv("CATENA_GPU");
-    return name && *name ? name : "cuda";
-}
+std::string backend() { return name_of_backend(); }
 
-void set_backend(std::string_view name) {
-    const std::lock_guard lock(mutex);
-    chosen_backend = name;
-}
+void set_backend(std::string_view name) { choose(name); }
 
 Device host() {
     const catena::using_device scope{Device()};
     return Device::current();
 }
 
-bool is_gpu(Device device) { return device && device.backend() == backend() && device != host(); }
+bool is_gpu(Device device) {
+    return device && device.backend() == name_of_backend() && device != host();
+}
 
 int device_count() {
     const auto info = backend_info();

@@ -164,6 +164,32 @@ TEST_CASE("a recorded step that cannot be says why, and counts nothing") {
     contains(error_of<InvalidError>([&] { RecordedStep(optimizer, {}); }), "[RecordedStep] body");
 }
 
+TEST_CASE("a recorded step with a rule on arrays says that it needs a function") {
+    const using_device scope(first());
+    struct Rule : Optimizer {
+        void update_one(Array& param, const Array& grad, std::span<Array>) override {
+            param.copy_from(grad);
+        }
+    };
+    for (const bool has_gradient : {true, false}) {
+        const Variable p = as_parameter(Array::ones({2}, Dtype::float32, first()));
+        Rule optimizer;
+        optimizer.setup({{"p", p}});
+        RecordedStep step(optimizer, [&](std::span<const Array> batch) -> std::vector<Array> {
+            if (has_gradient) p.set_grad(batch[0]);
+            optimizer.update();
+            return {};
+        });
+        const Array x[] = {Array::ones({2}, Dtype::float32, first())};
+        step(x);
+        step(x);
+        if (!Capture::supported(first())) continue;
+        contains(error_of<UnsupportedError>([&] { step(x); }),
+                 "[update] update rule: expected a function of a plugin");
+        CHECK(optimizer.t() == 2);
+    }
+}
+
 // One parameter; the body says what it did, and fails or takes much memory on demand.
 struct Learner {
     explicit Learner(std::int64_t n) : p(as_parameter(Array::ones({n}, Dtype::float32, first()))) {

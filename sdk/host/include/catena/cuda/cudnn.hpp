@@ -56,6 +56,12 @@ public:
         const use_cudnn scope(is_used);
         return L::operator()(std::forward<A>(arguments)...);
     }
+    template <class... A>
+    requires std::invocable<const L&, A...>
+    decltype(auto) operator()(A&&... arguments) const {
+        const use_cudnn scope(is_used);
+        return L::operator()(std::forward<A>(arguments)...);
+    }
 
     bool is_used;
 };

@@ -21,6 +21,7 @@ using catena::Device;
 // names another. The device that host arrays live on is never one of them: of the backend "cpu" they
 // are the logical CPU devices after the first, so that a program for several GPUs can be tried without
 // one, as CATENA_GPU=cpu program. For any thread.
+// $CATENA_GPU is read when it is first needed, and by set_backend("").
 std::string backend();
 void set_backend(std::string_view name);  // "": as the environment says
 

@@ -107,8 +107,8 @@ KernelStats kernel_stats();
 // Kernels that were compiled on another machine and shipped with the program are taken from this folder
 // before any is compiled, also where there is no compiler. It is only read. A run of the program with
 // CATENA_KERNEL_EXPORT=FOLDER and CATENA_CPU_MARCH=x86-64-v3, or another level, writes such a folder. Call
-// it before the kernels are. Throws InvalidError if the folder is not there, or if others than its owner,
-// who is root or the user, can write to it; PluginError as above.
+// this before the first call of a kernel. Throws InvalidError if the folder is not there, if its owner is
+// neither the user nor root, or if anybody but its owner can write to it; PluginError as above.
 void use_compiled_kernels(const std::filesystem::path& folder);
 
 }  // namespace catena

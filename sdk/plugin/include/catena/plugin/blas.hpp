@@ -23,12 +23,12 @@ struct Product {
     T* c;
     bool add;
     double alpha = 1;
-    // Leading dimensions: elements from one row of A, B or C as it lies in memory to the next. 0: as
-    // many as a row has.
+    // Leading dimensions: the number of elements in memory between the starts of two rows of A, B or C.
+    // 0: as many as a row has.
     std::int64_t lda = 0;
     std::int64_t ldb = 0;
     std::int64_t ldc = 0;
-    // So many products; elements from one A, B or C to the next. A step of 0 repeats A or B.
+    // The number of products, and of elements from one A, B or C to the next. A step of 0 repeats it.
     std::int64_t batch = 1;
     std::int64_t step_a = 0;
     std::int64_t step_b = 0;
@@ -63,9 +63,9 @@ catena_gemm described(const catena_call& call, const Product<T>& p) {
     };
 }
 
-// Products for one call, by whichever plugin offers them. Made before call.parallel(), for it asks the
-// host; its gemm() may then be called by the bodies as well, where a product runs on the body's own
-// thread. Outside of parallel() a product uses all threads.
+// Products for one call, by whichever plugin offers them. Construct it before call.parallel(), because
+// the constructor asks the host. The bodies of parallel() may call its gemm(), which then runs on their
+// own thread; outside of parallel() a product uses all threads.
 class Blas {
 public:
     Blas(catena_ctx* ctx, const catena_call& call)
@@ -73,8 +73,8 @@ public:
     template <class C>  // a Call
     explicit Blas(const C& call) : Blas(call.context(), call.raw()) {}
 
-    // By the first table that supports the product, the products of a batch one after the other.
-    // CATENA_E_UNSUPPORTED if there is none.
+    // Uses the first table that supports the product, and computes a batch one product after the other.
+    // Throws CATENA_E_UNSUPPORTED if no table supports it.
     template <class T>
     void gemm(const Product<T>& p) const {
         if (p.m == 0 || p.n == 0) return;
@@ -102,7 +102,7 @@ private:
         fail(CATENA_E_UNSUPPORTED, call_.function->name, CATENA_BLAS_1,
              "a plugin that offers it for this device and dtype", "none");
     }
-    // Of k == 0.
+    // The product where k is 0.
     template <class T>
     void zero(T* c, const catena_gemm& g) const {
         const bool dense = g.ldc == g.n;
@@ -127,8 +127,8 @@ void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
     Blas(ctx, call).gemm(p);
 }
 
-// One product with the n numbers of bias added to each row, if some plugin does both at once; false,
-// and nothing was done, if none does.
+// Computes one product and adds the n numbers of bias to each row, if a plugin does both at once. If
+// none does, it returns false and has changed nothing.
 template <class T>
 bool affine(catena_ctx* ctx, const catena_call& call, const Product<T>& p, const T* bias) {
     if (p.m == 0 || p.n == 0) return true;

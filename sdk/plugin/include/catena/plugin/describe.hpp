@@ -73,7 +73,7 @@ constexpr std::int32_t kind_of() {
     else return CATENA_ATTR_STRING;
 }
 
-// Lists and strings stay the caller's.
+// Lists and strings are not copied: they belong to the caller.
 template <class V>
 constexpr catena_value value_of(const V& v) {
     constexpr std::int32_t kind = kind_of<V>();
@@ -110,7 +110,7 @@ constexpr bool is_whole(double v) {
 
 // An attribute; the type of its default is its type.
 struct Attribute {
-    // Both ends belong to it.
+    // From `from` to `to`, both included.
     constexpr Attribute range(double from, double to) const {
         Attribute a = *this;
         const bool whole = kind == CATENA_ATTR_INT || kind == CATENA_ATTR_INTS;
@@ -171,10 +171,10 @@ struct About {
     constexpr About stochastic() const { return with(CATENA_FUNCTION_STOCHASTIC); }
     // The output is the input's memory in another shape: no kernel.
     constexpr About view() const { return with(CATENA_FUNCTION_VIEW); }
-    // Only there for the gradients of other functions.
+    // It serves the gradients of other functions alone.
     constexpr About internal() const { return with(CATENA_FUNCTION_INTERNAL); }
-    // A call that makes sense, in the words of catena_function.examples: .example("x=(2,3) axis=1").
-    // Conformance tests run each of them; the text has static storage.
+    // A valid call, written as catena_function.examples says: .example("x=(2,3) axis=1"). Conformance
+    // tests run each of them; the text has static storage.
     constexpr About example(const char* text) const {
         About about = *this;
         std::size_t n = 0;
@@ -183,25 +183,25 @@ struct About {
         about.examples[n] = text;
         return about;
     }
-    // Grows when the meaning changes.
+    // The version of the function. It grows when what the function computes changes.
     constexpr About since(std::uint32_t number) const {
         About about = *this;
         about.version = number;
         return about;
     }
-    // Of kernels_for(): which kernel is taken, where another plugin has one as well.
+    // For kernels_for(): of several plugins' kernels for one call the highest number is taken.
     constexpr About with_priority(std::int32_t number) const {
         About about = *this;
         about.priority = number;
         return about;
     }
-    // Of the kernels, for tables and messages: "winograd".
+    // The name of the kernels in tables and messages: "winograd".
     constexpr About named(const char* kernel) const {
         About about = *this;
         about.kernel_name = kernel;
         return about;
     }
-    // n_attrs: the function has no such attribute.
+    // The index of an attribute, or n_attrs if the function has none of this name.
     consteval std::size_t attribute(std::string_view wanted) const {
         std::size_t i = 0;
         while (i < n_attrs && attrs[i].name != wanted) ++i;
@@ -231,8 +231,8 @@ constexpr About<n_in, n_out, sizeof...(A)> describe(const char* name, const char
 }
 
 // Kernels for a function that another plugin describes: its full name, its ports and attributes in the
-// order in which `catena describe` shows them. The struct has the kernels as for a function of one's
-// own, and no infer() or gradient(); they come before the plugin's own ones.
+// order in which `catena describe` shows them. The struct has kernels as for a function of its own, but
+// no infer() and no gradient(). Its kernels come before those of the plugin that has the function.
 template <std::size_t n_in, std::size_t n_out, class... A>
 constexpr About<n_in, n_out, sizeof...(A)> kernels_for(const char* function,
                                                        const std::array<Port, n_in>& inputs,

@@ -1,5 +1,6 @@
-// Kernels for functions that other plugins describe: what kernels_for() says is compared with the
-// function that the host has, once for each kernel, for a wrong order of attributes would go unnoticed.
+// What goes before a kernel: F::supports(), and for functions that other plugins describe a comparison
+// of kernels_for() with the function that the host has. Else nobody would notice a wrong order of
+// attributes. The comparison runs once for each function.
 #pragma once
 
 #include <atomic>
@@ -9,7 +10,7 @@
 
 namespace catena::plugin::detail {
 
-// Throws "[function] what: expected X, got Y" where `mine` is not how `f` is described.
+// Throws "[function] what: expected X, got Y" where `mine` differs from the description of `f`.
 template <std::size_t n_in, std::size_t n_out, std::size_t n_attrs>
 void check_described(const About<n_in, n_out, n_attrs>& mine, Retained reads,
                      const catena_function& f) {
@@ -19,14 +20,14 @@ void check_described(const About<n_in, n_out, n_attrs>& mine, Retained reads,
     if (f.n_inputs != n_in) differ("inputs", n_in, f.n_inputs);
     if (f.n_outputs != n_out) differ("outputs", n_out, f.n_outputs);
     if (f.n_attrs != n_attrs) differ("attributes", n_attrs, f.n_attrs);
-    for (std::uint32_t i = 0; i < n_attrs; ++i) {
+    for (std::size_t i = 0; i != n_attrs; ++i) {  // there may be none
         const std::string at = "attribute " + std::to_string(i);
         if (std::string_view(mine.attrs[i].name) != f.attrs[i]->name)
             differ(at, mine.attrs[i].name, f.attrs[i]->name);
         if (mine.attrs[i].kind != f.attrs[i]->kind)
             differ("the kind of " + at, mine.attrs[i].kind, f.attrs[i]->kind);
     }
-    // Ports of one type variable have one dtype; what it is called is of no interest.
+    // Ports of one type variable have one dtype; the variables' names may differ.
     const auto my_type = [&](std::size_t i) {
         return std::string_view(i < n_in ? mine.inputs[i].type : mine.outputs[i - n_in].type);
     };
@@ -57,10 +58,59 @@ catena_status described_as(catena_ctx* ctx, const catena_call& call) noexcept {
     return status;
 }
 
+// F::supports(call): false leaves a call to the next kernel. Data pointers may be null.
+template <class F>
+concept HasSupports = requires(const Call<F, Isa::baseline>& call) {
+    { F::supports(call) } -> std::same_as<bool>;
+};
+struct AnySupports {
+    int supports;
+};
+template <class F>
+struct TwoSupports : F, AnySupports {};
+// A member of that name, whatever it takes: with it the name has two meanings.
+template <class F>
+concept NamesSupports = !requires {
+    &TwoSupports<F>::supports;
+};
+
+// Whether F::supports() ever threw, which is a mistake of F: that of a call is found again in run().
+template <class F>
+std::atomic<bool>& supports_threw() {
+    static constinit std::atomic<bool> threw{false};
+    return threw;
+}
+template <class F>
+catena_status ask_supports(catena_ctx* ctx, const catena_call& call, bool& yes) noexcept {
+    return guarded(ctx, [&] {
+        const Call<F, Isa::baseline> c(ctx, call);
+        yes = F::supports(c);
+    });
+}
+// What is not as described, and what F::supports() throws at, is taken: run() says why.
+template <class F>
+std::int32_t CATENA_CALL supports_by_hand(catena_ctx* ctx, const catena_call* call) noexcept {
+    if constexpr (F::about.kernels_alone)
+        if (described_as<F>(ctx, *call) != CATENA_OK) return 1;
+    bool yes = false;
+    const catena_status status = ask_supports<F>(ctx, *call, yes);
+    if (status == CATENA_OK || status == CATENA_E_UNSUPPORTED) return yes ? 1 : 0;
+    supports_threw<F>().store(true, std::memory_order_relaxed);
+    return 1;
+}
+
 template <class F, decltype(catena_kernel::run) inner>
-catena_status CATENA_CALL run_foreign(catena_ctx* ctx, const catena_call* call) noexcept {
-    const catena_status status = described_as<F>(ctx, *call);
-    return status == CATENA_OK ? inner(ctx, call) : status;
+catena_status CATENA_CALL run_checked(catena_ctx* ctx, const catena_call* call) noexcept {
+    if constexpr (F::about.kernels_alone)
+        if (const catena_status status = described_as<F>(ctx, *call); status != CATENA_OK)
+            return status;
+    if constexpr (HasSupports<F>)
+        if (supports_threw<F>().load(std::memory_order_relaxed)) [[unlikely]] {
+            bool yes = false;
+            const catena_status status = ask_supports<F>(ctx, *call, yes);
+            if (status != CATENA_OK) return status;
+        }
+    return inner(ctx, call);
 }
 template <class F, decltype(catena_kernel::plan) inner>
 catena_status CATENA_CALL plan_foreign(catena_ctx* ctx, const catena_call* call,
@@ -69,21 +119,23 @@ catena_status CATENA_CALL plan_foreign(catena_ctx* ctx, const catena_call* call,
     return status == CATENA_OK ? inner(ctx, call, plan) : status;
 }
 
-// F::supports(call): false leaves a call to the next kernel. Data pointers may be null.
+// As a table of kernels has them.
+template <class F, decltype(catena_kernel::run) run>
+constexpr decltype(run) entry_of() {
+    if constexpr (F::about.kernels_alone || HasSupports<F>) return &run_checked<F, run>;
+    else return run;
+}
+template <class F, decltype(catena_kernel::plan) plan>
+constexpr decltype(plan) planner_of() {
+    if constexpr (F::about.kernels_alone && plan != nullptr) return &plan_foreign<F, plan>;
+    else return plan;
+}
 template <class F>
-concept HasSupports = requires(const Call<F, Isa::baseline>& call) {
-    { F::supports(call) } -> std::same_as<bool>;
-};
-template <class F>
-std::int32_t CATENA_CALL supports_by_hand(catena_ctx* ctx, const catena_call* call) noexcept {
-    if constexpr (F::about.kernels_alone)  // what is not as described is taken: run() says why
-        if (described_as<F>(ctx, *call) != CATENA_OK) return 1;
-    try {
-        const Call<F, Isa::baseline> c(ctx, *call);
-        return F::supports(c) ? 1 : 0;
-    } catch (...) {
-        return 0;
-    }
+constexpr decltype(catena_kernel::supports) supports_of() {
+    static_assert(HasSupports<F> || !NamesSupports<F>,
+                  "supports is `static bool supports(const auto& call)`");
+    if constexpr (HasSupports<F>) return &supports_by_hand<F>;
+    else return nullptr;
 }
 
 }  // namespace catena::plugin::detail

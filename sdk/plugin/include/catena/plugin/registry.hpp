@@ -2,11 +2,11 @@
 #pragma once
 
 #include "catena/plugin/elementwise.hpp"
+#include "catena/plugin/foreign.hpp"
 #include "catena/plugin/update.hpp"
 #include "catena/plugin/var.hpp"
 #if !defined(CATENA_CUDA)
 #include "catena/plugin/elementwise_cpu.hpp"
-#include "catena/plugin/foreign.hpp"
 #include "catena/plugin/widened.hpp"
 #endif
 
@@ -223,23 +223,6 @@ constexpr Plan plan_of(int phase, Row<First, T...>) {
         return &plan_by_hand<F, First, T...>;
     }
     return nullptr;
-}
-
-// As the table has them: those for functions of others look at the function first.
-template <class F, Run run>
-constexpr Run entry_of() {
-    if constexpr (F::about.kernels_alone) return &run_foreign<F, run>;
-    else return run;
-}
-template <class F, Plan plan>
-constexpr Plan planner_of() {
-    if constexpr (F::about.kernels_alone && plan != nullptr) return &plan_foreign<F, plan>;
-    else return plan;
-}
-template <class F>
-constexpr Supports supports_of() {
-    if constexpr (HasSupports<F>) return &supports_by_hand<F>;
-    else return nullptr;
 }
 
 template <class F, class R, Isa isa, int phase>

@@ -24,7 +24,7 @@ struct Given {
     }
 };
 
-// A kernel in a row of its dtypes, and what it made of the sample.
+// A kernel, one of its rows of dtypes, and what it gives for the sample.
 struct Use {
     const catena_kernel* kernel = nullptr;
     std::string label;
@@ -40,8 +40,8 @@ public:
     Exam(World& w, const catena_function& function, Sample s, Report& r, const Settings& how)
         : world(w), f(function), sample(std::move(s)), report(r), settings(how), vars(f) {}
 
-    // Runs a check; body returns what is wrong, or an empty text. Only a failure counts unless
-    // `decides`.
+    // Runs a check; body returns what is wrong, or an empty text. The check passes by this step only if
+    // `decides`; it fails by any step.
     template <class Body>
     void step(Check check, const std::string& what, const Body& body, bool decides = true) {
         if (!settings.wants(check)) return;
@@ -109,7 +109,8 @@ public:
     }
     // In the sample's dtypes.
     Given base() const { return {sample.x, sample.y, draw_gy(sample.y)}; }
-    // The gradient to measure kernels by: the composition, which is tested by itself, or the kernel.
+    // What backward kernels are compared with: the composed gradient, which has checks of its own, or,
+    // where there is none, that of the host's choice of kernel.
     std::vector<Array> exact_gradient(const Given& g, Options options = {}) {
         if (composed()) return gradient(g, options);
         options.train = sample.train;
@@ -122,8 +123,9 @@ public:
     }
     auto results(const Use& u) const { return results(u.kernel->phase); }
 
-    // What a backward pass reads of what is not retained, where a host gives it NULL; empty: nothing
-    // that shows in its result. run() takes Options. It comes before calls with NULL, for these crash.
+    // The inputs and outputs that a backward pass reads though they are not retained; a host gives NULL
+    // for them. Empty if its result depends on none. run() takes Options. To be called before calls with
+    // NULL, because those would crash.
     template <class Run>
     std::string reads_unretained(std::uint64_t kept_x, std::uint64_t kept_y, const Given& g,
                                  Tolerance tolerance, const Run& run) {
@@ -148,14 +150,14 @@ public:
                 return true;
             }
         };
-        // What differs anyway says nothing.
+        // A result that differs from call to call without a change says nothing.
         if (!differs(Unretained::garbage, -1) || differs(Unretained::given, -1)) return {};
         std::string names;
         for (const auto& [port, name] : ports)
             if (differs(Unretained::garbage, port)) names += (names.empty() ? "" : ", ") + name;
         return "it reads what is not retained: " + names;
     }
-    // Every kernel of a phase in every row that it serves this call in.
+    // Every kernel of a phase, once for each of its rows of dtypes in which it takes this call.
     std::vector<Use> uses(int phase) {
         std::vector<Use> result;
         if (!settings.wants_kernels(phase)) return result;
@@ -219,7 +221,7 @@ private:
             report.fail(check, u.label + " of \"" + sample.text + "\": " + e.what());
         }
     }
-    // It names its kernel by itself.
+    // The exception's text names the kernel.
     std::string named(const Violation& e) const { return "\"" + sample.text + "\": " + e.what(); }
     // Another row may serve this call: the attributes or the shapes may decide about dtypes. If it
     // does not fit, unfit_ says why.
@@ -233,7 +235,7 @@ private:
             throw;
         }
     }
-    // Numbers of the row's dtype; floats become a few different integers where it has those.
+    // The array in another dtype. Floats become one of a few integers where that dtype is an integer.
     static Array convert(const Array& a, catena_dtype dtype) {
         if (!a || plugin::same(a.dtype(), dtype)) return a;
         Array b(a.shape(), dtype);
@@ -272,7 +274,7 @@ private:
         }
         u.expected = gx;
     }
-    // By the coarsest float of a row.
+    // That of the row's float with the fewest digits.
     Tolerance tolerance(const Row& row) const {
         Tolerance t = settings.float64;
         const auto raise = [&](const Tolerance& to) {

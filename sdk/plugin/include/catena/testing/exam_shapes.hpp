@@ -142,9 +142,16 @@ private:
 
     // Long enough for vectors and for threads.
     void large() {
-        if (const auto sample = longer_last()) values(*sample, false);
-        if (const auto sample = longer_first()) values(*sample, true);
+        if (const auto sample = longer_last()) values(told(*sample), false);
+        if (const auto sample = longer_first()) values(told(*sample), true);
         else report_.skip(Check::threads, "no larger call is accepted");
+    }
+    // Of an enlarge() that has just ended.
+    const Sample& told(const Sample& sample) {
+        if (doublings.cut)
+            report_.shortened.insert("no calls longer than \"" + sample.text +
+                                     "\", for they take long");
+        return sample;
     }
     static constexpr std::int64_t many = 200000;
     static bool fits(const Sample& sample) {

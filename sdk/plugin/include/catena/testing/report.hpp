@@ -96,7 +96,7 @@ inline Variant variant_in(const std::string& text) {
         }
     return {};
 }
-// The text without that, and without numbers.
+// The text without its variant, and with # for each number.
 inline std::string kind_of(const std::string& text, Variant variant) {
     if (variant.length == 0) return text;
     std::string kind;
@@ -128,13 +128,13 @@ public:
         if (e.verdict == Verdict::failed) return;
         e = {Verdict::passed, {}};
     }
-    // The reason is the last one of a check that no example could pass.
+    // Of several reasons the last one stays.
     void skip(Check check, const std::string& reason) {
         Entry& e = at(check);
         if (e.verdict <= Verdict::not_applicable) e = {Verdict::not_applicable, reason};
     }
-    // What differs by the kernels' dtypes and instruction sets and by numbers alone is one line, that
-    // of the first.
+    // Texts that differ only in numbers and in the kernels' dtypes and instruction sets make one line:
+    // the first of them.
     void fail(Check check, const std::string& text) {
         Entry& e = at(check);
         e.verdict = Verdict::failed;
@@ -150,8 +150,9 @@ public:
             e.text += lines[i].all() + "\n";
     }
     bool failed(Check check) const { return (*this)[check].verdict == Verdict::failed; }
-    // After the last example: what nobody passed and nobody excused has failed, unless another check
-    // did, which may have kept the exam from it. Of `only` one there is nothing to say of the rest.
+    // To be called after the last example. A check that has no verdict yet fails. If another check has
+    // failed, it is skipped, because that failure may have kept the exam from it. With `only`, all other
+    // checks are skipped.
     void finish(std::optional<Check> only = {}) {
         std::string other;
         for (std::size_t i = 0; i < n_checks && other.empty(); ++i)
@@ -187,18 +188,19 @@ public:
         return result;
     }
 
-    std::set<std::string> skipped;  // devices that are not there: a line each
-    int examples = 0;               // that the function declares
-    std::string found;              // the call that was found for want of one
-    bool internal = false;          // part of other functions' gradients
+    std::set<std::string> skipped;    // devices that are not there: a line each
+    std::set<std::string> shortened;  // long calls that time has limited: a line each
+    int examples = 0;                 // that the function declares
+    std::string found;                // the call that was found where it declares none
+    bool internal = false;            // part of other functions' gradients
     std::set<std::pair<const catena_kernel*, std::string>> reached;  // in which row of dtypes
     // Why a row did not fit an example.
     std::map<std::pair<const catena_kernel*, std::string>, std::string> missed;
-    bool compared = false;  // all variants that run here
+    bool compared = false;  // whether all variants that run here were
 
 private:
     static constexpr std::size_t most_lines = 6;
-    // What one kernel did, and the other kernels that did it.
+    // One failure, and all kernels that have it.
     struct Line {
         std::string kind;
         std::string text;  // of the first
@@ -235,7 +237,7 @@ private:
     std::array<std::vector<Line>, n_checks> lines_{};
 };
 
-// What is going on, for handlers of crashes and hangs.
+// What the tests do at the moment, for handlers of crashes and hangs.
 inline char doing[256] = "";
 inline void now_doing(const std::string& function, const std::string& what) {
     std::snprintf(doing, sizeof doing, "%s: %s", function.c_str(), what.c_str());

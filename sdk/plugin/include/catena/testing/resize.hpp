@@ -80,18 +80,35 @@ inline std::int64_t elements(const Example& e) {
     return most;
 }
 
+// How often each enlarge() of the process doubled an extent. Time decides, so that a repetition has to
+// be given the numbers.
+struct Doublings {
+    std::vector<int> given;  // of the first ones
+    std::vector<int> done;
+    bool cut = false;              // time ended the last one
+    void (*told)(bool) = nullptr;  // after each one
+};
+inline Doublings doublings;
+
 // A larger call, as far as it stays quick: the extent doubles from `from` to `to` for as long as a
 // call takes little time. make(extent) gives a std::optional, empty where the call is refused.
 template <class Make>
 auto enlarge(std::int64_t from, std::int64_t to, const Make& make) {
     constexpr std::clock_t most = CLOCKS_PER_SEC / 100;
+    const bool timed = doublings.done.size() >= doublings.given.size();
+    const int given = timed ? 0 : doublings.given[doublings.done.size()];
     auto largest = make(std::min(2 * from | 1, to));
-    for (std::int64_t extent = 2 * from; extent < to;) {
+    int n = 0;
+    std::int64_t extent = 2 * from;
+    for (bool goes_on = true; extent < to && goes_on && (timed || n < given); ++n) {
         extent = std::min(2 * extent, to);
         const std::clock_t start = std::clock();
         if (auto next = make(extent == to ? to : extent | 1)) largest = std::move(next);
-        if (std::clock() - start > most) break;
+        goes_on = !timed || std::clock() - start <= most;
     }
+    doublings.done.push_back(n);
+    doublings.cut = extent < to;
+    if (doublings.told != nullptr) doublings.told(doublings.cut);
     return largest;
 }
 

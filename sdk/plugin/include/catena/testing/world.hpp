@@ -65,7 +65,7 @@ struct Options {
     const char* isa = nullptr;     // nullptr: the best that this machine has
     const char* plugin = nullptr;  // the id of the one whose kernel is to run; nullptr: any
     const char* device = nullptr;  // nullptr: host memory where there is a kernel for it
-    bool add = false;              // to outputs that hold 1 everywhere
+    bool add = false;              // to outputs that hold 1 everywhere; integers are written
     bool train = true;
     int threads = 1;
     std::uint64_t targets = ~std::uint64_t{0};  // of the first 64 inputs; of more, all are

@@ -11,11 +11,13 @@
 //     };
 //
 // T are the dtypes of the function's rows, Float16 and BFloat16 among them: load_as() and store_as()
-// compute with such. A formula's phases may be written by hand as well.
+// compute with such. A formula's phases may be written by hand as well. Without a supports() here, that
+// of the function's description counts, where it has one.
 #pragma once
 
 #include "catena/plugin/cuda/formula.cuh"
 #include "catena/plugin/cuda/many.cuh"
+#include "catena/plugin/foreign.hpp"
 #include "catena/plugin/half_rows.hpp"
 
 namespace catena::plugin::cuda {
@@ -107,15 +109,21 @@ catena_status CATENA_CALL plan(catena_ctx* ctx, const catena_call* call,
 
 // What a kernel cannot do is refused: more broadcast axes than its parameters have room for.
 template <class F, int phase>
-std::int32_t CATENA_CALL supports(catena_ctx*, const catena_call* call) noexcept {
+std::int32_t CATENA_CALL supports(catena_ctx* ctx, const catena_call* call) noexcept {
+    if constexpr (F::about.kernels_alone)  // what is not as described is taken: run() says why
+        if (plugin::detail::described_as<F>(ctx, *call) != CATENA_OK) return 1;
     if constexpr (requires { Kernels<F>::supports(*call); }) {
         return Kernels<F>::supports(*call) ? 1 : 0;
     } else if constexpr (phase == CATENA_PHASE_FORWARD) {
+        if constexpr (plugin::detail::HasSupports<F>)
+            if (plugin::detail::supports_by_hand<F>(ctx, call) == 0) return 0;
         constexpr int n = static_cast<int>(n_inputs<F>);
         Shape shapes[n];
         for (int k = 0; k < n; ++k) shapes[k] = shape_of(*call->x[k]);
         return Walk<std::uint32_t, n>().build(shape_of(*call->y[0]), shapes, 1) ? 1 : 0;
     } else {
+        if constexpr (plugin::detail::HasSupports<F>)
+            if (plugin::detail::supports_by_hand<F>(ctx, call) == 0) return 0;
         if (call->gy[0] == nullptr) return 1;
         const BackwardOperands<F> operands(*call);
         constexpr int n = static_cast<int>(n_inputs<F>) + 2;
@@ -147,18 +155,20 @@ constexpr catena_kernel kernel_of() {
         .variant = nullptr,
         .retain_x = retained.x,
         .retain_y = retained.y,
-        .supports = nullptr,
+        .supports = plugin::detail::supports_of<F>(),
         .plan = nullptr,
-        .run = &run<F, phase, T...>,
+        .run = plugin::detail::entry_of<F, &run<F, phase, T...>>(),
         .name = hand ? nullptr : "formula",
     };
     if constexpr (hand) {
         if constexpr (requires(const catena_call& call) { Kernels<F>::supports(call); })
             k.supports = &supports<F, phase>;
-        if constexpr (PlanByHand<F, T...>) k.plan = &plan<F, phase, T...>;
+        if constexpr (PlanByHand<F, T...>)
+            k.plan = plugin::detail::planner_of<F, &plan<F, phase, T...>>();
     } else if constexpr (!Update<F> && (n_inputs<F> > 1)) {
         k.supports = &supports<F, phase>;
-        if constexpr (phase == CATENA_PHASE_BACKWARD) k.plan = &plan<F, phase, T...>;
+        if constexpr (phase == CATENA_PHASE_BACKWARD)
+            k.plan = plugin::detail::planner_of<F, &plan<F, phase, T...>>();
     }
     return k;
 }
@@ -173,7 +183,8 @@ constexpr auto kernels_of_phase(Row<T...>) {
         return std::array<Entry, 0>{};
     } else {
         Entry entry = {kernel_of<F, phase, T...>(), nullptr};
-        if constexpr (Update<F> && !by_hand<F, phase, T...>()) entry.many = &together<F, T...>;
+        if constexpr (Update<F> && !by_hand<F, phase, T...>() && !F::about.kernels_alone)
+            entry.many = &together<F, T...>;
         return std::array{entry};
     }
 }

@@ -28,7 +28,7 @@ typedef struct catena_compiled_kernels {
     uint32_t reserved;
     /* [any] From now on kernels are looked for in this folder, an absolute path, before they are
      * compiled; in folders that were named earlier first. Nothing is written to it. CATENA_E_INVALID if
-     * it is not there, or if others than its owner, who is root or the user, can write to it. */
+     * it is not there, if its owner is neither the user nor root, or if others can write to it. */
     catena_status(CATENA_CALL *use)(catena_ctx *ctx, const char *folder);
 } catena_compiled_kernels;
 

@@ -55,12 +55,10 @@ inline Array operator-(const Array& x, double c) { return x + -c; }
 inline Array operator/(const Array& x, double c) { return x * (1 / c); }
 
 // Masks: bool arrays. F::where() chooses by a mask; &, | and ~ combine masks, and throw DtypeError for
-// other dtypes. In arithmetic a mask counts as 0 and 1. Beside an array of numbers it takes that array's
-// dtype: x * (x > 0) has the dtype of x. With a number or another mask the result is float32, as in
-// 2 * (x > 0) and (x > 0) * (x < 1); so for a y of another dtype write 2 * y * (x > 0), not
-// 2 * (x > 0) * y, which is a DtypeError. F::sum() takes no mask: cast it.
-// F::greater(), F::greater_equal() and F::equal() compare, too; their result is 1 and 0 in the dtype of
-// the inputs. Arrays are handles, and so have no operator ==.
+// other dtypes. Arithmetic takes a mask as 1 and 0, in the dtype of the array beside it, or in float32
+// with a number or another mask: where y is not float32 write 2 * y * (x > 0), not 2 * (x > 0) * y.
+// F::greater(), F::greater_equal() and F::equal() compare, too, and return 1 and 0 in the inputs'
+// dtype. There is no operator ==, because arrays are handles. F::sum() takes no mask: cast it.
 Array operator>(const Array& x0, const Array& x1);
 Array operator>=(const Array& x0, const Array& x1);
 Array operator>(const Array& x, double c);
@@ -179,11 +177,10 @@ auto operator/=(X& x, const Y& y) -> decltype(x = x / y) {
 
 // An array changes in place, as in NumPy: gw += gy * x, w.data() -= 0.1 * w.grad(). All handles to its
 // memory see the change: copies of x, views, and the Variable whose data or gradient x is. If a graph
-// kept the memory for backward(), backward() throws GraphError then. `x = x + y` makes a new array.
-// y must have the dtype and device of x, or be a mask, and broadcast to the shape of x; a number must
-// leave the dtype of x + number that of x. Otherwise these operators change nothing and throw
-// ShapeError, DtypeError or DeviceError. An empty handle is an InvalidError, except that an empty
-// x += y makes x a copy of y, so that arrays can be summed from Array().
+// had kept the memory, its backward() throws GraphError. `x = x + y` makes a new array instead.
+// y has the dtype and device of x, or is a mask, and broadcasts to the shape of x; x + number has the
+// dtype of x. If not, the operator throws ShapeError, DtypeError or DeviceError and changes nothing.
+// An empty handle is an InvalidError, but an empty x in x += y becomes a copy of y.
 Array& operator+=(Array& x, const Array& y);
 const Array& operator+=(const Array& x, const Array& y);
 const Array& operator-=(const Array& x, const Array& y);

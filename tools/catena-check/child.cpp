@@ -3,6 +3,8 @@
 #include "job.hpp"
 #include "plugin.hpp"
 
+#include <catena/core/data_error.hpp>
+
 #include <fmt/format.h>
 #include <parse_json.hpp>
 
@@ -133,7 +135,7 @@ void run(const json& spec, const Subject& subject) {
         if (name_of(*check) != name) continue;
         Findings findings(name);
         try {
-            check->run(subject, findings);
+            naming_file("check", subject.file, [&] { check->run(subject, findings); });
         } catch (const std::exception& e) {
             findings.fail(e.what());
             tell({{"cut", true}});

@@ -4,7 +4,9 @@ usage: program_test.py CATENA_CHECK GOOD CRASHING HANGING
 """
 import json
 import os
+import resource
 import shlex
+import struct
 import subprocess
 import sys
 import tempfile
@@ -52,6 +54,24 @@ class Program(unittest.TestCase):
                                       capture_output=True, timeout=300)
                 self.assertEqual(done.returncode, 2, words)
                 self.assertIn(reason, done.stderr)
+
+    def test_memory_that_runs_out_is_told_with_the_file(self):
+        with open(GOOD, "rb") as good:
+            data = bytearray(good.read())
+        sections, = struct.unpack_from("<Q", data, 0x28)  # of Elf64_Ehdr: e_shoff, e_shstrndx
+        names, = struct.unpack_from("<H", data, 0x3e)
+        struct.pack_into("<Q", data, sections + 64 * names + 0x20, 4 << 30)  # sh_size
+        with tempfile.NamedTemporaryFile(suffix=".catena") as file:
+            file.write(data)
+            file.truncate(5 << 30)  # the file has holes: it takes no space on the disk
+
+            def limit():
+                resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+            done = subprocess.run([PROGRAM, "--only", "static/file", file.name], text=True,
+                                  capture_output=True, timeout=300, preexec_fn=limit)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(f"[check] {file.name}: expected enough memory, got too little",
+                          done.stdout)
 
     def test_a_good_plugin(self):
         result = check("--only", "static", "--only", "schema/names", GOOD)

@@ -222,9 +222,17 @@ class Search(Case):
         self.assertRegex(self.fails("describe", "test.xyzzy"), re.escape(
             f"{text}refused {other}: mode of the file {other}: expected that only its owner can "
             "write, got 0666") + ".*; see catena functions\n$")
-        self.put(OTHER, self.system, "2.catena", mode=0o666)
-        self.assertEqual(self.fails("describe", "test.xyzzy"),
-                         text + "2 files were refused: see catena plugins; see catena functions\n")
+        for name in ("2.catena", "3.catena"):
+            self.put(OTHER, self.system, name, mode=0o666)
+        reasons = "".join(
+            re.escape(f"refused {self.system / name}: ") + "mode of the file .*?got 0666.*?; "
+            for name in ("1.catena", "2.catena", "3.catena"))
+        end = "see catena functions\n$"
+        self.assertRegex(self.fails("describe", "test.xyzzy"), re.escape(text) + reasons + end)
+        for name in ("4.catena", "5.catena"):
+            self.put(OTHER, self.system, name, mode=0o666)
+        self.assertRegex(self.fails("describe", "test.xyzzy"),
+                         re.escape(text) + reasons + "2 more refused: see catena plugins; " + end)
 
 
 class Odd(Case):

@@ -3,6 +3,7 @@
 #include "job.hpp"
 #include "plugin.hpp"
 
+#include <catena/core/data_error.hpp>
 #include <catena/testing/resize.hpp>
 
 #include <fmt/format.h>
@@ -135,7 +136,7 @@ void run(const json& spec, const Subject& subject) {
         if (name_of(*check) != name) continue;
         Findings findings(name);
         try {
-            check->run(subject, findings);
+            naming_file("check", subject.file, [&] { check->run(subject, findings); });
         } catch (const std::exception& e) {
             findings.fail(e.what());
             tell({{"cut", true}});

@@ -1,6 +1,8 @@
 // catena-check: whether plugins keep what the ABI asks of them.
 #include "report.hpp"
 
+#include <catena/core/data_error.hpp>
+
 #include <fmt/format.h>
 #include <boost/program_options.hpp>
 #include <command_line.hpp>
@@ -163,7 +165,8 @@ int run(const Options& o, const Settings& settings) {
             if (!o.quiet || result.verdict == Verdict::failed) std::cout << text_of(report, result);
             catena::flush_output();
         };
-        const PluginReport report = examine(file, settings, tell);
+        const PluginReport report =
+            catena::naming_file("check", file, [&] { return examine(file, settings, tell); });
         if (text) std::cout << summary_of(report);
         else plugins.push_back(json_of(report));
         good = good && report.good();

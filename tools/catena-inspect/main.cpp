@@ -2,6 +2,7 @@
 #include "inspect.hpp"
 
 #include <catena/core/atomic_file.hpp>
+#include <catena/core/data_error.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/plugins.hpp>
@@ -110,8 +111,10 @@ inspect::Choice load(const std::vector<std::string>& names, const Options& o) {
     for (const auto& id : o.without) leave_out_plugin(id);
     for (const auto& name : names) {
         if (!is_file(name)) continue;
-        load_plugin(name);
-        choice.plugins.push_back(read_manifest(name).id);
+        choice.plugins.push_back(naming_file("load", name, [&] {
+            load_plugin(name);
+            return read_manifest(name).id;
+        }));
     }
     if (o.folders.empty()) load_default_plugins();
     else disable_default_plugins();

@@ -2,6 +2,7 @@
 #include "inspect.hpp"
 #include "library.hpp"
 
+#include <catena/core/data_error.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/plugins.hpp>
 
@@ -71,7 +72,9 @@ Json manifests(const std::vector<std::filesystem::path>& files) {
     Json list = Json::array();
     for (const auto& file : files) {
         try {
-            list.push_back(manifest(file));
+            list.push_back(naming_file("manifest", file, [&] { return manifest(file); }));
+        } catch (const MemoryError&) {
+            throw;  // says nothing about the file
         } catch (const Error& error) {
             list.push_back({{"file", file.string()}, {"error", error.what()}});
         }

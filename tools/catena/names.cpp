@@ -11,6 +11,8 @@
 
 namespace catena::command {
 
+constexpr std::size_t most_reasons = 3;  // of refused files, in a message
+
 std::string full_name(std::string_view function) {
     return (function.find('.') == function.npos ? "catena." : "") + std::string(function);
 }
@@ -24,10 +26,16 @@ const catena_function& find_function(std::string_view name) {
     }
     const std::string guess = nearest_function(name);
     const PluginReport report = plugin_report();
-    const std::size_t n = report.refused.size();
     std::string hints;
-    if (n == 1) hints = refusals(report) + "; ";
-    else if (n > 1) hints = fmt::format("{} files were refused: see catena plugins; ", n);
+    for (std::size_t i = 0; i < report.refused.size(); ++i) {
+        const RefusedPlugin& refused = report.refused[i];
+        if (i == most_reasons) {
+            hints +=
+                fmt::format("{} more refused: see catena plugins; ", report.refused.size() - i);
+            break;
+        }
+        hints += one_line(fmt::format("refused {}: {}; ", refused.path.string(), refused.reason));
+    }
     for (const KernelsWithoutFunction& k : report.kernels_without_function) {
         if (k.function == wanted) hints += fmt::format("{} has kernels for it alone; ", k.plugin);
     }

@@ -35,10 +35,22 @@ template <class X>
 X call(const PluginFunction& function, const X& x) {
     return is_mask(x) ? run(function, numbers(x)) : run(function, x);
 }
+// True if x0 and x1 are floating arrays of different dtypes, and one is float32 as masks with numbers are.
+bool may_have_mask(const Array& x0, const Array& x1) {
+    if (!x0 || !x1 || x0.dtype() == x1.dtype()) return false;
+    return is_floating(x0.dtype()) && is_floating(x1.dtype()) &&
+           (x0.dtype() == Dtype::float32 || x1.dtype() == Dtype::float32);
+}
+
 template <class X>
-X call(const PluginFunction& function, const X& x0, const X& x1) {
+X call(const PluginFunction& function, const X& x0, const X& x1) try {
     return is_mask(x0) && is_mask(x1) ? run(function, numbers(x0), numbers(x1))
                                       : run(function, x0, x1);
+} catch (const DtypeError& error) {
+    if (!may_have_mask(detail::elements(x0), detail::elements(x1))) throw;
+    throw DtypeError(fmt::format(
+        "{} (a bool array with a number, as in 2 * (x > 0) * y, is float32: write 2 * y * (x > 0))",
+        error.what()));
 }
 
 // Comparisons' 1 and 0 as a mask.

@@ -224,3 +224,26 @@ TEST_CASE("masks are bool arrays, choose, and count as 0 and 1 beside numbers") 
         },
         Arrays{arr({1, -2, 5})}, Arrays{arr({1, 3, 1})}, Arrays{arr({0.5, 1, 1})});
 }
+
+TEST_CASE("a mask with a number beside another floating dtype is told what to write") {
+    const std::string hint =
+        " (a bool array with a number, as in 2 * (x > 0) * y, is float32: write 2 * y * (x > 0))";
+    const Array x = arr({-1, 2}), half = x.astype(Dtype::float16);
+    const Variable v(x);
+    const std::string mul = "[catena.mul] x1: expected float32 as x0, got ";
+    CHECK_THROWS_WITH_AS((void)(2 * (x > 0) * x), (mul + "float64" + hint).c_str(), DtypeError);
+    CHECK_THROWS_WITH_AS((void)(2 * (v > 0) * v), (mul + "float64" + hint).c_str(), DtypeError);
+    CHECK_THROWS_WITH_AS((void)(half - (1 - (x > 0))),
+                         ("[catena.sub] x1: expected float16 as x0, got float32" + hint).c_str(),
+                         DtypeError);
+    CHECK_THROWS_WITH_AS((void)(x * half), "[catena.mul] x1: expected float64 as x0, got float16",
+                         DtypeError);
+    CHECK_THROWS_WITH_AS((void)(x.astype(Dtype::float32) * Array::from<std::int64_t>({1, 2}, {2})),
+                         "[catena.mul] x1: expected float32 as x0, got int64", DtypeError);
+    // What the hint says has the dtype of x.
+    for (const Array& y : {x, half, x.astype(Dtype::bfloat16)}) {
+        const Array product = 2 * y * (x > 0);
+        CHECK(product.dtype() == y.dtype());
+        CHECK(values(product) == Doubles{0, 4});
+    }
+}

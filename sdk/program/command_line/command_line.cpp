@@ -28,7 +28,9 @@ void open_standard_files() {
     }
 }
 
-// The words of the command line, for messages about memory.
+constexpr std::size_t most_given = 200;  // characters of the command line in a message
+
+// The words of the command line, as many as fit, for messages about memory.
 std::string& given_words() {
     static std::string words;
     return words;
@@ -60,7 +62,14 @@ po::variables_map parse_command_line(int argc, const char* const* argv,
                                      const po::positional_options_description& positional,
                                      int style) {
     given_words().clear();
-    for (int i = 1; i < argc; ++i) given_words() += fmt::format(" {}", argv[i]);
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = fmt::format(" {}", argv[i]);
+        if (i > 1 && given_words().size() + word.size() > most_given) {
+            given_words() += " ...";
+            break;
+        }
+        given_words() += word;
+    }
     const po::parsed_options parsed = po::command_line_parser(argc, argv)
                                           .options(options)
                                           .positional(positional)

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <command_line.hpp>
 
 #include <unistd.h>
 
@@ -317,6 +318,30 @@ TEST_CASE("memory that runs out is told with the options") {
         CHECK(text.find(start + ", got too little") != std::string::npos);
     CHECK(told(MemoryError("[cpu:0] full")).find(start + ", got [cpu:0] full") !=
           std::string::npos);
+}
+
+TEST_CASE("a long command line is cut at a word in the message about memory") {
+    const auto words_of = [](const std::vector<std::string>& words) {
+        std::vector<const char*> argv = {"test"};
+        for (const std::string& word : words) argv.push_back(word.c_str());
+        po::options_description options;
+        options.add_options()("word", po::value<std::vector<std::string>>());
+        po::positional_options_description positional;
+        positional.add("word", -1);
+        parse_command_line(static_cast<int>(argv.size()), argv.data(), options, positional);
+        const std::string text = short_of_memory("too little");
+        const std::string start = "[memory] options: expected enough memory for";
+        const std::string end = ", got too little";
+        REQUIRE(text.starts_with(start));
+        REQUIRE(text.ends_with(end));
+        return text.substr(start.size(), text.size() - start.size() - end.size());
+    };
+    const std::string word(99, 'x'), cut = ' ' + word;
+    CHECK(words_of({word, word}) == cut + cut);  // 200 characters
+    CHECK(words_of({word, word, "y"}) == cut + cut + " ...");
+    CHECK(words_of({word, word + 'z', "y"}) == cut + " ...");
+    CHECK(words_of({word + word + word, "y"}) == cut + word + word + " ...");  // never none
+    CHECK(words_of({}) == " their defaults");
 }
 
 TEST_CASE("errors become words and exit codes") {

@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
@@ -368,6 +369,23 @@ class Headers(Case):
         self.assertIn(f"{file}: expected a file that can be written, got File too large", done.stderr)
         self.assertEqual(file.read_text(), "old")
         self.assertEqual(list(self.folder.iterdir()), [file])
+
+    def test_memory_that_runs_out_is_told_with_the_file(self):
+        data = bytearray(SAMPLE.read_bytes())
+        sections, = struct.unpack_from("<Q", data, 0x28)  # of Elf64_Ehdr: e_shoff, e_shstrndx
+        names, = struct.unpack_from("<H", data, 0x3e)
+        struct.pack_into("<Q", data, sections + 64 * names + 0x20, 4 << 30)  # sh_size
+        file = self.file("vast.catena", data)
+        os.truncate(file, 5 << 30)  # the file has holes: it takes no space on the disk
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+        for words, where in (([SAMPLE, file], "manifest"), (["functions", file], "load")):
+            done = subprocess.run([PROGRAM, *words], capture_output=True, text=True,
+                                  preexec_fn=limit, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertEqual(done.stderr, f"catena-inspect: [{where}] {file}: expected enough "
+                                          "memory, got too little\n")
 
     def test_devices_are_no_files(self):
         for words in (["/dev/zero"], ["header", "-o", "/dev/zero"], ["header", "-o", "/dev/full"],

@@ -223,8 +223,15 @@ class Search(Case):
             f"{text}refused {other}: mode of the file {other}: expected that only its owner can "
             "write, got 0666") + ".*; see catena functions\n$")
         self.put(OTHER, self.system, "2.catena", mode=0o666)
-        self.assertEqual(self.fails("describe", "test.xyzzy"),
-                         text + "2 files were refused: see catena plugins; see catena functions\n")
+        said = self.fails("describe", "test.xyzzy").splitlines()
+        self.assertEqual([line.split(":")[0] for line in said[1:3]],
+                         [f"refused {self.system}/{n}.catena" for n in (1, 2)])
+        self.assertEqual(said[3:], ["see catena functions"])
+        for n in (3, 4, 5):
+            self.put(OTHER, self.system, f"{n}.catena", mode=0o666)
+        said = self.fails("describe", "test.xyzzy").splitlines()
+        self.assertEqual(len(said), 6, said)
+        self.assertEqual(said[4], "refused 2 more files: see catena plugins")
 
 
 class Odd(Case):

@@ -24,10 +24,9 @@ const catena_function& find_function(std::string_view name) {
     }
     const std::string guess = nearest_function(name);
     const PluginReport report = plugin_report();
-    const std::size_t n = report.refused.size();
-    std::string hints;
-    if (n == 1) hints = refusals(report) + "; ";
-    else if (n > 1) hints = fmt::format("{} files were refused: see catena plugins; ", n);
+    std::string hints = refusals(report, 3);
+    if (!hints.empty()) hints += report.refused.size() > 1 ? "\n" : "; ";
+    if (report.refused.size() > 1) hints = "\n" + hints;
     for (const KernelsWithoutFunction& k : report.kernels_without_function) {
         if (k.function == wanted) hints += fmt::format("{} has kernels for it alone; ", k.plugin);
     }

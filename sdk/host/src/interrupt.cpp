@@ -48,6 +48,8 @@ extern "C" void catena_host_interrupt(int signal, siginfo_t* info, void*) {
     } else if (!received.compare_exchange_strong(none, signal)) {
         // A terminal that closes sends SIGHUP twice: from the kernel and from the shell.
         if (signal != SIGHUP) end_by(signal);
+        // After Ctrl-C it is the first SIGHUP: it has its time, as without Ctrl-C.
+        else if (none == SIGINT && received.compare_exchange_strong(none, signal)) start_timer();
     } else if (signal != SIGINT) {
         start_timer();
     }
@@ -113,9 +115,10 @@ Interrupt::Interrupt(std::chrono::milliseconds grace) {
 
 Interrupt::~Interrupt() {
     stop_listener();
+    // Before the handlers go: else a signal of the timer could meet the default action.
+    if (has_timer.exchange(false)) timer_delete(timer);
     for (std::size_t i = 0; i < std::size(signals); ++i)
         sigaction(signals[i], &before_[i], nullptr);
-    if (has_timer.exchange(false)) timer_delete(timer);
 }
 
 bool Interrupt::requested() const noexcept { return received != 0; }

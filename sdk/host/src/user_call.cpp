@@ -110,6 +110,8 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
     }
     if (!call.device_) call.device_ = Device::current();
 
+    SmallVector<std::uint32_t, 6> versions;
+    for (const Array& array : x) versions.push_back(array ? version_of(*array.body()) : 0);
     std::vector<Array> y;
     try {
         const InForward scope(function);
@@ -117,6 +119,14 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
         y = function.forward(x);
     } catch (const NanError& error) {  // in a function that forward calls
         throw NanError(fmt::format("{}\nin the forward of {}", error.what(), call.name()));
+    }
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (!inputs[i] || version_of(*inputs[i].data().body()) == versions[i]) continue;
+        throw InvalidError(
+            fmt::format("[{}] forward: expected {} to stay as it is, got it written in place "
+                        "(+= and the like change an array, and host<T>() is a write unless T is "
+                        "const; x * 2 is a new one)",
+                        call.name(), call.input_name(i)));
     }
     if (y.empty()) {
         throw InvalidError(
@@ -260,6 +270,7 @@ std::vector<Variable> UserCall::gradients(std::span<const Variable> gy) {
             "(+= and the like change an array; x * 2 is a new one)",
             name(), i));
     }
+    if (node_) check_kept();  // backward may have unchained the graph
     if (gx.size() != n_inputs_) {
         if (gx.size() != targets.size()) {
             const std::string fewer =

@@ -269,3 +269,28 @@ TEST_CASE("retain_grad keeps what arrives at a node's outputs") {
     CHECK(values(h.grad()) == Doubles{3});
     CHECK(values(x.grad()) == Doubles{15});
 }
+
+TEST_CASE("forward must not write its inputs, backward not what was retained") {
+    const auto forward = [](Any& node, ArraySpan x) -> Arrays {
+        node.retain_inputs({0});
+        return {x[0] * 2};
+    };
+    const Variable x = var({1});
+    const auto writes = [](Any&, ArraySpan inputs) -> Arrays {
+        Array written = inputs[0];
+        written += 1;
+        return {written * 2};
+    };
+    const auto none = [](Any&, Targets, VariableSpan) -> Variables { return {}; };
+    CHECK_THROWS_WITH_AS(apply<Any>({x}, writes, none),
+                         doctest::Contains("to stay as it is, got it written in place"),
+                         InvalidError);
+    const Variable y = apply<Any>({x}, forward, [](Any& node, Targets, VariableSpan gy) {
+        Array kept = node.get_retained_inputs()[0].data();
+        kept += 1;
+        return Variables{2 * gy[0]};
+    })[0];
+    CHECK_THROWS_WITH_AS(y.backward(), doctest::Contains("as it was at the call, got one"),
+                         GraphError);
+    CHECK_FALSE(x.grad());
+}

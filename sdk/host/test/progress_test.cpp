@@ -88,6 +88,17 @@ TEST_CASE("a second signal ends the process, but not a second SIGHUP") {
     CHECK(both(SIGHUP, SIGTERM) == -SIGTERM);
     CHECK(both(SIGHUP, SIGHUP) == 128 + SIGHUP);  // a terminal that closes sends two
     CHECK(both(SIGTERM, SIGHUP) == 128 + SIGTERM);
+    CHECK(both(SIGINT, SIGHUP) == 128 + SIGHUP);
+}
+
+TEST_CASE("a SIGHUP after Ctrl-C starts the timer") {
+    CHECK(end_of([] {
+              const Interrupt interrupt(100ms);
+              std::raise(SIGINT);
+              std::raise(SIGHUP);
+              std::this_thread::sleep_for(10s);
+              return 0;
+          }) == -SIGHUP);
 }
 
 TEST_CASE("a process that does not ask ends some time after SIGTERM or SIGHUP") {

@@ -28,7 +28,7 @@ void open_standard_files() {
     }
 }
 
-// The words of the command line, for messages about memory.
+// The words of the command line, for messages about memory; the beginning, if they are many.
 std::string& given_words() {
     static std::string words;
     return words;
@@ -61,6 +61,12 @@ po::variables_map parse_command_line(int argc, const char* const* argv,
                                      int style) {
     given_words().clear();
     for (int i = 1; i < argc; ++i) given_words() += fmt::format(" {}", argv[i]);
+    if (std::size_t end = 200; given_words().size() > end) {
+        // Not within a character of UTF-8.
+        while (end > 0 && (static_cast<unsigned char>(given_words()[end]) & 0xc0) == 0x80) --end;
+        given_words().resize(end);
+        given_words() += "...";
+    }
     const po::parsed_options parsed = po::command_line_parser(argc, argv)
                                           .options(options)
                                           .positional(positional)

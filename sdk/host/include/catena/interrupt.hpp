@@ -1,4 +1,4 @@
-// Interrupt: Ctrl-C, SIGTERM and SIGHUP as a question that a loop asks between its steps.
+// Interrupt: lets a loop ask between its steps whether Ctrl-C, SIGTERM or SIGHUP came.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace catena {
 //
 // After SIGTERM or SIGHUP the process has `grace` to end by itself. Then the signal ends it, wherever it
 // is: in a long kernel, or reading. 0: there is no limit. After Ctrl-C there is none either: the user
-// sees what happens, and may press it again.
+// sees what happens, and may press it again. A SIGHUP after Ctrl-C counts as the first signal.
 class Interrupt {
 public:
     explicit Interrupt(std::chrono::milliseconds grace = {});

@@ -54,11 +54,13 @@ inline Array operator*(double c, const Array& x) { return x * c; }
 inline Array operator-(const Array& x, double c) { return x + -c; }
 inline Array operator/(const Array& x, double c) { return x * (1 / c); }
 
-// Masks: bool arrays. F::where() chooses by one; &, | and ~ combine them, and throw DtypeError for
-// other dtypes. Beside numbers a mask counts as 0 and 1: in the other array's dtype, so x * (x > 0) has
-// x's, and in float32 with a number or another mask, as in 2 * (x > 0) and (x > 0) * (x < 1).
-// F::greater(), F::greater_equal() and F::equal(), for which arrays, being handles, have no operator,
-// are the same comparisons with 1 and 0 in the inputs' dtype. F::sum() takes no mask: cast it.
+// Comparisons return masks: bool arrays. F::where() chooses by a mask; &, | and ~ combine masks, and
+// throw DtypeError for other dtypes. In arithmetic a mask counts as 0 and 1. Beside an array it takes
+// that array's dtype: x * (x > 0) has x's. Beside a number or another mask it becomes float32, as in
+// 2 * (x > 0). For other dtypes let the mask meet the array first: x * (x > 0) * 2, or
+// (x > 0).astype(x.dtype()) * 2. F::greater(), F::greater_equal() and F::equal() are comparisons that
+// return 1 and 0 in the inputs' dtype; there is no operator == for elements, as arrays are handles.
+// F::sum() takes no mask: cast it.
 Array operator>(const Array& x0, const Array& x1);
 Array operator>=(const Array& x0, const Array& x1);
 Array operator>(const Array& x, double c);

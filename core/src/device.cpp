@@ -310,9 +310,7 @@ std::string Registry::unknown_device(std::string_view name, std::string_view kin
     }
     const PluginReport report = plugin_report();
     std::string refused;
-    if (report.refused.size() > 2)
-        refused = fmt::format("\n{} files of plugins were refused", report.refused.size());
-    else if (!report.refused.empty()) refused = "\n" + refusals(report);
+    if (!report.refused.empty()) refused = "\n" + refusals(report, 3);
     return fmt::format(
         "[device] name: expected a device of {}, got '{}'{}{}\n"
         "plugins bring backends; 'catena plugins' or to_string(plugin_report()) has the details",

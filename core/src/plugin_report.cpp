@@ -19,9 +19,15 @@ std::string switched_off_text(std::string_view word) {
         "plugins are switched off: CATENA_PLUGINS: expected on or off, got '{}'", word));
 }
 
-std::string refusals(const PluginReport& report) {
+std::string refusals(const PluginReport& report, std::size_t most) {
     std::string text;
-    for (const RefusedPlugin& p : report.refused) {
+    for (std::size_t i = 0; i < report.refused.size(); ++i) {
+        if (i == most) {
+            text += fmt::format("\nrefused {} more files: see catena plugins",
+                                report.refused.size() - i);
+            break;
+        }
+        const RefusedPlugin& p = report.refused[i];
         text += text.empty() ? "" : "\n";
         text += one_line(fmt::format("refused {}: {}", p.path.string(), p.reason));
     }

@@ -11,8 +11,6 @@
 
 namespace catena::command {
 
-constexpr std::size_t most_reasons = 3;  // of refused files, in a message
-
 std::string full_name(std::string_view function) {
     return (function.find('.') == function.npos ? "catena." : "") + std::string(function);
 }
@@ -26,16 +24,9 @@ const catena_function& find_function(std::string_view name) {
     }
     const std::string guess = nearest_function(name);
     const PluginReport report = plugin_report();
-    std::string hints;
-    for (std::size_t i = 0; i < report.refused.size(); ++i) {
-        const RefusedPlugin& refused = report.refused[i];
-        if (i == most_reasons) {
-            hints +=
-                fmt::format("{} more refused: see catena plugins; ", report.refused.size() - i);
-            break;
-        }
-        hints += one_line(fmt::format("refused {}: {}; ", refused.path.string(), refused.reason));
-    }
+    std::string hints = refusals(report, 3);
+    if (!hints.empty()) hints += report.refused.size() > 1 ? "\n" : "; ";
+    if (report.refused.size() > 1) hints = "\n" + hints;
     for (const KernelsWithoutFunction& k : report.kernels_without_function) {
         if (k.function == wanted) hints += fmt::format("{} has kernels for it alone; ", k.plugin);
     }

@@ -150,11 +150,12 @@ public:
 protected:
     friend class VariableNode;
     static void destroy(GraphNode* node) noexcept;
-    // Ends a call: outputs, new leaves made from what it computed, become its results if a graph is
-    // wanted: config().enable_backprop, no volatile inputs, and an input that requires a gradient or
-    // no input at all. requires_grad stays off where it was off, and goes off without a graph.
-    // Null or empty inputs are missing ones. Returns whether there is a graph. Throws GraphError if
-    // volatile variables and others are mixed, ValueError for NaN in debug mode.
+    // Ends a call. `outputs` are new leaves with the values that the call computed. They become its
+    // results in the graph if config().enable_backprop is on, no input is volatile, and there is an
+    // input that requires a gradient or no input at all. An output whose requires_grad is off keeps
+    // it off; without a graph it goes off for all. A null pointer or an empty variable stands for a
+    // missing input. Returns whether there is a graph. Throws GraphError if volatile variables and
+    // others are mixed, ValueError for NaN in debug mode.
     bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
     // The edges alone, and what the gradient needs of the configuration of now.
     void connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs,

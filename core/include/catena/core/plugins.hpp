@@ -42,8 +42,8 @@ struct IdlePlugin {
     LoadedPlugin plugin;
     std::string reason;  // of each of its devices
 };
-// Kernels for a function that no loaded plugin has: its name has a slip in it, or its plugin is not
-// loaded, or not yet.
+// Kernels for a function that no loaded plugin has: its name is misspelt, or its plugin is not loaded,
+// or not yet.
 struct KernelsWithoutFunction {
     std::string plugin;    // id
     std::string function;  // as the kernels name it

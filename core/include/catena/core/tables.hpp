@@ -21,8 +21,9 @@ std::vector<PluginTable> plugin_tables();
 // none is near.
 std::string nearest_function(std::string_view name);
 
-// The refused files alone, a line each; "" if there is none.
-std::string refusals(const PluginReport& report);
+// The refused files alone, a line each; "" if there is none. Of more than `most` the first ones and
+// how many there are beside them.
+std::string refusals(const PluginReport& report, std::size_t most = std::size_t(-1));
 // Why nothing is loaded, from the word in CATENA_PLUGINS.
 std::string switched_off_text(std::string_view word);
 // With '?' for control characters: a file may have any name, and it must not look like two lines.

@@ -55,7 +55,8 @@ public:
     // One step: t + 1, then every parameter that has a gradient. Gradients stay as they are. State
     // follows a parameter that was moved to another device since setup(). Throws InvalidError, and
     // changes nothing, before setup() and if a parameter with state has another shape or dtype
-    // since; UnsupportedError if the class has no update rule, and where it is recorded (see
+    // since; UnsupportedError if the class has no update rule (only once a parameter has a gradient, as
+    // the rule is asked for then), and where it is recorded (see
     // Capture) and the number of the step would be the same in each launch: its function has an
     // attribute "t" (see RecordedStep), or the rule is update_one(). What update_one() throws ends
     // the step: parameters before that one have been updated, t has not.

@@ -31,12 +31,11 @@ void save_safetensors(const std::filesystem::path& file, const Visitable& object
 void save_snapshot(const std::filesystem::path& file, const Visitable& object);
 
 // Loads what was saved of an object of the same structure; with a path, as of the part whose names in
-// the file begin with it: load_npz("snapshot.npz", model, "model/"). Nothing else of the file is read
-// then. Throws DataError, and changes
-// nothing, if the file is unreadable, a name is missing or left over, or shapes, dtypes or required
-// values differ; the text names all that is wrong. Of several names of the same values one is enough,
-// and more must agree. Values are written into the arrays that are
-// there: parameters stay the same variables on the same devices.
+// the file begin with it: load_npz("snapshot.npz", model, "model/") reads that part alone. Throws
+// DataError, and changes nothing, if the file is unreadable, a name is missing or left over, or shapes,
+// dtypes or required values differ; the text names all that is wrong. If several names stand for the
+// same values, the file needs one of them; if it has more, they must agree. Values are written into the
+// arrays that are there: parameters stay the same variables on the same devices.
 void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path = {});
 void load_safetensors(const std::filesystem::path& file, Visitable& object,
                       std::string_view path = {});

@@ -22,16 +22,16 @@ namespace catena {
 //     const schedules::Schedule rate = optimizer.rate();
 //     ... if (rate) learner->set_rate(rate(epoch));
 //
-// Visited, it is a requirement: a snapshot goes on under the same options alone.
+// visit() requires the values of the options: a snapshot loads only with the options it was saved with.
 class OptimizerOptions final : public Visitable {
 public:
-    // What it is without options: an optimizer, and the step sizes of those optimizers for which it
-    // is not the default of their class.
+    // The defaults of the options: the optimizer's name, and by name the rates of optimizers that
+    // should differ from the defaults of their classes.
     explicit OptimizerOptions(std::string name, std::map<std::string, double> rates = {});
 
     // Adds --optimizer, --lr, --lr-decay and --lr-decay-after, before parse().
     void add_to(Program& program);
-    // After parse(). Throws boost::program_options::error for what cannot be.
+    // After parse(). Throws boost::program_options::error for values that are not allowed.
     void check(const Program& program);
 
     const std::string& name() const noexcept { return name_; }

@@ -1,4 +1,4 @@
-// Interrupt: Ctrl-C, SIGTERM and SIGHUP as a question that a loop asks between its steps.
+// Interrupt: a loop can ask between its steps whether Ctrl-C, SIGTERM or SIGHUP wants it to end.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,9 @@ namespace catena {
 // While it lives, the first SIGINT, SIGTERM or SIGHUP only sets a flag; the next SIGINT or SIGTERM ends
 // the process as usual. A signal that was ignored stays ignored (nohup). At most one at a time.
 //
-// After SIGTERM or SIGHUP the process has `grace` to end by itself. Then the signal ends it, wherever it
-// is: in a long kernel, or reading. 0: there is no limit. After Ctrl-C there is none either: the user
-// sees what happens, and may press it again.
+// After SIGTERM or SIGHUP the process has the time `grace` to end by itself. Then the signal ends it,
+// even within a long kernel or while it reads. 0 means no limit. After Ctrl-C there is no limit: the user
+// sees what happens, and can press it again.
 class Interrupt {
 public:
     explicit Interrupt(std::chrono::milliseconds grace = {});
@@ -23,8 +23,8 @@ public:
     // The exit code that shells know: 128 + the signal's number; 130 for Ctrl-C.
     int exit_code() const noexcept;
 
-    // While it lives, `grace` does not end the process: for a file that should be written to its end.
-    // Then the process has `grace` anew.
+    // While a Pause lives, the end of `grace` does not end the process, so that a file can be written
+    // completely. When it ends, the time `grace` begins again.
     class Pause {
     public:
         Pause() noexcept;

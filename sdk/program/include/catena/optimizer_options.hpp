@@ -1,4 +1,4 @@
-// OptimizerOptions: --optimizer and its rate, in programs that train.
+// OptimizerOptions: the option --optimizer, and those for its rate, of programs that train.
 #pragma once
 
 #include <catena/optimizer.hpp>
@@ -22,22 +22,22 @@ namespace catena {
 //     const schedules::Schedule rate = optimizer.rate();
 //     ... if (rate) learner->set_rate(rate(epoch));
 //
-// Visited, it is a requirement: a snapshot goes on under the same options alone.
+// visit() requires the same options when a snapshot is loaded, else loading throws DataError.
 class OptimizerOptions final : public Visitable {
 public:
-    // What it is without options: an optimizer, and the step sizes of those optimizers for which it
-    // is not the default of their class.
+    // name: the optimizer if the command line names none. rates: for each optimizer whose rate without
+    // --lr is not the default of its class, that rate.
     explicit OptimizerOptions(std::string name, std::map<std::string, double> rates = {});
 
     // Adds --optimizer, --lr, --lr-decay and --lr-decay-after, before parse().
     void add_to(Program& program);
-    // After parse(). Throws boost::program_options::error for what cannot be.
+    // After parse(). Throws boost::program_options::error for values that are not allowed.
     void check(const Program& program);
 
     const std::string& name() const noexcept { return name_; }
-    // Not set up yet.
+    // A new optimizer; the caller calls its setup().
     std::unique_ptr<Optimizer> make() const;
-    // By epochs; empty where the optimizer has no rate.
+    // The rate as a function of epochs; empty if the optimizer has no rate.
     schedules::Schedule rate() const;
 
     void visit(Visitor& visitor) override;

@@ -31,7 +31,7 @@ private:
 };
 
 // One call: the context that the table's functions take, on the thread's current stream of the device.
-// The object must live until the work was given to the stream: then its arrays count as written.
+// The end of the object marks its arrays as written, so it must come after the work was given.
 class ExtensionCall {
 public:
     // Without a device: for functions that touch no memory.

@@ -1,8 +1,13 @@
 #!/usr/bin/env python3
 """coming-from-chainer.md has a row for each name in chainer_names.txt, and what its right column
-names is there: in the public headers and among the functions of functions.md."""
+names is there: in the public headers and among the functions of functions.md. The calls in that
+column compile.
+
+usage: chainer_test.py COMPILER OPTION...
+"""
 import pathlib
 import re
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve()
@@ -91,7 +96,55 @@ def check(text, names, declared):
             yield f"there is no row for `{name}`"
 
 
-def self_test(declared):
+# Methods of a class that the reader writes begin with their name: these are not compiled.
+CALL = re.compile(r"(const (auto|using|cuda)|\w+(::\w+)+[(<]|\w+\.|\w+\[|unpack<|"
+                  r"(Variable|Parameter|MulAdd|as_variable|deep_copy|dot|seed)\()")
+# What the names in cells stand for; X is Variable or Array.
+CELL = """void cell_{n}_{x}({x} x, {x} y, {x} z, {x} w, {x} W, {x} c_prev, Array array, Arrays arrays,
+    Array a, Array b, Array gy, Array ggx, Variable loss, Shape shape, FunctionSet model,
+    FunctionSet other, FunctionSet model_1, MulAdd f, links::BatchNormalization bn,
+    optimizers::Adam optimizer, cuda::Stream stream, Device device, Dtype dtype, bool train,
+    bool test, bool finetune, std::uint64_t s, std::int64_t nbytes, std::int64_t in_size,
+    std::string text, WordTree tree, double atol, double rtol, bool verbose, double scale,
+    cuda::DeviceLike what, cuda::using_device& scope, ArraySpan inputs) {{
+    {{
+#line {n} "cell_{x}"
+        {code};
+    }}
+}}
+"""
+HEAD = """#include <catena/catena.hpp>
+using namespace catena;
+namespace F = catena::functions;
+struct MulAdd : Function<MulAdd> { Parameter W, b; };
+struct MulAddNode : FunctionNode {};
+struct Scale : FunctionNode { explicit Scale(double); };
+"""
+
+
+def uncompiled(text, compiler):
+    """Calls on the right that compile neither with variables nor with arrays, as lines."""
+    calls = []
+    for number, _, right in rows(text):
+        calls += [(number, code.rstrip(";")) for code in CODE_SPAN.findall(right)
+                  if "(" in code and CALL.match(code)]
+    source = HEAD
+    for n, (_, code) in enumerate(calls, 1):
+        code = code.replace("apply<MulAdd>", "apply<MulAddNode>")  # MulAdd is a Function in others
+        statement = code if code.startswith("const ") else f"static_cast<void>({code})"
+        for x in ("Variable", "Array"):
+            source += CELL.format(n=n, x=x, code=statement)
+    done = subprocess.run([*compiler, "-std=c++20", "-fsyntax-only", "-w", "-x", "c++", "-"],
+                          input=source, capture_output=True, text=True, check=False)
+    wrong = set(re.findall(r"cell_(Variable|Array):(\d+):", done.stderr))
+    if done.returncode != 0 and not wrong:
+        yield f"the calls do not compile: {done.stderr}"
+    for n, (number, code) in enumerate(calls, 1):
+        if {("Variable", str(n)), ("Array", str(n))} <= wrong:
+            yield f"{number}: `{code}` does not compile"
+
+
+def self_test(declared, compiler):
     head = "| in Chainer | here |\n|---|---|\n"
     cases = [("| `F.relu` | `F::relu` |", 0), ("| `F.relu` | `F::rellu` |", 1),
              ("| `F.relu` | `cuda::relu` |", 1), ("| `F.exp` | `F::exp` |", 1),
@@ -105,6 +158,13 @@ def self_test(declared):
         if len(found) != expected:
             print(f"FAIL {row}: expected {expected} findings, got {found}")
             failures += 1
+    for row, expected in [("| `F.relu` | `F::relu(x, x)`, `F::relu(x)` |",
+                           ["3: `F::relu(x, x)` does not compile"]),
+                          ("| `x.array` | `x.data()`, `x.size()` |", [])]:
+        found = list(uncompiled(head + row + "\n", compiler))
+        if found != expected:
+            print(f"FAIL {row}: expected {expected}, got {found}")
+            failures += 1
     return failures
 
 
@@ -112,11 +172,12 @@ def main():
     declared = {namespace: words(folder) for namespace, folder in FOLDERS.items()}
     declared["F"] = functions()
     declared[""] = words("core/include", "sdk/host/include") | declared["F"]
-    failures = self_test(declared)
+    failures = self_test(declared, sys.argv[1:])
     lines = (HERE.parent / "chainer_names.txt").read_text().split("\n")
     names = [name for line in lines if not line.startswith("#") for name in line.split()]
     page = ROOT / "sdk/doc/coming-from-chainer.md"
-    findings = list(check(page.read_text(), names, declared))
+    text = page.read_text()
+    findings = [*check(text, names, declared), *uncompiled(text, sys.argv[1:])]
     for finding in findings:
         print(f"{page.relative_to(ROOT)}:{finding}")
     print(f"chainer_test: {len(names)} names, {len(findings)} findings")

@@ -63,9 +63,9 @@ public:
     // Throws InvalidError unless data is aligned to the element.
     static Array wrap(Device device, void* data, const Shape& shape, Dtype dtype = Dtype::float32,
                       std::function<void()> release = {});
-    // An array in the host's memory, uninitialised, that the given device (none: the current one)
-    // reads and writes by itself: copies from and to it run beside the host. Plain memory where the
-    // device has no such power. It may be dropped and written at any time, as all arrays.
+    // An uninitialised array in host memory that the given device (none: the current one) can read and
+    // write by itself, so that copies run while the host goes on. Plain memory if the device cannot do
+    // that. It may be dropped and written at any time, like all arrays.
     static Array pinned(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {});
     bool is_pinned() const;
 
@@ -80,16 +80,16 @@ public:
     // A view of the same memory; one extent may be -1. Throws ShapeError if the sizes differ.
     Array reshape(const Shape& shape) const;
     Array reshape(std::initializer_list<std::int64_t> extents) const;
-    // New memory: on the same device; on another (this array itself if it is there already); in
-    // another dtype (this array itself if it has it). What an integer dtype cannot hold becomes some
-    // number, which devices disagree about.
+    // copy(): new memory on the same device. to(): on another device, or this array if it is there
+    // already. astype(): in another dtype, or this array if it has it. A value that an integer dtype
+    // cannot hold becomes a number that depends on the device.
     Array copy() const;
     Array to(Device device) const;
     Array astype(Dtype dtype) const;
-    // A copy made by a stream of the device, or of this array's device if the other one is the host's:
-    // then the result is pinned. Returns before it is done if the host's array is pinned or both are
-    // devices; whoever uses the result, or writes into this array, waits for it by itself. Throws
-    // DeviceError if it is another device's stream.
+    // A copy made by a stream of the device. If that is the host's, the stream is one of this array's
+    // device and the result is pinned. Returns before the copy is done if the array on the host is
+    // pinned, or if no array is on the host; whoever uses the result or writes into this array waits
+    // for the copy automatically. Throws DeviceError for a stream of another device.
     Array to(Device device, const Stream& stream) const;
     // Waits until the elements are there.
     void synchronize() const;
@@ -101,7 +101,7 @@ public:
     // The elements as a span in host memory. T is the C++ type of the dtype: host<const float>() to
     // read, host<float>() to write. Asking for a writable span counts as a write: a graph that kept
     // this array for its gradient throws GraphError in backward(), whether or not an element has
-    // changed. What is written through a span after the call that keeps the array is not seen, so ask
+    // changed. A write through a span from before the call that keeps the array is not noticed, so ask
     // for a new span each time. Waits for work on the array that is under way. Throws DeviceError if
     // the host cannot reach the device's memory, DtypeError if T does not fit.
     template <class T>
@@ -146,7 +146,7 @@ private:
 //     array([[1  ,  2.5],
 //            [3  , -4  ]], shape=(2, 2), float32, NAME:0)
 //
-// Six significant digits; of more than 1000 elements the first and the last three of each axis.
+// Six significant digits. With more than 1000 elements, the first three and last three of each axis.
 std::string to_string(const Array& array);
 std::ostream& operator<<(std::ostream& out, const Array& array);
 

@@ -20,7 +20,7 @@ namespace catena {
 // - An existing file keeps its permission bits, and its owner and group where the process may set them;
 //   where it may not set the group, the group gets no more than others. Hard links, access lists and
 //   extended attributes are not kept. A new file has the mode that the umask leaves.
-// - In a sticky folder, such as /tmp, the file of another user is never a model for mode and owner.
+// - In a sticky folder, such as /tmp, mode and owner of another user's file are not taken over.
 //
 // All functions throw DataError, "[save] FILE: expected ..., got ...". One thread may use an object at
 // a time; several objects for one file may be used at once, and the last commit() wins.
@@ -53,7 +53,7 @@ private:
 // Writes a file by AtomicFile.
 void write_file(const std::filesystem::path& file, std::string_view content);
 
-// Throws DataError if AtomicFile could not write a file of this name: to ask before long work.
+// Throws DataError if AtomicFile could not write a file of this name. To be called before long work.
 void require_writable(const std::filesystem::path& file);
 
 }  // namespace catena

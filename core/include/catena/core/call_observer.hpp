@@ -9,8 +9,8 @@
 
 namespace catena {
 
-// One run of a kernel. A call into an extension that has a name, as kernels from formulas have, is one
-// too: its function and its kernel have names and nothing else, and its kernel belongs to no plugin.
+// One run of a kernel. A named call into an extension counts as one, too, such as a kernel from a
+// formula: its function and kernel have a name and nothing else, and no plugin owns the kernel.
 struct KernelCall {
     const catena_function* function;
     const catena_kernel* kernel;
@@ -28,13 +28,13 @@ public:
     virtual ~CallObserver() = default;
     // After each run, in the thread that ran it, failed ones too. Must not throw.
     virtual void called(const KernelCall& call) noexcept = 0;
-    // Whether a device that works on after its calls have returned is waited for, so that `end` is the end
-    // of the work and not of the call. Work that is recorded is never waited for.
+    // Whether to wait for the work of asynchronous devices, so that `end` is the end of the work and
+    // not the return of the call. Nobody waits for work that is recorded.
     virtual bool waits() const noexcept { return true; }
 };
 
-// From now on this one sees all calls of all threads, or none does (null). It must live until another has
-// taken its place and the calls that were under way have ended. What a recording launches is not a call.
+// Makes this the one observer of all calls in all threads; null: there is none. It must live until
+// another is set and the calls under way have ended. Work that a recording launches is not a call.
 void set_call_observer(CallObserver* observer) noexcept;
 CallObserver* call_observer() noexcept;
 

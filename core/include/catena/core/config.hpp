@@ -17,9 +17,9 @@ struct Config {
     // NaN in a result or a gradient is a ValueError that names the function, the port, and the place
     // of the call. Slow: every array is read. On from the start if CATENA_DEBUG=1 is set.
     bool debug = false;
-    // Settings that plugins ask for by a name of their own, such as "use_cudnn", with
-    // catena_host.config, in each call. A gradient has those that its call was made with, else
-    // those of the thread that computes it. What is not here, the plugin decides.
+    // Settings that plugins define and read by name in each call, such as "use_cudnn", with
+    // catena_host.config. A gradient uses the settings of its call; without any, those of the
+    // thread that computes it. Where a setting is missing, the plugin decides.
     std::map<std::string, std::int64_t, std::less<>> named;
 };
 
@@ -44,7 +44,7 @@ private:
     bool before_;
 };
 
-// The same for what plugins ask for by name:
+// The same for a setting that plugins read by name:
 //     using_named_config scope("use_cudnn", false);
 class [[nodiscard]] using_named_config {
 public:

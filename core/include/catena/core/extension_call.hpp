@@ -19,8 +19,8 @@ class Queue;
 // or null. Searches the usual places first. Valid for ever.
 const void* extension(const char* id);
 
-// What a call is called where a fault comes up after it has returned: a kernel's name as its user gave
-// it. Cheap to copy; each different text is kept as long as the process, so names are few and short.
+// The name of a call in reports of faults that show up after it has returned: a kernel's name, as its
+// user gave it. Cheap to copy. The process keeps each different text for ever: use few, short names.
 class CallName {
 public:
     explicit CallName(std::string_view text);
@@ -31,7 +31,7 @@ private:
 };
 
 // One call: the context that the table's functions take, on the thread's current stream of the device.
-// What is written is so until the end of the object's life, which is when the work was given.
+// The end of the object marks its arrays as written, so it must come after the work was given.
 class ExtensionCall {
 public:
     // Without a device: for functions that touch no memory.
@@ -49,10 +49,10 @@ public:
     const catena_tensor* reads(const Array& array);
     catena_tensor* writes(const Array& array);
 
-    // Right before a function that gives work to the stream: reports of faults will name it. An observer
-    // of calls sees the work as a kernel of that name, from here to the end of the object's life. kind:
-    // a literal, what the observer is told to have run.
-    void runs(CallName name) noexcept;  // an "extension"
+    // To be called right before a function that gives work to the stream. Reports of faults name the
+    // work so, and an observer of calls sees it as a kernel of that name, from here to the end of this
+    // object's life. kind: a string literal, which the observer gets as the kind of the kernel.
+    void runs(CallName name) noexcept;  // kind: "extension"
     void runs(CallName name, const char* kind) noexcept;
     // True if that function found no memory (CATENA_E_NOMEM), and what the device has cached was given
     // back, so that it may be called once more.

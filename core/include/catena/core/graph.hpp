@@ -1,4 +1,4 @@
-// The graph: nodes of variables and of calls. Users meet it through Variable.
+// The graph: its nodes are variables and calls. Users meet it through Variable.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -50,7 +50,7 @@ public:
             forget();
         }
     }
-    // A call uses it or made it: its shape must stay.
+    // A call uses it or made it, so its shape must stay.
     bool in_graph() const noexcept {
         return creator ||
                references_.load(std::memory_order_acquire) > users_.load(std::memory_order_acquire);
@@ -67,7 +67,7 @@ public:
     int rank() const noexcept;
     // Keeps next, and with it its data, as the gradient's variable.
     void set_grad_node(Ref<VariableNode> next) noexcept;
-    // Makes it the gradient, or copies it into the one that stays where it is.
+    // Makes `gradient` the gradient; with grad_in_place copies it into the array that is there.
     void write_grad(Array gradient);
 
     Array data;
@@ -81,9 +81,9 @@ public:
     bool requires_grad = false;
     bool is_volatile = false;
     bool is_parameter = false;  // follows what it meets, volatile or not
-    // A call on volatile variables made it: it takes a gradient once it is volatile no more.
+    // A call on volatile variables made it: after set_volatile(false) it takes a gradient.
     bool volatile_result = false;
-    // Others hold the gradient's array too, and see what is added: it is written in place, always.
+    // Others hold the array of the gradient and must see every change: it is always written in place.
     bool grad_in_place = false;
     Route route = Route::plain;
     bool held = false;       // by a backward pass that consumes the graph
@@ -126,10 +126,10 @@ public:
         return {outputs_.data(), outputs_.size()};
     }
 
-    // Computes the function anew, with the attributes of this call, from other arrays: nothing is
-    // recorded. Hidden outputs are left out. A function of a program writes its members again, which
-    // its backward() reads. Throws UnsupportedError of a class without this method, GraphError after
-    // unchain() of a call that a program defines.
+    // Computes the function from other arrays, with the attributes of this call. Records nothing and
+    // leaves hidden outputs out. If a program defines the function, forward() may change the members
+    // that its backward() reads. Throws UnsupportedError if the class does not override this method,
+    // and GraphError for a function that a program defines, after unchain().
     virtual std::vector<Array> forward(std::span<const Array> inputs) const;
 
     // Adds to the pending gradient of every input i with wants(i). gy[i] is none where no gradient
@@ -157,7 +157,7 @@ protected:
     // missing input. Returns whether there is a graph. Throws GraphError if volatile variables and
     // others are mixed, ValueError for NaN in debug mode.
     bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
-    // The edges alone, and what the gradient needs of the configuration of now.
+    // Records the edges, and those settings of the configuration `now` that the gradient needs.
     void connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs,
                  const Config& now);
 

@@ -69,8 +69,8 @@ public:
     std::vector<Variable> operator()(std::initializer_list<const Variable*> inputs) const {
         return (*this)(std::span(inputs.begin(), inputs.size()));
     }
-    // Calls it on variables, or on arrays without a graph, and returns the only output that is not
-    // hidden: y = squash(sum(x)). Throws InvalidError if there are several.
+    // Calls it on variables, or on arrays without recording a graph: y = squash(sum(x)). Returns the
+    // only output that is not hidden. Throws InvalidError if there are several.
     template <std::derived_from<Variable>... V>
     Variable operator()(const Variable& x, const V&... others) const {
         const Variable* const inputs[] = {&x, &others...};
@@ -81,7 +81,7 @@ public:
         const Array inputs[] = {x, others...};
         return only(std::span<const Array>(inputs));
     }
-    // The first output alone: no heap memory.
+    // Returns the first output only, and takes no heap memory.
     Variable first(std::span<const Variable* const> inputs) const;
     Variable first(std::initializer_list<const Variable*> inputs) const {
         return first(std::span(inputs.begin(), inputs.size()));
@@ -89,10 +89,10 @@ public:
 
     // Calls it on arrays: no graph.
     std::vector<Array> forward(std::span<const Array> inputs) const;
-    // The same for n lists of inputs, of a function without outputs, which updates its inputs: in few
-    // launches where the device has a kernel for that. inputs(i) is list i; an empty one is passed
-    // over. The arrays live until the end, and nothing that one call writes is read by another. Throws
-    // as forward() for the first that is wrong: others may have been done. memory: see AttributeMemory.
+    // Calls a function without outputs, which updates its inputs, on n lists of inputs; in few launches
+    // where the device has a kernel for that. inputs(i) is list i; empty lists are skipped. The arrays
+    // must live until the end, and no call may read what another one writes. Throws as forward() for the
+    // first list that is wrong; some of the others may be updated then. memory: see AttributeMemory.
     using Inputs = std::function<std::span<const Array>(std::size_t)>;
     void forward_each(std::size_t n, const Inputs& inputs, AttributeMemory* memory = nullptr) const;
 

@@ -60,11 +60,11 @@ public:
     // result does if one of its inputs does.
     bool requires_grad() const { return node().requires_grad; }
     void set_requires_grad(bool value) const;
-    // Calls on volatile variables record no graph; their results are volatile. They cannot be mixed
-    // with others that take gradients, but for Parameters. set_volatile(false), Chainer's
-    // `feat.volatile = False`, makes a result of such a call a leaf, which takes a gradient if it is
-    // floating: backward() reaches it and ends there. set_volatile(true) keeps the graph that is
-    // there, and calls from now on record none.
+    // Calls on volatile variables record no graph; their results are volatile. A call may not mix
+    // volatile variables with others that take gradients, except Parameters. set_volatile(false) is
+    // Chainer's `feat.volatile = False`: it makes the result of such a call a leaf, which takes a
+    // gradient if it is floating; backward() ends there. set_volatile(true) keeps the graph recorded
+    // so far; later calls record none.
     bool is_volatile() const { return node().is_volatile; }
     void set_volatile(bool value) const;
     const std::string& name() const;
@@ -78,15 +78,15 @@ public:
     // variable of one element starts with gradient 1; any other needs set_grad() first, else
     // GraphError. Gradients of results are dropped as soon as used unless retain_grad. With
     // enable_double_backprop gradients are variables with a graph of their own. The graph stays: a
-    // second backward() adds the gradients once more. Of a leaf nothing happens; after
-    // unchain_backward() it is a GraphError.
+    // second backward() adds the gradients once more. On a leaf backward() does nothing; after
+    // unchain_backward() it throws GraphError.
     void backward(bool retain_grad = false, bool enable_double_backprop = false) const&;
-    // The same, of a variable that nobody needs again: std::move(loss).backward(). What calls kept
-    // for their gradient is freed as soon as it has been used, except where another variable still
-    // leads to it. Data and gradient stay readable; another backward() through here is a
-    // GraphError. With enable_double_backprop nothing is freed.
+    // The same for a variable that is not needed again: std::move(loss).backward(). It frees what calls
+    // kept for their gradients as soon as that has been used, unless another variable still leads to
+    // it. Data and gradient stay readable; another backward() through the graph throws GraphError.
+    // With enable_double_backprop it frees nothing.
     void backward(bool retain_grad = false, bool enable_double_backprop = false) &&;
-    // Forgets how this variable, and all it was computed from, came to be.
+    // Removes the calls that led to this variable from the graph, all the way back to the leaves.
     void unchain_backward() const;
 
     VariableNode& node() const;

@@ -15,8 +15,8 @@ inline Variable copy(const Variable& x, std::string_view device) {
     return copy(x, Device::get(device));
 }
 inline Array copy(const Array& x, std::string_view device) { return copy(x, Device::get(device)); }
-// The GPU of that number, as cuda::get_device() knows it: F::copy(x, 1). Where there is no GPU an x
-// on the host is copied within its memory: a program for several GPUs runs on the host alone.
+// Copies to the GPU of that number, as cuda::get_device() knows it: F::copy(x, 1). Without a GPU an x
+// on the host is copied within host memory, so that a program for several GPUs runs on the host.
 Variable copy(const Variable& x, int gpu);
 Array copy(const Array& x, int gpu);
 

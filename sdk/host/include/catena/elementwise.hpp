@@ -17,9 +17,9 @@ struct ElementwiseOptions {
     bool keep = false;  // the source that is compiled, in the folder of kernels: NAME-HASH.source
 };
 
-// A kernel with N outputs. Called with its inputs, it returns an Array where N is 1, a
-// std::array<Array, N> where there are several, nothing where there are none. Arrays given behind the
-// inputs, one for each output, are written; they may be inputs too.
+// A kernel with N outputs. A call with its inputs returns an Array if N is 1, a std::array<Array, N> if
+// N is larger, nothing if N is 0. If the caller gives an array for each output after the inputs, the
+// call writes into these arrays, which may be inputs, too.
 template <std::size_t N>
 class ElementwiseKernel : public FormulaKernel {
 public:
@@ -54,18 +54,18 @@ private:
 // Element by element, the arrays broadcast as NumPy does:
 //     const auto muladd = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd");
 //     const Array w = muladd(x, y, z);
-// An argument has a dtype by name (float32, int64, bool ...; C's float, double, int), or a capital
-// letter, which stands for the dtype of the first array that has it. `raw T x` is a whole array to be
-// indexed, x[n - 1 - i]; i is the element's index, n their number. A number may be given for any input
-// that is not raw. float16 and bfloat16 are computed with in float32. name is in errors and reports of
-// faults; profilers show it behind "catena_formula_".
+// The type of an argument is the name of a dtype (float32, int64, bool ...; C's float, double, int) or a
+// capital letter, which stands for the dtype of the first array declared with it. `raw T x` is a whole
+// array that the formula indexes: x[n - 1 - i]; i is the index of the element, n the number of elements.
+// A number may be given for any input that is not raw. float16 and bfloat16 are computed in float32.
+// name appears in errors and reports of faults, and after "catena_formula_" in profilers.
 //     const auto both = elementwise<2>("T x, T y", "T sum, T product", "sum = x + y; product = x * y",
 //                                      "both");
 //     const auto [sum, product] = both(x, y);
 // It is compiled on the first call with new dtypes, and kept for later processes: see kernels.md.
-// Making the same kernel again is a search, so it may be done in a forward. Strings are code: they run
-// with all rights of the process. Throws InvalidError for wrong argument lists, and what
-// FormulaKernel::call() does.
+// Making the same kernel again only searches for it, so it may be done in a forward. Strings are code:
+// they run with all rights of the process. Throws InvalidError for wrong argument lists; a call throws
+// as FormulaKernel::call().
 template <std::size_t N = 1>
 ElementwiseKernel<N> elementwise(const char* inputs, const char* outputs, const char* operation,
                                  const char* name, const ElementwiseOptions& options = {}) {

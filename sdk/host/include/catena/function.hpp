@@ -16,14 +16,14 @@
 
 namespace catena {
 
-// A member that is learned, and the one that its gradient is added to.
+// A member that is learned, and the member to which its gradient is added.
 struct FunctionParameter {
     std::string_view name;
     Array& parameter;
     Array& gradient;
 };
 
-// What Function<Derived> stands on.
+// The base of Function<Derived>.
 class ArrayFunction : public UserFunction, public Link {
 public:
     // Names what parameter_names() lists. An override that names more calls this one, too.
@@ -34,14 +34,14 @@ protected:
     ArrayFunction(const ArrayFunction& other);  // shares the parameters
     ArrayFunction& operator=(const ArrayFunction& other);
 
-    // Of a parameterized function; always the same names. See Function.
+    // The members that a parameterized function learns; always the same names. See Function.
     virtual std::vector<FunctionParameter> parameter_names() { return {}; }
 
-    // Override these, or forward_cpu() and forward_gpu(), backward_cpu() and backward_gpu(). By
-    // default they call the method for where the arrays are: inputs, and gradients of outputs.
+    // Override forward() and backward(), or forward_cpu(), backward_cpu(), forward_gpu() and
+    // backward_gpu(), which they call by default: the methods for the GPU if an array is on one.
     virtual Arrays forward(ArraySpan inputs);
-    // One gradient for each input; empty means none. A gradient of an output is empty where none
-    // arrived. Nothing overridden: no gradients.
+    // Returns one gradient for each input; empty means none. An output's gradient is empty if none
+    // arrived. If a class overrides no backward method, there are no gradients.
     virtual Arrays backward(ArraySpan inputs, ArraySpan grad_outputs);
 
     virtual Arrays forward_cpu(ArraySpan inputs);  // UnsupportedError unless overridden
@@ -49,12 +49,12 @@ protected:
     virtual Arrays backward_cpu(ArraySpan inputs, ArraySpan grad_outputs);  // no gradients
     virtual Arrays backward_gpu(ArraySpan inputs, ArraySpan grad_outputs);  // the same
 
-    // In forward: all inputs are kept for backward unless this names the ones to keep (the others
-    // are empty there), and no outputs unless this does.
+    // To be called in forward: which inputs and outputs backward gets; inputs that are not named are
+    // empty there. Without a call all inputs are kept, and no outputs.
     void retain_inputs(std::initializer_list<std::size_t> indexes) { inputs_ = indexes; }
     void retain_outputs(std::initializer_list<std::size_t> indexes) { outputs_ = indexes; }
-    // In backward: the outputs kept, in the order of the indexes. Throws GraphError if forward
-    // never said which.
+    // In backward: the outputs that were kept, in the order of the indexes. Throws GraphError if
+    // forward never called retain_outputs().
     const std::vector<Array>& get_retained_outputs() const;
 
     static std::vector<Variable> apply(std::shared_ptr<ArrayFunction> function,
@@ -63,14 +63,14 @@ protected:
 
 private:
     friend class ArrayFunctionNode;
-    // A variable that all copies of the function share, and what the members were when they last
-    // were the same as it.
+    // A variable that all copies of the function share, and the arrays of the members when they last
+    // agreed with it.
     struct Learned {
         Parameter variable;
         Array parameter;
         Array gradient;
     };
-    // Makes variables and members the same.
+    // Makes variables and members agree.
     void synchronize();
     // What a copy gets.
     const std::vector<Learned>& shared() const;
@@ -81,8 +81,8 @@ private:
     std::vector<Learned> learned_;
 };
 
-// Forward and backward on arrays. For new functions FunctionNode is the better base: a gradient on
-// arrays has no gradient, and to ask for one is a NotDifferentiableError.
+// Forward and backward on arrays. For new functions FunctionNode is the better base: a gradient that is
+// computed on arrays has no gradient itself; asking for it throws NotDifferentiableError.
 //
 //     struct MulAdd : Function<MulAdd> {
 //         Arrays forward(ArraySpan inputs) override {
@@ -116,12 +116,12 @@ private:
 //         }
 //     };
 //
-// Every function is a Link: it can be part of a FunctionSet, its parameters are listed, moved, saved,
-// learned and shared by copies as those of links. The gradient stays in gw's memory: zerograd(),
-// cleargrad() and set_grad() write there, too. An empty gw is made when it is needed. A member that is
-// assigned another array gives its values to all copies with the next call or visit(). A w that is
-// written between a call and its backward() is a GraphError. In backward, gw is a new array of zeros,
-// whose values are added to the gradient after it.
+// Every function is a Link: it can be part of a FunctionSet. Its parameters are listed, moved, saved,
+// learned and shared by copies like those of links. The gradient stays in the memory of gw: zerograd(),
+// cleargrad() and set_grad() write there, too. An empty gw is made when it is needed. If another array
+// is assigned to a member, the next call or visit() copies its values to all copies of the function.
+// If w is written between a call and its backward(), backward() throws GraphError. While backward runs,
+// gw is a new array of zeros; its values are added to the gradient afterwards.
 template <class Derived>
 class Function : public ArrayFunction {
 public:

@@ -17,7 +17,7 @@
 
 namespace catena {
 
-// Forward on arrays, backward on variables: a gradient that is made of differentiable functions is
+// forward works on arrays, backward on variables: a gradient computed by differentiable functions is
 // differentiable itself.
 //
 //     struct MulAdd : FunctionNode {
@@ -45,8 +45,8 @@ public:
     FunctionNode(const FunctionNode&) = delete;
     FunctionNode& operator=(const FunctionNode&) = delete;
 
-    // How many outputs the class has, for calls that return them as a std::array. A class with
-    // several declares its own: static constexpr std::size_t n_outputs = 2;
+    // The number of outputs, for calls that return them as a std::array. A class with several
+    // outputs declares its own: static constexpr std::size_t n_outputs = 2;
     static constexpr std::size_t n_outputs = 1;
 
     // Runs forward and records the call in the graph, unless config() or volatile inputs say no.
@@ -56,7 +56,7 @@ public:
     std::vector<Variable> apply(std::initializer_list<Variable> inputs) {
         return apply(std::span(inputs.begin(), inputs.size()));
     }
-    // catena::apply(), which apply() hides in here.
+    // The same as catena::apply(), whose name the members apply() hide in derived classes.
     template <class Node, class... Arguments>
     static std::vector<Variable> apply(std::span<const Variable> inputs, Arguments&&... arguments) {
         return std::make_shared<Node>(std::forward<Arguments>(arguments)...)->apply(inputs);
@@ -76,21 +76,21 @@ public:
 protected:
     FunctionNode() = default;
 
-    // Outputs from inputs. The inputs' device is the current one; nothing is recorded here. Outputs
-    // may be inputs, or views of them. By default it calls the method for where the inputs are:
-    // forward_gpu() if one is on a GPU, else forward_cpu(), which are UnsupportedErrors.
+    // Computes the outputs. The inputs' device is the current one; calls in here record no graph.
+    // Outputs may be inputs, or views of them. By default it calls forward_gpu() if an input is on a
+    // GPU, else forward_cpu(); these throw UnsupportedError unless overridden.
     virtual Arrays forward(ArraySpan inputs);
     virtual Arrays forward_cpu(ArraySpan inputs);
     virtual Arrays forward_gpu(ArraySpan inputs);
-    // Gradients from those of the outputs, which are empty where none arrived. Returns one for each
-    // input or one for each target: an input whose gradient is wanted, ascending, never none but for
-    // a function without inputs. Empty means no gradient; not overridden: none at all. Shape, dtype
-    // and device must be the input's. Calls in here are recorded if the caller asked for gradients
-    // of higher order.
+    // Computes gradients of the inputs from those of the outputs, which are empty if none arrived.
+    // target_input_indexes: the inputs whose gradients are wanted, ascending; at least one, unless there
+    // are no inputs. Returns a gradient for each input or for each target, with the shape, dtype and
+    // device of the input; empty means none. By default there are no gradients. Calls in here record a
+    // graph if the caller asked for gradients of higher order.
     virtual Variables backward(Targets target_input_indexes, VariableSpan grad_outputs);
 
-    // In forward: keeps the data of inputs or outputs for backward. By default none are kept. Data
-    // written in place since is an error in backward.
+    // To be called in forward: keeps the data of inputs or outputs for backward. By default none are
+    // kept. If the data are written in place afterwards, backward() throws GraphError.
     void retain_inputs(std::span<const std::size_t> indexes);
     void retain_inputs(std::initializer_list<std::size_t> indexes) {
         retain_inputs(std::span(indexes.begin(), indexes.size()));
@@ -99,8 +99,8 @@ protected:
     void retain_outputs(std::initializer_list<std::size_t> indexes) {
         retain_outputs(std::span(indexes.begin(), indexes.size()));
     }
-    // In backward: what was kept, in the order of the indexes, as variables of the graph. A missing
-    // input is empty. Throws GraphError if forward never called retain_..().
+    // In backward: the inputs or outputs that were kept, in the order of the indexes, as variables of
+    // the graph. A missing input is empty. Throws GraphError if forward never called retain_..().
     std::vector<Variable> get_retained_inputs() const;
     std::vector<Variable> get_retained_outputs() const;
 
@@ -112,7 +112,7 @@ private:
         return catena::unpack<N>(all);
     }
     friend class UserCall;
-    // How many of a call's inputs its caller gave.
+    // How many inputs of a call its caller gave.
     virtual std::size_t n_given(std::size_t n_inputs) const { return n_inputs; }
     void check_retained(const char* what, bool said) const;
 

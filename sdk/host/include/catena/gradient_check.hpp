@@ -28,7 +28,7 @@ public:
 void assert_allclose(const Array& actual, const Array& expected, double atol = 1e-5,
                      double rtol = 1e-4, bool verbose = true);
 
-// A point at which a function has no derivative, as far as its values around show.
+// The values around a point show that the function has no derivative there.
 class NondifferentiableError : public Error {
 public:
     explicit NondifferentiableError(const std::string& text) : Error(text, CATENA_E_VALUE) {}
@@ -36,9 +36,9 @@ public:
 
 struct NumericalOptions {
     double eps = 1e-3;
-    // Looks at five points, 0, +-eps / 2 and +-eps, instead of two. NondifferentiableError if an
-    // output is finite at some of them alone, or if the root of the mean squared residual of the
-    // parabola through them is above diff_atol + diff_rtol * (largest - smallest output).
+    // Evaluates at five points, 0, +-eps / 2 and +-eps, instead of two. Throws NondifferentiableError if
+    // an output is finite at some of them only, or if the root mean square residual of the parabola
+    // fitted to them is above diff_atol + diff_rtol * (largest - smallest output).
     bool detect_nondifferentiable = false;
     double diff_atol = 0;
     double diff_rtol = 1e-2;
@@ -54,8 +54,8 @@ std::vector<T> as_list(Result&& result) {
 }
 }  // namespace detail
 
-// What is differentiated numerically: computes outputs, an Array or several, from arrays that it
-// knows.
+// The function that is differentiated numerically. It takes no arguments, and computes an Array or
+// several from arrays that it captures.
 class ArrayExpression {
 public:
     template <std::invocable F>
@@ -83,8 +83,8 @@ inline Arrays numerical_grad(const ArrayExpression& f, const ArrayList& inputs,
     return numerical_grad(f, inputs, grad_outputs, NumericalOptions{.eps = eps});
 }
 
-// What is checked: outputs, a Variable or several, from inputs; parameters may be captured. The
-// inputs are given as a list of type Variables, or as so many arguments:
+// The function that is checked. It computes a Variable or several from inputs, which it takes as one
+// list of type Variables or as separate arguments; it may capture parameters:
 //
 //     check_backward([](const Variable& x) { return F::relu(x); }, x, gy);
 //     check_backward([](const Variable& x, const Variable& y) { return x * y; }, {x, y}, gy);
@@ -106,7 +106,7 @@ public:
 private:
     static constexpr std::size_t most_arguments = 8;
 
-    // With as many arguments as there are inputs, N or more.
+    // Calls f with as many arguments as there are inputs, N or more.
     template <std::size_t N, class F>
     static Variables call(F& f, const Variables& x) {
         if constexpr (N > most_arguments) {
@@ -139,13 +139,13 @@ struct Options {
     double diff_rtol = 1e-2;
 };
 
-// Compares the derivative along one random direction through all floating inputs and params, as
-// Chainer's version 7 does: sum(gradient * direction) against numerical_grad() of the step along
-// it. Elements of the direction are at least 0.1 / sqrt(n) in size. y_grads has one array for each
-// output; an empty one only for an output of one element (1). Inputs are copied; params are as
-// before in the end, without a gradient. Throws CheckError if the numbers differ or an input of
-// no_grads got a gradient, ShapeError if outputs and y_grads do not fit, NondifferentiableError if
-// asked to. The message has inputs, y_grads, gradients, direction and both numbers.
+// Compares derivatives along one random direction through all floating inputs and params, as Chainer 7
+// does: sum(gradient * direction) with the result of numerical_grad() along the direction, whose
+// elements are at least 0.1 / sqrt(n) in size. y_grads has one array for each output; an empty one
+// means 1, for an output of one element. Inputs are copied; params have their old values in the
+// end, and no gradient. Throws CheckError if the numbers differ or an input of no_grads got a
+// gradient, ShapeError if outputs and y_grads do not fit, NondifferentiableError if it is to be
+// detected. The message shows inputs, y_grads, gradients, direction and both numbers.
 void check_backward(const VariableFunction& function, const ArrayList& inputs,
                     const ArrayList& y_grads, const Options& options = {});
 

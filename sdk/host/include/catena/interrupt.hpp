@@ -23,8 +23,8 @@ public:
     // The exit code that shells know: 128 + the signal's number; 130 for Ctrl-C.
     int exit_code() const noexcept;
 
-    // While it lives, `grace` does not end the process: for a file that should be written to its end.
-    // Then the process has `grace` anew.
+    // While a Pause lives, the end of `grace` does not end the process, so that a file can be written
+    // completely. When it ends, the time `grace` begins again.
     class Pause {
     public:
         Pause() noexcept;

@@ -30,16 +30,16 @@ std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters);
 //         Variable operator()(const Variable& x) const override { return l2(F::relu(l1(x))); }
 //     };
 //
-// What a link learns is a Parameter, and named like a child: `Parameter W;`, `v("W", W)`. It lets
-// volatile variables pass. Parameters are shared handles: a copy of a link is another handle to the same
-// parameters, and a network may contain both (tied weights). deep_copy() makes a link with parameters
-// of its own. Not thread-safe.
+// What a link learns is declared as `Parameter W;` and named like a child: `v("W", W)`. A Parameter may
+// meet volatile variables. Parameters are shared handles: a copy of a link has the same parameters,
+// and a network may contain both (tied weights). deep_copy() makes a link with parameters of its
+// own. Not thread-safe.
 class Link : public Visitable {
 public:
-    // Calls the link. A class overrides the const one, so that const links can be called; or the
-    // other one, if a call changes the link. Throws UnsupportedError if the class overrides neither,
-    // as links that take anything but one variable, which have operators of their own; and of a
-    // const link whose class overrides the other one alone.
+    // Calls the link. A class overrides the const operator, so that const links can be called, or the
+    // other one if a call changes the link. Throws UnsupportedError if the class overrides neither,
+    // because its calls do not take exactly one variable (it has operators of its own); also if the
+    // link is const and its class overrides only the operator that is not.
     virtual Variable operator()(const Variable& x) const;
     virtual Variable operator()(const Variable& x);  // calls the const one
 
@@ -65,14 +65,14 @@ public:
     void copy_parameters_from(std::span<const Array> source) const;
 
     // Moves parameters, their gradients and persistent values, or converts those that are floating,
-    // and returns this link. The parameters stay the same variables, what was shared stays shared;
-    // arrays taken from them before stay what they were. An optimizer follows to another device with
-    // its state; after another dtype set it up anew. Throws, and changes nothing: DtypeError unless
-    // dtype is floating, GraphError while a graph refers to a parameter that would change.
+    // and returns this link. Parameters stay the same variables, and shared ones stay shared; arrays
+    // taken from them before do not change. An optimizer moves its state to the new device by itself;
+    // after a change of dtype set it up anew. Throws, and changes nothing: DtypeError unless dtype
+    // is floating, GraphError while a graph refers to a parameter that would change.
     Link& to(Device device);
     Link& to(Dtype dtype);
-    // The same to the GPU that is meant, from wherever it is; and to the host. cuda::to_gpu(link) and
-    // cuda::to_cpu(link) return the link as what it is. Throws as cuda::get_gpu(), too.
+    // The same to the GPU that the argument names, and to the host. cuda::to_gpu(link) and
+    // cuda::to_cpu(link) return the link's own type. Throws as cuda::get_gpu(), too.
     Link& to_gpu(const cuda::DeviceLike& device = {});
     Link& to_cpu();
 
@@ -87,11 +87,11 @@ private:
     void unshare();
 };
 
-// A link made of links. Nothing more is needed: the name tells the reader.
+// A link made of links. It adds nothing to Link but its name, for the reader.
 using Chain = Link;
 
-// A link of the same kind and values that shares nothing with it; gradients are not copied. What is
-// one parameter under two names is one in the copy.
+// A copy with the same values that shares nothing with the original; gradients are not copied. A
+// parameter with two names in the original has both in the copy.
 template <std::derived_from<Link> L>
 L deep_copy(const L& link) {
     L copy(link);

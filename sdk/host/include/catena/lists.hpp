@@ -1,4 +1,4 @@
-// Lists of arrays and variables: the names of their types, and how calls take them.
+// Lists of arrays and variables: names of types, and types of arguments.
 #pragma once
 
 #include <catena/core/small_vector.hpp>
@@ -13,8 +13,8 @@
 
 namespace catena {
 
-// What functions return and what they are given: forward() and backward() of FunctionNode and
-// Function have these types. Targets are indexes of inputs.
+// The types of arguments and results of forward() and backward() of FunctionNode and Function.
+// Targets are indexes of inputs.
 using Arrays = std::vector<Array>;
 using Variables = std::vector<Variable>;
 using ArraySpan = std::span<const Array>;
@@ -29,7 +29,7 @@ public:
     VariableList(const Variables& values) : view_(values) {}  // NOLINT: is a list
 
     VariableSpan view() const { return view_; }
-    // What a function takes: the variables of its first ports, then these.
+    // The inputs of a call: the variables of the function's first ports, then these.
     auto after(std::initializer_list<const Variable*> first) const {
         SmallVector<const Variable*, 16> pointers(first);
         for (const Variable& variable : view_) pointers.push_back(&variable);

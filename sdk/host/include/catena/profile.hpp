@@ -14,10 +14,10 @@
 
 namespace catena {
 
-// Counts the kernels that run while it lives, in all threads, those from formulas by their names (the
-// first call of one takes as long as its compilation); one at a time. Devices that work on after a
-// call has returned are waited for before and after each call, so that times are those of the work: what
-// would have run side by side does not. What a recording launches is not seen.
+// Counts the kernels that run while it lives, in all threads. Kernels from formulas have their own
+// names; the first call of one includes its compilation. There is one Profile at a time. It waits for
+// asynchronous devices before and after each call, so that times are those of the work; so nothing
+// runs in parallel that would without it. It does not see work that a recording launches.
 //
 //     Profile profile;
 //     ... some steps ...

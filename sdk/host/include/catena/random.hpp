@@ -42,10 +42,10 @@ void fill_normal(std::span<double> values, double mean, double stddev);
 
 namespace random {
 
-// New arrays of a floating dtype on any device, none means Device::current(): from U[low, high),
-// and from N(mean, stddev^2). They are drawn from the device's stream (see catena::seed), on the
-// host, with the same bits for every device of the same number in its backend. Throw DtypeError for
-// other dtypes.
+// New arrays of a floating dtype from U[low, high) and from N(mean, stddev^2), on any device; an empty
+// Device means Device::current(). The host draws them from the device's stream (see catena::seed):
+// devices with the same number in their backends get the same bits. Both throw DtypeError for other
+// dtypes.
 Array uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::float32,
               Device device = {});
 Array normal(const Shape& shape, double mean = 0, double stddev = 1, Dtype dtype = Dtype::float32,
@@ -53,7 +53,7 @@ Array normal(const Shape& shape, double mean = 0, double stddev = 1, Dtype dtype
 
 }  // namespace random
 
-// The state of a device's stream as a part of what is saved.
+// The state of a device's random stream, to be saved and loaded as part of a snapshot.
 class RandomStream final : public Visitable {
 public:
     explicit RandomStream(Device device) : device_(device) {}

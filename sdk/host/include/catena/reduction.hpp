@@ -17,7 +17,7 @@ struct ReductionOptions {
     bool keep = false;  // the source that is compiled, in the folder of kernels: NAME-HASH.source
 };
 
-// A reduction with N outputs; what a call returns is as with ElementwiseKernel.
+// A reduction with N outputs; a call returns what a call of an ElementwiseKernel does.
 template <std::size_t N>
 class ReductionKernel : public FormulaKernel {
 public:
@@ -71,14 +71,14 @@ private:
 };
 }  // namespace detail
 
-// Maps every element, joins the values in any order, and makes the outputs of what remains:
+// Maps every element, reduces the values in any order, and computes the outputs from the result:
 //     const auto l2norm = reduction("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm");
 //     const Array all = l2norm(x), rows = l2norm(x, /*axis=*/1), kept = l2norm(x, {0, 2}, true);
-// map is an expression of the inputs, which are broadcast, the index i among the n elements that are
-// reduced into one output, and the output's index j; reduce one of a and b, associative and commutative;
-// finish statements with a, j and n, "" for OUTPUT = a. identity changes nothing: with "" for none,
-// nothing cannot be reduced. The result depends on shapes, not on the number of threads. Arguments,
-// caches and errors are as with elementwise().
+// map: an expression of the inputs, which are broadcast, of the index i among the n elements that are
+// reduced into one output, and of the output's index j. reduce: an associative and commutative
+// expression of a and b. finish: statements with a, j and n; "" means OUTPUT = a. identity: the neutral
+// value of reduce; "": none, and zero elements cannot be reduced. The result depends on shapes, not on
+// the number of threads. Arguments, caches and errors are as with elementwise().
 template <std::size_t N = 1>
 ReductionKernel<N> reduction(const char* inputs, const char* outputs, const char* map,
                              const char* reduce, const char* finish, const char* identity,

@@ -19,10 +19,10 @@ namespace catena {
 //     struct Training : Visitable { ... void visit(Visitor& v) override { v("model", model)... } };
 //     save_npz("snapshot.npz", training);
 //
-// The file is written under a temporary name, flushed and renamed: a crash leaves the old or the new
-// one, and the next save takes away what was left over. bfloat16 is saved as raw two-byte values in
-// .npz. What has several names is saved under each. save_snapshot() makes a .safetensors file where
-// the name ends so, an .npz file else. Throws DataError, InvalidError if a name is given twice.
+// The file is written under a temporary name, flushed and renamed: a crash leaves the old file or the
+// new one, and the next save removes temporary files that are left. In .npz files bfloat16 is saved as
+// raw two-byte values. A value with several names is saved under each. save_snapshot() writes
+// .safetensors if the name ends so, else .npz. Throws DataError; InvalidError if a name occurs twice.
 //
 // Links and optimizers have the names of Chainer 7, whose serializers.load_npz() reads the files, with
 // path="model/" for a part; and the other way round.
@@ -30,34 +30,34 @@ void save_npz(const std::filesystem::path& file, const Visitable& object);
 void save_safetensors(const std::filesystem::path& file, const Visitable& object);
 void save_snapshot(const std::filesystem::path& file, const Visitable& object);
 
-// Loads what was saved of an object of the same structure; with a path, as of the part whose names in
-// the file begin with it: load_npz("snapshot.npz", model, "model/") reads that part alone. Throws
-// DataError, and changes nothing, if the file is unreadable, a name is missing or left over, or shapes,
-// dtypes or required values differ; the text names all that is wrong. If several names stand for the
-// same values, the file needs one of them; if it has more, they must agree. Values are written into the
-// arrays that are there: parameters stay the same variables on the same devices.
+// Loads the state of an object of the same structure. With a path, reads only the part of the file
+// whose names begin with it: load_npz("snapshot.npz", model, "model/"). Throws DataError, and changes
+// nothing, if the file is unreadable, if it lacks a name or has one too many, or if shapes, dtypes or
+// required values differ; the message names all that is wrong. If a value of the object has several names, the file needs one of them; if it has more, their values
+// must be equal. Values are written into the existing arrays: parameters stay the same variables on
+// the same devices.
 void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path = {});
 void load_safetensors(const std::filesystem::path& file, Visitable& object,
                       std::string_view path = {});
 void load_snapshot(const std::filesystem::path& file, Visitable& object,
                    std::string_view path = {});
 
-// For files whose names or dtypes differ from the object's: of other frameworks, of another version of
-// a net, of parts of it.
+// For files whose names or dtypes differ from the object's: files of other frameworks, of another
+// version of a net, or of parts of a net.
 struct LoadOptions {
     std::string path = {};  // what the names of the part begin with, as above
-    // The object's name for a name of the file, after path is cut off; "" leaves it out. Texts that the
-    // object does not ask for are ignored then.
+    // Returns the object's name for a name of the file without path; "" leaves the value out. With a
+    // rename, texts in the file that the object does not require are ignored.
     std::function<std::string(const std::string&)> rename = {};
     // false: what the file lacks keeps its value, and what the object lacks is ignored. Shapes, dtypes
     // and required values are still checked.
     bool strict = true;
-    // Floats are converted to the floating dtype that is there, rounded to nearest, and integers to the
-    // integer dtype if they fit into it. float32 parameters are loaded from a bfloat16 file so.
+    // true: floats are converted to the object's floating dtype, rounded to nearest, and integers to its
+    // integer dtype if they fit. So float32 parameters can be loaded from a bfloat16 file.
     bool convert = false;
 };
 
-// What was left out; both are empty if all was loaded. In the order of the names.
+// The names that were left out, sorted; both lists are empty if everything was loaded.
 struct LoadReport {
     std::vector<std::string> missing;     // of the object, not in the file
     std::vector<std::string> unexpected;  // of the file (renamed, if so), not in the object

@@ -36,11 +36,11 @@ protected:
     // Throws InvalidError: "[label] what: expected .., got ..".
     [[noreturn]] void throw_count(const char* what, std::size_t expected, std::size_t got) const;
 
-    // Whether one of the arrays is on a GPU, as cuda::is_gpu() knows them: then forward() and
-    // backward() call forward_gpu() and backward_gpu(), else forward_cpu() and backward_cpu(). An
-    // empty array, which is a missing one, is on none.
+    // Whether one of the arrays is on a GPU, as cuda::is_gpu() says; an empty array, which stands for
+    // a missing one, is not. If so, forward() and backward() call forward_gpu() and backward_gpu(),
+    // else forward_cpu() and backward_cpu().
     static bool any_on_gpu(ArraySpan arrays);
-    // Throws UnsupportedError: the class has no forward_WHERE().
+    // Throws UnsupportedError, which says that the class has no forward_WHERE().
     [[noreturn]] void throw_missing(const char* where) const;
 };
 

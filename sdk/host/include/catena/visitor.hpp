@@ -11,7 +11,7 @@ namespace catena {
 
 class Visitor;
 
-// No loop comes so far; numbers of steps made of it do not overflow.
+// More epochs than any loop runs; a number of steps computed from it does not overflow.
 inline constexpr std::int64_t most_epochs = std::int64_t{1} << 31;
 
 // What has named state. An implementation names every part once, in a fixed order:
@@ -34,19 +34,19 @@ public:
 
     // Learned by an optimizer. An empty one is skipped.
     Visitor& operator()(std::string_view name, Parameter& parameter);
-    // The same of a leaf that was made before Parameter was there: it becomes a parameter by the first
-    // visit. Throws InvalidError for what cannot be learned: a result, or one without gradients.
+    // The same for code from before Parameter existed: the first visit makes the leaf a parameter.
+    // Throws InvalidError if the variable is a result or takes no gradient.
     [[deprecated("declare what a link learns as catena::Parameter")]] Visitor& operator()(
         std::string_view name, Variable& parameter);
     // Persistent values: saved and moved with the parameters, but not learned. An empty Array is
     // skipped.
     Visitor& operator()(std::string_view name, Array& value);
-    // The same of what is averaged over many steps: Link::to(Dtype) leaves it at least float32.
+    // The same for averages over many steps: Link::to(Dtype) makes them float32 or float64 only.
     Visitor& running(std::string_view name, Array& value);
     Visitor& operator()(std::string_view name, std::int64_t& value);
     Visitor& operator()(std::string_view name, std::uint64_t& value);
     Visitor& operator()(std::string_view name, double& value);
-    // A number that is refused outside [low, high] when saved state is loaded: a place in data.
+    // A number, such as a place in data: loading saved state refuses it outside [low, high].
     Visitor& within(std::string_view name, std::int64_t& value, std::int64_t low,
                     std::int64_t high);
     // A part with names of its own, which follow name and '/'.
@@ -54,8 +54,8 @@ public:
     // A number or text that must be the same when saved state is loaded: a size, a version.
     Visitor& require(std::string_view name, std::int64_t value);
     Visitor& require(std::string_view name, std::string_view value);
-    // The same, of text that files of other programs do not have. When such a file is
-    // loaded, convert() is applied to `array`, which must be named just before.
+    // The same for a text that files of other programs lack. Loading such a file applies
+    // convert() to the value `array`, which must be named just before.
     using Convert = Array (*)(const Array& there);
     Visitor& require_or_convert(std::string_view name, std::string_view value,
                                 std::string_view array, Convert convert);

@@ -1,4 +1,4 @@
-// OptimizerOptions: --optimizer and its rate, in programs that train.
+// OptimizerOptions: the option --optimizer, and those for its rate, of programs that train.
 #pragma once
 
 #include <catena/optimizer.hpp>
@@ -22,11 +22,11 @@ namespace catena {
 //     const schedules::Schedule rate = optimizer.rate();
 //     ... if (rate) learner->set_rate(rate(epoch));
 //
-// visit() requires the values of the options: a snapshot loads only with the options it was saved with.
+// visit() requires the same options when a snapshot is loaded, else loading throws DataError.
 class OptimizerOptions final : public Visitable {
 public:
-    // The defaults of the options: the optimizer's name, and by name the rates of optimizers that
-    // should differ from the defaults of their classes.
+    // name: the optimizer if the command line names none. rates: for each optimizer whose rate without
+    // --lr is not the default of its class, that rate.
     explicit OptimizerOptions(std::string name, std::map<std::string, double> rates = {});
 
     // Adds --optimizer, --lr, --lr-decay and --lr-decay-after, before parse().
@@ -35,9 +35,9 @@ public:
     void check(const Program& program);
 
     const std::string& name() const noexcept { return name_; }
-    // Not set up yet.
+    // A new optimizer; the caller calls its setup().
     std::unique_ptr<Optimizer> make() const;
-    // By epochs; empty where the optimizer has no rate.
+    // The rate as a function of epochs; empty if the optimizer has no rate.
     schedules::Schedule rate() const;
 
     void visit(Visitor& visitor) override;

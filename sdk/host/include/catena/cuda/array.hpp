@@ -11,8 +11,8 @@ namespace catena::cuda {
 
 using GPUArray = Array;  // Chainer's name: an array knows its device, a GPU or the host's
 
-// Copies an array to a GPU. One that is on a GPU already is returned as it is, also where that is
-// another one: copy() goes between GPUs. Throws as get_gpu().
+// Copies an array to a GPU. An array that is on any GPU already is returned as it is; use copy()
+// to copy between GPUs. Throws as get_gpu().
 Array to_gpu(const Array& array, const DeviceLike& device = {});
 // Copies an array to the host; one that is on no GPU is returned as it is.
 Array to_cpu(const Array& array);
@@ -31,14 +31,14 @@ requires std::derived_from<std::remove_cvref_t<L>, Link> L to_cpu(L&& link) {
     return std::forward<L>(link);
 }
 
-// Where copy() writes: into out, whose shape and dtype are the array's; else into new memory of
-// out_device; else of the array's own device.
+// Where copy() writes: into out, which must have the array's shape and dtype; if out is empty, into new
+// memory of out_device; if neither is given, of the array's own device.
 struct CopyTarget {
     Array out = {};
     DeviceLike out_device = {};
 };
-// Always new memory, or out: cuda::copy(x, {.out_device = 1}). Throws as get_gpu(), and ShapeError if
-// the array does not fit into out.
+// Copies an array: cuda::copy(x, {.out_device = 1}). The result is out or new memory, never x. Throws as
+// get_gpu(), and ShapeError if the array does not fit into out.
 Array copy(const Array& array, const CopyTarget& target = {});
 
 // New arrays on the current GPU: get_device(). empty() is uninitialised.
@@ -46,7 +46,7 @@ Array empty(const Shape& shape, Dtype dtype = Dtype::float32);
 Array full(const Shape& shape, double value, Dtype dtype = Dtype::float32);
 Array zeros(const Shape& shape, Dtype dtype = Dtype::float32);
 Array ones(const Shape& shape, Dtype dtype = Dtype::float32);
-// Of another array's shape and dtype: on its GPU, or on the current one if it is on none.
+// The same with the shape and dtype of another array, on its GPU; if it is on none, on the current GPU.
 Array empty_like(const Array& array);
 Array full_like(const Array& array, double value);
 Array zeros_like(const Array& array);

@@ -1,4 +1,4 @@
-// cuda: whether calls use cuDNN: those of a thread, one call, or those of a link.
+// cuda: switches cuDNN on or off for the calls of a scope, for one call, or for the calls of a link.
 #pragma once
 
 #include <catena/core/config.hpp>
@@ -10,10 +10,10 @@
 
 namespace catena::cuda {
 
-// Whether this thread's calls may run on cuDNN until the end of the scope; else other kernels take
-// them, the same functions. They may from the start, unless CATENA_CUDNN=0 is set. A gradient
-// follows the choice that its call was made with; of a call that was made without one, the choice
-// where it is computed.
+// Whether this thread's calls may run on cuDNN until the end of the scope; if not, other kernels compute
+// the same functions. Without a scope they may, unless CATENA_CUDNN=0 is set. A gradient follows the
+// scope in which its call was made; if there was none, the scope in which the gradient is
+// computed.
 //
 //     const cuda::use_cudnn scope(false);
 class [[nodiscard]] use_cudnn : using_named_config {
@@ -21,7 +21,7 @@ public:
     explicit use_cudnn(bool use) : using_named_config("use_cudnn", use ? 1 : 0) {}
 };
 
-// The result of call(arguments...), made with that choice: Chainer's use_cudnn of one call.
+// Returns call(arguments...), run in such a scope: Chainer's argument use_cudnn of one call.
 //
 //     const Variable y = cuda::with_cudnn(false, [&] { return F::convolution_2d(x, W, b); });
 //     const Variable h = cuda::with_cudnn(false, conv1, x);
@@ -31,8 +31,8 @@ decltype(auto) with_cudnn(bool use, Call&& call, A&&... arguments) {
     return std::invoke(std::forward<Call>(call), std::forward<A>(arguments)...);
 }
 
-// A link of class L whose calls are made with that choice: Chainer's use_cudnn of a link. It has
-// the parameters and the names of L.
+// A link of class L whose calls run in such a scope: Chainer's argument use_cudnn of a link. It has
+// the parameters of L, with the same names.
 //
 //     cuda::WithCudnn<links::Convolution2D> conv1(false, 3, 16, 5);  // arguments of L follow
 template <std::derived_from<Link> L>

@@ -25,12 +25,12 @@ using catena::Device;
 std::string backend();
 void set_backend(std::string_view name);  // "": as the environment says
 
-// Where a program's arrays live that are on no GPU: what to_cpu() copies to.
+// The device of arrays that are on no GPU; to_cpu() copies there.
 Device host();
 bool is_gpu(Device device);
 int device_count();  // 0 where there is none
 inline bool available() { return device_count() > 0; }
-// Why there is none; "" if there is one.
+// The reason why there is no GPU; "" if there is one.
 std::string reason();
 
 // What names a device in a call: nothing (the current GPU), a GPU's number, a device or its name, or
@@ -58,11 +58,11 @@ private:
     Device device_;
 };
 
-// The device that is meant: of nothing the current GPU, which is Device::current() where that is a GPU,
-// else the one that init() chose, else GPU 0; of a device itself; of an array or variable its device,
-// and none if that is no GPU. Throws DeviceError, with the reason, where there is no such GPU.
+// The device that the argument names. Nothing names the current GPU: Device::current() if that is a GPU,
+// else the one that init() chose, else GPU 0. An array or variable names its device, or none if that is
+// no GPU. Throws DeviceError with the reason if there is no such GPU.
 Device get_device(const DeviceLike& like = {});
-// The same for whom nothing but a GPU will do: InvalidError, "[what] device: ...", else.
+// The same, but throws InvalidError, "[what] device: ...", if the result is no GPU.
 Device get_gpu(std::string_view what, const DeviceLike& like = {});
 
 // Opens a GPU and makes it the process' first choice; no thread's current device changes. Not needed:
@@ -70,8 +70,8 @@ Device get_gpu(std::string_view what, const DeviceLike& like = {});
 // and so starts the driver, all that needs a GPU throws DeviceError in a forked process. Else throws as
 // get_gpu().
 void init(const DeviceLike& device = {});
-// Waits for all GPUs, gives their cached memory back and forgets what init() chose. Arrays stay, and
-// so may be called at any time, often, and without any GPU; after init() the end of the process does.
+// Waits for all GPUs, gives their cached memory back and forgets what init() chose. Arrays stay. May be
+// called at any time, several times, and without a GPU. After init() the end of the process calls it.
 void shutdown() noexcept;
 
 // Makes a GPU, or another device that is named by name, the thread's current one: new arrays go there

@@ -20,13 +20,13 @@ struct catena_formula;
 
 namespace catena {
 
-// Says what a kernel runs over, where no plain array does: k(x, n, over({n})).
+// The shape that a kernel runs over, if all its arrays are raw: k(x, n, over({n})).
 struct over {
     explicit over(const Shape& extents) : shape(extents) {}
     Shape shape;
 };
 
-// Says what a reduction runs along: l2norm(x, along(1)), l2norm(x, along({0, 2}, /*keepdims=*/true)).
+// The axes of a reduction: l2norm(x, along(1)), l2norm(x, along({0, 2}, /*keepdims=*/true)).
 struct along {
     explicit along(int axis, bool keep = false) : axes{axis}, keepdims(keep) {}
     explicit along(std::initializer_list<int> several, bool keep = false)
@@ -69,9 +69,9 @@ private:
 // A handle, cheap to copy; any thread may call it. The kernel behind it lives as long as the process.
 class FormulaKernel {
 public:
-    // All outputs; those that the call is given arrays for are these arrays. Throws InvalidError,
-    // DtypeError, ShapeError or DeviceError for arguments that do not fit, InvalidError with the
-    // compiler's words if the formula does not compile, UnsupportedError if the device has no compiler.
+    // Returns all outputs: the arrays given for them, if any. Throws InvalidError, DtypeError,
+    // ShapeError or DeviceError for arguments that do not fit, InvalidError with the message of the
+    // compiler if the formula does not compile, UnsupportedError if the device has no compiler.
     std::vector<Array> call(std::span<const KernelArgument> arguments) const;
 
     std::size_t inputs() const noexcept { return n_x_; }
@@ -95,7 +95,7 @@ private:
     std::uint32_t writes_ = 0;  // bit i: into input i
 };
 
-// What was done for all kernels of the process.
+// Counters over all kernels of the process.
 struct KernelStats {
     std::uint64_t compiled = 0;  // by a compiler
     std::uint64_t loaded = 0;    // found compiled, by this process before or by another
@@ -104,11 +104,11 @@ struct KernelStats {
 };
 KernelStats kernel_stats();
 
-// Kernels that were compiled on another machine and shipped with the program are taken from this folder
-// before any is compiled, also where there is no compiler. It is only read. A run of the program with
-// CATENA_KERNEL_EXPORT=FOLDER and CATENA_CPU_MARCH=x86-64-v3, or another level, writes such a folder. Call
-// this before the first call of a kernel. Throws InvalidError if the folder is not there, if its owner is
-// neither the user nor root, or if anybody but its owner can write to it; PluginError as above.
+// Sets a folder of kernels that were compiled elsewhere and ship with the program. They are used
+// before any kernel is compiled, also without a compiler. The folder is only read. A run of the program
+// with CATENA_KERNEL_EXPORT=FOLDER and CATENA_CPU_MARCH=x86-64-v3, or another level, writes it. Call this
+// before the first call of a kernel. Throws InvalidError if the folder does not exist, or if anybody but
+// its owner, who must be root or the user, can write to it; PluginError as above.
 void use_compiled_kernels(const std::filesystem::path& folder);
 
 }  // namespace catena

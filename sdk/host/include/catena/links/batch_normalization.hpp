@@ -1,4 +1,4 @@
-// BatchNormalization: normalisation over the minibatch in training, by running statistics else.
+// BatchNormalization: normalisation by the minibatch in training, else by running statistics.
 #pragma once
 
 #include <catena/link.hpp>
@@ -19,13 +19,13 @@ public:
     explicit BatchNormalization(std::int64_t size, double decay = 0.9, double eps = 1e-5);
     explicit BatchNormalization(const Shape& size, double decay = 0.9, double eps = 1e-5);
 
-    // As the configuration says: training takes the minibatch's own statistics and brings the
-    // running ones up to date; config().train = false uses the running ones and changes nothing.
+    // In training this uses the statistics of the minibatch, and updates the running statistics in
+    // place, also in a const link. With config().train = false it uses the running statistics and
+    // changes nothing.
     // Throws ShapeError if x does not fit.
-    // The running statistics are written in place, of a const link too.
     Variable operator()(const Variable& x) const override;
-    // test: use the running statistics. finetune: in place of decaying, the running statistics
-    // become the mean over all batches since start_finetuning().
+    // test: use the running statistics. finetune: the running statistics become the mean over all
+    // batches since start_finetuning(), instead of decaying.
     Variable operator()(const Variable& x, bool test) const;
     Variable operator()(const Variable& x, bool test, bool finetune);
     void start_finetuning() { N = 0; }
@@ -44,8 +44,8 @@ public:
     double eps;
 
 private:
-    // share: the weight of the running statistics as those of the minibatch enter them; without one
-    // the call normalizes by the running statistics and changes nothing.
+    // share: the weight of the old running statistics in their update by the minibatch. Without it the
+    // call normalizes by the running statistics and changes nothing.
     Variable call(const Variable& x, std::optional<double> share) const;
     Variable normalize(const Variable& x, std::optional<double> share) const;
 

@@ -14,9 +14,9 @@ namespace catena::links {
 // it must be the same when parameters are loaded.
 //
 // The sign is that of the paper and of Chainer's documentation: -1 turns left. Chainer's code does
-// the opposite, so that its W is the negative of this one. Its files, which have W and no tree, are
-// converted when they are loaded: the caller makes the link with the same tree. What is saved here,
-// Chainer reads with the wrong sign: negate W before. State of an optimizer is not converted.
+// the opposite, so that its W is the negative of this one. Loading one of its files, which have W and
+// no tree, converts W; make the link with the same tree before. To use a file from here in Chainer,
+// negate W before saving. The state of an optimizer is not converted.
 //
 // New links live on the thread's current device, in
 // float32. Throws ShapeError for sizes below 1, InvalidError for a word that stands twice,

@@ -65,12 +65,13 @@ int train(const Program& program, const Options& options, Training& training,
         } catch (const Interrupted&) {
             return program.stop(fmt::format("after epoch {}", epoch), training);
         }
-        program.print(
+        const std::string line =
             fmt::format("epoch {:3}  train perplexity {:.2f}  valid perplexity {:.2f}  {:.0f} {}/s",
-                        epoch, trained, valid, rate, unit));
+                        epoch, trained, valid, rate, unit);
         curves.add({static_cast<double>(epoch), trained, valid, rate});
         if (training.epoch_over()) training.score.clear();
         program.save(training);
+        program.print(line);  // may fail: saved before
         if (options.sample > 0) print_sample(program, training, options);
         if (program.interrupted()) return program.finish();
     }

@@ -69,15 +69,16 @@ int train(const Program& program, const Options& options, Training& training, co
         } catch (const Interrupted&) {
             return program.stop(fmt::format("after epoch {}", epoch), training);
         }
-        program.print(
-            fmt::format("epoch {:3}  train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  "
-                        "accuracy {:.4f}  {:.0f} images/s",
-                        epoch, training.score.mean("loss"), training.score.mean("accuracy"),
-                        tested->mean("loss"), tested->mean("accuracy"), rate));
+        const std::string line = fmt::format(
+            "epoch {:3}  train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  "
+            "accuracy {:.4f}  {:.0f} images/s",
+            epoch, training.score.mean("loss"), training.score.mean("accuracy"),
+            tested->mean("loss"), tested->mean("accuracy"), rate);
         curves.add({static_cast<double>(epoch), training.score.mean("loss"), tested->mean("loss"),
                     training.score.mean("accuracy"), tested->mean("accuracy"), rate});
         training.score.clear();
         program.save(training);
+        program.print(line);  // may fail: saved before
         if (program.interrupted()) return program.finish();
     }
     program.print(fmt::format("test accuracy: {:.4f}",

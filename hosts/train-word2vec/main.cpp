@@ -44,11 +44,12 @@ int train(const Program& program, const Options& options, Training& training) {
         const double rate = progress.rate();
         progress.clear();
         program.require_finite(training.score.mean("loss"));
-        program.print(fmt::format("epoch {:3}  loss {:.4f}  {:.0f} words/s", epoch,
-                                  training.score.mean("loss"), rate));
+        const std::string line = fmt::format("epoch {:3}  loss {:.4f}  {:.0f} words/s", epoch,
+                                             training.score.mean("loss"), rate);
         curves.add({static_cast<double>(epoch), training.score.mean("loss"), rate});
         training.score.clear();
         program.save(training);
+        program.print(line);  // may fail: saved before
         if (program.interrupted()) return program.finish();
     }
     if (!options.vectors.empty()) write_vectors(options.vectors, training);

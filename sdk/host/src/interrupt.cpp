@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -19,13 +20,21 @@ constexpr int signals[] = {SIGINT, SIGHUP, SIGTERM};
 std::atomic<int> received = 0;
 std::atomic<int> pauses = 0;
 std::atomic<bool> has_timer = false;
-timer_t timer;        // sends SIGTERM, or SIGHUP where SIGTERM is ignored
-itimerspec deadline;  // from now on, and again and again after it
+timer_t timer;                            // sends SIGTERM, or SIGHUP where SIGTERM is ignored
+itimerspec deadline, deadline_of_hangup;  // from now on, and again and again after it
 
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 void start_timer() {
-    if (has_timer) timer_settime(timer, 0, &deadline, nullptr);
+    if (has_timer)
+        timer_settime(timer, 0, received == SIGHUP ? &deadline_of_hangup : &deadline, nullptr);
+}
+
+itimerspec every(std::chrono::milliseconds time) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
+    const std::chrono::nanoseconds rest = time - seconds;
+    const timespec value = {seconds.count(), rest.count()};
+    return {value, value};  // again, as it may come while a file is written
 }
 
 // As if the signal had never been handled.
@@ -85,7 +94,7 @@ void stop_listener() {
 
 }  // namespace
 
-Interrupt::Interrupt(std::chrono::milliseconds grace) {
+Interrupt::Interrupt(std::chrono::milliseconds grace, std::chrono::milliseconds hangup_grace) {
     received = 0;
     struct sigaction action {};
     action.sa_sigaction = catena_host_interrupt;
@@ -97,15 +106,13 @@ Interrupt::Interrupt(std::chrono::milliseconds grace) {
         if (before_[i].sa_handler == SIG_IGN) continue;
         if (signals[i] != SIGINT) last = signals[i];
     }
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(grace);
-    const std::chrono::nanoseconds rest = grace - seconds;
-    deadline.it_value = {seconds.count(), rest.count()};
-    deadline.it_interval = deadline.it_value;  // it may come while a file is written
+    deadline = every(grace);
+    deadline_of_hangup = every(hangup_grace);
     struct sigevent event {};
     event.sigev_notify = SIGEV_SIGNAL;
     event.sigev_signo = last;
-    has_timer =
-        grace.count() > 0 && last != 0 && timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
+    has_timer = std::max(grace, hangup_grace).count() > 0 && last != 0 &&
+                timer_create(CLOCK_MONOTONIC, &event, &timer) == 0;
     for (std::size_t i = 0; i < std::size(signals); ++i) {
         if (before_[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);
     }

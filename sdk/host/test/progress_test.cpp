@@ -94,19 +94,25 @@ TEST_CASE("a second signal ends the process, but not a second SIGHUP") {
 TEST_CASE("a process that does not ask ends some time after SIGTERM or SIGHUP") {
     for (const int signal : {SIGTERM, SIGHUP}) {
         CHECK(end_of([&]() -> int {
-                  const Interrupt interrupt(100ms);
+                  const Interrupt interrupt(100ms, 100ms);
                   std::raise(signal);
                   never_ask();
                   return 0;
               }) == -signal);
     }
     CHECK(end_of([]() -> int {
-              const Interrupt interrupt(100ms);
+              const Interrupt interrupt(0ms, 100ms);
               std::raise(SIGINT);
               std::raise(SIGHUP);
               never_ask();
               return 0;
           }) == -SIGHUP);
+    CHECK(end_of([] {  // each signal has a time of its own
+              const Interrupt interrupt(50ms);
+              std::raise(SIGHUP);
+              std::this_thread::sleep_for(200ms);
+              return interrupt.exit_code();
+          }) == 128 + SIGHUP);
     CHECK(end_of([] {  // after Ctrl-C, or without a signal, it has all the time it needs
               const Interrupt interrupt(50ms);
               std::this_thread::sleep_for(200ms);
@@ -163,7 +169,7 @@ TEST_CASE("what was ignored stays ignored") {
           }) == 0);
     CHECK(end_of([]() -> int {
               std::signal(SIGTERM, SIG_IGN);
-              const Interrupt interrupt(50ms);
+              const Interrupt interrupt(50ms, 50ms);
               std::raise(SIGHUP);
               never_ask();
               return 0;

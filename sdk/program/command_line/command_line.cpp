@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -95,6 +96,7 @@ std::string short_of_memory(std::string_view got) {
 int run_command(std::string_view name, const std::function<int()>& body, int failure,
                 const std::function<void(std::string_view)>& log) {
     open_standard_files();
+    std::signal(SIGXFSZ, SIG_IGN);  // a file beyond `ulimit -f` is an error of write()
     const auto tell = [&](const std::string& what, int code) {
         std::fputs(fmt::format("{}: {}\n", name, what).c_str(), stderr);
         if (log) log(what);

@@ -3,6 +3,7 @@
 #include <catena/program.hpp>
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <command_line.hpp>
@@ -84,8 +85,8 @@ void Program::add_training_options() {
     training_.add_options()
         ("save", path_value(save_),
          "write a snapshot after each epoch, and when interrupted: NAME.safetensors, else in .npz; "
-         "after SIGTERM or SIGHUP the program ends within 1.5 s, but finishes a snapshot that it is "
-         "writing; a second Ctrl-C or SIGTERM ends it at once, and the file keeps its last snapshot")
+         "after SIGTERM the program ends within 1.5 s, after SIGHUP within a minute, but finishes a "
+         "snapshot that it is writing; a second Ctrl-C or SIGTERM ends it at once, and the file keeps its last snapshot")
         ("save-every", po::value(&save_every_)->value_name("N"), "and after every N steps")
         ("resume", path_value(resume_), "go on from a snapshot of the same options")
         ("curves", path_value(curves_, "curves.csv"),
@@ -163,10 +164,14 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
     global_config().deterministic = config().deterministic = deterministic_;
     log_file().reset();
     if (!log_file_.empty()) {
-        log_file().reset(std::fopen(log_file_.c_str(), "a"));
+        // In a folder that all can write to, a link may be another user's.
+        const int fd =
+            ::open(log_file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (fd >= 0) log_file().reset(fdopen(fd, "a"));
         if (!log_file())
             throw DataError(fmt::format("[Program] {}: expected a file that can be written, got {}",
-                                        log_file_.string(), std::strerror(errno)));
+                                        log_file_.string(),
+                                        errno == ELOOP ? "a symbolic link" : std::strerror(errno)));
     }
     for (const fs::path& file : {save_, trace_, curves_, plot_}) {
         if (!file.empty()) require_writable(file);

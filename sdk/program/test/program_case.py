@@ -65,8 +65,8 @@ class Case(unittest.TestCase):
         return out if code == 0 else out + err
 
     def communicate_in_time(self, process):
-        """What a process wrote that got SIGKILL, SIGTERM or SIGHUP: it has to end within 2 seconds,
-        and on a busy machine somewhat later."""
+        """What a process wrote that got SIGKILL or SIGTERM, or SIGHUP in a short step: it has to end
+        within 2 seconds, and on a busy machine somewhat later."""
         began = time.monotonic()
         try:
             result = process.communicate(timeout=60)

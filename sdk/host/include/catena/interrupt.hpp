@@ -9,12 +9,14 @@ namespace catena {
 // While it lives, the first SIGINT, SIGTERM or SIGHUP only sets a flag; the next SIGINT or SIGTERM ends
 // the process as usual. A signal that was ignored stays ignored (nohup). At most one at a time.
 //
-// After SIGTERM or SIGHUP (also after SIGHUP that follows Ctrl-C) the process has `grace` to end by
-// itself. Then the signal ends it, even in the middle of a kernel or of reading a file. A grace of 0
-// means no limit. There is no limit after Ctrl-C: the user sees what happens, and may press it again.
+// The process then has some time to end by itself: `grace` after SIGTERM, `hangup_grace` after SIGHUP,
+// also if Ctrl-C came before it. Then the signal ends it, even in the middle of a kernel or of reading a
+// file. 0 means no limit. There is no limit after Ctrl-C: the user sees what happens, and may press it
+// again.
 class Interrupt {
 public:
-    explicit Interrupt(std::chrono::milliseconds grace = {});
+    explicit Interrupt(std::chrono::milliseconds grace = {},
+                       std::chrono::milliseconds hangup_grace = {});
     Interrupt(const Interrupt&) = delete;
     Interrupt& operator=(const Interrupt&) = delete;
     ~Interrupt();
@@ -23,8 +25,8 @@ public:
     // The exit code that shells know: 128 + the signal's number; 130 for Ctrl-C.
     int exit_code() const noexcept;
 
-    // While a Pause lives, the end of `grace` does not end the process, so that a file can be written
-    // completely. When it ends, the time `grace` begins again.
+    // While a Pause lives, the end of that time does not end the process, so that a file can be written
+    // completely. When it ends, the time begins again.
     class Pause {
     public:
         Pause() noexcept;

@@ -37,9 +37,9 @@ namespace catena {
 //         });
 //     }
 //
-// From its beginning to its end SIGINT, SIGTERM and SIGHUP are questions (see Interrupt): make it first.
-// After SIGTERM and SIGHUP the program has 1.5 s to come to the end of a step and to begin to save.
-// Then it is ended, unless it is writing a snapshot.
+// While it lives, it handles SIGINT, SIGTERM and SIGHUP (see Interrupt), so make it first. After SIGTERM
+// the program has 1.5 s to end its step and to begin to save, after SIGHUP a minute. Then the signal ends
+// the process, unless it is writing a snapshot.
 class Program {
 public:
     // What --help begins with: the program's name, and what it does.
@@ -134,7 +134,7 @@ private:
     void require_options() const;
     std::string usage() const;
 
-    Interrupt interrupt_{std::chrono::milliseconds(1500)};
+    Interrupt interrupt_{std::chrono::milliseconds(1500), std::chrono::minutes(1)};
     std::string name_, about_;
     boost::program_options::options_description own_, training_;
     boost::program_options::positional_options_description positional_;

@@ -318,9 +318,10 @@ bool all_volatile(const FunctionEntry& f, std::span<const Variable* const> input
         if (inputs[i]->node().opposes_volatile()) odd = i;
     }
     if (any && odd != inputs.size()) {
-        throw GraphError(fmt::format(
-            "[{}] {}: expected a volatile variable as the other inputs are, got one that is not",
-            f.descriptor.name, f.input_name(static_cast<std::uint32_t>(odd))));
+        throw GraphError(
+            fmt::format("[{}] {}: expected a volatile variable as another input is, or a Parameter "
+                        "(what a link learns, named in its visit()), got neither",
+                        f.descriptor.name, f.input_name(static_cast<std::uint32_t>(odd))));
     }
     return any;
 }

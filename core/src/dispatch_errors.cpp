@@ -52,9 +52,9 @@ void check_dtypes(const FunctionEntry& f, std::span<ArrayBody* const> x,
         if (std::find(all.begin(), all.end(), wanted[t]) != all.end()) continue;
         Row& expected = fitting.empty() ? all : fitting;
         sort_dtypes(expected);
-        throw DtypeError(fmt::format("[{}] {}: expected {}, got {}", f.descriptor.name,
+        throw DtypeError(fmt::format("[{}] {}: expected {}, got {}{}", f.descriptor.name,
                                      port_of(f, static_cast<int>(t), x), any_of(expected),
-                                     wanted[t]));
+                                     wanted[t], wanted[t] == "bool" ? ": cast it" : ""));
     }
 }
 

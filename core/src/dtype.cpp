@@ -2,6 +2,7 @@
 #include <catena/core/dtype.hpp>
 
 #include <catena/core/error.hpp>
+#include <catena/core/tables.hpp>
 
 #include <fmt/format.h>
 
@@ -70,8 +71,8 @@ Dtype dtype_from_name(std::string_view text) {
     for (int i = 0; i < dtype_count; ++i) {
         if (names[i] == text) return static_cast<Dtype>(i);
     }
-    throw DtypeError(
-        fmt::format("[dtype] name: expected one of {}, got '{}'", fmt::join(names, " "), text));
+    throw DtypeError(fmt::format("[dtype] name: expected one of {}, got '{}'",
+                                 fmt::join(names, " "), beginning(text)));
 }
 
 float to_float(float16 value) noexcept {

@@ -8,6 +8,7 @@
 #include <catena/core/atomic_file.hpp>
 #include <catena/core/data_error.hpp>
 #include <catena/core/error.hpp>
+#include <catena/core/tables.hpp>
 
 #include <fmt/format.h>
 
@@ -89,7 +90,7 @@ PluginLock PluginLock::read(const fs::path& file) {
             throw PluginError(
                 fmt::format("lock {}, line {}: expected ID VERSION SHA256 (64 digits "
                             "0-9a-f), got '{}'",
-                            file.string(), number, line));
+                            file.string(), number, beginning(line)));
         }
         lock.lines_.push_back({number, found[0], found[1], found[2]});
     }

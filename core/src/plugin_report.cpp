@@ -13,6 +13,13 @@ std::string one_line(std::string text) {
     return text;
 }
 
+std::string beginning(std::string_view text) {
+    std::size_t n = 200;
+    if (text.size() <= n) return std::string(text);
+    while (n > 0 && (text[n] & 0xc0) == 0x80) --n;
+    return std::string(text.substr(0, n)) + "...";
+}
+
 std::string switched_off_text(std::string_view word) {
     if (word == "off") return "plugins are switched off: CATENA_PLUGINS=off";
     return one_line(fmt::format(

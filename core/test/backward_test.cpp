@@ -463,8 +463,8 @@ TEST_CASE("volatile: no graph, and no mixing") {
     const Variable w(floats({3}));
     CHECK_THROWS_WITH_AS(
         mul.first({&x, &w}),
-        "[toy.mul] b: expected a volatile variable as the other inputs are, got one "
-        "that is not",
+        "[toy.mul] b: expected a volatile variable as another input is, or a Parameter (what a "
+        "link learns, named in its visit()), got neither",
         GraphError);
     CHECK_THROWS_AS(mul.first({&w, &x}), GraphError);
     // A feature extractor: volatile up to here, trained from here on.

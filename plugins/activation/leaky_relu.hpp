@@ -9,9 +9,10 @@ using namespace catena::plugin;
 
 struct LeakyRelu {
     static constexpr auto about =
-        describe("catena.leaky_relu",
-                 "y = x where x >= 0, else slope * x; the gradient at 0 is the slope", in("x"),
-                 out("y"), attr("slope", 0.2, "the slope where x < 0"))
+        describe(
+            "catena.leaky_relu",
+            "y = x where x >= 0, else slope * x; the gradient is the slope at 0 and NaN at NaN",
+            in("x"), out("y"), attr("slope", 0.2, "the slope where x < 0"))
             .since(2)
             .example("x=(2,3)[0.5,1.5]")
             .example("x=(2,3)[-1.5,-0.5]")
@@ -23,7 +24,7 @@ struct LeakyRelu {
     }
     template <class T>
     CATENA_FN static T backward(T gy, T x, T slope) {
-        return math::where(x <= T(0), slope * gy, gy);
+        return math::where(x > T(0), gy, math::unless_nan(x, slope * gy));
     }
 };
 

@@ -7,7 +7,7 @@
 
 namespace catena::plugins {
 
-// v * w where x < 0, else v.
+// v where x >= 0, v * w where x < 0, NaN where x is NaN.
 template <class T>
 struct PreluScaled {
     using In = cuda::Types<T, T, T>;
@@ -15,7 +15,7 @@ struct PreluScaled {
     using Value = cuda::Compute<T>;
     static constexpr bool walks = true;
     __device__ __forceinline__ void operator()(const Value* in, Value* y) const {
-        y[0] = math::where(in[0] < Value(0), in[1] * in[2], in[1]);
+        y[0] = math::where(in[0] >= Value(0), in[1], math::unless_nan(in[0], in[1] * in[2]));
     }
 };
 // What an element gives to its slope's gradient.

@@ -12,7 +12,7 @@ struct Prelu {
     static constexpr auto about =
         describe(
             "catena.prelu",
-            "y = x where x >= 0, else W * x; the gradient at 0 is 1\n\n"
+            "y = x where x >= 0, else W * x; the gradient is 1 at 0 and NaN at NaN\n\n"
             "W has a slope for each element of the axes of x that follow the first; a 0-d W is "
             "one slope for all. (He et al., \"Delving Deep into Rectifiers\", 2015.)",
             in(Port("x", "(N, ...)"), Port("W", "slopes; shaped as x from axis 1 on")), out("y"))
@@ -41,7 +41,9 @@ struct Prelu {
         const Shape beside(wide, x.size());
         const Var gy = g.gy(0);
         if (gy.is_constant()) return;
-        if (g.wants(0)) g.gx(0, math::where(g.x(0) < 0, gy * reshape(g.x(1), beside), gy));
+        if (g.wants(0))
+            g.gx(0, math::where(g.x(0) >= 0, gy,
+                                math::unless_nan(g.x(0), gy * reshape(g.x(1), beside))));
         if (g.wants(1))
             g.gx(1, reshape(sum_to(math::where(g.x(0) >= 0, 0, gy * g.x(0)), beside), w));
     }
@@ -100,7 +102,7 @@ private:
         std::int64_t inner = 1;
     };
 
-    // y = W * v where x < 0, else v: a NaN meets no slope that could be 0.
+    // y = v where x >= 0, W * v where x < 0, NaN where x is NaN.
     template <class T>
     CATENA_KERNEL static void apply(const auto& call, Tensor<const T> x, Tensor<const T> v,
                                     Tensor<const T> w, Tensor<T> y, bool add) {
@@ -120,7 +122,8 @@ private:
                 for (std::int64_t i = 0; i < n; ++i)
                     to[i] =
                         (add ? to[i] : T(0)) +
-                        math::where(from[i] < T(0), value[i] * (flat ? slope[i] : one), value[i]);
+                        math::where(from[i] >= T(0), value[i],
+                                    math::unless_nan(from[i], value[i] * (flat ? slope[i] : one)));
             }
         };
         call.parallel(flat ? at.outer : at.outer * at.slopes, length, body);

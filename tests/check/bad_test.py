@@ -45,6 +45,8 @@ def one(program, source, plugin):
                 sys.exit(f"{check['check']}: expected a text, got none")
             if told(source, "says") not in problem["text"]:
                 sys.exit(f"expected '... {told(source, 'says')} ...', got '{problem['text']}'")
+        if check["check"] in told(source, "once").split() and len(check["problems"]) != 1:
+            sys.exit(f"{check['check']}: expected one problem, got {check['problems']}")
     for word, lines in (("again", [line for line in lines_of(report)]),
                         ("notes", [note for c in report["checks"] for note in c.get("notes", [])])):
         if told(source, word) and not any(told(source, word) in line for line in lines):

@@ -224,6 +224,13 @@ TEST_CASE("lock files: what is wrong is said with its line") {
     CHECK(begins(read("a 1 " + sum + "\n# b\nb 1 " + sum.substr(1)), "lock " + name + ", line 3"));
     CHECK(begins(read("a 1 " + std::string(64, 'A')), "lock " + name + ", line 1"));
     CHECK(begins(read(std::string(5000, '\0')), "lock " + name + ", line 1"));
+    // A long line is quoted in part: 200 bytes, or fewer where a character would be cut.
+    CHECK(read(std::string(5000, 'x')) ==
+          "lock " + name + ", line 1" + expected + std::string(200, 'x') + "...'");
+    CHECK(read(std::string(199, 'x') + "\u00e9") ==
+          "lock " + name + ", line 1" + expected + std::string(199, 'x') + "...'");
+    CHECK(read(std::string(198, 'x') + "\u00e9") ==
+          "lock " + name + ", line 1" + expected + std::string(198, 'x') + "\u00e9'");
     CHECK(refusal([&] { PluginLock::read(folder / "none"); }) ==
           "lock " + (folder / "none").string() + ": there is no such file");
     REQUIRE(chmod((folder / "l").c_str(), 0646) == 0);

@@ -22,6 +22,8 @@ struct Callback {
     std::string judge(const Reply& reply) const;
     // Judges a call that has to succeed.
     std::string judge_success(const Reply& reply) const;
+    // The label without the call's text: the same for every example.
+    std::string kind() const { return label.substr(0, label.find(" of \"")); }
 };
 
 std::vector<Callback> callbacks_of(Rig& rig, const std::string& name, const Play& play);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,9 @@ public:
     explicit Findings(std::string check) : check_(std::move(check)) {}
 
     void fail(const std::string& text);
+    // A failure that several calls may have: of texts of one kind the first is told. Kinds that name
+    // a kernel are the same if they differ only in numbers, dtypes and instruction sets.
+    void fail_once(const std::string& kind, const std::string& text);
     void skip(const std::string& why);
     // Worth knowing, and no fault.
     void note(const std::string& text);
@@ -59,6 +63,7 @@ public:
 
 private:
     std::string check_;
+    std::set<std::string> told_;  // kinds, of fail_once()
 };
 
 // The process ends as others do, with everything that runs at exit, and not at once.

@@ -4,6 +4,7 @@
 #include "plugin.hpp"
 
 #include <catena/core/data_error.hpp>
+#include <catena/testing/report.hpp>
 #include <catena/testing/resize.hpp>
 
 #include <fmt/format.h>
@@ -149,6 +150,10 @@ void run(const json& spec, const Subject& subject) {
 }  // namespace
 
 void Findings::fail(const std::string& text) { tell({{"check", check_}, {"fail", text}}); }
+void Findings::fail_once(const std::string& kind, const std::string& text) {
+    using namespace testing::detail;
+    if (told_.insert(kind_of(kind, variant_in(kind))).second) fail(text);
+}
 void Findings::skip(const std::string& why) { tell({{"check", check_}, {"skip", why}}); }
 void Findings::note(const std::string& text) { tell({{"check", check_}, {"note", text}}); }
 void Findings::seed(std::uint64_t seed) { tell({{"seed", seed}}); }

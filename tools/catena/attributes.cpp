@@ -1,6 +1,8 @@
 // Attributes from a command line.
 #include "commands.hpp"
 
+#include <catena/core/tables.hpp>
+
 #include <fmt/format.h>
 #include <parse_json.hpp>
 
@@ -19,7 +21,7 @@ const catena_attr_spec& spec_of(const catena_function& function, std::string_vie
         names += fmt::format("{}{}", names.empty() ? "" : ", ", spec->name);
     }
     throw InvalidError(fmt::format("[{}] attribute: expected {}, got {}", function.name,
-                                   names.empty() ? "none" : "one of " + names, name));
+                                   names.empty() ? "none" : "one of " + names, beginning(name)));
 }
 
 // Integers are those of 64 bits with a sign: what the JSON holds beyond them would wrap.
@@ -81,7 +83,7 @@ AttributeValue parse(const catena_function& function, const catena_attr_spec& sp
         "",           "an integer of 64 bits",      "a number",       "true or false",
         "a \"text\"", "[integers of 64 bits, ...]", "[numbers, ...]", "the name of a dtype"};
     throw InvalidError(fmt::format("[{}] attribute {}: expected {} as JSON, got {}", function.name,
-                                   spec.name, kinds[spec.kind], text));
+                                   spec.name, kinds[spec.kind], beginning(text)));
 }
 
 }  // namespace
@@ -91,8 +93,8 @@ Attributes::Attributes(const catena_function& function, const Settings& settings
     for (const std::string& setting : settings) {
         const auto equals = setting.find('=');
         if (equals == setting.npos || equals == 0) {
-            throw InvalidError(
-                fmt::format("[{}] attribute: expected NAME=VALUE, got {}", function.name, setting));
+            throw InvalidError(fmt::format("[{}] attribute: expected NAME=VALUE, got {}",
+                                           function.name, beginning(setting)));
         }
         const std::string name = setting.substr(0, equals);
         if (has(name)) {

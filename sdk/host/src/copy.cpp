@@ -28,9 +28,10 @@ private:
     Device source_;
 };
 
-// The GPU that is meant; x's own device if it is the host's and there is no GPU.
+// The GPU of that number, or the host for -1; x's own device if it is the host and there is no GPU.
 template <class X>
 Device target(const X& x, int gpu) {
+    if (gpu == -1) return cuda::host();
     const bool stays = x && gpu >= 0 && !cuda::available() && x.device() == cuda::host();
     return stays ? x.device() : cuda::get_device(gpu);
 }

@@ -1,5 +1,6 @@
 // Curves: the table.
 #include <catena/core/error.hpp>
+#include <catena/core/tables.hpp>
 #include <catena/curves.hpp>
 #include <catena/data_error.hpp>
 #include <catena/text.hpp>
@@ -47,7 +48,8 @@ Row from_csv(const std::filesystem::path& file, const std::string& line) {
         double value = none;
         const char* end = cell.data() + cell.size();
         const auto [stop, error] = std::from_chars(cell.data(), end, value);
-        if (!cell.empty() && (error != std::errc() || stop != end)) fail(file, "numbers", cell);
+        if (!cell.empty() && (error != std::errc() || stop != end))
+            fail(file, "numbers", beginning(cell));
         row.push_back(value);
     }
     return row;
@@ -59,7 +61,7 @@ Row from_json(const std::filesystem::path& file, const std::string& line,
     Row row;
     for (const std::string& column : columns) {
         if (!json.is_object() || !json.contains(column))
-            fail(file, "a row with " + column, line.substr(0, 200));
+            fail(file, "a row with " + column, beginning(line));
         const auto& value = json[column];
         row.push_back(value.is_number() ? value.get<double>() : none);
     }

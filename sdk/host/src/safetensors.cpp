@@ -4,6 +4,7 @@
 #include "npy.hpp"
 
 #include <catena/core/atomic_file.hpp>
+#include <catena/core/tables.hpp>
 #include <catena/data_error.hpp>
 #include <catena/text.hpp>
 
@@ -121,7 +122,7 @@ bool to_size(const Json& json, std::uint64_t& value) {
 Entry to_entry(const std::filesystem::path& file, const std::string& name, const Json& json) {
     const auto wrong = [&](const char* expected) {
         fail(file, fmt::format("{} with {}", name, expected),
-             json.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 200));
+             beginning(json.dump(-1, ' ', true, Json::error_handler_t::replace)));
     };
     if (!json.is_object() || json.size() != 3) wrong("dtype, shape and data_offsets");
     const auto dtype = json.find("dtype"), shape = json.find("shape"),

@@ -90,10 +90,22 @@ TEST_CASE("F::copy to a GPU's number stays on the host, in new memory") {
     F::sum(y * y).backward();
     CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 4});
     CHECK(F::copy(x.data(), 0).to_vector<double>() == std::vector<double>{1, 2});
-    CHECK_THROWS_AS((void)F::copy(x, -1), DeviceError);
+    CHECK_THROWS_AS((void)F::copy(x, -2), DeviceError);
     // What is on another device was put there by the program, which knows its devices.
     CHECK_THROWS_AS((void)F::copy(x.data().to(Device::get("cpu:1")), 0), DeviceError);
     contains(error_of<InvalidError>([] { (void)F::copy(Variable(), Device()); }), "[copy] x");
+}
+
+TEST_CASE("F::copy to -1 goes to the host") {
+    const Variable x(Array::from({1.0, 2.0}, {2}));
+    const Variable y = F::copy(x, -1);
+    CHECK(y.device() == cuda::host());
+    CHECK(y.data().body() != x.data().body());
+    F::sum(y * y).backward();
+    CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 4});
+    const Array there = x.data().to(Device::get("cpu:1"));
+    CHECK(F::copy(there, -1).device() == cuda::host());
+    CHECK(F::copy(there, -1).to_vector<double>() == std::vector<double>{1, 2});
 }
 
 TEST_CASE("the host alone is no GPU") {

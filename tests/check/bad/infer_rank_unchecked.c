@@ -1,5 +1,6 @@
 // It takes the second axis for granted: of inputs with one axis it reads what lies behind the shape.
 // expect: inference/ranks
+// once: inference/ranks
 #include "module.h"
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,
                                        const catena_meta *const *x, uint32_t n_x,

@@ -1,5 +1,6 @@
 // A kernel in C++ that deletes nothing of what it makes.
 // expect: faults/leak
+// once: faults/leak
 // says: got 48 bytes more with each call: memory that nobody frees
 // compile: -Wno-extra -Wno-missing-field-initializers -Wno-attributes
 #include <new>

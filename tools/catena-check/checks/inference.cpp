@@ -94,26 +94,26 @@ public:
 
     // What every answer has to keep.
     void sound(const Answer& a, const Metas& x) const {
-        const std::string where = text_of(x) + ": ";
-        if (a.changed) findings_.fail(where + "it writes to its arguments");
+        const auto fail = [&](const char* kind, const std::string& text) {
+            findings_.fail_once(kind, text_of(x) + ": " + text);
+        };
+        if (a.changed) fail("arguments", "it writes to its arguments");
         if (a.status != CATENA_OK) {
             const std::string start = fmt::format("[{}] ", f_.name);
             if (a.text.rfind(start, 0) != 0 || a.text.size() < start.size() + 4)
-                findings_.fail(where + fmt::format("expected a refusal as in \"{}...\", got \"{}\"",
-                                                   start, a.text));
+                fail("refusal",
+                     fmt::format("expected a refusal as in \"{}...\", got \"{}\"", start, a.text));
             return;
         }
         for (const catena_meta& m : a.y) {
             if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM)
-                return findings_.fail(where + fmt::format("expected an output of 0 to {} axes, got "
-                                                          "{}",
-                                                          +CATENA_MAX_NDIM, m.ndim));
+                return fail("axes", fmt::format("expected an output of 0 to {} axes, got {}",
+                                                +CATENA_MAX_NDIM, m.ndim));
             for (std::int32_t d = 0; d < m.ndim; ++d)
                 if (m.shape[d] < 0)
-                    return findings_.fail(where +
-                                          fmt::format("expected extents of 0 or more, got "
-                                                      "({}): an overflow",
-                                                      fmt::join(m.shape, m.shape + m.ndim, ",")));
+                    return fail("extents",
+                                fmt::format("expected extents of 0 or more, got ({}): an overflow",
+                                            fmt::join(m.shape, m.shape + m.ndim, ",")));
         }
     }
 
@@ -151,15 +151,17 @@ void pure(const Subject& subject, Findings& findings) {
         inference.sound(first, x);
         for (const catena_meta& m : first.y)
             if (first.status == CATENA_OK && m.device_type != host_memory)
-                findings.fail(
+                findings.fail_once(
+                    "device_type",
                     fmt::format("{}: device_type: expected it to stay on the device of "
                                 "the call ({}), got {}",
                                 text_of(x), host_memory, m.device_type));
         for (const int before : {0xa5, 0x01})
             if (!same(first, inference.ask(values, x, before)))
-                findings.fail(text_of(x) +
-                              ": expected the same from the same arguments, got "
-                              "something else the second time");
+                findings.fail_once("repeated",
+                                   text_of(x) +
+                                       ": expected the same from the same arguments, got "
+                                       "something else the second time");
     });
 }
 const Registered r1{{"inference", "pure",
@@ -217,9 +219,10 @@ void ranks(const Subject& subject, Findings& findings) {
                 if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM) return;
             if (!same(answer, inference.ask(values, surrounded(changed, 2, 3), 0)) ||
                 !same(answer, inference.ask(values, surrounded(changed, 7, 5), 0)))
-                findings.fail(text_of(changed) +
-                              ": expected ndim to be looked at first, got a result that depends on "
-                              "axes which are not there");
+                findings.fail_once("ndim",
+                                   text_of(changed) +
+                                       ": expected ndim to be looked at first, got a result that "
+                                       "depends on axes which are not there");
         };
         for (std::int32_t ndim = 0; ndim <= CATENA_MAX_NDIM; ++ndim)
             for (const std::int64_t extent : {-1, 0, 1, 2}) {  // -1: as it is

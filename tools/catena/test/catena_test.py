@@ -132,6 +132,11 @@ class Call(Case):
         for deep in ("[" * 100_000, "[" * 50_000 + "]" * 50_000):
             self.assertIn("expected [integers of 64 bits, ...] as JSON",
                           self.refused("call", "sum", x, "--attr", "axis=" + deep))
+        for function, attr in (("sum", "axis=" + "x" * 60_000), ("sum", "x" * 60_000),
+                               ("sum", "x" * 60_000 + "=1"), ("cast", "dtype=" + "x" * 60_000)):
+            text = self.refused("call", function, x, "--attr", attr)
+            self.assertIn("x" * 100 + "...", text.replace("'", ""))
+            self.assertLess(len(text), 1000)
         self.assertIn("expected once", self.refused("call", "sum", x, "--attr", "axis=1",
                                                     "--attr", "axis=0"))
 

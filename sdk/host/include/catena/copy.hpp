@@ -15,8 +15,9 @@ inline Variable copy(const Variable& x, std::string_view device) {
     return copy(x, Device::get(device));
 }
 inline Array copy(const Array& x, std::string_view device) { return copy(x, Device::get(device)); }
-// Copies to the GPU of that number, as cuda::get_device() knows it: F::copy(x, 1). Without a GPU an x
-// on the host is copied within host memory, so that a program for several GPUs runs on the host.
+// Copies to the GPU of that number, as cuda::get_device() knows it: F::copy(x, 1); -1 is the host, as in
+// Chainer. Without a GPU an x on the host is copied within host memory, so that a program for several
+// GPUs runs on the host. Throws DeviceError if there is no such GPU.
 Variable copy(const Variable& x, int gpu);
 Array copy(const Array& x, int gpu);
 

@@ -3,7 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <optional>
+#include <set>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace catena {
 
@@ -31,9 +35,22 @@ inline bool is_shallow_json(std::string_view text) {
 
 // The value of a text; is_discarded() if the text is no JSON or nests too deep. The depth is checked
 // first: the library copies and prints a tree by recursion, and a deep one would exhaust the stack.
-inline nlohmann::json parse_json(std::string_view text) {
+// The library keeps the last value of a key that an object has twice. With repeated, that is set to
+// the last such key, if there is one.
+inline nlohmann::json parse_json(std::string_view text,
+                                 std::optional<std::string>* repeated = nullptr) {
     if (!is_shallow_json(text)) return nlohmann::json::value_t::discarded;
-    return nlohmann::json::parse(text, nullptr, false);
+    if (!repeated) return nlohmann::json::parse(text, nullptr, false);
+    using Event = nlohmann::json::parse_event_t;
+    std::vector<std::set<std::string>> keys;  // of the objects that are open
+    const auto look = [&](int /*depth*/, Event event, nlohmann::json& value) {
+        if (event == Event::object_start) keys.emplace_back();
+        if (event == Event::object_end) keys.pop_back();
+        if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
+            *repeated = value.get<std::string>();
+        return true;
+    };
+    return nlohmann::json::parse(text, look, false);
 }
 
 }  // namespace catena

@@ -2,6 +2,7 @@
 #include "target.hpp"
 
 #include "npz.hpp"
+#include "packed_npz.hpp"
 
 #include <catena/catena.hpp>
 #include <catena/images/image.hpp>
@@ -72,24 +73,11 @@ void load(const std::string& input, const char* ending) {
     load_snapshot(file, snapshot);
 }
 
-std::string little_endian(std::uint64_t value, int bytes) {
-    std::string text;
-    for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> 8 * i);
-    return text;
-}
-
 // A header of arrays within arrays.
 std::string deep_json(std::size_t depth) {
     const std::string header =
         R"({"l/W":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
     return little_endian(header.size(), 8) + header;
-}
-
-std::string npy(const std::string& dict, std::size_t bytes) {
-    std::string header = dict + '\n';
-    std::string text("\x93NUMPY\1\0", 8);
-    text += {static_cast<char>(header.size() & 0xff), static_cast<char>(header.size() >> 8)};
-    return text + header + std::string(bytes, '\1');
 }
 
 std::string gzip(const std::string& text) {
@@ -101,30 +89,12 @@ std::string gzip(const std::string& text) {
     return take(file);
 }
 
-// An archive of `n` members that are one and the same stream of a megabyte.
-std::string overlapping_npz(int n) {
-    const std::string content = npy(
-        "{'descr': '|u1', 'fortran_order': False, 'shape': (1048576,), }", std::size_t{1} << 20);
-    std::string packed = gzip(content);
-    packed = packed.substr(10, packed.size() - 18);  // gzip's header and trailer
-    const auto crc =
-        crc32(0, reinterpret_cast<const Bytef*>(content.data()), static_cast<uInt>(content.size()));
-    // Version, flags, deflate, time, date.
-    const std::string sizes = little_endian(20, 2) + little_endian(0, 2) + little_endian(8, 2) +
-                              little_endian(0, 4) + little_endian(crc, 4) +
-                              little_endian(packed.size(), 4) + little_endian(content.size(), 4);
-    std::string text =
-        "PK\3\4" + sizes + little_endian(5, 2) + little_endian(0, 2) + "x.npy" + packed;
-    const std::size_t directory = text.size();
-    for (int i = 0; i < n; ++i) {
-        const std::string name = "x" + std::to_string(i) + ".npy";
-        text += "PK\1\2" + little_endian(20, 2) + sizes + little_endian(name.size(), 2) +
-                std::string(16, '\0') + name;
-    }
-    return text + "PK\5\6" + little_endian(0, 4) + little_endian(static_cast<std::uint64_t>(n), 2) +
-           little_endian(static_cast<std::uint64_t>(n), 2) +
-           little_endian(text.size() - directory, 4) + little_endian(directory, 4) +
-           little_endian(0, 2);
+// An archive of `n` members of a megabyte; the first has a name that is expected.
+std::string megabytes_npz(int n, bool apart) {
+    std::vector<std::string> names{"l/W"};
+    for (int i = 1; i < n; ++i) names.push_back("x" + std::to_string(i));
+    const std::string dict = "{'descr': '|u1', 'fortran_order': False, 'shape': (1048576,), }";
+    return packed_npz(names, npy(dict, std::size_t{1} << 20), apart);
 }
 
 std::string idx(int ndim, const std::vector<int>& sizes, std::size_t bytes) {
@@ -205,7 +175,7 @@ std::vector<Target> all_targets() {
     return {
         {"npz",
          {saved(".npz")},
-         {overlapping_npz(2), overlapping_npz(300)},
+         {megabytes_npz(2, false), megabytes_npz(300, false), megabytes_npz(30, true)},
          [](const std::string& input) { load(input, ".npz"); },
          repair_zip},
         {"npy",

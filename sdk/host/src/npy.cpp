@@ -35,6 +35,8 @@ bool is_text(const NpyArray& npy) noexcept {
     return npy.descr.starts_with("|S") && npy.shape.empty();
 }
 
+std::uint64_t text_size(const NpyArray& npy) { return std::stoull(npy.descr.substr(2)); }
+
 std::string text_of(const NpyArray& npy) {
     const std::string_view text(reinterpret_cast<const char*>(npy.bytes.data()), npy.bytes.size());
     return std::string(text.substr(0, text.find_last_not_of('\0') + 1));

@@ -14,6 +14,7 @@ bool dtype_of_descr(std::string_view descr, Dtype& dtype) noexcept;
 
 // Texts, as NumPy has them: bytes "|S5"; an empty one takes a byte. A text does not end in '\0'.
 bool is_text(const NpyArray& npy) noexcept;
+std::uint64_t text_size(const NpyArray& npy);  // with zeros at the end; also without npy's bytes
 std::string text_of(const NpyArray& npy);
 NpyArray from_text(std::string_view text);
 

@@ -123,9 +123,11 @@ void require_apart(const std::filesystem::path& file, zip_t* archive) {
     }
 }
 
-// The bytes of a member. Memory grows with what arrives: sizes in the file may be wrong.
-std::vector<std::byte> read_member(const std::filesystem::path& file, zip_t* archive,
-                                   const zip_stat_t& stat) {
+// The bytes of a member, or none if go_on(the first of them) is false. Memory grows with what arrives:
+// sizes in the file may be wrong.
+std::vector<std::byte> read_member(
+    const std::filesystem::path& file, zip_t* archive, const zip_stat_t& stat,
+    const std::function<bool(const std::vector<std::byte>&)>& go_on) {
     constexpr std::uint64_t most = 1032;  // times deflate makes smaller
     const std::string name = stat.name;
     if (stat.size > stat.comp_size * most) {
@@ -136,14 +138,17 @@ std::vector<std::byte> read_member(const std::filesystem::path& file, zip_t* arc
         zip_fopen_index(archive, stat.index, 0), zip_fclose);
     if (!member) fail(file, "a readable member " + name, zip_strerror(archive));
     std::vector<std::byte> content;
-    content.reserve(std::min(stat.size, stat.comp_size));  // which the file has
+    constexpr std::uint64_t first = std::uint64_t{1} << 16;  // more than a .npy header takes
     constexpr std::uint64_t piece = std::uint64_t{1} << 24;
     zip_int64_t got = 0;
     while (content.size() < stat.size) {
         const std::size_t before = content.size();
-        content.resize(std::min(stat.size, before + piece));
+        content.resize(std::min(stat.size, before + (before == 0 ? first : piece)));
         got = zip_fread(member.get(), &content[before], content.size() - before);
         if (got != static_cast<zip_int64_t>(content.size() - before)) break;
+        if (before > 0) continue;
+        if (!go_on(content)) return {};
+        content.reserve(std::min(stat.size, stat.comp_size));  // which the file has
     }
     // Reading on past the end is what makes libzip compare the checksum.
     char extra = 0;
@@ -167,7 +172,9 @@ std::int64_t element_size(std::string_view descr) {
     std::int64_t size = 0;
     const auto digits = descr.substr(std::min<std::size_t>(2, descr.size()));
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), size);
+    constexpr std::size_t most_digits = 19;  // of 64 bits; more are zeros in front
     const bool ok = error == std::errc() && end == digits.data() + digits.size() &&
+                    digits.size() <= most_digits &&
                     std::string_view("<|>=").find(descr[0]) != std::string_view::npos && size > 0;
     return ok ? size : 0;
 }
@@ -197,9 +204,16 @@ void make_row_major(NpyArray& array, std::size_t item) {
     }
 }
 
-}  // namespace
+struct Layout {
+    std::int64_t item = 0;    // bytes of an element
+    std::uint64_t total = 0;  // bytes of all
+    bool column_major = false;
+};
 
-std::string parse_npy(std::vector<std::byte> bytes, NpyArray& array) {
+// Fills descr, shape and layout from the first bytes of a .npy file of so many bytes. Returns an empty
+// text, or what is wrong with it.
+std::string parse_header(const std::vector<std::byte>& bytes, std::uint64_t size, NpyArray& array,
+                         Layout& layout) {
     const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     if (content.substr(0, 6) != npy_magic || content.size() < 12) return "no .npy data";
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(content[i]); };
@@ -211,17 +225,18 @@ std::string parse_npy(std::vector<std::byte> bytes, NpyArray& array) {
                                                                  << 24;
     if (length > content.size() - start) return "a header that is cut off";
     const auto dict = content.substr(start, length);
-    const auto data = content.substr(start + length);
+    const std::uint64_t data = size - start - length;
 
     auto descr = value_of(dict, "descr");
     const auto quote = descr.size() > 1 ? descr.find('\'', 1) : descr.npos;
     if (quote == descr.npos) return "a header without a simple 'descr'";
     array.descr = descr.substr(1, quote - 1);
-    const std::int64_t item = element_size(array.descr);
-    if (item == 0) return fmt::format("elements of type '{}'", array.descr);
+    layout.item = element_size(array.descr);
+    if (layout.item == 0) return fmt::format("elements of type '{}'", array.descr);
     const auto order = value_of(dict, "fortran_order");
-    const bool column_major = order.starts_with("True");
-    if (!column_major && !order.starts_with("False")) return "a header without 'fortran_order'";
+    layout.column_major = order.starts_with("True");
+    if (!layout.column_major && !order.starts_with("False"))
+        return "a header without 'fortran_order'";
 
     auto shape = value_of(dict, "shape");
     const auto closing = shape.find(')');
@@ -243,17 +258,26 @@ std::string parse_npy(std::vector<std::byte> bytes, NpyArray& array) {
         return fmt::format("{} axes, more than {}", array.shape.size(), CATENA_MAX_NDIM);
     if (!fits(array.shape)) return "a shape of more elements than can be";
     const bool empty = std::ranges::count(array.shape, 0) > 0;
-    auto total = static_cast<std::uint64_t>(empty ? 0 : item);
+    auto& total = layout.total = static_cast<std::uint64_t>(empty ? 0 : layout.item);
     for (const auto extent : array.shape) {  // the product itself may be too large for 64 bits
-        if (!empty && total > data.size() / static_cast<std::uint64_t>(extent)) {
-            return fmt::format("only {} bytes of data", data.size());
+        if (!empty && total > data / static_cast<std::uint64_t>(extent)) {
+            return fmt::format("only {} bytes of data", data);
         }
         total *= static_cast<std::uint64_t>(extent);
     }
-    if (total != data.size()) return fmt::format("{} bytes of data, not {}", data.size(), total);
-    bytes.erase(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(total));
+    if (total != data) return fmt::format("{} bytes of data, not {}", data, total);
+    return {};
+}
+
+}  // namespace
+
+std::string parse_npy(std::vector<std::byte> bytes, NpyArray& array) {
+    Layout layout;
+    std::string wrong = parse_header(bytes, bytes.size(), array, layout);
+    if (!wrong.empty()) return wrong;
+    bytes.erase(bytes.begin(), bytes.end() - static_cast<std::ptrdiff_t>(layout.total));
     array.bytes = std::move(bytes);
-    if (column_major) make_row_major(array, static_cast<std::size_t>(item));
+    if (layout.column_major) make_row_major(array, static_cast<std::size_t>(layout.item));
     return {};
 }
 
@@ -304,7 +328,7 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
     output.file.commit();
 }
 
-Npz read_npz(const std::filesystem::path& file, std::string_view path) {
+Npz read_npz(const std::filesystem::path& file, std::string_view path, const Wanted& wanted) {
     const Archive archive = open(file);
     require_apart(file, archive.get());
     Npz arrays;
@@ -317,13 +341,23 @@ Npz read_npz(const std::filesystem::path& file, std::string_view path) {
         std::string name = stat.name;
         if (!name.starts_with(path)) continue;
         if (!name.ends_with(".npy")) fail(file, "members named *.npy", "'" + name + "'");
-        std::vector<std::byte> content = read_member(file, archive.get(), stat);
         name.resize(name.size() - 4);
-        NpyArray array;
-        if (const std::string wrong = parse_npy(std::move(content), array); !wrong.empty()) {
-            fail(file, "an array " + name + " that fits its header", wrong);
-        }
-        arrays[name] = std::move(array);
+        const auto [entry, added] = arrays.try_emplace(name);
+        if (!added) fail(file, "each name once", name + " twice");
+        const auto require_sound = [&](const std::string& wrong) {
+            if (!wrong.empty()) fail(file, "an array " + name + " that fits its header", wrong);
+        };
+        NpyArray header;
+        bool whole = true;
+        std::vector<std::byte> content =
+            read_member(file, archive.get(), stat, [&](const std::vector<std::byte>& first) {
+                if (!wanted) return true;
+                Layout layout;
+                require_sound(parse_header(first, stat.size, header, layout));
+                return whole = wanted(name, header);
+            });
+        if (whole) require_sound(parse_npy(std::move(content), entry->second));
+        else entry->second = std::move(header);
     }
     return arrays;
 }

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace catena {
@@ -79,7 +80,11 @@ public:
         std::string text(length, '\0');
         read(text.data(), text.size(), "the header");
         data_ = bytes.size() + length;
-        Json json = parse_json(text);
+        std::optional<std::string> repeated;
+        Json json = parse_json(text, &repeated);
+        if (repeated) {
+            fail(file_, "each key of the header once", repeated->substr(0, 200) + " twice");
+        }
         if (!json.is_object()) {
             fail(file_, fmt::format("a header in JSON, at most {} levels deep", max_json_depth),
                  "something else");
@@ -198,7 +203,8 @@ void write_safetensors(const std::filesystem::path& file, const Npz& arrays) {
     atomic.commit();
 }
 
-Npz read_safetensors(const std::filesystem::path& file, std::string_view path) {
+Npz read_safetensors(const std::filesystem::path& file, std::string_view path,
+                     const Wanted& wanted) {
     Reader reader(file);
     const Json header = reader.header();
     Npz arrays;
@@ -211,14 +217,18 @@ Npz read_safetensors(const std::filesystem::path& file, std::string_view path) {
         if (!json.is_object()) fail(file, "__metadata__ of texts", "something else");
         for (const auto& [key, text] : json.items()) {
             if (!text.is_string()) fail(file, "__metadata__ of texts", key + " that is none");
-            if (key.starts_with(path)) arrays[key] = from_text(text.get_ref<const std::string&>());
+            if (!key.starts_with(path)) continue;
+            NpyArray& array = arrays[key] = from_text(text.get_ref<const std::string&>());
+            if (wanted && !wanted(key, array)) array.bytes.clear();
         }
     }
     require_covered(file, entries, reader.data_size());
     for (auto& [name, entry] : entries) {
         if (!name.starts_with(path)) continue;
-        entry.array.bytes.resize(entry.end - entry.begin);
-        reader.read_data(entry.begin, entry.array, name);
+        if (!wanted || wanted(name, entry.array)) {
+            entry.array.bytes.resize(entry.end - entry.begin);
+            reader.read_data(entry.begin, entry.array, name);
+        }
         arrays[name] = std::move(entry.array);
     }
     return arrays;

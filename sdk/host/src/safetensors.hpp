@@ -12,7 +12,9 @@ void write_safetensors(const std::filesystem::path& file, const Npz& arrays);
 
 // What write_safetensors() wrote, or others did: arrays whose names begin with path, and texts.
 // Elements of dtypes that catena lacks have descr "". Throws DataError if the file is missing or is
-// not as the format wants it: no byte unused, none used twice.
-Npz read_safetensors(const std::filesystem::path& file, std::string_view path = {});
+// not as the format wants it: no byte unused, none used twice, each key of the header once. With
+// wanted, an array or a text that it refuses comes without bytes.
+Npz read_safetensors(const std::filesystem::path& file, std::string_view path = {},
+                     const Wanted& wanted = {});
 
 }  // namespace catena

@@ -52,6 +52,54 @@ private:
     }
 };
 
+bool same_kind(Dtype a, Dtype b) { return is_floating(a) == is_floating(b); }
+
+// Pass before the file is read: which arrays in it can fit. Elements of others are not read, so a
+// small file of large arrays does not take much memory.
+class Expected final : public Visitor {
+public:
+    explicit Expected(bool convert) : convert_(convert) {}
+
+    bool fits(const std::string& path, const NpyArray& header) const {
+        const auto [begin, end] = wants_.equal_range(path);
+        return std::any_of(begin, end, [&](const auto& want) { return fits(want.second, header); });
+    }
+
+private:
+    struct Want {
+        std::string descr;  // "" for a text
+        Shape shape;
+        std::uint64_t text = 0;  // bytes at most
+    };
+    bool fits(const Want& want, const NpyArray& header) const {
+        if (want.descr.empty()) return is_text(header) && text_size(header) <= want.text;
+        if (!std::ranges::equal(header.shape, want.shape)) return false;
+        Dtype there{}, here{};
+        return header.descr == want.descr ||
+               (convert_ && dtype_of_descr(header.descr, there) &&
+                dtype_of_descr(want.descr, here) && same_kind(there, here));
+    }
+
+    void parameter(const std::string& path, Variable& value) override { put(path, value.data()); }
+    void array(const std::string& path, Array& value) override { put(path, value); }
+    void integer(const std::string& path, std::int64_t&) override { put(path, "<i8"); }
+    void integer(const std::string& path, std::uint64_t&) override { put(path, "<u8"); }
+    void real(const std::string& path, double&) override { put(path, "<f8"); }
+    void required(const std::string& path, std::int64_t) override { put(path, "<i8"); }
+    void required(const std::string& path, std::string_view value) override {
+        constexpr std::uint64_t more = 1 << 20;  // so that a message can show where texts part
+        wants_.emplace(path, Want{"", {}, value.size() + more});
+    }
+
+    void put(const std::string& path, const Array& value) {
+        wants_.emplace(path, Want{descr_of(value.dtype()), value.shape()});
+    }
+    void put(const std::string& path, const char* descr) { wants_.emplace(path, Want{descr, {}}); }
+
+    bool convert_;
+    std::multimap<std::string, Want> wants_;
+};
+
 // First pass: compares, and brings what will be written to its device.
 class Checker final : public Visitor {
 public:
@@ -118,8 +166,11 @@ private:
     void required(const std::string& path, std::string_view value) override {
         const NpyArray* npy = find(path);
         if (!npy) return;
-        std::string got;
-        compare(path, value, is_text(*npy) ? std::string_view(got = text_of(*npy)) : "no text");
+        std::string got = "no text";
+        if (is_text(*npy))
+            got = npy->bytes.empty() ? fmt::format("a text of {} bytes", text_size(*npy))
+                                     : text_of(*npy);
+        compare(path, value, got);
     }
 
     void required_or_converted(const std::string& path, std::string_view value,
@@ -184,8 +235,7 @@ private:
         Dtype dtype{};
         if (!std::ranges::equal(npy.shape, value.shape()) || !dtype_of_descr(npy.descr, dtype))
             return false;
-        if (dtype == value.dtype() || is_floating(dtype) != is_floating(value.dtype()))
-            return false;
+        if (dtype == value.dtype() || !same_kind(dtype, value.dtype())) return false;
         convertible_ = convertible_ || !options_.convert;
         if (!options_.convert) return false;
         const Array there = to_array(npy, dtype, value.device());
@@ -263,7 +313,7 @@ private:
     const std::map<std::string, Array>& staged_;
 };
 
-using Read = Npz (*)(const std::filesystem::path&, std::string_view);
+using Read = Npz (*)(const std::filesystem::path&, std::string_view, const Wanted&);
 using Write = void (*)(const std::filesystem::path&, const Npz&);
 
 void save(Write write, const std::filesystem::path& file, const Visitable& object) {
@@ -275,17 +325,24 @@ void save(Write write, const std::filesystem::path& file, const Visitable& objec
 
 LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
                 const LoadOptions& options) {
-    Npz arrays;
-    for (auto& [full, array] : read(file, options.path)) {
+    Expected expected(options.convert);
+    object.visit(expected);
+    std::map<std::string, std::string> names;  // from the object's to the file's
+    const auto wanted = [&](const std::string& full, const NpyArray& header) {
         std::string name = full.substr(options.path.size());
         if (options.rename) name = options.rename(name);
-        if (name.empty()) continue;
-        if (!arrays.try_emplace(name, std::move(array)).second) {
+        if (name.empty()) return false;
+        // A text and an array of a .safetensors file may have the same name: the array counts.
+        if (names.try_emplace(name, full).first->second != full) {
             throw InvalidError(fmt::format(
                 "[load] {}: rename: expected a name for each array, got {} twice, for {} too",
                 file.string(), name, full));
         }
-    }
+        return expected.fits(name, header);
+    };
+    Npz stored = read(file, options.path, wanted);
+    Npz arrays;
+    for (const auto& [name, full] : names) arrays.emplace(name, std::move(stored.at(full)));
     if (arrays.empty() && !options.path.empty()) {
         throw DataError(fmt::format("[load] {}: expected names that begin with '{}', got none",
                                     file.string(), options.path));

@@ -14,8 +14,8 @@ void write_stored(const std::filesystem::path& file, const Npz& arrays) {
     (is_safetensors(file) ? write_safetensors : write_npz)(file, arrays);
 }
 
-Npz read_stored(const std::filesystem::path& file, std::string_view path) {
-    return (is_safetensors(file) ? read_safetensors : read_npz)(file, path);
+Npz read_stored(const std::filesystem::path& file, std::string_view path, const Wanted& wanted) {
+    return (is_safetensors(file) ? read_safetensors : read_npz)(file, path, wanted);
 }
 
 }  // namespace catena

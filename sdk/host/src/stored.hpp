@@ -8,6 +8,7 @@ namespace catena {
 
 // NAME.safetensors is that format, every other name is .npz.
 void write_stored(const std::filesystem::path& file, const Npz& arrays);
-Npz read_stored(const std::filesystem::path& file, std::string_view path = {});
+Npz read_stored(const std::filesystem::path& file, std::string_view path = {},
+                const Wanted& wanted = {});
 
 }  // namespace catena

@@ -114,6 +114,37 @@ TEST_CASE("members that overlap are refused before they are read") {
     }
 }
 
+TEST_CASE("two members of one name are refused by name") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    save_arrays(file, {{"part/0000", Array::ones({2})}, {"part/1111", Array::zeros({3})}});
+    std::string text = read_file(file);
+    for (std::size_t at = 0; (at = text.find("1111.npy", at)) != text.npos;)
+        text.replace(at, 4, "0000");
+    write_file(file, text);
+    for (const char* path : {"", "part/"}) {
+        contains(error_of<DataError>([&] { (void)load_arrays(file, {}, path); }),
+                 file.string() + ": expected each name once, got part/0000 twice");
+    }
+    CHECK(load_arrays(file, {}, "other").empty());  // what is not asked for is not read
+}
+
+TEST_CASE("elements that are not wanted are not read") {
+    const TemporaryFolder folder;
+    const auto file = folder.path / "a.npz";
+    save_arrays(file, {{"x", Array::ones({2})}, {"y", Array::ones({3, 4}, Dtype::int64)}});
+    const Npz arrays = read_npz(file, "", [](const std::string& name, const NpyArray& header) {
+        CHECK(header.descr == (name == "x" ? "<f4" : "<i8"));
+        return name == "x";
+    });
+    CHECK(arrays.at("x").bytes.size() == 8);
+    CHECK(arrays.at("y").bytes.empty());
+    CHECK(arrays.at("y").shape == std::vector<std::int64_t>{3, 4});
+    write_npz(file,
+              {{"x", {"<f" + std::string(30'000, '0') + "4", {}, std::vector<std::byte>(4)}}});
+    contains(error_of<DataError>([&] { (void)read_npz(file); }), "got elements of type '<f000");
+}
+
 TEST_CASE("a directory in 64 bits, and what is wrong in one") {
     const TemporaryFolder folder;
     const auto file = folder.path / "a.npz";

@@ -101,6 +101,23 @@ TEST_CASE("files of others") {
         refused(file_of(std::string(R"({"a":)") + wrong + "}", 8), "expected a with ");
     }
     refused(file_of(R"({"__metadata__":{"a":1}})", 0), "expected __metadata__ of texts");
+    const auto repeated = [&](const std::string& header, const std::string& key) {
+        refused(file_of(header, 8), "expected each key of the header once, got " + key + " twice");
+    };
+    repeated("{" + two + "," + two + "}", "a");
+    repeated("{" + two + R"(,"\u0061":1})", "a");
+    repeated(R"({"__metadata__":{"b":"1","b":"2"},)" + two + "}", "b");
+    repeated(R"({"__metadata__":{},"__metadata__":{},)" + two + "}", "__metadata__");
+    repeated(R"({"a":{"dtype":"F64","dtype":"F32","shape":[2],"data_offsets":[0,8]}})", "dtype");
+    // A text and an array may have the same name; the array counts.
+    write_file(file, file_of(R"({"__metadata__":{"a":"text","dtype":"1"},)" + two + "}", 8));
+    CHECK(load_arrays(file).at("a").shape() == Shape{2});
+    struct Loaded : Visitable {
+        Array a = Array::zeros({2});
+        void visit(Visitor& v) override { v("a", a).require("dtype", "1"); }
+    } loaded;
+    load_safetensors(file, loaded);
+    CHECK(loaded.a.to_vector<float>()[1] > 0);
     refused(file_of(R"({"a":{"dtype":"I16","shape":[2],"data_offsets":[0,4]}})", 4),
             "a: expected dtypes float16");
 }

@@ -3,6 +3,7 @@
 #include <catena/images/image.hpp>
 
 #include "files.hpp"
+#include "packed_npz.hpp"
 
 #include <malloc.h>
 #include <sys/resource.h>
@@ -170,4 +171,56 @@ TEST_CASE("sizes that a file only claims to have take no memory") {
                     [&] { refused([&] { (void)load_arrays(npz); }); }) == done);
     CHECK(read_with(100 * mebibyte, idx.string(),
                     [&] { refused([&] { (void)read_idx(idx, 1); }); }) == done);
+}
+
+TEST_CASE("elements that do not fit what is loaded take no memory") {
+    const TemporaryFolder folder;
+    constexpr std::uint64_t mebibyte = 1 << 20;
+    const auto file = folder.path / "a.npz";
+    std::vector<std::string> names{"W", "b", "text"};
+    for (int i = 0; i < 27; ++i) names.push_back("x" + std::to_string(i));
+    struct Layer : links::Linear {
+        using Linear::Linear;
+        void visit(Visitor& v) override {
+            Linear::visit(v);
+            v.require("text", "");
+        }
+    };
+    const auto load = [&](const std::string& descr, const std::string& shape) {
+        // 3 GB in a file of 3 MB.
+        write_file(file,
+                   packed_npz(names,
+                              npy("{'descr': '" + descr + "', 'fortran_order': False, 'shape': (" +
+                                      shape + "), }",
+                                  100 * mebibyte),
+                              true));
+        REQUIRE(fs::file_size(file) < 4 * mebibyte);
+        return [&](const std::vector<std::string>& parts, bool rename) {
+            Layer layer(2, 3);
+            LoadOptions options;
+            if (rename) options.rename = renaming({});
+            const auto reading = [&] {
+                try {
+                    load_npz(file, layer, options);
+                } catch (const DataError& error) {
+                    for (const std::string& part : parts)
+                        if (std::string(error.what()).find(part) == std::string::npos) throw;
+                    return;
+                }
+                throw std::logic_error("expected a DataError, got none");
+            };
+            CHECK(read_with(32 * mebibyte, file.string(), reading) == done);
+        };
+    };
+    for (const bool rename : {false, true}) {
+        CAPTURE(rename);
+        load("<f4", "26214400,")({"W: expected float32 (3, 2), got float32 (26214400,)",
+                                  "text: expected , got no text", "x26: not expected"},
+                                 rename);
+        load("|S104857600", "")({"W: expected float32 (3, 2), got a text",
+                                 "text: expected , got a text of 104857600 bytes"},
+                                rename);
+        // The header has the shape that is expected, and more follows it.
+        load("<f4", "3, 2")({"expected an array W that fits its header"}, rename);
+    }
 }

@@ -14,7 +14,7 @@ namespace catena {
 // in the file's dtypes: float16, float32, float64, int32, int64, uint8 or bool. Row-major and
 // column-major files are read alike; a file whose name ends in .safetensors is read as one, any other as
 // .npz. Texts are passed over.
-// Throws DataError if the file is missing or damaged or has an array of another dtype.
+// Throws DataError if the file is missing or damaged, has a name twice or an array of another dtype.
 std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Device device = {},
                                          std::string_view path = {});
 // The texts of a file: what visitors required of a snapshot, as "about/net".

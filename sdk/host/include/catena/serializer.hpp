@@ -33,8 +33,10 @@ void save_snapshot(const std::filesystem::path& file, const Visitable& object);
 // Loads the state of an object of the same structure. With a path, reads only the part of the file
 // whose names begin with it: load_npz("snapshot.npz", model, "model/"). Throws DataError, and changes
 // nothing, if the file is unreadable, if it lacks a name or has one too many, or if shapes, dtypes or
-// required values differ; the message names all that is wrong. If a value of the object has several names, the file needs one of them; if it has more, their values
-// must be equal. Values are written into the existing arrays: parameters stay the same variables on
+// required values differ; the message names all that is wrong. The elements of an array are read only
+// if the object takes that name, shape and dtype, so others take no memory. If a value of the object has
+// several names, the file needs one of them; if it has more, their values must be equal. Values are
+// written into the existing arrays: parameters stay the same variables on
 // the same devices.
 void load_npz(const std::filesystem::path& file, Visitable& object, std::string_view path = {});
 void load_safetensors(const std::filesystem::path& file, Visitable& object,

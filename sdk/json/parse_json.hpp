@@ -41,12 +41,12 @@ inline nlohmann::json parse_json(std::string_view text,
                                  std::optional<std::string>* repeated = nullptr) {
     if (!is_shallow_json(text)) return nlohmann::json::value_t::discarded;
     if (!repeated) return nlohmann::json::parse(text, nullptr, false);
-    using Event = nlohmann::json::parse_event_t;
+    using JsonEvent = nlohmann::json::parse_event_t;
     std::vector<std::set<std::string>> keys;  // of the objects that are open
-    const auto look = [&](int /*depth*/, Event event, nlohmann::json& value) {
-        if (event == Event::object_start) keys.emplace_back();
-        if (event == Event::object_end) keys.pop_back();
-        if (event == Event::key && !keys.back().insert(value.get<std::string>()).second)
+    const auto look = [&](int /*depth*/, JsonEvent event, nlohmann::json& value) {
+        if (event == JsonEvent::object_start) keys.emplace_back();
+        if (event == JsonEvent::object_end) keys.pop_back();
+        if (event == JsonEvent::key && !keys.back().insert(value.get<std::string>()).second)
             *repeated = value.get<std::string>();
         return true;
     };

@@ -15,7 +15,7 @@ namespace catena::check {
 // each was doubled. "7", "7:5,3".
 struct Case {
     std::uint64_t seed = 1;
-    std::vector<int> doublings;
+    std::vector<int> doublings = {};
     friend bool operator==(const Case&, const Case&) = default;
 };
 

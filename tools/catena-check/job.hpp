@@ -20,7 +20,7 @@ struct Job {
 struct Finding {
     std::string check;
     std::string text;
-    Case of;
+    Case of = {};
 };
 
 struct Outcome {

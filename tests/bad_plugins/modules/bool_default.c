@@ -6,6 +6,6 @@
 
 #include "../attribute.h"
 
-static void spoil(catena_attr_spec *attribute) {
-    attribute->def = (catena_value){CATENA_ATTR_BOOL, 1, {.i = 7}};
+static void spoil(catena_attr_spec *spec) {
+    spec->def = (catena_value){CATENA_ATTR_BOOL, 1, {.i = 7}};
 }

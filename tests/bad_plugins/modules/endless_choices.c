@@ -6,9 +6,9 @@
 
 #include "../attribute.h"
 
-static void spoil(catena_attr_spec *attribute) {
+static void spoil(catena_attr_spec *spec) {
     static const char *choices[2000];
     for (int i = 0; i < 2000; ++i) choices[i] = "full";
-    attribute->choices = choices;
-    attribute->def = (catena_value){CATENA_ATTR_STRING, 1, {.s = "full"}};
+    spec->choices = choices;
+    spec->def = (catena_value){CATENA_ATTR_STRING, 1, {.s = "full"}};
 }

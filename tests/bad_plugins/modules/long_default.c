@@ -6,7 +6,7 @@
 
 #include "../attribute.h"
 
-static void spoil(catena_attr_spec *attribute) {
+static void spoil(catena_attr_spec *spec) {
     static const int64_t one = 1;
-    attribute->def = (catena_value){CATENA_ATTR_INTS, 0xffffffff, {.ints = &one}};
+    spec->def = (catena_value){CATENA_ATTR_INTS, 0xffffffff, {.ints = &one}};
 }

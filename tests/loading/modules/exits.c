@@ -1,5 +1,6 @@
 /* Ends the host's process, by exit() or quick_exit(), WHERE the plugin's code first runs: 1 in a static
  * constructor, 2 in the entry, 3 in init(). */
+#define _ISOC11_SOURCE /* quick_exit() */
 #define MODULE_ID "org.example.exits"
 #include "../../bad_plugins/module.h"
 

@@ -41,7 +41,7 @@ const std::string& name_of_backend() {
     return name ? *name : choose({});
 }
 
-bool has_host(std::string_view backend_name) { return host().backend() == backend_name; }
+bool has_host(std::string_view name) { return host().backend() == name; }
 
 std::optional<BackendInfo> backend_info() {
     const std::string name = backend();

@@ -144,7 +144,9 @@ private:
                   .finish = finish,
                   .identity = identity,
                   .reduce_type = options.reduce_type,
-                  .options = options.options} {}
+                  .options = options.options,
+                  .flags = 0,
+                  .reserved = 0} {}
 
     static void check(catena_status status) {
         if (status != CATENA_OK) throw Error(status);

@@ -120,7 +120,8 @@ TEST_CASE("F::copy by a GPU's number, and the gradient back") {
     CHECK(F::copy(y.data(), 0).device() == first());
     CHECK(values(F::copy(y.data(), 0)) == values(on_cpu()));
     CHECK_THROWS_AS((void)F::copy(x, 99), DeviceError);
-    CHECK_THROWS_AS((void)F::copy(x, -1), DeviceError);
+    CHECK_THROWS_AS((void)F::copy(x, -2), DeviceError);
+    CHECK(F::copy(y, -1).device() == cuda::host());
 }
 
 TEST_CASE("memory of the pool") {

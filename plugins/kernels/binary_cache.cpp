@@ -4,12 +4,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <pwd.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -109,13 +109,14 @@ using Part = std::pair<const void*, std::size_t>;
 // The parts as one new file, which others see once it is complete. errno says why if it fails.
 bool write_file(int folder, const std::string& file, std::initializer_list<Part> parts,
                 unsigned mode) {
-    // At random: machines and containers that share a folder have processes of the same number.
+    // Machines and containers that share a folder have processes of the same number. Nobody but the owner
+    // can write to it, so the name need not be a secret.
+    static std::atomic<std::uint64_t> count = 0;
     std::string unfinished;
     Descriptor fd;
     do {
-        std::uint64_t number = 0;
-        if (getrandom(&number, sizeof number, 0) != sizeof number) return false;
-        unfinished = std::string(temporary) + std::to_string(number);
+        unfinished =
+            std::string(temporary) + std::to_string(getpid()) + "-" + std::to_string(count++);
         fd = Descriptor(openat(folder, unfinished.c_str(),
                                O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     } while (!fd && errno == EEXIST);

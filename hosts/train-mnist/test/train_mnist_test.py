@@ -133,24 +133,24 @@ class Snapshots(Case):
     def test_kills_change_nothing(self):
         self.check_kills(6, [*self.OPTIONS, "--epochs", 4, "--save-every", 20, "--deterministic"])
 
-    def test_a_long_step_is_not_waited_for(self):
+    def signalled_in_a_step(self, how, batch):
+        """A run with long steps that got a signal in its first one, and its snapshot."""
         file = self.folder / "a.npz"
-        process = self.start("--model", "cnn", "--batch", 10000, "--epochs", 1000, "--threads", 1,
+        process = self.start("--model", "cnn", "--batch", batch, "--epochs", 1000, "--threads", 1,
                              "--save", file)
         for _ in range(2):
             process.stdout.readline()
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(how)
+        return process, file
+
+    def test_a_long_step_is_not_waited_for(self):
+        process, _ = self.signalled_in_a_step(signal.SIGTERM, 10000)
         self.communicate_in_time(process)
         self.assertEqual(process.returncode, -signal.SIGTERM)
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_a_terminal_that_closes_lets_a_long_step_end(self):
-        file = self.folder / "a.npz"
-        process = self.start("--model", "cnn", "--batch", 5000, "--epochs", 1000, "--threads", 1,
-                             "--save", file)
-        for _ in range(2):
-            process.stdout.readline()
-        process.send_signal(signal.SIGHUP)
+        process, file = self.signalled_in_a_step(signal.SIGHUP, 5000)
         out, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 128 + signal.SIGHUP, err)
         self.assertIn(f"saved {file}", out)

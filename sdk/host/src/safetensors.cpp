@@ -83,7 +83,7 @@ public:
         std::optional<std::string> repeated;
         Json json = parse_json(text, &repeated);
         if (repeated) {
-            fail(file_, "each key of the header once", repeated->substr(0, 200) + " twice");
+            fail(file_, "each key of the header once", beginning(*repeated) + " twice");
         }
         if (!json.is_object()) {
             fail(file_, fmt::format("a header in JSON, at most {} levels deep", max_json_depth),

@@ -86,10 +86,10 @@ public:
     Array copy() const;
     Array to(Device device) const;
     Array astype(Dtype dtype) const;
-    // A copy made by a stream of the device. If that is the host's, the stream is one of this array's
-    // device and the result is pinned. Returns before the copy is done if the array on the host is
-    // pinned, or if no array is on the host; whoever uses the result or writes into this array waits
-    // for the copy automatically. Throws DeviceError for a stream of another device.
+    // Copies on a stream of `device`. If `device` is the host, the copy runs on a stream of this array's
+    // device and the result is pinned. The call is asynchronous if the array on the host is pinned, or
+    // if neither array is on the host. Later calls that read the result or write into this array wait
+    // for the copy. Throws DeviceError if the stream belongs to another device.
     Array to(Device device, const Stream& stream) const;
     // Waits until the elements are there.
     void synchronize() const;

@@ -20,7 +20,7 @@ class Queue;
 const void* extension(const char* id);
 
 // The name of a call in reports of faults that show up after it has returned: a kernel's name, as its
-// user gave it. Cheap to copy. The process keeps each different text for ever: use few, short names.
+// user gave it. Cheap to copy. Each distinct text is stored until the process ends, so use few, short names.
 class CallName {
 public:
     explicit CallName(std::string_view text);

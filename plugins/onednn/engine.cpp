@@ -77,6 +77,7 @@ dnnl::reorder Operand::reorder(const memory::desc& from, const memory::desc& to,
 }
 
 void require_memory() {
+    stream();  // takes memory of its own, as does this thread's first allocation
     constexpr std::size_t bytes = std::size_t{64} << 20;
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)

@@ -1,7 +1,6 @@
 // Products on oneDNN against a plain loop.
 #include <catena/testing/plain_blas.hpp>
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/time.h>
 
@@ -9,68 +8,11 @@
 #include <chrono>
 #include <csignal>
 
-#include "compare.hpp"
+#include "products.hpp"
 
 using namespace onednn_test;
 
 namespace {
-
-const catena_blas& blas() {
-    static const catena_blas& table = [&]() -> const catena_blas& {
-        void* library = dlopen(ONEDNN_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-        const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
-            dlsym(library, "catena_plugin_entry_v1"));
-        return *static_cast<const catena_blas*>(
-            entry(&world().host(), nullptr)->extensions[0]->table);
-    }();
-    return table;
-}
-
-struct Size {
-    std::int64_t m;
-    std::int64_t n;
-    std::int64_t k;
-};
-
-// Rows are longer than needed, so that a wrong leading dimension shows.
-struct Product {
-    Product(const Size& size, bool transpose_a, bool transpose_b, double alpha, double beta)
-        : a(Array::random<float>(
-              {transpose_a ? size.k : size.m, (transpose_a ? size.m : size.k) + 3}, 1)),
-          b(Array::random<float>(
-              {transpose_b ? size.n : size.k, (transpose_b ? size.k : size.n) + 2}, 2)),
-          c(Array::random<float>({size.m, size.n + 5}, 3)) {
-        gemm.struct_size = sizeof gemm;
-        gemm.dtype = dtype_of<float>();
-        gemm.transpose_a = transpose_a;
-        gemm.transpose_b = transpose_b;
-        gemm.m = size.m;
-        gemm.n = size.n;
-        gemm.k = size.k;
-        gemm.alpha = alpha;
-        gemm.beta = beta;
-        gemm.lda = a.shape()[1];
-        gemm.ldb = b.shape()[1];
-        gemm.ldc = c.shape()[1];
-        gemm.a = a.data<float>();
-        gemm.b = b.data<float>();
-    }
-    Array run(const catena_blas& table, int threads = 1) {
-        Array result = c;
-        gemm.c = result.data<float>();
-        world().threads = threads;
-        catena_ctx ctx{&world(), {}, {}};
-        CHECK(table.gemm(&ctx, &gemm) == CATENA_OK);
-        CHECK(ctx.error == "");
-        CHECK(result.intact());
-        return result;
-    }
-
-    Array a;
-    Array b;
-    Array c;
-    catena_gemm gemm = {};
-};
 
 const Size sizes[] = {{100, 100, 784}, {20, 1300, 65}, {1300, 65, 20},  {64, 64, 128},
                       {1, 900, 900},   {900, 1, 900},  {17, 333, 129},  {333, 17, 129},

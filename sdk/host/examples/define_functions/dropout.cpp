@@ -6,8 +6,9 @@ namespace F = catena::functions;
 
 Variable dropout(const Variable& x) {
     if (!config().train) return x;
-    const Array noise = random::uniform(x.shape(), -1, 1, x.dtype(), x.device());
-    return 2 * x * (noise > 0);
+    const Array rand = random::uniform(x.shape(), 0, 1, x.dtype(), x.device());
+    const Array mask = 2 * (rand > 0.5).astype(x.dtype());
+    return x * mask;
 }
 
 int main() {

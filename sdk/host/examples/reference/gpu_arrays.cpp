@@ -1,5 +1,5 @@
-// Manual of Chainer 1.0.1, 1.3.2: arrays on GPUs, and which GPU is the current one. CATENA_GPU=cpu runs
-// it on logical CPU devices.
+// Manual of Chainer 1.0.1, 1.3.2 and using_device() of 2.2.1: arrays on GPUs, and which GPU is the
+// current one. CATENA_GPU=cpu runs it on logical CPU devices.
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -35,6 +35,13 @@ int main() try {
         const Array y_gpu1 = x_gpu1 + 1;
         assert_allclose(y_gpu1, Array::ones({4, 3}));
     }
+    const Arrays arrays = {Array::ones({4, 3}), x_gpu1};
+    {
+        const cuda::using_device scope(arrays);  // using_device(*arrays): the first on a GPU counts
+        if (Device::current() != cuda::get_device(1)) return 1;
+    }
+    const Arrays on_host = {arrays[0]};
+    if (cuda::using_device(on_host).is_active()) return 1;
     const using_device before(Device::current());
     cuda::use_device(0);
     const Array x0 = cuda::ones({4, 3});

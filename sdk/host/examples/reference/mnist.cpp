@@ -6,9 +6,28 @@
 using namespace catena;
 namespace F = catena::functions;
 
+namespace {
+
+// The manual scales the pixels and divides the data itself; load_mnist() does both.
+void check(const Mnist& mnist, const std::filesystem::path& folder) {
+    const IdxFile train = read_idx(folder / "train-images-idx3-ubyte.gz", 3);
+    const IdxFile test = read_idx(folder / "t10k-images-idx3-ubyte.gz", 3);
+    const std::int64_t n = train.shape[0];  // of all of MNIST 60000
+    std::vector<std::uint8_t> data = train.values;
+    data.insert(data.end(), test.values.begin(), test.values.end());
+    const Array x_all =
+        Array::from(data, {n + test.shape[0], 28 * 28}).astype(Dtype::float32) / 255;
+    const auto [x_train, x_test] = unpack<2>(F::split_axis(x_all, {n}, 0));
+    gradient_check::assert_allclose(mnist.train.arrays[0], x_train);
+    gradient_check::assert_allclose(mnist.test.arrays[0], x_test);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) try {
     if (argc != 2) throw DataError("usage: mnist FOLDER, as in PREFIX/share/catena/digits");
-    const Mnist digits = load_mnist(argv[1]);  // pixels are scaled to 0 ... 1
+    const Mnist digits = load_mnist(argv[1]);
+    check(digits, argv[1]);
 
     FunctionSet model{
         {"l1", links::Linear(784, 100)},

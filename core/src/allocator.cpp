@@ -4,6 +4,7 @@
 #include "context.hpp"
 #include "device_state.hpp"
 #include "recycle.hpp"
+#include "thread_exit.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 #include <utility>
 
 namespace catena {
@@ -51,28 +53,27 @@ struct ThreadLists {
 __attribute__((tls_model("initial-exec"))) thread_local ThreadLists* lists = nullptr;
 __attribute__((tls_model("initial-exec"))) thread_local bool closed = false;
 
-struct Closer {
-    ~Closer() {
-        closed = true;
-        ThreadLists* mine = lists;
-        lists = nullptr;
-        if (!mine) return;
-        for (int slot = 0; slot < most_slots; ++slot) {
-            if (!mine->owner[slot]) continue;
-            for (int index = 0; index < CachingAllocator::small_classes; ++index) {
-                mine->owner[slot]->give_back(index, mine->block[slot][index],
-                                             mine->count[slot][index]);
-            }
+void close_lists(void* of_thread) {
+    closed = true;
+    lists = nullptr;
+    auto* mine = static_cast<ThreadLists*>(of_thread);
+    for (int slot = 0; slot < most_slots; ++slot) {
+        if (!mine->owner[slot]) continue;
+        for (int index = 0; index < CachingAllocator::small_classes; ++index) {
+            mine->owner[slot]->give_back(index, mine->block[slot][index], mine->count[slot][index]);
         }
-        delete mine;
     }
-};
+    delete mine;
+}
 
-ThreadLists* open_lists() {
+// NULL where the thread ends, or without memory.
+ThreadLists* open_lists() noexcept {
+    static const ThreadExit at_exit(close_lists);
     if (closed) return nullptr;
-    static thread_local Closer closer;
-    (void)closer;
-    return lists = new ThreadLists;
+    auto* mine = new (std::nothrow) ThreadLists;
+    if (!mine || at_exit.set(mine)) return lists = mine;
+    delete mine;
+    return nullptr;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <catena/core/pool.hpp>
 
 #include "recycle.hpp"
+#include "thread_exit.hpp"
 
 #include <cstdint>
 #include <new>
@@ -27,28 +28,28 @@ struct FreeLists {
 __attribute__((tls_model("initial-exec"))) thread_local FreeLists* lists = nullptr;
 __attribute__((tls_model("initial-exec"))) thread_local bool closed = false;
 
-struct Closer {
-    ~Closer() {
-        closed = true;
-        FreeLists* mine = lists;
-        lists = nullptr;
-        if (!mine) return;
-        for (Block* block : mine->head) {
-            while (block) {
-                Block* next = block->next;
-                ::operator delete(block);
-                block = next;
-            }
+void close_lists(void* of_thread) {
+    closed = true;
+    lists = nullptr;
+    auto* mine = static_cast<FreeLists*>(of_thread);
+    for (Block* block : mine->head) {
+        while (block) {
+            Block* next = block->next;
+            ::operator delete(block);
+            block = next;
         }
-        delete mine;
     }
-};
+    delete mine;
+}
 
-FreeLists* open_lists() {
+// NULL where the thread ends, or without memory.
+FreeLists* open_lists() noexcept {
+    static const ThreadExit at_exit(close_lists);
     if (closed) return nullptr;
-    static thread_local Closer closer;
-    (void)closer;
-    return lists = new FreeLists;
+    auto* mine = new (std::nothrow) FreeLists;
+    if (!mine || at_exit.set(mine)) return lists = mine;
+    delete mine;
+    return nullptr;
 }
 
 }  // namespace

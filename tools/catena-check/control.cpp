@@ -68,12 +68,18 @@ void run_pieces(catena_range_fn fn, void* user, std::vector<Piece> pieces) {
         return;
     }
     std::atomic<std::size_t> next{0};
-    std::vector<std::thread> team;
-    for (std::int32_t slot = slots; slot-- > 0;)  // more workers than pieces, too
-        team.emplace_back([&, slot] {
-            for (std::size_t i; (i = next++) < pieces.size();) run_piece(fn, user, pieces[i], slot);
-        });
-    for (std::thread& thread : team) thread.join();
+    const auto work = [&](std::int32_t slot) {
+        for (std::size_t i; (i = next++) < pieces.size();) run_piece(fn, user, pieces[i], slot);
+    };
+    std::vector<std::jthread> team;
+    team.reserve(static_cast<std::size_t>(slots));
+    for (std::int32_t slot = slots; slot-- > 0;) {  // more workers than pieces, too
+        try {
+            team.emplace_back(work, slot);
+        } catch (const std::system_error&) {  // no more threads: this one does the piece
+            work(slot);
+        }
+    }
 }
 
 void parallel_for(catena_ctx*, std::int64_t n, std::int64_t grain, catena_range_fn fn, void* user) {

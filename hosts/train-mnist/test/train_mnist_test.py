@@ -4,6 +4,7 @@ import functools
 import gzip
 import os
 import pathlib
+import pty
 import random
 import re
 import resource
@@ -154,6 +155,19 @@ class Snapshots(Case):
         out, err = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 128 + signal.SIGHUP, err)
         self.assertIn(f"saved {file}", out)
+
+    def test_a_terminal_that_is_gone_cannot_be_written_and_still_saves(self):
+        file = self.folder / "a.npz"
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execve(PROGRAM, [PROGRAM, *map(str, self.OPTIONS), "--epochs", "1000", "--save", file],
+                      self.env)
+        while b"epoch" not in os.read(terminal, 1000):
+            pass
+        os.close(terminal)
+        _, status = os.waitpid(child, 0)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 128 + signal.SIGHUP)
+        self.assertTrue(file.exists())
 
     def limited(self, size, *options):
         """What a run says whose files may have that many bytes, as under ulimit -f."""

@@ -18,10 +18,9 @@ constexpr int signals[] = {SIGINT, SIGHUP, SIGTERM};
 
 // What the handler reads: it may run in any thread, at any time.
 std::atomic<int> received = 0;
-std::atomic<int> pauses = 0;
 std::atomic<bool> has_timer = false;
 timer_t timer;                            // sends SIGTERM, or SIGHUP where SIGTERM is ignored
-itimerspec deadline, deadline_of_hangup;  // from now on, and again and again after it
+itimerspec deadline, deadline_of_hangup;  // from now on
 
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
@@ -30,11 +29,10 @@ void start_timer() {
         timer_settime(timer, 0, received == SIGHUP ? &deadline_of_hangup : &deadline, nullptr);
 }
 
-itimerspec every(std::chrono::milliseconds time) {
+itimerspec once(std::chrono::milliseconds time) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
     const std::chrono::nanoseconds rest = time - seconds;
-    const timespec value = {seconds.count(), rest.count()};
-    return {value, value};  // again, as it may come while a file is written
+    return {{}, {seconds.count(), rest.count()}};
 }
 
 // As if the signal had never been handled.
@@ -53,7 +51,7 @@ extern "C" void catena_host_interrupt(int signal, siginfo_t* info, void*) {
     const int before = errno;
     int none = 0, interrupt = SIGINT;
     if (info->si_code == SI_TIMER) {
-        if (pauses == 0 && received != 0) end_by(received);
+        if (received != 0) end_by(received);
     } else if (received.compare_exchange_strong(none, signal)) {
         if (signal != SIGINT) start_timer();
     } else if (signal != SIGHUP) {
@@ -106,8 +104,8 @@ Interrupt::Interrupt(std::chrono::milliseconds grace, std::chrono::milliseconds 
         if (before_[i].sa_handler == SIG_IGN) continue;
         if (signals[i] != SIGINT) last = signals[i];
     }
-    deadline = every(grace);
-    deadline_of_hangup = every(hangup_grace);
+    deadline = once(grace);
+    deadline_of_hangup = once(hangup_grace);
     struct sigevent event {};
     event.sigev_notify = SIGEV_SIGNAL;
     event.sigev_signo = last;
@@ -129,12 +127,5 @@ Interrupt::~Interrupt() {
 bool Interrupt::requested() const noexcept { return received != 0; }
 
 int Interrupt::exit_code() const noexcept { return 128 + received; }
-
-Interrupt::Pause::Pause() noexcept { ++pauses; }
-
-Interrupt::Pause::~Pause() {
-    if (received != 0 && received != SIGINT) start_timer();
-    --pauses;
-}
 
 }  // namespace catena

@@ -134,32 +134,6 @@ TEST_CASE("signals that a kernel blocks on its thread end the process in time, t
           }) == -SIGTERM);
 }
 
-TEST_CASE("what is written during a pause is finished, and after it the time runs anew") {
-    const auto write = [](bool before) {
-        return end_of([&] {
-            const Interrupt interrupt(200ms);
-            if (before) std::raise(SIGTERM);
-            {
-                const Interrupt::Pause pause;
-                if (!before) std::raise(SIGTERM);
-                std::this_thread::sleep_for(700ms);
-            }
-            return interrupt.exit_code();
-        });
-    };
-    CHECK(write(true) == 128 + SIGTERM);
-    CHECK(write(false) == 128 + SIGTERM);
-    CHECK(end_of([]() -> int {
-              const Interrupt interrupt(100ms);
-              {
-                  const Interrupt::Pause pause;
-                  std::raise(SIGTERM);
-              }
-              never_ask();
-              return 0;
-          }) == -SIGTERM);
-}
-
 TEST_CASE("what was ignored stays ignored") {
     CHECK(end_of([] {
               std::signal(SIGHUP, SIG_IGN);

@@ -15,6 +15,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace po = boost::program_options;
 
@@ -111,6 +112,9 @@ int run_command(std::string_view name, const std::function<int()>& body, int fai
             return tell(short_of_memory("too little"), failure);
         } catch (const std::length_error&) {  // a size beyond what a container can have
             return tell(short_of_memory("too little"), failure);
+        } catch (const std::system_error& error) {
+            const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
+            return tell(no_thread ? short_of_memory("no further thread") : error.what(), failure);
         } catch (const std::exception& error) {
             return tell(error.what(), failure);
         }

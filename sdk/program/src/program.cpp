@@ -85,8 +85,8 @@ void Program::add_training_options() {
     training_.add_options()
         ("save", path_value(save_),
          "write a snapshot after each epoch, and when interrupted: NAME.safetensors, else in .npz; "
-         "after SIGTERM the program ends within 1.5 s, after SIGHUP within a minute, but finishes a "
-         "snapshot that it is writing; a second Ctrl-C or SIGTERM ends it at once, and the file keeps its last snapshot")
+         "after SIGTERM the program ends within 1.5 s, after SIGHUP within a minute, and at once after a "
+         "second Ctrl-C or SIGTERM; if the new snapshot is not complete by then, FILE keeps the last one")
         ("save-every", po::value(&save_every_)->value_name("N"), "and after every N steps")
         ("resume", path_value(resume_), "go on from a snapshot of the same options")
         ("curves", path_value(curves_, "curves.csv"),
@@ -216,7 +216,6 @@ void Program::resume(Visitable& training) const {
 }
 void Program::save(const Visitable& training) const {
     if (save_.empty()) return;
-    const Interrupt::Pause until_saved;
     save_snapshot(save_, training);
 }
 void Program::save_after_step(std::int64_t t, const Visitable& training) const {

@@ -1,7 +1,9 @@
 """Case: a test of a program from outside, in a folder and an environment of its own."""
+import functools
 import os
 import pathlib
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -14,6 +16,8 @@ import zipfile
 PROGRAM = pathlib.Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 else None
 # Seconds. A run that takes half of what its test may take hangs.
 LIMIT = int(os.environ.get("CATENA_TEST_TIMEOUT", 600)) / 2
+# A word of these tells that memory is short.
+SHORT = ("memory", "alloc", "Cannot allocate", "failed to map")
 
 
 def npy(header, data=b""):
@@ -63,6 +67,32 @@ class Case(unittest.TestCase):
             self.fail(f"{process.args} still ran after {LIMIT} seconds:\n{out}{err}")
         self.assertEqual(process.returncode, code, out + err)
         return out if code == 0 else out + err
+
+    def check_limits(self, limits, *options):
+        """Whatever `ulimit -v` (MiB) allows, the program succeeds or says that memory is short. Returns
+        its exit codes."""
+        codes = []
+        for limit in limits:
+            with self.subTest(limit=limit):
+                code, out = self.end_within(limit << 20, *options)
+                self.assertIn(code, (0, 1, 127), out)  # 127: the system's loader finds no memory
+                if code != 0:
+                    self.assertTrue(any(word in out for word in SHORT), out)
+                codes.append(code)
+        return codes
+
+    def end_within(self, limit, *options):
+        """Exit code and output of a program with a limit on its address space, in bytes. It is ended
+        if it has not ended by itself."""
+        set_limit = functools.partial(resource.setrlimit, resource.RLIMIT_AS, (limit, limit))
+        process = self.start(*options, preexec_fn=set_limit)
+        try:
+            out, err = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGTERM)
+            self.communicate_in_time(process)
+            self.fail(f"it still ran after 60 seconds with {limit >> 20} MiB")
+        return process.returncode, out + err
 
     def communicate_in_time(self, process):
         """What a process wrote that got SIGKILL or SIGTERM, or SIGHUP in a short step: it has to end

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <command_line.hpp>
 
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -167,28 +168,42 @@ TEST_CASE("a log that cannot be written is an error") {
     CHECK(code == 0);
 }
 
-TEST_CASE("a snapshot that is being written when SIGTERM comes is written to its end") {
-    // A net whose visit takes longer than the program has to end.
+TEST_CASE("a snapshot that takes too long after SIGTERM is dropped: the file keeps the last one") {
     struct Slow : links::Linear {
         using links::Linear::Linear;
-        bool asked = false;
         void visit(Visitor& v) override {
-            if (!std::exchange(asked, true)) {
-                std::raise(SIGTERM);
-                std::this_thread::sleep_for(std::chrono::seconds(2));
-            }
             links::Linear::visit(v);
+            if (!slow) return;
+            std::raise(SIGTERM);
+            std::this_thread::sleep_for(std::chrono::seconds(20));
         }
+        bool slow = false;
     };
     const Folder folder;
-    Program program("test", "Tests.");
-    program.add_training_options();
-    REQUIRE(parse(program, {"--save", (folder / "s.npz").string()}));
-    program.start();
-    Slow net(2, 3);
-    program.save(net);
-    CHECK(program.interrupted());
-    CHECK(fs::exists(folder / "s.npz"));
+    const fs::path file = folder / "s.npz";
+    links::Linear last(2, 3);
+    save_snapshot(file, last);
+    const std::string before = text_of(file);
+    const auto began = std::chrono::steady_clock::now();
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        Program program("test", "Tests.");
+        program.add_training_options();
+        parse(program, {"--save", file.string()});
+        program.start();
+        Slow net(2, 3);
+        net.slow = true;
+        program.save(net);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == SIGTERM);
+    CHECK(std::chrono::steady_clock::now() - began <
+          std::chrono::seconds(10));  // on a busy machine
+    CHECK(text_of(file) == before);
 }
 
 TEST_CASE("what was profiled is written at the end") {
@@ -316,6 +331,8 @@ TEST_CASE("memory that runs out is told with the options") {
     const std::string start = "[memory] options: expected enough memory for --log-file " + log;
     for (const std::string& text : {told(std::bad_alloc()), told(std::length_error("vector"))})
         CHECK(text.find(start + ", got too little") != std::string::npos);
+    CHECK(told(std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)))
+              .find(start + ", got no further thread") != std::string::npos);
     CHECK(told(MemoryError("[cpu:0] full")).find(start + ", got [cpu:0] full") !=
           std::string::npos);
 }

@@ -10,8 +10,8 @@ namespace catena {
 // the process as usual. A signal that was ignored stays ignored (nohup). At most one at a time.
 //
 // The process then has some time to end by itself: `grace` after SIGTERM, `hangup_grace` after SIGHUP,
-// also if Ctrl-C came before it. Then the signal ends it, even in the middle of a kernel or of reading a
-// file. 0 means no limit. There is no limit after Ctrl-C: the user sees what happens, and may press it
+// also if Ctrl-C came before it. Then the signal ends it, even in the middle of a kernel or of a file
+// (AtomicFile keeps the file that was there). 0 means no limit. There is no limit after Ctrl-C: the user sees what happens, and may press it
 // again.
 class Interrupt {
 public:
@@ -24,16 +24,6 @@ public:
     bool requested() const noexcept;
     // The exit code that shells know: 128 + the signal's number; 130 for Ctrl-C.
     int exit_code() const noexcept;
-
-    // While a Pause lives, the end of that time does not end the process, so that a file can be written
-    // completely. When it ends, the time begins again.
-    class Pause {
-    public:
-        Pause() noexcept;
-        Pause(const Pause&) = delete;
-        Pause& operator=(const Pause&) = delete;
-        ~Pause();
-    };
 
 private:
     struct sigaction before_[3];

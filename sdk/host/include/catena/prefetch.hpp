@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -28,7 +27,7 @@ public:
     // Throws InvalidError unless threads and ahead are at least 1, std::system_error if a thread cannot be
     // started.
     Prefetch(Make make, std::int64_t first, int threads, std::size_t ahead)
-        : make_(std::move(make)), taken_(first), started_(first), ahead_(ahead) {
+        : make_(std::move(make)), taken_(first), started_(first), made_(ahead) {
         if (threads < 1 || ahead < 1)
             throw InvalidError("[Prefetch] threads, ahead: expected at least 1, got less");
         try {
@@ -44,19 +43,19 @@ public:
 
     T next() {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return made_.contains(taken_); });
-        auto found = made_.extract(taken_);
-        if (found.mapped().failure) {
-            const std::exception_ptr failure = found.mapped().failure;
-            made_.clear();
+        Made& slot = slot_of(taken_);
+        changed_.wait(lock, [&] { return slot.thing || slot.failure; });
+        const Made made = std::exchange(slot, {});
+        if (made.failure) {
+            for (Made& other : made_) other = {};
             started_ = taken_;
             ++generation_;
             changed_.notify_all();
-            std::rethrow_exception(failure);
+            std::rethrow_exception(made.failure);
         }
         ++taken_;
         changed_.notify_all();
-        return std::move(*found.mapped().thing);
+        return std::move(*made.thing);
     }
 
 private:
@@ -64,6 +63,9 @@ private:
         std::unique_ptr<T> thing;
         std::exception_ptr failure;
     };
+
+    // Numbers from taken_ on, as many as there are slots, have one each.
+    Made& slot_of(std::int64_t n) { return made_[static_cast<std::uint64_t>(n) % made_.size()]; }
 
     void end() {
         {
@@ -78,7 +80,7 @@ private:
         std::unique_lock lock(mutex_);
         for (;;) {
             changed_.wait(lock, [&] {
-                return ends_ || started_ < taken_ + static_cast<std::int64_t>(ahead_);
+                return ends_ || started_ < taken_ + static_cast<std::int64_t>(made_.size());
             });
             if (ends_) return;
             const std::int64_t n = started_++;
@@ -91,7 +93,7 @@ private:
                 made.failure = std::current_exception();
             }
             lock.lock();
-            if (generation == generation_) made_.emplace(n, std::move(made));
+            if (generation == generation_) slot_of(n) = std::move(made);
             changed_.notify_all();
         }
     }
@@ -99,11 +101,10 @@ private:
     Make make_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::map<std::int64_t, Made> made_;
     std::int64_t taken_;    // the next to be taken
     std::int64_t started_;  // the next to be made
     std::uint64_t generation_ = 0;
-    std::size_t ahead_;
+    std::vector<Made> made_;  // allocated once: a thread could not tell that memory ran out for it
     bool ends_ = false;
     std::vector<std::thread> threads_;
 };

@@ -87,7 +87,7 @@ def check(text, names, declared):
         for code in CODE_SPAN.findall(right):
             if re.fullmatch(r"CATENA_\w+|pop(=False)?|len|enable_double_backprop|None", code):
                 continue
-            if re.match(r"catena-|(sdk|hosts)/", code):  # docs_test.py looks for these
+            if re.match(r"catena-|(sdk|hosts|tools)/", code):  # docs_test.py looks for these
                 continue
             for name in unknown(code, declared):
                 yield f"{number}: there is no {name} (`{code}`)"

@@ -181,12 +181,14 @@ const Array& assign(const char* op, const Array& x, const Array& result) {
 
 }  // namespace
 
-Array& operator+=(Array& x, const Array& y) {
-    if (x || !y) std::as_const(x) += y;
-    else x = y.copy();
-    return x;
+const Array& operator+=(const Array& x, const Array& y) {
+    if (!x) {
+        throw InvalidError(
+            "[+=] x: expected an array, got an empty handle; make it before, as by "
+            "x = Array::zeros(shape)");
+    }
+    return assign("+=", x, x + y);
 }
-const Array& operator+=(const Array& x, const Array& y) { return assign("+=", x, x + y); }
 const Array& operator-=(const Array& x, const Array& y) { return assign("-=", x, x - y); }
 const Array& operator*=(const Array& x, const Array& y) { return assign("*=", x, x * y); }
 const Array& operator/=(const Array& x, const Array& y) { return assign("/=", x, x / y); }

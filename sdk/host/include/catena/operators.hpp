@@ -180,8 +180,7 @@ auto operator/=(X& x, const Y& y) -> decltype(x = x / y) {
 // had kept the memory, its backward() throws GraphError. `x = x + y` makes a new array instead.
 // y has the dtype and device of x, or is a mask, and broadcasts to the shape of x; x + number has the
 // dtype of x. If not, the operator throws ShapeError, DtypeError or DeviceError and changes nothing.
-// An empty handle is an InvalidError, but an empty x in x += y becomes a copy of y.
-Array& operator+=(Array& x, const Array& y);
+// An empty handle is an InvalidError, also in x += y: copies of x would not see a new array.
 const Array& operator+=(const Array& x, const Array& y);
 const Array& operator-=(const Array& x, const Array& y);
 const Array& operator*=(const Array& x, const Array& y);

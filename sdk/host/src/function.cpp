@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -34,6 +35,14 @@ private:
     std::vector<Array> gradients_;
 };
 
+class Collector final : public Visitor {
+public:
+    std::vector<Variable> found;
+
+private:
+    void parameter(const std::string&, Variable& value) override { found.push_back(value); }
+};
+
 }  // namespace
 
 class ArrayFunctionNode final : public FunctionNode {
@@ -44,7 +53,7 @@ public:
 
 private:
     std::size_t n_given(std::size_t /*n_inputs*/) const override { return n_; }
-    // After the function's inputs come its parameters.
+    // After the function's inputs come its parameters: of parameter_names(), then of visit() alone.
     std::vector<Array> forward(std::span<const Array> inputs) override {
         std::vector<Array> outputs = function_->forward(inputs.first(n_));
         if (!function_->inputs_) {
@@ -97,6 +106,7 @@ private:
         for (const FunctionParameter& member : members) {
             gx.push_back(std::exchange(member.gradient, Array()));
         }
+        gx.resize(n_ + kept.size() - n_kept);  // backward adds to those of visit() by itself
         std::vector<Array> found;
         for (const std::size_t i : targets) {
             if (gx[i]) found.push_back(gx[i]);
@@ -209,12 +219,15 @@ const std::vector<Array>& ArrayFunction::get_retained_outputs() const {
 
 std::vector<Variable> ArrayFunction::apply(std::shared_ptr<ArrayFunction> function,
                                            std::span<const Variable> inputs) {
-    const std::vector<Learned>& learned = function->shared();
-    if (learned.empty()) {
-        return catena::apply<ArrayFunctionNode>(inputs, std::move(function), inputs.size());
-    }
     std::vector<Variable> all(inputs.begin(), inputs.end());
-    for (const Learned& each : learned) all.push_back(each.variable);
+    for (const Learned& each : function->shared()) all.push_back(each.variable);
+    Collector collector;
+    function->visit(collector);
+    for (Variable& each : collector.found) {
+        const auto same = [&](const Variable& other) { return &other.node() == &each.node(); };
+        if (std::none_of(all.begin() + static_cast<std::ptrdiff_t>(inputs.size()), all.end(), same))
+            all.push_back(std::move(each));
+    }
     return catena::apply<ArrayFunctionNode>(all, std::move(function), inputs.size());
 }
 

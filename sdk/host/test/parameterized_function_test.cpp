@@ -28,6 +28,37 @@ struct Unnamed : Function<Unnamed> {
         return {gy[0] * w};
     }
 };
+// The same with parameters of a link's kind, and what adds to one of them by a member.
+struct Visited : Function<Visited> {
+    Parameter w{Array::from({2.0}, {1})}, b{Array::from({1.0}, {1})};
+    Array gw = Array::zeros({1}, Dtype::float64);
+    Visited() { w.set_grad(gw); }
+    void visit(Visitor& visitor) override { visitor("w", w)("b", b)("again", w); }
+    Arrays forward(ArraySpan inputs) override { return {w.data() * inputs[0] + b.data()}; }
+    Arrays backward(ArraySpan inputs, ArraySpan gy) override {
+        gw += gy[0] * inputs[0];
+        if (!b.grad()) b.zerograd();
+        b.grad() += gy[0];
+        return {gy[0] * w.data()};
+    }
+};
+// Both ways.
+struct ListedAndVisited : Function<ListedAndVisited> {
+    Array w = Array::from({2.0}, {1}), gw;
+    Parameter b{Array::from({1.0}, {1})};
+    std::vector<FunctionParameter> parameter_names() override { return {{"w", w, gw}}; }
+    void visit(Visitor& visitor) override {
+        visitor("b", b);
+        ArrayFunction::visit(visitor);
+    }
+    Arrays forward(ArraySpan inputs) override { return {w * inputs[0] + b.data()}; }
+    Arrays backward(ArraySpan inputs, ArraySpan gy) override {
+        gw += gy[0] * inputs[0];
+        if (!b.grad()) b.zerograd();
+        b.grad() += gy[0];
+        return {gy[0] * w};
+    }
+};
 
 Array numbers(std::initializer_list<double> v) { return var(v).data(); }
 
@@ -42,6 +73,66 @@ TEST_CASE("a gradient that backward adds to is the function's own") {
     f(x).backward();
     CHECK(values(f.gw) == Doubles{9});
     CHECK(f.parameters().empty());
+}
+
+TEST_CASE("a gradient that was never made is an error, not lost") {
+    Unnamed f;
+    f.gw = Array();
+    const Variable x = var({3});
+    const Variable y = f(x);
+    CHECK_THROWS_WITH_AS(y.backward(), doctest::Contains("[+=] x: expected an array, got an empty"),
+                         InvalidError);
+    CHECK_FALSE(f.gw);
+    f(as_variable(numbers({3}))).backward();  // nothing takes a gradient
+    CHECK_FALSE(f.gw);
+    // With a name it is made, whatever x is.
+    EltwiseParamProduct named(numbers({2}));
+    named(as_variable(numbers({3}))).backward();
+    CHECK(values(named.gw) == Doubles{3});
+}
+
+TEST_CASE("a gradient of a parameter that visit() names, also where no x takes one") {
+    Visited f;
+    CHECK(f.collect_parameters().size() == 2);
+    const Variable x = var({3}), data = as_variable(numbers({3}));
+    f(x).backward();
+    CHECK(values(x.grad()) == Doubles{2});
+    CHECK(values(f.gw) == Doubles{3});
+    CHECK(values(f.w.grad()) == Doubles{3});
+    CHECK(values(f.b.grad()) == Doubles{1});
+    (f(data) * 2).backward();
+    CHECK(values(f.gw) == Doubles{9});
+    CHECK(values(f.w.grad()) == Doubles{9});
+    CHECK(values(f.b.grad()) == Doubles{3});
+    CHECK_FALSE(data.grad());
+    // As variables.
+    f(data).backward(/*retain_grad=*/false, /*enable_double_backprop=*/true);
+    CHECK(values(f.w.grad()) == Doubles{12});
+    // In a net, under an optimizer.
+    FunctionSet model{{"f", f}};
+    optimizers::SGD optimizer(0.5);
+    optimizer.setup(model);
+    optimizer.update();
+    CHECK(values(f.w.data()) == Doubles{2 - 6});
+    CHECK(f(data).creator()->forward(Arrays{numbers({1})}).size() == 1);
+    // Written between a call and its backward().
+    const Variable y = f(data);
+    f.w.data() += 1;
+    CHECK_THROWS_AS(y.backward(), GraphError);
+    CHECK(f(Variable(numbers({1}), true)).is_volatile());
+    const no_backprop_mode scope;
+    CHECK_FALSE(f(data).creator());
+}
+
+TEST_CASE("parameters by name and by visit() in one function") {
+    ListedAndVisited f;
+    CHECK(f.collect_parameters().size() == 2);
+    for (const Variable& x : {var({3}), as_variable(numbers({3}))}) {
+        f.zerograds();
+        f(x).backward();
+        CHECK(values(f.gw) == Doubles{3});
+        CHECK(values(f.b.grad()) == Doubles{1});
+    }
 }
 
 TEST_CASE("a parameterized function as a program uses it alone") {

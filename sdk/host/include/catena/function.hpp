@@ -16,6 +16,15 @@
 
 namespace catena {
 
+namespace detail {
+// Whether D::parameters and D::gradients are Link's own.
+template <class D>
+concept ListedByLink = requires {
+    { &D::parameters } -> std::same_as<std::vector<Variable> (Link::*)() const>;
+    { &D::gradients } -> std::same_as<std::vector<Array> (Link::*)() const>;
+};
+}  // namespace detail
+
 // A member that is learned, and the member to which its gradient is added.
 struct FunctionParameter {
     std::string_view name;
@@ -26,7 +35,10 @@ struct FunctionParameter {
 // The base of Function<Derived>.
 class ArrayFunction : public UserFunction, public Link {
 public:
-    // Names what parameter_names() lists. An override that names more calls this one, too.
+    // Names what parameter_names() lists. An override that names more calls this one, too. Each
+    // Parameter that it names is an input of the call for the graph, so that backward() runs also if
+    // no other input takes a gradient; backward() itself adds to the gradient:
+    // W.grad() += gy * x, after W.zerograd() if there is none.
     void visit(Visitor& visitor) override;
 
 protected:
@@ -99,7 +111,8 @@ private:
 //
 // Each call works on a copy of the object, which the graph keeps with whatever forward stored in
 // it; so one object can be called many times. forward and backward must not write into the arrays that
-// they are given, which others read too: InvalidError.
+// they are given, which others read too: InvalidError. A call is recorded, so that backward runs, only
+// if an input or a parameter takes a gradient.
 //
 // A parameterized function lists its arrays, as Chainer's parameter_names and gradient_names do, and
 // adds to the gradients:
@@ -134,6 +147,10 @@ public:
     // All outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})). Errors are those of
     // FunctionNode::apply().
     Variables apply(VariableSpan inputs) const {
+        static_assert(detail::ListedByLink<Derived>,
+                      "a Function has no parameters() or gradients() of its own, which a Link, an "
+                      "optimizer and a FunctionSet would not call: override parameter_names() or "
+                      "visit(), which they list");
         return ArrayFunction::apply(std::make_shared<Derived>(static_cast<const Derived&>(*this)),
                                     inputs);
     }

@@ -103,7 +103,10 @@ private:
 // First pass: compares, and brings what will be written to its device.
 class Checker final : public Visitor {
 public:
-    Checker(const Npz& file, const LoadOptions& options) : file_(file), options_(options) {}
+    // has_beside: whether the file has, by its own names, a value of this name beside this array.
+    using HasBeside = std::function<bool(const std::string& array, std::string_view name)>;
+    Checker(const Npz& file, const LoadOptions& options, HasBeside has_beside)
+        : file_(file), options_(options), has_beside_(std::move(has_beside)) {}
 
     // After the visit.
     LoadReport report() const {
@@ -176,8 +179,9 @@ private:
     void required_or_converted(const std::string& path, std::string_view value,
                                const std::string& array, Convert conversion) override {
         if (file_.contains(path)) return required(path, value);
-        // A file that is renamed or loaded in part may have lost the text on the way.
-        if (options_.rename || !options_.strict) missing_.insert(path);
+        // A text that the rename left out says what the array is, too.
+        if (has_beside_(array, std::string_view(path).substr(path.rfind('/') + 1)))
+            missing_.insert(path);
         else conversions_.emplace_back(array, conversion);
     }
 
@@ -277,6 +281,7 @@ private:
 
     const Npz& file_;
     const LoadOptions& options_;
+    HasBeside has_beside_;
     std::map<std::string, Array> staged_;
     std::vector<std::pair<std::string, Convert>> conversions_;
     std::set<std::string> seen_;
@@ -341,13 +346,19 @@ LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
         return expected.fits(name, header);
     };
     Npz stored = read(file, options.path, wanted);
+    const auto has_beside = [&](const std::string& array, std::string_view name) {
+        const auto found = names.find(array);
+        if (found == names.end()) return false;
+        const std::string& full = found->second;
+        return stored.contains(full.substr(0, full.find_last_of("/.") + 1).append(name));
+    };
     Npz arrays;
     for (const auto& [name, full] : names) arrays.emplace(name, std::move(stored.at(full)));
     if (arrays.empty() && !options.path.empty()) {
         throw DataError(fmt::format("[load] {}: expected names that begin with '{}', got none",
                                     file.string(), options.path));
     }
-    Checker checker(arrays, options);
+    Checker checker(arrays, options, has_beside);
     object.visit(checker);
     LoadReport report = checker.report();
     if (const std::string problems = checker.problems(report); !problems.empty()) {

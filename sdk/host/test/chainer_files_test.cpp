@@ -113,7 +113,7 @@ TEST_CASE("a hierarchical softmax of Chainer's, whose codes have the opposite si
                                            {"second/W", theirs.astype(Dtype::float64)}});
     load_npz(temporary.path / "c.npz", twice, {.convert = true});
     CHECK(near(twice.first(x, t)));
-    // A file that is renamed or loaded in part may have lost its tree: W keeps its sign.
+    // A file from here says so also where a rename leaves its tree out: W keeps its sign.
     const auto partial = load_npz(temporary.path / "a.npz", again,
                                   {.rename = [](const std::string& name) -> std::string {
                                        return name == "tree" ? "" : name;
@@ -122,8 +122,68 @@ TEST_CASE("a hierarchical softmax of Chainer's, whose codes have the opposite si
     CHECK(partial.missing == std::vector<std::string>{"tree"});
     CHECK(near(again(x, t)));
 
+    // Theirs, renamed, in part, and both; W of a file from here, whose tree goes another way.
+    const auto to = [](const std::string& from, const std::string& name) {
+        return renaming({{from + "W", name + "W"}, {from + "tree", ""}});
+    };
+    save_arrays(temporary.path / "d.npz", {{"net/loss.W", theirs}, {"net/b", theirs}});
+    const auto fresh = [&](const std::filesystem::path& file, const LoadOptions& options) {
+        links::BinaryHierarchicalSoftmax link(3, tree);
+        const LoadReport report = load_npz(file, link, options);
+        CHECK(near(link(x, t)));
+        return report;
+    };
+    const LoadReport part = fresh(folder / "chainer_tree.npz", {.strict = false});
+    CHECK(part.missing.empty());
+    CHECK(part.unexpected.empty());
+    const LoadReport renamed = fresh(temporary.path / "d.npz",
+                                     {.path = "net/", .rename = to("loss.", ""), .strict = false});
+    CHECK(renamed.missing.empty());
+    CHECK(renamed.unexpected == std::vector<std::string>{"b"});
+    fresh(temporary.path / "d.npz",
+          {.path = "net/", .rename = renaming({{"loss.W", "W"}, {"b", ""}})});
+    save_npz(temporary.path / "e.npz", twice);
+    fresh(temporary.path / "e.npz", {.path = "second/", .rename = to("", ""), .strict = false});
+    contains(error_of<DataError>([&] {
+                 fresh(temporary.path / "e.npz", {.path = "second/", .rename = to("", "")});
+             }),
+             "tree: missing");
+    fresh(temporary.path / "e.npz", {.path = "first/", .strict = false});
+
     // Another shape is refused.
     links::BinaryHierarchicalSoftmax other(4, tree);
     contains(error_of<DataError>([&] { load_npz(folder / "chainer_tree.npz", other); }),
              "W: expected float32 (4, 4), got float32 (4, 3)");
+}
+
+TEST_CASE("the momentum of a hierarchical softmax of Chainer's goes on, negated by the program") {
+    const TemporaryFolder temporary;
+    const WordTree tree{{0, 1}, {2, {3, 4}}};
+    const auto values = load_arrays(folder / "chainer_tree_values.npz");
+    const Variable x = as_variable(values.at("x")), t = as_variable(values.at("t"));
+    links::BinaryHierarchicalSoftmax loss(3, tree), resumed(3, tree);
+    optimizers::MomentumSGD optimizer, again;
+    optimizer.setup(loss);
+    again.setup(resumed);
+    const auto step = [&](auto& link, auto& with) {
+        link.cleargrads();
+        link(x, t).backward();
+        with.update();
+    };
+    step(loss, optimizer);
+    // As Chainer would have saved them.
+    save_npz(temporary.path / "o.npz", optimizer);
+    auto state = load_arrays(temporary.path / "o.npz");
+    state["W/v"] = -state.at("W/v");
+    save_arrays(temporary.path / "theirs.npz", state);
+    save_arrays(temporary.path / "w.npz", {{"W", -loss.W.data()}});
+
+    state = load_arrays(temporary.path / "theirs.npz");
+    state["W/v"] = -state.at("W/v");
+    save_arrays(temporary.path / "ours.npz", state);
+    load_npz(temporary.path / "w.npz", resumed);
+    load_npz(temporary.path / "ours.npz", again);
+    step(loss, optimizer);
+    step(resumed, again);
+    CHECK(resumed.W.data().to_vector<float>() == loss.W.data().to_vector<float>());
 }

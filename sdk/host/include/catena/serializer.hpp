@@ -49,7 +49,8 @@ void load_snapshot(const std::filesystem::path& file, Visitable& object,
 struct LoadOptions {
     std::string path = {};  // what the names of the part begin with, as above
     // Returns the object's name for a name of the file without path; "" leaves the value out. With a
-    // rename, texts in the file that the object does not require are ignored.
+    // rename, texts in the file that the object does not require are ignored. Whether a value comes from
+    // Chainer and is converted, as of links::BinaryHierarchicalSoftmax, is told by the file's own names.
     std::function<std::string(const std::string&)> rename = {};
     // false: what the file lacks keeps its value, and what the object lacks is ignored. Shapes, dtypes
     // and required values are still checked.

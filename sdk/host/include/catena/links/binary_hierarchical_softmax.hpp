@@ -15,12 +15,15 @@ namespace catena::links {
 //
 // The sign is that of the paper and of Chainer's documentation: -1 turns left. Chainer's code does
 // the opposite, so that its W is the negative of this one. Loading one of its files, which have W and
-// no tree, converts W; make the link with the same tree before. To use a file from here in Chainer,
-// negate W before saving. The state of an optimizer is not converted.
+// no tree beside it, converts W, also if the file is renamed or loaded in part; make the link with
+// the same tree before. To use a file from here in Chainer, negate W before saving.
+// The state of an optimizer is not converted, as its files do not say who wrote them: negate sums of
+// gradients of W from Chainer before loading (load_arrays(), save_arrays()), which are m of Adam and v
+// of MomentumSGD.
 //
-// New links live on the thread's current device, in
-// float32. Throws ShapeError for sizes below 1, InvalidError for a word that stands twice,
-// PluginError if no plugin has catena.binary_hierarchical_softmax.
+// New links live on the thread's current device, in float32. Throws ShapeError for sizes below 1,
+// InvalidError for a word that stands twice, PluginError if no plugin has
+// catena.binary_hierarchical_softmax.
 //
 //     links::BinaryHierarchicalSoftmax loss(650, create_huffman_tree(counts));
 class BinaryHierarchicalSoftmax : public Link {

@@ -1,7 +1,15 @@
 // Mistakes in a plugin are named where they are made: the port, the dtype, what was asked.
 #include <doctest/doctest.h>
 
+#include <catena/plugin/kernel.hpp>
 #include <catena/testing.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+#include <vector>
 
 using namespace catena::testing;
 
@@ -68,6 +76,47 @@ TEST_CASE("what a piece of parallel() throws is the error of the call, on any nu
                           "[org.example.throws] x: expected numbers from 0 on, got -2.0");
     }
     CHECK(failures("org.example.throws") == "");
+}
+
+TEST_CASE("pieces of parallel() that have not begun when one throws are left out") {
+    static std::size_t threads;
+    catena_host host = {};
+    // Whoever is free takes the next piece, as in the pool of the CPU.
+    host.parallel_for = [](catena_ctx*, std::int64_t n, std::int64_t grain, catena_range_fn fn,
+                           void* user) {
+        std::atomic<std::int64_t> next{0};
+        const auto work = [&](std::int32_t slot) {
+            for (std::int64_t begin; (begin = grain * next++) < n;)
+                fn(user, begin, std::min(begin + grain, n), slot);
+        };
+        std::vector<std::thread> team;
+        while (team.size() < threads) team.emplace_back(work, static_cast<int>(team.size()));
+        for (std::thread& thread : team) thread.join();
+    };
+    catena::plugin::the_host = &host;
+    // The first piece that begins throws; the others take long.
+    const auto began = [](std::size_t on) {
+        threads = on;
+        std::atomic<int> n{0};
+        std::atomic<bool> throws{false};
+        auto body = [&](std::int64_t, std::int64_t) {
+            if (n++ == 0) {
+                throws = true;
+                throw std::runtime_error("the first");
+            }
+            while (!throws) std::this_thread::yield();
+            std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        };
+        CHECK_THROWS_WITH(catena::plugin::parallel<catena::plugin::Isa::baseline>(
+                              nullptr, 60, catena::plugin::serial_work, body),
+                          "the first");
+        return n.load();
+    };
+    CHECK(began(1) == 1);
+    // One on each thread. A busy machine may let the others begin some more before the first one's
+    // exception is caught.
+    CHECK(began(3) <= 30);
+    catena::plugin::the_host = nullptr;
 }
 
 TEST_CASE("bytes that are written beside an array, however many, are counted") {

@@ -36,9 +36,9 @@ struct FunctionParameter {
 class ArrayFunction : public UserFunction, public Link {
 public:
     // Names what parameter_names() lists. An override that names more calls this one, too. Each
-    // Parameter that it names is an input of the call for the graph, so that backward() runs also if
-    // no other input takes a gradient; backward() itself adds to the gradient:
-    // W.grad() += gy * x, after W.zerograd() if there is none.
+    // Parameter that it names is an input of the call, so that backward() runs whatever x is. It adds
+    // to W.grad() itself, after W.zerograd() if there is none. A member gw would not do: zerograds()
+    // and cleargrads() give W another array. What has a gw belongs in parameter_names().
     void visit(Visitor& visitor) override;
 
 protected:

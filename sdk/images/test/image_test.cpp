@@ -6,7 +6,14 @@
 
 #include "files.hpp"
 
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <random>
+
 using namespace catena;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -194,4 +201,26 @@ TEST_CASE("other sizes") {
     const TemporaryFolder folder;
     write_png(folder.path / "a.png", image);
     CHECK(read_image(folder.path / "a.png").pixels == image.pixels);
+}
+
+TEST_CASE("a PNG is written whole or not at all, and through no symbolic link") {
+    Image image{100, 200, Pixels(60'000)};  // of noise, which does not become smaller
+    std::mt19937 random(1);
+    for (std::uint8_t& value : image.pixels) value = static_cast<std::uint8_t>(random());
+    const TemporaryFolder folder;
+    const fs::path file = folder.path / "a.png", link = folder.path / "link.png";
+    write_file(file, "old");
+    fs::create_symlink(file, link);
+    contains(error_of<DataError>([&] { write_png(link, image); }), "got a symbolic link");
+    rlimit limit{};
+    REQUIRE(getrlimit(RLIMIT_FSIZE, &limit) == 0);
+    const auto before = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit small{20'000, limit.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    const std::string error = error_of<DataError>([&] { write_png(file, image); });
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::signal(SIGXFSZ, before);
+    contains(error, file.string() + ": expected a file that can be written, got File too large");
+    CHECK(read_file(file) == "old");
+    CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 2);
 }

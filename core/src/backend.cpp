@@ -3,6 +3,8 @@
 
 #include "context.hpp"
 #include "device_state.hpp"
+#include "plugin_step.hpp"
+#include "registry.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -18,7 +20,9 @@ DeviceState& need(Device device) {
 
 const void* backend_extension(Device device, const char* id) {
     const DeviceState& state = need(device);
-    return state.table.get_extension ? state.table.get_extension(state.dev, id) : nullptr;
+    if (!state.table.get_extension) return nullptr;
+    const PluginStep step(state.backend.plugin->info.path, "get_extension()");
+    return state.table.get_extension(state.dev, id);
 }
 
 void* backend_device(Device device) { return need(device).dev; }

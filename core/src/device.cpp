@@ -55,6 +55,7 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
 template <class Table>
 void DeviceState::ask(const Table*& table_of, const char* id, std::size_t least) {
     if (!table.get_extension) return;
+    const PluginStep step(backend.plugin->info.path, "get_extension()");
     const auto* const given = static_cast<const Table*>(table.get_extension(dev, id));
     if (given && given->struct_size < least) {
         throw DeviceError(fmt::format("[{}] {}: struct_size: expected at least {}, got {}", name,

@@ -2,6 +2,7 @@
 #include "registry.hpp"
 
 #include "attributes.hpp"
+#include "plugin_step.hpp"
 
 #include <fmt/format.h>
 
@@ -17,6 +18,11 @@ catena_function whole(const catena_function& given) {
     std::memcpy(&f, &given, std::min<std::size_t>(given.struct_size, sizeof(f)));
     f.struct_size = sizeof(f);
     return f;
+}
+
+bool supports_isa(const DeviceState& device, const char* isa) {
+    const PluginStep step(device.backend.plugin->info.path, "supports_isa()");
+    return device.table.supports_isa(device.dev, isa) != 0;
 }
 
 }  // namespace
@@ -92,7 +98,7 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
         if (device.backend.table->name != std::string_view(k.device)) continue;
         if (descriptor.version < k.version_min || descriptor.version > k.version_max) continue;
         if (deterministic && !(k.flags & CATENA_KERNEL_DETERMINISTIC)) continue;
-        if (k.isa && *k.isa && !device.table.supports_isa(device.dev, k.isa)) continue;
+        if (k.isa && *k.isa && !supports_isa(device, k.isa)) continue;
         bool fits = type_vars == 0;
         for (std::uint32_t row = 0; row < k.n_types && !fits; ++row) {
             fits = true;

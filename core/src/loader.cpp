@@ -45,7 +45,9 @@ struct AtExit {
     ~AtExit() {
         auto& started = Loader::get().started;
         for (auto it = started.rbegin(); it != started.rend(); ++it) {
-            if ((*it)->table->deinit) (*it)->table->deinit();
+            if (!(*it)->table->deinit) continue;
+            const PluginStep step((*it)->info.path, "deinit()");
+            (*it)->table->deinit();
         }
         started.clear();
     }

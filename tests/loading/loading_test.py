@@ -256,13 +256,18 @@ class Odd(Case):
             self.assertIn(f" path={path} reason=its {step} called exit()", audit.read_text())
 
     def test_a_plugin_that_ends_the_process_as_a_device_is_named(self):
-        for name, step in (("count", "count()"), ("open", "open()")):
+        for name in ("count", "open", "get_extension", "supports_isa"):
             path = self.put(MODULES / f"exits_{name}.catena", self.folder(name))
-            self.put(GOOD, path.parent)
-            error = self.fails("call", "test.good", "--device", "dry", "--plugins", path.parent,
+            error = self.fails("call", "test.zero", "--device", "dry", "--plugins", path.parent,
                                "--out", self.top / "out.npz")
-            self.assertEqual(error, f"catena error: [plugin] {path}: its {step} called exit(): "
+            self.assertEqual(error, f"catena error: [plugin] {path}: its {name}() called exit(): "
                                     "the process ends with code 1\n")
+
+    def test_a_plugin_that_ends_the_process_while_it_ends_is_named(self):
+        path = self.put(MODULES / "exits_deinit.catena", self.folder("deinit"))
+        error = self.fails("describe", "test.xyzzy", "--plugins", path.parent)
+        self.assertEqual(error.splitlines()[-1], f"catena error: [plugin] {path}: its deinit() called "
+                                                 "exit(): the process ends with code 1")
 
     def test_kernels_for_a_function_that_nobody_has(self):
         self.put(GOOD, self.user)

@@ -79,13 +79,20 @@ bool is_there_memory(int32_t n, size_t bytes) {
 }
 
 // NOLINTBEGIN(concurrency-mt-unsafe): the header says when this may run.
-// Returns how many buffers OpenBLAS maps when it is loaded.
+// Returns how many buffers OpenBLAS maps at most when it is loaded. Builds with OpenMP read
+// OMP_NUM_THREADS alone, or last as those with threads of their own do.
 int32_t buffers_at_load() {
-    const char* threads = std::getenv("OMP_NUM_THREADS");
-    const long wanted = threads != nullptr ? std::strtol(threads, nullptr, 10) : 0;
     const long there = sysconf(_SC_NPROCESSORS_CONF);
+    const auto threads = [&](const char* name, long otherwise) {
+        const char* text = std::getenv(name);
+        const long wanted = text != nullptr ? std::strtol(text, nullptr, 10) : 0;
+        return wanted > 0 ? std::min(wanted, there) : otherwise;
+    };
+    const long with_openmp = threads("OMP_NUM_THREADS", there);
+    const long with_own =
+        threads("OPENBLAS_NUM_THREADS", threads("GOTO_NUM_THREADS", with_openmp));
     return static_cast<int32_t>(
-        std::clamp<long>(wanted > 0 ? std::min(wanted, there) : there, 1, most_buffers));
+        std::clamp<long>(std::max(with_openmp, with_own), 1, most_buffers));
 }
 
 void* open_library() {

@@ -65,7 +65,8 @@ catena_status multiply(int32_t threads) {
 int outcome_of(int (*body)()) {
     const pid_t child = fork();
     if (child == 0) {
-        unsetenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe)
+        for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS"})
+            unsetenv(name);  // NOLINT(concurrency-mt-unsafe)
         alarm(60);
         _exit(body());
     }
@@ -98,6 +99,17 @@ int multiply_when_memory_is_gone() {
     return multiply(8) == CATENA_OK ? loaded_well : wrong;
 }
 
+// Memory for one buffer, OMP_NUM_THREADS=1, and another variable that asks for two.
+template <int which>
+int load_with_more_threads() {
+    setenv("OMP_NUM_THREADS", "1", 1);  // NOLINT(concurrency-mt-unsafe)
+    setenv(which == 0 ? "OPENBLAS_NUM_THREADS" : "GOTO_NUM_THREADS", "2",
+           1);  // NOLINT(concurrency-mt-unsafe)
+    limit_at_load = 250 * mib;
+    const int outcome = load_within_limit();
+    return logged.find("of 2 processors") != std::string::npos ? outcome : wrong;
+}
+
 int measure_buffers() {
     const uint64_t before = address_space();
     plugin();
@@ -128,6 +140,12 @@ TEST_CASE("with any limit OpenBLAS is refused with a reason, or works") {
     CHECK(seen.front() == refused_with_reason);
     CHECK(seen.back() == loaded_well);
     if (processors == 2) CHECK(seen.size() == 3);  // in between, one product at a time
+}
+
+TEST_CASE("a build of OpenBLAS may take its threads from any of three variables") {
+    if (sysconf(_SC_NPROCESSORS_CONF) < 2) return;
+    CHECK(outcome_of(load_with_more_threads<0>) == refused_with_reason);
+    CHECK(outcome_of(load_with_more_threads<1>) == refused_with_reason);
 }
 
 TEST_CASE("products go on where no more memory is given") {

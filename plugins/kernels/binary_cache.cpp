@@ -106,7 +106,8 @@ std::string file_name(const std::string& name, const std::string& key,
 
 using Part = std::pair<const void*, std::size_t>;
 
-// The parts as one new file, which others see once it is complete. errno says why if it fails.
+// The parts as one new file, which others see once it is complete, and on the disk: a power failure
+// leaves none that is cut off. errno says why if it fails.
 bool write_file(int folder, const std::string& file, std::initializer_list<Part> parts,
                 unsigned mode) {
     // Machines and containers that share a folder have processes of the same number. Nobody but the owner
@@ -123,7 +124,9 @@ bool write_file(int folder, const std::string& file, std::initializer_list<Part>
     if (!fd) return false;
     const bool done = std::ranges::all_of(
         parts, [&](const Part& part) { return write_all(fd.get(), part.first, part.second); });
-    if (done && renameat(folder, unfinished.c_str(), folder, file.c_str()) == 0) return true;
+    if (done && fsync(fd.get()) == 0 &&
+        renameat(folder, unfinished.c_str(), folder, file.c_str()) == 0)
+        return true;
     const int error = errno;
     unlinkat(folder, unfinished.c_str(), 0);
     errno = error;

@@ -281,6 +281,15 @@ class Cache(unittest.TestCase):
         shipped.chmod(0o755)
 
     @unittest.skipUnless(ON_CPU and os.uname().machine == "x86_64", "targets of an x86-64")
+    def test_kernels_that_do_not_reach_the_disk_are_not_exported(self):
+        shipped = self.base / "shipped"
+        counts, _, errors = self.run_worker(1, CATENA_CPU_MARCH="x86-64", NO_DISK="1",
+                                            CATENA_KERNEL_EXPORT=str(shipped))
+        self.assertEqual(counts["compiled"], 1, errors)
+        self.assertRegex(errors, "CATENA_KERNEL_EXPORT: cached-.*: cannot be written: Input/output error")
+        self.assertEqual(list(shipped.iterdir()) + self.entries(), [])
+
+    @unittest.skipUnless(ON_CPU and os.uname().machine == "x86_64", "targets of an x86-64")
     def test_shipped_kernels_that_cannot_be_trusted_are_not_run(self):
         shipped = self.ship("x86-64", 1)
         [file] = shipped.iterdir()

@@ -95,14 +95,7 @@ std::string misfit(const std::string& name) {
     }
 }
 
-}  // namespace
-
-int main(int argc, char** argv) try {
-    const Options options = parse(argc, argv);
-    if (options.help) {
-        std::fputs(usage, stdout);
-        return 0;
-    }
+void run(const Options& options) {
     // Before the usual places: of two plugins of one id the first is taken.
     for (const std::string& file : options.plugins) load_plugin(file);
     load_default_plugins();
@@ -121,6 +114,16 @@ int main(int argc, char** argv) try {
         const auto [first, last] = train(net, options.steps);
         std::printf("trained with %s: loss %.4f -> %.6f\n", name.c_str(), first, last);
     }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    const Options options = parse(argc, argv);
+    if (options.help) std::fputs(usage, stdout);
+    else run(options);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)  // a disk may be full
+        throw std::runtime_error("expected all output to be written, got an error");
     return 0;
 } catch (const std::invalid_argument& error) {
     std::fprintf(stderr, "my_name: %s\n%s", error.what(), usage);

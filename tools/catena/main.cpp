@@ -118,6 +118,17 @@ std::uint64_t seed_of(const Options& o) {
     throw po::error(fmt::format("--seed: expected 0 to 2^64 - 1, got {}", o.seed));
 }
 
+// What the command takes; nothing else in the file is unpacked.
+command::Arrays load_given(const Options& o, Device device) {
+    using Prefixes = std::vector<std::string_view>;
+    command::Arrays given;
+    if (o.npz.empty()) return given;
+    for (const std::string_view prefix : o.command == "call" ? Prefixes{"in_", "gy_", "ggx_"}
+                                                             : Prefixes{"param0", "grad", "state_"})
+        given.merge(load_arrays(o.npz, device, prefix));
+    return given;
+}
+
 int run(const Options& o) {
     if (o.command == "plugins" && o.name == "lock") {
         command::lock_plugins(o.plugins, o.out);
@@ -145,7 +156,7 @@ int run(const Options& o) {
     config().train = !o.test;
     config().deterministic = o.deterministic;
     config().debug = o.debug;
-    const auto given = o.npz.empty() ? command::Arrays() : load_arrays(o.npz, device);
+    const command::Arrays given = load_given(o, device);
     const auto order = o.double_backward ? command::Order::double_backward
                        : o.backward      ? command::Order::backward
                                          : command::Order::forward;

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zipfile
 
 import npz
 
@@ -54,6 +55,16 @@ class Call(Case):
         self.assertEqual(out["gg_x0"][2], [0, 10])
         self.assertEqual(out["gg_x1"][2], [1, 10])
         self.assertEqual(out["ggy_y"][2], [5, 7 + 3])
+
+    def test_what_is_not_taken_is_not_read(self):
+        npz.write(self.folder / "in.npz", {"in_x": ("<f4", (1,), [2]), "param0": ("<f4", (1,), [2]),
+                                           "grad1": ("<f4", (1,), [1])})
+        with zipfile.ZipFile(self.folder / "in.npz", "a") as archive:
+            archive.writestr("other.npy", b"no array")
+        for command, name in (("call", "relu"), ("update", "sgd")):
+            code, out, err = self.run_program(command, name, "--npz", self.folder / "in.npz", "--out",
+                                              self.folder / "out.npz")
+            self.assertEqual((code, out, err), (0, "", ""))
 
     def test_a_gradient_that_is_the_output_gradient_itself(self):
         one = ("<f4", (1,), [1])

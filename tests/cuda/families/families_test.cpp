@@ -73,6 +73,25 @@ TEST_CASE_TEMPLATE("prelu: a slope for all, for channels, for elements", T, floa
                       w.size() == 1);
 }
 
+TEST_CASE_TEMPLATE("gradients at kinks, and where a NaN decides", T, float, double, Float16,
+                   BFloat16) {
+    const auto row = [](const std::vector<double>& x) {
+        const auto n = static_cast<std::int64_t>(x.size());
+        return Array::of<double>({n}, x).to(plugin::dtype_of<T>());
+    };
+    const Array x = row({no_number, 2, -2, 0, -0.0, inf, -inf});
+    for (const char* name : {"catena.abs", "catena.relu"}) check_both<T>(name, {x});
+    for (const double slope : {0.2, 0.0, -0.5})
+        check_both<T>("catena.leaky_relu", {x}, {plugin::set("slope", slope)});
+    for (const double slope : {0.2, 0.0}) {
+        const Array w = Array::of<double>({}, {slope}).to(plugin::dtype_of<T>());
+        check_both<T>("catena.prelu", {x, w});
+    }
+    const std::vector<Array> two = {row({no_number, 1, no_number, 1, 2, 3, -inf, inf}),
+                                    row({1, no_number, no_number, 2, 1, 3, inf, -inf})};
+    for (const char* name : {"catena.maximum", "catena.minimum"}) check_both<T>(name, two);
+}
+
 TEST_CASE_TEMPLATE("gradients of what is broadcast are summed", T, float, double, Float16) {
     check_both<T>("catena.add", {draw<T>({50, 33}, 1), draw<T>({33}, 2)});
     check_both<T>("catena.mul", {draw<T>({3, 5, 8}, 1), draw<T>({5, 1}, 2)});

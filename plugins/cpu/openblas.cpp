@@ -89,10 +89,8 @@ int32_t buffers_at_load() {
         return wanted > 0 ? std::min(wanted, there) : otherwise;
     };
     const long with_openmp = threads("OMP_NUM_THREADS", there);
-    const long with_own =
-        threads("OPENBLAS_NUM_THREADS", threads("GOTO_NUM_THREADS", with_openmp));
-    return static_cast<int32_t>(
-        std::clamp<long>(std::max(with_openmp, with_own), 1, most_buffers));
+    const long with_own = threads("OPENBLAS_NUM_THREADS", threads("GOTO_NUM_THREADS", with_openmp));
+    return static_cast<int32_t>(std::clamp<long>(std::max(with_openmp, with_own), 1, most_buffers));
 }
 
 void* open_library() {

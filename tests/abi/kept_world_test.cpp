@@ -55,7 +55,7 @@ TEST_CASE("values") {
 #if defined(NEXT_PLUGIN)
 TEST_CASE("a plugin of the next minor uses the new service where it is there") {
     World all({NEXT_PLUGIN, NEEDED_PLUGIN});
-    const Array x = Array::of<double>({3}, {1, -2, 5});
+    const Array x = Array::from<double>({1, -2, 5}, {3});
     CHECK(all.forward("org.example.next", {x})[0] == x);
     catena_host host = World::host();
     host.next = [](catena_ctx*, std::int64_t value) { return 10 * value; };
@@ -65,7 +65,7 @@ TEST_CASE("a plugin of the next minor uses the new service where it is there") {
         dlsym(library, "catena_plugin_entry_v1"));
     REQUIRE(entry(&host, nullptr) != nullptr);
     const Array y = all.forward("org.example.next", {x})[0];
-    CHECK(y == Array::of<double>({3}, {11, 8, 15}));
+    CHECK(y == Array::from<double>({11, 8, 15}, {3}));
     REQUIRE(entry(&World::host(), nullptr) != nullptr);
 }
 #endif

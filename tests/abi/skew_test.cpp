@@ -141,7 +141,7 @@ TEST_CASE("the core refuses one that needs the next minor, and says both") {
 TEST_CASE("catena::testing does the same") {
     using namespace catena::testing;
     World world({NEXT_PLUGIN});
-    const Array x = Array::of<double>({3}, {1, -2, 5});
+    const Array x = Array::from<double>({1, -2, 5}, {3});
     const Array y = world.forward("org.example.next", {x})[0];
     CHECK(y == x);
     CHECK(world.backward("org.example.next", {x}, {y}, {x})[0] == x);

@@ -34,7 +34,7 @@ TEST_CASE("elementwise activations") {
 }
 
 TEST_CASE("special values") {
-    const Array x = Array::of<float>({7}, {-1, 0, 2, -inf, inf, quiet, 1e4f});
+    const Array x = Array::from<float>({-1, 0, 2, -inf, inf, quiet, 1e4f}, {7});
     const auto values = [&](const char* name) {
         return world().forward(std::string("catena.") + name, {x})[0].values<float>();
     };
@@ -50,8 +50,8 @@ TEST_CASE("special values") {
     CHECK(values("sigmoid")[6] == 1);
     CHECK(values("tanh")[6] == 1);
     // At 0 the gradient of relu is 0, that of leaky_relu the slope: Chainer 7.8.1's values.
-    const Array zero = Array::of<float>({2}, {0, -0.0f});
-    const Array one = Array::of<float>({2}, {1, 1});
+    const Array zero = Array::from<float>({0, -0.0f}, {2});
+    const Array one = Array::from<float>({1, 1}, {2});
     const auto both = [](const Array& a, double value) {
         return a.at(0) == value && a.at(1) == value;
     };
@@ -67,8 +67,8 @@ TEST_CASE("special values") {
 }
 
 TEST_CASE("a NaN does not vanish in a gradient") {
-    const Array x = Array::of<float>({3}, {quiet, 2, -2});
-    const Array gy = Array::of<float>({3}, {1, 1, 1});
+    const Array x = Array::from<float>({quiet, 2, -2}, {3});
+    const Array gy = Array::from<float>({1, 1, 1}, {3});
     const auto by_both = [&](const char* name, const std::vector<Array>& in, std::size_t i,
                              const auto& check, const Attrs& attrs = {}) {
         const auto y = world().forward(name, in, attrs);
@@ -84,7 +84,7 @@ TEST_CASE("a NaN does not vanish in a gradient") {
     by_both("catena.relu", {x}, 0, as_relu);
     // With slopes of 0 these are relu.
     by_both("catena.leaky_relu", {x}, 0, as_relu, {set("slope", 0.0)});
-    const Array w = Array::of<float>({}, {0});
+    const Array w = Array::from<float>({0}, {});
     by_both("catena.prelu", {x, w}, 0, as_relu);
     by_both("catena.prelu", {x, w}, 1, [](const Array& gw) { CHECK(std::isnan(gw.at(0))); });
 }
@@ -108,14 +108,14 @@ TEST_CASE("softmax") {
         for (int k = 0; k < 3; ++k)
             CHECK(y.at(3 * i + k) == doctest::Approx(std::exp(x.at(3 * i + k)) / sum));
     }
-    const Array large = Array::of<float>({2, 3}, {1000, 999, -1000, 1e30f, 0, -1e30f});
+    const Array large = Array::from<float>({1000, 999, -1000, 1e30f, 0, -1e30f}, {2, 3});
     const auto p = world().forward("catena.softmax", {large})[0].values<float>();
     CHECK(p[0] == doctest::Approx(0.7310586));
     CHECK(p[2] == 0);
     CHECK(p[3] == 1);
-    const Array bad = Array::of<float>({1, 2}, {quiet, 1});
+    const Array bad = Array::from<float>({quiet, 1}, {1, 2});
     CHECK(std::isnan(world().forward("catena.softmax", {bad})[0].at(1)));
-    CHECK_THROWS_WITH(world().forward("catena.softmax", {Array::of<float>({1}, {1})}),
+    CHECK_THROWS_WITH(world().forward("catena.softmax", {Array::from<float>({1}, {1})}),
                       "[catena.softmax] axis: expected from -1 to 0, got 1");
 }
 
@@ -125,7 +125,7 @@ TEST_CASE("the result does not depend on the position in memory") {
         const Array y = world().forward(name, {x})[0];
         bool same = true;
         for (std::int64_t i = 0; i < 200; ++i) {  // alone, an element goes through the loop's tail
-            const Array one = Array::of<float>({1}, {x.data<float>()[i * 499]});
+            const Array one = Array::from<float>({x.data<float>()[i * 499]}, {1});
             same = same &&
                    world().forward(name, {one})[0].data<float>()[0] == y.data<float>()[i * 499];
         }
@@ -142,14 +142,14 @@ TEST_CASE("prelu") {
                           {off_zero({2, 3, 2, 2}), Array::random<double>({3, 2, 2}, 2)}}) == "");
     CHECK(check(world(), {"catena.prelu", {off_zero({7}), Array::random<double>({}, 2)}}) == "");
     CHECK(check(world(), {"catena.prelu", {off_zero({}), Array::random<double>({}, 2)}}) == "");
-    const Array x = Array::of<float>({1, 4}, {-2, 0, 3, quiet});
-    const Array w = Array::of<float>({}, {1.5f});
+    const Array x = Array::from<float>({-2, 0, 3, quiet}, {1, 4});
+    const Array w = Array::from<float>({1.5f}, {});
     const auto y = world().forward("catena.prelu", {x, w});
     CHECK(y[0].at(0) == -3);  // a slope above 1, where max(x, W x) would be wrong
     CHECK(y[0].at(2) == 3);
     CHECK(std::isnan(y[0].at(3)));
     const auto gx =
-        world().backward("catena.prelu", {x, w}, y, {Array::of<float>({1, 4}, {1, 1, 1, 1})});
+        world().backward("catena.prelu", {x, w}, y, {Array::from<float>({1, 1, 1, 1}, {1, 4})});
     CHECK(gx[0].at(0) == 1.5);
     CHECK(gx[0].at(1) == 1);  // at 0
     const auto message = [](const Dims& shape, const Dims& slopes) -> std::string {
@@ -183,7 +183,7 @@ TEST_CASE("prelu: the slopes' gradient over many elements") {
         Options options;
         options.targets = 2;
         const auto gw = world().backward("catena.prelu", {x, w}, y, {gy}, {}, options);
-        CHECK(compare(gw[1], Array::of<double>(slopes, sum), {1e-5, 1e-4}) == "");
+        CHECK(compare(gw[1], Array::from<double>(sum, slopes), {1e-5, 1e-4}) == "");
         options.threads = 3;
         CHECK(world().backward("catena.prelu", {x, w}, y, {gy}, {}, options) == gw);
     }

@@ -104,7 +104,7 @@ TEST_CASE("cast") {
     const auto cast = [](const Array& x, catena_dtype dtype) {
         return world().forward("catena.cast", {x}, {set("dtype", dtype)})[0];
     };
-    const Array x = Array::of<float>({6}, {0, -1.5f, 2.75f, 100, -0.0f, 1});
+    const Array x = Array::from<float>({0, -1.5f, 2.75f, 100, -0.0f, 1}, {6});
     CHECK(cast(x, dtype_of<std::int32_t>()).values<std::int32_t>() ==
           std::vector<std::int32_t>{0, -1, 2, 100, 0, 1});
     CHECK(cast(x, dtype_of<std::int64_t>()).at(3) == 100);
@@ -133,7 +133,7 @@ TEST_CASE("cast") {
     CHECK(std::isinf(wide.at(0x7c00)));
     CHECK(std::isnan(wide.at(0x7e00)));
     const Array ties =
-        Array::of<float>({7}, {2049, 2051, 65519, 65520, 0x1p-25f, 0x1.8p-24f, 1e-10f});
+        Array::from<float>({2049, 2051, 65519, 65520, 0x1p-25f, 0x1.8p-24f, 1e-10f}, {7});
     CHECK(cast(ties, dtype_of<Float16>()).values<std::uint16_t>() ==
           std::vector<std::uint16_t>{0x6800, 0x6802, 0x7bff, 0x7c00, 0, 2, 0});
     const Array y = cast(x, dtype_of<double>());
@@ -198,13 +198,13 @@ TEST_CASE("concat") {
     };
     const Array a = iota({2, 2});
     const Array b = iota({2, 1});
-    CHECK(joined({a, b, a}, 1) == Array::of<double>({2, 5}, {0, 1, 0, 0, 1, 2, 3, 1, 2, 3}));
+    CHECK(joined({a, b, a}, 1) == Array::from<double>({0, 1, 0, 0, 1, 2, 3, 1, 2, 3}, {2, 5}));
     CHECK(joined({a, b, a}, -1) == joined({a, b, a}, 1));
-    CHECK(joined({a, a}, 0) == Array::of<double>({4, 2}, {0, 1, 2, 3, 0, 1, 2, 3}));
+    CHECK(joined({a, a}, 0) == Array::from<double>({0, 1, 2, 3, 0, 1, 2, 3}, {4, 2}));
     CHECK(world().forward("catena.concat", {a, b})[0] == joined({a, b}, 1));
     CHECK(joined({b}, 0) == b);
     CHECK(joined({iota({3, 0}), iota({3, 2})}, 1) == iota({3, 2}));
-    const Array ids = Array::of<std::int64_t>({1, 2}, {4, 5});
+    const Array ids = Array::from<std::int64_t>({4, 5}, {1, 2});
     CHECK(joined({ids, ids}, 0).values<std::int64_t>() == std::vector<std::int64_t>{4, 5, 4, 5});
     struct Sample {
         std::vector<Dims> shapes;
@@ -284,7 +284,7 @@ TEST_CASE("get_item follows NumPy's slices") {
     CHECK(slice(x, {}, {7}, {-1}).values<double>() == std::vector<double>{9, 8});
     CHECK(slice(x, {}, {}, {-4}).values<double>() == std::vector<double>{9, 5, 1});
     CHECK(slice(x, {}, {}) == x);
-    CHECK(slice(iota({2, 3}), {-1, 1}, {}) == Array::of<double>({1, 2}, {4, 5}));
+    CHECK(slice(iota({2, 3}), {-1, 1}, {}) == Array::from<double>({4, 5}, {1, 2}));
 
     const Array cube = iota({4, 5, 6});
     const Array y = slice(cube, {3, 1, 0}, {0, 5, 6}, {-2, 3, 4});
@@ -293,7 +293,7 @@ TEST_CASE("get_item follows NumPy's slices") {
         CHECK(y.at(i) == (3 - i / 4 * 2) * 30 + (1 + i / 2 % 2 * 3) * 6 + i % 2 * 4);
     CHECK(slice(cube, {1}, {3}).at(0) == 30);
     CHECK(slice(cube, {0, 2}, {4, 3}).shape() == Dims{4, 1, 6});
-    CHECK(slice(Array::of<std::int32_t>({3}, {7, 8, 9}), {1}, {3}).at(1) == 9);
+    CHECK(slice(Array::from<std::int32_t>({7, 8, 9}, {3}), {1}, {3}).at(1) == 9);
 }
 
 TEST_CASE("get_item and put_item: gradients") {
@@ -374,7 +374,7 @@ TEST_CASE_TEMPLATE("integers are moved and summed", I, std::int32_t, std::int64_
         return result.values<I>();
     };
     const I most = std::numeric_limits<I>::max();
-    const Array a = Array::of<I>({2, 2}, {1, most, -3, 4});
+    const Array a = Array::from<I>({1, most, -3, 4}, {2, 2});
     const Dims shape = {2, 2, 2}, row = {2}, begin = {-1}, put = {4};
     CHECK(y("broadcast_to", {a}, {set("shape", Ints(shape))}) == V{1, most, -3, 4, 1, most, -3, 4});
     CHECK(y("sum_to", {a}, {set("shape", Ints(row))}) ==
@@ -382,7 +382,7 @@ TEST_CASE_TEMPLATE("integers are moved and summed", I, std::int32_t, std::int64_
     CHECK(y("transpose", {a}) == V{1, -3, most, 4});
     CHECK(y("concat", {a, a}, {set("axis", std::int64_t{0})}) == V{1, most, -3, 4, 1, most, -3, 4});
     CHECK(y("get_item", {a}, {set("begin", Ints(begin))}) == V{-3, 4});
-    CHECK(y("put_item", {Array::of<I>({1}, {most})},
+    CHECK(y("put_item", {Array::from<I>({most}, {1})},
             {set("shape", Ints(put)), set("begin", Ints(begin))}) == V{0, 0, 0, most});
 }
 

@@ -49,7 +49,7 @@ TEST_CASE("the bias's gradient over many rows") {
     const auto gx = world().backward("catena.linear", {x, w, b}, y, {gy}, {}, options);
     std::vector<double> sum(300, 0.0);
     for (std::int64_t i = 0; i < gy.size(); ++i) sum[static_cast<std::size_t>(i % 300)] += gy.at(i);
-    CHECK(compare(gx[2], Array::of<double>({300}, sum), {1e-5, 1e-5}) == "");
+    CHECK(compare(gx[2], Array::from<double>(sum, {300}), {1e-5, 1e-5}) == "");
     options.threads = 4;
     CHECK(world().backward("catena.linear", {x, w, b}, y, {gy}, {}, options) == gx);
 }
@@ -76,9 +76,9 @@ TEST_CASE("wrong shapes") {
 TEST_CASE("embed_id") {
     const Array w = Array::random<double>({4, 3}, 1);
     const auto ids32 = [](const Dims& shape, std::vector<std::int32_t> values) {
-        return Array::of<std::int32_t>(shape, values);
+        return Array::from<std::int32_t>(values, shape);
     };
-    const Array square = Array::of<std::int64_t>({2, 2}, {3, 0, 3, 1});
+    const Array square = Array::from<std::int64_t>({3, 0, 3, 1}, {2, 2});
     CHECK(check(world(), {"catena.embed_id", {square, w}}) == "");
     CHECK(check(world(), {"catena.embed_id", {ids32({5}, {1, 1, 0, 3, 1}), w}}) == "");
     CHECK(check(world(), {"catena.embed_id", {ids32({}, {2}), w}}) == "");
@@ -118,7 +118,7 @@ TEST_CASE("embed_id: a gradient that is there keeps the rows that no id names") 
     for (std::int64_t i = 0; i < y[0].size(); ++i)
         expected[static_cast<std::size_t>(ids.data<std::int32_t>()[i / 650] * 650 + i % 650)] +=
             y[0].at(i);
-    CHECK(compare(gw, Array::of<double>({200, 650}, expected), {1e-5, 1e-5}) == "");
+    CHECK(compare(gw, Array::from<double>(expected, {200, 650}), {1e-5, 1e-5}) == "");
     CHECK(gw.at(11 * 650) == 1);
 }
 
@@ -133,20 +133,20 @@ TEST_CASE("embed_id refuses") {
         }
         return std::string();
     };
-    CHECK(message(Array::of<std::int32_t>({2, 2}, {0, 3, 4, 9}), w, CATENA_E_VALUE) ==
+    CHECK(message(Array::from<std::int32_t>({0, 3, 4, 9}, {2, 2}), w, CATENA_E_VALUE) ==
           "[catena.embed_id] x[1, 0]: expected an id from 0 to 3, got 4");
-    CHECK(message(Array::of<std::int64_t>({1}, {-1}), w, CATENA_E_VALUE) ==
+    CHECK(message(Array::from<std::int64_t>({-1}, {1}), w, CATENA_E_VALUE) ==
           "[catena.embed_id] x[0]: expected an id from 0 to 3, got -1");
-    CHECK(message(Array::of<std::int64_t>({}, {std::int64_t{1} << 40}), w, CATENA_E_VALUE) ==
+    CHECK(message(Array::from<std::int64_t>({std::int64_t{1} << 40}, {}), w, CATENA_E_VALUE) ==
           "[catena.embed_id] x: expected an id from 0 to 3, got 1099511627776");
-    CHECK(message(Array::of<std::int32_t>({1}, {0}), Array::random<float>({0, 3}, 1),
+    CHECK(message(Array::from<std::int32_t>({0}, {1}), Array::random<float>({0, 3}, 1),
                   CATENA_E_VALUE) ==
           "[catena.embed_id] x[0]: expected no id, for W has no rows, got 0");
-    CHECK(message(Array::of<std::int32_t>({1}, {0}), Array::random<float>({3}, 1),
+    CHECK(message(Array::from<std::int32_t>({0}, {1}), Array::random<float>({3}, 1),
                   CATENA_E_SHAPE) == "[catena.embed_id] W.ndim: expected 2, got 1");
     CHECK_THROWS_WITH(
         world().forward("catena.embed_id_gradient",
-                        {Array::of<std::int32_t>({1}, {2}), Array::random<float>({1, 3}, 1)},
+                        {Array::from<std::int32_t>({2}, {1}), Array::random<float>({1, 3}, 1)},
                         {set("rows", std::int64_t{2})}),
         "[catena.embed_id_gradient] x[0]: expected an id from 0 to 1, got 2");
 }
@@ -154,7 +154,7 @@ TEST_CASE("embed_id refuses") {
 namespace {
 
 Array labels(std::vector<std::int32_t> values) {
-    return Array::of<std::int32_t>({static_cast<std::int64_t>(values.size())}, values);
+    return Array::from<std::int32_t>(values, {static_cast<std::int64_t>(values.size())});
 }
 std::string tree_error(const char* tree) {
     try {
@@ -178,7 +178,7 @@ TEST_CASE("binary_hierarchical_softmax") {
     const Array w = Array::random<double>({4, 3}, 2);
     CHECK(check(world(), {name, {x, labels({0, 4, 2, 2, 3}), w}, five}) == "");
     CHECK(check(world(), {name,
-                          {Array::random<double>({1, 40}, 1), Array::of<std::int64_t>({1}, {3}),
+                          {Array::random<double>({1, 40}, 1), Array::from<std::int64_t>({3}, {1}),
                            Array::random<double>({4, 40}, 2)},
                           five}) == "");
     CHECK(check(world(), {name, {Array::random<double>({0, 3}, 1), labels({}), w}, five}) == "");
@@ -194,7 +194,7 @@ TEST_CASE("binary_hierarchical_softmax") {
     // -1 is left, +1 right; the probabilities of all leaves sum to 1.
     double sum = 0;
     for (std::int32_t label = 0; label < 5; ++label) {
-        const Array one = Array::of<double>({1, 3}, {0.5, -1, 2});
+        const Array one = Array::from<double>({0.5, -1, 2}, {1, 3});
         const double loss = world().forward(name, {one, labels({label}), w}, five)[0].at(0);
         sum += std::exp(-loss);
         const auto term = [&](int node, double code) {
@@ -208,14 +208,14 @@ TEST_CASE("binary_hierarchical_softmax") {
     }
     CHECK(sum == doctest::Approx(1).epsilon(1e-12));
     // Neither overflow nor NaN where a step is certain.
-    const Array far = Array::of<float>({1, 1}, {1e4f});
-    const Array steep = Array::of<float>({1, 1}, {1e3f});
+    const Array far = Array::from<float>({1e4f}, {1, 1});
+    const Array steep = Array::from<float>({1e3f}, {1, 1});
     const Attrs two = {set("tree", "[0,1]")};
     const auto sure = world().forward(name, {far, labels({1}), steep}, two);
     CHECK(sure[0].at(0) == 0);
     const auto wrong = world().forward(name, {far, labels({0}), steep}, two);
     CHECK(wrong[0].at(0) == doctest::Approx(1e7));
-    const Array gy = Array::of<float>({}, {1});
+    const Array gy = Array::from<float>({1}, {});
     CHECK(world().backward(name, {far, labels({0}), steep}, wrong, {gy}, two)[0].at(0) == 1e3);
     CHECK(world().backward(name, {far, labels({1}), steep}, sure, {gy}, two)[0].at(0) == 0);
 }
@@ -233,7 +233,7 @@ TEST_CASE("binary_hierarchical_softmax: deep trees, many samples, several thread
     const Array w = Array::random<float>({words - 1, 5}, 2);
     const std::string name = "catena.binary_hierarchical_softmax";
     const auto y = world().forward(name, {x, t, w}, attrs);
-    const Array gy = Array::of<float>({}, {1});
+    const Array gy = Array::from<float>({1}, {});
     const auto gx = world().backward(name, {x, t, w}, y, {gy}, attrs);
     Options options;
     options.threads = 3;

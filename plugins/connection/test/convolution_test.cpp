@@ -80,9 +80,9 @@ struct Reference {
             vgx[x_] += vgy[y_] * vw[w_];
             vgw[w_] += vgy[y_] * vx[x_];
         });
-        y = Array::of<double>(size, vy);
-        gx = {Array::of<double>(l.x, vgx), Array::of<double>(l.w, vgw),
-              Array::of<double>({l.w[0]}, vgb)};
+        y = Array::from<double>(vy, size);
+        gx = {Array::from<double>(vgx, l.x), Array::from<double>(vgw, l.w),
+              Array::from<double>(vgb, {l.w[0]})};
     }
 
     Array y;
@@ -193,7 +193,7 @@ TEST_CASE("large layers") {
 TEST_CASE("no channels") {
     const Array x = Array::random<float>({2, 0, 3, 3}, 1);
     const Array w = Array::random<float>({2, 0, 2, 2}, 2);
-    const Array b = Array::of<float>({2}, {3, 4});
+    const Array b = Array::from<float>({3, 4}, {2});
     const Array y = world().forward("catena.convolution_2d", {x, w, b})[0];
     for (std::int64_t i = 0; i < y.size(); ++i) CHECK(y.at(i) == (i / 4 % 2 == 0 ? 3 : 4));
 }
@@ -202,7 +202,7 @@ TEST_CASE("numbers beyond the filter's reach do not matter, those within do") {
     Array x = Array::random<float>({1, 1, 5, 5}, 1);
     x.set(12, std::numeric_limits<double>::infinity());
     x.set(24, std::numeric_limits<double>::quiet_NaN());
-    const Array w = Array::of<float>({1, 1, 2, 2}, {1, 1, 1, 1});
+    const Array w = Array::from<float>({1, 1, 1, 1}, {1, 1, 2, 2});
     const Dims stride = {2};
     const Array y =
         world().forward("catena.convolution_2d", {x, w}, {set("stride", Ints(stride))})[0];
@@ -239,9 +239,9 @@ TEST_CASE("deconvolution_2d to a size that cover_all alone takes back") {
     const Dims stride = {2}, pad = {1}, size = {4, 3};
     const Attrs attrs = {set("stride", Ints(stride)), set("pad", Ints(pad)),
                          set("outsize", Ints(size))};
-    const Array x = Array::of<double>({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6});
-    const Array w = Array::of<double>({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
-    const Array gy = Array::of<double>({1, 1, 4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+    const Array x = Array::from<double>({1, 2, 3, 4, 5, 6}, {1, 1, 3, 2});
+    const Array w = Array::from<double>({1, 2, 3, 4, 5, 6, 7, 8, 9}, {1, 1, 3, 3});
+    const Array gy = Array::from<double>({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {1, 1, 4, 3});
     const Array y = world().forward("catena.deconvolution_2d", {x, w}, attrs)[0];
     CHECK(numbers(y) == std::vector<double>{5, 14, 10, 14, 36, 24, 15, 34, 20, 34, 76, 44});
     for (const auto& gx : {world().backward("catena.deconvolution_2d", {x, w}, {y}, {gy}, attrs),

@@ -15,7 +15,7 @@ World& world() {
 }
 template <class I>
 Array labels(const Dims& shape, std::vector<I> values) {
-    return Array::of<I>(shape, values);
+    return Array::from<I>(values, shape);
 }
 double loss(const Array& x, const Array& t, const Attrs& attrs = {}) {
     return world().forward("catena.softmax_cross_entropy", {x, t}, attrs)[0].at(0);
@@ -50,12 +50,12 @@ TEST_CASE("softmax_cross_entropy: values") {
         sum += std::log(z) - x.at(4 * i + t[static_cast<std::size_t>(i)]);
     }
     CHECK(loss(x, labels({3}, t)) == doctest::Approx(sum / 3).epsilon(1e-12));
-    const Array large = Array::of<float>({2, 2}, {-1000, 1, 1e4f, 0});
+    const Array large = Array::from<float>({-1000, 1, 1e4f, 0}, {2, 2});
     CHECK(loss(large, labels<std::int32_t>({2}, {0, 0})) == doctest::Approx(500.5));
     CHECK(loss(large, labels<std::int32_t>({2}, {1, 0})) == 0);
     CHECK(loss(Array::random<float>({0, 3}, 1), labels<std::int32_t>({0}, {})) == 0);
     CHECK(loss(x, labels<std::int32_t>({3}, {-1, -1, -1})) == 0);
-    const Array nan = Array::of<float>({1, 2}, {std::nanf(""), 1});
+    const Array nan = Array::from<float>({std::nanf(""), 1}, {1, 2});
     CHECK(std::isnan(loss(nan, labels<std::int32_t>({1}, {1}))));
     // An ignored row's scores never matter.
     const auto y =
@@ -63,7 +63,7 @@ TEST_CASE("softmax_cross_entropy: values") {
     CHECK(y[0].at(0) == 0);
     const auto gx =
         world().backward("catena.softmax_cross_entropy", {nan, labels<std::int32_t>({1}, {-1})}, y,
-                         {Array::of<float>({}, {1})});
+                         {Array::from<float>({1}, {})});
     CHECK(gx[0].values<float>() == std::vector<float>{0, 0});
 }
 
@@ -144,12 +144,12 @@ TEST_CASE("accuracy") {
     const auto accuracy = [](const Array& y, const Array& t) {
         return world().forward("catena.accuracy", {y, t})[0].at(0);
     };
-    const Array y = Array::of<float>({4, 3}, {1, 2, 0, 5, 5, 1, 0, 0, 1, 3, 2, 1});
+    const Array y = Array::from<float>({1, 2, 0, 5, 5, 1, 0, 0, 1, 3, 2, 1}, {4, 3});
     CHECK(accuracy(y, labels<std::int32_t>({4}, {1, 0, 2, 1})) == 0.75);
     CHECK(accuracy(y, labels<std::int64_t>({4}, {1, 1, -1, -1})) == 0.5);  // ties: the first
     CHECK(accuracy(y, labels<std::int64_t>({4}, {-1, -1, -1, -1})) == 0);
     CHECK(std::isnan(accuracy(Array::random<float>({0, 3}, 1), labels<std::int32_t>({0}, {}))));
-    const Array nan = Array::of<float>({1, 3}, {1, std::nanf(""), 2});
+    const Array nan = Array::from<float>({1, std::nanf(""), 2}, {1, 3});
     CHECK(accuracy(nan, labels<std::int32_t>({1}, {1})) == 1);
     CHECK(check(world(), {"catena.accuracy",
                           {Array::random<double>({3, 4, 2}, 1),
@@ -175,11 +175,11 @@ TEST_CASE("mean_squared_error") {
         CHECK(check(world(),
                     {"catena.mean_squared_error",
                      {Array::random<double>(shape, 1), Array::random<double>(shape, 2)}}) == "");
-    const Array a = Array::of<double>({2, 2}, {1, 2, 3, 4});
-    const Array b = Array::of<double>({2, 2}, {0, 2, 5, 1});
+    const Array a = Array::from<double>({1, 2, 3, 4}, {2, 2});
+    const Array b = Array::from<double>({0, 2, 5, 1}, {2, 2});
     CHECK(world().forward("catena.mean_squared_error", {a, b})[0].at(0) == 14.0 / 4);
     const Array big = Array::random<float>({300, 1000}, 1);
-    const Array zero = Array::of<float>({300, 1000}, std::vector<float>(300000, 0));
+    const Array zero = Array::from<float>(std::vector<float>(300000, 0), {300, 1000});
     double sum = 0;
     for (std::int64_t i = 0; i < big.size(); ++i) sum += big.at(i) * big.at(i);
     CHECK(world().forward("catena.mean_squared_error", {big, zero})[0].at(0) ==

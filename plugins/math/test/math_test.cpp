@@ -79,7 +79,7 @@ TEST_CASE("comparisons") {
 }
 
 TEST_CASE("where") {
-    const Array c = Array::of<double>({2, 3}, {1, 0, 0, 2, 0, 1});
+    const Array c = Array::from<double>({1, 0, 0, 2, 0, 1}, {2, 3});
     const Array a = Array::random<double>({2, 3}, 1);
     CHECK(check(world(), {"catena.where", {c, a, Array::random<double>({3}, 2)}}) == "");
     CHECK(check(world(), {"catena.where", {c, a, Array::random<double>({}, 2)}}) == "");
@@ -117,7 +117,7 @@ bool alike(double a, double b) {
     return a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) < 1e-6 * std::abs(b);
 }
 Array row(const std::vector<double>& values) {
-    return Array::of<double>({static_cast<std::int64_t>(values.size())}, values);
+    return Array::from<double>(values, {static_cast<std::int64_t>(values.size())});
 }
 // The gradient of input i by both routes, in float64 and float32.
 void check_gradient(const std::string& name, const std::vector<Array>& x, const Attrs& attrs,
@@ -234,7 +234,7 @@ TEST_CASE("large arrays: pieces, threads, broadcast sums") {
             sum[static_cast<std::size_t>(k)] += gy.at(i) * x.at(i);
         }
         CHECK(equal);
-        CHECK(compare(gx[1], Array::of<double>(b.shape(), sum), {1e-5, 1e-4}) == "");
+        CHECK(compare(gx[1], Array::from<double>(sum, b.shape()), {1e-5, 1e-4}) == "");
         for (const int threads : {1, 2, 5}) {
             Options options;
             options.threads = threads;
@@ -274,7 +274,7 @@ TEST_CASE("sum") {
             CHECK(total == doctest::Approx(all));
         }
     }
-    const Array x = Array::of<double>({2, 3}, {1, 2, 3, 4, 5, 6});
+    const Array x = Array::from<double>({1, 2, 3, 4, 5, 6}, {2, 3});
     const Dims zero = {0};
     const Dims one = {1};
     CHECK(world().forward("catena.sum", {x}, {set("axis", Ints(zero))})[0].values<double>() ==
@@ -337,8 +337,8 @@ TEST_CASE_TEMPLATE("integers: labels and masks", I, std::int32_t, std::int64_t) 
     };
     const I least = std::numeric_limits<I>::min();
     const I most = std::numeric_limits<I>::max();
-    const Array a = Array::of<I>({2, 3}, {-2, 0, 7, most, least, 3});
-    const Array b = Array::of<I>({3}, {3, 0, -7});
+    const Array a = Array::from<I>({-2, 0, 7, most, least, 3}, {2, 3});
+    const Array b = Array::from<I>({3, 0, -7}, {3});
     CHECK(y("add", {a, b}) == V{1, 0, 0, I(least + 2), least, -4});  // wraps, as in NumPy
     CHECK(y("sub", {a, b}) == V{-5, 0, 14, I(most - 3), least, 10});
     CHECK(y("mul", {a, b}) == V{-6, 0, -49, I(most - 2), 0, -21});
@@ -349,11 +349,11 @@ TEST_CASE_TEMPLATE("integers: labels and masks", I, std::int32_t, std::int64_t) 
     CHECK(y("equal", {a, b}) == V{0, 1, 0, 0, 0, 0});
     CHECK(y("greater", {a, b}) == V{0, 0, 1, 1, 0, 1});
     CHECK(y("greater_equal", {a, b}) == V{0, 1, 1, 1, 0, 1});
-    CHECK(y("where", {Array::of<I>({3}, {0, -1, 2}), a, b}) == V{3, 0, 7, 3, least, 3});
+    CHECK(y("where", {Array::from<I>({0, -1, 2}, {3}), a, b}) == V{3, 0, 7, 3, least, 3});
     // Differences that a double does not see.
-    const Array large = Array::of<I>({2}, {most, I(most - 1)});
-    CHECK(y("equal", {large, Array::of<I>({}, {most})}) == V{1, 0});
-    CHECK(y("greater", {Array::of<I>({}, {most}), large}) == V{0, 1});
+    const Array large = Array::from<I>({most, I(most - 1)}, {2});
+    CHECK(y("equal", {large, Array::from<I>({most}, {})}) == V{1, 0});
+    CHECK(y("greater", {Array::from<I>({most}, {}), large}) == V{0, 1});
 
     CHECK(y("add_constant", {b}, {set("value", -1.0)}) == V{2, -1, -8});
     CHECK(y("mul_constant", {b}, {set("value", 3.0)}) == V{9, 0, -21});
@@ -367,7 +367,7 @@ TEST_CASE_TEMPLATE("integers: labels and masks", I, std::int32_t, std::int64_t) 
     CHECK(y("sum", {a}, {set("axis", Ints(Dims{0}))}) == V{I(most - 2), least, 10});
     CHECK(y("sum", {a}, {set("axis", Ints(Dims{-1}))}) == V{5, 2});
     CHECK(y("sum", {a}) == V{7});
-    CHECK(y("sum", {Array::of<I>({0}, {})}) == V{0});
+    CHECK(y("sum", {Array::from<I>({}, {0})}) == V{0});
     // 2^24 + 1 and what follows, exact whatever the number of threads.
     Array many({3, 70001}, dtype_of<I>());
     std::vector<I> rows(3);
@@ -395,7 +395,7 @@ TEST_CASE_TEMPLATE("integers: labels and masks", I, std::int32_t, std::int64_t) 
 }
 
 TEST_CASE("other functions have no kernels for integers") {
-    const Array i = Array::of<std::int32_t>({2}, {1, 2});
+    const Array i = Array::from<std::int32_t>({1, 2}, {2});
     for (const char* name : {"catena.exp", "catena.log", "catena.sqrt"})
         CHECK_THROWS_AS(world().forward(name, {i}), Failure);
     CHECK_THROWS_AS(world().forward("catena.div", {i, i}), Failure);

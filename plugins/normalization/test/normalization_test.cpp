@@ -56,8 +56,8 @@ TEST_CASE("batch_normalization: values and statistics by the definition") {
                          gamma.at(c) * (x.at(i) - mean[k]) / std::sqrt(var[k] + 1e-5) + beta.at(c));
         });
         CHECK(compare(y[0], expected, {1e-10, 1e-10}) == "");
-        CHECK(compare(y[1], Array::of<double>(channels, mean), {1e-12, 1e-12}) == "");
-        CHECK(compare(y[2], Array::of<double>(channels, var), {1e-12, 1e-12}) == "");
+        CHECK(compare(y[1], Array::from<double>(mean, channels), {1e-12, 1e-12}) == "");
+        CHECK(compare(y[2], Array::from<double>(var, channels), {1e-12, 1e-12}) == "");
     }
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("batch_normalization: gradients") {
 TEST_CASE("batch_normalization: a large mean does not spoil the variance") {
     Array x = random({64, 2, 9}, 1).to(catena::plugin::dtype_of<float>());
     for (std::int64_t i = 0; i < x.size(); ++i) x.set(i, x.at(i) + 1000);
-    const Array one = Array::of<float>({2}, {1, 1});
+    const Array one = Array::from<float>({1, 1}, {2});
     const auto y = world().forward("catena.batch_normalization", {x, one, one});
     for (std::int64_t c = 0; c < 2; ++c) {
         double mean = 0;
@@ -89,17 +89,17 @@ TEST_CASE("batch_normalization: a large mean does not spoil the variance") {
 
 TEST_CASE("batch_normalization: edges") {
     const Array none({0, 2, 3}, catena::plugin::dtype_of<float>());
-    const Array two = Array::of<float>({2}, {1, 2});
+    const Array two = Array::from<float>({1, 2}, {2});
     const auto y = world().forward("catena.batch_normalization", {none, two, two});
     CHECK(y[0].shape() == Dims{0, 2, 3});
     CHECK(y[1].at(0) == 0);
     // One row: every value is its own mean.
-    const Array row = Array::of<float>({1, 2}, {5, -7});
+    const Array row = Array::from<float>({5, -7}, {1, 2});
     CHECK(world().forward("catena.batch_normalization", {row, two, two})[0].at(1) == 2);
     CHECK_THROWS_WITH(world().forward("catena.batch_normalization", {two, two, two}),
                       "[catena.batch_normalization] x.ndim: expected at least 2, got 1");
     CHECK_THROWS_WITH(
-        world().forward("catena.batch_normalization", {row, two, Array::of<float>({1}, {1})}),
+        world().forward("catena.batch_normalization", {row, two, Array::from<float>({1}, {1})}),
         "[catena.batch_normalization] beta.shape: expected (2,), got (1,)");
 }
 
@@ -156,18 +156,18 @@ TEST_CASE("local_response_normalization") {
 }
 
 TEST_CASE("running_update: a weighted mean, in place") {
-    const Array average = Array::of<float>({3}, {1, 2, -4});
-    const Array value = Array::of<float>({3}, {3, 0, 8});
+    const Array average = Array::from<float>({1, 2, -4}, {3});
+    const Array value = Array::from<float>({3, 0, 8}, {3});
     const auto updated = [&](double share, double scale) {
         return world().forward("catena.running_update", {average, value},
                                {set("share", share), set("scale", scale)})[0];
     };
-    CHECK(updated(0.75, 2) == Array::of<float>({3}, {2.25, 1.5, 1}));
+    CHECK(updated(0.75, 2) == Array::from<float>({2.25, 1.5, 1}, {3}));
     CHECK(updated(1, 2) == average);
     CHECK(updated(0, 1) == value);
     CHECK_THROWS_WITH(updated(1.5, 1), doctest::Contains("share"));
     CHECK_THROWS_WITH(
-        world().forward("catena.running_update", {average, Array::of<float>({2}, {1, 2})},
+        world().forward("catena.running_update", {average, Array::from<float>({1, 2}, {2})},
                         {set("share", 0.5)}),
         "[catena.running_update] value.shape: expected (3,), got (2,)");
 }

@@ -29,8 +29,8 @@ std::vector<Array> adam(std::vector<Array> state, const Array& grad, int steps, 
 }  // namespace
 
 TEST_CASE("sgd_update") {
-    const Array p = Array::of<float>({2}, {1, -2});
-    const Array g = Array::of<float>({2}, {0.5f, -0.25f});
+    const Array p = Array::from<float>({1, -2}, {2});
+    const Array g = Array::from<float>({0.5f, -0.25f}, {2});
     std::vector<Array> x = {p};
     for (int i = 0; i < 3; ++i) x = world().forward("catena.sgd_update", {x[0], g});
     CHECK(x[0].at(0) == doctest::Approx(0.985));
@@ -48,14 +48,14 @@ TEST_CASE("sgd_update") {
             right = right && std::abs(y.at(i) - (large.at(i) - 0.5 * grad.at(i))) < 1e-15;
         CHECK(right);
     }
-    CHECK_THROWS_WITH(world().forward("catena.sgd_update", {p, Array::of<float>({1}, {1})}),
+    CHECK_THROWS_WITH(world().forward("catena.sgd_update", {p, Array::from<float>({1}, {1})}),
                       "[catena.sgd_update] grad.shape: expected (2,), got (1,)");
 }
 
 TEST_CASE("adam_update") {
-    const Array p = Array::of<float>({2}, {1, -2});
-    const Array g = Array::of<float>({2}, {0.5f, -0.25f});
-    const Array zero = Array::of<float>({2}, {0, 0});
+    const Array p = Array::from<float>({1, -2}, {2});
+    const Array g = Array::from<float>({0.5f, -0.25f}, {2});
+    const Array zero = Array::from<float>({0, 0}, {2});
     for (const char* isa : world().isas("catena.adam_update")) {
         const auto state = adam({p, zero, zero}, g, 3, isa, 1);
         CHECK(state[0].at(0) == doctest::Approx(0.99700004));
@@ -63,7 +63,7 @@ TEST_CASE("adam_update") {
     }
     const Array large = Array::random<double>({70001}, 1);
     const Array grad = Array::random<double>({70001}, 2);
-    const Array none = Array::of<double>({70001}, std::vector<double>(70001, 0.0));
+    const Array none = Array::from<double>(std::vector<double>(70001, 0.0), {70001});
     std::vector<double> expected(70001);
     for (std::size_t i = 0; i < expected.size(); ++i) {
         double m = 0;
@@ -80,7 +80,7 @@ TEST_CASE("adam_update") {
     }
     for (const char* isa : world().isas("catena.adam_update"))
         CHECK(compare(adam({large, none, none}, grad, 4, isa, 2)[0],
-                      Array::of<double>({70001}, expected), {1e-12, 1e-12}) == "");
+                      Array::from<double>(expected, {70001}), {1e-12, 1e-12}) == "");
 }
 
 TEST_CASE("sum_of_squares: in double, the same bits with any number of threads") {
@@ -104,9 +104,9 @@ TEST_CASE("sum_of_squares: in double, the same bits with any number of threads")
     const auto of = [](const Array& x) {
         return world().forward("catena.sum_of_squares", {x})[0].at(0);
     };
-    CHECK(of(Array::of<float>({2}, {3e30f, 4e30f})) == doctest::Approx(25e60).epsilon(1e-6));
-    CHECK(of(Array::of<float>({}, {-2})) == 4);
-    CHECK(std::isnan(of(Array::of<double>({2}, {1, std::nan("")}))));
+    CHECK(of(Array::from<float>({3e30f, 4e30f}, {2})) == doctest::Approx(25e60).epsilon(1e-6));
+    CHECK(of(Array::from<float>({-2}, {})) == 4);
+    CHECK(std::isnan(of(Array::from<double>({1, std::nan("")}, {2}))));
 }
 
 TEST_CASE("scale_update and decay_update work in place") {
@@ -114,8 +114,8 @@ TEST_CASE("scale_update and decay_update work in place") {
     const Array p = Array::random<double>({3, 30001}, 2);
     Options options;
     options.threads = 3;
-    const Array scaled =
-        world().forward("catena.scale_update", {x, Array::of<double>({}, {-0.5})}, {}, options)[0];
+    const Array scaled = world().forward("catena.scale_update",
+                                         {x, Array::from<double>({-0.5}, {})}, {}, options)[0];
     const Array decayed =
         world().forward("catena.decay_update", {x, p}, {set("rate", 0.25)}, options)[0];
     bool right = true;
@@ -124,17 +124,17 @@ TEST_CASE("scale_update and decay_update work in place") {
                 std::abs(decayed.at(i) - (x.at(i) + 0.25 * p.at(i))) < 1e-15;
     }
     CHECK(right);
-    CHECK_THROWS_WITH(world().forward("catena.scale_update", {x, Array::of<double>({1}, {1})}),
+    CHECK_THROWS_WITH(world().forward("catena.scale_update", {x, Array::from<double>({1}, {1})}),
                       "[catena.scale_update] factor.shape: expected (), got (1,)");
-    CHECK_THROWS_WITH(
-        world().forward("catena.decay_update", {x, Array::of<double>({}, {1})}, {set("rate", 1.0)}),
-        "[catena.decay_update] param.shape: expected (3, 30001), got ()");
+    CHECK_THROWS_WITH(world().forward("catena.decay_update", {x, Array::from<double>({1}, {})},
+                                      {set("rate", 1.0)}),
+                      "[catena.decay_update] param.shape: expected (3, 30001), got ()");
 }
 
 TEST_CASE("clip_factor: 1 up to the limit, and for a norm that is no number") {
     const auto of = [](double squares, double maxnorm) {
         return world()
-            .forward("catena.clip_factor", {Array::of<double>({}, {squares})},
+            .forward("catena.clip_factor", {Array::from<double>({squares}, {})},
                      {set("maxnorm", maxnorm)})[0]
             .at(0);
     };
@@ -145,7 +145,7 @@ TEST_CASE("clip_factor: 1 up to the limit, and for a norm that is no number") {
     CHECK(of(HUGE_VAL, 2) == 0);
     CHECK(of(std::nan(""), 2) == 1);
     CHECK_THROWS_WITH(of(25, -1), doctest::Contains("maxnorm"));
-    CHECK_THROWS_WITH(
-        world().forward("catena.clip_factor", {Array::of<double>({1}, {1})}, {set("maxnorm", 1.0)}),
-        "[catena.clip_factor] squares.ndim: expected 0, got 1");
+    CHECK_THROWS_WITH(world().forward("catena.clip_factor", {Array::from<double>({1}, {1})},
+                                      {set("maxnorm", 1.0)}),
+                      "[catena.clip_factor] squares.ndim: expected 0, got 1");
 }

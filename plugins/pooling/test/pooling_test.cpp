@@ -186,8 +186,9 @@ TEST_CASE("max_pooling_2d") {
 
 TEST_CASE("the first of equal maxima takes the gradient, a NaN wins") {
     const Pool l{{1, 1, 2, 6}, {2}};
-    const Array x = Array::of<double>(l.x, {3, 3, -inf, -inf, 1, quiet,  //
-                                            3, 3, -inf, -inf, quiet, 2});
+    const Array x = Array::from<double>({3, 3, -inf, -inf, 1, quiet,  //
+                                         3, 3, -inf, -inf, quiet, 2},
+                                        l.x);
     for (const char* isa : world().isas("catena.max_pooling_2d")) {
         Options options;
         options.isa = isa;
@@ -195,21 +196,21 @@ TEST_CASE("the first of equal maxima takes the gradient, a NaN wins") {
         CHECK(y[0].at(0) == 3);
         CHECK(y[0].at(1) == -inf);
         CHECK(std::isnan(y[0].at(2)));
-        const Array gy = Array::of<double>({1, 1, 1, 3}, {1, 2, 4});
+        const Array gy = Array::from<double>({1, 2, 4}, {1, 1, 1, 3});
         const Array gx = world().backward("catena.max_pooling_2d", {x}, y, {gy, Array()},
                                           l.attrs(true), options)[0];
-        CHECK(compare(gx, Array::of<double>(l.x, {1, 0, 2, 0, 0, 4, 0, 0, 0, 0, 0, 0}), {0, 0}) ==
+        CHECK(compare(gx, Array::from<double>({1, 0, 2, 0, 0, 4, 0, 0, 0, 0, 0, 0}, l.x), {0, 0}) ==
               "");
     }
 }
 
 TEST_CASE("a window outside the image gives -inf and takes no gradient") {
     const Pool l{{1, 1, 2, 2}, {1}, {3}, {1}};
-    const Array x = Array::of<double>(l.x, {1, 2, 3, 4});
+    const Array x = Array::from<double>({1, 2, 3, 4}, l.x);
     const auto y = world().forward("catena.max_pooling_2d", {x}, l.attrs(true));
     CHECK(y[0].shape() == Dims{1, 1, 2, 2});
     CHECK(y[0].at(0) == -inf);
-    const Array gy = Array::of<double>({1, 1, 2, 2}, {1, 1, 1, 1});
+    const Array gy = Array::from<double>({1, 1, 1, 1}, {1, 1, 2, 2});
     const Array gx =
         world().backward("catena.max_pooling_2d", {x}, y, {gy, Array()}, l.attrs(true))[0];
     for (std::int64_t i = 0; i < 4; ++i) CHECK(gx.at(i) == 0);
@@ -228,10 +229,10 @@ TEST_CASE("what is refused") {
                       "[catena.max_pooling_2d] ksize: expected a window within the padded image "
                       "(4, 4), got (7, 7)");
     // Numbers of cells that no window has lead nowhere.
-    const Array at = Array::of<std::uint8_t>({1, 1, 2, 2}, {0, 4, 200, 255});
+    const Array at = Array::from<std::uint8_t>({0, 4, 200, 255}, {1, 1, 2, 2});
     const std::vector<std::int64_t> two = {2}, size = {4, 4};
     const Array gx = world().forward("catena.max_pooling_2d_grad",
-                                     {Array::of<float>({1, 1, 2, 2}, {1, 2, 4, 8}), at},
+                                     {Array::from<float>({1, 2, 4, 8}, {1, 1, 2, 2}), at},
                                      {set("ksize", Ints(two)), set("size", Ints(size))})[0];
     double sum = 0;
     for (std::int64_t i = 0; i < gx.size(); ++i) sum += gx.at(i);
@@ -246,7 +247,7 @@ TEST_CASE("windows that are larger than any image, and farther apart") {
                   pooled(steps, x, 0, [](double a, double b) { return a + b; }), {}) == "");
     // The first window ends with the first pixel, the second begins behind it.
     const Pool wide = {{1, 1, 2, 3}, {1, huge}, {1, huge}, {0, huge - 1}};
-    const Array image = Array::of<float>(wide.x, {1, 2, 3, 4, 6, 5});
+    const Array image = Array::from<float>({1, 2, 3, 4, 6, 5}, wide.x);
     CHECK(world().forward("catena.max_pooling_2d", {image}, wide.attrs(true))[0].values<float>() ==
           std::vector<float>{1, 3, 4, 6});
     const Pool uncountable = {{1, 1, 2, 3}, {huge}, {huge}, {huge / 2}};

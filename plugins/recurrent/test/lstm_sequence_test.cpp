@@ -99,7 +99,7 @@ TEST_CASE("lstm_sequence: many steps without elements are none") {
         const Array x(shape, catena::plugin::dtype_of<double>());
         const auto y = world().forward("catena.lstm_sequence", {x, w});
         const auto gx = world().backward("catena.lstm_sequence", {x, w}, y, {y[0], y[1], Array()});
-        CHECK(gx[1] == Array::of<double>({4, 1}, {0, 0, 0, 0}));
+        CHECK(gx[1] == Array::from<double>({0, 0, 0, 0}, {4, 1}));
         CHECK(world().gradient("catena.lstm_sequence", {x, w}, y, {y[0], y[1], Array()})[1] ==
               gx[1]);
     }
@@ -128,7 +128,7 @@ TEST_CASE("lstm_sequence: a gradient may be missing, or not wanted") {
     const auto in = s.inputs<double>();
     const auto y = world().forward("catena.lstm_sequence", in, s.attrs());
     const Array gh = Array::random<double>({7, 5}, 5), gc = Array::random<double>({7, 5}, 6);
-    const Array zero = Array::of<double>({7, 5}, std::vector<double>(35));
+    const Array zero = Array::from<double>(std::vector<double>(35), {7, 5});
     const auto run = [&](const std::vector<Array>& gy, const Options& options = {}) {
         return world().backward("catena.lstm_sequence", in, y, gy, s.attrs(), options);
     };

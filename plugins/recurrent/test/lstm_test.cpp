@@ -40,8 +40,8 @@ TEST_CASE("lstm: either gradient may be missing") {
         const Array gc = Array::random<double>({3, 5}, 3);
         const Array gh = Array::random<double>({rows, 5}, 4);
         const auto zeros = [](const Array& like) {
-            return Array::of<double>(
-                like.shape(), std::vector<double>(static_cast<std::size_t>(like.size()), 0.0));
+            return Array::from<double>(
+                std::vector<double>(static_cast<std::size_t>(like.size()), 0.0), like.shape());
         };
         const auto run = [&](const std::vector<Array>& gy) {
             return world().backward("catena.lstm", {c_prev, x}, y, gy);
@@ -64,8 +64,8 @@ TEST_CASE("lstm: either gradient may be missing") {
 
 TEST_CASE("lstm: values") {
     // A unit's gates lie side by side; the rows beyond x's keep their cells.
-    const Array c_prev = Array::of<double>({2, 2}, {0.5, -1, 7, 8});
-    const Array x = Array::of<double>({1, 8}, {1, 2, 3, 4, -1, -2, -3, -4});
+    const Array c_prev = Array::from<double>({0.5, -1, 7, 8}, {2, 2});
+    const Array x = Array::from<double>({1, 2, 3, 4, -1, -2, -3, -4}, {1, 8});
     const auto y = world().forward("catena.lstm", {c_prev, x});
     const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
     const double c0 = std::tanh(1) * sigmoid(2) + 0.5 * sigmoid(3);
@@ -78,17 +78,17 @@ TEST_CASE("lstm: values") {
     CHECK(y[1].at(0) == doctest::Approx(std::tanh(c0) * sigmoid(4)).epsilon(1e-12));
     CHECK(y[1].at(1) == doctest::Approx(std::tanh(c1) * sigmoid(-4)).epsilon(1e-12));
     // Saturated gates: the cell is kept, or replaced; nothing overflows.
-    const Array large = Array::of<float>({1, 4}, {1000, 1000, -1000, 1000});
-    const auto z = world().forward("catena.lstm", {Array::of<float>({1, 1}, {5}), large});
+    const Array large = Array::from<float>({1000, 1000, -1000, 1000}, {1, 4});
+    const auto z = world().forward("catena.lstm", {Array::from<float>({5}, {1, 1}), large});
     CHECK(z[0].at(0) == 1);
     CHECK(z[1].at(0) == doctest::Approx(std::tanh(1.0)));
-    const Array keep = Array::of<float>({1, 4}, {0, -1000, 1000, -1000});
-    const auto k = world().forward("catena.lstm", {Array::of<float>({1, 1}, {5}), keep});
+    const Array keep = Array::from<float>({0, -1000, 1000, -1000}, {1, 4});
+    const auto k = world().forward("catena.lstm", {Array::from<float>({5}, {1, 1}), keep});
     CHECK(k[0].at(0) == 5);
     CHECK(k[1].at(0) == 0);
-    const Array bad = Array::of<float>({1, 4}, {quiet, 0, 0, 0});
-    CHECK(
-        std::isnan(world().forward("catena.lstm", {Array::of<float>({1, 1}, {5}), bad})[1].at(0)));
+    const Array bad = Array::from<float>({quiet, 0, 0, 0}, {1, 4});
+    CHECK(std::isnan(
+        world().forward("catena.lstm", {Array::from<float>({5}, {1, 1}), bad})[1].at(0)));
 }
 
 TEST_CASE("lstm: large states, several threads") {

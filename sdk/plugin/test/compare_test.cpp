@@ -14,13 +14,13 @@ template <class T = double>
 std::string compared(const std::vector<T>& got, const std::vector<T>& expected,
                      Tolerance tolerance = {}) {
     const Dims shape = {static_cast<std::int64_t>(got.size())};
-    return compare(Array::of<T>(shape, got), Array::of<T>(shape, expected), tolerance);
+    return compare(Array::from<T>(got, shape), Array::from<T>(expected, shape), tolerance);
 }
 // A number of a 16-bit dtype, or of float32, where a wider one is expected.
 template <class T>
 std::string rounded(double got, double expected, Tolerance tolerance = {4e-3, 2e-3}) {
-    const Array wide = Array::of<double>({1}, {got});
-    return compare(wide.to(dtype_of<T>()), Array::of<double>({1}, {expected}), tolerance);
+    const Array wide = Array::from<double>({got}, {1});
+    return compare(wide.to(dtype_of<T>()), Array::from<double>({expected}, {1}), tolerance);
 }
 
 }  // namespace
@@ -68,31 +68,32 @@ TEST_CASE("integers and bool are compared as what they are") {
     CHECK(compared<std::int64_t>({1000000, 3}, {1000000, 2}) == "element 1: expected 2, got 3");
     CHECK(compared<std::uint64_t>({~std::uint64_t{0}}, {~std::uint64_t{0} - 1}) != "");
     CHECK(compared<std::int8_t>({-1}, {-1}) == "");
-    CHECK(compare(Array::of<bool>({1}, {true}), Array::of<bool>({1}, {false}), {}) ==
+    CHECK(compare(Array::from<bool>({true}, {1}), Array::from<bool>({false}, {1}), {}) ==
           "element 0: expected 0, got 1");
     // Of other dtypes, too.
     const auto of_int8 = [](double expected) {
-        return compare(Array::of<std::int8_t>({1}, {-2}), Array::of<double>({1}, {expected}), {});
+        return compare(Array::from<std::int8_t>({-2}, {1}), Array::from<double>({expected}, {1}),
+                       {});
     };
     CHECK(of_int8(-2) == "");
     CHECK(of_int8(-2.5) == "element 0: expected -2.5, got -2");
     CHECK(of_int8(254) != "");
     CHECK(of_int8(not_a_number) != "");
     CHECK(of_int8(-inf) != "");
-    CHECK(compare(Array::of<std::uint64_t>({1}, {~std::uint64_t{0}}),
-                  Array::of<std::int64_t>({1}, {-1}), {}) != "");
-    CHECK(compare(Array::of<std::int64_t>({1}, {large}), Array::of<double>({1}, {0x1p53}), {}) ==
-          "");
+    CHECK(compare(Array::from<std::uint64_t>({~std::uint64_t{0}}, {1}),
+                  Array::from<std::int64_t>({-1}, {1}), {}) != "");
+    CHECK(compare(Array::from<std::int64_t>({large}, {1}), Array::from<double>({0x1p53}, {1}),
+                  {}) == "");
 }
 
 TEST_CASE("to the same dtype nothing is lost") {
-    const Array a = Array::of<std::int64_t>({1}, {(std::int64_t{1} << 53) + 1});
+    const Array a = Array::from<std::int64_t>({(std::int64_t{1} << 53) + 1}, {1});
     CHECK(a.to(a.dtype()) == a);
 }
 
 TEST_CASE("differences: steep curves are measured with smaller steps, kinks and jumps are not") {
     const auto slope = [](double x, double (*f)(double)) {
-        return differences({Array::of<double>({1}, {x})}, 0, 1e-4, 1,
+        return differences({Array::from<double>({x}, {1})}, 0, 1e-4, 1,
                            [&](const std::vector<Array>& at) { return f(at[0].at(0)); })
             .at(0);
     };

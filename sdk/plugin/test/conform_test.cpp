@@ -93,7 +93,7 @@ TEST_CASE("what is left out is not called, and not praised") {
 }
 
 TEST_CASE("a case with expected outputs tries other shapes, too") {
-    const Array x = Array::of<double>({2, 3}, {1, 2, 3, 4, 5, 6});
+    const Array x = Array::from<double>({1, 2, 3, 4, 5, 6}, {2, 3});
     const auto problems = [&](const char* function, std::vector<Array> expected) {
         return check(world(),
                      {.function = function, .inputs = {x, x, x}, .expected = std::move(expected)});
@@ -108,7 +108,7 @@ TEST_CASE("a case with expected outputs tries other shapes, too") {
 }
 
 TEST_CASE("a call with too few or too many inputs is refused, in a host's words") {
-    const Array x = Array::of<double>({2}, {1, 2});
+    const Array x = Array::from<double>({1, 2}, {2});
     const char* right = name_of(Fault::none);
     const auto refusal = [&](std::vector<Array> inputs) {
         std::string texts[2];
@@ -133,17 +133,17 @@ TEST_CASE("a call with too few or too many inputs is refused, in a host's words"
 }
 
 TEST_CASE("a case may have its floats in any width") {
-    const Array x = Array::of<float>({2}, {3, 4});
+    const Array x = Array::from<float>({3, 4}, {2});
     CHECK(check(world(), {.function = name_of(Fault::none), .inputs = {x, x, x}}) == "");
     CHECK(check(world(), {.function = "catena.exp", .inputs = {x}}) == "");
 }
 
 TEST_CASE("numbers that differ are told with digits in which they do") {
-    const Array a = Array::of<double>({1}, {2.154192651234567});
-    const Array b = Array::of<double>({1}, {2.154192651234568});
+    const Array a = Array::from<double>({2.154192651234567}, {1});
+    const Array b = Array::from<double>({2.154192651234568}, {1});
     const std::string text = compare(a, b, {0, 0});
     CHECK(text == "element 0: expected 2.1541926512345682, got 2.1541926512345668");
-    CHECK(compare(Array::of<double>({1}, {3}), a, {0, 0}) ==
+    CHECK(compare(Array::from<double>({3}, {1}), a, {0, 0}) ==
           "element 0: expected 2.15419265, got 3");
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("conform() of a world has a report for each function under test") {
 }
 
 TEST_CASE("arrays take values and shape in the order of catena::Array") {
-    CHECK(Array::from<float>({1, 2, 3}, {3, 1}) == Array::of<float>({3, 1}, {1, 2, 3}));
-    CHECK(Array::from<std::int64_t>({4, 5}, {2}) == Array::of<std::int64_t>({2}, {4, 5}));
+    CHECK(Array::from<float>({1, 2, 3}, {3, 1}) == Array::from<float>({1, 2, 3}, {3, 1}));
+    CHECK(Array::from<std::int64_t>({4, 5}, {2}) == Array::from<std::int64_t>({4, 5}, {2}));
     CHECK_THROWS_AS(Array::from<float>({1, 2}, {3}), std::logic_error);
 }

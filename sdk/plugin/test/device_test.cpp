@@ -16,8 +16,8 @@ World& world() {
 }
 std::string examined(const char* function) {
     return check(world(), {.function = function,
-                           .inputs = {Array::of<double>({2, 3}, {1, 2, 3, 4, 5, 6})},
-                           .expected = {Array::of<double>({2, 3}, {2, 4, 6, 8, 10, 12})},
+                           .inputs = {Array::from<double>({1, 2, 3, 4, 5, 6}, {2, 3})},
+                           .expected = {Array::from<double>({2, 4, 6, 8, 10, 12}, {2, 3})},
                            .edges = false});
 }
 std::string refused(const std::vector<std::string>& plugins) {
@@ -63,15 +63,15 @@ TEST_CASE(
     "an example's device: kernels for functions of catena, which are loaded as they are needed") {
     const std::vector<std::string> names = world().names();
     CHECK(std::count(names.begin(), names.end(), "catena.relu") == 1);
-    const Array x = Array::of<float>({4}, {-1, 0, 1, 2});
+    const Array x = Array::from<float>({-1, 0, 1, 2}, {4});
     const Array y = world().forward("catena.relu", {x}, {}, {.device = "island"})[0];
     CHECK(world().ran() == "org.example.own_device");
     CHECK(y.values<float>() == std::vector<float>{0, 0, 1, 2});
     world().forward("catena.relu", {x});
     CHECK(world().ran() == "org.catena.activation");
     CHECK(check(world(), {.function = "catena.relu",
-                          .inputs = {Array::of<double>({4}, {-1, -0.5, 1, 2})},
-                          .expected = {Array::of<double>({4}, {0, 0, 1, 2})}}) == "");
+                          .inputs = {Array::from<double>({-1, -0.5, 1, 2}, {4})},
+                          .expected = {Array::from<double>({0, 0, 1, 2}, {4})}}) == "");
     CHECK_THROWS_WITH(world().forward("catena.relu", {x}, {}, {.device = "cuda"}),
                       "[catena.relu] kernel: expected one for float32, got none");
 }

@@ -56,10 +56,10 @@ TEST_CASE("Options::add: to floats alone, integers are written") {
     const auto sum = [&](const auto& a, const auto& b) {
         return world.forward("catena.add", {a, b}, {}, options)[0];
     };
-    CHECK(sum(Array::of<float>({2}, {1, 2}), Array::of<float>({2}, {3, 4})) ==
-          Array::of<float>({2}, {5, 7}));
-    CHECK(sum(Array::of<std::int32_t>({2}, {1, 2}), Array::of<std::int32_t>({2}, {3, 4})) ==
-          Array::of<std::int32_t>({2}, {4, 6}));
+    CHECK(sum(Array::from<float>({1, 2}, {2}), Array::from<float>({3, 4}, {2})) ==
+          Array::from<float>({5, 7}, {2}));
+    CHECK(sum(Array::from<std::int32_t>({1, 2}, {2}), Array::from<std::int32_t>({3, 4}, {2})) ==
+          Array::from<std::int32_t>({4, 6}, {2}));
 }
 
 TEST_CASE("check() notices a wrong gradient") {
@@ -101,24 +101,24 @@ TEST_CASE("mul_add in C") {
 
 TEST_CASE("a case: inputs, how to call, what is expected, or the error") {
     World world(SWISH);
-    const Array x = Array::of<double>({2, 2}, {-1, 0, 1, 2});
+    const Array x = Array::from<double>({-1, 0, 1, 2}, {2, 2});
     const auto say = [&](const Case& c) { return check(world, c); };
     CHECK(say({.function = "org.example.swish",
                .inputs = {x},
                .attrs = {{"beta", value_of(2.0)}},
-               .expected = {Array::of<double>(
-                   {2, 2}, {-0.119202922022, 0, 0.880797077978, 1.96402758008})}}) == "");
+               .expected = {Array::from<double>({-0.119202922022, 0, 0.880797077978, 1.96402758008},
+                                                {2, 2})}}) == "");
     CHECK(say({.function = "org.example.swish",
                .inputs = {x},
                .attrs = {set("gamma", 2.0)},
                .error = "[org.example.swish] attribute 'gamma': expected one of beta"}) == "");
     CHECK(say({.function = "org.example.swish",
                .inputs = {x},
-               .expected = {Array::of<double>({2, 2}, {0, 0, 0.5, 0})}}) ==
+               .expected = {Array::from<double>({0, 0, 0.5, 0}, {2, 2})}}) ==
           "org.example.swish: example: x=(2,2): y: element 0: expected 0, got -0.268941421\n");
     CHECK(say({.function = "org.example.swish",
                .inputs = {x},
-               .expected = {Array::of<double>({4}, {0, 0, 0, 0})}}) ==
+               .expected = {Array::from<double>({0, 0, 0, 0}, {4})}}) ==
           "org.example.swish: example: x=(2,2): y: shape: expected (4,), got (2, 2)\n");
     CHECK(say({.function = "org.example.swish", .inputs = {x}, .expected = {Array(), x}}) ==
           "org.example.swish: example: x=(2,2): expected 2 outputs, got 1\n");

@@ -7,7 +7,7 @@ using namespace catena::testing;
 
 namespace {
 
-const Array two = Array::of<double>({2}, {3, 4});
+const Array two = Array::from<double>({3, 4}, {2});
 
 // What a call of a function of the plugin says, a being missing.
 std::string refusal(const std::string& function, bool backward = false) {
@@ -28,9 +28,9 @@ TEST_CASE("a function without inputs: its dtype and its shape come from attribut
     World world(FEW_INPUTS);
     CHECK(check(world, {.function = "org.example.ramp",
                         .attrs = {set("n", 4), set("dtype", dtype_of<double>()), set("step", 0.5)},
-                        .expected = {Array::of<double>({4}, {0, 0.5, 1, 1.5})}}) == "");
+                        .expected = {Array::from<double>({0, 0.5, 1, 1.5}, {4})}}) == "");
     const auto y = world.forward("org.example.ramp", {}, {set("n", 3)});
-    CHECK((y.at(0) == Array::of<float>({3}, {0, 1, 2})));
+    CHECK((y.at(0) == Array::from<float>({0, 1, 2}, {3})));
     const auto half =
         world.forward("org.example.ramp", {}, {set("n", 2), set("dtype", dtype_of<Float16>())});
     CHECK(half.at(0).at(1) == 1);
@@ -61,7 +61,7 @@ TEST_CASE("a first input that is missing") {
     CHECK(check(world, {.function = scaled, .inputs = {Array(), two}, .expected = {two}}) == "");
     CHECK(check(world, {.function = scaled,
                         .inputs = {two, two},
-                        .expected = {Array::of<double>({2}, {9, 16})}}) == "");
+                        .expected = {Array::from<double>({9, 16}, {2})}}) == "");
     CHECK((world.backward(scaled, {Array(), two}, {two}, {two}).at(1) == two));
     CHECK((world.gradient(scaled, {Array(), two}, {two}, {two}).at(1) == two));
     // The outputs are on the device of the first input that is there.

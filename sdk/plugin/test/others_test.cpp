@@ -13,7 +13,7 @@ World& world() {
     static World all(OTHERS);
     return all;
 }
-const Array x = Array::of<float>({4}, {-2, -1, 0, 3});
+const Array x = Array::from<float>({-2, -1, 0, 3}, {4});
 
 std::string who(const char* function, const Attrs& attrs = {}, const Options& options = {}) {
     world().forward(function, {x}, attrs, options);
@@ -54,22 +54,23 @@ TEST_CASE("a formula replaces another plugin's: every dtype and instruction set,
     // Of float32, of float64, of both halves.
     CHECK(mine == 3 * 2 * world().isas("catena.relu").size());
     CHECK(check(world(), {.function = "catena.relu",
-                          .inputs = {Array::of<double>({3}, {-1, 0.5, 2})},
-                          .expected = {Array::of<double>({3}, {0, 0.5, 2})}}) == "");
+                          .inputs = {Array::from<double>({-1, 0.5, 2}, {3})},
+                          .expected = {Array::from<double>({0, 0.5, 2}, {3})}}) == "");
 }
 
 TEST_CASE("a kernel that supports() some calls leaves the others to the next") {
     CHECK(who("catena.leaky_relu", {set("slope", 0.2)}) == "org.catena.activation");
     CHECK(who("catena.leaky_relu", {set("slope", 0.75)}) == "org.example.others");
     CHECK(check(world(), {.function = "catena.leaky_relu",
-                          .inputs = {Array::of<double>({2}, {-1, 2})},
+                          .inputs = {Array::from<double>({-1, 2}, {2})},
                           .attrs = {set("slope", 0.5)},
-                          .expected = {Array::of<double>({2}, {-0.5, 2})}}) == "");
+                          .expected = {Array::from<double>({-0.5, 2}, {2})}}) == "");
 }
 
 TEST_CASE("supports() of a plugin with the default rows: every dtype, halves on copies, too") {
-    const Array four = Array::of<double>({4}, {-1, 0, 0.5, 2}), one = Array::of<double>({1}, {1});
-    const Array expected = Array::of<double>({4}, {0.3679, 1, 1.6487, 7.3891});
+    const Array four = Array::from<double>({-1, 0, 0.5, 2}, {4}),
+                one = Array::from<double>({1}, {1});
+    const Array expected = Array::from<double>({0.3679, 1, 1.6487, 7.3891}, {4});
     for (const catena_dtype dtype : {dtype_of<float>(), dtype_of<double>(), dtype_of<Float16>()}) {
         const Array y = world().forward("catena.exp", {four.to(dtype)})[0];
         CHECK(world().ran() == "org.example.others");
@@ -82,7 +83,7 @@ TEST_CASE("supports() of a plugin with the default rows: every dtype, halves on 
 TEST_CASE("a mistake in supports() is an error, and no kernel that is never asked again") {
     const auto run = [](catena_dtype dtype) -> std::string {
         try {
-            world().forward("catena.log", {Array::of<double>({4}, {1, 2, 3, 4}).to(dtype)});
+            world().forward("catena.log", {Array::from<double>({1, 2, 3, 4}, {4}).to(dtype)});
             return world().ran();
         } catch (const Failure& failure) {
             return failure.what();
@@ -97,11 +98,11 @@ TEST_CASE("a mistake in supports() is an error, and no kernel that is never aske
 
 TEST_CASE("a gradient is NaN where a value is") {
     const double nan = std::numeric_limits<double>::quiet_NaN();
-    const Array at = Array::of<double>({2}, {nan, -1}), one = Array::of<double>({2}, {1, 1});
+    const Array at = Array::from<double>({nan, -1}, {2}), one = Array::from<double>({1, 1}, {2});
     const auto gx =
         world().backward("catena.relu", {at}, world().forward("catena.relu", {at}), {one});
     CHECK(world().ran() == "org.example.others");
-    CHECK(gx[0] == Array::of<double>({2}, {nan, 0}));
+    CHECK(gx[0] == Array::from<double>({nan, 0}, {2}));
 }
 
 #if defined(OTHERS_CUDA)

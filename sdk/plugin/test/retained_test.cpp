@@ -7,9 +7,9 @@ using namespace catena::testing;
 
 TEST_CASE("reading what is not retained") {
     World world(FORGOT);
-    const std::vector<Array> x = {Array::of<double>({2}, {3, 4}), Array::of<double>({2}, {5, 6}),
-                                  Array::of<double>({1}, {7})};
-    const std::vector<Array> gy = {Array::of<double>({2}, {1, 1})};
+    const std::vector<Array> x = {Array::from<double>({3, 4}, {2}),
+                                  Array::from<double>({5, 6}, {2}), Array::from<double>({7}, {1})};
+    const std::vector<Array> gy = {Array::from<double>({1, 1}, {2})};
     const auto composed = [&](const char* name) {
         return world.gradient(name, x, world.forward(name, x), gy);
     };

@@ -8,12 +8,12 @@ CATENA_CONFORM(PLUGIN)
 TEST_CASE("swish") {
     World world(PLUGIN);
     CHECK(check(world, {.function = "org.example.swish",
-                        .inputs = {Array::of<double>({2, 2}, {-1, 0, 1, 2})},
+                        .inputs = {Array::from<double>({-1, 0, 1, 2}, {2, 2})},
                         .attrs = {set("beta", 2.0)},
-                        .expected = {
-                            Array::of<double>({2, 2}, {-0.119203, 0, 0.880797, 1.964028})}}) == "");
+                        .expected = {Array::from<double>({-0.119203, 0, 0.880797, 1.964028},
+                                                         {2, 2})}}) == "");
     CHECK(check(world, {.function = "org.example.swish",
-                        .inputs = {Array::of<double>({1}, {1})},
+                        .inputs = {Array::from<double>({1}, {1})},
                         .attrs = {set("beta", "steep")},
                         .error = "[org.example.swish] attribute 'beta': expected a number"}) == "");
 }

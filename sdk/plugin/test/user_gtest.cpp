@@ -8,13 +8,14 @@ CATENA_CONFORM(PLUGIN)
 TEST(Swish, Values) {
     World world(PLUGIN);
     EXPECT_EQ(
-        check(world, {.function = "org.example.swish",
-                      .inputs = {Array::of<double>({2, 2}, {-1, 0, 1, 2})},
-                      .attrs = {set("beta", 2.0)},
-                      .expected = {Array::of<double>({2, 2}, {-0.119203, 0, 0.880797, 1.964028})}}),
+        check(world,
+              {.function = "org.example.swish",
+               .inputs = {Array::from<double>({-1, 0, 1, 2}, {2, 2})},
+               .attrs = {set("beta", 2.0)},
+               .expected = {Array::from<double>({-0.119203, 0, 0.880797, 1.964028}, {2, 2})}}),
         "");
     EXPECT_EQ(check(world, {.function = "org.example.swish",
-                            .inputs = {Array::of<double>({1}, {1})},
+                            .inputs = {Array::from<double>({1}, {1})},
                             .attrs = {set("beta", "steep")},
                             .error = "[org.example.swish] attribute 'beta': expected a number"}),
               "");

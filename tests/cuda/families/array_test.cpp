@@ -150,7 +150,7 @@ TEST_CASE("integers and NaN are moved as they are") {
     check_both<std::int32_t>("catena.transpose", {b}, {}, false, true);
     check_both<std::int64_t>("catena.get_item", {a}, slice({1, 2}, {39, 30}, {3, 1}), false);
     check_both<float>("catena.transpose",
-                      {Array::of<double>({2, 3}, {1, no_number, inf, -inf, 0, 3e38})
+                      {Array::from<double>({1, no_number, inf, -inf, 0, 3e38}, {2, 3})
                            .to(plugin::dtype_of<float>())});
 }
 

@@ -60,8 +60,8 @@ TEST_CASE("convolution: NaN stays where the filter sees it") {
     x[12] = static_cast<float>(no_number);
     const auto y = world()
                        .forward("catena.convolution_2d",
-                                {Array::of<float>({1, 1, 5, 5}, x),
-                                 Array::of<float>({1, 1, 1, 1}, std::vector<float>{2})},
+                                {Array::from<float>(x, {1, 1, 5, 5}),
+                                 Array::from<float>(std::vector<float>{2}, {1, 1, 1, 1})},
                                 {}, on("cuda"))[0]
                        .values<float>();
     for (std::size_t i = 0; i < y.size(); ++i) CHECK(std::isnan(y[i]) == (i == 12));

@@ -8,7 +8,7 @@ namespace {
 using Ids = std::vector<std::int64_t>;
 
 Array ids_of(const Dims& shape, const Ids& ids, bool wide = true) {
-    const Array x = Array::of<std::int64_t>(shape, ids);
+    const Array x = Array::from<std::int64_t>(ids, shape);
     return wide ? x : x.to(plugin::dtype_of<std::int32_t>());
 }
 Attrs ignoring(const Ids& ids) { return {plugin::set("ignore_label", plugin::Ints(ids))}; }

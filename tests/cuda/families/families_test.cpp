@@ -15,9 +15,9 @@ TEST_CASE("softmax: 300000 classes; scores that are masked, huge, infinite or Na
     check_both<float>("catena.softmax", {draw<float>({2, 300000}, 1, -9, 9)});
     const auto softmax = [](std::vector<double> x) {
         const auto n = static_cast<std::int64_t>(x.size());
-        const auto y = world().forward("catena.softmax",
-                                       {Array::of<double>({1, n}, x).to(plugin::dtype_of<float>())},
-                                       {}, on("cuda"));
+        const auto y = world().forward(
+            "catena.softmax", {Array::from<double>(x, {1, n}).to(plugin::dtype_of<float>())}, {},
+            on("cuda"));
         return y[0].to(plugin::dtype_of<double>()).values<double>();
     };
     CHECK(softmax({-inf, 1, -inf, 1}) == std::vector<double>{0, 0.5, 0, 0.5});
@@ -77,14 +77,14 @@ TEST_CASE_TEMPLATE("gradients at kinks, and where a NaN decides", T, float, doub
                    BFloat16) {
     const auto row = [](const std::vector<double>& x) {
         const auto n = static_cast<std::int64_t>(x.size());
-        return Array::of<double>({n}, x).to(plugin::dtype_of<T>());
+        return Array::from<double>(x, {n}).to(plugin::dtype_of<T>());
     };
     const Array x = row({no_number, 2, -2, 0, -0.0, inf, -inf});
     for (const char* name : {"catena.abs", "catena.relu"}) check_both<T>(name, {x});
     for (const double slope : {0.2, 0.0, -0.5})
         check_both<T>("catena.leaky_relu", {x}, {plugin::set("slope", slope)});
     for (const double slope : {0.2, 0.0}) {
-        const Array w = Array::of<double>({}, {slope}).to(plugin::dtype_of<T>());
+        const Array w = Array::from<double>({slope}, {}).to(plugin::dtype_of<T>());
         check_both<T>("catena.prelu", {x, w});
     }
     const std::vector<Array> two = {row({no_number, 1, no_number, 1, 2, 3, -inf, inf}),
@@ -168,7 +168,7 @@ TEST_CASE_TEMPLATE("linear, the loss and the accuracy of a classifier", T, float
     check_both<T>("catena.matmul", {draw<T>({5, 3}, 1), draw<T>({5, 8}, 2)},
                   {plugin::set("transa", true)});
     const auto labels = [](Dims shape, std::vector<std::int64_t> t) {
-        return Array::of<std::int64_t>(std::move(shape), t);
+        return Array::from<std::int64_t>(t, std::move(shape));
     };
     std::vector<std::int64_t> t(130);
     for (std::size_t i = 0; i < t.size(); ++i) t[i] = static_cast<std::int64_t>(i * 7 % 11) - 1;
@@ -190,8 +190,8 @@ TEST_CASE("accuracy: the first of equal scores, and NaN, which is the largest") 
     const auto share = [](const std::vector<float>& scores, std::int64_t label) {
         return world()
             .forward("catena.accuracy",
-                     {Array::of<float>({1, static_cast<std::int64_t>(scores.size())}, scores),
-                      Array::of<std::int64_t>({1}, {label})},
+                     {Array::from<float>(scores, {1, static_cast<std::int64_t>(scores.size())}),
+                      Array::from<std::int64_t>({label}, {1})},
                      {}, on("cuda"))[0]
             .values<float>()[0];
     };

@@ -21,7 +21,7 @@ Array labels_of(std::int64_t n, std::int64_t labels, bool wide, std::int64_t fac
     std::vector<std::int64_t> t(static_cast<std::size_t>(n));
     for (std::size_t i = 0; i < t.size(); ++i)
         t[i] = static_cast<std::int64_t>(i * 7919 % static_cast<std::size_t>(labels)) * factor;
-    const Array x = Array::of<std::int64_t>({n}, t);
+    const Array x = Array::from<std::int64_t>(t, {n});
     return wide ? x : x.to(plugin::dtype_of<std::int32_t>());
 }
 Attrs with(const std::string& tree) { return {plugin::set("tree", tree.c_str())}; }
@@ -56,7 +56,7 @@ TEST_CASE("hierarchical softmax: more pairs of samples and nodes than are comput
     // Labels lie deep and high: most of the pairs are none.
     const std::int64_t depth = (1 << 18) / 3;
     const Array x = draw<float>({5, 2}, 1, -1, 1);
-    const Array t = Array::of<std::int64_t>({5}, {0, 2, 9, 300, 1});
+    const Array t = Array::from<std::int64_t>({0, 2, 9, 300, 1}, {5});
     check_both<float>("catena.binary_hierarchical_softmax",
                       {x, t, draw<float>({depth, 2}, 2, -1, 1)}, with(chain(depth + 1)), true,
                       true);
@@ -70,7 +70,7 @@ TEST_CASE_TEMPLATE("hierarchical softmax: a label that the tree does not have", 
         const Array w = draw<T>({nodes, 5}, 2);
         const auto run = [&](const std::vector<std::int64_t>& labels, const Array& samples) {
             const Array t =
-                Array::of<std::int64_t>({static_cast<std::int64_t>(labels.size())}, labels);
+                Array::from<std::int64_t>(labels, {static_cast<std::int64_t>(labels.size())});
             const std::vector<Array> in = {samples, t, w};
             auto y =
                 world().forward("catena.binary_hierarchical_softmax", in, with(tree), on("cuda"));
@@ -95,11 +95,11 @@ TEST_CASE("hierarchical softmax: more trees than are kept on a device, in turn")
 
 TEST_CASE("hierarchical softmax: NaN and infinite scores") {
     const auto loss = [](double value) {
-        const Array x = Array::of<double>({1, 1}, {value}).to(plugin::dtype_of<float>());
-        const Array w = Array::of<double>({1, 1}, {1}).to(plugin::dtype_of<float>());
+        const Array x = Array::from<double>({value}, {1, 1}).to(plugin::dtype_of<float>());
+        const Array w = Array::from<double>({1}, {1, 1}).to(plugin::dtype_of<float>());
         return world()
             .forward("catena.binary_hierarchical_softmax",
-                     {x, Array::of<std::int64_t>({1}, {0}), w}, with("[0,1]"), on("cuda"))[0]
+                     {x, Array::from<std::int64_t>({0}, {1}), w}, with("[0,1]"), on("cuda"))[0]
             .values<float>()[0];
     };
     CHECK(loss(-1e30) == 0);

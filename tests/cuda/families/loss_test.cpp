@@ -21,7 +21,7 @@ TEST_CASE("mean_squared_error: squares that a float does not hold, and NaN") {
         const std::vector<double> x(static_cast<std::size_t>(n), a);
         const std::vector<double> y(static_cast<std::size_t>(n), b);
         const auto as_float = [&](const std::vector<double>& v) {
-            return Array::of<double>({n}, v).to(plugin::dtype_of<float>());
+            return Array::from<double>(v, {n}).to(plugin::dtype_of<float>());
         };
         return world()
             .forward("catena.mean_squared_error", {as_float(x), as_float(y)}, {}, on("cuda"))[0]
@@ -39,11 +39,11 @@ TEST_CASE_TEMPLATE("label_weights: what a label gives to the mean", T, float, do
     for (std::size_t i = 0; i < t.size(); ++i) t[i] = static_cast<std::int64_t>(i * 7 % 6) - 1;
     for (const bool add : {false, true})
         check_both<T>("catena.label_weights",
-                      {draw<T>({12, 5, 5}, 1), Array::of<std::int64_t>({12, 5}, t)}, {}, false,
+                      {draw<T>({12, 5, 5}, 1), Array::from<std::int64_t>(t, {12, 5})}, {}, false,
                       add);
-    const auto wrong = world().forward("catena.label_weights",
-                                       {draw<T>({2, 3}, 1), Array::of<std::int64_t>({2}, {-1, 3})},
-                                       {}, on("cuda"));
+    const auto wrong = world().forward(
+        "catena.label_weights", {draw<T>({2, 3}, 1), Array::from<std::int64_t>({-1, 3}, {2})}, {},
+        on("cuda"));
     CHECK(wide(wrong)[0].template values<double>() == std::vector<double>(6, 0));
     const auto weight = wide(wrong)[1].template values<double>();
     CHECK(weight[0] == 0);

@@ -89,18 +89,14 @@ public:
         a.chunks_.assign(a.nbytes() / guard + 4, Chunk(usual_guard));
         return a;
     }
-    template <class T>
-    static Array of(Dims shape, const std::vector<T>& values) {
-        Array a(std::move(shape), dtype_of<T>());
-        if (static_cast<std::int64_t>(values.size()) != a.size_)
-            throw std::logic_error("Array::of: wrong number of values");
-        for (std::size_t i = 0; i < values.size(); ++i) a.data<T>()[i] = values[i];
-        return a;
-    }
-    // The same in the order of catena::Array::from(): Array::from<float>({1, 2, 3}, {3}).
+    // In the order of catena::Array::from(): Array::from<float>({1, 2, 3}, {3}).
     template <class T>
     static Array from(const std::vector<T>& values, Dims shape) {
-        return of<T>(std::move(shape), values);
+        Array a(std::move(shape), dtype_of<T>());
+        if (static_cast<std::int64_t>(values.size()) != a.size_)
+            throw std::logic_error("Array::from: wrong number of values");
+        for (std::size_t i = 0; i < values.size(); ++i) a.data<T>()[i] = values[i];
+        return a;
     }
     // Uniform numbers in [low, high).
     template <class T>

@@ -17,6 +17,7 @@ if(CATENA_BUILD_TESTS)
 ")
     add_library(catena-test-main STATIC "${PROJECT_BINARY_DIR}/doctest_main.cpp")
     target_link_libraries(catena-test-main PUBLIC doctest::doctest)
+    target_include_directories(catena-test-main PUBLIC "${PROJECT_SOURCE_DIR}/tests/include")
     # Tests are compiled more often than run, and what takes time in them is elsewhere.
     target_compile_options(catena-test-main PUBLIC
         "$<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>")
@@ -63,4 +64,19 @@ function(catena_add_program_test name script program)
     set_tests_properties(${name} PROPERTIES
         LABELS "host;${arg_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${CATENA_TEST_TIMEOUT}
         ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/program/test;CATENA_TEST_TIMEOUT=${CATENA_TEST_TIMEOUT}")
+endfunction()
+
+# catena_add_compile_test(PREFIX CASE SOURCE TEST [ERROR])
+#
+# Test PREFIX-compile-CASE: SOURCE compiles with -DCASE in capitals and the include folders of the
+# executable TEST, or, if ERROR is given, the compiler says something that matches it.
+function(catena_add_compile_test prefix case source test)
+    string(TOUPPER ${case} macro)
+    set(name ${prefix}-compile-${case})
+    add_test(NAME ${name}
+        COMMAND "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only -D${macro}
+                "-I$<JOIN:$<TARGET_PROPERTY:${test},INCLUDE_DIRECTORIES>,;-I>"
+                "${CMAKE_CURRENT_SOURCE_DIR}/${source}"
+        COMMAND_EXPAND_LISTS)
+    set_tests_properties(${name} PROPERTIES LABELS ${prefix} PASS_REGULAR_EXPRESSION "${ARGV4}")
 endfunction()

@@ -1,12 +1,9 @@
 // Under a limit on memory OpenBLAS is refused or used, and no product hangs.
 #include <doctest/doctest.h>
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <catena_test/child.hpp>
 
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -14,6 +11,7 @@
 #include "host.hpp"
 
 using namespace cpu_test;
+using catena_test::address_space;
 
 namespace {
 
@@ -23,19 +21,7 @@ constexpr int refused_with_reason = 1;
 constexpr int one_at_a_time = 2;
 constexpr int wrong = 3;
 
-uint64_t address_space() {
-    uint64_t pages = 0;
-    if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-        if (std::fscanf(file, "%lu", &pages) != 1) pages = 0;
-        std::fclose(file);
-    }
-    return pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-void allow(uint64_t more) {
-    const rlimit limit = {address_space() + more, RLIM_INFINITY};
-    setrlimit(RLIMIT_AS, &limit);
-}
+void allow(uint64_t more) { catena_test::limit_address_space(address_space() + more); }
 
 // Each kind of product that packs into a buffer, from the calling thread and from the pool.
 catena_status multiply(int32_t threads) {
@@ -61,20 +47,12 @@ catena_status multiply(int32_t threads) {
     return CATENA_OK;
 }
 
-// In a process of its own, because OpenBLAS is loaded once. A process that hangs is killed.
+// In a process of its own, because OpenBLAS is loaded once.
 int outcome_of(int (*body)()) {
-    const pid_t child = fork();
-    if (child == 0) {
-        for (const char* name : {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS"})
-            unsetenv(name);  // NOLINT(concurrency-mt-unsafe)
-        alarm(60);
-        _exit(body());
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    CAPTURE(status);
-    REQUIRE(WIFEXITED(status));
-    return WEXITSTATUS(status);
+    return catena_test::end_of([&] {
+        unsetenv("OMP_NUM_THREADS");  // NOLINT(concurrency-mt-unsafe)
+        return body();
+    });
 }
 
 uint64_t limit_at_load;

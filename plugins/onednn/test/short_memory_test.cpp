@@ -1,7 +1,5 @@
 // Under a limit on memory a product works or is an error, and never crashes.
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <catena_test/child.hpp>
 
 #include <cstdio>
 #include <fstream>
@@ -10,6 +8,7 @@
 #include "products.hpp"
 
 using namespace onednn_test;
+using catena_test::end_of;
 
 namespace {
 
@@ -17,12 +16,6 @@ constexpr std::uint64_t mib = std::uint64_t{1} << 20;
 constexpr int computed = 0;
 constexpr int refused = 1;
 constexpr int wrong = 2;
-
-std::uint64_t address_space() {
-    std::uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 // Bytes of memory that can be executed and belong to no file: generated code.
 std::uint64_t generated_code() {
@@ -38,14 +31,12 @@ std::uint64_t generated_code() {
     return bytes;
 }
 
-std::uint64_t limit;
-
-int multiply_within_limit() {
+// With so many bytes more than the process has.
+int multiply_with(std::uint64_t more) {
     Product p({100, 100, 784}, false, true, 1, 0);
     p.gemm.c = p.c.data<float>();
     const catena_blas& table = blas();
-    const rlimit bytes = {address_space() + limit, RLIM_INFINITY};
-    setrlimit(RLIMIT_AS, &bytes);
+    catena_test::limit_address_space(catena_test::address_space() + more);
     world().threads = 2;
     catena_ctx ctx{&world(), {}, {}};
     const catena_status status = table.gemm(&ctx, &p.gemm);
@@ -67,34 +58,21 @@ int generate_once() {
     return code > 0 && generated_code() == code ? computed : wrong;
 }
 
-// In a process of its own, where oneDNN has generated nothing yet.
-int outcome_of(int (*body)()) {
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(60);
-        _exit(body());
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    CAPTURE(status);
-    REQUIRE(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
 }  // namespace
 
+// Each in a process of its own, where oneDNN has generated nothing yet.
 TEST_CASE("the first product generates the code of all") {
-    CHECK(outcome_of(generate_once) == computed);
+    CHECK(end_of(generate_once) == computed);
 }
 
 // The threads that compute take memory as well: 8 MiB for a stack, 64 MiB for a heap.
 TEST_CASE("with any limit a product works or is refused with a reason") {
     bool seen[2] = {};
-    for (limit = 40 * mib; limit <= 240 * mib; limit += 2 * mib) {
-        CAPTURE(limit / mib);
-        const int outcome = outcome_of(multiply_within_limit);
-        CHECK(outcome != wrong);
-        if (outcome != wrong) seen[outcome] = true;
+    for (std::uint64_t more = 40; more <= 240; more += 4) {
+        CAPTURE(more);
+        const int outcome = end_of([&] { return multiply_with(more * mib); });
+        REQUIRE((outcome == computed || outcome == refused));
+        seen[outcome] = true;
     }
     CHECK(seen[computed]);
     CHECK(seen[refused]);

@@ -2,8 +2,7 @@
 #include <catena/interrupt.hpp>
 #include <catena/progress.hpp>
 
-#include <sys/wait.h>
-#include <unistd.h>
+#include <catena_test/child.hpp>
 
 #include <chrono>
 #include <csignal>
@@ -14,20 +13,9 @@
 
 using namespace catena;
 using namespace std::chrono_literals;
+using catena_test::end_of;
 
 namespace {
-
-// How a child process that runs body ends: its exit code, or the number of the signal below 0.
-int end_of(const std::function<int()>& body) {
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(30);
-        _exit(body());
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 void never_ask() {
     for (;;) pause();

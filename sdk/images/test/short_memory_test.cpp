@@ -1,14 +1,12 @@
 // Each reader of files names its file, and names it once, wherever memory runs out in it.
 #include <catena/catena.hpp>
 #include <catena/images/image.hpp>
+#include <catena_test/child.hpp>
 
 #include "files.hpp"
 #include "packed_npz.hpp"
 
 #include <malloc.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -23,27 +21,14 @@ namespace {
 
 constexpr int done = 0, named = 1, wrong = 2;
 
-std::uint64_t address_space() {
-    std::uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    return pages * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-void allow(std::uint64_t bytes) {
-    const rlimit limit = {bytes, RLIM_INFINITY};
-    setrlimit(RLIMIT_AS, &limit);
-}
-
 // Reads in a process that gets so many bytes more: done, named, or, with a line about it, wrong.
 int read_with(std::uint64_t more, const std::string& file, const std::function<void()>& read) {
-    const std::uint64_t there = address_space();
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(60);
+    const std::uint64_t there = catena_test::address_space();
+    return catena_test::end_of([&] {
         int result = wrong;
-        allow(there);
+        catena_test::limit_address_space(there);
         while (std::malloc(1 << 15) != nullptr) continue;  // what lies free in the heap
-        allow(there + more);
+        catena_test::limit_address_space(there + more);
         try {
             read();
             result = done;
@@ -55,11 +40,8 @@ int read_with(std::uint64_t more, const std::string& file, const std::function<v
         } catch (const std::exception& error) {
             std::fprintf(stderr, "%s\n", error.what());
         }
-        _exit(result);
-    }
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : wrong;
+        return result;
+    });
 }
 
 std::string noise(std::size_t size) {

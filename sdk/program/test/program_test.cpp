@@ -5,9 +5,9 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <catena_test/child.hpp>
 #include <command_line.hpp>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -185,9 +185,7 @@ TEST_CASE("a snapshot that takes too long after SIGTERM is dropped: the file kee
     save_snapshot(file, last);
     const std::string before = text_of(file);
     const auto began = std::chrono::steady_clock::now();
-    const pid_t child = fork();
-    if (child == 0) {
-        alarm(30);
+    const int end = catena_test::end_of([&] {
         Program program("test", "Tests.");
         program.add_training_options();
         parse(program, {"--save", file.string()});
@@ -195,12 +193,9 @@ TEST_CASE("a snapshot that takes too long after SIGTERM is dropped: the file kee
         Slow net(2, 3);
         net.slow = true;
         program.save(net);
-        _exit(0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    CHECK(WIFSIGNALED(status));
-    CHECK(WTERMSIG(status) == SIGTERM);
+        return 0;
+    });
+    CHECK(end == -SIGTERM);
     CHECK(std::chrono::steady_clock::now() - began <
           std::chrono::seconds(10));  // on a busy machine
     CHECK(text_of(file) == before);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <concepts>
+#include <type_traits>
 
 #include "catena/plugin/kernel.hpp"
 
@@ -127,7 +128,11 @@ constexpr decltype(run) entry_of() {
 }
 template <class F, decltype(catena_kernel::plan) plan>
 constexpr decltype(plan) planner_of() {
-    if constexpr (F::about.kernels_alone && plan != nullptr) return &plan_foreign<F, plan>;
+    // Under UBSan, GCC takes no comparison of addresses for a constant: types tell.
+    using Plan = decltype(plan);
+    constexpr bool none =
+        std::is_same_v<std::integral_constant<Plan, plan>, std::integral_constant<Plan, nullptr>>;
+    if constexpr (F::about.kernels_alone && !none) return &plan_foreign<F, plan>;
     else return plan;
 }
 template <class F>

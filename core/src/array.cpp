@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace catena {
 
@@ -68,17 +69,20 @@ void ArrayBody::destroy() noexcept {
     pool_free(this, sizeof(ArrayBody));
 }
 
-Array shell_of(Array array) {
+void make_shell(Array& array) noexcept {
     ArrayBody& body = *array.body();
     if (body.unique()) {
         drop_memory(body);
         body.tensor.dl.data = nullptr;
-        return array;
+        return;
     }
-    Ref<ArrayBody> shell = new_body(*body.device);
-    std::memcpy(&shell->meta, &body.meta, sizeof(catena_meta));
-    shape_known(*shell);
-    return Array(std::move(shell));
+    try {
+        Ref<ArrayBody> shell = new_body(*body.device);
+        std::memcpy(&shell->meta, &body.meta, sizeof(catena_meta));
+        shape_known(*shell);
+        array = Array(std::move(shell));
+    } catch (const std::bad_alloc&) {  // the array keeps its memory
+    }
 }
 
 Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device) {

@@ -32,8 +32,9 @@ inline void allocate(ArrayBody& body, Queue& queue) {
 }
 // A view of source's memory with the shape in view's meta.
 void alias(ArrayBody& view, const Ref<ArrayBody>& source);
-// The same shape without memory: what a graph remembers of an array that nobody needs.
-Array shell_of(Array array);
+// The same shape without memory: what a graph remembers of an array that nobody needs. Keeps the array if there
+// is no memory for the new one.
+void make_shell(Array& array) noexcept;
 inline bool has_memory(const ArrayBody& body) noexcept { return body.block || body.base; }
 // Retained arrays must not change under a graph: calls that write in place count it here.
 inline std::uint32_t version_of(const ArrayBody& body) noexcept {

@@ -2,6 +2,7 @@
 #include "named_config.hpp"
 
 #include <catena/core/config.hpp>
+#include <catena/core/per_thread.hpp>
 
 #include <cstdlib>
 #include <string_view>
@@ -23,13 +24,14 @@ Config& global_config() noexcept {
     return instance;
 }
 
-Config& config() noexcept {
-    static thread_local Config instance = global_config();
-    return instance;
+Config& config() {
+    static thread_local constinit PerThread<Config> mine;
+    return mine.get(global_config());
 }
 
 std::shared_ptr<const NamedConfig> keep_named(const Config& now) {
-    static thread_local std::shared_ptr<const NamedConfig> last;
+    static thread_local constinit PerThread<std::shared_ptr<const NamedConfig>> mine;
+    auto& last = mine.get();
     if (!last || last->values != now.named)
         last = std::make_shared<const NamedConfig>(NamedConfig{now.named});
     return last;

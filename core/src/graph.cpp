@@ -41,7 +41,7 @@ void VariableNode::write_grad(Array gradient) {
 void VariableNode::forget() noexcept {
     if (references_.load(std::memory_order_acquire) == 1) return;  // the destructor does it all
     users_.store(0, std::memory_order_relaxed);  // the last user did not count itself down
-    if (data) data = shell_of(std::move(data));
+    if (data) make_shell(data);
     grad = Array();
     set_grad_node({});
 }

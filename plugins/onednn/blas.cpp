@@ -73,27 +73,33 @@ void multiply(const catena_gemm& g, const Pieces& pieces, std::int64_t piece) {
                         std::to_string(static_cast<int>(status)));
 }
 
+}  // namespace
+
 // oneDNN has two sets of code for products, one of them for few rows of A with B transposed. It generates
 // each set when a product first needs it. This does both before any piece runs: a piece on another thread
 // could find that the memory was taken since require_memory().
-bool generate_code() {
-    require_memory();
-    const Undisturbed guard;
-    constexpr std::int64_t n = 64, few = 4;
-    const std::vector<float> a(n * n), b(n * n);
-    std::vector<float> c(n * n);
-    catena_gemm g = {};
-    g.m = g.n = g.k = g.lda = g.ldb = g.ldc = n;
-    g.alpha = 1;
-    g.a = a.data();
-    g.b = b.data();
-    g.c = c.data();
-    multiply(g, {false, n, n}, 0);
-    g.m = few;
-    g.transpose_b = 1;
-    multiply(g, {false, n, n}, 0);
-    return true;
+void generate_products() {
+    [[maybe_unused]] static const bool ready = [] {
+        require_memory();
+        const Undisturbed guard;
+        constexpr std::int64_t n = 64, few = 4;
+        const std::vector<float> a(n * n), b(n * n);
+        std::vector<float> c(n * n);
+        catena_gemm g = {};
+        g.m = g.n = g.k = g.lda = g.ldb = g.ldc = n;
+        g.alpha = 1;
+        g.a = a.data();
+        g.b = b.data();
+        g.c = c.data();
+        multiply(g, {false, n, n}, 0);
+        g.m = few;
+        g.transpose_b = 1;
+        multiply(g, {false, n, n}, 0);
+        return true;
+    }();
 }
+
+namespace {
 
 catena_status gemm(catena_ctx* ctx, const catena_gemm* g) {
     return guarded(ctx, [&] {
@@ -101,7 +107,7 @@ catena_status gemm(catena_ctx* ctx, const catena_gemm* g) {
             throw Error(CATENA_E_UNSUPPORTED,
                         "[gemm] product: expected float32, extents from 1 on and leading "
                         "dimensions that hold them, got another");
-        [[maybe_unused]] static const bool ready = generate_code();
+        generate_products();
         const bool fixed = (g->flags & CATENA_CALL_DETERMINISTIC) != 0;
         const Pieces pieces = cut(*g, fixed ? fixed_pieces : host().slots(ctx));
         parallel(ctx, pieces.count(), [&](std::int64_t begin, std::int64_t end, std::int32_t) {

@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -76,13 +78,25 @@ dnnl::reorder Operand::reorder(const memory::desc& from, const memory::desc& to,
     return dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to, attr));
 }
 
+// More than the code of any primitive, as other threads take memory meanwhile: 64 MiB for a thread's heap,
+// 8 MiB for its stack.
 void require_memory() {
     stream();  // takes memory of its own, as does this thread's first allocation
-    constexpr std::size_t bytes = std::size_t{64} << 20;
+    constexpr std::size_t bytes = std::size_t{256} << 20;
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        throw Error(CATENA_E_NOMEM, "[onednn] code: expected 64 MiB of memory for it, got less");
+        throw Error(CATENA_E_NOMEM, "[onednn] code: expected 256 MiB of memory for it, got less");
     munmap(memory, bytes);
+}
+
+std::uint64_t memory_limit() {
+    std::uint64_t least = UINT64_MAX;
+    for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+        rlimit limit = {};
+        if (getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+            least = std::min<std::uint64_t>(least, limit.rlim_cur);
+    }
+    return least;
 }
 
 void require_fast(const char* implementation) {

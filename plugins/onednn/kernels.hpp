@@ -14,6 +14,9 @@ extern const std::span<const catena_kernel> batch_normalization_kernels;
 extern const std::span<const catena_kernel> local_response_normalization_kernels;
 extern const catena_blas blas_table;
 
+// Generates the code of all products, if there is none yet. Throws Error. [any]
+void generate_products();
+
 // Where the portable kernels are faster, measured (README.md): these run for whoever pins them, and
 // for tests that compare two implementations.
 constexpr int below_portable = CATENA_PRIORITY_PORTABLE - 10;

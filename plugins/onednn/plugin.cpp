@@ -1,4 +1,6 @@
 // onednn.catena: the tables. It has no functions of its own; its kernels are for those of others.
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include <catena/plugin.hpp>
@@ -27,14 +29,36 @@ std::vector<const catena_kernel*> all_kernels() {
     return all;
 }
 
+// Under a limit on memory oneDNN has to generate code before other threads can take the rest. It is not
+// used where the limit is so low that a primitive, made later, may find no memory.
+bool usable() {
+    constexpr std::uint64_t least = std::uint64_t{4} << 30;
+    const std::uint64_t limit = memory_limit();
+    if (limit == UINT64_MAX) return true;
+    std::string reason = "ulimit allows " + std::to_string(limit >> 20) + " MiB of memory";
+    if (limit >= least) {
+        try {
+            generate_products();
+            return true;
+        } catch (const std::exception& e) {
+            reason = e.what();
+        }
+    }
+    host().log(nullptr, CATENA_LOG_INFO,
+               ("[onednn] not used: expected 4 GiB of memory, as oneDNN crashes without it; " + reason)
+                   .c_str());
+    return false;
+}
+
 const catena_plugin& table() {
     static const auto* const kernels = new auto(all_kernels());
+    static const bool used = usable();
     static const catena_plugin plugin = {
         .struct_size = sizeof(catena_plugin),
         .n_functions = 0,
-        .n_kernels = static_cast<std::uint32_t>(kernels->size()),
+        .n_kernels = used ? static_cast<std::uint32_t>(kernels->size()) : 0,
         .n_backends = 0,
-        .n_extensions = 1,
+        .n_extensions = used ? 1U : 0U,
         .reserved = 0,
         .functions = nullptr,
         .kernels = kernels->data(),

@@ -179,7 +179,7 @@ public:
                                 "    return function_;\n",
                                 quoted(f_.name))
                           : fmt::format(
-                                "    thread_local BoundFunction<{}> function_({}, {{{}}});\n"
+                                "    thread_local constinit ThreadFunction<{}> function_({}, {{{}}});\n"
                                 "    return function_({});\n",
                                 types, quoted(f_.name), names, values);
         return fmt::format("inline const PluginFunction& {}({}) {{\n{}}}\n", name_, parameters,

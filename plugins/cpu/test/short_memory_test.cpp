@@ -77,6 +77,31 @@ int multiply_when_memory_is_gone() {
     return multiply(8) == CATENA_OK ? loaded_well : wrong;
 }
 
+// OpenBLAS' product for AVX-512 that does not pack asks for a few kB, if the columns are no multiple of 16.
+int multiply_without_a_byte() {
+    constexpr int64_t n = 100;
+    static float a[n * n], b[n * n], c[n * n];
+    catena_gemm gemm = {};
+    gemm.struct_size = sizeof gemm;
+    gemm.dtype = {CATENA_CODE_FLOAT, 32, 1};
+    gemm.m = gemm.n = gemm.k = gemm.lda = gemm.ldb = gemm.ldc = n;
+    gemm.alpha = 1;
+    gemm.a = a;
+    gemm.b = b;
+    gemm.c = c;
+    plugin().threads->set_count(plugin().dev, 1);
+    if (plugin().blas->gemm(nullptr, &gemm) != CATENA_OK) return wrong;
+    failure.reserve(1000);
+    allow(0);
+    for (std::size_t bytes = 64 * mib; bytes >= 16; bytes /= 2)
+        while (malloc(bytes) != nullptr) {}  // NOLINT(clang-analyzer-unix.Malloc): to the end of the child
+    const catena_status status = plugin().blas->gemm(nullptr, &gemm);
+    if (status == CATENA_OK) return loaded_well;
+    return status == CATENA_E_NOMEM && failure.find("memory") != std::string::npos
+               ? refused_with_reason
+               : wrong;
+}
+
 // Memory for one buffer, OMP_NUM_THREADS=1, and another variable that asks for two.
 template <int which>
 int load_with_more_threads() {
@@ -128,4 +153,9 @@ TEST_CASE("a build of OpenBLAS may take its threads from any of three variables"
 
 TEST_CASE("products go on where no more memory is given") {
     CHECK(outcome_of(multiply_when_memory_is_gone) == loaded_well);
+}
+
+TEST_CASE("a product that gets no memory at all is an error") {
+    const int outcome = outcome_of(multiply_without_a_byte);
+    CHECK((outcome == refused_with_reason || outcome == loaded_well));  // without AVX-512
 }

@@ -8,15 +8,14 @@
 
 namespace onednn_test {
 
+inline const catena_plugin& plugin() {
+    static const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
+        dlsym(dlopen(ONEDNN_PLUGIN, RTLD_NOW | RTLD_LOCAL), "catena_plugin_entry_v1"));
+    return *entry(&world().host(), nullptr);
+}
+
 inline const catena_blas& blas() {
-    static const catena_blas& table = [&]() -> const catena_blas& {
-        void* library = dlopen(ONEDNN_PLUGIN, RTLD_NOW | RTLD_LOCAL);
-        const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
-            dlsym(library, "catena_plugin_entry_v1"));
-        return *static_cast<const catena_blas*>(
-            entry(&world().host(), nullptr)->extensions[0]->table);
-    }();
-    return table;
+    return *static_cast<const catena_blas*>(plugin().extensions[0]->table);
 }
 
 struct Size {

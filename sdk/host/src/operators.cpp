@@ -73,7 +73,7 @@ Array scalar(double c, const Array& x) {
     return Array::full({}, c, x.dtype(), x.device());
 }
 
-using WithConstant = BoundFunction<double>;
+using WithConstant = ThreadFunction<double>;
 
 const PluginFunction& add() {
     static const PluginFunction function("catena.add");
@@ -112,27 +112,27 @@ const PluginFunction& greater_equal() {
     return function;
 }
 const PluginFunction& add(double c) {
-    thread_local WithConstant function("catena.add_constant", {"value"});
+    thread_local constinit WithConstant function("catena.add_constant", {"value"});
     return function(c);
 }
 const PluginFunction& mul(double c) {
-    thread_local WithConstant function("catena.mul_constant", {"value"});
+    thread_local constinit WithConstant function("catena.mul_constant", {"value"});
     return function(c);
 }
 const PluginFunction& sub_from(double c) {
-    thread_local WithConstant function("catena.sub_from_constant", {"value"});
+    thread_local constinit WithConstant function("catena.sub_from_constant", {"value"});
     return function(c);
 }
 const PluginFunction& div_from(double c) {
-    thread_local WithConstant function("catena.div_from_constant", {"value"});
+    thread_local constinit WithConstant function("catena.div_from_constant", {"value"});
     return function(c);
 }
 const PluginFunction& power_to(double c) {
-    thread_local WithConstant function("catena.pow_var_const", {"value"});
+    thread_local constinit WithConstant function("catena.pow_var_const", {"value"});
     return function(c);
 }
 const PluginFunction& power_of(double c) {
-    thread_local WithConstant function("catena.pow_const_var", {"value"});
+    thread_local constinit WithConstant function("catena.pow_const_var", {"value"});
     return function(c);
 }
 

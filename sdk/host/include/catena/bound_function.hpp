@@ -1,6 +1,7 @@
 // BoundFunction: a function called with changing attributes, bound once for each set of them.
 #pragma once
 
+#include <catena/core/per_thread.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/lists.hpp>
 
@@ -69,7 +70,7 @@ template <class A>
 using Kept = decltype(keep(std::declval<const A&>()));
 
 // Keeps what the last few sets of attributes were bound to: a call with a known set does no search
-// by name and no checks. For one thread: generated wrappers keep it thread_local.
+// by name and no checks. For one thread.
 template <class... A>
 class BoundFunction {
 public:
@@ -113,6 +114,24 @@ private:
     std::array<std::string_view, sizeof...(A)> names_;
     std::array<std::optional<Entry>, 8> entries_;
     std::size_t next_ = 0;
+};
+
+// A BoundFunction of each thread, for a thread_local variable.
+template <class... A>
+class ThreadFunction {
+public:
+    constexpr ThreadFunction(std::string_view function,
+                             std::array<std::string_view, sizeof...(A)> names)
+        : function_(function), names_(names) {}
+
+    const PluginFunction& operator()(const A&... values) {
+        return bound_.get(function_, names_)(values...);
+    }
+
+private:
+    std::string_view function_;
+    std::array<std::string_view, sizeof...(A)> names_;
+    PerThread<BoundFunction<A...>> bound_;
 };
 
 }  // namespace catena

@@ -13,18 +13,18 @@ namespace catena::links {
 namespace {
 
 // Found once, by the first link: a missing plugin shows before any work.
-BoundFunction<double>& by_minibatch() {
-    thread_local BoundFunction<double> function("catena.batch_normalization", {"eps"});
+ThreadFunction<double>& by_minibatch() {
+    thread_local constinit ThreadFunction<double> function("catena.batch_normalization", {"eps"});
     return function;
 }
-BoundFunction<double>& by_statistics() {
-    thread_local BoundFunction<double> function("catena.fixed_batch_normalization", {"eps"});
+ThreadFunction<double>& by_statistics() {
+    thread_local constinit ThreadFunction<double> function("catena.fixed_batch_normalization", {"eps"});
     return function;
 }
 
 // average = share * average + (1 - share) * scale * value, in the average's memory.
 void blend(const Array& average, const Array& value, double share, double scale = 1) {
-    thread_local BoundFunction<double, double> update("catena.running_update", {"share", "scale"});
+    thread_local constinit ThreadFunction<double, double> update("catena.running_update", {"share", "scale"});
     const bool wide = item_size(average.dtype()) >= item_size(Dtype::float32);
     const Array inputs[] = {average, value.astype(wide ? average.dtype() : Dtype::float32)};
     update(share, scale).forward(inputs);
@@ -78,7 +78,7 @@ Variable BatchNormalization::operator()(const Variable& x, bool test, bool finet
 
 Variable BatchNormalization::call(const Variable& x, std::optional<double> share) const {
     if (size_.ndim() == 1) return normalize(x, share);
-    thread_local BoundFunction<Ints> reshape("catena.reshape", {"shape"});
+    thread_local constinit ThreadFunction<Ints> reshape("catena.reshape", {"shape"});
     const Shape shape = x.shape();
     const int rest = 1 + size_.ndim();
     if (shape.ndim() < rest || !std::equal(size_.begin(), size_.end(), shape.begin() + 1)) {

@@ -1,0 +1,30 @@
+// Objects of threads: a list for each, which ends with it.
+#include <catena/core/per_thread.hpp>
+
+#include <new>
+
+#include "thread_exit.hpp"
+
+namespace catena {
+
+struct ThreadObjects {
+    // The last one first, as destructors run. They may use, and so make, others.
+    static void end(void*) {
+        while (ThreadObject* last = first) {
+            first = last->next_;
+            delete last;
+        }
+    }
+    static void add(std::unique_ptr<ThreadObject> object) {
+        static const ThreadExit at_exit(end);
+        if (first == nullptr && !at_exit.set(&first)) throw std::bad_alloc();
+        object->next_ = first;
+        first = object.release();
+    }
+    static thread_local constinit ThreadObject* first;
+};
+thread_local constinit ThreadObject* ThreadObjects::first = nullptr;
+
+void keep_for_thread(std::unique_ptr<ThreadObject> object) { ThreadObjects::add(std::move(object)); }
+
+}  // namespace catena

@@ -149,7 +149,11 @@ void CachingAllocator::count(std::int64_t in_use, std::int64_t cached) noexcept 
 void CachingAllocator::return_to_backend(void* block, std::uint64_t bytes) noexcept {
     if (memory_.recordings.load() > 0) {
         memory_.release_wanted = true;
-        return late_.push_back({block, bytes});
+        try {
+            late_.push_back({block, bytes});
+        } catch (const std::bad_alloc&) {  // it never goes back
+        }
+        return;
     }
     queue.device.table.free(queue.device.dev, queue.native, block, bytes);
 }
@@ -164,8 +168,8 @@ void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept
         return count(-all, 0);
     }
     count(-all, all);
-    free_[static_cast<std::size_t>(index)].insert(free_[static_cast<std::size_t>(index)].end(),
-                                                  blocks, blocks + n);
+    auto& all_free = free_[static_cast<std::size_t>(index)].blocks;  // refill() reserved its memory
+    all_free.insert(all_free.end(), blocks, blocks + n);
 }
 
 void* CachingAllocator::take_small(int index) {
@@ -217,7 +221,12 @@ void* CachingAllocator::grow(std::uint64_t capacity) {
         memory = try_backend(bytes, ctx);
     }
     if (!memory) memory = ask_backend(bytes = capacity);
-    segments_.add(memory, bytes);
+    try {
+        segments_.add(memory, bytes);
+    } catch (const std::bad_alloc&) {
+        return_to_backend(memory, bytes);
+        throw;
+    }
     count(0, static_cast<std::int64_t>(bytes));
     return segments_.take(capacity);
 }
@@ -252,7 +261,7 @@ int CachingAllocator::refill(int index, void** out, int wanted) {
     const std::uint64_t bytes = size_of_class(index);
     const auto all_of = [&](int n) { return static_cast<std::int64_t>(bytes) * n; };
     const std::lock_guard lock(memory_.mutex);
-    auto& blocks = free_[static_cast<std::size_t>(index)];
+    auto& [blocks, made] = free_[static_cast<std::size_t>(index)];
     int n = 0;
     for (; n < wanted && !blocks.empty(); ++n) {
         out[n] = blocks.back();
@@ -262,10 +271,11 @@ int CachingAllocator::refill(int index, void** out, int wanted) {
         count(all_of(n), -all_of(n));
         return n;
     }
+    if (blocks.capacity() < made + static_cast<std::size_t>(wanted))
+        blocks.reserve(2 * made + static_cast<std::size_t>(wanted));
     if (slab_rest_ < bytes) {
         slab_ = static_cast<char*>(ask_backend(slab_bytes));
         slab_rest_ = slab_bytes;
-        slabs_.push_back(slab_);
     }
     for (; n < wanted && slab_rest_ >= bytes; ++n) {
         out[n] = slab_;
@@ -273,6 +283,7 @@ int CachingAllocator::refill(int index, void** out, int wanted) {
         slab_rest_ -= bytes;
     }
     count(all_of(n), 0);
+    made += static_cast<std::size_t>(n);
     return n;
 }
 

@@ -81,15 +81,18 @@ private:
     const Kind kind_;
     const int slot_;  // in the threads' lists, or none
     bool kept_;
-    std::array<std::vector<void*>, small_classes> free_;
+    struct Small {
+        std::vector<void*> blocks;
+        std::size_t made = 0;  // all that there are, free or not
+    };
+    std::array<Small, small_classes> free_;
     Segments segments_;
     struct Late {
         void* block;
         std::uint64_t bytes;
     };
     std::vector<Late> late_;    // freed while a recording was made, by who caches nothing
-    std::vector<void*> slabs_;  // memory that small blocks are cut from: never given back
-    char* slab_ = nullptr;      // rest of the newest slab
+    char* slab_ = nullptr;      // rest of the newest slab, which small blocks are cut from for good
     std::uint64_t slab_rest_ = 0;
     MemoryStats stats_;
 };

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +13,9 @@
 #include <charconv>
 #include <csignal>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <string_view>
 
 namespace catena {
 namespace {
@@ -42,17 +45,20 @@ std::string host_name() {
     return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
-// Removes the temporary files of programs that were killed on this machine.
+// Removes the temporary files of programs that were killed on this machine. Not with a directory_iterator,
+// which ends the process without memory.
 void remove_left_over(const std::filesystem::path& folder, const std::string& stem) {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-        const std::string name = entry.path().filename();
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(folder.c_str()), closedir);
+    if (!entries) return;
+    while (const dirent* entry = readdir(entries.get())) {
+        const std::string_view name = entry->d_name;
         if (!name.starts_with(stem)) continue;
         pid_t pid = 0;
         const char* end = name.data() + name.size();
         const auto [rest, wrong] = std::from_chars(name.data() + stem.size(), end, pid);
         const bool ours = wrong == std::errc() && rest != end && *rest == '-' && pid > 0;
-        if (ours && kill(pid, 0) != 0 && errno == ESRCH) unlink(entry.path().c_str());
+        if (ours && kill(pid, 0) != 0 && errno == ESRCH)
+            unlinkat(dirfd(entries.get()), entry->d_name, 0);
     }
 }
 

@@ -38,7 +38,11 @@ catena_status host_fail(catena_ctx* ctx, catena_status status, const char* text)
     if (status == CATENA_OK) status = CATENA_E_INTERNAL;
     if (ctx && ctx->status == CATENA_OK) {
         ctx->status = status;
-        ctx->error = text ? text : "";
+        try {
+            ctx->error = text ? text : "";
+        } catch (const std::bad_alloc&) {
+            ctx->error = "out of memory";  // short enough to need none
+        }
     }
     return status;
 }
@@ -76,13 +80,14 @@ catena_status host_philox(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
     return CATENA_OK;
 }
 
-std::int64_t host_config(catena_ctx*, const char* key, std::int64_t otherwise) {
+std::int64_t host_config(catena_ctx*, const char* key, std::int64_t otherwise) noexcept {
     const std::string_view name = key;
-    if (name == "train") return config().train;
-    if (name == "deterministic") return config().deterministic;
-    if (name == "enable_backprop") return config().enable_backprop;
-    if (name == "debug") return config().debug;
-    const auto& named = config().named;
+    const Config& now = config();  // the call that this is part of has made it
+    if (name == "train") return now.train;
+    if (name == "deterministic") return now.deterministic;
+    if (name == "enable_backprop") return now.enable_backprop;
+    if (name == "debug") return now.debug;
+    const auto& named = now.named;
     if (named.empty()) return otherwise;
     const auto found = named.find(name);
     return found == named.end() ? otherwise : found->second;

@@ -2,6 +2,7 @@
 #include "segments.hpp"
 
 #include <iterator>
+#include <utility>
 
 namespace catena {
 
@@ -9,22 +10,27 @@ void* Segments::take(std::uint64_t bytes) {
     const auto fit = free_.lower_bound(Free{bytes, nullptr});
     if (fit == free_.end()) return nullptr;
     const auto [size, block] = *fit;
-    free_.erase(fit);
+    if (size > bytes) insert(block + bytes, size - bytes, false);
     Range& range = ranges_.find(block)->second;
+    range.bytes = bytes;
     range.free = false;
-    if (size > bytes) {
-        range.bytes = bytes;
-        ranges_.emplace(block + bytes, Range{size - bytes, false, true});
-        free_.emplace(size - bytes, block + bytes);
-    }
+    range.node = free_.extract(fit);
     return block;
 }
 
 void Segments::add(void* memory, std::uint64_t bytes) {
-    auto* const block = static_cast<char*>(memory);
-    ranges_.emplace(block, Range{bytes, true, true});
-    free_.emplace(bytes, block);
+    insert(static_cast<char*>(memory), bytes, true);
     reserved_ += bytes;
+}
+
+void Segments::insert(char* block, std::uint64_t bytes, bool first) {
+    const auto range = ranges_.emplace(block, Range{bytes, first, true}).first;
+    try {
+        free_.emplace(bytes, block);
+    } catch (...) {
+        ranges_.erase(range);
+        throw;
+    }
 }
 
 // right follows left in one segment; neither is in free_.
@@ -34,8 +40,9 @@ Segments::Ranges::iterator Segments::join(Ranges::iterator left, Ranges::iterato
     return left;
 }
 
-void Segments::give_back(void* block) {
+void Segments::give_back(void* block) noexcept {
     auto range = ranges_.find(static_cast<char*>(block));
+    auto node = std::move(range->second.node);
     const auto next = std::next(range);
     if (next != ranges_.end() && next->second.free && !next->second.first) {
         free_.erase(Free{next->second.bytes, next->first});
@@ -49,7 +56,8 @@ void Segments::give_back(void* block) {
         }
     }
     range->second.free = true;
-    free_.emplace(range->second.bytes, range->first);
+    node.value() = {range->second.bytes, range->first};
+    free_.insert(std::move(node));
 }
 
 }  // namespace catena

@@ -17,11 +17,12 @@ class Segments {
 public:
     static constexpr std::uint64_t unit = 4096;
 
-    // A block of this size, or null if no free range is large enough.
+    // A block of this size, or null if no free range is large enough. What throws std::bad_alloc changes
+    // nothing.
     void* take(std::uint64_t bytes);
     // A new segment, free as a whole.
     void add(void* memory, std::uint64_t bytes);
-    void give_back(void* block);
+    void give_back(void* block) noexcept;
     std::uint64_t reserved() const noexcept { return reserved_; }
 
     // Takes out segments that are free as a whole, largest first, as long as free(memory, bytes),
@@ -42,19 +43,22 @@ public:
     }
 
 private:
+    using Free = std::pair<std::uint64_t, char*>;
+    using FreeSet = std::set<Free, std::less<>, PoolAllocator<Free>>;
     struct Range {
         std::uint64_t bytes;
         bool first;  // of its segment
         bool free;
+        FreeSet::node_type node = {};  // of a used range, so that to free it takes no memory
     };
     using Ranges =
         std::map<char*, Range, std::less<>, PoolAllocator<std::pair<char* const, Range>>>;
-    using Free = std::pair<std::uint64_t, char*>;
 
+    void insert(char* block, std::uint64_t bytes, bool first);
     Ranges::iterator join(Ranges::iterator left, Ranges::iterator right);
 
     Ranges ranges_;
-    std::set<Free, std::less<>, PoolAllocator<Free>> free_;
+    FreeSet free_;
     std::uint64_t reserved_ = 0;
 };
 

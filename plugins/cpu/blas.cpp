@@ -112,7 +112,7 @@ struct Product {
     }
 
     // OpenBLAS' kernels for AVX-512 that do not pack take memory of malloc() for up to 8 columns, and crash
-    // if they get none. What is freed here, they get.
+    // if they get none. They get what is freed here, unless another thread takes it at that moment.
     bool has_memory() const {
         if (isa_level() < 4 || gemm.transpose_a != 0 || gemm.transpose_b != 0 ||
             gemm.k > unpacked_most)

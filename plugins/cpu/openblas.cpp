@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include <catena/plugin/memory_limit.hpp>
+
 #include "host.hpp"
 #include "isa.hpp"
 #include "threads.hpp"
@@ -31,10 +33,11 @@ constexpr size_t library_bytes = size_t{48} << 20;  // its code and data
 constexpr int32_t most_buffers = 128;  // of each of these two kinds; OpenBLAS has room for 256
 
 // Returns the name of OpenBLAS' kernels with the widest vectors that this CPU supports, or NULL to
-// let OpenBLAS choose.
+// let OpenBLAS choose. Those for AVX-512 call malloc() in small products, and crash if it has nothing.
 const char* best_core() {
+    const bool short_of_memory = catena::plugin::memory_limit() < catena::plugin::little_memory;
     switch (isa_level()) {
-        case 4: return "SkylakeX";
+        case 4: return short_of_memory ? "Haswell" : "SkylakeX";
         case 3: return "Haswell";
         default: return nullptr;
     }

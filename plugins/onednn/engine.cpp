@@ -3,9 +3,7 @@
 
 #include <dlfcn.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
-#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -87,16 +85,6 @@ void require_memory() {
     if (memory == MAP_FAILED)
         throw Error(CATENA_E_NOMEM, "[onednn] code: expected 256 MiB of memory for it, got less");
     munmap(memory, bytes);
-}
-
-std::uint64_t memory_limit() {
-    std::uint64_t least = UINT64_MAX;
-    for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
-        rlimit limit = {};
-        if (getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-            least = std::min<std::uint64_t>(least, limit.rlim_cur);
-    }
-    return least;
 }
 
 void require_fast(const char* implementation) {

@@ -76,10 +76,6 @@ inline void convert(const dnnl::reorder& reorder, const memory& from, const memo
 // before it generates any. Throws Error.
 void require_memory();
 
-// Whether the process may map only so much memory (`ulimit -v`, `ulimit -d`), in bytes; UINT64_MAX if it
-// may map any amount. Then a thread can take what require_memory() has just seen.
-std::uint64_t memory_limit();
-
 // oneDNN's own loops without generated code are slower than anything.
 void require_fast(const char* implementation);
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <catena/plugin.hpp>
+#include <catena/plugin/memory_limit.hpp>
 
 #include "catena/abi/ext/blas.h"
 #include "kernels.hpp"
@@ -32,11 +33,10 @@ std::vector<const catena_kernel*> all_kernels() {
 // Under a limit on memory oneDNN has to generate code before other threads can take the rest. It is not
 // used where the limit is so low that a primitive, made later, may find no memory.
 bool usable() {
-    constexpr std::uint64_t least = std::uint64_t{4} << 30;
-    const std::uint64_t limit = memory_limit();
+    const std::uint64_t limit = catena::plugin::memory_limit();
     if (limit == UINT64_MAX) return true;
     std::string reason = "ulimit allows " + std::to_string(limit >> 20) + " MiB of memory";
-    if (limit >= least) {
+    if (limit >= catena::plugin::little_memory) {
         try {
             generate_products();
             return true;

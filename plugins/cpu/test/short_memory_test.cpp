@@ -102,6 +102,15 @@ int multiply_without_a_byte() {
                : wrong;
 }
 
+int name_kernels_below_4_gib() {
+    catena_test::limit_address_space(4095 * mib);
+    unsetenv("OPENBLAS_CORETYPE");  // NOLINT(concurrency-mt-unsafe)
+    if (multiply(1) != CATENA_OK) return wrong;
+    void* library = dlopen("libopenblas.so.0", RTLD_NOW | RTLD_NOLOAD);
+    const auto name = reinterpret_cast<const char* (*)()>(dlsym(library, "openblas_get_corename"));
+    return std::string(name()) == "SkylakeX" ? wrong : loaded_well;
+}
+
 // Memory for one buffer, OMP_NUM_THREADS=1, and another variable that asks for two.
 template <int which>
 int load_with_more_threads() {
@@ -158,4 +167,8 @@ TEST_CASE("products go on where no more memory is given") {
 TEST_CASE("a product that gets no memory at all is an error") {
     const int outcome = outcome_of(multiply_without_a_byte);
     CHECK((outcome == refused_with_reason || outcome == loaded_well));  // without AVX-512
+}
+
+TEST_CASE("where memory is limited, OpenBLAS takes kernels that need none") {
+    CHECK(outcome_of(name_kernels_below_4_gib) == loaded_well);
 }

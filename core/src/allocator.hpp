@@ -91,8 +91,8 @@ private:
         void* block;
         std::uint64_t bytes;
     };
-    std::vector<Late> late_;    // freed while a recording was made, by who caches nothing
-    char* slab_ = nullptr;      // rest of the newest slab, which small blocks are cut from for good
+    std::vector<Late> late_;  // freed while a recording was made, by who caches nothing
+    char* slab_ = nullptr;    // rest of the newest slab, which small blocks are cut from for good
     std::uint64_t slab_rest_ = 0;
     MemoryStats stats_;
 };

@@ -25,6 +25,8 @@ struct ThreadObjects {
 };
 thread_local constinit ThreadObject* ThreadObjects::first = nullptr;
 
-void keep_for_thread(std::unique_ptr<ThreadObject> object) { ThreadObjects::add(std::move(object)); }
+void keep_for_thread(std::unique_ptr<ThreadObject> object) {
+    ThreadObjects::add(std::move(object));
+}
 
 }  // namespace catena

@@ -44,9 +44,10 @@ bool usable() {
             reason = e.what();
         }
     }
-    host().log(nullptr, CATENA_LOG_INFO,
-               ("[onednn] not used: expected 4 GiB of memory, as oneDNN crashes without it; " + reason)
-                   .c_str());
+    host().log(
+        nullptr, CATENA_LOG_INFO,
+        ("[onednn] not used: expected 4 GiB of memory, as oneDNN crashes without it; " + reason)
+            .c_str());
     return false;
 }
 

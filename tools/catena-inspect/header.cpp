@@ -174,14 +174,15 @@ public:
             parameters += fmt::format("{}{} {}", comma, type.name, name);
         }
         const std::string body =
-            types.empty() ? fmt::format(
-                                "    static const PluginFunction function_({});\n"
-                                "    return function_;\n",
-                                quoted(f_.name))
-                          : fmt::format(
-                                "    thread_local constinit ThreadFunction<{}> function_({}, {{{}}});\n"
-                                "    return function_({});\n",
-                                types, quoted(f_.name), names, values);
+            types.empty()
+                ? fmt::format(
+                      "    static const PluginFunction function_({});\n"
+                      "    return function_;\n",
+                      quoted(f_.name))
+                : fmt::format(
+                      "    thread_local constinit ThreadFunction<{}> function_({}, {{{}}});\n"
+                      "    return function_({});\n",
+                      types, quoted(f_.name), names, values);
         return fmt::format("inline const PluginFunction& {}({}) {{\n{}}}\n", name_, parameters,
                            body);
     }

@@ -94,7 +94,8 @@ int multiply_without_a_byte() {
     failure.reserve(1000);
     allow(0);
     for (std::size_t bytes = 64 * mib; bytes >= 16; bytes /= 2)
-        while (malloc(bytes) != nullptr) {}  // NOLINT(clang-analyzer-unix.Malloc): to the end of the child
+        while (malloc(bytes) != nullptr) {
+        }  // NOLINT(clang-analyzer-unix.Malloc): to the end of the child
     const catena_status status = plugin().blas->gemm(nullptr, &gemm);
     if (status == CATENA_OK) return loaded_well;
     return status == CATENA_E_NOMEM && failure.find("memory") != std::string::npos

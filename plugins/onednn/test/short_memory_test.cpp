@@ -1,6 +1,6 @@
 // Under a limit on memory a product works or is an error, and never crashes.
-#include <catena_test/child.hpp>
 #include <sys/mman.h>
+#include <catena_test/child.hpp>
 
 #include <cstdio>
 #include <fstream>

@@ -6,7 +6,7 @@
 
 namespace catena {
 
-// What lives until its thread ends. [core]
+// What lives until its thread ends.
 class ThreadObject {
 public:
     ThreadObject() = default;

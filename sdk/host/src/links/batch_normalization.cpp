@@ -18,13 +18,15 @@ ThreadFunction<double>& by_minibatch() {
     return function;
 }
 ThreadFunction<double>& by_statistics() {
-    thread_local constinit ThreadFunction<double> function("catena.fixed_batch_normalization", {"eps"});
+    thread_local constinit ThreadFunction<double> function("catena.fixed_batch_normalization",
+                                                           {"eps"});
     return function;
 }
 
 // average = share * average + (1 - share) * scale * value, in the average's memory.
 void blend(const Array& average, const Array& value, double share, double scale = 1) {
-    thread_local constinit ThreadFunction<double, double> update("catena.running_update", {"share", "scale"});
+    thread_local constinit ThreadFunction<double, double> update("catena.running_update",
+                                                                 {"share", "scale"});
     const bool wide = item_size(average.dtype()) >= item_size(Dtype::float32);
     const Array inputs[] = {average, value.astype(wide ? average.dtype() : Dtype::float32)};
     update(share, scale).forward(inputs);

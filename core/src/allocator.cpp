@@ -151,7 +151,7 @@ void CachingAllocator::return_to_backend(void* block, std::uint64_t bytes) noexc
         memory_.release_wanted = true;
         try {
             late_.push_back({block, bytes});
-        } catch (const std::bad_alloc&) {  // it never goes back
+        } catch (const std::bad_alloc&) {  // the block is leaked
         }
         return;
     }

@@ -83,7 +83,7 @@ private:
     bool kept_;
     struct Small {
         std::vector<void*> blocks;
-        std::size_t made = 0;  // all that there are, free or not
+        std::size_t made = 0;  // number of blocks, free or in use
     };
     std::array<Small, small_classes> free_;
     Segments segments_;
@@ -92,7 +92,7 @@ private:
         std::uint64_t bytes;
     };
     std::vector<Late> late_;  // freed while a recording was made, by who caches nothing
-    char* slab_ = nullptr;    // rest of the newest slab, which small blocks are cut from for good
+    char* slab_ = nullptr;    // rest of the newest slab; slabs are never given back
     std::uint64_t slab_rest_ = 0;
     MemoryStats stats_;
 };

@@ -81,7 +81,7 @@ void make_shell(Array& array) noexcept {
         std::memcpy(&shell->meta, &body.meta, sizeof(catena_meta));
         shape_known(*shell);
         array = Array(std::move(shell));
-    } catch (const std::bad_alloc&) {  // the array keeps its memory
+    } catch (const std::bad_alloc&) {  // the array stays as it is
     }
 }
 

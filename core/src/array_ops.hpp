@@ -32,8 +32,8 @@ inline void allocate(ArrayBody& body, Queue& queue) {
 }
 // A view of source's memory with the shape in view's meta.
 void alias(ArrayBody& view, const Ref<ArrayBody>& source);
-// The same shape without memory: what a graph remembers of an array that nobody needs. Keeps the array if there
-// is no memory for the new one.
+// Replaces an array by its shape, without data: a graph needs no more of an array that has no user. If there is
+// no memory for the new body, the array stays as it is.
 void make_shell(Array& array) noexcept;
 inline bool has_memory(const ArrayBody& body) noexcept { return body.block || body.base; }
 // Retained arrays must not change under a graph: calls that write in place count it here.

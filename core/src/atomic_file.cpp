@@ -45,8 +45,8 @@ std::string host_name() {
     return gethostname(name, sizeof name - 1) == 0 ? name : "localhost";
 }
 
-// Removes the temporary files of programs that were killed on this machine. Not with a directory_iterator,
-// which ends the process without memory.
+// Removes the temporary files of programs that were killed on this machine. Uses readdir(), because libstdc++'s
+// directory_iterator terminates the process if it cannot allocate.
 void remove_left_over(const std::filesystem::path& folder, const std::string& stem) {
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(opendir(folder.c_str()), closedir);
     if (!entries) return;

@@ -34,7 +34,7 @@ void check_graph(const GraphNode& node) {
         node.label()));
 }
 
-BackwardPass::BackwardPass(Mode mode) noexcept : mode_(mode), debug_(config().debug) {}
+BackwardPass::BackwardPass(Mode mode) : mode_(mode), debug_(config().debug) {}
 
 BackwardPass::~BackwardPass() {
     const auto drop = [](VariableNode* node) {

@@ -16,7 +16,7 @@ public:
         bool selective = false;     // of grad(): routes say where to go, above this rank
         int above = 0;
     };
-    explicit BackwardPass(Mode mode) noexcept;
+    explicit BackwardPass(Mode mode);
     // Whatever ends the pass early leaves no gradient on its way behind.
     ~BackwardPass();
     BackwardPass(const BackwardPass&) = delete;

@@ -24,14 +24,20 @@ Config& global_config() noexcept {
     return instance;
 }
 
-Config& config() {
-    static thread_local constinit PerThread<Config> mine;
-    return mine.get(global_config());
+namespace {
+thread_local constinit PerThread<Config> mine;
+}
+
+Config& config() { return mine.get(global_config()); }
+
+const Config& read_config() noexcept {
+    const Config* found = mine.find();
+    return found != nullptr ? *found : global_config();
 }
 
 std::shared_ptr<const NamedConfig> keep_named(const Config& now) {
-    static thread_local constinit PerThread<std::shared_ptr<const NamedConfig>> mine;
-    auto& last = mine.get();
+    static thread_local constinit PerThread<std::shared_ptr<const NamedConfig>> kept;
+    auto& last = kept.get();
     if (!last || last->values != now.named)
         last = std::make_shared<const NamedConfig>(NamedConfig{now.named});
     return last;

@@ -114,8 +114,8 @@ void GraphNode::connect(std::span<const Variable* const> inputs, std::span<const
         named_ = keep_named(now);
     if (now.debug) trace_ = std::make_unique<std::vector<void*>>(stack_trace());
     inputs_.reserve(inputs.size());
-    outputs_.reserve(
-        outputs.size());  // from here on nothing throws: a variable finds itself in there
+    outputs_.reserve(outputs.size());
+    // Nothing below throws: a variable that dies clears its place in outputs_, which has to exist.
     for (const Variable* input : inputs) {
         if (!input || !*input) {
             inputs_.push_back({});

@@ -3,6 +3,7 @@
 #include "attributes.hpp"
 #include "context.hpp"
 #include "dispatch.hpp"
+#include "named_config.hpp"
 #include "recording.hpp"
 #include "registry.hpp"
 
@@ -41,7 +42,7 @@ catena_status host_fail(catena_ctx* ctx, catena_status status, const char* text)
         try {
             ctx->error = text ? text : "";
         } catch (const std::bad_alloc&) {
-            ctx->error = "out of memory";  // short enough to need none
+            ctx->error = "out of memory";  // fits into the string itself
         }
     }
     return status;
@@ -82,7 +83,7 @@ catena_status host_philox(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
 
 std::int64_t host_config(catena_ctx*, const char* key, std::int64_t otherwise) noexcept {
     const std::string_view name = key;
-    const Config& now = config();  // the call that this is part of has made it
+    const Config& now = read_config();
     if (name == "train") return now.train;
     if (name == "deterministic") return now.deterministic;
     if (name == "enable_backprop") return now.enable_backprop;

@@ -9,6 +9,9 @@
 
 namespace catena {
 
+// The values of config(), for reading. Allocates nothing: a thread without a copy reads global_config().
+const Config& read_config() noexcept;
+
 struct NamedConfig {
     decltype(Config::named) values;
 };

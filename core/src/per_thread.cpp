@@ -1,4 +1,4 @@
-// Objects of threads: a list for each, which ends with it.
+// A list of objects for each thread, destroyed when the thread ends.
 #include <catena/core/per_thread.hpp>
 
 #include <new>
@@ -8,7 +8,7 @@
 namespace catena {
 
 struct ThreadObjects {
-    // The last one first, as destructors run. They may use, and so make, others.
+    // In the reverse order of construction. A destructor may construct another object.
     static void end(void*) {
         while (ThreadObject* last = first) {
             first = last->next_;

@@ -17,8 +17,8 @@ class Segments {
 public:
     static constexpr std::uint64_t unit = 4096;
 
-    // A block of this size, or null if no free range is large enough. What throws std::bad_alloc changes
-    // nothing.
+    // A block of this size, or null if no free range is large enough. If take() or add() throws
+    // std::bad_alloc, nothing has changed.
     void* take(std::uint64_t bytes);
     // A new segment, free as a whole.
     void add(void* memory, std::uint64_t bytes);
@@ -49,7 +49,8 @@ private:
         std::uint64_t bytes;
         bool first;  // of its segment
         bool free;
-        FreeSet::node_type node = {};  // of a used range, so that to free it takes no memory
+        // A used range keeps its node of free_, so that give_back() allocates nothing.
+        FreeSet::node_type node = {};
     };
     using Ranges =
         std::map<char*, Range, std::less<>, PoolAllocator<std::pair<char* const, Range>>>;

@@ -6,7 +6,7 @@
 namespace catena {
 
 // What a thread_local object with a destructor does, but it can be refused: glibc ends the process if it
-// has no memory to register such an object. It does not run for the thread that leaves main().
+// has no memory to register such an object. It does not run for the main thread.
 class ThreadExit {
 public:
     explicit ThreadExit(void (*end)(void*)) noexcept : made_(pthread_key_create(&key_, end) == 0) {}

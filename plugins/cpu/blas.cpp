@@ -21,7 +21,7 @@ constexpr double tile_least = 200'000;  // less is not worth another thread
 // OpenBLAS has kernels for AVX-512 that multiply up to a million without packing first.
 constexpr double unpacked_tile = 700'000;
 constexpr double unpacked_below = 16e6;
-constexpr int64_t unpacked_most = 1'000'000;  // multiply-adds, so no longer sums either
+constexpr int64_t unpacked_most = 1'000'000;  // so k is at most this
 // Under DETERMINISTIC the number of tiles is the shape's own: up to 8, and more where they are large.
 constexpr int64_t fixed_tiles = 8;
 constexpr int64_t fixed_tiles_most = 16;
@@ -81,8 +81,8 @@ template <typename T>
 struct Product {
     const catena_gemm& gemm;
     const OpenBlas& blas;
-    Grid grid;
-    mutable std::atomic<bool> short_of_memory;
+    Grid grid = {};
+    mutable std::atomic<bool> out_of_memory = false;
 
     const T* a(int64_t row, int64_t k) const {
         return static_cast<const T*>(gemm.a) +
@@ -111,14 +111,15 @@ struct Product {
             }
     }
 
-    // OpenBLAS' kernels for AVX-512 that do not pack take memory of malloc() for up to 8 columns, and crash
-    // if they get none. They get what is freed here, unless another thread takes it at that moment.
-    bool has_memory() const {
+    // OpenBLAS' kernels for AVX-512 that do not pack allocate up to 8 columns with malloc(), and crash if it
+    // returns NULL. This allocates as much and frees it, which leaves it to OpenBLAS unless another thread
+    // is faster.
+    bool can_allocate() const {
         if (isa_level() < 4 || gemm.transpose_a != 0 || gemm.transpose_b != 0 ||
             gemm.k > unpacked_most)
             return true;
-        void* volatile columns =  // volatile, or the compiler leaves both calls out
-            std::malloc(8 * static_cast<size_t>(gemm.k) * sizeof(T));
+        // volatile: the compiler may otherwise remove both calls.
+        void* volatile columns = std::malloc(8 * static_cast<size_t>(gemm.k) * sizeof(T));
         std::free(columns);
         return columns != nullptr;
     }
@@ -139,8 +140,8 @@ struct Product {
         const Product& self = *static_cast<const Product*>(user);
         const BufferLease buffer;
         const SingleThreaded guard(self.blas);
-        if (!self.has_memory()) {
-            self.short_of_memory.store(true, std::memory_order_relaxed);
+        if (!self.can_allocate()) {
+            self.out_of_memory.store(true, std::memory_order_relaxed);
             return;
         }
         for (int64_t tile = begin; tile < end; ++tile) self.run_tile(tile);
@@ -162,7 +163,7 @@ struct Product {
         return std::max<int64_t>(tiles, 1);
     }
 
-    // Returns whether there was memory.
+    // Returns false if there was no memory.
     bool run() {
         const double work =
             static_cast<double>(gemm.m) * static_cast<double>(gemm.n) * static_cast<double>(gemm.k);
@@ -173,7 +174,7 @@ struct Product {
         const bool weights = gemm.transpose_b != 0 && gemm.k >= weight_cut_from;
         grid = make_grid(gemm.m, gemm.n, count_tiles(work), weights ? weight_cut : usual_cut);
         pool.parallel_for(grid.tiles, 1, run_tiles, this);
-        return !short_of_memory.load(std::memory_order_relaxed);
+        return !out_of_memory.load(std::memory_order_relaxed);
     }
 };
 
@@ -220,8 +221,8 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
         return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
     const OpenBlas& blas = openblas();
     if (blas.sgemm == nullptr) return fail(ctx, blas.status, "[gemm] library: %s", blas.error);
-    const bool done = is_float(gemm->dtype, 32) ? Product<float>{*gemm, blas, {}, {}}.run()
-                                                : Product<double>{*gemm, blas, {}, {}}.run();
+    const bool done = is_float(gemm->dtype, 32) ? Product<float>{*gemm, blas}.run()
+                                                : Product<double>{*gemm, blas}.run();
     if (done) return CATENA_OK;
     return fail(ctx, CATENA_E_NOMEM, "[gemm] memory: expected some for OpenBLAS, got none");
 }

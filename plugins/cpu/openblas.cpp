@@ -33,11 +33,12 @@ constexpr size_t library_bytes = size_t{48} << 20;  // its code and data
 constexpr int32_t most_buffers = 128;  // of each of these two kinds; OpenBLAS has room for 256
 
 // Returns the name of OpenBLAS' kernels with the widest vectors that this CPU supports, or NULL to
-// let OpenBLAS choose. Those for AVX-512 call malloc() in small products, and crash if it has nothing.
+// let OpenBLAS choose. The kernels for AVX-512 crash if malloc() returns NULL in a small product, so a low
+// memory limit rules them out.
 const char* best_core() {
-    const bool short_of_memory = catena::plugin::memory_limit() < catena::plugin::little_memory;
+    const bool low_limit = catena::plugin::memory_limit() < catena::plugin::little_memory;
     switch (isa_level()) {
-        case 4: return short_of_memory ? "Haswell" : "SkylakeX";
+        case 4: return low_limit ? "Haswell" : "SkylakeX";
         case 3: return "Haswell";
         default: return nullptr;
     }

@@ -47,8 +47,8 @@ int64_t now_ns() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
 
-// Seat of this thread while it runs a piece, else -1. In the memory that each thread has from its start:
-// glibc ends the process if it finds none for a thread's variables later.
+// Seat of this thread while it runs a piece, else -1. initial-exec puts it into each thread's static TLS: glibc
+// aborts if it cannot allocate dynamic TLS.
 __attribute__((tls_model("initial-exec"))) thread_local constinit int32_t current_slot = -1;
 
 void run_inline(int64_t n, catena_range_fn fn, void* user) {

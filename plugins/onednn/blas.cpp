@@ -73,33 +73,24 @@ void multiply(const catena_gemm& g, const Pieces& pieces, std::int64_t piece) {
                         std::to_string(static_cast<int>(status)));
 }
 
-}  // namespace
-
-// oneDNN has two sets of code for products, one of them for few rows of A with B transposed. It generates
-// each set when a product first needs it. This does both before any piece runs: a piece on another thread
-// could find that the memory was taken since require_memory().
-void generate_products() {
-    [[maybe_unused]] static const bool ready = [] {
-        require_memory();
-        const Undisturbed guard;
-        constexpr std::int64_t n = 64, few = 4;
-        const std::vector<float> a(n * n), b(n * n);
-        std::vector<float> c(n * n);
-        catena_gemm g = {};
-        g.m = g.n = g.k = g.lda = g.ldb = g.ldc = n;
-        g.alpha = 1;
-        g.a = a.data();
-        g.b = b.data();
-        g.c = c.data();
-        multiply(g, {false, n, n}, 0);
-        g.m = few;
-        g.transpose_b = 1;
-        multiply(g, {false, n, n}, 0);
-        return true;
-    }();
+bool generate_code() {
+    require_memory();
+    const Undisturbed guard;
+    constexpr std::int64_t n = 64, few = 4;
+    const std::vector<float> a(n * n), b(n * n);
+    std::vector<float> c(n * n);
+    catena_gemm g = {};
+    g.m = g.n = g.k = g.lda = g.ldb = g.ldc = n;
+    g.alpha = 1;
+    g.a = a.data();
+    g.b = b.data();
+    g.c = c.data();
+    multiply(g, {false, n, n}, 0);
+    g.m = few;
+    g.transpose_b = 1;
+    multiply(g, {false, n, n}, 0);
+    return true;
 }
-
-namespace {
 
 catena_status gemm(catena_ctx* ctx, const catena_gemm* g) {
     return guarded(ctx, [&] {
@@ -117,6 +108,11 @@ catena_status gemm(catena_ctx* ctx, const catena_gemm* g) {
 }
 
 }  // namespace
+
+// oneDNN has two sets of code for products; one of them is for few rows of A with B transposed. It generates each
+// set when a product first needs it. This generates both at once, before any piece runs: during a product, other
+// threads could use up the memory that require_memory() has found.
+void generate_products() { [[maybe_unused]] static const bool ready = generate_code(); }
 
 const catena_blas blas_table = {
     .struct_size = sizeof(catena_blas),

@@ -76,8 +76,8 @@ dnnl::reorder Operand::reorder(const memory::desc& from, const memory::desc& to,
     return dnnl::reorder(dnnl::reorder::primitive_desc(engine(), from, engine(), to, attr));
 }
 
-// More than the code of any primitive, as other threads take memory meanwhile: 64 MiB for a thread's heap,
-// 8 MiB for its stack.
+// Asks for more than the code of any primitive, because other threads allocate at the same time: 64 MiB for a
+// heap, 8 MiB for a stack.
 void require_memory() {
     stream();  // takes memory of its own, as does this thread's first allocation
     constexpr std::size_t bytes = std::size_t{256} << 20;

@@ -30,25 +30,24 @@ std::vector<const catena_kernel*> all_kernels() {
     return all;
 }
 
-// Under a limit on memory oneDNN has to generate code before other threads can take the rest. It is not
-// used where the limit is so low that a primitive, made later, may find no memory.
+// Under a memory limit, generates the code of products now, before other threads allocate. Primitives are made
+// later, so a low limit rules oneDNN out.
 bool usable() {
-    const std::uint64_t limit = catena::plugin::memory_limit();
+    const std::uint64_t limit = memory_limit();
     if (limit == UINT64_MAX) return true;
-    std::string reason = "ulimit allows " + std::to_string(limit >> 20) + " MiB of memory";
-    if (limit >= catena::plugin::little_memory) {
-        try {
-            generate_products();
-            return true;
-        } catch (const std::exception& e) {
-            reason = e.what();
-        }
+    try {
+        if (limit < little_memory)
+            throw Error(CATENA_E_NOMEM, "[onednn] ulimit: expected at least " +
+                                            std::to_string(little_memory >> 20) +
+                                            " MiB of memory, got " + std::to_string(limit >> 20));
+        generate_products();
+        return true;
+    } catch (const std::exception& e) {
+        host().log(
+            nullptr, CATENA_LOG_INFO,
+            (e.what() + std::string("; oneDNN is not used, as it crashes without memory")).c_str());
+        return false;
     }
-    host().log(
-        nullptr, CATENA_LOG_INFO,
-        ("[onednn] not used: expected 4 GiB of memory, as oneDNN crashes without it; " + reason)
-            .c_str());
-    return false;
 }
 
 const catena_plugin& table() {

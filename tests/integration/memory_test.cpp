@@ -2,36 +2,22 @@
 #include <catena/catena.hpp>
 
 #include <doctest/doctest.h>
+#include <catena_test/allocations.hpp>
 
 #include <unistd.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <fstream>
-#include <new>
 
 namespace F = catena::functions;
 using namespace catena;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool counts = false;  // the sanitizer has its own operator new, and caches nothing
+namespace {
 std::atomic<long> heap_calls{0};
-#else
-constexpr bool counts = true;
-std::atomic<long> heap_calls{0};
+constexpr bool counts = catena_test::sees_allocations;
+}  // namespace
 
-// Counts every allocation of this process, those of the libraries and plugins too.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"  // inlined, they look unrelated
-#endif
-void* operator new(std::size_t bytes) {
-    heap_calls.fetch_add(1, std::memory_order_relaxed);
-    if (void* block = std::malloc(bytes ? bytes : 1)) return block;
-    throw std::bad_alloc();
-}
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, std::size_t) noexcept { std::free(block); }
-#endif
+void catena_test::on_allocation() { heap_calls.fetch_add(1, std::memory_order_relaxed); }
 
 namespace {
 

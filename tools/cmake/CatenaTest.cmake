@@ -69,8 +69,8 @@ endfunction()
 # catena_add_compile_test(PREFIX CASE SOURCE TEST [ERROR])
 #
 # Test PREFIX-compile-CASE: SOURCE compiles with -DCASE in capitals and the include folders of the
-# executable TEST, or, if ERROR is given, the compiler says something that matches it. With UBSan, for
-# then GCC takes fewer expressions for constants.
+# executable TEST, or, if ERROR is given, the compiler says something that matches it. UBSan is on, because
+# GCC then accepts fewer constant expressions.
 function(catena_add_compile_test prefix case source test)
     string(TOUPPER ${case} macro)
     set(name ${prefix}-compile-${case})

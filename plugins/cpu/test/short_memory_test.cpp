@@ -23,18 +23,23 @@ constexpr int wrong = 3;
 
 void allow(uint64_t more) { catena_test::limit_address_space(address_space() + more); }
 
-// Each kind of product that packs into a buffer, from the calling thread and from the pool.
-catena_status multiply(int32_t threads) {
-    constexpr int64_t n = 256;
-    static std::vector<float> a(n * n, 1), b(n * n, 2), c(n * n);
+catena_gemm square(int64_t n, const float* a, const float* b, float* c) {
     catena_gemm gemm = {};
     gemm.struct_size = sizeof gemm;
     gemm.dtype = {CATENA_CODE_FLOAT, 32, 1};
     gemm.m = gemm.n = gemm.k = gemm.lda = gemm.ldb = gemm.ldc = n;
     gemm.alpha = 1;
-    gemm.a = a.data();
-    gemm.b = b.data();
-    gemm.c = c.data();
+    gemm.a = a;
+    gemm.b = b;
+    gemm.c = c;
+    return gemm;
+}
+
+// Each kind of product that packs into a buffer, from the calling thread and from the pool.
+catena_status multiply(int32_t threads) {
+    constexpr int64_t n = 256;
+    static std::vector<float> a(n * n, 1), b(n * n, 2), c(n * n);
+    catena_gemm gemm = square(n, a.data(), b.data(), c.data());
     plugin().threads->set_count(plugin().dev, threads);
     for (int round = 0; round < 5; ++round)
         for (const int transpose : {0, 1}) {
@@ -77,25 +82,20 @@ int multiply_when_memory_is_gone() {
     return multiply(8) == CATENA_OK ? loaded_well : wrong;
 }
 
-// OpenBLAS' product for AVX-512 that does not pack asks for a few kB, if the columns are no multiple of 16.
+// OpenBLAS' kernel for AVX-512 that does not pack allocates a few kB for columns beyond a multiple of 16.
 int multiply_without_a_byte() {
     constexpr int64_t n = 100;
     static float a[n * n], b[n * n], c[n * n];
-    catena_gemm gemm = {};
-    gemm.struct_size = sizeof gemm;
-    gemm.dtype = {CATENA_CODE_FLOAT, 32, 1};
-    gemm.m = gemm.n = gemm.k = gemm.lda = gemm.ldb = gemm.ldc = n;
-    gemm.alpha = 1;
-    gemm.a = a;
-    gemm.b = b;
-    gemm.c = c;
+    const catena_gemm gemm = square(n, a, b, c);
     plugin().threads->set_count(plugin().dev, 1);
     if (plugin().blas->gemm(nullptr, &gemm) != CATENA_OK) return wrong;
     failure.reserve(1000);
     allow(0);
-    for (std::size_t bytes = 64 * mib; bytes >= 16; bytes /= 2)
+    for (std::size_t bytes = 64 * mib; bytes >= 16; bytes /= 2) {
+        // NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the child ends soon
         while (malloc(bytes) != nullptr) {
-        }  // NOLINT(clang-analyzer-unix.Malloc): to the end of the child
+        }
+    }
     const catena_status status = plugin().blas->gemm(nullptr, &gemm);
     if (status == CATENA_OK) return loaded_well;
     return status == CATENA_E_NOMEM && failure.find("memory") != std::string::npos
@@ -165,11 +165,11 @@ TEST_CASE("products go on where no more memory is given") {
     CHECK(outcome_of(multiply_when_memory_is_gone) == loaded_well);
 }
 
-TEST_CASE("a product that gets no memory at all is an error") {
+TEST_CASE("a product fails with an error if malloc() returns NULL") {
     const int outcome = outcome_of(multiply_without_a_byte);
     CHECK((outcome == refused_with_reason || outcome == loaded_well));  // without AVX-512
 }
 
-TEST_CASE("where memory is limited, OpenBLAS takes kernels that need none") {
+TEST_CASE("below 4 GiB OpenBLAS runs kernels that do not call malloc()") {
     CHECK(outcome_of(name_kernels_below_4_gib) == loaded_well);
 }

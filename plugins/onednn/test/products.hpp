@@ -9,9 +9,13 @@
 namespace onednn_test {
 
 inline const catena_plugin& plugin() {
-    static const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
-        dlsym(dlopen(ONEDNN_PLUGIN, RTLD_NOW | RTLD_LOCAL), "catena_plugin_entry_v1"));
-    return *entry(&world().host(), nullptr);
+    static const catena_plugin& table = [&]() -> const catena_plugin& {
+        void* library = dlopen(ONEDNN_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+        const auto entry = reinterpret_cast<decltype(&catena_plugin_entry_v1)>(
+            dlsym(library, "catena_plugin_entry_v1"));
+        return *entry(&world().host(), nullptr);
+    }();
+    return table;
 }
 
 inline const catena_blas& blas() {

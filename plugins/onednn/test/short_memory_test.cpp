@@ -1,6 +1,7 @@
 // Under a limit on memory a product works or is an error, and never crashes.
-#include <sys/mman.h>
 #include <catena_test/child.hpp>
+
+#include <sys/mman.h>
 
 #include <cstdio>
 #include <fstream>
@@ -32,7 +33,7 @@ std::uint64_t generated_code() {
     return bytes;
 }
 
-// With so many bytes more than the process had when the plugin was loaded.
+// With so many bytes more than the process has once the plugin is loaded.
 int multiply_with(std::uint64_t more) {
     Product p({100, 100, 784}, false, true, 1, 0);
     p.gemm.c = p.c.data<float>();
@@ -59,8 +60,8 @@ int generate_once() {
     return code > 0 && generated_code() == code ? computed : wrong;
 }
 
-// Loaded with so many bytes, the plugin offers all it has and has generated the code of products, or
-// offers nothing.
+// Loads the plugin under a limit in bytes. It offers its kernels and has generated the code of products, or it
+// offers none and has generated none.
 int load_with(std::uint64_t limit) {
     catena_test::limit_address_space(limit);
     const catena_plugin& table = plugin();
@@ -89,8 +90,8 @@ TEST_CASE("with any limit a product works or is refused with a reason") {
     CHECK(seen[refused]);
 }
 
-// Another thread could take the memory between a check and the generation.
-TEST_CASE("under a limit that is known at load, code is generated then or oneDNN is not used") {
+// Later, another thread could use up the memory between the check and the generation.
+TEST_CASE("under a limit, loading generates the code of products, or oneDNN is not used") {
     CHECK(end_of([] { return load_with(300 * mib); }) == refused);
     CHECK(end_of([] { return load_with(4095 * mib); }) == refused);
     CHECK(end_of([] { return load_with(4096 * mib); }) == computed);
@@ -102,5 +103,5 @@ TEST_CASE("under a limit that is known at load, code is generated then or oneDNN
           }) == refused);
     CHECK(end_of([] {
               return plugin().n_kernels > 0 && generated_code() == 0 ? computed : wrong;
-          }) == computed);  // no limit, so the first product generates
+          }) == computed);  // without a limit the first product generates it
 }

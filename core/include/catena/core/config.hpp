@@ -25,8 +25,7 @@ struct Config {
 
 // What new threads start with. Set it before they start: reading is not synchronised.
 Config& global_config() noexcept;
-// This thread's; starts as a copy of global_config(). Throws std::bad_alloc if a thread's first call finds no
-// memory.
+// This thread's; starts as a copy of global_config(). A thread's first call allocates: throws std::bad_alloc.
 Config& config();
 
 // Sets a field of this thread's configuration until the end of the scope:

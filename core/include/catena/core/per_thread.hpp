@@ -1,4 +1,4 @@
-// PerThread: an object of each thread, for variables that are thread_local.
+// PerThread: a thread_local object that can report that there is no memory for it.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 
 namespace catena {
 
-// What lives until its thread ends.
+// Base of objects that keep_for_thread() owns.
 class ThreadObject {
 public:
     ThreadObject() = default;
@@ -18,14 +18,14 @@ private:
     friend struct ThreadObjects;
     ThreadObject* next_ = nullptr;
 };
-// Keeps the object until the calling thread ends; for ever if it is the one that leaves main(). Throws
+// Destroys the object when the calling thread ends. The main thread's objects are never destroyed. Throws
 // std::bad_alloc.
 void keep_for_thread(std::unique_ptr<ThreadObject> object);
 
-// A thread_local T that is made at its first use:
+// Constructs a T for each thread at the first get() there:
 //     static thread_local constinit PerThread<T> mine;
-//     T& here = mine.get(arguments of T's constructor);
-// If there is no memory for a plain thread_local T, glibc ends the process; this throws std::bad_alloc.
+//     T& object = mine.get(arguments of T's constructor);
+// get() throws std::bad_alloc without memory. For a plain thread_local T with a destructor, glibc aborts.
 template <class T>
 class PerThread {
 public:
@@ -39,6 +39,9 @@ public:
         }
         return kept_->value;
     }
+
+    // The thread's object, or NULL before the first get().
+    const T* find() const noexcept { return kept_ != nullptr ? &kept_->value : nullptr; }
 
 private:
     struct Kept : ThreadObject {

@@ -116,7 +116,7 @@ private:
     std::size_t next_ = 0;
 };
 
-// A BoundFunction of each thread, for a thread_local variable.
+// A BoundFunction for each thread. The variable is thread_local and constinit, as in generated wrappers.
 template <class... A>
 class ThreadFunction {
 public:

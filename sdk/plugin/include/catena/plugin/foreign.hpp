@@ -128,7 +128,7 @@ constexpr decltype(run) entry_of() {
 }
 template <class F, decltype(catena_kernel::plan) plan>
 constexpr decltype(plan) planner_of() {
-    // Under UBSan, GCC takes no comparison of addresses for a constant: types tell.
+    // Compares types, because for GCC with UBSan a comparison of addresses is no constant expression.
     using Plan = decltype(plan);
     constexpr bool none =
         std::is_same_v<std::integral_constant<Plan, plan>, std::integral_constant<Plan, nullptr>>;

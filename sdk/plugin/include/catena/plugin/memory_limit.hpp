@@ -1,4 +1,4 @@
-// How much memory the process may have, for libraries that crash where they get none.
+// The limit on the process's memory, for plugins whose libraries crash if an allocation fails.
 #pragma once
 
 #include <sys/resource.h>
@@ -8,7 +8,7 @@
 
 namespace catena::plugin {
 
-// Bytes by `ulimit -v` or `ulimit -d`, whichever is less; UINT64_MAX if neither is set. [any]
+// The smaller one of `ulimit -v` and `ulimit -d` in bytes; UINT64_MAX if neither is set. [any]
 inline std::uint64_t memory_limit() noexcept {
     std::uint64_t least = UINT64_MAX;
     for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
@@ -19,7 +19,8 @@ inline std::uint64_t memory_limit() noexcept {
     return least;
 }
 
-// Below this a thread that asks for memory may well get none, as it takes 72 MiB for its own stack and heap.
+// With a lower limit, allocations are likely to fail: each thread reserves 8 MiB for its stack and 64 MiB for its
+// heap.
 inline constexpr std::uint64_t little_memory = std::uint64_t{4} << 30;
 
 }  // namespace catena::plugin

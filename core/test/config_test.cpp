@@ -1,7 +1,7 @@
 // The thread's configuration, its device, random streams, threads of a device.
 #include "toys.hpp"
 
-#include "context.hpp"
+#include "device/context.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>

@@ -1,7 +1,7 @@
 // The tables of the tests' plugins, and their two devices.
 #include "toys.hpp"
 
-#include "context.hpp"
+#include "device/context.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // Plugins that the tests make themselves: tables without a library, two devices, small functions.
 #pragma once
 
-#include "registry.hpp"
+#include "registry/registry.hpp"
 
-#include "recycle.hpp"
+#include "device/recycle.hpp"
 
 #include <catena/abi/plugin.h>
 #include <catena/core/plugin_function.hpp>

@@ -1,8 +1,8 @@
 // The steps of loading, one by one: hash, checked open, sealed copy, swapped files, lock files.
 #include "../bad_plugins/folder.hpp"
-#include "core_place.hpp"
-#include "plugin_image.hpp"
-#include "plugin_lock.hpp"
+#include "loader/core_place.hpp"
+#include "loader/plugin_image.hpp"
+#include "loader/plugin_lock.hpp"
 #include "sha256.hpp"
 
 #include <catena/core/device.hpp>

@@ -147,7 +147,7 @@ def manners(tree):
     part of one, and plugin_step.cpp ends a process that a plugin is ending."""
     for path, text in tree.code("core", "sdk", "plugins"):
         if is_test(path) or pathlib.PurePosixPath(path).stem == "main" or \
-                path.startswith("sdk/program/") or path == "core/src/plugin_step.cpp":
+                path.startswith("sdk/program/") or path == "core/src/loader/plugin_step.cpp":
             continue
         code = bare(text)
         for pattern, what in MANNERS:

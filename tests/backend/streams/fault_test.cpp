@@ -1,5 +1,5 @@
 // Work that fails after its call has returned.
-#include "recycle.hpp"
+#include "device/recycle.hpp"
 #include "river.hpp"
 
 #include <catena/abi/ext/draft/memory.h>

@@ -9,7 +9,7 @@
 #if CATENA_EMULATED
 #include "emulator/control.h"
 #endif
-#include "recycle.hpp"
+#include "device/recycle.hpp"
 
 namespace F = catena::functions;
 

@@ -1,0 +1,223 @@
+// Arrays: memory, views, copies between host and devices.
+#include "array/array_ops.hpp"
+
+#include <catena/core/error.hpp>
+#include <catena/core/pool.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace catena {
+
+namespace {
+constexpr std::int64_t most_elements = std::int64_t{1} << 59;  // 2^62 bytes at most
+}
+
+Ref<ArrayBody> new_body(DeviceState& device) {
+    auto* body = new (pool_allocate(sizeof(ArrayBody))) ArrayBody;
+    body->device = &device;
+    body->meta.ndim = -1;  // until inference says
+    body->meta.dtype = {};
+    body->meta.struct_size = sizeof(catena_meta);
+    body->meta.device_type = device.table.dlpack_type;
+    catena_tensor& t = body->tensor;
+    t.struct_size = sizeof(catena_tensor);
+    t.flags = CATENA_TENSOR_CONTIGUOUS;
+    t.dl.data = nullptr;
+    t.dl.device_type = device.table.dlpack_type;
+    t.dl.device_id = device.ordinal;
+    t.dl.shape = body->meta.shape;
+    t.dl.strides = body->strides;
+    t.dl.byte_offset = 0;
+    t.align_log2 = 6;
+    t.reserved = 0;
+    t.host_ref = nullptr;
+    return Ref<ArrayBody>::adopt(body);
+}
+
+bool shape_known(ArrayBody& body) {
+    const std::uint32_t item = body.meta.dtype.bits / 8u;
+    std::int64_t size = 1, room = 1;  // room: without the extents of 0, so that no part overflows
+    bool sane = body.meta.ndim >= 0 && body.meta.ndim <= CATENA_MAX_NDIM;
+    for (int i = sane ? body.meta.ndim - 1 : -1; sane && i >= 0; --i) {
+        const std::int64_t extent = body.meta.shape[i];
+        body.strides[i] = size;
+        sane = extent >= 0 && !__builtin_mul_overflow(room, extent > 0 ? extent : 1, &room);
+        size = extent > 0 && size > 0 ? room : 0;
+    }
+    body.meta.device_type = body.tensor.dl.device_type;  // infer() may have written another one
+    body.tensor.dl.ndim = body.meta.ndim;
+    body.tensor.dl.dtype = body.meta.dtype;
+    body.tensor.nbytes = static_cast<std::uint64_t>(size) * item;
+    return sane && room <= most_elements;
+}
+
+void alias(ArrayBody& view, const Ref<ArrayBody>& source) {
+    view.tensor.dl.data = source->tensor.dl.data;
+    ArrayBody* owner = source->base ? source->base : source.get();
+    owner->retain();
+    view.base = owner;
+}
+
+void ArrayBody::destroy() noexcept {
+    drop_memory(*this);
+    this->~ArrayBody();
+    pool_free(this, sizeof(ArrayBody));
+}
+
+void make_shell(Array& array) noexcept {
+    ArrayBody& body = *array.body();
+    if (body.unique()) {
+        drop_memory(body);
+        body.tensor.dl.data = nullptr;
+        return;
+    }
+    try {
+        Ref<ArrayBody> shell = new_body(*body.device);
+        std::memcpy(&shell->meta, &body.meta, sizeof(catena_meta));
+        shape_known(*shell);
+        array = Array(std::move(shell));
+    } catch (const std::bad_alloc&) {  // the array stays as it is
+    }
+}
+
+Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device) {
+    Ref<ArrayBody> body = new_body(device);
+    body->meta.dtype = to_abi(dtype);
+    body->meta.ndim = shape.ndim();
+    std::copy(shape.begin(), shape.end(), body->meta.shape);
+    if (!shape_known(*body)) {
+        throw MemoryError(fmt::format(
+            "[array] shape {}: expected extents other than 0 that multiply to at most 2^59",
+            to_string(shape)));
+    }
+    seal(*body);
+    return body;
+}
+
+namespace {
+
+DeviceState& or_current(Device device) { return *(device ? device : Device::current()).state(); }
+
+const ArrayBody& need(const Array& array) {
+    if (!array) throw InvalidError("[array] expected an array, got an empty handle");
+    return *array.body();
+}
+
+}  // namespace
+
+ArrayBody& need_memory(const Array& array) {
+    need(array);
+    if (!has_memory(*array.body())) {
+        throw GraphError(
+            "[array] expected elements, got the shape alone: the graph keeps no more "
+            "of a variable that nobody holds");
+    }
+    return *array.body();
+}
+
+Array Array::empty(const Shape& shape, Dtype dtype, Device device) {
+    DeviceState& state = or_current(device);
+    return empty_on(current_queue(state), shape, dtype);
+}
+
+Array empty_on(Queue& queue, const Shape& shape, Dtype dtype) {
+    Ref<ArrayBody> body = make_body(shape, dtype, queue.device);
+    allocate(*body, queue);
+    return Array(std::move(body));
+}
+
+Array Array::full(const Shape& shape, double value, Dtype dtype, Device device) {
+    Array array = empty(shape, dtype, device);
+    array.fill(value);
+    return array;
+}
+
+Array Array::from_host(const void* data, std::int64_t count, Dtype dtype, const Shape& shape,
+                       const std::int64_t* strides, Device device) {
+    if (count != shape.size()) {
+        throw ShapeError(fmt::format("[array] values: expected {} for shape {}, got {}",
+                                     shape.size(), catena::to_string(shape), count));
+    }
+    Array array = empty(shape, dtype, device);
+    DeviceState& state = *array.body_->device;
+    const auto item = static_cast<std::size_t>(item_size(dtype));
+    std::vector<char> dense;
+    if (strides && count) {  // gather row by row into dense order
+        dense.resize(static_cast<std::size_t>(count) * item);
+        std::int64_t index[CATENA_MAX_NDIM] = {};
+        const auto* source = static_cast<const char*>(data);
+        for (std::int64_t i = 0; i < count; ++i) {
+            std::int64_t offset = 0;
+            for (int d = 0; d < shape.ndim(); ++d) offset += index[d] * strides[d];
+            std::memcpy(dense.data() + static_cast<std::size_t>(i) * item,
+                        source + offset * static_cast<std::int64_t>(item), item);
+            for (int d = shape.ndim() - 1; d >= 0 && ++index[d] == shape[d]; --d) index[d] = 0;
+        }
+        data = dense.data();
+    }
+    const auto bytes = static_cast<std::uint64_t>(count) * item;
+    if (state.host_accessible() && !state.async()) {
+        if (bytes) std::memcpy(memory_of(*array.body_), data, bytes);
+        return array;
+    }
+    Queue& queue = current_queue(state);
+    state.copy(queue, memory_of(*array.body_), data, bytes, CATENA_COPY_HOST_TO_DEVICE);
+    after_write(*array.body_, queue, queue.last());
+    return array;
+}
+
+Shape Array::shape() const {
+    const ArrayBody& body = need(*this);
+    return Shape(std::span(body.meta.shape, static_cast<std::size_t>(body.meta.ndim)));
+}
+int Array::ndim() const { return need(*this).meta.ndim; }
+std::int64_t Array::nbytes() const { return static_cast<std::int64_t>(need(*this).tensor.nbytes); }
+std::int64_t Array::size() const {
+    const ArrayBody& body = need(*this);
+    return static_cast<std::int64_t>(body.tensor.nbytes) / (body.meta.dtype.bits / 8);
+}
+Device Array::device() const { return Device(need(*this).device); }
+Dtype Array::dtype() const {
+    Dtype dtype{};
+    from_abi(need(*this).meta.dtype, dtype);
+    return dtype;
+}
+
+Array Array::reshape(std::initializer_list<std::int64_t> extents) const {
+    if (std::count(extents.begin(), extents.end(), -1) != 1) return reshape(Shape(extents));
+    std::int64_t others = 1;
+    for (std::int64_t extent : extents) others *= extent == -1 ? 1 : extent;
+    if (others <= 0 ? size() != 0 : size() % others != 0) {
+        throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got ({})",
+                                     size(), catena::to_string(shape()), fmt::join(extents, ", ")));
+    }
+    std::vector<std::int64_t> known(extents);
+    std::replace(known.begin(), known.end(), std::int64_t{-1}, others ? size() / others : 0);
+    return reshape(Shape(known));
+}
+
+Array Array::reshape(const Shape& target) const {
+    const ArrayBody& body = need_memory(*this);
+    if (target.size() != size()) {
+        throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got {}",
+                                     size(), catena::to_string(shape()),
+                                     catena::to_string(target)));
+    }
+    Ref<ArrayBody> view = make_body(target, dtype(), *body.device);
+    alias(*view, body_);
+    return Array(std::move(view));
+}
+
+Array Array::copy() const {
+    Array target = empty_like(need(*this));
+    seal(*target.body());
+    target.copy_from(*this);
+    return target;
+}
+
+}  // namespace catena

@@ -1,0 +1,86 @@
+// Bodies of arrays: how the core makes them.
+#pragma once
+
+#include "device/device_state.hpp"
+
+#include <catena/core/array.hpp>
+
+#include <memory>
+
+namespace catena {
+
+// A body without memory, not sealed; fill in meta's dtype, ndim and shape, then call shape_known().
+Ref<ArrayBody> new_body(DeviceState& device);
+// One of that shape, sealed. Throws MemoryError if no array can have it.
+Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device);
+Array empty_on(Queue& queue, const Shape& shape, Dtype dtype);
+// Throws if it holds nothing, or a shape alone.
+ArrayBody& need_memory(const Array& array);
+// Fills it from the host, in the order of the thread's current stream. For few bytes: they go with
+// launches, so that nobody waits, and nothing has to be kept until the device has read them.
+void write_bytes(const Array& array, const void* bytes);
+// Completes the descriptors from meta. False if no array can have this shape.
+bool shape_known(ArrayBody& body);
+// Gives it memory of its own, for work of the queue.
+inline void allocate(ArrayBody& body, Queue& queue) {
+    CachingAllocator* pool = queue.pool.load(std::memory_order_relaxed);
+    body.block = pool->allocate(body.tensor.nbytes, body.capacity);
+    body.home = pool;
+    body.tensor.dl.data = body.block;
+    body.queue.store(&queue, std::memory_order_relaxed);
+    body.ticket = queue.now();
+}
+// A view of source's memory with the shape in view's meta.
+void alias(ArrayBody& view, const Ref<ArrayBody>& source);
+// Replaces an array by its shape, without data: a graph needs no more of an array that has no user. If there is
+// no memory for the new body, the array stays as it is.
+void make_shell(Array& array) noexcept;
+inline bool has_memory(const ArrayBody& body) noexcept { return body.block || body.base; }
+// Retained arrays must not change under a graph: calls that write in place count it here.
+inline std::uint32_t version_of(const ArrayBody& body) noexcept {
+    return body.base ? body.base->version : body.version;
+}
+inline void written(ArrayBody& body) noexcept { ++(body.base ? *body.base : body).version; }
+// What kernels may write: what they compute, from its making until they are done, and what they
+// update in place. All else they see is read-only.
+inline void seal(ArrayBody& body) noexcept { body.tensor.flags |= CATENA_TENSOR_READONLY; }
+inline void unseal(ArrayBody& body) noexcept {
+    body.tensor.flags &= ~std::uint32_t{CATENA_TENSOR_READONLY};
+}
+// Gives its memory back, if it has any.
+inline void drop_memory(ArrayBody& body) noexcept {
+    CachingAllocator* home = body.home;
+    if (home && body.queue.load(std::memory_order_relaxed) == &home->queue &&
+        !body.extra.load(std::memory_order_relaxed)) [[likely]] {
+        home->free(body.block, body.capacity);
+        body.block = nullptr;
+        body.home = nullptr;
+    } else if (body.block) {
+        give_back_memory(body);
+    }
+    if (body.base) body.base->release();
+    body.base = nullptr;
+}
+// Nobody else can see its memory, nor will a recording.
+inline bool unshared(const ArrayBody& body) noexcept {
+    return body.unique() && (!body.base || body.base->unique());
+}
+inline void* memory_of(const ArrayBody& body) noexcept {
+    return static_cast<char*>(body.tensor.dl.data) + body.tensor.dl.byte_offset;
+}
+inline Array empty_like(const ArrayBody& like, Queue& queue) {
+    Ref<ArrayBody> body = new_body(queue.device);
+    body->meta.dtype = like.meta.dtype;
+    body->meta.ndim = like.meta.ndim;
+    for (int i = 0; i < like.meta.ndim; ++i) body->meta.shape[i] = like.meta.shape[i];
+    shape_known(*body);
+    allocate(*body, queue);
+    return Array(std::move(body));
+}
+inline Array empty_like(const ArrayBody& like) {
+    return empty_like(like, current_queue(*like.device));
+}
+// The elements in the host's memory: where they are, or copied to staging, which is made for them.
+const void* on_host(const ArrayBody& body, std::unique_ptr<char[]>& staging);
+
+}  // namespace catena

@@ -1,0 +1,359 @@
+// The caching allocator of a queue.
+#include "device/allocator.hpp"
+
+#include "device/context.hpp"
+#include "device/device_state.hpp"
+#include "device/recycle.hpp"
+#include "device/thread_exit.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <limits.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <utility>
+
+namespace catena {
+namespace {
+
+constexpr std::uint64_t smallest = 64;
+constexpr std::uint64_t slab_bytes = 256 << 10;
+constexpr std::int64_t slack = 64 << 20;
+constexpr std::uint64_t largest_growth = 64 << 20;
+constexpr int most_slots = 8;  // allocators whose small blocks a thread caches
+std::atomic<int> next_slot{0};
+
+// Four classes to each power of two, rounded to whole cache lines, so that slabs stay aligned.
+int class_of(std::uint64_t bytes) noexcept {
+    if (bytes <= smallest) return 0;
+    bytes = (bytes + 63) & ~std::uint64_t{63};
+    const int log = 63 - std::countl_zero(bytes - 1);  // 2^log <= bytes - 1
+    const std::uint64_t quarter = (bytes - 1) >> (log - 2) & 3;
+    return (log - 6) * 4 + static_cast<int>(quarter) + 1;
+}
+
+std::uint64_t size_of_class(int index) noexcept {
+    if (index == 0) return smallest;
+    const int log = (index - 1) / 4 + 6;
+    const auto quarter = static_cast<std::uint64_t>((index - 1) % 4);
+    const std::uint64_t bytes = (std::uint64_t{1} << log) + ((quarter + 1) << (log - 2));
+    return (bytes + 63) & ~std::uint64_t{63};
+}
+
+struct ThreadLists {
+    CachingAllocator* owner[most_slots] = {};
+    int count[most_slots][CachingAllocator::small_classes] = {};
+    void* block[most_slots][CachingAllocator::small_classes][CachingAllocator::thread_depth];
+};
+
+__attribute__((tls_model("initial-exec"))) thread_local ThreadLists* lists = nullptr;
+__attribute__((tls_model("initial-exec"))) thread_local bool closed = false;
+
+void close_lists(void* of_thread) {
+    closed = true;
+    lists = nullptr;
+    auto* mine = static_cast<ThreadLists*>(of_thread);
+    for (int slot = 0; slot < most_slots; ++slot) {
+        if (!mine->owner[slot]) continue;
+        for (int index = 0; index < CachingAllocator::small_classes; ++index) {
+            mine->owner[slot]->give_back(index, mine->block[slot][index], mine->count[slot][index]);
+        }
+    }
+    delete mine;
+}
+
+// NULL where the thread ends, or without memory.
+ThreadLists* open_lists() noexcept {
+    static const ThreadExit at_exit(close_lists);
+    if (closed) return nullptr;
+    auto* mine = new (std::nothrow) ThreadLists;
+    if (!mine || at_exit.set(mine)) return lists = mine;
+    delete mine;
+    return nullptr;
+}
+
+}  // namespace
+
+// Some allocators have a place in the threads' lists; those of recordings need none.
+CachingAllocator::CachingAllocator(Queue& owner, Kind kind)
+    : queue(owner),
+      memory_(owner.device.heap),
+      kind_(kind),
+      slot_(kind == Kind::shared ? next_slot.fetch_add(1) : most_slots),
+      kept_(kind == Kind::recorded) {
+    const std::lock_guard lock(memory_.mutex);
+    memory_.pools.push_back(this);
+}
+
+// A recording cannot ask for memory, and launches write what it has freed.
+bool CachingAllocator::keeps() const noexcept { return recycle || kind_ == Kind::recorded; }
+
+void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
+    const int index = class_of(bytes);
+    if (index >= small_classes) {
+        if (bytes > largest_memory) {  // sums of larger ones would overflow
+            throw MemoryError(fmt::format("[{}] memory: expected at most {} bytes, got {}",
+                                          queue.device.name, largest_memory, bytes));
+        }
+        capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
+        return take_large(capacity);
+    }
+    capacity = size_of_class(index);
+    if (recycle && slot_ < most_slots) {
+        ThreadLists* mine = lists ? lists : open_lists();
+        if (mine) {
+            int& n = mine->count[slot_][index];
+            if (n == 0) {
+                mine->owner[slot_] = this;
+                n = refill(index, mine->block[slot_][index], thread_depth / 2);
+            }
+            return mine->block[slot_][index][--n];
+        }
+    }
+    return take_small(index);
+}
+
+void CachingAllocator::free(void* block, std::uint64_t capacity) noexcept {
+    const int index = class_of(capacity);
+    if (index >= small_classes) return give_back_large(block, capacity);
+    if (recycle && slot_ < most_slots) {
+        ThreadLists* mine = lists ? lists : open_lists();
+        if (mine) {
+            mine->owner[slot_] = this;
+            int& n = mine->count[slot_][index];
+            void** blocks = mine->block[slot_][index];
+            if (n == thread_depth) {
+                n = thread_depth / 2;
+                give_back(index, blocks + n, thread_depth - n);
+            }
+            blocks[n++] = block;
+            return;
+        }
+    }
+    give_back(index, &block, 1);
+}
+
+void CachingAllocator::count(std::int64_t in_use, std::int64_t cached) noexcept {
+    for (MemoryStats* stats : {&stats_, &memory_.stats}) {
+        stats->in_use += in_use;
+        stats->cached += cached;
+        stats->peak = std::max(stats->peak, stats->in_use);
+    }
+}
+
+// What cannot go back now does at the end of the recording.
+void CachingAllocator::return_to_backend(void* block, std::uint64_t bytes) noexcept {
+    if (memory_.recordings.load() > 0) {
+        memory_.release_wanted = true;
+        try {
+            late_.push_back({block, bytes});
+        } catch (const std::bad_alloc&) {  // the block is leaked
+        }
+        return;
+    }
+    queue.device.table.free(queue.device.dev, queue.native, block, bytes);
+}
+
+void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept {
+    if (n == 0) return;
+    const std::uint64_t bytes = size_of_class(index);
+    const std::int64_t all = static_cast<std::int64_t>(bytes) * n;
+    const std::lock_guard lock(memory_.mutex);
+    if (!keeps()) {
+        for (int i = 0; i < n; ++i) return_to_backend(blocks[i], bytes);
+        return count(-all, 0);
+    }
+    count(-all, all);
+    auto& all_free = free_[static_cast<std::size_t>(index)].blocks;  // refill() reserved its memory
+    all_free.insert(all_free.end(), blocks, blocks + n);
+}
+
+void* CachingAllocator::take_small(int index) {
+    void* block = nullptr;
+    if (keeps()) {
+        refill(index, &block, 1);
+        return block;
+    }
+    const std::uint64_t bytes = size_of_class(index);
+    const std::lock_guard lock(memory_.mutex);
+    block = ask_backend(bytes);
+    count(static_cast<std::int64_t>(bytes), 0);
+    return block;
+}
+
+void* CachingAllocator::take_large(std::uint64_t capacity) {
+    const std::lock_guard lock(memory_.mutex);
+    const auto bytes = static_cast<std::int64_t>(capacity);
+    void* block = nullptr;
+    if (keeps()) {
+        block = segments_.take(capacity);
+        if (!block) block = grow(capacity);
+        count(bytes, -bytes);
+    } else {
+        block = ask_backend(capacity);
+        count(bytes, 0);
+    }
+    return block;
+}
+
+void CachingAllocator::give_back_large(void* block, std::uint64_t capacity) noexcept {
+    const auto bytes = static_cast<std::int64_t>(capacity);
+    const std::lock_guard lock(memory_.mutex);
+    if (!keeps()) {
+        return_to_backend(block, capacity);
+        return count(-bytes, 0);
+    }
+    count(-bytes, bytes);
+    segments_.give_back(block);
+}
+
+// A segment as large as all there are, so that blocks of changing sizes find room in few of them.
+void* CachingAllocator::grow(std::uint64_t capacity) {
+    trim(static_cast<std::int64_t>(capacity));
+    std::uint64_t bytes = std::max(capacity, std::min(segments_.reserved(), largest_growth));
+    void* memory = nullptr;
+    if (bytes > capacity) {
+        catena_ctx ctx;
+        memory = try_backend(bytes, ctx);
+    }
+    if (!memory) memory = ask_backend(bytes = capacity);
+    try {
+        segments_.add(memory, bytes);
+    } catch (const std::bad_alloc&) {
+        return_to_backend(memory, bytes);
+        throw;
+    }
+    count(0, static_cast<std::int64_t>(bytes));
+    return segments_.take(capacity);
+}
+
+// Free segments go back, largest first, as long as more() says so. Under the lock.
+template <class More>
+void CachingAllocator::release_segments(const More& more) noexcept {
+    if (memory_.recordings.load() > 0) return;
+    for (const Late& late : std::exchange(late_, {})) return_to_backend(late.block, late.bytes);
+    if (kept_) return;
+    segments_.release([&](void* memory, std::uint64_t bytes) {
+        return_to_backend(memory, bytes);
+        count(0, -static_cast<std::int64_t>(bytes));
+        return more();
+    });
+}
+
+// Sizes that vary would fill the cache without end: past twice the peak, segments that are free go
+// back, also those of other queues. A loop that repeats its sizes never comes here.
+void CachingAllocator::trim(std::int64_t wanted) {
+    const MemoryStats& all = memory_.stats;
+    const std::int64_t most = 2 * std::max(all.peak, all.in_use + wanted) + slack;
+    const auto too_much = [&] { return all.in_use + all.cached + wanted > most; };
+    for (CachingAllocator* pool : memory_.pools) {
+        if (!too_much()) return;
+        pool->release_segments(too_much);
+    }
+}
+
+// Cuts slabs, so that small arrays do not cost a call of the backend each.
+int CachingAllocator::refill(int index, void** out, int wanted) {
+    const std::uint64_t bytes = size_of_class(index);
+    const auto all_of = [&](int n) { return static_cast<std::int64_t>(bytes) * n; };
+    const std::lock_guard lock(memory_.mutex);
+    auto& [blocks, made] = free_[static_cast<std::size_t>(index)];
+    int n = 0;
+    for (; n < wanted && !blocks.empty(); ++n) {
+        out[n] = blocks.back();
+        blocks.pop_back();
+    }
+    if (n > 0) {
+        count(all_of(n), -all_of(n));
+        return n;
+    }
+    if (blocks.capacity() < made + static_cast<std::size_t>(wanted))
+        blocks.reserve(2 * made + static_cast<std::size_t>(wanted));
+    if (slab_rest_ < bytes) {
+        slab_ = static_cast<char*>(ask_backend(slab_bytes));
+        slab_rest_ = slab_bytes;
+    }
+    for (; n < wanted && slab_rest_ >= bytes; ++n) {
+        out[n] = slab_;
+        slab_ += bytes;
+        slab_rest_ -= bytes;
+    }
+    count(all_of(n), 0);
+    made += static_cast<std::size_t>(n);
+    return n;
+}
+
+void* CachingAllocator::try_backend(std::uint64_t capacity, catena_ctx& ctx) {
+    DeviceState& device = queue.device;
+    ctx.device = &device;
+    void* block = nullptr;
+    ++stats_.system_calls;
+    ++memory_.stats.system_calls;
+    ctx.status = device.table.alloc(&ctx, device.dev, queue.native, capacity, &block);
+    if (ctx.status == CATENA_OK && !block)
+        host_table().fail(&ctx, CATENA_E_DEVICE, "alloc(): expected memory, got NULL");
+    return ctx.status == CATENA_OK ? block : nullptr;
+}
+
+// Under the lock of the whole device: what all its queues have cached is given back before it fails.
+void* CachingAllocator::ask_backend(std::uint64_t capacity) {
+    DeviceState& device = queue.device;
+    for (int attempt = 0;; ++attempt) {
+        catena_ctx ctx;
+        if (void* block = try_backend(capacity, ctx)) return block;
+        const bool recorded = memory_.recordings.load() > 0;
+        if (ctx.status != CATENA_E_NOMEM || attempt > 0 || recorded) {
+            std::string hint =
+                fmt::format("{} bytes wanted, {} in use by arrays", capacity, memory_.stats.in_use);
+            const MemorySize size = device.memory_size();
+            if (size.total) hint += fmt::format(", {} free of {}", size.free, size.total);
+            if (recorded) hint += "; work is recorded: a run before takes what it needs";
+            throw_failure(ctx, ctx.status, device.name, hint);
+        }
+        release_all();
+        device.pinned.release();
+        if (device.async()) {  // until then nothing may really be free
+            catena_ctx wait;
+            device.table.sync(&wait, device.dev);
+        }
+    }
+}
+
+void CachingAllocator::release_cached() noexcept {
+    const std::lock_guard lock(memory_.mutex);
+    memory_.release_wanted = memory_.recordings.load() > 0;
+    release_all();
+}
+
+// Under the lock.
+void CachingAllocator::release_all() noexcept {
+    for (CachingAllocator* pool : memory_.pools) pool->release_segments([] { return true; });
+}
+
+void CachingAllocator::keep(bool kept) noexcept {
+    const std::lock_guard lock(memory_.mutex);
+    kept_ = kept;
+}
+
+std::int64_t CachingAllocator::at_hand() const noexcept {
+    if (!lists || slot_ >= most_slots) return 0;
+    std::int64_t bytes = 0;
+    for (int index = 0; index < small_classes; ++index) {
+        bytes += static_cast<std::int64_t>(size_of_class(index)) * lists->count[slot_][index];
+    }
+    return bytes;
+}
+
+MemoryStats CachingAllocator::stats() const {
+    const std::lock_guard lock(memory_.mutex);
+    MemoryStats stats = stats_;
+    stats.in_use -= at_hand();
+    stats.cached += at_hand();
+    return stats;
+}
+
+}  // namespace catena

@@ -1,0 +1,99 @@
+// One opened device: its backend, queues, threads and random stream.
+#pragma once
+
+#include "device/pinned.hpp"
+#include "device/queue.hpp"
+#include "dispatch/call_log.hpp"
+
+#include <catena/core/device.hpp>
+
+#include <catena/abi/backend.h>
+#include <catena/abi/ext/draft/events.h>
+#include <catena/abi/ext/draft/graph.h>
+#include <catena/abi/ext/draft/memory.h>
+#include <catena/abi/ext/threads.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <shared_mutex>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+struct BackendEntry;
+
+class DeviceState {
+public:
+    DeviceState(BackendEntry& backend_entry, int device_ordinal, int device_index);
+
+    BackendEntry& backend;
+    const catena_backend& table;
+    int ordinal;
+    int index;  // among all opened devices
+    std::string name;
+    void* dev = nullptr;
+    // What the backend has beyond its table, or null.
+    const catena_threads* threads = nullptr;
+    const catena_memory* memory = nullptr;
+    const catena_events* events = nullptr;
+    const catena_graph* graphs = nullptr;
+    DeviceMemory heap;
+    PinnedPool pinned{*this};
+    std::atomic<std::uint64_t> random_seed;
+    std::atomic<std::uint64_t> random_offset{0};
+
+    Queue& main() noexcept { return *main_; }
+    // For a new stream: one that nobody has any more, else a new one. On a device that does all at
+    // once there is the main one alone.
+    Queue& take_queue();
+    void give_back_queue(Queue& queue) noexcept;
+    // A queue on the same stream for a recording of it. One that was given back serves again when no
+    // array has memory of it any more.
+    Queue& take_recorder(Queue& queue);
+    void give_back_recorder(Queue& recorder) noexcept;
+    void order_after_all(Queue& queue);  // of the device
+
+    CallLog calls;
+
+    bool host_accessible() const noexcept { return table.flags & CATENA_BACKEND_HOST_MEMORY; }
+    bool async() const noexcept { return table.flags & CATENA_BACKEND_ASYNC; }
+    // Copies between the device and memory of the host, or within the device. What the queue was given
+    // before is done first; to the host: the caller waits until it is complete. Throws DeviceError
+    // with the backend's words.
+    void copy(Queue& queue, void* target, const void* source, std::uint64_t bytes, int direction);
+    void synchronize();  // all queues
+    MemoryStats memory_stats();
+    MemorySize memory_size();
+    void release_cached() noexcept;  // once nothing is recorded
+    void reset_peak();
+    // A wait for the whole device would break every recording: one that begins waits until such a
+    // wait is over, and while there is one the device refuses to be waited for.
+    std::shared_mutex waits;
+    void begin_recording();
+    void end_recording() noexcept;
+
+private:
+    Queue& make_queue();
+    template <class Table>
+    void ask(const Table*& table_of, const char* id, std::size_t least);
+
+    std::mutex mutex_;  // of the queues
+    std::vector<std::unique_ptr<Queue>> queues_;
+    std::vector<Queue*> idle_;
+    std::vector<Queue*> idle_recorders_;
+    Queue* main_ = nullptr;
+};
+
+// Before work is given to the queue that may fail after its call has returned; what is recorded does
+// so when it is launched. call: as for CallLog::note().
+template <class... Call>
+void note_call(const Queue& queue, const Call&... call) noexcept {
+    if (queue.async && !queue.recording.load(std::memory_order_relaxed))
+        queue.device.calls.note(call...);
+}
+
+inline Queue& main_queue(DeviceState& device) noexcept { return device.main(); }
+
+}  // namespace catena

@@ -1,0 +1,97 @@
+// Calls into extensions: what dispatch does around a kernel.
+#include <catena/core/extension_call.hpp>
+
+#include "array/array_ops.hpp"
+#include "device/context.hpp"
+#include "device/queue.hpp"
+#include "dispatch/observed_call.hpp"
+#include "registry/registry.hpp"
+
+#include <catena/core/call_observer.hpp>
+#include <catena/core/error.hpp>
+#include <catena/core/plugins.hpp>
+
+#include <fmt/format.h>
+
+#include <new>
+
+namespace catena {
+
+const void* extension(const char* id) {
+    load_default_plugins();
+    return *Registry::get().extensions(nullptr, id);
+}
+
+ExtensionCall::ExtensionCall(Device device) {
+    static_assert(sizeof(catena_ctx) <= sizeof(context_));
+    auto* ctx = new (context_) catena_ctx;
+    ctx->device = device.state();
+    if (device) queue_ = &current_queue(*device.state());
+}
+
+ExtensionCall::~ExtensionCall() {
+    if (!written_.empty()) {
+        const std::uint64_t ticket = queue_->async ? queue_->advance() : 0;
+        for (const Ref<ArrayBody>& body : written_) {
+            after_write(*body, *queue_, ticket);
+            seal(*body);
+        }
+    }
+    if (ObservedName* const observed = context()->observed) [[unlikely]] {
+        std::uint64_t bytes = 0;
+        for (const Ref<ArrayBody>& body : written_) bytes += body->tensor.nbytes;
+        end_observed(observed, bytes);
+    }
+    context()->~catena_ctx();
+}
+
+catena_ctx* ExtensionCall::context() noexcept {
+    return std::launder(reinterpret_cast<catena_ctx*>(context_));
+}
+
+void* ExtensionCall::dev() const noexcept { return queue_ ? queue_->device.dev : nullptr; }
+
+catena_stream* ExtensionCall::stream() const noexcept { return queue_ ? queue_->native : nullptr; }
+
+ArrayBody& ExtensionCall::need(const Array& array) const {
+    ArrayBody& body = need_memory(array);
+    if (!queue_ || body.device != &queue_->device) {
+        throw DeviceError(fmt::format("[call] device: expected {}, got an array on {}",
+                                      queue_ ? queue_->device.name : "none", body.device->name));
+    }
+    return body;
+}
+
+const catena_tensor* ExtensionCall::reads(const Array& array) {
+    ArrayBody& body = need(array);
+    before_read(body, *queue_);
+    return &body.tensor;
+}
+
+catena_tensor* ExtensionCall::writes(const Array& array) {
+    ArrayBody& body = need(array);
+    before_write(body, *queue_);
+    written(body);
+    unseal(body);
+    written_.push_back(Ref<ArrayBody>(&body));
+    return &body.tensor;
+}
+
+void ExtensionCall::runs(CallName name) noexcept { runs(name, "extension"); }
+
+void ExtensionCall::runs(CallName name, const char* kind) noexcept {
+    if (!queue_) return;
+    note_call(*queue_, name);
+    if (call_observer() && !context()->observed) [[unlikely]]
+        context()->observed = observe_named(*queue_, name, kind);
+}
+
+bool ExtensionCall::makes_room(catena_status status) noexcept {
+    return make_room(*context(), status);
+}
+
+void ExtensionCall::check(catena_status status, std::string_view what) {
+    if (status != CATENA_OK) throw_failure(*context(), status, std::string(what));
+}
+
+}  // namespace catena

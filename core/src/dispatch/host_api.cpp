@@ -1,0 +1,237 @@
+// The host's side of the ABI: the table of services that every plugin gets.
+#include "array/array_ops.hpp"
+#include "device/context.hpp"
+#include "device/named_config.hpp"
+#include "device/recording.hpp"
+#include "dispatch/dispatch.hpp"
+#include "registry/attributes.hpp"
+#include "registry/registry.hpp"
+
+#include <catena/abi/ext/draft/draws.h>
+#include <catena/core/config.hpp>
+#include <catena/core/device.hpp>
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+struct catena_var : catena::VariableNode {};
+
+namespace catena {
+namespace {
+
+void host_log(catena_ctx*, std::int32_t level, const char* text) {
+    static const char* const names[] = {"debug", "info", "warning", "error"};
+    static const int least = [] {
+        const char* wish = std::getenv("CATENA_LOG");
+        const auto found = std::ranges::find(names, std::string_view(wish ? wish : "warning"));
+        return found == std::end(names) ? CATENA_LOG_WARNING : static_cast<int>(found - names);
+    }();
+    if (level < least) return;
+    std::fprintf(stderr, "catena %s: %s\n", names[std::min(std::max(level, 0), 3)], text);
+}
+
+catena_status host_fail(catena_ctx* ctx, catena_status status, const char* text) {
+    if (status == CATENA_OK) status = CATENA_E_INTERNAL;
+    if (ctx && ctx->status == CATENA_OK) {
+        ctx->status = status;
+        try {
+            ctx->error = text ? text : "";
+        } catch (const std::bad_alloc&) {
+            ctx->error = "out of memory";  // fits into the string itself
+        }
+    }
+    return status;
+}
+
+void host_parallel_for(catena_ctx* ctx, std::int64_t n, std::int64_t grain, catena_range_fn fn,
+                       void* user) {
+    if (n <= 0) return;
+    const DeviceState* device = ctx ? ctx->device : nullptr;
+    if (device && device->threads && n > grain) {
+        device->threads->parallel_for(device->dev, n, grain < 1 ? 1 : grain, fn, user);
+    } else {
+        fn(user, 0, n, 0);
+    }
+}
+
+std::int32_t host_slots(catena_ctx* ctx) {
+    const DeviceState* device = ctx ? ctx->device : nullptr;
+    return device && device->threads ? std::max(1, device->threads->count(device->dev)) : 1;
+}
+
+catena_status host_philox(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
+                          std::uint64_t* offset) {
+    if (!ctx || !ctx->device) return host_fail(ctx, CATENA_E_INVALID, "philox: no device");
+    if (current_queue(*ctx->device).recording.load(std::memory_order_relaxed)) {
+        return host_fail(ctx, CATENA_E_UNSUPPORTED,
+                         "random numbers: expected none while work is recorded: each launch would "
+                         "draw the same");
+    }
+    const bool again = ctx->draws_again && ctx->draws == 0;
+    const RandomState state =
+        again ? ctx->drawn : reserve_random(Device(draws_from ? draws_from : ctx->device), n);
+    if (ctx->draws++ == 0) ctx->drawn = state;
+    *seed = state.seed;
+    *offset = state.offset;
+    return CATENA_OK;
+}
+
+std::int64_t host_config(catena_ctx*, const char* key, std::int64_t otherwise) noexcept {
+    const std::string_view name = key;
+    const Config& now = read_config();
+    if (name == "train") return now.train;
+    if (name == "deterministic") return now.deterministic;
+    if (name == "enable_backprop") return now.enable_backprop;
+    if (name == "debug") return now.debug;
+    const auto& named = now.named;
+    if (named.empty()) return otherwise;
+    const auto found = named.find(name);
+    return found == named.end() ? otherwise : found->second;
+}
+
+const void* const* host_extensions(catena_ctx* ctx, const char* id) {
+    return Registry::get().extensions(ctx && ctx->device ? &ctx->device->backend : nullptr, id);
+}
+
+// Runs a service that may throw; what it throws becomes the context's failure.
+template <class Body>
+catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
+    const auto failed = [&](catena_status status, const char* text) {
+        if (ctx && ctx->status == CATENA_OK) ctx->exception = std::current_exception();
+        return host_fail(ctx, status, text);
+    };
+    try {
+        body();
+        return CATENA_OK;
+    } catch (const Error& error) {
+        return failed(error.status(), error.what());
+    } catch (const std::bad_alloc&) {
+        return failed(CATENA_E_NOMEM, "out of host memory");
+    } catch (const std::exception& error) {
+        return failed(CATENA_E_INTERNAL, error.what());
+    } catch (...) {
+        return failed(CATENA_E_INTERNAL, "an exception of unknown type");
+    }
+}
+
+catena_status host_find(catena_ctx* ctx, const char* function, const catena_callable** out) {
+    return guarded(ctx, [&] {
+        *out = reinterpret_cast<const catena_callable*>(&Registry::get().require(function));
+    });
+}
+
+catena_status host_call(catena_ctx* ctx, const catena_callable* function,
+                        const catena_named_value* attrs, std::uint32_t n_attrs,
+                        catena_var* const* x, std::uint32_t n_x, catena_var** y,
+                        std::uint32_t n_y) {
+    return guarded(ctx, [&] {
+        auto& entry = *const_cast<FunctionEntry*>(reinterpret_cast<const FunctionEntry*>(function));
+        if (!ctx || !ctx->variables) {
+            throw InvalidError("call(): only within a gradient callback");
+        }
+        if (n_y > entry.descriptor.n_outputs) {
+            throw InvalidError(fmt::format("[{}] outputs: expected at most {}, got {}",
+                                           entry.descriptor.name, entry.descriptor.n_outputs, n_y));
+        }
+        const bool defaults = n_attrs == 0 && entry.defaults;
+        const Ref<const BoundAttributes> bound =
+            defaults ? Ref<const BoundAttributes>(entry.defaults)
+                     : Ref<const BoundAttributes>::adopt(
+                           BoundAttributes::make(entry.descriptor, std::span(attrs, n_attrs)));
+        SmallVector<Variable, 4> inputs;
+        SmallVector<const Variable*, 4> pointers;
+        for (std::uint32_t i = 0; i < n_x; ++i) {
+            inputs.push_back(x[i] ? Variable(Ref<VariableNode>(x[i])) : Variable());
+        }
+        for (const Variable& input : inputs) pointers.push_back(&input);
+        const using_device scope{Device(ctx->device)};  // for a call without inputs
+        CallResult result;
+        call_function(entry, *bound, std::span(pointers.data(), pointers.size()), result);
+        for (std::uint32_t i = 0; i < n_y; ++i) {
+            y[i] = static_cast<catena_var*>(&result.y[i].node());
+            ctx->variables->push_back(std::move(result.y[i]));
+        }
+    });
+}
+
+catena_status host_meta(catena_ctx*, const catena_var* var, catena_meta* out) {
+    const catena_meta& meta = var->data.body()->meta;
+    out->ndim = meta.ndim;
+    out->dtype = meta.dtype;
+    out->device_type = meta.device_type;
+    std::memcpy(out->shape, meta.shape, sizeof(std::int64_t) * static_cast<std::size_t>(meta.ndim));
+    return CATENA_OK;
+}
+
+// Recorded: memory which each launch fills before it begins. It is not the recording's: there, work
+// that is recorded earlier may have had the block, and would write it again.
+catena_status host_reserve(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
+                           std::uint64_t* offset, const std::int64_t** where) {
+    *where = nullptr;
+    Recording* const recording =
+        ctx && ctx->device ? current_queue(*ctx->device).recording.load(std::memory_order_acquire)
+                           : nullptr;
+    if (!recording) return host_philox(ctx, n, seed, offset);
+    return guarded(ctx, [&] {
+        const Array state = empty_on(ctx->device->main(), {2}, Dtype::int64);
+        recording->note_draws({state, draws_from ? *draws_from : *ctx->device, n});
+        *where = static_cast<const std::int64_t*>(state.body()->tensor.dl.data);
+    });
+}
+
+const catena_draws draws_table = {sizeof(catena_draws), 0, host_reserve};
+
+const void* host_get_extension(const catena_host*, const char* id) {
+    return std::strcmp(id, CATENA_DRAWS_DRAFT_1) == 0 ? &draws_table : nullptr;
+}
+
+}  // namespace
+
+const catena_host& host_table() noexcept {
+    static const catena_host table = {.struct_size = sizeof(catena_host),
+                                      .abi_major = CATENA_ABI_MAJOR,
+                                      .abi_minor = CATENA_ABI_MINOR,
+                                      .name = "catena",
+                                      .version = CATENA_VERSION,
+                                      .log = host_log,
+                                      .fail = host_fail,
+                                      .parallel_for = host_parallel_for,
+                                      .slots = host_slots,
+                                      .philox = host_philox,
+                                      .config = host_config,
+                                      .extensions = host_extensions,
+                                      .find = host_find,
+                                      .call = host_call,
+                                      .meta = host_meta,
+                                      .get_extension = host_get_extension};
+    return table;
+}
+
+void throw_failure(const catena_ctx& ctx, catena_status status, const std::string& where,
+                   const std::string& hint) {
+    std::string text = ctx.error.empty() ? fmt::format("failed with status {}", status) : ctx.error;
+    if (text.empty() || text.front() != '[') text = fmt::format("[{}] {}", where, text);
+    if (ctx.exception) {
+        try {
+            std::rethrow_exception(ctx.exception);
+        } catch (const PluginError&) {  // says what is missing, not for whom
+            throw PluginError(text);
+        }
+    }
+    if (!hint.empty()) text += fmt::format(" ({})", hint);
+    if (status == CATENA_E_DEVICE && ctx.device) {  // the fault may be that of an earlier call
+        const std::string calls = ctx.device->calls.newest_first();
+        if (!calls.empty()) {
+            text +=
+                fmt::format("\nthe last calls on {}, newest first: {}", ctx.device->name, calls);
+        }
+    }
+    throw_status(status, text);
+}
+
+}  // namespace catena

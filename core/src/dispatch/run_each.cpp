@@ -1,0 +1,231 @@
+// One function on many lists of inputs: what kernels take together goes in one call.
+#include "array/array_ops.hpp"
+#include "device/context.hpp"
+#include "dispatch/call_inputs.hpp"
+#include "dispatch/dispatch.hpp"
+#include "dispatch/dispatch_errors.hpp"
+#include "dispatch/observed_call.hpp"
+
+#include <catena/abi/ext/draft/many.h>
+#include <catena/core/attribute_memory.hpp>
+#include <catena/core/capture.hpp>
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace catena {
+namespace {
+
+// Who runs many calls of a kernel at once, or null.
+const catena_many* many_of(const DeviceState& device, const catena_kernel& kernel) {
+    for (const void* const* table =
+             Registry::get().extensions(&device.backend, CATENA_MANY_DRAFT_1);
+         *table; ++table) {
+        const auto* many = static_cast<const catena_many*>(*table);
+        if (many->has(&kernel)) return many;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+// Calls of a function that wait for each other: those of one kernel are run at once.
+class CallGroup {
+public:
+    CallGroup(const PluginFunction& function, AttributeMemory* memory)
+        : function_(function), f_(function.entry()), now_(config()), memory_(memory) {}
+
+    // Runs it now if nothing takes it together with others. The arrays live until flush().
+    void add(std::span<ArrayBody* const> x);
+    void flush() {
+        for (Same& same : groups_) run(same);
+        groups_.clear();
+    }
+
+private:
+    struct Call {
+        SmallVector<ArrayBody*, 6> x;
+        SmallVector<const catena_tensor*, 6> tensors;
+        catena_call call{};
+    };
+    struct Same {
+        const catena_kernel* kernel;
+        Queue* queue;
+        const catena_many* many;
+        std::vector<Call> calls;
+    };
+    void run(Same& same);
+    void run_alone(std::span<ArrayBody* const> x, DeviceState& device);
+    const Array* attributes(const Same& same);
+
+    const PluginFunction& function_;
+    FunctionEntry& f_;
+    const Config& now_;
+    AttributeMemory* memory_;
+    std::vector<Same> groups_;
+};
+
+void CallGroup::add(std::span<ArrayBody* const> x) {
+    const catena_function& d = f_.descriptor;
+    check_present(f_, x);
+    DeviceState& device = common_device(f_, x);
+    if (!*Registry::get().extensions(&device.backend, CATENA_MANY_DRAFT_1))
+        return run_alone(x, device);
+    Queue& queue = current_queue(device);
+    TypeKey key(f_);
+    Call own;
+    SmallVector<const catena_meta*, 6> metas;
+    for (std::uint32_t i = 0; i < x.size(); ++i) {
+        metas.push_back(x[i] ? &x[i]->meta : nullptr);
+        own.tensors.push_back(x[i] ? &x[i]->tensor : nullptr);
+        if (x[i]) key.add(f_.input_type[f_.port(i)], x[i]->meta, i, true);
+    }
+    own.x.append(x.begin(), x.end());
+    catena_call& call = own.call;
+    call.struct_size = sizeof(catena_call);
+    call.flags = call_flags(now_);
+    call.phase = CATENA_PHASE_FORWARD;
+    call.function = &d;
+    call.attrs = function_.attributes()->values();
+    call.n_x = static_cast<std::uint32_t>(x.size());
+    call.stream = queue.native;
+    call.dev = device.dev;
+    call.device_id = device.ordinal;
+    catena_ctx ctx;
+    ctx.device = &device;
+    const catena_status status = d.infer(&ctx, call.attrs, metas.data(), call.n_x, nullptr, 0);
+    if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f_, x));
+    const Selection& selection = f_.select(
+        selection_key(device.index, call.flags & CATENA_CALL_DETERMINISTIC, key.bits()), device);
+    const catena_kernel* kernel =
+        selection.forward.empty() ? nullptr : selection.forward[0].forward;
+    // What asks or plans is for a call by itself.
+    if (!kernel || kernel->supports || kernel->plan || kernel->variant) return run_alone(x, device);
+    for (Same& same : groups_) {
+        if (same.kernel != kernel || same.queue != &queue) continue;
+        same.calls.push_back(std::move(own));
+        return;
+    }
+    const catena_many* many = many_of(device, *kernel);
+    if (!many) return run_alone(x, device);
+    groups_.push_back({kernel, &queue, many, {}});
+    groups_.back().calls.push_back(std::move(own));
+}
+
+void CallGroup::run_alone(std::span<ArrayBody* const> x, DeviceState& device) {
+    if (memory_ && is_recorded(Device(&device))) {
+        throw UnsupportedError(fmt::format(
+            "[{}] recording: expected a kernel that reads attributes from memory, got one on {} "
+            "that takes them with the call",
+            f_.descriptor.name, device.name));
+    }
+    ForwardResult result;
+    run_forward(f_, *function_.attributes(), x, now_, false, result);
+    if (now_.debug) check_forward(f_, x, {});
+}
+
+// Where the kernel's attributes are: written now, or before each launch of what is recorded now.
+const Array* CallGroup::attributes(const Same& same) {
+    if (!memory_) return nullptr;
+    const Device device(&same.queue->device);
+    const bool recorded = is_recorded(device);
+    auto place = std::find_if(memory_->places_.begin(), memory_->places_.end(), [&](const auto& p) {
+        return p.kernel == same.kernel && p.bytes.device() == device;
+    });
+    if (place == memory_->places_.end()) {
+        if (recorded) {
+            throw UnsupportedError(
+                fmt::format("[{}] recording: expected a call like this one before, got none",
+                            f_.descriptor.name));
+        }
+        const auto n = static_cast<std::int64_t>(same.many->attribute_bytes(same.kernel));
+        memory_->places_.push_back(
+            {same.many, same.kernel, Array::empty({n}, Dtype::uint8, device)});
+        place = memory_->places_.end() - 1;
+    }
+    if (!recorded) AttributeMemory::write(*place, function_);
+    before_read(*place->bytes.body(), *same.queue);
+    return &place->bytes;
+}
+
+void CallGroup::run(Same& same) {
+    Queue& queue = *same.queue;
+    const auto for_mutated = [&](auto&& action) {
+        for (const Call& call : same.calls) {
+            for (std::uint32_t i = 0; i < call.x.size(); ++i) {
+                const bool mutated = f_.descriptor.inputs[f_.port(i)]->flags & CATENA_PORT_MUTATED;
+                if (call.x[i] && mutated) action(*call.x[i]);
+            }
+        }
+    };
+    const Array* const own = attributes(same);
+    catena_ctx ctx;
+    ctx.device = &queue.device;
+    std::vector<const catena_call*> list;
+    for (Call& call : same.calls) {
+        call.call.x = call.tensors.data();
+        list.push_back(&call.call);
+        for (ArrayBody* x : call.x) {
+            if (x) before_read(*x, queue);
+        }
+    }
+    for_mutated([&](ArrayBody& body) {
+        before_write(body, queue);
+        written(body);
+        unseal(body);
+    });
+    note_call(queue, f_.descriptor, CATENA_PHASE_FORWARD);
+    const ObservedCall observed(queue);
+    const catena_status status =
+        same.many->run(&ctx, same.kernel, list.data(), static_cast<std::uint32_t>(list.size()),
+                       own ? own->body()->tensor.dl.data : nullptr);
+    observed.end(*same.kernel, list);
+    const std::uint64_t ticket = queue.async ? queue.advance() : 0;
+    for_mutated([&](ArrayBody& body) {
+        seal(body);
+        after_write(body, queue, ticket);
+    });
+    if (status != CATENA_OK) throw_failure(ctx, status, f_.descriptor.name);
+    if (!now_.debug) return;
+    for (const Call& call : same.calls) check_forward(f_, {call.x.data(), call.x.size()}, {});
+}
+
+void AttributeMemory::write(const Place& place, const PluginFunction& function) {
+    std::vector<std::byte> bytes(static_cast<std::size_t>(place.bytes.size()));
+    catena_ctx ctx;
+    ctx.device = place.bytes.device().state();
+    const catena_status status =
+        place.many->attributes(&ctx, place.kernel, function.attributes()->values(), bytes.data());
+    if (status != CATENA_OK) throw_failure(ctx, status, std::string(function.name()));
+    write_bytes(place.bytes, bytes.data());
+}
+void AttributeMemory::write(const PluginFunction& function) const {
+    for (const Place& place : places_) write(place, function);
+}
+
+void PluginFunction::forward_each(std::size_t n, const Inputs& inputs,
+                                  AttributeMemory* memory) const {
+    const FunctionEntry& f = *entry_;
+    if (f.descriptor.n_outputs != 0) {
+        throw InvalidError(
+            fmt::format("[{}] forward_each(): expected a function without outputs, "
+                        "got one with {}",
+                        f.descriptor.name, f.descriptor.n_outputs));
+    }
+    CallGroup group(*this, memory);
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::span<const Array> given = inputs(i);
+        if (given.empty()) continue;
+        check_arity(f, given.size());
+        SmallVector<ArrayBody*, 6> x;
+        for (const Array& input : given) x.push_back(input.body());
+        while (x.size() < f.descriptor.n_inputs) x.push_back(nullptr);
+        group.add({x.data(), x.size()});
+    }
+    group.flush();
+}
+
+}  // namespace catena

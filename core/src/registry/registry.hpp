@@ -1,0 +1,203 @@
+// What the plugins registered: functions with their kernels, backends, extensions. Entries are made
+// once and live for ever; the hot path reads them without a lock.
+#pragma once
+
+#include "device/device_state.hpp"
+
+#include <catena/abi/plugin.h>
+#include <catena/core/plugin_function.hpp>
+#include <catena/core/plugins.hpp>
+#include <catena/core/tables.hpp>
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+struct PluginEntry {
+    LoadedPlugin info;
+    const catena_plugin* table = nullptr;
+    int order = 0;  // of loading
+};
+
+struct KernelEntry {
+    const catena_kernel* kernel;
+    const PluginEntry* plugin;
+};
+
+struct BackendEntry {
+    const catena_backend* table;
+    const PluginEntry* plugin;
+    int index;
+    std::vector<std::unique_ptr<DeviceState>> devices;  // by ordinal; null until opened
+};
+
+// A forward kernel, and the backward kernel bound to it by a variant (else null).
+struct Candidate {
+    const catena_kernel* forward;
+    const catena_kernel* paired;
+};
+
+// The kernels for one device and one choice of dtypes, best first.
+struct Selection {
+    std::uint64_t key;
+    std::vector<Candidate> forward;
+    std::vector<const catena_kernel*> backward;  // those without a variant
+    const PluginEntry* pin = nullptr;            // whose kernels come first: the user's wish
+    std::size_t n_pinned = 0;                    // of backward
+};
+
+class FunctionEntry {
+public:
+    FunctionEntry(const catena_function& descriptor, const PluginEntry& plugin);
+
+    const catena_function descriptor;  // a copy, zero where an older plugin's struct ends
+    const PluginEntry& plugin;
+    std::uint32_t min_inputs;  // up to the last port that is not optional
+    bool variadic;
+    bool mutates;                 // an input port is MUTATED
+    std::vector<int> input_type;  // index of each port's type_var
+    std::vector<int> output_type;
+    int type_vars;
+    const BoundAttributes* defaults;  // null if an attribute is required
+
+    // The port that input i belongs to.
+    std::uint32_t port(std::uint32_t i) const noexcept {
+        return i < descriptor.n_inputs ? i : descriptor.n_inputs - 1;
+    }
+    std::string input_name(std::uint32_t i) const;
+    // Hot: finds the kernels for key, or asks the registry to collect them.
+    // The function that descriptor.grad_function names. Throws PluginError if it is not there, or no
+    // gradient of this one.
+    FunctionEntry& gradient();
+    bool pinned() const noexcept { return pinned_.load(std::memory_order_relaxed); }
+    const Selection& select(std::uint64_t key, DeviceState& device) {
+        for (const auto& slot : cache_) {
+            const Selection* selection = slot.load(std::memory_order_acquire);
+            if (!selection) break;
+            if (selection->key == key) return *selection;
+        }
+        return collect(key, device);
+    }
+
+private:
+    friend class Registry;
+    const Selection& collect(std::uint64_t key, DeviceState& device);
+    void forget_selections();
+    void set_pin(std::string_view wish);
+
+    static constexpr int cache_size = 16;
+    std::atomic<const Selection*> cache_[cache_size] = {};
+    std::vector<const Selection*> selections_;  // for the kernels of now; never freed: in use
+    std::vector<KernelEntry> kernels_;
+    std::string pin_;
+    std::atomic<bool> pinned_{false};
+    std::atomic<FunctionEntry*> gradient_{nullptr};  // found once
+};
+
+// Key of a selection: device, determinism, and 4 bits of Dtype for each type_var.
+constexpr std::uint64_t selection_key(int device, bool deterministic,
+                                      std::uint64_t dtypes) noexcept {
+    return dtypes | static_cast<std::uint64_t>(deterministic) << 16 |
+           static_cast<std::uint64_t>(device) << 17;
+}
+
+// Throws PluginError unless g's ports and attributes are those of a grad_function of f.
+void check_grad_function(const catena_function& f, const catena_function& g);
+
+class Registry {
+public:
+    static Registry& get();
+
+    // Registers all of a plugin or nothing. Throws PluginError with the reason.
+    const PluginEntry& add(LoadedPlugin info, const catena_plugin& table);
+    void remove(const PluginEntry& plugin);  // for an init() that failed
+
+    // Null if there is none.
+    FunctionEntry* find(std::string_view name);
+    // What sums gradients; null if no plugin has it.
+    FunctionEntry* addition() const noexcept { return addition_.load(std::memory_order_acquire); }
+    // Throws PluginError that says where it looked.
+    FunctionEntry& require(std::string_view name);
+    std::vector<std::string> function_names();
+    std::vector<KernelInfo> kernels_of(std::string_view name);
+    std::vector<PluginTable> tables();
+    void pin(std::string_view name, std::string_view plugin);
+    // Warns once of pins in the environment that fit nothing.
+    void report_pins();
+    // Of what is loaded by now, by plugin.
+    std::vector<KernelsWithoutFunction> kernels_without_function();
+    // The loaded function that was probably meant; "" if none is near.
+    std::string nearest(std::string_view name, bool internal);
+
+    // Throws DeviceError.
+    DeviceState& device(std::string_view name);
+    DeviceState& default_device();
+    std::vector<std::string> devices();
+    std::vector<BackendInfo> backends();  // of what is loaded by now
+    // Why a list of backends as in a manifest ("name,name") has no device: if all of them are known
+    // and have none.
+    std::optional<std::string> no_device(std::string_view backends);
+    std::vector<DeviceState*> opened();
+
+    // backend null: those that belong to no device.
+    const void* const* extensions(const BackendEntry* backend, const char* id);
+
+    std::recursive_mutex& mutex() { return mutex_; }
+
+private:
+    struct Offer {
+        const catena_extension* extension;
+        const PluginEntry* plugin;
+    };
+    struct Extensions {
+        std::vector<Offer> sorted;
+        std::vector<const void*> tables;  // of sorted, NULL-terminated
+    };
+    Registry();
+    void check(const LoadedPlugin& info, const catena_plugin& table);
+    using Versions = std::vector<std::unique_ptr<Extensions>>;
+    void set_extensions(Versions& versions, std::string_view id, std::vector<Offer> offers);
+    std::string_view pin_of(std::string_view name) const;
+    DeviceState& open(BackendEntry& backend, int ordinal);
+    // Of devices; reason: why there is none.
+    int count(const BackendEntry& backend, std::string* reason = nullptr);
+    std::string missing(std::string_view what);
+    std::string unknown_device(std::string_view name, std::string_view kind);
+
+    std::recursive_mutex mutex_;
+    std::vector<std::unique_ptr<PluginEntry>> plugins_;
+    std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>> functions_;
+    std::vector<std::unique_ptr<FunctionEntry>> gone_;  // of plugins taken out: handles may remain
+    std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
+    std::vector<std::unique_ptr<BackendEntry>> backends_;
+    // (device's backend, id) -> tables; replaced as a whole when a plugin adds one, never freed.
+    std::map<std::pair<std::string, std::string>, Versions> extensions_;
+    std::map<std::string, std::string, std::less<>> pins_;  // function or extension -> plugin
+    std::vector<std::string> asked_pins_;                   // in the environment, to be reported on
+    std::atomic<std::uint32_t> epoch_{1};
+    std::vector<DeviceState*> opened_;
+    std::atomic<DeviceState*> default_device_{nullptr};
+    std::atomic<FunctionEntry*> addition_{nullptr};
+    std::optional<std::uint64_t> seed_;  // none: initial_seed()
+    friend void seed(std::uint64_t);
+};
+
+// Names of dtypes in the order of Dtype.
+void sort_dtypes(std::vector<std::string>& names);
+
+// Index of a dtype in keys, or -1.
+inline int dtype_index(catena_dtype abi) noexcept {
+    Dtype dtype;
+    return from_abi(abi, dtype) ? static_cast<int>(dtype) : -1;
+}
+
+// Letters to insert, delete or replace to make one of the other.
+std::size_t edit_distance(std::string_view a, std::string_view b);
+
+}  // namespace catena

@@ -6,7 +6,6 @@
 // Attributes are numbers and come last. What backward does not use of x and y is not kept alive.
 #pragma once
 
-#include <algorithm>
 #include <utility>
 
 #include "catena/plugin/describe.hpp"
@@ -46,9 +45,8 @@ concept ForwardTakes = requires {
 };
 template <class F, std::size_t n>
 concept BackwardTakes = requires {
-    backward_result<F, float>(std::make_index_sequence<n>());
-}
-&&!std::is_void_v<decltype(backward_result<F, float>(std::make_index_sequence<n>()))>;
+    requires !std::is_void_v<decltype(backward_result<F, float>(std::make_index_sequence<n>()))>;
+};
 
 // The gradient as n values, also where the formula returns just one.
 template <class T, std::size_t n>
@@ -64,9 +62,7 @@ CATENA_FN Grads<T, n> grads(const T& g) {
 
 // Its forward is a formula.
 template <class F>
-concept Elementwise = detail::ForwardTakes < F,
-        n_inputs<F>
-+ n_attributes < F >> ;
+concept Elementwise = detail::ForwardTakes<F, (n_inputs<F> + n_attributes<F>)>;
 template <class F>
 inline constexpr bool backward_takes_y =
     detail::BackwardTakes<F, 2 + n_inputs<F> + n_attributes<F>>;
@@ -137,17 +133,9 @@ constexpr bool retains_y(std::size_t i) {
     return i < 64 && (retained_of<F>().y >> i & 1) != 0;
 }
 // What is not retained is gone; to take it for zero would be a wrong gradient.
-[[noreturn, gnu::cold]] inline void fail_unretained(const char* function, const char* what,
-                                                    char port, std::size_t i) {
-    fail(CATENA_E_INTERNAL, function, what,
-         std::string(port == 'x' ? "inputs" : "outputs") + " that retain_" + port + " names",
-         std::string(1, port) + "(" + std::to_string(i) + ")");
-}
-[[noreturn, gnu::cold]] inline void fail_missing(const char* function, const char* what,
-                                                 std::size_t i) {
-    fail(CATENA_E_INTERNAL, function, what, "inputs that has() says are there",
-         "x(" + std::to_string(i) + ")");
-}
+[[noreturn, gnu::cold]] void fail_unretained(const char* function, const char* what, char port,
+                                             std::size_t i);
+[[noreturn, gnu::cold]] void fail_missing(const char* function, const char* what, std::size_t i);
 
 }  // namespace detail
 
@@ -175,71 +163,12 @@ struct TypesOf<F> {
     using type = typename F::types;
 };
 
-// Integers take attributes that are such integers.
-template <class F>
-void check_whole(const catena_value* attrs, catena_dtype dtype) {
-    for (std::size_t i = 0; i < n_attributes<F>; ++i) {
-        if (F::about.attrs[i].kind != CATENA_ATTR_FLOAT) continue;
-        const double value = attrs[i].v.f;
-        const double limit = dtype.bits == 32 ? 0x1p31 : 0x1p63;
-        if (!(value >= -limit && value < limit) ||
-            value != static_cast<double>(static_cast<std::int64_t>(value)))
-            fail(CATENA_E_DTYPE, F::about.name, F::about.attrs[i].name, "an " + text_of(dtype),
-                 value);
-    }
-}
-
-// NumPy's rule: aligned at the last axis, extents are equal or 1.
-template <class F>
-void infer_broadcast(const catena_meta* const* x, catena_meta& y) {
-    for (std::size_t i = 1; i < n_inputs<F>; ++i) {
-        const catena_meta& a = *x[i];
-        const std::int32_t ndim = std::max(a.ndim, y.ndim);
-        for (std::int32_t d = 0; d < ndim; ++d) {  // from the last axis, growing y in place
-            const std::int64_t p = d < a.ndim ? a.shape[a.ndim - 1 - d] : 1;
-            const std::int64_t q = d < y.ndim ? y.shape[y.ndim - 1 - d] : 1;
-            if (p != q && p != 1 && q != 1)
-                fail(
-                    CATENA_E_SHAPE, F::about.name,
-                    (std::string(F::about.inputs[i].name) + ".shape").c_str(),
-                    "broadcastable to " + text_of(Shape(y.shape, static_cast<std::size_t>(y.ndim))),
-                    Shape(a.shape, static_cast<std::size_t>(a.ndim)));
-        }
-        if (a.ndim > y.ndim) {
-            std::copy_backward(y.shape, y.shape + y.ndim, y.shape + a.ndim);
-            std::fill(y.shape, y.shape + (a.ndim - y.ndim), 1);
-            y.ndim = a.ndim;
-        }
-        for (std::int32_t d = 0; d < a.ndim; ++d) {
-            std::int64_t& q = y.shape[y.ndim - 1 - d];
-            if (q == 1) q = a.shape[a.ndim - 1 - d];
-        }
-    }
-}
-
-template <Elementwise F>
-catena_status CATENA_CALL infer_elementwise(catena_ctx* ctx, const catena_value* attrs,
-                                            const catena_meta* const* x, std::uint32_t,
-                                            catena_meta* const* y, std::uint32_t) noexcept {
-    catena_meta& out = *y[0];
-    const catena_meta& first = *x[0];
-    out.ndim = first.ndim;
-    out.dtype = first.dtype;
-    out.device_type = first.device_type;
-    for (std::int32_t d = 0; d < first.ndim; ++d) out.shape[d] = first.shape[d];
-    bool equal = true;
-    for (std::size_t i = 1; i < n_inputs<F>; ++i) {
-        equal = equal && x[i]->ndim == first.ndim &&
-                std::equal(first.shape, first.shape + first.ndim, x[i]->shape);
-    }
-    const bool whole = n_attributes<F> > 0 && std::is_same_v<typename TypesOf<F>::type, Numbers> &&
-                       first.dtype.code == CATENA_CODE_INT;
-    if (equal && !whole) [[likely]]
-        return CATENA_OK;
-    return guarded(ctx, [&] {
-        if (whole) check_whole<F>(attrs, first.dtype);
-        infer_broadcast<F>(x, out);
-    });
-}
+namespace detail {
+// The shape that the inputs broadcast to by NumPy's rule: aligned at the last axis, extents are equal
+// or 1. whole: integer inputs take attributes that are such integers.
+catena_status infer_elementwise(catena_ctx* ctx, const catena_function& f, bool whole,
+                                const catena_value* attrs, const catena_meta* const* x,
+                                catena_meta& y) noexcept;
+}  // namespace detail
 
 }  // namespace catena::plugin

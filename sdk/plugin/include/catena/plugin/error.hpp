@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
-#include <new>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -53,57 +52,43 @@ constexpr std::int64_t size_of(Shape shape) {
 
 inline std::string text_of(const char* text) { return text; }
 inline std::string text_of(const std::string& text) { return text; }
-inline std::string text_of(bool value) { return value ? "true" : "false"; }
+std::string text_of(bool value);
+std::string text_of(double value);
+std::string text_of(std::int64_t value);
+std::string text_of(std::uint64_t value);
+std::string text_of(Shape shape);
+std::string text_of(catena_dtype dtype);
 template <class N>
 requires std::is_arithmetic_v<N> std::string text_of(N number) {
-    std::string text = std::to_string(number);
-    if constexpr (std::is_floating_point_v<N>) {
-        text.erase(text.find_last_not_of('0') + 1);
-        if (text.back() == '.') text.push_back('0');
-    }
-    return text;
-}
-inline std::string text_of(Shape shape) {
-    std::string text = "(";
-    for (std::size_t i = 0; i < shape.size(); ++i)
-        text += (i == 0 ? "" : ", ") + std::to_string(shape[i]);
-    return text + (shape.size() == 1 ? ",)" : ")");
+    if constexpr (std::is_floating_point_v<N>) return text_of(static_cast<double>(number));
+    else if constexpr (std::is_signed_v<N>) return text_of(static_cast<std::int64_t>(number));
+    else return text_of(static_cast<std::uint64_t>(number));
 }
 // "x[1, 2]": element i of a dense array called `name`; of a 0-d one the name.
-inline std::string text_of_element(const char* name, std::int64_t i, Shape shape) {
-    std::string place;
-    for (std::size_t d = shape.size(); d-- > 0; i /= shape[d])
-        place = std::to_string(i % shape[d]) + (place.empty() ? "" : ", " + place);
-    return place.empty() ? name : name + ("[" + place + "]");
-}
-inline std::string text_of(catena_dtype dtype) {
-    const char* const names[] = {"int", "uint", "float", "?", "bfloat", "?", "bool"};
-    const std::string name = names[dtype.code < 7 ? dtype.code : 3];
-    return dtype.code == CATENA_CODE_BOOL ? name : name + std::to_string(dtype.bits);
-}
+std::string text_of_element(const char* name, std::int64_t i, Shape shape);
+
+namespace detail {
+[[noreturn, gnu::cold]] void fail(catena_status status, const char* function, const char* what,
+                                  const std::string& expected, const std::string& got);
+// The status of the exception being handled; its text goes to the host.
+[[gnu::cold]] catena_status caught(catena_ctx* ctx) noexcept;
+}  // namespace detail
 
 // Throws "[function] what: expected X, got Y".
 template <class Expected, class Got>
 [[noreturn, gnu::cold]] void fail(catena_status status, const char* function, const char* what,
                                   const Expected& expected, const Got& got) {
-    throw Error(status, std::string("[") + function + "] " + what + ": expected " +
-                            text_of(expected) + ", got " + text_of(got));
+    detail::fail(status, function, what, text_of(expected), text_of(got));
 }
 
-// The border to the host: nothing that body throws passes it.
+// Calls body() and turns what it throws into a status and a text for the host.
 template <class Body>
 catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
     try {
         body();
         return CATENA_OK;
-    } catch (const Error& e) {
-        return e.what()[0] == '\0' ? e.status() : host().fail(ctx, e.status(), e.what());
-    } catch (const std::bad_alloc&) {
-        return host().fail(ctx, CATENA_E_NOMEM, "out of host memory");
-    } catch (const std::exception& e) {
-        return host().fail(ctx, CATENA_E_INTERNAL, e.what());
     } catch (...) {
-        return host().fail(ctx, CATENA_E_INTERNAL, "an exception of unknown type");
+        return detail::caught(ctx);
     }
 }
 

@@ -11,50 +11,25 @@
 
 namespace catena::plugin::detail {
 
+// The part of an About that a host can compare.
+struct Described {
+    std::span<const Port> inputs;
+    std::span<const Port> outputs;
+    std::span<const Attribute> attrs;
+    Retained reads;  // of backward
+};
 // Throws "[function] what: expected X, got Y" where `mine` differs from the description of `f`.
-template <std::size_t n_in, std::size_t n_out, std::size_t n_attrs>
-void check_described(const About<n_in, n_out, n_attrs>& mine, Retained reads,
-                     const catena_function& f) {
-    const auto differ = [&](const std::string& what, const auto& got, const auto& expected) {
-        fail(CATENA_E_INTERNAL, f.name, ("kernels_for(): " + what).c_str(), expected, got);
-    };
-    if (f.n_inputs != n_in) differ("inputs", n_in, f.n_inputs);
-    if (f.n_outputs != n_out) differ("outputs", n_out, f.n_outputs);
-    if (f.n_attrs != n_attrs) differ("attributes", n_attrs, f.n_attrs);
-    for (std::size_t i = 0; i != n_attrs; ++i) {  // there may be none
-        const std::string at = "attribute " + std::to_string(i);
-        if (std::string_view(mine.attrs[i].name) != f.attrs[i]->name)
-            differ(at, mine.attrs[i].name, f.attrs[i]->name);
-        if (mine.attrs[i].kind != f.attrs[i]->kind)
-            differ("the kind of " + at, mine.attrs[i].kind, f.attrs[i]->kind);
-    }
-    // Ports of one type variable have one dtype; the variables' names may differ.
-    const auto my_type = [&](std::size_t i) {
-        return std::string_view(i < n_in ? mine.inputs[i].type : mine.outputs[i - n_in].type);
-    };
-    const auto its_type = [&](std::size_t i) {
-        return std::string_view((i < n_in ? f.inputs[i] : f.outputs[i - n_in])->type_var);
-    };
-    for (std::size_t i = 0; i < n_in + n_out; ++i)
-        for (std::size_t k = 0; k < i; ++k)
-            if ((my_type(i) == my_type(k)) != (its_type(i) == its_type(k)))
-                differ("type variables of ports " + std::to_string(k) + " and " + std::to_string(i),
-                       "another", its_type(i) == its_type(k) ? "one" : "two");
-    const auto kept = [&](const char* what, std::uint64_t mine_reads, std::uint64_t its) {
-        if ((mine_reads & ~its) != 0)
-            differ(std::string("backward reads ") + what, "others too", "those that it retains");
-    };
-    kept("inputs", reads.x, f.retain_x);
-    kept("outputs", reads.y, f.retain_y);
-}
+void check_described(const Described& mine, const catena_function& f);
 
 template <class F>
 catena_status described_as(catena_ctx* ctx, const catena_call& call) noexcept {
     static constinit std::atomic<const catena_function*> known{nullptr};
     if (known.load(std::memory_order_relaxed) == call.function) [[likely]]
         return CATENA_OK;
-    const catena_status status =
-        guarded(ctx, [&] { check_described(F::about, retained_of<F>(), *call.function); });
+    const catena_status status = guarded(ctx, [&] {
+        check_described({F::about.inputs, F::about.outputs, F::about.attrs, retained_of<F>()},
+                        *call.function);
+    });
     if (status == CATENA_OK) known.store(call.function, std::memory_order_relaxed);
     return status;
 }

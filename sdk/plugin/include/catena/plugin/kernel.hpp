@@ -63,24 +63,11 @@ public:
     Pieces(const Pieces&) = delete;
     Pieces& operator=(const Pieces&) = delete;
 
-    void run(catena_ctx* ctx, std::int64_t n, std::int64_t grain) {
-        host().parallel_for(ctx, n, grain, &guarded_piece, this);
-        if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
-            std::rethrow_exception(thrown_);
-    }
+    void run(catena_ctx* ctx, std::int64_t n, std::int64_t grain);
 
 private:
     static void CATENA_CALL guarded_piece(void* pieces, std::int64_t begin, std::int64_t end,
-                                          std::int32_t slot) noexcept {
-        Pieces& self = *static_cast<Pieces*>(pieces);
-        if (self.failed_.load(std::memory_order_relaxed)) [[unlikely]]
-            return;
-        try {
-            self.piece_(self.user_, begin, end, slot);
-        } catch (...) {
-            if (!self.failed_.exchange(true)) self.thrown_ = std::current_exception();
-        }
-    }
+                                          std::int32_t slot) noexcept;
 
     catena_range_fn piece_;
     void* user_;
@@ -114,16 +101,10 @@ namespace detail {
 
 // "[f] x: expected float64 for call.x<T>(0), got float32": a kernel takes a tensor for another dtype,
 // and would read or write beside it.
-[[noreturn, gnu::cold]] inline void fail_type(const catena_function& f, const char* member,
-                                              std::size_t i, catena_dtype wanted,
-                                              catena_dtype got) {
-    const bool input = std::string_view(member).ends_with('x') || *member == 'm';
-    const std::size_t last = (input ? f.n_inputs : f.n_outputs) - std::size_t{1};  // it may repeat
-    std::string port = member;
-    if (*member != 's') port = (input ? f.inputs : f.outputs)[i < last ? i : last]->name;
-    fail(CATENA_E_INTERNAL, f.name, port.c_str(),
-         text_of(wanted) + " for call." + member + "<T>(" + std::to_string(i) + ")", text_of(got));
-}
+[[noreturn, gnu::cold]] void fail_type(const catena_function& f, const char* member, std::size_t i,
+                                       catena_dtype wanted, catena_dtype got);
+[[noreturn, gnu::cold]] void fail_axis(const char* function, const char* what, std::int64_t axis,
+                                       std::int64_t ndim);
 
 }  // namespace detail
 
@@ -259,10 +240,7 @@ public:
     std::size_t axis(std::int64_t axis, std::size_t ndim, const char* what = "axis") const {
         const auto n = static_cast<std::int64_t>(ndim);
         if (axis < -n || axis >= n) [[unlikely]]
-            plugin::fail(CATENA_E_INVALID, F::about.name, what,
-                         n == 0 ? "none of a 0-d array"
-                                : "from " + std::to_string(-n) + " to " + std::to_string(n - 1),
-                         axis);
+            detail::fail_axis(F::about.name, what, axis, n);
         return axis_index(axis, ndim);
     }
     void y(std::size_t i, Shape shape, catena_dtype dtype) const {

@@ -68,6 +68,10 @@ catena_status CATENA_CALL infer(catena_ctx* ctx, const catena_value* attrs,
     });
 }
 template <class F>
+catena_status CATENA_CALL infer_formula(catena_ctx* ctx, const catena_value* attrs,
+                                        const catena_meta* const* x, std::uint32_t,
+                                        catena_meta* const* y, std::uint32_t) noexcept;
+template <class F>
 catena_status CATENA_CALL gradient(catena_ctx* ctx, const catena_gradient_call* call) noexcept {
     return guarded(ctx, [&] {
         const Gradient<F> g(ctx, *call);
@@ -116,7 +120,7 @@ struct FunctionTable {
                   "a formula has inputs that are always there: with none, optional or variadic "
                   "ones a function has infer(s) and forward(call)");
     static constexpr auto infer() {
-        if constexpr (Elementwise<F>) return &infer_elementwise<F>;
+        if constexpr (Elementwise<F>) return &detail::infer_formula<F>;
         else if constexpr (Update<F>) return &infer_update<F>;
         else return &detail::infer<F>;
     }
@@ -146,6 +150,15 @@ struct FunctionTable {
         .examples = F::about.examples[0] != nullptr ? F::about.examples.data() : nullptr,
     };
 };
+
+template <class F>
+catena_status CATENA_CALL detail::infer_formula(catena_ctx* ctx, const catena_value* attrs,
+                                                const catena_meta* const* x, std::uint32_t,
+                                                catena_meta* const* y, std::uint32_t) noexcept {
+    constexpr bool whole =
+        n_attributes < F >> 0 && std::is_same_v<typename TypesOf<F>::type, Numbers>;
+    return infer_elementwise(ctx, FunctionTable<F>::function, whole, attrs, x, *y[0]);
+}
 
 #if !defined(CATENA_CUDA)
 

@@ -7,8 +7,6 @@
 // position in the row; 0: none. A function with rows of halves of its own is left alone.
 #pragma once
 
-#include <vector>
-
 #include "catena/plugin/half.hpp"
 #include "catena/plugin/half_rows.hpp"
 #include "catena/plugin/kernel.hpp"
@@ -19,144 +17,15 @@ using Run = decltype(catena_kernel::run);
 using Plan = decltype(catena_kernel::plan);
 using Supports = decltype(catena_kernel::supports);
 
-// A call with tensors of float32 in place of halves. Their elements lie one after another from
-// `scratch` on, before the scratch of the kernel itself.
-class WidenedCall {
-public:
-    WidenedCall(const catena_call& call, void* scratch)
-        : call_(call), next_(static_cast<char*>(scratch)) {
-        const bool backward = call.phase == CATENA_PHASE_BACKWARD;
-        const std::size_t n = (std::size_t{call.n_x} + call.n_y) * (backward ? 2 : 1);
-        if (n > few) {  // many inputs of a variadic port
-            more_tensors_.resize(n);
-            more_list_.resize(n);
-            tensor_ = more_tensors_.data();
-            list_ = more_list_.data();
-        }
-        call_.x = replaced(call.x, call.n_x);
-        call_.y = replaced(call.y, call.n_y);
-        if (backward) {
-            call_.gy = replaced(call.gy, call.n_y);
-            call_.gx = replaced(call.gx, call.n_x);
-        }
-        if (scratch == nullptr) return;
-        call_.scratch_bytes = call.scratch_bytes - bytes_;
-        call_.scratch = call_.scratch_bytes == 0 ? nullptr : next_;
-    }
-    WidenedCall(const WidenedCall&) = delete;
-    WidenedCall& operator=(const WidenedCall&) = delete;
-
-    const catena_call& call() const { return call_; }
-    std::uint64_t bytes() const { return bytes_; }
-
-private:
-    static constexpr std::size_t few = 24;
-
-    catena_tensor** replaced(const catena_tensor* const* given, std::uint32_t n) {
-        catena_tensor** const list = list_;
-        list_ += n;
-        for (std::uint32_t i = 0; i < n; ++i) {
-            list[i] = const_cast<catena_tensor*>(given[i]);
-            if (given[i] == nullptr || !is_half(given[i]->dl.dtype)) continue;
-            catena_tensor& wide = *tensor_++;
-            wide = *given[i];
-            wide.dl.dtype = dtype_of<float>();
-            wide.dl.byte_offset = 0;
-            wide.dl.data = next_;
-            wide.nbytes = static_cast<std::uint64_t>(size_of(wide)) * sizeof(float);
-            wide.align_log2 = 6;
-            list[i] = &wide;
-            const std::uint64_t room = (wide.nbytes + 63) & ~std::uint64_t{63};
-            bytes_ += room;
-            if (next_ != nullptr) next_ += room;
-        }
-        return list;
-    }
-
-    catena_call call_;
-    char* next_;
-    std::uint64_t bytes_ = 0;
-    catena_tensor tensors_[few];
-    catena_tensor* few_list_[few];
-    std::vector<catena_tensor> more_tensors_;
-    std::vector<catena_tensor*> more_list_;
-    catena_tensor* tensor_ = tensors_;
-    catena_tensor** list_ = few_list_;
-};
-
-template <Isa isa, class From, class To>
-void convert_tensor(catena_ctx* ctx, const catena_tensor& from, const catena_tensor& to) {
-    const From* const source = data_of<const From>(from);
-    To* const target = data_of<To>(to);
-    parallel<Isa::baseline>(ctx, size_of(from), 1, [&](std::int64_t begin, std::int64_t end) {
-        convert_halves<isa>(source + begin, target + begin, end - begin);
-    });
-}
-// Copies those tensors of a list for which a half stands in the call, to float32 or back.
-template <Isa isa, class Wanted>
-void widen(catena_ctx* ctx, const catena_tensor* const* half, const catena_tensor* const* wide,
-           std::uint32_t n, const Wanted& wanted) {
-    for (std::uint32_t i = 0; i < n; ++i) {
-        if (half[i] == wide[i] || !wanted(i)) continue;
-        if (half[i]->dl.dtype.code == CATENA_CODE_FLOAT)
-            convert_tensor<isa, Float16, float>(ctx, *half[i], *wide[i]);
-        else convert_tensor<isa, BFloat16, float>(ctx, *half[i], *wide[i]);
-    }
-}
-template <Isa isa, class Wanted>
-void narrow(catena_ctx* ctx, const catena_tensor* const* wide, const catena_tensor* const* half,
-            std::uint32_t n, const Wanted& wanted) {
-    for (std::uint32_t i = 0; i < n; ++i) {
-        if (half[i] == wide[i] || !wanted(i)) continue;
-        if (half[i]->dl.dtype.code == CATENA_CODE_FLOAT)
-            convert_tensor<isa, float, Float16>(ctx, *wide[i], *half[i]);
-        else convert_tensor<isa, float, BFloat16>(ctx, *wide[i], *half[i]);
-    }
-}
-
-template <Isa isa>
-[[gnu::noinline]] catena_status run_on_copies(catena_ctx* ctx, const catena_call& call,
-                                              Run inner) noexcept {
-    catena_status status = CATENA_OK;
-    const catena_status outer = guarded(ctx, [&] {
-        const WidenedCall copies(call, call.scratch);
-        const catena_call& wide = copies.call();
-        const auto all = [](std::uint32_t) { return true; };
-        const auto added = [&](std::uint32_t i) { return call.req[i] == CATENA_REQ_ADD; };
-        const bool backward = call.phase == CATENA_PHASE_BACKWARD;
-        widen<isa>(ctx, call.x, wide.x, call.n_x, all);
-        if (backward) {
-            widen<isa>(ctx, call.y, wide.y, call.n_y, all);
-            widen<isa>(ctx, call.gy, wide.gy, call.n_y, all);
-            widen<isa>(ctx, call.gx, wide.gx, call.n_x, added);
-        } else {
-            widen<isa>(ctx, call.y, wide.y, call.n_y, added);
-        }
-        status = inner(ctx, &wide);
-        if (status != CATENA_OK) return;
-        if (backward) return narrow<isa>(ctx, wide.gx, call.gx, call.n_x, all);
-        narrow<isa>(ctx, wide.y, call.y, call.n_y, all);
-        const catena_function& f = *call.function;
-        narrow<isa>(ctx, wide.x, call.x, call.n_x, [&](std::uint32_t i) {
-            return (f.inputs[std::min(i, f.n_inputs - 1)]->flags & CATENA_PORT_MUTATED) != 0;
-        });
-    });
-    return outer != CATENA_OK ? outer : status;
-}
-inline catena_status plan_on_copies(catena_ctx* ctx, const catena_call& call, catena_plan& plan,
-                                    Plan inner) noexcept {
-    catena_status status = CATENA_OK;
-    const catena_status outer = guarded(ctx, [&] {
-        const WidenedCall copies(call, nullptr);
-        if (inner != nullptr) status = inner(ctx, &copies.call(), &plan);
-        plan.scratch_bytes += copies.bytes();
-    });
-    return outer != CATENA_OK ? outer : status;
-}
+// Runs or plans a kernel for float32 on copies of the call's halves, which are converted with the
+// instructions of isa.
+catena_status run_on_copies(catena_ctx* ctx, const catena_call& call, Run inner, Isa isa) noexcept;
+catena_status plan_on_copies(catena_ctx* ctx, const catena_call& call, catena_plan& plan,
+                             Plan inner) noexcept;
 
 template <Run inner, Isa isa>
 catena_status CATENA_CALL run_widened(catena_ctx* ctx, const catena_call* call) noexcept {
-    return run_on_copies<isa>(ctx, *call, inner);
+    return run_on_copies(ctx, *call, inner, isa);
 }
 template <Plan inner>
 catena_status CATENA_CALL plan_widened(catena_ctx* ctx, const catena_call* call,

@@ -1,0 +1,266 @@
+// The driver of elementwise functions on the CPU, compiled once for each dtype.
+#include "catena/plugin/elementwise_cpu.hpp"
+
+#include <algorithm>
+
+#include "catena/plugin/broadcast.hpp"
+#include "catena/plugin/reduce.hpp"
+#include "each_type.hpp"
+
+namespace catena::plugin::detail {
+namespace {
+
+enum class Into { direct, sum, nowhere };
+
+// Everything but the plain case: threads, broadcast inputs, outputs that are added to.
+template <class T>
+struct Job {
+    static constexpr std::size_t most = CATENA_MAX_PORTS + 2;
+
+    void input(const T* data, Shape from) {
+        in[n_in] = data;
+        staged[n_in] = data != nullptr && !std::ranges::equal(from, shape);
+        if (staged[n_in]) {
+            walk[n_in] = Broadcast(from, shape);
+            buffers += 2;
+        }
+        ++n_in;
+    }
+    void output(T* data, Into how) {
+        out[n_out] = data;
+        into[n_out++] = how;
+        buffers += how == Into::direct ? 0 : 1;
+    }
+    void run(catena_ctx* ctx, std::int64_t n, std::int64_t work) {
+        parallel<Isa::baseline>(ctx, n, work, [this](std::int64_t begin, std::int64_t end) {
+            buffers == 0 ? whole(begin, end) : blocks(begin, end);
+        });
+    }
+
+    Loop<T> loop;
+    const T* attrs;
+    Shape shape;
+    std::size_t n_in = 0;
+    std::size_t n_out = 0;
+    std::int64_t buffers = 0;
+    const T* in[most];
+    bool staged[most];
+    Broadcast walk[most];
+    T* out[most];
+    Into into[most];
+
+private:
+    void whole(std::int64_t begin, std::int64_t end) const {
+        const T* from[most];
+        T* to[most];
+        for (std::size_t k = 0; k < n_in; ++k) from[k] = in[k] == nullptr ? nullptr : in[k] + begin;
+        for (std::size_t k = 0; k < n_out; ++k)
+            to[k] = out[k] == nullptr ? nullptr : out[k] + begin;
+        loop(end - begin, to, from, attrs);
+    }
+    void blocks(std::int64_t begin, std::int64_t end) const {
+        alignas(64) T arena[65536 / sizeof(T)];
+        const auto block = std::min<std::int64_t>(
+            2048, static_cast<std::int64_t>(std::size(arena)) / buffers / 16 * 16);
+        const T* from[most];
+        T* to[most];
+        T* own[2 * most];
+        T* next = arena;
+        // Values that repeat soon are laid out once; a block then starts at its phase.
+        for (std::size_t k = 0; k < n_in; ++k) {
+            if (!staged[k]) continue;
+            own[k] = next;
+            next += 2 * block;
+            if (walk[k].period() <= block) walk[k].load(in[k], 0, block + walk[k].period(), own[k]);
+        }
+        for (std::size_t k = 0; k < n_out; ++k) {
+            if (into[k] == Into::direct) continue;
+            own[most + k] = next;
+            next += block;
+        }
+        for (std::int64_t b = begin; b < end; b += block) {
+            const std::int64_t n = std::min(block, end - b);
+            for (std::size_t k = 0; k < n_in; ++k) {
+                from[k] = in[k] == nullptr ? nullptr : in[k] + b;
+                if (!staged[k]) continue;
+                from[k] = own[k];
+                if (walk[k].period() <= block) from[k] += b % walk[k].period();
+                else walk[k].load(in[k], b, n, own[k]);
+            }
+            for (std::size_t k = 0; k < n_out; ++k) {
+                to[k] = own[most + k];
+                if (into[k] == Into::direct) to[k] = out[k] == nullptr ? nullptr : out[k] + b;
+            }
+            loop(n, to, from, attrs);
+            for (std::size_t k = 0; k < n_out; ++k) {
+                if (into[k] != Into::sum) continue;
+                for (std::int64_t i = 0; i < n; ++i) out[k][b + i] += to[k][i];
+            }
+        }
+    }
+};
+
+template <class T>
+[[gnu::noinline]] catena_status forward_general(catena_ctx* ctx, const catena_call& call,
+                                                const ElementwiseLoops<T>& loops,
+                                                const T* attrs) noexcept {
+    return guarded(ctx, [&] {
+        const catena_tensor& y = *call.y[0];
+        Job<T> job;
+        job.loop = loops.all;
+        job.attrs = attrs;
+        job.shape = shape_of(y);
+        for (std::size_t i = 0; i < call.n_x; ++i)
+            job.input(data_of<const T>(*call.x[i]), shape_of(*call.x[i]));
+        job.output(data_of<T>(y), call.req[0] == CATENA_REQ_ADD ? Into::sum : Into::direct);
+        job.run(ctx, size_of(y), loops.work);
+    });
+}
+
+constexpr std::uint64_t padded(std::int64_t n, std::size_t size) {  // bytes of n elements
+    return (static_cast<std::uint64_t>(n) * size + 63) & ~std::uint64_t{63};
+}
+
+// What a loop of gradients reads and writes: in is gy, every x, y.
+template <class T>
+struct Gradients {
+    static constexpr std::size_t most = CATENA_MAX_PORTS;
+    Loop<T> loop;
+    bool all;  // the loop writes the gradients of all inputs
+    bool plain = true;
+    const T* in[most + 2];
+    T* out[most];
+};
+
+template <class T>
+[[gnu::noinline]] catena_status backward_general(catena_ctx* ctx, const catena_call& call,
+                                                 const ElementwiseLoops<T>& loops,
+                                                 const Gradients<T>& g, const T* attrs) noexcept {
+    return guarded(ctx, [&] {
+        const catena_tensor& gy = *call.gy[0];
+        const std::int64_t n = size_of(gy);
+        Job<T> job;
+        job.loop = g.loop;
+        job.attrs = attrs;
+        job.shape = shape_of(gy);
+        job.input(g.in[0], job.shape);
+        for (std::size_t i = 0; i < call.n_x; ++i)
+            job.input(g.in[1 + i], g.in[1 + i] == nullptr ? job.shape : shape_of(*call.x[i]));
+        job.input(g.in[1 + call.n_x], job.shape);
+        T* whole = static_cast<T*>(call.scratch);
+        T* summed[CATENA_MAX_PORTS];
+        bool sums[CATENA_MAX_PORTS] = {};
+        for (std::size_t i = 0; i < call.n_x; ++i) {
+            if (g.out[i] == nullptr) {
+                job.output(nullptr, g.all ? Into::nowhere : Into::direct);
+            } else if (!same_shape(*call.gx[i], gy)) {
+                sums[i] = true;
+                job.output(summed[i] = whole, Into::direct);
+                whole += padded(n, sizeof(T)) / sizeof(T);
+            } else {
+                job.output(g.out[i], call.req[i] == CATENA_REQ_ADD ? Into::sum : Into::direct);
+            }
+        }
+        job.run(ctx, n, loops.work);
+        for (std::size_t i = 0; i < call.n_x; ++i) {
+            if (!sums[i]) continue;
+            const Shape to = shape_of(*call.gx[i]);
+            const std::size_t more = job.shape.size() - to.size();
+            sum_axes(ctx, loops.isa,
+                     Reduction(job.shape, [&](std::size_t d) { return d < more || to[d - more] == 1; }),
+                     static_cast<const T*>(summed[i]), g.out[i], call.req[i] == CATENA_REQ_ADD);
+        }
+    });
+}
+
+template <class T>
+void zero_gradients(const catena_call& call) {
+    for (std::uint32_t i = 0; i < call.n_x; ++i)
+        if (call.gx[i] != nullptr && call.req[i] == CATENA_REQ_WRITE)
+            std::fill_n(data_of<T>(*call.gx[i]), size_of(*call.gx[i]), T());
+}
+
+}  // namespace
+
+template <class T>
+catena_status run_forward(catena_ctx* ctx, const catena_call& call,
+                          const ElementwiseLoops<T>& loops, const T* attrs) noexcept {
+    const catena_tensor& y = *call.y[0];
+    const std::int64_t n = size_of(y);
+    bool plain = call.req[0] == CATENA_REQ_WRITE && n * loops.work <= serial_work;
+    const T* in[CATENA_MAX_PORTS];
+    for (std::size_t i = 0; i < call.n_x; ++i) {
+        in[i] = data_of<const T>(*call.x[i]);
+        plain = plain && (call.n_x == 1 || same_shape(*call.x[i], y));
+    }
+    if (!plain) [[unlikely]]
+        return forward_general(ctx, call, loops, attrs);
+    T* const out = data_of<T>(y);
+    loops.all(n, &out, in, attrs);
+    return CATENA_OK;
+}
+
+template <class T>
+catena_status run_backward(catena_ctx* ctx, const catena_call& call,
+                           const ElementwiseLoops<T>& loops, const T* attrs) noexcept {
+    if (call.gy[0] == nullptr) [[unlikely]] {
+        zero_gradients<T>(call);
+        return CATENA_OK;
+    }
+    const catena_tensor& gy = *call.gy[0];
+    const std::size_t n_x = call.n_x;
+    const std::int64_t n = size_of(gy);
+    Gradients<T> g;
+    g.plain = n * loops.work <= serial_work;
+    g.in[0] = data_of<const T>(gy);
+    std::size_t wanted = 0;
+    std::size_t last = 0;
+    for (std::size_t i = 0; i < n_x; ++i) {
+        g.in[1 + i] = nullptr;
+        if ((loops.retained.x >> i & 1) != 0) {
+            g.in[1 + i] = data_of<const T>(*call.x[i]);
+            g.plain = g.plain && (n_x == 1 || same_shape(*call.x[i], gy));
+        }
+        g.out[i] = nullptr;
+        if (const catena_tensor* gx = call.gx[i]; gx != nullptr) {
+            ++wanted;
+            last = i;
+            g.out[i] = data_of<T>(*gx);
+            g.plain = g.plain && call.req[i] == CATENA_REQ_WRITE &&
+                      (n_x == 1 || same_shape(*gx, gy));
+        }
+    }
+    if (wanted == 0) return CATENA_OK;
+    g.in[1 + n_x] = loops.retained.y != 0 ? data_of<const T>(*call.y[0]) : nullptr;
+    const bool one = wanted == 1 && loops.each != nullptr;
+    g.loop = one ? loops.each[last] : loops.all;
+    g.all = !one;
+    if (!g.plain || (g.all && wanted != n_x)) [[unlikely]]
+        return backward_general(ctx, call, loops, g, attrs);
+    g.loop(n, g.out, g.in, attrs);
+    return CATENA_OK;
+}
+
+template <class T>
+catena_status CATENA_CALL plan_backward(catena_ctx*, const catena_call* call,
+                                        catena_plan* plan) noexcept {
+    const catena_tensor* gy = call->gy[0];
+    for (std::uint32_t i = 0; gy != nullptr && i < call->n_x; ++i)
+        if (call->gx[i] != nullptr && !same_shape(*call->gx[i], *gy))
+            plan->scratch_bytes += padded(size_of(*gy), sizeof(T));
+    return CATENA_OK;
+}
+
+#define CATENA_FORWARD(T)                                                                  \
+    template catena_status run_forward(catena_ctx*, const catena_call&,                    \
+                                       const ElementwiseLoops<T>&, const T*) noexcept;
+CATENA_EACH_TYPE(CATENA_FORWARD)
+#define CATENA_BACKWARD(T)                                                                 \
+    template catena_status run_backward(catena_ctx*, const catena_call&,                   \
+                                        const ElementwiseLoops<T>&, const T*) noexcept;    \
+    template catena_status CATENA_CALL plan_backward<T>(catena_ctx*, const catena_call*,   \
+                                                        catena_plan*) noexcept;
+CATENA_BACKWARD(float)
+CATENA_BACKWARD(double)
+
+}  // namespace catena::plugin::detail

@@ -1,0 +1,83 @@
+// What kernels need besides their loops: pieces on threads, and checks that fail.
+#include "catena/plugin/kernel.hpp"
+
+#include "catena/plugin/foreign.hpp"
+
+namespace catena::plugin {
+
+void Pieces::run(catena_ctx* ctx, std::int64_t n, std::int64_t grain) {
+    host().parallel_for(ctx, n, grain, &guarded_piece, this);
+    if (failed_.load(std::memory_order_relaxed)) [[unlikely]]
+        std::rethrow_exception(thrown_);
+}
+
+void CATENA_CALL Pieces::guarded_piece(void* pieces, std::int64_t begin, std::int64_t end,
+                                       std::int32_t slot) noexcept {
+    Pieces& self = *static_cast<Pieces*>(pieces);
+    if (self.failed_.load(std::memory_order_relaxed)) [[unlikely]]
+        return;
+    try {
+        self.piece_(self.user_, begin, end, slot);
+    } catch (...) {
+        if (!self.failed_.exchange(true)) self.thrown_ = std::current_exception();
+    }
+}
+
+namespace detail {
+
+void fail_type(const catena_function& f, const char* member, std::size_t i, catena_dtype wanted,
+               catena_dtype got) {
+    const bool input = std::string_view(member).ends_with('x') || *member == 'm';
+    const std::size_t last = (input ? f.n_inputs : f.n_outputs) - std::size_t{1};  // it may repeat
+    std::string port = member;
+    if (*member != 's') port = (input ? f.inputs : f.outputs)[i < last ? i : last]->name;
+    plugin::fail(CATENA_E_INTERNAL, f.name, port.c_str(),
+                 text_of(wanted) + " for call." + member + "<T>(" + std::to_string(i) + ")",
+                 text_of(got));
+}
+void fail_axis(const char* function, const char* what, std::int64_t axis, std::int64_t ndim) {
+    plugin::fail(CATENA_E_INVALID, function, what,
+                 ndim == 0 ? "none of a 0-d array"
+                           : "from " + std::to_string(-ndim) + " to " + std::to_string(ndim - 1),
+                 axis);
+}
+
+void check_described(const Described& mine, const catena_function& f) {
+    const std::size_t n_in = mine.inputs.size();
+    const std::size_t n_out = mine.outputs.size();
+    const std::size_t n_attrs = mine.attrs.size();
+    const auto differ = [&](const std::string& what, const auto& got, const auto& expected) {
+        plugin::fail(CATENA_E_INTERNAL, f.name, ("kernels_for(): " + what).c_str(), expected, got);
+    };
+    if (f.n_inputs != n_in) differ("inputs", n_in, f.n_inputs);
+    if (f.n_outputs != n_out) differ("outputs", n_out, f.n_outputs);
+    if (f.n_attrs != n_attrs) differ("attributes", n_attrs, f.n_attrs);
+    for (std::size_t i = 0; i != n_attrs; ++i) {  // there may be none
+        const std::string at = "attribute " + std::to_string(i);
+        if (std::string_view(mine.attrs[i].name) != f.attrs[i]->name)
+            differ(at, mine.attrs[i].name, f.attrs[i]->name);
+        if (mine.attrs[i].kind != f.attrs[i]->kind)
+            differ("the kind of " + at, mine.attrs[i].kind, f.attrs[i]->kind);
+    }
+    // Ports of one type variable have one dtype; the variables' names may differ.
+    const auto my_type = [&](std::size_t i) {
+        return std::string_view(i < n_in ? mine.inputs[i].type : mine.outputs[i - n_in].type);
+    };
+    const auto its_type = [&](std::size_t i) {
+        return std::string_view((i < n_in ? f.inputs[i] : f.outputs[i - n_in])->type_var);
+    };
+    for (std::size_t i = 0; i < n_in + n_out; ++i)
+        for (std::size_t k = 0; k < i; ++k)
+            if ((my_type(i) == my_type(k)) != (its_type(i) == its_type(k)))
+                differ("type variables of ports " + std::to_string(k) + " and " + std::to_string(i),
+                       "another", its_type(i) == its_type(k) ? "one" : "two");
+    const auto kept = [&](const char* what, std::uint64_t mine_reads, std::uint64_t its) {
+        if ((mine_reads & ~its) != 0)
+            differ(std::string("backward reads ") + what, "others too", "those that it retains");
+    };
+    kept("inputs", mine.reads.x, f.retain_x);
+    kept("outputs", mine.reads.y, f.retain_y);
+}
+
+}  // namespace detail
+}  // namespace catena::plugin

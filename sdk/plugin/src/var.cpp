@@ -1,0 +1,184 @@
+// The operators of Var: calls of the host's functions, with constants folded.
+#include "catena/plugin/var.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "catena/plugin/math.hpp"
+
+namespace catena::plugin {
+
+catena_meta Var::meta() const {
+    catena_meta meta;
+    meta.struct_size = sizeof meta;
+    if (const catena_status s = host().meta(ctx_, var_, &meta); s != CATENA_OK) throw Error(s);
+    return meta;
+}
+
+Var scalar_like(const Var& x, double value) {
+    return call<"catena.scalar_like">({x}, {set("value", value)});
+}
+
+void detail::call_all(std::atomic<const catena_callable*>& found, const char* name,
+                      std::span<const Var> inputs, std::span<const catena_named_value> attrs,
+                      std::span<Var> y) {
+    const Var* first = nullptr;
+    for (const Var& input : inputs)
+        if (first == nullptr && !input.is_constant()) first = &input;
+    if (first == nullptr) throw Error(CATENA_E_INTERNAL, std::string(name) + ": no variable");
+    catena_ctx* ctx = first->context();
+    const catena_callable* callable = found.load(std::memory_order_relaxed);
+    if (callable == nullptr) {
+        if (const catena_status s = host().find(ctx, name, &callable); s != CATENA_OK)
+            throw Error(s);
+        found.store(callable, std::memory_order_relaxed);
+    }
+    std::array<catena_var*, CATENA_MAX_PORTS> x;
+    std::uint32_t n_x = 0;
+    for (const Var& input : inputs)
+        x[n_x++] = input.is_constant() ? scalar_like(*first, input.constant()).get() : input.get();
+    std::array<catena_var*, CATENA_MAX_PORTS> made{};
+    const catena_status s =
+        host().call(ctx, callable, attrs.data(), static_cast<std::uint32_t>(attrs.size()),
+                    x.data(), n_x, made.data(), static_cast<std::uint32_t>(y.size()));
+    if (s != CATENA_OK) throw Error(s);
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = Var(ctx, made[i]);
+}
+
+catena_var* detail::gradient_like(const char* function, const Var& gradient,
+                                  const catena_meta* x) {
+    if (gradient.is_constant()) {
+        if (!gradient.is_constant(0))
+            plugin::fail(CATENA_E_INTERNAL, function, "gradient", "a multiple of gy", "a constant");
+        return nullptr;
+    }
+    return (same_shape(gradient.meta(), *x) ? gradient : sum_to(gradient, shape_of(*x))).get();
+}
+
+Var operator-(const Var& a) {
+    return a.is_constant() ? Var(-a.constant()) : call<"catena.neg">({a});
+}
+Var operator+(const Var& a, const Var& b) {
+    if (a.is_constant() && b.is_constant()) return a.constant() + b.constant();
+    if (a.is_constant(0)) return b;
+    if (b.is_constant(0)) return a;
+    if (a.is_constant()) return call<"catena.add_constant">({b}, {set("value", a.constant())});
+    if (b.is_constant()) return call<"catena.add_constant">({a}, {set("value", b.constant())});
+    return call<"catena.add">({a, b});
+}
+Var operator-(const Var& a, const Var& b) {
+    if (a.is_constant() && b.is_constant()) return a.constant() - b.constant();
+    if (a.is_constant(0)) return -b;
+    if (b.is_constant()) return a + -b;
+    if (a.is_constant()) return call<"catena.sub_from_constant">({b}, {set("value", a.constant())});
+    return call<"catena.sub">({a, b});
+}
+Var operator*(const Var& a, const Var& b) {
+    if (a.is_constant() && b.is_constant()) return a.constant() * b.constant();
+    if (b.is_constant()) return b * a;
+    if (a.is_constant(0) || a.is_constant(1)) return a.is_constant(0) ? a : b;
+    if (a.is_constant()) return call<"catena.mul_constant">({b}, {set("value", a.constant())});
+    return call<"catena.mul">({a, b});
+}
+Var operator/(const Var& a, const Var& b) {
+    if (b.is_constant()) return a * Var(1 / b.constant());
+    if (a.is_constant(0)) return a;
+    if (a.is_constant()) return call<"catena.div_from_constant">({b}, {set("value", a.constant())});
+    return call<"catena.div">({a, b});
+}
+
+// Comparisons give 1 and 0 in the operands' dtype, without a gradient.
+Var operator>(const Var& a, const Var& b) {
+    if (a.is_constant() && b.is_constant()) return a.constant() > b.constant() ? 1.0 : 0.0;
+    return call<"catena.greater">({a, b});
+}
+Var operator>=(const Var& a, const Var& b) {
+    if (a.is_constant() && b.is_constant()) return a.constant() >= b.constant() ? 1.0 : 0.0;
+    return call<"catena.greater_equal">({a, b});
+}
+Var operator<(const Var& a, const Var& b) { return b > a; }
+Var operator<=(const Var& a, const Var& b) { return b >= a; }
+Var operator==(const Var& a, const Var& b) {
+    if (a.is_constant() && b.is_constant()) return a.constant() == b.constant() ? 1.0 : 0.0;
+    return call<"catena.equal">({a, b});
+}
+// Both of two comparisons.
+Var operator&(const Var& a, const Var& b) { return a * b; }
+
+namespace math {
+Var where(const Var& condition, const Var& yes, const Var& no) {
+    if (condition.is_constant()) return condition.constant() != 0 ? yes : no;
+    if (yes.is_constant() && no.is_constant() && yes.constant() == no.constant()) return yes;
+    return call<"catena.where">({condition, yes, no});
+}
+Var isnan(const Var& x) { return 1.0 - (x == x); }
+Var unless_nan(const Var& x, const Var& value) {
+    return where(x == x, value, std::numeric_limits<double>::quiet_NaN());
+}
+Var abs(const Var& x) {
+    return x.is_constant() ? Var(std::abs(x.constant())) : call<"catena.abs">({x});
+}
+Var max(const Var& a, const Var& b) { return call<"catena.maximum">({a, b}); }
+Var min(const Var& a, const Var& b) { return call<"catena.minimum">({a, b}); }
+Var sqrt(const Var& x) {
+    return x.is_constant() ? Var(std::sqrt(x.constant())) : call<"catena.sqrt">({x});
+}
+Var exp(const Var& x) {
+    return x.is_constant() ? Var(std::exp(x.constant())) : call<"catena.exp">({x});
+}
+Var log(const Var& x) {
+    return x.is_constant() ? Var(std::log(x.constant())) : call<"catena.log">({x});
+}
+Var tanh(const Var& x) {
+    return x.is_constant() ? Var(std::tanh(x.constant())) : call<"catena.tanh">({x});
+}
+Var sigmoid(const Var& x) {
+    return x.is_constant() ? Var(sigmoid(x.constant())) : call<"catena.sigmoid">({x});
+}
+Var pow(const Var& a, const Var& b) {
+    if (a.is_constant() && b.is_constant()) return std::pow(a.constant(), b.constant());
+    if (b.is_constant(1)) return a;
+    if (b.is_constant()) return call<"catena.pow_var_const">({a}, {set("value", b.constant())});
+    if (a.is_constant()) return call<"catena.pow_const_var">({b}, {set("value", a.constant())});
+    return call<"catena.pow">({a, b});
+}
+}  // namespace math
+
+// Of the constant 0, which stands for "no gradient", all of these make the constant 0. Shapes and
+// axes may be written as {n, 1}.
+
+// Sums x over what broadcasting to x's shape repeated, so that it has this shape.
+Var sum_to(const Var& x, Shape shape) {
+    return x.is_constant(0) ? x : call<"catena.sum_to">({x}, {set("shape", shape)});
+}
+Var sum_to(const Var& x, IntList shape) { return sum_to(x, ints_of(shape)); }
+Var reshape(const Var& x, Shape shape) {
+    return x.is_constant(0) ? x : call<"catena.reshape">({x}, {set("shape", shape)});
+}
+Var reshape(const Var& x, IntList shape) { return reshape(x, ints_of(shape)); }
+Var broadcast_to(const Var& x, Shape shape) {
+    return x.is_constant(0) ? x : call<"catena.broadcast_to">({x}, {set("shape", shape)});
+}
+Var broadcast_to(const Var& x, IntList shape) { return broadcast_to(x, ints_of(shape)); }
+// axes: of x, for each axis of the result; empty: reversed.
+Var transpose(const Var& x, Ints axes) {
+    return x.is_constant(0) ? x : call<"catena.transpose">({x}, {set("axes", axes)});
+}
+Var transpose(const Var& x, IntList axes) { return transpose(x, ints_of(axes)); }
+// axis: empty: all.
+Var sum(const Var& x, Ints axis, bool keepdims) {
+    if (x.is_constant(0)) return x;
+    return call<"catena.sum">({x}, {set("axis", axis), set("keepdims", keepdims)});
+}
+Var sum(const Var& x, IntList axis, bool keepdims) {
+    return sum(x, ints_of(axis), keepdims);
+}
+Var cast(const Var& x, catena_dtype dtype) {
+    return x.is_constant(0) ? x : call<"catena.cast">({x}, {set("dtype", dtype)});
+}
+Var matmul(const Var& a, const Var& b, bool transa, bool transb) {
+    if (a.is_constant(0) || b.is_constant(0)) return 0.0;
+    return call<"catena.matmul">({a, b}, {set("transa", transa), set("transb", transb)});
+}
+
+}  // namespace catena::plugin

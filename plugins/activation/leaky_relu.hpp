@@ -28,4 +28,6 @@ struct LeakyRelu {
     }
 };
 
+CATENA_FUNCTIONS(LeakyRelu);
+
 }  // namespace catena::plugins

@@ -174,4 +174,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(Prelu);
+
 }  // namespace catena::plugins

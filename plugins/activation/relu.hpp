@@ -25,4 +25,6 @@ struct Relu {
     }
 };
 
+CATENA_FUNCTIONS(Relu);
+
 }  // namespace catena::plugins

@@ -24,4 +24,6 @@ struct Sigmoid {
     }
 };
 
+CATENA_FUNCTIONS(Sigmoid);
+
 }  // namespace catena::plugins

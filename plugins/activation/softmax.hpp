@@ -123,4 +123,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(Softmax);
+
 }  // namespace catena::plugins

@@ -23,4 +23,6 @@ struct Tanh {
     }
 };
 
+CATENA_FUNCTIONS(Tanh);
+
 }  // namespace catena::plugins

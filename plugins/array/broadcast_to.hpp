@@ -50,4 +50,6 @@ struct BroadcastTo {
     }
 };
 
+CATENA_FUNCTIONS(BroadcastTo);
+
 }  // namespace catena::plugins

@@ -51,4 +51,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(Cast);
+
 }  // namespace catena::plugins

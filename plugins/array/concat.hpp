@@ -104,4 +104,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(Concat);
+
 }  // namespace catena::plugins

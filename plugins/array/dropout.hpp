@@ -157,4 +157,6 @@ struct Dropout {
     }
 };
 
+CATENA_FUNCTIONS(ApplyDropout, Dropout);
+
 }  // namespace catena::plugins

@@ -86,4 +86,6 @@ struct PutItem {
     }
 };
 
+CATENA_FUNCTIONS(GetItem, PutItem);
+
 }  // namespace catena::plugins

@@ -18,4 +18,6 @@ struct Identity {
     static void gradient(const auto& g) { g.gx(0, g.gy(0)); }
 };
 
+CATENA_FUNCTIONS(Identity);
+
 }  // namespace catena::plugins

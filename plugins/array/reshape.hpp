@@ -48,4 +48,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(Reshape);
+
 }  // namespace catena::plugins

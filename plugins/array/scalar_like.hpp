@@ -25,4 +25,6 @@ struct ScalarLike {
     }
 };
 
+CATENA_FUNCTIONS(ScalarLike);
+
 }  // namespace catena::plugins

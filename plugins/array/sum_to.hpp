@@ -40,4 +40,6 @@ struct SumTo {
     }
 };
 
+CATENA_FUNCTIONS(SumTo);
+
 }  // namespace catena::plugins

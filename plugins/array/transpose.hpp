@@ -105,4 +105,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(Transpose);
+
 }  // namespace catena::plugins

@@ -249,4 +249,6 @@ struct TreeWays {
     }
 };
 
+CATENA_FUNCTIONS(BinaryHierarchicalSoftmax, TreeWays);
+
 }  // namespace catena::plugins

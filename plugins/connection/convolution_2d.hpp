@@ -97,4 +97,6 @@ struct Convolution2D {
     }
 };
 
+CATENA_FUNCTIONS(Convolution2D);
+
 }  // namespace catena::plugins

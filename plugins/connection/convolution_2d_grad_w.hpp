@@ -86,4 +86,6 @@ struct Convolution2DGradW {
     }
 };
 
+CATENA_FUNCTIONS(Convolution2DGradW);
+
 }  // namespace catena::plugins

@@ -124,4 +124,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(Deconvolution2D);
+
 }  // namespace catena::plugins

@@ -105,4 +105,6 @@ struct EmbedIdGradient {
     }
 };
 
+CATENA_FUNCTIONS(EmbedId, EmbedIdGradient);
+
 }  // namespace catena::plugins

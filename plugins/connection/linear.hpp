@@ -110,4 +110,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(Linear);
+
 }  // namespace catena::plugins

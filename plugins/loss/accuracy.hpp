@@ -62,4 +62,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(Accuracy);
+
 }  // namespace catena::plugins

@@ -78,4 +78,6 @@ struct MeanSquaredError {
     }
 };
 
+CATENA_FUNCTIONS(MeanSquaredError);
+
 }  // namespace catena::plugins

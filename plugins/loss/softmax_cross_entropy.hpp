@@ -199,4 +199,6 @@ struct LabelWeights {
     }
 };
 
+CATENA_FUNCTIONS(LabelWeights, SoftmaxCrossEntropy);
+
 }  // namespace catena::plugins

@@ -25,4 +25,6 @@ struct Abs {
     }
 };
 
+CATENA_FUNCTIONS(Abs);
+
 }  // namespace catena::plugins

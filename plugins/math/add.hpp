@@ -26,4 +26,6 @@ struct Add {
     }
 };
 
+CATENA_FUNCTIONS(Add);
+
 }  // namespace catena::plugins

@@ -24,4 +24,6 @@ struct AddConstant {
     }
 };
 
+CATENA_FUNCTIONS(AddConstant);
+
 }  // namespace catena::plugins

@@ -25,4 +25,6 @@ struct Div {
     }
 };
 
+CATENA_FUNCTIONS(Div);
+
 }  // namespace catena::plugins

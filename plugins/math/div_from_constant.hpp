@@ -24,4 +24,6 @@ struct DivFromConstant {
     }
 };
 
+CATENA_FUNCTIONS(DivFromConstant);
+
 }  // namespace catena::plugins

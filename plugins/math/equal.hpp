@@ -23,4 +23,6 @@ struct Equal {
     }
 };
 
+CATENA_FUNCTIONS(Equal);
+
 }  // namespace catena::plugins

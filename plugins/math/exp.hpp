@@ -23,4 +23,6 @@ struct Exp {
     }
 };
 
+CATENA_FUNCTIONS(Exp);
+
 }  // namespace catena::plugins

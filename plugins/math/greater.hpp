@@ -23,4 +23,6 @@ struct Greater {
     }
 };
 
+CATENA_FUNCTIONS(Greater);
+
 }  // namespace catena::plugins

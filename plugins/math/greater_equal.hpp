@@ -23,4 +23,6 @@ struct GreaterEqual {
     }
 };
 
+CATENA_FUNCTIONS(GreaterEqual);
+
 }  // namespace catena::plugins

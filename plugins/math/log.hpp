@@ -25,4 +25,6 @@ struct Log {
     }
 };
 
+CATENA_FUNCTIONS(Log);
+
 }  // namespace catena::plugins

@@ -76,4 +76,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(Matmul);
+
 }  // namespace catena::plugins

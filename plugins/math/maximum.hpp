@@ -31,4 +31,6 @@ struct Maximum {
     }
 };
 
+CATENA_FUNCTIONS(Maximum);
+
 }  // namespace catena::plugins

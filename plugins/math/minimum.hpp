@@ -30,4 +30,6 @@ struct Minimum {
     }
 };
 
+CATENA_FUNCTIONS(Minimum);
+
 }  // namespace catena::plugins

@@ -26,4 +26,6 @@ struct Mul {
     }
 };
 
+CATENA_FUNCTIONS(Mul);
+
 }  // namespace catena::plugins

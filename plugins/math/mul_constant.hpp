@@ -25,4 +25,6 @@ struct MulConstant {
     }
 };
 
+CATENA_FUNCTIONS(MulConstant);
+
 }  // namespace catena::plugins

@@ -22,4 +22,6 @@ struct Neg {
     }
 };
 
+CATENA_FUNCTIONS(Neg);
+
 }  // namespace catena::plugins

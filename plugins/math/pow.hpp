@@ -34,4 +34,6 @@ struct Pow {
     }
 };
 
+CATENA_FUNCTIONS(Pow);
+
 }  // namespace catena::plugins

@@ -27,4 +27,6 @@ struct PowConstVar {
     }
 };
 
+CATENA_FUNCTIONS(PowConstVar);
+
 }  // namespace catena::plugins

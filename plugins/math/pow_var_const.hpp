@@ -26,4 +26,6 @@ struct PowVarConst {
     }
 };
 
+CATENA_FUNCTIONS(PowVarConst);
+
 }  // namespace catena::plugins

@@ -24,4 +24,6 @@ struct Sqrt {
     }
 };
 
+CATENA_FUNCTIONS(Sqrt);
+
 }  // namespace catena::plugins

@@ -25,4 +25,6 @@ struct Sub {
     }
 };
 
+CATENA_FUNCTIONS(Sub);
+
 }  // namespace catena::plugins

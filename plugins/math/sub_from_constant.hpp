@@ -26,4 +26,6 @@ struct SubFromConstant {
     }
 };
 
+CATENA_FUNCTIONS(SubFromConstant);
+
 }  // namespace catena::plugins

@@ -78,4 +78,6 @@ struct Sum {
     };
 };
 
+CATENA_FUNCTIONS(Sum);
+
 }  // namespace catena::plugins

@@ -27,4 +27,6 @@ struct Where {
     }
 };
 
+CATENA_FUNCTIONS(Where);
+
 }  // namespace catena::plugins

@@ -152,4 +152,6 @@ struct BatchNormalization {
     }
 };
 
+CATENA_FUNCTIONS(BatchNormalization);
+
 }  // namespace catena::plugins

@@ -131,4 +131,6 @@ struct FixedBatchNormalization {
     }
 };
 
+CATENA_FUNCTIONS(FixedBatchNormalization);
+
 }  // namespace catena::plugins

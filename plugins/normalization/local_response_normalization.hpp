@@ -229,4 +229,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(ChannelWindowSum, LocalResponseNormalization);
+
 }  // namespace catena::plugins

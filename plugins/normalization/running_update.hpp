@@ -22,4 +22,6 @@ struct RunningUpdate {
     }
 };
 
+CATENA_FUNCTIONS(RunningUpdate);
+
 }  // namespace catena::plugins

@@ -27,4 +27,6 @@ struct AdaDeltaUpdate {
     }
 };
 
+CATENA_FUNCTIONS(AdaDeltaUpdate);
+
 }  // namespace catena::plugins

@@ -21,4 +21,6 @@ struct AdaGradUpdate {
     }
 };
 
+CATENA_FUNCTIONS(AdaGradUpdate);
+
 }  // namespace catena::plugins

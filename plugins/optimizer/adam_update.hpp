@@ -45,4 +45,6 @@ struct AdamUpdate {
     }
 };
 
+CATENA_FUNCTIONS(AdamUpdate);
+
 }  // namespace catena::plugins

@@ -3,6 +3,8 @@
 
 #include <catena/plugin.hpp>
 
+#include "update_types.hpp"
+
 #include <cmath>
 
 namespace catena::plugins {
@@ -36,5 +38,7 @@ struct ClipFactor {
               factor(call.template x<T>(0)[0], call.template attr<"maxnorm">()));
     }
 };
+
+CATENA_FUNCTIONS(ClipFactor);
 
 }  // namespace catena::plugins

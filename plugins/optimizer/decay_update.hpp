@@ -19,4 +19,6 @@ struct DecayUpdate {
     }
 };
 
+CATENA_FUNCTIONS(DecayUpdate);
+
 }  // namespace catena::plugins

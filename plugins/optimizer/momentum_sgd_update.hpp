@@ -21,4 +21,6 @@ struct MomentumSgdUpdate {
     }
 };
 
+CATENA_FUNCTIONS(MomentumSgdUpdate);
+
 }  // namespace catena::plugins

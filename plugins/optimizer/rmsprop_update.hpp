@@ -23,4 +23,6 @@ struct RmspropUpdate {
     }
 };
 
+CATENA_FUNCTIONS(RmspropUpdate);
+
 }  // namespace catena::plugins

@@ -21,4 +21,6 @@ struct ScaleUpdate {
     }
 };
 
+CATENA_FUNCTIONS(ScaleUpdate);
+
 }  // namespace catena::plugins

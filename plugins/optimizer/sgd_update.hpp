@@ -18,4 +18,6 @@ struct SgdUpdate {
     }
 };
 
+CATENA_FUNCTIONS(SgdUpdate);
+
 }  // namespace catena::plugins

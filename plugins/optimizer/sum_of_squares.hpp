@@ -60,4 +60,6 @@ private:
     }
 };
 
+CATENA_FUNCTIONS(SumOfSquares);
+
 }  // namespace catena::plugins

@@ -193,4 +193,6 @@ struct AveragePooling2DGrad {
     }
 };
 
+CATENA_FUNCTIONS(AveragePooling2D, AveragePooling2DGrad);
+
 }  // namespace catena::plugins

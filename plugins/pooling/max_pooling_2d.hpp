@@ -352,4 +352,6 @@ struct MaxPooling2DAt {
     }
 };
 
+CATENA_FUNCTIONS(MaxPooling2D, MaxPooling2DAt, MaxPooling2DGrad);
+
 }  // namespace catena::plugins

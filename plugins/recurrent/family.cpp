@@ -1,7 +1,4 @@
-// recurrent.catena, table of contents: layers with a memory.
-#include "lstm.hpp"
-#include "lstm_sequence.hpp"
+// recurrent.catena: layers with a memory.
+#include <catena/plugin.hpp>
 
-using namespace catena::plugins;
-
-CATENA_PLUGIN("org.catena.recurrent", "0.1.0", Lstm, LstmSequence);
+CATENA_PLUGIN("org.catena.recurrent", "0.1.0");

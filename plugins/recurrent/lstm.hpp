@@ -124,4 +124,6 @@ struct Lstm {
     }
 };
 
+CATENA_FUNCTIONS(Lstm);
+
 }  // namespace catena::plugins

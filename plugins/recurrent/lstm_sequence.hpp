@@ -430,4 +430,6 @@ private:
     };
 };
 
+CATENA_FUNCTIONS(LstmSequence);
+
 }  // namespace catena::plugins

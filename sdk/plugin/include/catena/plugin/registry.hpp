@@ -51,7 +51,7 @@ template <class T, std::size_t... n>
 constexpr auto joined(const std::array<T, n>&... parts) {
     std::array<T, (n + ... + 0)> all{};
     std::size_t i = 0;
-    const auto append = [&](const auto& part) {
+    [[maybe_unused]] const auto append = [&](const auto& part) {
         for (const T& item : part) all[i++] = item;
     };
     (append(parts), ...);
@@ -396,6 +396,23 @@ struct Plugin {
     };
 };
 
+// The functions and kernels of one translation unit, of a plugin that has several.
+struct Part {
+    std::span<const catena_function* const> functions;
+    std::span<const catena_kernel* const> kernels;
+};
+template <class... F>
+struct PartOf {
+    static constexpr Part part = {Plugin<F...>::functions, Plugin<F...>::kernels};
+};
+
+namespace detail {
+// The table of all parts; null, and an error for the host, if memory runs out. What two translation
+// units have is taken once.
+const catena_plugin* table_of(const catena_host& host, catena_ctx* ctx, const Part* const* begin,
+                              const Part* const* end) noexcept;
+}  // namespace detail
+
 template <std::size_t n>
 constexpr void copy_text(char (&to)[n], const char* from) {
     for (std::size_t i = 0; i + 1 < n && from[i] != '\0'; ++i) to[i] = from[i];
@@ -434,10 +451,36 @@ constexpr catena_manifest manifest(const char* id, const char* version, const ch
                    used)) constexpr catena_manifest catena_manifest_v1 =                     \
         ::catena::plugin::manifest(id, version, CATENA_PLUGIN_VENDOR, CATENA_PLUGIN_LICENSE, \
                                    ::catena::plugin::Plugin<__VA_ARGS__>::devices);          \
-    const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host,         \
-                                                            catena_ctx*) {                   \
-        ::catena::plugin::the_host = host;                                                   \
-        return &::catena::plugin::Plugin<__VA_ARGS__>::table;                                \
-    }                                                                                        \
+    __VA_OPT__(CATENA_PLUGIN_OF(__VA_ARGS__))                                                \
+    CATENA_PLUGIN_OF_PARTS##__VA_OPT__(_NOT)()                                               \
     }                                                                                        \
     static_assert(true)
+#define CATENA_PLUGIN_OF(...)                                                        \
+    const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host, \
+                                                            catena_ctx*) {           \
+        ::catena::plugin::the_host = host;                                           \
+        return &::catena::plugin::Plugin<__VA_ARGS__>::table;                        \
+    }
+#define CATENA_PLUGIN_OF_PARTS_NOT()
+
+// A plugin of several translation units: CATENA_PLUGIN without functions in one of them, and
+// CATENA_FUNCTIONS(Function...) in each that describes some. The linker joins the parts.
+#define CATENA_PLUGIN_OF_PARTS()                                                             \
+    extern __attribute__((weak)) const ::catena::plugin::Part* const __start_catena_parts[]; \
+    extern __attribute__((weak)) const ::catena::plugin::Part* const __stop_catena_parts[];  \
+    const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host,         \
+                                                            catena_ctx* ctx) {               \
+        ::catena::plugin::the_host = host;                                                   \
+        return ::catena::plugin::detail::table_of(*host, ctx, __start_catena_parts,          \
+                                                  __stop_catena_parts);                      \
+    }
+#if defined(CATENA_CUDA)  // whose kernels are instantiated after their specialisations
+#define CATENA_FUNCTIONS(...) static_assert(true)
+#else
+#define CATENA_FUNCTIONS(...) CATENA_FUNCTIONS_AT(__COUNTER__, __VA_ARGS__)
+#define CATENA_FUNCTIONS_AT(n, ...) CATENA_FUNCTIONS_IN(n, __VA_ARGS__)
+#define CATENA_FUNCTIONS_IN(n, ...)                                                               \
+    __attribute__((section("catena_parts"), used)) static constexpr const auto* catena_part_##n = \
+        &::catena::plugin::PartOf<__VA_ARGS__>::part;                                             \
+    static_assert(true)
+#endif

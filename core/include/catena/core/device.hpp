@@ -18,8 +18,8 @@ struct MemoryStats {
     // Used by arrays and temporary memory of calls, or cached as small blocks in other threads.
     std::int64_t in_use = 0;
     std::int64_t peak = 0;  // highest in_use since the start, or since reset_peak_memory()
-    // Free for what is allocated next. But for blocks of up to 7 KiB, which stay, it goes back by
-    // release_cached(), before memory runs out, and where both are over twice the peak and 64 MiB.
+    // Free for the next allocations. It is released by release_cached(), before memory runs out, and
+    // when both are over twice the peak and 64 MiB; except blocks of up to 7 KiB, which are kept.
     std::int64_t cached = 0;
     std::int64_t system_calls = 0;  // number of allocations from the backend since the start
 };
@@ -53,8 +53,8 @@ public:
     // The thread's current device, on which new arrays are made: the first that the host can access
     // directly, unless a using_device scope sets another.
     static Device current();
-    // Where calls run for which their own device has no kernel: as a using_fallback scope says, else
-    // as the environment's CATENA_FALLBACK=NAME, else none, and such calls are refused.
+    // The device that runs calls for which their own device has no kernel: that of a using_fallback
+    // scope, else of the environment's CATENA_FALLBACK=NAME. If empty, such calls throw an error.
     static Device fallback();
     // Every device that the loaded backends report, opened or not: "NAME:ORDINAL".
     static std::vector<std::string> list();
@@ -73,7 +73,7 @@ public:
     // Thread-safe; each call is a consistent snapshot.
     MemoryStats memory() const;  // of all streams
     MemorySize memory_size() const;
-    void reset_peak_memory() const;  // to what is in use, also of each stream
+    void reset_peak_memory() const;  // to the memory in use; also for each stream
     // Releases cached memory, except small blocks. While a stream is recorded, releases it after
     // the recording.
     void release_cached() const;

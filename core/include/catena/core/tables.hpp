@@ -28,8 +28,8 @@ std::string refusals(const PluginReport& report, std::size_t most = std::size_t(
 std::string switched_off_text(std::string_view word);
 // Replaces control characters by '?', because a file name must not look like two lines.
 std::string one_line(std::string text);
-// For messages that quote a text of any length: at most its first 200 bytes, cut between characters of
-// UTF-8, with "..." where something is left out.
+// For messages that quote a long text: at most its first 200 bytes, cut between UTF-8 characters,
+// with "..." if it is cut.
 std::string beginning(std::string_view text);
 
 }  // namespace catena

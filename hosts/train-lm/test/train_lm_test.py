@@ -92,8 +92,7 @@ class Training(LanguageCase):
     def test_texts_that_are_too_short_or_none(self):
         for content, expected in (
                 ("", "[corpus] {file}: expected text, got none"),
-                ("one\n", "expected two tokens or more to train, to validate and to test with, "
-                          "got 2, 0 and 0"),
+                ("one\n", "expected at least two tokens each for training, validation and testing, got 2, 0 and 0"),
                 ("one two\n" * 30, "[RunningText] tokens: expected at least 100, one more than "
                                    "batch_size, got 82"),
                 (b"fine\nbad \xff\n", "expected text in UTF-8, got byte 0xff in line 2 (at 9)"),
@@ -115,7 +114,7 @@ class Training(LanguageCase):
                 r"\((\d+) \w+ to train, (\d+) to validate, (\d+) to test\)", out).groups())
             self.assertGreater(min(valid, test), 0.03 * train)
             self.assertNotIn("nan", out)
-        self.assertIn("--sentences: expected a text with the end of lines",
+        self.assertIn("--sentences: expected a vocabulary of",
                       self.train("--sentences", code=1))
 
     def test_a_short_text_is_read_once_and_a_long_one_a_few_times(self):

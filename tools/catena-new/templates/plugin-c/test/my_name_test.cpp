@@ -1,5 +1,4 @@
-// Tests my_name alone. Problems are returned as text for any test framework: CHECK(check(...) ==
-// "")
+// Tests my_name alone. Problems are text, for any test framework: CHECK(check(...) == "")
 #include <catena/testing.hpp>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Texts and numbers of a snapshot.
+// Reads texts and numbers from a snapshot.
 #include "about.hpp"
 
 #include <catena/array_file.hpp>
@@ -47,7 +47,7 @@ std::int64_t About::integer(const std::string& name) const {
     const Array value = array(*this, name);
     if (value.dtype() != Dtype::int64 || value.size() != 1) missing(*this, name);
     const auto number = value.item<std::int64_t>();
-    constexpr std::int64_t most = std::int64_t{1} << 30;  // of any size that a net has
+    constexpr std::int64_t most = std::int64_t{1} << 30;  // larger than any size of a net
     if (number < 1 || number > most) {
         throw DataError(fmt::format("[predict] {}: {}: expected 1 to {}, got {}", file_.string(),
                                     name, most, number));

@@ -1,4 +1,4 @@
-// Images to classes.
+// Classifies images.
 #include "tasks.hpp"
 #include "timing.hpp"
 
@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A net that is ready, what its classes are called, and how images get into it.
+// A loaded net, the names of its classes, and how images are prepared for it.
 struct Net {
     std::unique_ptr<models::Classifier> model;
     std::vector<std::string> classes;
-    ImageScaling scaling;  // of nets for colour images
+    ImageScaling scaling;  // only for nets with colour images
 };
 
 Net load_net(const About& about, Device device) {
@@ -54,7 +54,7 @@ Net load_net(const About& about, Device device) {
     return net;
 }
 
-// The numbers of an image as the net takes them.
+// Writes the values of an image in the format of the net.
 void write_image(const Net& net, const Image& image, float* to) {
     const Shape& shape = net.model->image_shape();
     if (shape[0] == 3) return write_middle(image, net.scaling, to);
@@ -67,7 +67,7 @@ void write_image(const Net& net, const Image& image, float* to) {
     }
 }
 
-// Where images come from.
+// A source of images.
 class Source {
 public:
     virtual ~Source() = default;
@@ -130,7 +130,7 @@ private:
     IdxFile images_;
 };
 
-// By what it begins with, whatever it is called.
+// Checks the content, not the name.
 bool is_idx(const fs::path& file) {
     try {
         return !fs::is_directory(file) && !is_image_file(file) && idx_dimensions(file) == 3;

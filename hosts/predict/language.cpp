@@ -1,4 +1,4 @@
-// Texts that go on, and words that are near.
+// Generates text and finds similar words.
 #include "tasks.hpp"
 #include "timing.hpp"
 
@@ -14,14 +14,14 @@ using namespace catena;
 
 namespace {
 
-// One token at a time, as who reads along sees them.
+// Generates one token at a time, to measure the latency of each.
 void follow(const Program& program, const Options& options, models::LanguageModel& model,
             std::vector<std::int32_t>& text, Generator generator, Timing& timing) {
-    models::TextGenerator going_on(model, text);
+    models::TextGenerator generating(model, text);
     timing.begin();
     for (std::int64_t i = 0; i < options.length; ++i) {
         program.stop_if_interrupted();
-        text.push_back(going_on.next(options.temperature, generator));
+        text.push_back(generating.next(options.temperature, generator));
         timing.mark(1);
     }
 }
@@ -41,10 +41,10 @@ void continue_text(const Program& program, const Options& options, const About& 
     std::vector<Generator> generators;
     for (const std::string& prompt : options.prompts) {
         for (const std::string& word : vocabulary.missing(prompt))
-            tell(fmt::format("note: '{}' of the prompt is not among the words", word));
+            tell(fmt::format("note: the vocabulary does not contain '{}' of the prompt", word));
         texts.push_back(vocabulary.encode(prompt));
     }
-    if (texts.empty()) texts.emplace_back();  // from the beginning
+    if (texts.empty()) texts.emplace_back();  // generate without a prompt
     for (std::size_t i = 0; i < texts.size(); ++i)
         generators.emplace_back(static_cast<std::uint64_t>(program.seed()), i << 32);
     Timing timing;
@@ -79,8 +79,9 @@ void find_nearest(const Program& program, const Options& options, const About& a
     const auto arrays = load_arrays(about.file(), {}, "model/embed/W");
     const auto W = arrays.find("model/embed/W");
     if (W == arrays.end() || W->second.ndim() != 2 || W->second.shape()[0] != vocabulary.size())
-        throw DataError(fmt::format("[predict] {}: expected a vector for each word, got others",
-                                    about.file().string()));
+        throw DataError(
+            fmt::format("[predict] {}: expected a vector for each word, got another array",
+                        about.file().string()));
     for (const std::string& word : options.prompts) {
         std::int64_t shown = 0;
         if (options.prompts.size() > 1) program.print(fmt::format("{}:", word));

@@ -1,4 +1,4 @@
-// catena-predict: uses what was trained.
+// catena-predict: runs trained nets.
 #include "about.hpp"
 #include "options.hpp"
 #include "tasks.hpp"
@@ -11,7 +11,7 @@ using namespace catena;
 
 namespace {
 
-// Options of nets for images, and of nets for words.
+// Refuses options that do not apply to this kind of net.
 void require_fitting(const Program& program, bool images) {
     for (const char* option : {"input", "labels"}) {
         if (!images && program.given(option))
@@ -31,8 +31,8 @@ int main(int argc, char** argv) {
     return run_program("catena-predict", [&] {
         Program program(
             "catena-predict",
-            "Classifies images, goes on with texts, or finds the nearest words, by a net "
-            "from a snapshot.");
+            "Classifies images, generates text or finds similar words with a net from a "
+            "snapshot.");
         Options options;
         if (!parse_options(program, argc, argv, options)) return 0;
         const Device device = program.start();

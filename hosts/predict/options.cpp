@@ -1,4 +1,4 @@
-// Options of catena-predict: their texts, and what is allowed.
+// The options of catena-predict: help texts and checks.
 #include "options.hpp"
 
 namespace po = boost::program_options;
@@ -9,22 +9,21 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     std::vector<std::string> inputs;
     // clang-format off
     program.options().add_options()
-        ("model", po::value(&model)->value_name("FILE"), "a snapshot of a program that trains")
+        ("model", po::value(&model)->value_name("FILE"), "a snapshot of a training program")
         ("input", po::value(&inputs)->value_name("FILE"),
-         "of image nets: PNG or JPEG files, folders of them, or, for digits, an IDX file; also without "
-         "--input")
-        ("top", Program::value(o.top), "likeliest classes, or nearest words, of each")
-        ("batch", Program::value(o.batch), "images, or texts, at once")
+         "for image nets: PNG or JPEG files, folders of them, or, for digits, an IDX file; --input may be "
+         "omitted")
+        ("top", Program::value(o.top), "print this many classes or similar words per input")
+        ("batch", Program::value(o.batch), "images or texts per batch")
         ("latency", po::bool_switch(&o.latency),
-         "one after the other, and how long each but the first takes: the median, the 95th and the "
-         "99th percentile")
+         "run one input at a time and print the latency without the first: p50, p95 and p99")
         ("labels", po::value(&labels)->value_name("FILE"),
-         "IDX labels of an IDX file: print how many are right in place of classes")
+         "IDX labels of an IDX file: print the accuracy instead of classes")
         ("prompt", po::value(&o.prompts)->value_name("TEXT"),
-         "of language models: how the text begins; of word vectors: a word; may be given several times")
-        ("length", Program::value(o.length), "tokens to go on with")
+         "for language models: the beginning of the text; for word vectors: a word; may be repeated")
+        ("length", Program::value(o.length), "number of tokens to generate")
         ("temperature", Program::value(o.temperature),
-         "below 1 likelier tokens come more often");
+         "sampling temperature: below 1 prefers likely tokens");
     // clang-format on
     program.positional().add("input", -1);
     if (!program.parse(argc, argv)) return false;

@@ -1,5 +1,4 @@
-// What can be done with a snapshot, by the kind of its net. Each throws DataError for input that does not
-// fit, and prints what it finds.
+// The tasks for each kind of net. They print their results, and throw DataError if the input does not fit.
 #pragma once
 
 #include "about.hpp"
@@ -10,7 +9,7 @@
 #include <cstdio>
 #include <string>
 
-// A line to stderr. Results do not depend on whether it can be written.
+// Prints a line to stderr. Errors are ignored, because the results are on stdout.
 inline void tell(const std::string& line) { (void)std::fputs((line + "\n").c_str(), stderr); }
 
 void classify(const catena::Program& program, const Options& options, const About& about,

@@ -1,4 +1,4 @@
-// Rates and percentiles.
+// Throughput and latency percentiles.
 #include "timing.hpp"
 
 #include <fmt/format.h>
@@ -33,6 +33,6 @@ std::string Timing::latency(const std::string& thing) const {
         const auto last = static_cast<double>(marks.size() - 1);
         return marks[static_cast<std::size_t>(share * last + 0.5)].seconds * 1e3;
     };
-    return fmt::format("{} {}: middle {:.3f} ms, 95% below {:.3f} ms, 99% below {:.3f} ms",
-                       marks.size(), thing, at(0.5), at(0.95), at(0.99));
+    return fmt::format("{} {}: p50 {:.3f} ms, p95 {:.3f} ms, p99 {:.3f} ms", marks.size(), thing,
+                       at(0.5), at(0.95), at(0.99));
 }

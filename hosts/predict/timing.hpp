@@ -1,4 +1,4 @@
-// How long predictions take.
+// Measures how long predictions take.
 #pragma once
 
 #include <chrono>
@@ -8,16 +8,16 @@
 
 class Timing {
 public:
-    // From now on; what was before is left out.
+    // Starts measuring now.
     void begin() {
         last_ = Clock::now();
         begun_ = true;
     }
-    // Of what has been done since the last mark, or the beginning: so many things.
+    // Records the time since the last mark, or the start, for this many things.
     void mark(std::int64_t things);
-    // Without begin() the first mark is left out where there are others: it pays for what is done once.
+    // Without begin(), the first of several marks is ignored, because it includes one-time work.
     std::string rate(const std::string& things) const;    // "123.4 images/s"
-    std::string latency(const std::string& thing) const;  // "middle 1.2 ms, ..."
+    std::string latency(const std::string& thing) const;  // "10 images: p50 1.2 ms, ..."
 
 private:
     using Clock = std::chrono::steady_clock;

@@ -1,4 +1,4 @@
-// catena-train-images: trains a net of the papers on folders of images.
+// catena-train-images: trains well-known nets on folders of images.
 #include "options.hpp"
 #include "training.hpp"
 
@@ -63,8 +63,8 @@ int train(const Program& program, const Options& options, Training& training,
 int main(int argc, char** argv) {
     return run_program("catena-train-images", [&] {
         Program program("catena-train-images",
-                        "Trains a net to tell classes of images: Network in Network, AlexNet with "
-                        "batch normalization, or GoogLeNet.");
+                        "Trains a net to classify images: Network in Network, AlexNet with batch "
+                        "normalization, or GoogLeNet.");
         Options options;
         if (!parse_options(program, argc, argv, options)) return 0;
         const Device device = program.start();

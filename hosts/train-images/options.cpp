@@ -1,4 +1,4 @@
-// Options of catena-train-images: their texts, and what is allowed.
+// The options of catena-train-images: help texts and checks.
 #include "options.hpp"
 
 #include <catena/catena.hpp>
@@ -15,23 +15,23 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     // clang-format off
     program.options().add_options()
         ("data", po::value(&data)->value_name("DIR"),
-         "a folder of folders of PNG or JPEG files, one for each class; or one with two such, train and "
-         "val")
+         "a folder with a subfolder of PNG or JPEG files for each class, or with two such folders, train "
+         "and val")
         ("held-out", Program::value(o.held_out),
-         "share of each class to validate with, where there is no val")
+         "fraction of each class used for validation if there is no folder val")
         ("net", Program::value(o.net), "nin, alexnet-bn or googlenet")
         ("width", Program::value(o.width),
-         "of the net: 0.25 has a quarter of the channels")
-        ("size", Program::value(o.size), "sides of what the net sees")
+         "width of the net: 0.25 uses a quarter of the channels")
+        ("size", Program::value(o.size), "width and height of the net's input")
         ("side", po::value(&o.side)->value_name("N"),
-         "shorter side of the images from which that is cut; without it an eighth more")
-        ("batch", Program::value(o.batch), "images in a minibatch")
+         "shorter side of the scaled images, from which the input is cropped; default: 9/8 of --size")
+        ("batch", Program::value(o.batch), "images per minibatch")
         ("epochs", Program::value(o.epochs), "passes over the images")
         ("weight-decay", Program::value(o.weight_decay),
-         "how much weights shrink by themselves")
+         "coefficient of the weight decay")
         ("loaders", Program::value(o.loaders), "threads that read images")
         ("measured", Program::value(o.measured),
-         "images that the mean image is made of, at most");
+         "maximum number of images for computing the mean image");
     // clang-format on
     o.optimizer.add_to(program);
     program.add_training_options();

@@ -14,7 +14,7 @@ struct Options {
     std::string net = "nin";
     double width = 1;
     std::int64_t size = 224;
-    std::int64_t side = 0;  // 0: an eighth more than size
+    std::int64_t side = 0;  // 0: 9/8 of size
     std::int64_t batch = 32;
     std::int64_t epochs = 30;
     catena::OptimizerOptions optimizer{"momentum_sgd"};
@@ -23,5 +23,5 @@ struct Options {
     std::int64_t measured = 2000;
 };
 
-// False where a text was asked for and printed. Throws boost::program_options::error.
+// Returns false after printing --help or --version. Throws boost::program_options::error.
 bool parse_options(catena::Program& program, int argc, char** argv, Options& options);

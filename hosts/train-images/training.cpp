@@ -27,16 +27,17 @@ Images find_images(const Options& options, std::int64_t seed) {
             hold_out(list_images(options.data), options.held_out, static_cast<std::uint64_t>(seed));
         if (held.size() == 0) {
             throw DataError(
-                fmt::format("[images] {}: expected a class of two images or more, to "
-                            "validate with one, got none",
+                fmt::format("[images] {}: expected a class with at least two images, one of them "
+                            "for validation, got none",
                             options.data.string()));
         }
         return {std::move(rest), std::move(held)};
     }
     Images images{list_images(train), list_images(valid)};
     if (images.train.classes != images.valid.classes) {
-        throw DataError(fmt::format("[images] {}: expected the folders of {}, got others",
-                                    valid.string(), train.string()));
+        throw DataError(
+            fmt::format("[images] {}: expected the same class folders as in {}, got others",
+                        valid.string(), train.string()));
     }
     return images;
 }

@@ -1,4 +1,4 @@
-// One step of training, and everything that a snapshot has.
+// One training step, and the content of a snapshot.
 #pragma once
 
 #include "options.hpp"
@@ -15,7 +15,7 @@ struct Images {
 };
 // As the option says. Throws DataError.
 Images find_images(const Options& options, std::int64_t seed);
-// That of the snapshot that training goes on from, else measured. Throws DataError.
+// From the snapshot if training is resumed, else measured. Throws DataError.
 catena::ImageScaling scaling_of(const catena::Program& program, const Options& options,
                                 const Images& images);
 
@@ -35,9 +35,9 @@ struct Training : catena::Visitable {
              const catena::ImageScaling& scaling, catena::Device device);
     std::function<void(const catena::Variable&)> look;  // at the loss of the next step
     void step();
-    // The last step was the last of an epoch, whose score is still to be told.
+    // The epoch is complete, but its score has not been printed yet.
     bool epoch_over() const { return batches.position() == 0 && score.weight() > 0; }
-    // With the options that decide the result: a snapshot goes on under the same ones alone.
+    // Includes the options that affect the result, because resuming requires the same options.
     void visit(catena::Visitor& v) override;
 };
 

@@ -118,8 +118,8 @@ Corpus load_corpus(const Options& options) {
     for (const auto* part : {&corpus.train, &corpus.valid, &corpus.test}) {
         if (part->size() < 2) {
             throw DataError(
-                fmt::format("[corpus] {}: expected two tokens or more to train, to validate "
-                            "and to test with, got {}, {} and {}",
+                fmt::format("[corpus] {}: expected at least two tokens each for training, "
+                            "validation and testing, got {}, {} and {}",
                             corpus.path.string(), corpus.train.size(), corpus.valid.size(),
                             corpus.test.size()));
         }

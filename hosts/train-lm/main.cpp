@@ -16,12 +16,12 @@ std::string unit_of(Tokens tokens) { return tokens == Tokens::characters ? "char
 
 void print_sample(const Program& program, Training& training, const Options& options) {
     std::vector<std::int32_t> text = training.vocabulary.encode(options.prompt);
-    models::TextGenerator going_on(training.model, text);
+    models::TextGenerator generating(training.model, text);
     Generator generator(static_cast<std::uint64_t>(program.seed()),
                         static_cast<std::uint64_t>(training.text->epoch()) << 32);
     for (std::int64_t i = 0; i < options.sample; ++i) {
         program.stop_if_interrupted();
-        text.push_back(going_on.next(options.temperature, generator));
+        text.push_back(generating.next(options.temperature, generator));
     }
     program.print(fmt::format("sample: {}", training.vocabulary.decode(text)));
 }
@@ -84,17 +84,17 @@ int train(const Program& program, const Options& options, Training& training,
 int main(int argc, char** argv) {
     return run_program("catena-train-lm", [&] {
         Program program("catena-train-lm",
-                        "Trains a recurrent net to say what word comes next in a text.");
+                        "Trains a recurrent net to predict the next word of a text.");
         Options options;
         if (!parse_options(program, argc, argv, options)) return 0;
         const Device device = program.start();
         const using_device scope(device);
         const Corpus corpus = load_corpus(options);
         for (const std::string& word : corpus.vocabulary.missing(options.prompt))
-            program.print(fmt::format("note: '{}' of the prompt is not among the words", word));
+            program.print(
+                fmt::format("note: the vocabulary does not contain '{}' of the prompt", word));
         program.print(
-            fmt::format("text: {} ({} {} to train, {} to validate, {} to test), {} of them "
-                        "different",
+            fmt::format("text: {} ({} {} to train, {} to validate, {} to test), vocabulary of {}",
                         corpus.path.string(), corpus.train.size(), unit_of(options.tokens),
                         corpus.valid.size(), corpus.test.size(), corpus.vocabulary.size()));
         Training training(options, program.seed(), corpus, device);

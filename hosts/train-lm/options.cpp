@@ -1,4 +1,4 @@
-// Options of catena-train-lm: their texts, and what is allowed.
+// The options of catena-train-lm: help texts and checks.
 #include "options.hpp"
 
 #include <catena/catena.hpp>
@@ -11,30 +11,29 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     // clang-format off
     program.options().add_options()
         ("data", po::value(&data)->value_name("PATH"),
-         "a text file, the last tenth of which is kept to validate and test; or a folder of three, with "
-         "train, valid and test in their names; plain or .gz; without it the text that comes with the "
-         "program")
+         "a text file, whose last tenth is used for validation and testing; or a folder of three files with "
+         "train, valid and test in their names; plain or .gz; default: the included text")
         ("tokens", Program::value(tokens),
-         "words, spaces (what stands between them, as in Penn Treebank files) or characters")
+         "words, spaces (split at spaces only, as in Penn Treebank files) or characters")
         ("min-count", Program::value(o.min_count),
-         "rarer words are <unk>")
-        ("vocabulary", po::value(&o.vocabulary)->value_name("N"), "the N most frequent words alone")
+         "replace rarer words by <unk>")
+        ("vocabulary", po::value(&o.vocabulary)->value_name("N"), "use only the N most frequent words")
         ("sentences", po::bool_switch(&o.sentences),
-         "lines as texts of their own, of any length, in place of one running text")
-        ("cell", Program::value(cell), "lstm, or rnn for a simple one (Elman)")
-        ("units", Program::value(o.units), "of each layer")
-        ("layers", Program::value(o.layers), "one above the other")
-        ("dropout", Program::value(o.dropout), "share dropped between layers")
-        ("batch", Program::value(o.batch), "texts read side by side")
+         "treat each line as a separate text, instead of one running text")
+        ("cell", Program::value(cell), "lstm, or rnn for a simple recurrent net (Elman)")
+        ("units", Program::value(o.units), "units per layer")
+        ("layers", Program::value(o.layers), "number of recurrent layers")
+        ("dropout", Program::value(o.dropout), "dropout ratio between layers")
+        ("batch", Program::value(o.batch), "texts per minibatch")
         ("steps", Program::value(o.steps),
-         "tokens that gradients go back; of --sentences: the longest")
+         "length of truncated backpropagation in tokens; with --sentences: the maximum length of a line")
         ("epochs", Program::value(o.epochs), "passes over the text")
-        ("max-steps", po::value(&o.max_steps)->value_name("N"), "stop after N steps at the latest")
-        ("clip", Program::value(o.clip), "the gradients' norm, all together, at most")
-        ("sample", po::value(&o.sample)->value_name("N"), "write N tokens after each epoch")
-        ("prompt", po::value(&o.prompt), "that go on from this")
+        ("max-steps", po::value(&o.max_steps)->value_name("N"), "stop after at most N steps")
+        ("clip", Program::value(o.clip), "maximum norm of all gradients together")
+        ("sample", po::value(&o.sample)->value_name("N"), "generate N tokens after each epoch")
+        ("prompt", po::value(&o.prompt), "beginning of the generated text")
         ("temperature", Program::value(o.temperature),
-         "of samples: below 1 likelier words come more often");
+         "sampling temperature: below 1 prefers likely words");
     // clang-format on
     o.optimizer.add_to(program);
     program.add_training_options();

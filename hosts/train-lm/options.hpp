@@ -23,7 +23,7 @@ struct Options {
     std::int64_t batch = 20;
     std::int64_t steps = 35;
     std::int64_t epochs = 5;
-    std::int64_t max_steps = 0;  // 0: as the epochs say
+    std::int64_t max_steps = 0;  // 0: no limit besides epochs
     catena::OptimizerOptions optimizer{"adam", {{"adam", 0.002}, {"sgd", 1}}};
     double clip = 5;
     std::int64_t sample = 0;
@@ -31,5 +31,5 @@ struct Options {
     double temperature = 1;
 };
 
-// False where a text was asked for and printed. Throws boost::program_options::error.
+// Returns false after printing --help or --version. Throws boost::program_options::error.
 bool parse_options(catena::Program& program, int argc, char** argv, Options& options);

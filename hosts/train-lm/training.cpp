@@ -20,8 +20,8 @@ std::int32_t end_of(const Vocabulary& vocabulary) {
         vocabulary.tokens() == Tokens::characters ? "\n" : Vocabulary::end_of_line;
     if (!vocabulary.contains(end)) {
         throw DataError(
-            fmt::format("[corpus] --sentences: expected a text with the end of lines among "
-                        "its {} words, got one without",
+            fmt::format("[corpus] --sentences: expected a vocabulary of {} words that includes the "
+                        "end of a line, got one without",
                         vocabulary.size()));
     }
     return vocabulary.id(end);

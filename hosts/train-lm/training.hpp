@@ -1,4 +1,4 @@
-// One step of training, and everything that a snapshot has.
+// One training step, and the content of a snapshot.
 #pragma once
 
 #include "corpus.hpp"
@@ -25,9 +25,9 @@ struct Training : catena::Visitable {
 
     // One piece of text: backward as far as it goes, no further.
     void step();
-    // The last step was the last of an epoch, whose score is still to be told.
+    // The epoch is complete, but its score has not been printed yet.
     bool epoch_over() const { return text->position() == 0 && score.weight() > 0; }
-    // With the options that decide the result: a snapshot goes on under the same ones alone.
+    // Includes the options that affect the result, because resuming requires the same options.
     void visit(catena::Visitor& v) override;
 };
 

@@ -1,4 +1,4 @@
-// catena-train-mnist: trains the tutorial's networks on handwritten digits, or on clothes.
+// catena-train-mnist: trains nets on handwritten digits or Fashion-MNIST.
 #include "options.hpp"
 #include "training.hpp"
 
@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What the option names, else the first place that has the files.
+// The folder that the option names, or the first default folder that has the files.
 fs::path find_data(const Options& options) {
     if (!options.data.empty()) return options.data;
     for (const auto& folder : data_folders(options.dataset)) {
@@ -22,7 +22,7 @@ fs::path find_data(const Options& options) {
     std::string places;
     for (const auto& folder : data_folders(options.dataset))
         places += (places.empty() ? "" : " or ") + folder.string();
-    throw DataError(fmt::format("[data] expected {0} in {1}, got none; tools/data {0} gets it",
+    throw DataError(fmt::format("[data] expected {0} in {1}, got none; tools/data {0} downloads it",
                                 options.dataset, places));
 }
 

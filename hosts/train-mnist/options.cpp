@@ -1,4 +1,4 @@
-// Options of catena-train-mnist: their texts, and what is allowed.
+// The options of catena-train-mnist: help texts and checks.
 #include "options.hpp"
 
 namespace po = boost::program_options;
@@ -10,16 +10,16 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     program.options().add_options()
         ("dataset", Program::value(o.dataset), "mnist or fashion-mnist")
         ("data", po::value(&data)->value_name("DIR"),
-         "its four files; without it the first of $CATENA_DATA/DATASET, ~/.cache/catena/DATASET and, for "
-         "mnist, the digits that come with the program")
+         "folder of its four files; default: the first of $CATENA_DATA/DATASET, ~/.cache/catena/DATASET "
+         "and, for mnist, the included digits")
         ("epochs", Program::value(o.epochs), "passes over the training images")
-        ("batch", Program::value(o.batch), "images in a minibatch")
+        ("batch", Program::value(o.batch), "images per minibatch")
         ("model", Program::value(o.model),
-         "mlp, cnn, or two-column: two nets of layers, each on a device of its own, that meet twice")
+         "mlp, cnn, or two-column: two columns of layers on two devices, connected in two places")
         ("units", Program::value(o.units), "units of each hidden layer")
-        ("dropout", Program::value(o.dropout), "share dropped after each ReLU")
+        ("dropout", Program::value(o.dropout), "dropout ratio after each ReLU")
         ("record", po::bool_switch(&o.record),
-         "record a step and replay it: on a GPU a graph of kernels, elsewhere nothing changes");
+         "record a step and replay it as a graph of kernels on a GPU; no effect on other devices");
     // clang-format on
     o.optimizer.add_to(program);
     program.add_training_options();

@@ -20,5 +20,5 @@ struct Options {
     bool record = false;
 };
 
-// False where a text was asked for and printed. Throws boost::program_options::error.
+// Returns false after printing --help or --version. Throws boost::program_options::error.
 bool parse_options(catena::Program& program, int argc, char** argv, Options& options);

@@ -131,7 +131,7 @@ void Training::visit(Visitor& v) {
     v.require("options/dropout", fmt::format("{}", options_.dropout));
     v.require("options/seed", seed_);
     v("model", model())("optimizer", *optimizer_)("batches", batches);
-    // What is dropped depends on how many devices there are; without dropout any number may go on.
+    // Dropout depends on the number of devices; without dropout training resumes on any number.
     const bool drops = options_.dropout > 0;
     if (drops) v.require("options/devices", std::ssize(random_));
     for (std::size_t i = 0; i < (drops ? random_.size() : 1); ++i)

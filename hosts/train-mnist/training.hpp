@@ -17,10 +17,10 @@ public:
              const std::vector<catena::Device>& devices);
 
     void step();  // one minibatch
-    // The last step was the last of an epoch, whose score is still to be told.
+    // The epoch is complete, but its score has not been printed yet.
     bool epoch_over() const { return batches.position() == 0 && score.weight() > 0; }
     void share();  // gives the first model's parameters to the others: after they were loaded
-    // With the options that decide the result: a snapshot goes on under the same ones alone.
+    // Includes the options that affect the result, because resuming requires the same options.
     void visit(catena::Visitor& v) override;
 
     std::function<void(const catena::Variable&)> look;  // at the loss of the next step

@@ -36,7 +36,7 @@ Contexts::Contexts(std::vector<std::int32_t> text, std::int64_t window, std::int
       places_(0) {
     if (window_ > (std::ssize(text_) - 1) / 2) {
         throw ShapeError(fmt::format(
-            "[Contexts] text: expected more words to learn from than twice the window of {}, "
+            "[Contexts] text: expected more training words than twice the window of {}, "
             "got {}",
             window_, text_.size()));
     }

@@ -1,4 +1,4 @@
-// catena-train-word2vec: learns vectors for words, and finds the nearest.
+// catena-train-word2vec: trains word vectors and finds similar words.
 #include "options.hpp"
 #include "training.hpp"
 
@@ -62,7 +62,7 @@ int train(const Program& program, const Options& options, Training& training) {
 int main(int argc, char** argv) {
     return run_program("catena-train-word2vec", [&] {
         Program program("catena-train-word2vec",
-                        "Learns a vector for each word of a text from the words around it, by a "
+                        "Trains a vector for each word of a text from the words around it, with a "
                         "hierarchical softmax over a Huffman tree of the words.");
         Options options;
         if (!parse_options(program, argc, argv, options)) return 0;
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
         }
         Training training(options, program.seed(), std::move(words), device);
         program.resume(training);
-        program.print(fmt::format("text: {} ({} places, {} different words)", file.string(),
+        program.print(fmt::format("text: {} ({} positions, vocabulary of {} words)", file.string(),
                                   training.contexts.size(), training.vocabulary.size()));
         program.print(fmt::format("net: {} of {} units, {} parameters, {}, on {}",
                                   to_string(options.model), options.units,

@@ -1,4 +1,4 @@
-// Options of catena-train-word2vec: their texts, and what is allowed.
+// The options of catena-train-word2vec: help texts and checks.
 #include "options.hpp"
 
 #include <catena/catena.hpp>
@@ -11,23 +11,23 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
     // clang-format off
     program.options().add_options()
         ("data", po::value(&data)->value_name("FILE"),
-         "a text, plain or .gz; without it the one that comes with the programs")
+         "a text file, plain or .gz; default: the included text")
         ("tokens", Program::value(tokens),
-         "words, or spaces (what stands between them)")
-        ("min-count", Program::value(o.min_count), "rarer words are left out")
+         "words, or spaces (split at spaces only)")
+        ("min-count", Program::value(o.min_count), "skip rarer words")
         ("subsample", Program::value(o.subsample),
-         "leave out more of the words that are more frequent than this share of the text; 0: none")
+         "randomly skip words that are more frequent than this fraction of the text; 0: skip none")
         ("model", Program::value(model),
-         "skip-gram (from each word around), or cbow (from all together)")
-        ("units", Program::value(o.units), "of a vector")
-        ("window", Program::value(o.window), "words looked at on each side, at most")
-        ("batch", Program::value(o.batch), "places in a minibatch")
+         "skip-gram (predict from each context word) or cbow (predict from all of them)")
+        ("units", Program::value(o.units), "dimensions of the vectors")
+        ("window", Program::value(o.window), "maximum number of context words on each side")
+        ("batch", Program::value(o.batch), "positions per minibatch")
         ("epochs", Program::value(o.epochs), "passes over the text")
         ("nearest", po::value(&o.nearest)->value_name("WORD"),
-         "print the words nearest to WORD at the end; may be given several times")
-        ("top", Program::value(o.top), "so many of them")
+         "at the end, print the words most similar to WORD; may be repeated")
+        ("top", Program::value(o.top), "number of words that --nearest prints")
         ("vectors", po::value(&vectors)->value_name("FILE"),
-         "write all vectors as text, a word and its numbers in a line (word2vec's own format)");
+         "write all vectors in word2vec's text format, one word and its numbers per line");
     // clang-format on
     o.optimizer.add_to(program);
     program.add_training_options();

@@ -27,5 +27,5 @@ struct Options {
     std::filesystem::path vectors;
 };
 
-// False where a text was asked for and printed. Throws boost::program_options::error.
+// Returns false after printing --help or --version. Throws boost::program_options::error.
 bool parse_options(catena::Program& program, int argc, char** argv, Options& options);

@@ -11,7 +11,7 @@ using namespace catena::plugin;
 
 struct BroadcastTo {
     static constexpr auto about =
-        describe("catena.broadcast_to", "y = x, repeated by NumPy's rules to a shape", in("x"),
+        describe("catena.broadcast_to", "y = x, broadcast to a shape as in NumPy", in("x"),
                  out("y"), required<Ints>("shape", "the shape of y"))
             .example("x=(3) shape=[2,3]")
             .example("x=(2,1) shape=[3,2,2]")

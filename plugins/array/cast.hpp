@@ -11,7 +11,8 @@ using namespace catena::plugin;
 
 struct Cast {
     static constexpr auto about =
-        describe("catena.cast", "y = x in another dtype; floats go towards zero to whole numbers",
+        describe("catena.cast",
+                 "y = x in another dtype; floats are truncated towards zero for integer dtypes",
                  in("x"), out(Port("y").of("U")), required<catena_dtype>("dtype", "the dtype of y"))
             .example("x=(2,3) dtype=\"float64\"");
     using isas = IsaList<Isa::baseline>;

@@ -7,8 +7,8 @@ namespace catena::plugins {
 
 struct Concat {
     static constexpr auto about =
-        describe("catena.concat", "y = the x one after the other along an axis",
-                 in(Port("x", "arrays that differ in that axis at most").variadic()),
+        describe("catena.concat", "y = all x, concatenated along an axis",
+                 in(Port("x", "arrays whose shapes differ only in that axis").variadic()),
                  out("y", Port("ends", "where each x ends along the axis").of("I").hidden()),
                  attr("axis", 1, "the axis to join along; negative: from the last"))
             .example("x=(2,3) x=(2,1) x=(2,2)")

@@ -8,8 +8,8 @@ namespace catena::plugins {
 struct GetItem {
     static constexpr auto about =
         describe("catena.get_item",
-                 "y = x[begin:end:step, ...], a copy of a slice by NumPy's rules\n\n"
-                 "All axes stay; those that the lists do not reach are taken whole.",
+                 "y = x[begin:end:step, ...], a copy of a slice as in NumPy\n\n"
+                 "All axes are kept; axes beyond the length of the lists are not sliced.",
                  in("x"), out("y"), begin_attribute, end_attribute, step_attribute)
             .example("x=(4,3) begin=[1] end=[3]")
             .example("x=(4,5) begin=[-1,0] end=[-4,5] step=[-2,3]")

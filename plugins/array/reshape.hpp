@@ -10,7 +10,8 @@ using namespace catena::plugin;
 struct Reshape {
     static constexpr auto about =
         describe("catena.reshape", "y = x in another shape, in the same memory", in("x"), out("y"),
-                 required<Ints>("shape", "the new shape; one extent may be -1: what is left"))
+                 required<Ints>(
+                     "shape", "the new shape; one extent may be -1: it is computed from the size"))
             .view()
             .example("x=(2,6) shape=[3,4]")
             .example("x=(2,6) shape=[3,-1]")

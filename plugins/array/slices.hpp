@@ -7,15 +7,14 @@
 
 namespace catena::plugins {
 
-inline constexpr Attribute begin_attribute =
-    attr("begin", Ints{},
-         "first index for each leading axis; negative: from the end; none: the array's start");
-inline constexpr Attribute end_attribute = attr(
-    "end", Ints{},
-    "index behind the last one, for each leading axis; negative: from the end; none: the array's "
-    "end, which one that is out of range stands for too");
+inline constexpr Attribute begin_attribute = attr(
+    "begin", Ints{}, "first index for each leading axis; negative: from the end; none: the start");
+inline constexpr Attribute end_attribute =
+    attr("end", Ints{},
+         "index after the last one, for each leading axis; negative: from the end; none or out of "
+         "range: the end");
 inline constexpr Attribute step_attribute =
-    attr("step", Ints{}, "distance of indices, negative for backwards; empty: all 1");
+    attr("step", Ints{}, "step between indices, negative for backwards; empty: all 1");
 
 // A slice of an array of shape x. Axes that have no entry are taken whole.
 class Slices {

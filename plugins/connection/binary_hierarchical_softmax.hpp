@@ -33,18 +33,16 @@ void find_leaves(const auto& call, const LabelTree& tree, Tensor<const I> t,
 
 struct BinaryHierarchicalSoftmax {
     static constexpr auto about =
-        describe(
-            "catena.binary_hierarchical_softmax",
-            "loss = sum of log(1 + e^(-code W[node] . x)) over the nodes above each label\n\n"
-            "The code is -1 where the way to the label turns left, +1 where it turns right; "
-            "inner nodes are numbered in pre-order. (So says Chainer's documentation; its code has "
-            "the opposite sign, so that its W is the negative of this one.) The loss is summed "
-            "over "
-            "the samples. (Morin "
-            "and Bengio, \"Hierarchical Probabilistic Neural Network Language Model\", 2005.)",
-            in(Port("x", "(N, size)"), Port("t", "labels (N,)").of("I").not_differentiable(),
-               Port("W", "(inner nodes, size)")),
-            out(Port("loss", "()")), tree_attribute)
+        describe("catena.binary_hierarchical_softmax",
+                 "loss = sum of log(1 + e^(-code W[node] . x)) over the nodes above each label\n\n"
+                 "The code is -1 if the path to the label turns left, +1 if it turns right; inner "
+                 "nodes are numbered in pre-order. (This follows Chainer's documentation; "
+                 "Chainer's code uses the opposite sign, so its W is the negative of this one.) "
+                 "The loss is summed over the samples. (Morin "
+                 "and Bengio, \"Hierarchical Probabilistic Neural Network Language Model\", 2005.)",
+                 in(Port("x", "(N, size)"), Port("t", "labels (N,)").of("I").not_differentiable(),
+                    Port("W", "(inner nodes, size)")),
+                 out(Port("loss", "()")), tree_attribute)
             .example("x=(3,2) t=(3)[0,4] W=(4,2) tree=\"[[0,1],[2,[3,4]]]\"")
             .example("x=(2,3) t=(2) W=(1,3) tree=\"[1,0]\"");
     using types = TreeTypes;

@@ -19,7 +19,7 @@ inline constexpr Attribute pad_attr =
 
 inline constexpr Attribute cover_all_attr =
     attr("cover_all", false,
-         "whether all of the padded image is covered, by places that reach beyond it");
+         "whether to cover all of the padded image, with positions that extend beyond it");
 
 struct Pair {
     std::int64_t y;

@@ -9,19 +9,17 @@ namespace catena::plugins {
 
 struct Convolution2D {
     static constexpr auto about =
-        describe(
-            "catena.convolution_2d",
-            "y = filters W moved over the images x, plus b\n\n"
-            "A correlation: W is not flipped. Places where the filter would not lie within the "
-            "padded image as a whole do not count, unless cover_all: then there is one more along "
-            "a "
-            "side whose end no place would reach, and what lies beyond the pad counts as 0.",
-            in(Port("x", "(N, C, H, W)"), Port("W", "(out, C, kh, kw)"),
-               Port("b", "(out,)").optional()),
-            out(Port("y",
-                     "(N, out, (H + 2 pad - kh) / stride + 1, (W + 2 pad - kw) / stride + "
-                     "1)")),
-            stride_attr, pad_attr, cover_all_attr)
+        describe("catena.convolution_2d",
+                 "y = cross-correlation of the images x with the filters W, plus b\n\n"
+                 "W is not flipped. Without cover_all, the filter stays within the padded image. "
+                 "With cover_all, there is one more position along an axis whose last elements "
+                 "would not be covered; elements beyond the padding count as 0.",
+                 in(Port("x", "(N, C, H, W)"), Port("W", "(out, C, kh, kw)"),
+                    Port("b", "(out,)").optional()),
+                 out(Port("y",
+                          "(N, out, (H + 2 pad - kh) / stride + 1, (W + 2 pad - kw) / stride + "
+                          "1)")),
+                 stride_attr, pad_attr, cover_all_attr)
             .since(2)
             .example("x=(2,3,5,4) W=(2,3,3,3) b=(2,) pad=[1]")
             .example("x=(2,2,6,7) W=(3,2,3,2) b=(3,) stride=[2,1] pad=[1,0]")

@@ -11,8 +11,8 @@ struct Deconvolution2D {
     static constexpr auto about =
         describe(
             "catena.deconvolution_2d",
-            "y = images of which convolution_2d with W makes x's shape: the sum of filters W, "
-            "weighted with x, at each of their places, plus b",
+            "y = transposed convolution, plus b: the sum of the filters W, weighted with x, at all "
+            "positions",
             in(Port("x", "(N, C, H, W)"), Port("W", "(C, out, kh, kw)"),
                Port("b", "(out,)").optional()),
             out(Port("y",
@@ -20,8 +20,8 @@ struct Deconvolution2D {
                      "or outsize in place of the last two")),
             stride_attr, pad_attr,
             attr("outsize", Ints{},
-                 "height and width of y, one number for both, such that convolution_2d takes y "
-                 "to x's, with or without cover_all; empty: the smallest without")
+                 "height and width of y, or one number for both, for which convolution_2d, with or "
+                 "without cover_all, gives the size of x; empty: the smallest without cover_all")
                 .range(1, largest_step))
             .since(2)
             .example("x=(2,3,3,4) W=(3,2,3,3) b=(2,) pad=[1]")

@@ -9,10 +9,9 @@ struct EmbedId {
     static constexpr auto about =
         describe(
             "catena.embed_id",
-            "y = the row of W for each id\n\nAn id below 0, or beyond the rows, is an error unless "
-            "ignore_label has it: negative ids do not count from the end. The gradient of W is "
-            "added to the rows that the "
-            "ids name; with a gradient already there, no other row is touched.",
+            "y = the row of W for each id\n\nAn id that is not a row is an error unless it is in "
+            "ignore_label; negative ids do not count from the end. The gradient of W is added to "
+            "the rows of the ids; if there is a gradient already, no other row is accessed.",
             in(Port("x", "ids, of any shape").of("I").not_differentiable(),
                Port("W", "(ids, size)")),
             out(Port("y", "x.shape + (size,)")), ignore_label_attribute)

@@ -11,7 +11,7 @@ using namespace catena::plugin;
 
 struct Linear {
     static constexpr auto about =
-        describe("catena.linear", "y = x W^T + b\n\nAll axes of x but the first are taken as one.",
+        describe("catena.linear", "y = x W^T + b\n\nAll axes of x after the first are merged.",
                  in(Port("x", "(N, ...)"), Port("W", "(out, in)"), Port("b", "(out,)").optional()),
                  out(Port("y", "(N, out)")))
             .example("x=(2,3) W=(4,3) b=(4)")

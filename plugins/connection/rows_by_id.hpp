@@ -13,7 +13,7 @@ using IdTypes = Rows<Row<std::int32_t, float>, Row<std::int64_t, float>, Row<std
                      Row<std::int64_t, double>>;
 
 inline constexpr Attribute ignore_label_attribute =
-    attr("ignore_label", Ints{}, "an id, or several, whose row is 0 and learns nothing");
+    attr("ignore_label", Ints{}, "one or several ids, whose row is 0 and gets no gradient");
 
 // The ids of a call: which rows they name.
 template <class I>

@@ -5,7 +5,7 @@
 
 namespace catena_cpu {
 
-// Set by the entry, before any other call; valid for ever.
+// Set by the entry, before any other call; stays valid.
 extern const catena_host* host;
 
 // [any] Formats the reason, hands it to the host and returns status.

@@ -33,7 +33,8 @@ bool is_forked() {
 
 const char* reason(cudaError_t error) {
     if (error == cudaErrorInitializationError && is_forked())
-        return "expected the process that first asked for GPUs, or one started anew, got one that "
+        return "expected the process that first asked for GPUs, or a newly started one, got one "
+               "that "
                "fork() made";
     switch (error) {
         case cudaErrorNoDevice: return "there is no GPU, or CUDA_VISIBLE_DEVICES hides it";

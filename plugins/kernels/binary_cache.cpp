@@ -223,7 +223,7 @@ void BinaryCache::open_folder(const std::string& path) {
     const auto refuse = [&](const std::string& why) {
         host_.log(nullptr, CATENA_LOG_WARNING,
                   ("[kernels] folder of compiled kernels " + path + ": " + why +
-                   "; kernels are compiled anew by every process")
+                   "; every process compiles its own kernels")
                       .c_str());
     };
     if (path.empty() || path[0] != '/')
@@ -244,7 +244,7 @@ std::optional<Binary> BinaryCache::read(const std::string& file) {
     if (binary) futimens(binary->file.get(), nullptr);  // used now
     if (why.empty()) return binary;
     host_.log(nullptr, CATENA_LOG_WARNING,
-              ("[kernels] " + path_ + "/" + file + ": " + why + "; it is made anew").c_str());
+              ("[kernels] " + path_ + "/" + file + ": " + why + "; it is compiled again").c_str());
     unlinkat(folder_.get(), file.c_str(), 0);  // said once
     return std::nullopt;
 }

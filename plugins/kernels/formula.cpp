@@ -159,7 +159,7 @@ Formula::Formula(const catena_formula& source)
     for (const Code* part : {&operation, &loop_prep, &after_loop, &finish})
         if (returns(part->text))
             refuse(
-                "code: expected `continue` to go on with the next element, got `return`, "
+                "code: expected `continue` for the next element, got `return`, "
                 "which would leave the others out");
     if (is_reduction()) {
         if (n_y == 0) refuse("outputs: expected at least one, got none");

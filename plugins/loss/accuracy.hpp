@@ -10,14 +10,14 @@ namespace catena::plugins {
 
 struct Accuracy {
     static constexpr auto about =
-        describe(
-            "catena.accuracy",
-            "y = share of the rows whose largest score stands at their label\n\n"
-            "Of equal scores the first is the largest. NaN for an empty batch, 0 if all labels "
-            "are ignored.",
-            in(Port("y", "scores (N, classes, ...)"),
-               Port("t", "labels (N, ...)").of("I").not_differentiable()),
-            out(Port("y", "the share ()")), ignore_label)
+        describe("catena.accuracy",
+                 "y = fraction of the rows whose largest score is at their label\n\n"
+                 "Of equal scores the first counts as the largest. NaN for an empty batch, 0 if "
+                 "all labels "
+                 "are ignored.",
+                 in(Port("y", "scores (N, classes, ...)"),
+                    Port("t", "labels (N, ...)").of("I").not_differentiable()),
+                 out(Port("y", "the fraction ()")), ignore_label)
             .not_differentiable()
             .example("y=(3,4) t=(3)[0,3]")
             .example("y=(2,3,2) t=(2,2)[0,2]")

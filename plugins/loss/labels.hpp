@@ -9,7 +9,7 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 inline constexpr Attribute ignore_label =
-    attr("ignore_label", -1, "rows with this label do not count");
+    attr("ignore_label", -1, "rows with this label are ignored");
 using LabelTypes = Rows<Row<float, std::int32_t>, Row<float, std::int64_t>,
                         Row<double, std::int32_t>, Row<double, std::int64_t>>;
 

@@ -11,7 +11,7 @@ struct SoftmaxCrossEntropy {
     static constexpr auto about =
         describe("catena.softmax_cross_entropy",
                  "loss = mean of -log softmax(x)[t]\n\n"
-                 "The mean goes over the labels that are not ignored; it is 0 if all are.",
+                 "The mean is over the labels that are not ignored; it is 0 if all are ignored.",
                  in(Port("x", "scores (N, classes, ...)"),
                     Port("t", "labels (N, ...)").of("I").not_differentiable()),
                  out(Port("loss", "()"),

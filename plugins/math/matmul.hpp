@@ -10,7 +10,7 @@ using namespace catena::plugin;
 
 struct Matmul {
     static constexpr auto about =
-        describe("catena.matmul", "y = a b, a product of matrices", in("a", "b"), out("y"),
+        describe("catena.matmul", "y = a b, the matrix product", in("a", "b"), out("y"),
                  attr("transa", false, "transpose a first"),
                  attr("transb", false, "transpose b first"))
             .example("a=(2,3) b=(3,4)")

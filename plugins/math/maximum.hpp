@@ -9,11 +9,10 @@ using namespace catena::plugin;
 
 struct Maximum {
     static constexpr auto about =
-        describe(
-            "catena.maximum",
-            "y = the larger of x0 and x1. If one is NaN, y and both gradients are NaN. Where they "
-            "are equal, x0 gets the gradient",
-            in("x0", "x1"), out("y"))
+        describe("catena.maximum",
+                 "y = the larger of x0 and x1. If one is NaN, y and both gradients are NaN. If "
+                 "they are equal, x0 gets the gradient",
+                 in("x0", "x1"), out("y"))
             .example("x0=(2,3)[0.5,1.5] x1=(2,3)[-1.5,-0.5]")
             .example("x0=(3)[-1.5,-0.5] x1=(2,3)[0.5,1.5]")
             .example("x0=(2,1)[-1.5,-0.5] x1=(1,3)[0.5,1.5]")

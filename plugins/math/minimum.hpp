@@ -10,7 +10,7 @@ using namespace catena::plugin;
 struct Minimum {
     static constexpr auto about =
         describe("catena.minimum",
-                 "y = the smaller of x0 and x1. If one is NaN, y and both gradients are NaN. Where "
+                 "y = the smaller of x0 and x1. If one is NaN, y and both gradients are NaN. If "
                  "they are equal, x0 gets the gradient",
                  in("x0", "x1"), out("y"))
             .example("x0=(2,3)[0.5,1.5] x1=(2,3)[-1.5,-0.5]")

@@ -13,7 +13,7 @@ struct Sum {
     static constexpr auto about =
         describe("catena.sum", "y = sum of x along axes", in("x"), out("y"),
                  attr("axis", Ints{}, "the axes, negative ones from the last; empty: all"),
-                 attr("keepdims", false, "keep them with extent 1"))
+                 attr("keepdims", false, "keep these axes with extent 1"))
             .example("x=(2,3)")
             .example("x=(2,3,4) axis=1")
             .example("x=(2,3,4) axis=[0,-1] keepdims=true")

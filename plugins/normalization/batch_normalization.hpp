@@ -12,7 +12,8 @@ struct BatchNormalization {
         describe(
             "catena.batch_normalization",
             "y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and var of each channel\n\n"
-            "Both are taken over all axes but 1; var is the biased one. (Ioffe and Szegedy, "
+            "Both are computed over all axes except axis 1; var is the biased variance. (Ioffe and "
+            "Szegedy, "
             "\"Batch Normalization\", ICML 2015.)",
             in(Port("x", "(N, C, ...)"), Port("gamma", "(C,)"), Port("beta", "(C,)")),
             out("y", Port("mean", "(C,)").of("S").hidden(), Port("var", "(C,)").of("S").hidden()),

@@ -48,7 +48,7 @@ struct Strips {
 };
 
 inline constexpr Attribute window_attr =
-    attr("n", 5, "channels that a value is compared with: n / 2 on either side").range(1, 1 << 30);
+    attr("n", 5, "number of channels in the window: n / 2 on either side").range(1, 1 << 30);
 
 // Linear, and its own adjoint.
 struct ChannelWindowSum {
@@ -112,8 +112,8 @@ struct LocalResponseNormalization {
         describe(
             "catena.local_response_normalization",
             "y = x (k + alpha s)^-beta, where s is x^2 summed over the neighbouring channels\n\n"
-            "The window is cut off at the first and the last channel; alpha is not divided by "
-            "n. (Krizhevsky, Sutskever and Hinton, \"ImageNet Classification with Deep "
+            "The window is clipped at the first and the last channel; alpha is not divided by n. "
+            "(Krizhevsky, Sutskever and Hinton, \"ImageNet Classification with Deep "
             "Convolutional Neural Networks\", 2012.)",
             in(Port("x", "(N, C, ...)")), out("y"), window_attr, attr("k", 2.0, "added to the sum"),
             attr("alpha", 1e-4, "scale of the sum"), attr("beta", 0.75, "exponent"))

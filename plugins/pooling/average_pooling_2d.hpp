@@ -132,7 +132,7 @@ struct AveragePooling2D {
         describe("catena.average_pooling_2d",
                  "y = mean of each window of x\n\n"
                  "Padding counts as zeros: the divisor is always the size of the window. Windows "
-                 "that reach beyond the padded image do not count.",
+                 "that extend beyond the padded image are not used.",
                  in(Port("x", "(N, C, H, W)")), out(Port("y", "(N, C, oh, ow)")), ksize_attr,
                  stride_attr, pad_attr)
             .example("x=(2,2,4,6) ksize=2")

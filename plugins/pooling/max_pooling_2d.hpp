@@ -229,8 +229,8 @@ struct MaxPooling2D {
     static constexpr auto about =
         describe("catena.max_pooling_2d",
                  "y = maximum of each window of x\n\n"
-                 "Of equal values the first, row by row, takes the gradient; a NaN wins. A window "
-                 "that lies outside the image as a whole gives -inf and takes none.",
+                 "Of equal values the first, row by row, gets the gradient; a NaN is the maximum. "
+                 "A window completely outside the image gives -inf and gets no gradient.",
                  in(Port("x", "(N, C, H, W)")),
                  out(Port("y", "(N, C, oh, ow)"), Port("at").of("M").hidden()), ksize_attr,
                  stride_attr, pad_attr, cover_all_attr)

@@ -18,7 +18,7 @@ inline constexpr Attribute pad_attr =
     attr("pad", Ints(no_pad), "padding around the image: one number, or (y, x)")
         .range(0, largest_extent);
 inline constexpr Attribute cover_all_attr =
-    attr("cover_all", true, "windows that reach beyond the padded image count too");
+    attr("cover_all", true, "also use windows that extend beyond the padded image");
 inline constexpr Attribute size_attr = required<Ints>("size", "(height, width) of the image");
 
 // Windows along one side of an image.

@@ -10,8 +10,8 @@ struct Lstm {
         describe(
             "catena.lstm",
             "c = tanh(a) sigmoid(i) + c_prev sigmoid(f), h = tanh(c) sigmoid(o)\n\n"
-            "Unit j takes a, i, f and o from the channels 4 j to 4 j + 3 of x. Where x has fewer "
-            "rows than the state, the rows beyond keep their c, and h has x's rows. (Graves, "
+            "Unit j uses channels 4 j to 4 j + 3 of x as a, i, f and o. If x has fewer rows than "
+            "the state, the remaining rows keep their c, and h has the rows of x. (Graves, "
             "\"Supervised Sequence Labelling with Recurrent Neural Networks\", 2012, without "
             "peepholes.)",
             in(Port("c_prev", "cells (B, units, ...)"),

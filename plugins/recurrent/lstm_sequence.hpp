@@ -52,27 +52,26 @@ struct LstmSequence {
     static constexpr auto about =
         describe(
             "catena.lstm_sequence",
-            "A layer of catena.lstm over whole sequences\n\n"
+            "An LSTM layer over whole sequences\n\n"
             "Each step: c = tanh(a) sigmoid(i) + c_prev sigmoid(f), h = tanh(c) sigmoid(o), where "
             "a, "
             "i, f and o of unit j are the channels 4 j to 4 j + 3 of x + h_prev W^T; c_prev and "
-            "h_prev "
-            "come from the step before. x is the projected input, biases and all: for all steps at "
-            "once, by catena.linear. Sequences of different lengths are packed, a step after the "
-            "other and the longest sequence first: `rows` says how many sequences go on at each "
-            "step "
-            "(batch_sizes of PyTorch's PackedSequence), and those are the first ones of the step "
-            "before. The last state is the last rows of h and c. Outputs are h, then c; "
+            "h_prev are from the previous step. x is the projected input of all steps, including "
+            "biases, computed by catena.linear. Sequences of different lengths are packed step by "
+            "step, with the longest sequence first: `rows` is the number of sequences at each step "
+            "(batch_sizes of PyTorch's PackedSequence), and these are the first ones of the "
+            "previous step. The final state is the last rows of h and c. Outputs are h, then c; "
             "catena.lstm "
             "has c first. (Hochreiter and Schmidhuber, \"Long Short-Term Memory\", 1997; forget "
             "gates of Gers et al., 2000.)",
-            in(Port("x", "(steps, N, 4 units), or packed (rows in all, 4 units)"),
-               Port("W", "of the state: (4 units, units)"),
-               Port("h0", "before the first step (N, units); missing: zeros").optional(),
-               Port("c0", "before the first step (N, units); missing: zeros").optional()),
-            out(Port("h", "(steps, N, units), or packed (rows in all, units)"), Port("c", "as h"),
+            in(Port("x", "(steps, N, 4 units), or packed (sum of rows, 4 units)"),
+               Port("W", "weights of the state: (4 units, units)"),
+               Port("h0", "initial state (N, units); missing: zeros").optional(),
+               Port("c0", "initial state (N, units); missing: zeros").optional()),
+            out(Port("h", "(steps, N, units), or packed (sum of rows, units)"), Port("c", "as h"),
                 Port("gates", "tanh(a), sigmoid(i), sigmoid(f), sigmoid(o): as x").hidden()),
-            attr("rows", Ints{}, "packed: sequences at each step, never more than before"))
+            attr("rows", Ints{},
+                 "packed: number of sequences at each step, which must not increase"))
             // Packed: of the other form, growing examples would have thousands of steps.
             .example("x=(4,4) W=(4,1) h0=(2,1) c0=(2,1) rows=[2,1,1]")
             .example("x=(3,4) W=(4,1) c0=(2,1) rows=[2,1,0]")

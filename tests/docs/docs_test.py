@@ -16,6 +16,8 @@ import tempfile
 FENCE = re.compile(r"(?:^<!-- [^\n]* -->\n)?^```(\w*)\n(.*?)^```", re.S | re.M)
 PROGRAM = re.compile(r"catena(-[a-z-]+)?$")
 GENERATED = {"sdk/doc/functions.md"}  # tested where it is made
+OTHER_PAGES = {"sdk/abi/RULES.md", "README.md", "core/README.md", "sdk/README.md", "plugins/README.md",
+               "hosts/README.md", "tests/README.md", "tools/README.md"}
 ELSEWHERE = {"GTest", "gtest_main"}
 FOLDERS = ("core", "hosts", "plugins", "sdk", "tests", "tools")
 CODE = {".c", ".h", ".cpp", ".hpp", ".cuh", ".cmake", ".in", ".txt", ".py", ".rs", ".f90"}
@@ -33,7 +35,7 @@ class Tree:
             name = path.relative_to(self.root).as_posix()
             if name.startswith((".", "build")) or "__pycache__" in name or not path.is_file():
                 continue
-            guide = name.startswith("sdk/doc/") or name == "sdk/abi/RULES.md"
+            guide = name.startswith("sdk/doc/") or name in OTHER_PAGES
             if path.suffix == ".md" and (every or guide):
                 if name in GENERATED and not every:
                     continue

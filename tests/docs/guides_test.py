@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Does what the pages of an installed catena, and the README, tell a reader to do, word by word, from an
-empty folder; the README's reader is in a checkout.
+"""Runs the commands of the README and of the pages of an installed catena, each page in an empty folder.
+The README and the walkthrough start in a checkout.
 
 Each page is a script: its sh blocks run in order in one shell, which stops at the first failure, with
-catena's bin in PATH. A comment in front of a block says what else there is:
+catena's bin in PATH. A comment above a block changes what the block does:
 
-    <!-- file: PATH -->      the block is the text of this file
-    <!-- end of: PATH -->    it is added to this file
-    <!-- change: PATH -->    of diff: what this file has once becomes something else
-    <!-- not run: WHY -->    of sh: it is only looked at
+    <!-- file: PATH -->      write the block to this file
+    <!-- end of: PATH -->    append it to this file
+    <!-- change: PATH -->    a diff block: apply it to this file, which must contain each old text once
+    <!-- not run: WHY -->    an sh block: do not run it
 
-Pages speak of a plugin that the reader has, swish.catena: the one that catena-new writes.
+Some pages use a plugin swish.catena: the one that catena-new writes.
 """
 import argparse
 import os
@@ -25,6 +25,7 @@ import tempfile
 sys.dont_write_bytecode = True
 from docs_test import FENCE
 
+IN_CHECKOUT = ("README.md", "sdk/doc/walkthrough.md")
 DIRECTIVE = re.compile(r"<!-- (file|end of|change|not run): ([^\n]+) -->\n")
 # What the pages use of NumPy, where it is not installed.
 NUMPY = '''
@@ -123,7 +124,7 @@ def run(command, folder, variables):
 
 
 def checkout(folder, source, build):
-    """What the README's reader has: the tools, and what they built."""
+    """A checkout: the tools, and what they built."""
     (folder / "build").mkdir(parents=True)
     (folder / "build/release").symlink_to(pathlib.Path(build).resolve())
     shutil.copytree(source / "tools", folder / "tools")
@@ -137,14 +138,15 @@ def follow(work, prefix, variables, only, build):
         return 1
     failures = pages = 0
     root = prefix / "share/doc/catena"
-    for path in [root / "README.md"] * bool(build) + sorted(root.glob("sdk/**/*.md")):
-        name = path.relative_to(root).as_posix()
+    names = [path.relative_to(root).as_posix() for path in sorted(root.glob("sdk/**/*.md"))]
+    for name in [*(IN_CHECKOUT if build else ()), *(n for n in names if n not in IN_CHECKOUT)]:
+        path = root / name
         text, count = script(name, path.read_text())
         if count == 0 or (only and path.name not in only):
             continue
         folder = work / name
         own = variables
-        if path.parent == root:  # where the programs are is for its reader to say
+        if name in IN_CHECKOUT:  # these pages set PATH themselves
             checkout(folder, pathlib.Path(__file__).resolve().parents[2], build)
             own = variables | {"PATH": variables["PATH"].removeprefix(f"{prefix}/bin:")}
         else:

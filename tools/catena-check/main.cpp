@@ -1,4 +1,4 @@
-// catena-check: whether plugins keep what the ABI asks of them.
+// catena-check: validates plugins against the rules of the ABI.
 #include "report.hpp"
 
 #include <catena/core/data_error.hpp>
@@ -21,9 +21,9 @@ namespace {
 
 constexpr const char* usage =
     "usage: catena-check [OPTION...] PLUGIN.catena...\n\n"
-    "Examines plugins, in processes with a time limit: a crash in one check loses no other. Exit\n"
-    "code: 0 if all is well, 1 if a check failed or a plugin cannot be loaded, 2 if it was called\n"
-    "wrongly.\n\n";
+    "Validates plugins in processes with a time limit, so a crash in one check does not affect\n"
+    "others. Exit code: 0 if no fault was found, 1 if a check failed or a plugin cannot be\n"
+    "loaded, 2 if the command line is wrong.\n\n";
 
 struct Options {
     std::vector<std::string> plugins;
@@ -192,33 +192,32 @@ int main(int argc, char** argv) {
             po::options_description visible("options");
             // clang-format off
     visible.add_options()
-        ("help,h", "this text")
-        ("version", "of this program, and of the ABI that it knows")
-        ("list", "all checks, and what each says")
+        ("help,h", "print this text")
+        ("version", "print the versions of this program and of its ABI")
+        ("list", "list all checks with a description")
         ("only", po::value(&o.only)->value_name("GROUP[/NAME]"),
-         "these checks. May be given several times")
+         "run only these checks. May be repeated")
         ("skip", po::value(&o.skip)->value_name("GROUP[/NAME]"),
-         "not these checks. May be given several times")
+         "do not run these checks. May be repeated")
         ("function", po::value(&o.function)->value_name("NAME"),
-         "of the checks of each function, those of this one")
+         "run the checks on functions only on this one")
         ("with", po::value(&o.with)->value_name("PLUGIN"),
-         "load this one, too: it brings functions that gradients are made of, or that there are "
-         "kernels for. Catena's own come by themselves. May be given several times")
+         "also load this plugin: it provides functions that gradients use or that the kernels are "
+         "for. Catena's own plugins are loaded automatically. May be repeated")
         ("format", po::value(&o.format)->value_name("text|json")->default_value("text"),
-         "how to print the results")
-        ("quiet,q", po::bool_switch(&o.quiet), "text: failures and the summary alone")
+         "format of the results")
+        ("quiet,q", po::bool_switch(&o.quiet), "text format: print only failures and the summary")
         ("timeout", po::value(&o.timeout)->value_name("SECONDS")->default_value(
             usual_timeout),
-         "time for one process. A function that needs more is left out of the checks that follow")
+         "time limit of one process. Later checks skip a function that exceeds it")
         ("total", po::value(&o.total)->value_name("SECONDS")->default_value(usual_total),
-         "time for all checks of a plugin. What has not begun by then fails")
-        ("seed", po::value(&o.seed)->value_name("N|random")->default_value("1"), "of all numbers")
+         "time limit for all checks of a plugin. Checks that have not started by then fail")
+        ("seed", po::value(&o.seed)->value_name("N|random")->default_value("1"), "seed of the random numbers")
         ("reproduce", po::value(&o.reproduce)->value_name("SEED[:N,N...]"),
-         "the case that failed with this seed, and no other; what stands behind it are the lengths of "
-         "calls")
+         "run only the case that failed with this seed; N are the lengths of its calls")
         ("jobs,j", po::value(&o.jobs)->value_name("N")->default_value(
             static_cast<int>(std::max(1u, std::thread::hardware_concurrency()))),
-         "processes at a time");
+         "maximum number of processes");
             // clang-format on
             po::options_description all;
             all.add(visible).add_options()("plugin", po::value(&o.plugins));

@@ -31,16 +31,15 @@ namespace {
 constexpr const char* usage =
     "usage: catena-inspect [OPTION...] PLUGIN.catena...\n"
     "       catena-inspect [OPTION...] COMMAND [NAME...]\n\n"
-    "Shows what files say of themselves: manifest, needed libraries, exports. Nothing in them "
-    "runs.\n"
-    "Or loads the installed plugins, and files that are named, and shows what they have:\n\n"
+    "Shows the manifest, needed libraries and exports of files, without running them.\n"
+    "With a command, loads the installed plugins and the named files and shows:\n\n"
     "  functions  meaning, inputs, attributes, gradients, examples\n"
-    "  kernels    which there are, in the order in which they are tried\n"
-    "  coverage   which kernels serve a function on each device, by dtypes\n"
-    "  devices    what backends found, and extensions\n"
-    "  plugins    what was loaded, what was refused and why\n"
+    "  kernels    all kernels, in the order in which they are tried\n"
+    "  coverage   the kernels of each function by device and dtype\n"
+    "  devices    backends with their devices, and extensions\n"
+    "  plugins    loaded and refused plugins, with reasons\n"
     "  header     a C++ header with a typed wrapper for each function\n\n"
-    "NAME: a function (relu for catena.relu), the id of a plugin or a file; none: everything.\n\n"
+    "NAME: a function (relu for catena.relu), the id of a plugin or a file; default: all.\n\n"
     "  catena-inspect swish.catena\n"
     "  catena-inspect functions swish.catena --format markdown --output swish.md\n"
     "  catena-inspect functions softmax\n"
@@ -122,7 +121,7 @@ inspect::Choice load(const std::vector<std::string>& names, const Options& o) {
     const auto report = plugin_report();
     for (const auto& id : o.without) {
         if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) > 0) continue;
-        throw InvalidError(fmt::format("[without] expected a plugin that is there, got {}", id));
+        throw InvalidError(fmt::format("[without] expected a loaded plugin, got {}", id));
     }
     for (const auto& name : names) {
         if (is_file(name)) continue;
@@ -234,21 +233,21 @@ int main(int argc, char** argv) {
         po::options_description visible("options");
         // clang-format off
     visible.add_options()
-        ("help,h", "this text")
-        ("version", "of this program, and of the ABI that it knows")
+        ("help,h", "print this text")
+        ("version", "print the versions of this program and of its ABI")
         ("format,f", po::value(&o.format)->value_name("FORMAT"), "text (default), json or markdown")
-        ("all,a", po::bool_switch(&o.all), "functions: everything of each, not a line")
-        ("output,o", po::value(&o.output)->value_name("FILE"), "where to write it")
+        ("all,a", po::bool_switch(&o.all), "functions: show all details of each")
+        ("output,o", po::value(&o.output)->value_name("FILE"), "output file")
         ("compare", po::value(&o.compare)->value_name("FILE"),
-         "write nothing; fail if FILE is not what would be written")
+         "write nothing; fail if FILE differs from the output")
         ("plugins", po::value(&o.folders)->value_name("DIR"),
-         "look for plugins in DIR alone. May be given several times")
+         "load plugins only from DIR. May be repeated")
         ("without", po::value(&o.without)->value_name("PLUGIN"),
-         "leave a plugin out, by its id. May be given several times")
+         "do not load the plugin with this id. May be repeated")
         ("prefix", po::value(&o.header.prefix)->value_name("TEXT"),
-         "header: functions whose names start so (default catena.)")
+         "header: prefix of the functions to wrap (default catena.)")
         ("namespace", po::value(&o.header.space)->value_name("NAME"),
-         "header: where they go (default catena::functions)");
+         "header: namespace of the wrappers (default catena::functions)");
         // clang-format on
         po::options_description all;
         all.add(visible).add_options()("word", po::value(&o.words));

@@ -10,16 +10,16 @@ namespace {
 
 constexpr const char* functions_head =
     "# Functions\n\n"
-    "<!-- Written by catena-inspect from what the plugins say of themselves. -->\n\n"
-    "In C++ a function is called through the wrapper whose signature is shown, from "
-    "`<catena/functions.hpp>` or a header that `catena-inspect header` wrote. On `Variable`s it "
-    "records the graph; called on `Array`s, it returns `Array`s and records nothing. Inputs and "
-    "outputs that share a letter share a dtype. What updates an input in place has no wrapper: "
-    "optimizers call it.\n\n"
-    "Gradients come by a kernel (fast, first order), by a composition of other functions or by a "
-    "function that is the gradient; the last two can be differentiated again. What is kept for "
-    "backward is said, too. An example is a call in words: `x=(2,3)[0.5,2] axis=1` has an x of "
-    "shape (2, 3) with values from 0.5 to 2.\n\n";
+    "<!-- Written by catena-inspect from the descriptions in the plugins. -->\n\n"
+    "In C++, call a function through the wrapper whose signature is shown. It is in "
+    "`<catena/functions.hpp>`, or in a header written by `catena-inspect header`. Called on "
+    "`Variable`s it records the graph; called on `Array`s it returns `Array`s and records "
+    "nothing. Inputs and outputs with the same letter have the same dtype. Functions that "
+    "update an input in place have no wrapper; optimizers call them.\n\n"
+    "A gradient is a kernel (fast, first order), a composition of other functions, or a "
+    "function; the last two can be differentiated again. The pages also list the values that "
+    "are kept for backward. An example is a call as text: in `x=(2,3)[0.5,2] axis=1`, x has "
+    "shape (2, 3) and values from 0.5 to 2.\n\n";
 
 std::string cell(std::string text) {
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -146,10 +146,10 @@ std::string of_kernels(const Json& list) {
 
 constexpr const char* coverage_head =
     "# Kernels\n\n"
-    "<!-- Written by catena-inspect from what the plugins say of themselves. -->\n\n"
-    "Which kernels serve a function on each device, by dtypes, in the order in which they are "
-    "tried: the plugin, and in parentheses what it calls the kernel. `forward` or `backward` "
-    "stands behind a kernel that does no more than that. Functions marked * are parts of other "
+    "<!-- Written by catena-inspect from the descriptions in the plugins. -->\n\n"
+    "The kernels of each function on each device, by dtype, in the order in which they are "
+    "tried: the plugin and, in parentheses, the name of the kernel. `forward` or `backward` "
+    "follows a kernel that implements only this phase. Functions marked * are parts of other "
     "functions' gradients.\n\n";
 
 std::string of_coverage(const Json& document) {

@@ -187,12 +187,11 @@ std::string gradient_words(const Json& function) {
 
 std::string function_words(const Json& function) {
     const bool several = function.at("inputs").size() > 1;
-    const Phrases known{
-        {"stochastic", "draws random numbers"},
-        {"view", "shares its input's memory"},
-        {"elementwise", several ? "element by element, inputs broadcast" : "element by element"},
-        {"addition", "sums gradients"},
-        {"internal", "part of other functions"}};
+    const Phrases known{{"stochastic", "draws random numbers"},
+                        {"view", "shares its input's memory"},
+                        {"elementwise", several ? "elementwise, inputs broadcast" : "elementwise"},
+                        {"addition", "sums gradients"},
+                        {"internal", "part of other functions"}};
     return fmt::format("{}", fmt::join(phrases(function, known), "; "));
 }
 

@@ -1,4 +1,4 @@
-// catena-new: a plugin or a program to start from.
+// catena-new: creates the project of a plugin or a program.
 #include "scaffold.hpp"
 
 #include <fmt/format.h>
@@ -16,8 +16,8 @@ namespace {
 constexpr const char* usage =
     "usage: catena-new plugin NAME [OPTION...]\n"
     "       catena-new host NAME [OPTION...]\n\n"
-    "Writes a folder that builds and tests at once: a plugin with a function, or a program that\n"
-    "loads plugins, calls them and trains a net.\n\n";
+    "Creates a project that builds and passes its tests: a plugin with a function, or a program\n"
+    "that loads plugins, calls their functions and trains a net.\n\n";
 
 struct Options {
     std::string kind;
@@ -28,13 +28,13 @@ struct Options {
     std::string output;
 };
 
-// Beside the programs: bin and share lie in one folder, which may be moved.
+// Relative to the program: bin and share are in one folder, which may be moved.
 fs::path templates_folder() {
     return fs::read_symlink("/proc/self/exe").parent_path().parent_path() /
            "share/catena/templates";
 }
 
-// For a shell.
+// Quotes a path for a shell.
 std::string quoted(const fs::path& path) {
     std::string text = path.string();
     if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -45,7 +45,7 @@ std::string quoted(const fs::path& path) {
     return "'" + text + "'";
 }
 
-// How the folder is built, from where the user is.
+// The commands that build the project, from the current folder.
 std::string next_steps(const fs::path& folder) {
     const fs::path prefix = templates_folder().parent_path().parent_path().parent_path();
     const bool usual = prefix == "/usr" || prefix == "/usr/local";
@@ -91,14 +91,14 @@ int main(int argc, char** argv) {
         po::options_description visible("options");
         // clang-format off
     visible.add_options()
-        ("help,h", "this text")
-        ("version", "of this program, and of the ABI that it knows")
-        ("lang", po::value(&o.lang)->default_value(o.lang), "c or cpp: of a plugin")
-        ("cuda", po::bool_switch(&o.cuda), "a plugin for CUDA too, where nvcc is")
+        ("help,h", "print this text")
+        ("version", "print the versions of this program and of its ABI")
+        ("lang", po::value(&o.lang)->default_value(o.lang), "language of a plugin: c or cpp")
+        ("cuda", po::bool_switch(&o.cuda), "also write a CUDA plugin, which is built if nvcc is found")
         ("id", po::value(&o.id)->value_name("ID")->default_value("", "org.example.NAME"),
-         "of a plugin and of its function")
+         "id of a plugin and name of its function")
         ("output", po::value(&o.output)->value_name("DIR"),
-         "the folder to write, new or empty; without it NAME");
+         "the folder to write, new or empty; default: NAME");
         // clang-format on
         po::options_description all;
         all.add(visible).add_options()("kind", po::value(&o.kind))("name", po::value(&o.name));

@@ -1,4 +1,4 @@
-// catena: functions and optimizers of the loaded plugins from a shell.
+// catena: calls functions and optimizers of the loaded plugins from a shell.
 #include "commands.hpp"
 
 #include <catena/core/error.hpp>
@@ -23,19 +23,20 @@ namespace {
 constexpr const char* usage =
     "usage: catena COMMAND [NAME] [OPTION...]\n\n"
     "commands:\n"
-    "  plugins            where was looked, what was loaded, refused or passed over, and why\n"
-    "      --hash             and the SHA-256 of each file\n"
-    "      --json             the same for programs\n"
-    "  plugins lock       writes catena.plugins.lock beside the user's plugins, or beside those\n"
-    "                     of --plugins DIR, or --out FILE for all: from then on only these files\n"
-    "                     are loaded; none of their code is run\n"
-    "  functions          what is loaded: a function, its plugin, devices and dtypes\n"
-    "  describe FUNCTION  one function: text, ports, attributes, examples, kernels\n"
-    "  call FUNCTION      runs it on in_INPUT of a file; writes out_OUTPUT\n"
-    "      --backward         takes gy_OUTPUT too and writes gx_INPUT\n"
-    "      --double-backward  takes ggx_INPUT too and writes gg_INPUT and ggy_OUTPUT,\n"
+    "  plugins            list the searched folders and the plugins that were loaded, refused or\n"
+    "                     skipped, with reasons\n"
+    "      --hash             also show the SHA-256 of each file\n"
+    "      --json             print JSON\n"
+    "  plugins lock       write catena.plugins.lock next to the user's plugins, or to the folder\n"
+    "                     --plugins DIR, or to --out FILE; then only these files are loaded.\n"
+    "                     Runs no code of the plugins\n"
+    "  functions          list all functions with their plugins, devices and dtypes\n"
+    "  describe FUNCTION  show a function: text, ports, attributes, examples, kernels\n"
+    "  call FUNCTION      call it on in_INPUT of a file; writes out_OUTPUT\n"
+    "      --backward         also reads gy_OUTPUT and writes gx_INPUT\n"
+    "      --double-backward  also reads ggx_INPUT and writes gg_INPUT and ggy_OUTPUT,\n"
     "                         the gradients of sum(gx * ggx)\n"
-    "  update OPTIMIZER   updates param0 with grad1, grad2 ...; writes param1, param2 ...\n\n"
+    "  update OPTIMIZER   update param0 with grad1, grad2 ...; writes param1, param2 ...\n\n"
     "Files are .npz. relu is short for catena.relu, adam for the function catena.adam_update.\n\n";
 
 struct Options {
@@ -71,15 +72,15 @@ void use_plugins(const Options& o) {
     else disable_default_plugins();
     for (const auto& folder : o.plugins) load_plugins(folder);
     const auto report = plugin_report();
-    // Named by hand: a plugin that is left out would surprise.
+    // The user named these folders, so a refused plugin is an error.
     if (o.command != "plugins" && !o.plugins.empty()) {
         const std::string refused = refusals(report);
         if (!refused.empty()) throw PluginError("[plugins] " + refused);
     }
     for (const auto& id : o.without) {
         if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) > 0) continue;
-        throw InvalidError(fmt::format("[without] expected a plugin that is there ({}), got {}",
-                                       loaded_plugins(), id));
+        throw InvalidError(
+            fmt::format("[without] expected a loaded plugin ({}), got {}", loaded_plugins(), id));
     }
 }
 
@@ -89,12 +90,11 @@ void pin(const std::string& text) {
         throw InvalidError(fmt::format("[pin] expected FUNCTION=PLUGIN, got {}", text));
     }
     const std::string name = text.substr(0, equals), plugin = text.substr(equals + 1);
-    if (name.find('/') != name.npos) {  // an extension; whose it is only the core knows
+    if (name.find('/') != name.npos) {  // an extension; only the core knows who provides it
         const auto report = plugin_report();
         if (std::ranges::count(report.loaded, plugin, &LoadedPlugin::id) == 0) {
-            throw InvalidError(
-                fmt::format("[pin] {}: expected a plugin that is loaded ({}), got {}", name,
-                            loaded_plugins(), plugin));
+            throw InvalidError(fmt::format("[pin] {}: expected a loaded plugin ({}), got {}", name,
+                                           loaded_plugins(), plugin));
         }
         return pin_kernels(name, plugin);
     }
@@ -109,7 +109,7 @@ void pin(const std::string& text) {
     pin_kernels(f.name, plugin);
 }
 
-// By hand: the library takes -1 for 2^64 - 1.
+// Boost would accept -1 as 2^64 - 1.
 std::uint64_t seed_of(const Options& o) {
     std::uint64_t seed = 0;
     const char* const end = o.seed.data() + o.seed.size();
@@ -118,7 +118,7 @@ std::uint64_t seed_of(const Options& o) {
     throw po::error(fmt::format("--seed: expected 0 to 2^64 - 1, got {}", o.seed));
 }
 
-// What the command takes; nothing else in the file is unpacked.
+// Loads only the arrays that the command uses.
 command::Arrays load_given(const Options& o, Device device) {
     using Prefixes = std::vector<std::string_view>;
     command::Arrays given;
@@ -166,7 +166,7 @@ int run(const Options& o) {
 }
 
 void check(const po::variables_map& given, const Options& o) {
-    // What each command takes, besides --help, --plugins and --without.
+    // The options of each command, besides --help, --plugins and --without.
     const std::map<std::string, std::set<std::string>> takes = {
         {"plugins",
          o.name.empty() ? std::set<std::string>{"hash", "json"} : std::set<std::string>{"out"}},
@@ -220,29 +220,29 @@ int main(int argc, char** argv) {
         po::options_description visible("options");
         // clang-format off
     visible.add_options()
-        ("help,h", "this text")
-        ("version", "of this program, and of the ABI that it knows")
-        ("npz", po::value(&o.npz)->value_name("FILE"), "arrays to work on")
-        ("out", po::value(&o.out)->value_name("FILE"), "where the results go")
+        ("help,h", "print this text")
+        ("version", "print the versions of this program and of its ABI")
+        ("npz", po::value(&o.npz)->value_name("FILE"), "input file")
+        ("out", po::value(&o.out)->value_name("FILE"), "output file")
         ("attr", po::value(&o.attrs)->value_name("NAME=VALUE"),
-         "an attribute; VALUE is JSON: 2, [2,1], true, \"text\". May be given several times")
-        ("backward", po::bool_switch(&o.backward), "gradients as well")
-        ("double-backward", po::bool_switch(&o.double_backward), "and gradients of gradients")
-        ("device", po::value(&o.device)->value_name("NAME"), "where to compute")
-        ("threads", po::value(&o.threads)->value_name("N"), "worker threads of the device")
+         "an attribute; VALUE is JSON: 2, [2,1], true, \"text\". May be repeated")
+        ("backward", po::bool_switch(&o.backward), "also compute gradients")
+        ("double-backward", po::bool_switch(&o.double_backward), "also compute second-order gradients")
+        ("device", po::value(&o.device)->value_name("NAME"), "the device to use")
+        ("threads", po::value(&o.threads)->value_name("N"), "number of threads")
         ("plugins", po::value(&o.plugins)->value_name("DIR"),
-         "take plugins from DIR alone. May be given several times")
+         "load plugins only from DIR. May be repeated")
         ("without", po::value(&o.without)->value_name("PLUGIN"),
-         "leave a plugin out, by its id. May be given several times")
+         "do not load the plugin with this id. May be repeated")
         ("pin", po::value(&o.pins)->value_name("FUNCTION=PLUGIN"),
-         "prefer the kernels of a plugin. May be given several times")
-        ("seed", po::value(&o.seed)->value_name("N"), "of random functions")
-        ("test", po::bool_switch(&o.test), "as outside training")
+         "prefer the kernels of a plugin. May be repeated")
+        ("seed", po::value(&o.seed)->value_name("N"), "seed of random numbers")
+        ("test", po::bool_switch(&o.test), "run outside training mode")
         ("deterministic", po::bool_switch(&o.deterministic),
-         "the same bits for any number of threads")
-        ("debug", po::bool_switch(&o.debug), "NaN is an error")
-        ("hash", po::bool_switch(&o.hash), "the SHA-256 of each file")
-        ("json", po::bool_switch(&o.json), "for programs");
+         "give bit-identical results for any number of threads")
+        ("debug", po::bool_switch(&o.debug), "treat NaN as an error")
+        ("hash", po::bool_switch(&o.hash), "show the SHA-256 of each file")
+        ("json", po::bool_switch(&o.json), "print JSON");
         // clang-format on
         po::options_description all;
         all.add(visible).add_options()("command", po::value(&o.command))("name",

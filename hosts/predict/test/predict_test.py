@@ -61,8 +61,8 @@ class Digits(Case):
         self.train()
         process = self.start("--model", self.model, IMAGES, "--labels", LABELS, "--latency")
         out, err = process.communicate()
-        self.assertRegex(err, r"^1999 images: middle [\d.]+ ms, 95% below [\d.]+ ms, "
-                              r"99% below [\d.]+ ms\n$")
+        self.assertRegex(err, r"^1999 images: p50 [\d.]+ ms, p95 [\d.]+ ms, "
+                              r"p99 [\d.]+ ms\n$")
         times = [float(t) for t in re.findall(r"([\d.]+) ms", err)]
         self.assertEqual(sorted(times), times)
         process = self.start("--model", self.model, IMAGES, "--labels", LABELS, "--batch", 100)
@@ -151,7 +151,7 @@ class Language(Case):
                              "--temperature", 0.1, "--latency")
         again, err = process.communicate()
         self.assertEqual(again, out)
-        self.assertRegex(err, r"^7 tokens: middle ")
+        self.assertRegex(err, r"^7 tokens: p50 ")
         self.assertIn("--temperature: expected",
                       self.run_program("--model", model, "--temperature", 0, code=2))
         self.assertIn("--labels: expected a net for images",
@@ -175,7 +175,7 @@ class Language(Case):
         process = self.start("--model", model, "--prompt", "one zebra", "--length", 3)
         out, err = process.communicate()
         self.assertTrue(out.startswith("one <unk>"), out)
-        self.assertIn("note: 'zebra' of the prompt is not among the words", err)
+        self.assertIn("note: the vocabulary does not contain 'zebra' of the prompt", err)
 
     def test_nearest_words(self):
         text = self.write("text.txt", "a cat sleeps here\na dog sleeps here\nwe eat rice now\n" * 50)

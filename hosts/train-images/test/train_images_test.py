@@ -48,7 +48,7 @@ class Images(Case):
         out = self.train("nin", data=data, epochs=1)
         self.assertIn("(24 to train, 9 to validate, 3 classes)", out)
         shutil.rmtree(data / "val/bars")
-        self.assertIn("val: expected the folders of", self.train("nin", data=data, code=1))
+        self.assertIn("val: expected the same class folders as in", self.train("nin", data=data, code=1))
 
     def test_kills_change_nothing(self):
         options = {**self.OPTIONS, **self.NETS["alexnet-bn"], "--net": "alexnet-bn", "--epochs": 6,

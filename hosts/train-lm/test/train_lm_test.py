@@ -80,20 +80,19 @@ class Training(LanguageCase):
 
     def test_rare_words_are_unknown(self):
         self.text = self.write("text.txt", text() + "zebra\n")
-        self.assertIn(", 17 of them different", self.train("--epochs", 0))
-        self.assertIn(", 17 of them different", self.train("--epochs", 0, "--min-count", 2))
-        self.assertIn(", 5 of them different", self.train("--epochs", 0, "--vocabulary", 5))
+        self.assertIn(", vocabulary of 17", self.train("--epochs", 0))
+        self.assertIn(", vocabulary of 17", self.train("--epochs", 0, "--min-count", 2))
+        self.assertIn(", vocabulary of 5", self.train("--epochs", 0, "--vocabulary", 5))
 
     def test_windows_line_ends_and_other_scripts(self):
         self.text = self.write("text.txt", ("ein schöner Tag 日本 \U0001f600\r\n" * 100).encode())
         out = self.train("--epochs", 1, "--tokens", "characters", "--sample", 5)
-        self.assertIn(", 17 of them different", out)
+        self.assertIn(", vocabulary of 17", out)
 
     def test_texts_that_are_too_short_or_none(self):
         for content, expected in (
                 ("", "[corpus] {file}: expected text, got none"),
-                ("one\n", "expected two tokens or more to train, to validate and to test with, "
-                          "got 2, 0 and 0"),
+                ("one\n", "expected at least two tokens each for training, validation and testing, got 2, 0 and 0"),
                 ("one two\n" * 30, "[RunningText] tokens: expected at least 100, one more than "
                                    "batch_size, got 82"),
                 (b"fine\nbad \xff\n", "expected text in UTF-8, got byte 0xff in line 2 (at 9)"),
@@ -115,7 +114,7 @@ class Training(LanguageCase):
                 r"\((\d+) \w+ to train, (\d+) to validate, (\d+) to test\)", out).groups())
             self.assertGreater(min(valid, test), 0.03 * train)
             self.assertNotIn("nan", out)
-        self.assertIn("--sentences: expected a text with the end of lines",
+        self.assertIn("--sentences: expected a vocabulary of",
                       self.train("--sentences", code=1))
 
     def test_a_short_text_is_read_once_and_a_long_one_a_few_times(self):
@@ -148,7 +147,7 @@ class Training(LanguageCase):
 
     def test_words_of_the_prompt_that_are_not_known_are_told(self):
         out = self.train("--epochs", 1, "--sample", 5, "--prompt", "anna sees zebra")
-        self.assertIn("note: 'zebra' of the prompt is not among the words", out)
+        self.assertIn("note: the vocabulary does not contain 'zebra' of the prompt", out)
 
     def test_training_that_has_failed_is_told(self):
         log = self.folder / "log"

@@ -80,7 +80,7 @@ DeviceThreads::~DeviceThreads() = default;
 
 void DeviceThreads::run(const std::function<void(std::size_t)>& body) {
     if (runs_.exchange(true))
-        throw InvalidError("[DeviceThreads] run(): expected no other under way, got one");
+        throw InvalidError("[DeviceThreads] run(): expected no concurrent run(), got one");
     struct Ended {
         std::atomic<bool>& runs;
         ~Ended() { runs = false; }

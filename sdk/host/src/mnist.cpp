@@ -51,7 +51,7 @@ Dataset load_part(const fs::path& folder, const std::string& prefix, Shape& imag
     if (image.ndim() == 0) image = own;
     if (own != image) {
         throw DataError(
-            fmt::format("[load_mnist] {}: expected images of {}, as those to train, got {}",
+            fmt::format("[load_mnist] {}: expected images of {}, as in the training set, got {}",
                         images_file.string(), to_string(image), to_string(own)));
     }
     const auto wrong = std::find_if(labels.values.begin(), labels.values.end(),

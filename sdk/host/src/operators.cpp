@@ -170,10 +170,9 @@ namespace {
 
 const Array& assign(const char* op, const Array& x, const Array& result) {
     if (result.shape() != x.shape()) {
-        throw ShapeError(
-            fmt::format("[{}] y: expected a shape that broadcasts to {} of x, got one with which "
-                        "the result is {}",
-                        op, to_string(x.shape()), to_string(result.shape())));
+        throw ShapeError(fmt::format(
+            "[{}] y: expected a shape that broadcasts to {} of x, got one that gives {}", op,
+            to_string(x.shape()), to_string(result.shape())));
     }
     x.copy_from(result);
     return x;
@@ -184,7 +183,7 @@ const Array& assign(const char* op, const Array& x, const Array& result) {
 const Array& operator+=(const Array& x, const Array& y) {
     if (!x) {
         throw InvalidError(
-            "[+=] x: expected an array, got an empty handle; make it before, as by "
+            "[+=] x: expected an array, got an empty handle; initialize it first, for example with "
             "x = Array::zeros(shape)");
     }
     return assign("+=", x, x + y);

@@ -31,8 +31,8 @@ Dtype state_dtype(const Array& data) {
 
 [[noreturn]] void throw_recorded(std::string_view rule, std::int64_t t, Device device) {
     throw UnsupportedError(
-        fmt::format("[update] {}: expected a call that is not recorded, as each launch would "
-                    "be step t = {}, got a recording on {}",
+        fmt::format("[update] {}: expected a call that is not recorded, because each launch would "
+                    "repeat step t = {}, got a recording on {}",
                     rule, t, device.name()));
 }
 
@@ -144,8 +144,8 @@ void Optimizer::update_by(const PluginFunction& function) {
 void Optimizer::update_each() {
     if (is_counted_)
         throw UnsupportedError(
-            "[update] update rule: expected a function of a plugin, as each launch of a "
-            "RecordedStep is another step, got update_one(), which runs on the host");
+            "[update] update rule: expected a function of a plugin, because a RecordedStep cannot "
+            "record update_one(), which runs on the host");
     for (const Slot& slot : slots_) {
         const Variable& variable = slot.parameter.variable;
         if (variable.grad() && is_recorded(variable.device()))

@@ -51,7 +51,7 @@ std::string megabytes(std::uint64_t bytes) {
 
 Profile::Profile() : begin_(now()) {
     if (call_observer())
-        throw InvalidError("[Profile] expected nobody to watch the calls, got another profile");
+        throw InvalidError("[Profile] expected no other observer of calls, got another profile");
     set_call_observer(this);
 }
 Profile::~Profile() { set_call_observer(nullptr); }

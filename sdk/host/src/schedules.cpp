@@ -43,13 +43,14 @@ Schedule decay(double rate, double factor, double after) {
 
 Schedule steps(std::vector<std::pair<double, double>> rates) {
     if (rates.empty() || rates[0].first != 0)
-        throw InvalidError("[schedules] times: expected the first to be 0, got another or none");
+        throw InvalidError(
+            "[schedules] times: expected the first time to be 0, got another or none");
     for (std::size_t i = 0; i < rates.size(); ++i) {
         require_time(rates[i].first);
         require_rate(rates[i].second);
         if (i > 0 && rates[i].first <= rates[i - 1].first)
             throw InvalidError(
-                fmt::format("[schedules] times: expected them to rise, got {} after {}",
+                fmt::format("[schedules] times: expected increasing times, got {} after {}",
                             rates[i].first, rates[i - 1].first));
     }
     return [rates = std::move(rates)](double time) {

@@ -355,17 +355,16 @@ LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
     Npz arrays;
     for (const auto& [name, full] : names) arrays.emplace(name, std::move(stored.at(full)));
     if (arrays.empty() && !options.path.empty()) {
-        throw DataError(fmt::format("[load] {}: expected names that begin with '{}', got none",
+        throw DataError(fmt::format("[load] {}: expected names with the prefix '{}', got none",
                                     file.string(), options.path));
     }
     Checker checker(arrays, options, has_beside);
     object.visit(checker);
     LoadReport report = checker.report();
     if (const std::string problems = checker.problems(report); !problems.empty()) {
-        throw DataError(
-            fmt::format("[load] {}: expected what was saved of the same structure, "
-                        "got:{}",
-                        file.string(), problems));
+        throw DataError(fmt::format(
+            "[load] {}: expected the saved state of an object with the same structure, got:{}",
+            file.string(), problems));
     }
     const std::map<std::string, Array> staged = checker.take();
     Assigner assigner(arrays, staged);

@@ -32,10 +32,10 @@ std::vector<X> split(const X& x, std::span<const std::int64_t> indices, int axis
     for (std::size_t i = 0; i <= indices.size(); ++i) {
         end[d] = i < indices.size() ? indices[i] : length;
         if (end[d] < begin[d] || end[d] > length) {
-            throw ShapeError(fmt::format(
-                "[split_axis] indices: expected none below the one before, within 0 and "
-                "{}, got [{}]",
-                length, fmt::join(indices, ", ")));
+            throw ShapeError(
+                fmt::format("[split_axis] indices: expected nondecreasing indices from 0 to "
+                            "{}, got [{}]",
+                            length, fmt::join(indices, ", ")));
         }
         pieces.push_back(get_item(x, begin, end));
         begin[d] = end[d];

@@ -384,8 +384,9 @@ Vocabulary Vocabulary::load(const std::filesystem::path& file, std::string_view 
             const std::size_t end = std::min(rest.find('\n'), rest.size());
             std::string word = unescaped(rest.substr(0, end));
             if (result.contains(word)) {
-                throw DataError(fmt::format("[Vocabulary] {}: expected words once, got '{}' twice",
-                                            file.string(), word));
+                throw DataError(
+                    fmt::format("[Vocabulary] {}: expected distinct words, got '{}' twice",
+                                file.string(), word));
             }
             result.append(std::move(word));
             rest.remove_prefix(std::min(end + 1, rest.size()));

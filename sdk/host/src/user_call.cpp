@@ -21,8 +21,8 @@ std::uint32_t version_of(const ArrayBody& body) {
 [[noreturn]] void throw_written(const std::string& label, const char* method,
                                 const std::string& what) {
     throw InvalidError(
-        fmt::format("[{}] {}: expected {} to stay as it is, got it written in place "
-                    "(+= and the like change an array; x * 2 is a new one)",
+        fmt::format("[{}] {}: expected {} to be unmodified, got an in-place change (+= changes an "
+                    "array; x * 2 makes a new one)",
                     label, method, what));
 }
 
@@ -110,8 +110,8 @@ std::vector<Variable> UserCall::run(std::shared_ptr<FunctionNode> node,
         if (!input) continue;
         if (!has_elements(*x.back().body())) {
             throw GraphError(
-                fmt::format("[{}] {}: expected data, got a variable that nobody held, "
-                            "of which the graph kept the shape alone",
+                fmt::format("[{}] {}: expected data, got a variable without handles, of which the "
+                            "graph kept only the shape",
                             call.name(), call.input_name(x.size() - 1)));
         }
         if (!call.device_) call.device_ = input.device();
@@ -179,8 +179,8 @@ void UserCall::check_kept() const {
     }
     if (const auto what = changed()) {
         throw GraphError(
-            fmt::format("[{}] backward: expected {} as it was at the call, got one "
-                        "that was written in place since; host<T>() is a write unless T is const",
+            fmt::format("[{}] backward: expected {} as it was at the call, got one that was "
+                        "written in place since; host<T>() is a write unless T is const",
                         name(), *what));
     }
 }

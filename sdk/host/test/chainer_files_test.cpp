@@ -69,7 +69,7 @@ TEST_CASE("a path that nothing begins with") {
     Classifier model;
     contains(error_of<DataError>(
                  [&] { load_npz(folder / "chainer_snapshot.npz", model, "updater/model:other/"); }),
-             "expected names that begin with 'updater/model:other/', got none");
+             "expected names with the prefix 'updater/model:other/', got none");
     // Another part's names: all that is missing is named.
     contains(error_of<DataError>([&] {
                  load_npz(folder / "chainer_snapshot.npz", model, "updater/model:main/predictor/");

@@ -346,7 +346,7 @@ TEST_CASE("a return would leave elements out, unless it is a lambda's") {
         return thrown<InvalidError>([&] { elementwise("T x", "T y", code, "early"); });
     };
     CHECK(has(text("if (i == 0) { y = 7; return; } y = x"),
-              "[early] code: expected `continue` to go on with the next element, got `return`"));
+              "[early] code: expected `continue` for the next element, got `return`"));
     CHECK(has(text("y = x; return\n;"), "got `return`"));
     CHECK(has(text("return; const auto f = [](T t) { return t; }; y = f(x)"), "got `return`"));
     CHECK(has(text("auto f = [](T t) { if (t > 1) { return t; } return -t; }; if (x < 0) return; "

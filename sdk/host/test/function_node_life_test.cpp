@@ -77,8 +77,8 @@ TEST_CASE("data that changed since is noticed") {
     x.cleargrad();
     x.data().host<double>()[0] = 5;
     CHECK(error_of<GraphError>([&] { y.backward(); }) ==
-          "[MulAdd] backward: expected input 0 as it was at the call, got one that was written in "
-          "place since; host<T>() is a write unless T is const");
+          "[MulAdd] backward: expected input 0 unmodified since the call, got one that was changed "
+          "in place; host<T>() counts as a change unless T is const");
     CHECK_FALSE(x.grad());
     const Variable z = var({2});
     mul_add(x, x, z).backward();

@@ -103,8 +103,7 @@ TEST_CASE("compound assignment of arrays that do not go together changes nothing
     CHECK_THROWS_AS(x += arr({1, 2, 3}), ShapeError);
     CHECK_THROWS_WITH_AS(
         x *= Array::ones({3, 2}, Dtype::float64),
-        "[*=] y: expected a shape that broadcasts to (2,) of x, got one with which "
-        "the result is (3, 2)",
+        "[*=] y: expected a shape that broadcasts to (2,) of x, got one that gives (3, 2)",
         ShapeError);
     CHECK_THROWS_AS(x -= Array::ones({2}), DtypeError);
     CHECK_THROWS_AS(x /= arr({1, 2}).to(Device::get("cpu:1")), DeviceError);
@@ -115,8 +114,8 @@ TEST_CASE("compound assignment of arrays that do not go together changes nothing
     Array none;
     CHECK_THROWS_AS(none -= x, InvalidError);
     CHECK_THROWS_WITH_AS(none += x,
-                         "[+=] x: expected an array, got an empty handle; make it before, as by "
-                         "x = Array::zeros(shape)",
+                         "[+=] x: expected an array, got an empty handle; initialize it first, for "
+                         "example with x = Array::zeros(shape)",
                          InvalidError);
     CHECK_FALSE(none);
     CHECK_THROWS_AS(none += Array(), InvalidError);

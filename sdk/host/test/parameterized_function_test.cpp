@@ -315,7 +315,7 @@ TEST_CASE("what a parameterized function must not do") {
         }
     };
     CHECK_THROWS_WITH_AS(
-        Squaring()(x), doctest::Contains("[Squaring] forward: expected inputs[0] to stay as it is"),
+        Squaring()(x), doctest::Contains("[Squaring] forward: expected inputs[0] to be unmodified"),
         InvalidError);
 
     struct Square : FunctionNode {

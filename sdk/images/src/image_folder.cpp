@@ -50,7 +50,7 @@ ImageFolder list_images(const fs::path& root) {
         const std::string name = folder.filename();
         if (!is_utf8(name) || name.find('\n') != name.npos) {
             throw DataError(
-                fmt::format("[list_images] {}: expected names of folders in UTF-8, in one line, "
+                fmt::format("[list_images] {}: expected folder names in UTF-8 without line breaks, "
                             "got '{}'",
                             root.string(), name));
         }

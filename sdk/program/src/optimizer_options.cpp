@@ -1,4 +1,4 @@
-// OptimizerOptions: texts, and what is allowed.
+// OptimizerOptions: help texts and checks.
 #include <catena/optimizer_options.hpp>
 #include <catena/optimizers.hpp>
 
@@ -20,7 +20,7 @@ std::string known() { return fmt::format("{}", fmt::join(optimizers::names(), ",
 OptimizerOptions::OptimizerOptions(std::string name, std::map<std::string, double> rates)
     : name_(std::move(name)), rates_(std::move(rates)) {}
 
-// What there is without --lr, if anything.
+// The learning rate without --lr, if the optimizer has one.
 std::optional<double> OptimizerOptions::default_rate(std::string_view name) const {
     const auto found = rates_.find(std::string(name));
     return found != rates_.end() ? found->second : optimizers::default_rate(name);
@@ -35,14 +35,14 @@ void OptimizerOptions::add_to(Program& program) {
     program.options().add_options()
         ("optimizer", Program::value(name_), known().c_str())
         ("lr", po::value(&given_rate_),
-         fmt::format("step size; without it {}", fmt::join(without, ", ")).c_str())
-        ("lr-decay", Program::value(decay_), "times this for each epoch ...")
-        ("lr-decay-after", Program::value(decay_after_), "... after so many");
+         fmt::format("learning rate; default: {}", fmt::join(without, ", ")).c_str())
+        ("lr-decay", Program::value(decay_), "factor of the learning rate for each epoch ...")
+        ("lr-decay-after", Program::value(decay_after_), "... after this many epochs");
     // clang-format on
 }
 
 void OptimizerOptions::check(const Program& program) {
-    // By its name alone: plugins are looked for later, where --plugins says.
+    // Only the name is checked: plugins are loaded later, from --plugins.
     const auto names = optimizers::names();
     Program::require(std::ranges::count(names, name_) > 0, "optimizer",
                      ("one of " + known()).c_str(), name_);

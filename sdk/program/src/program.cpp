@@ -26,17 +26,17 @@ namespace {
 
 constexpr unsigned width = 100;
 
-// Paths with spaces are one value: Boost's own way of reading them stops at the first.
+// Boost would read a path only up to its first space.
 po::typed_value<std::string>* path_value(std::filesystem::path& path) {
     return po::value<std::string>()->value_name("FILE")->notifier(
         [&path](const std::string& text) { path = text; });
 }
-// The same that may stand without one.
+// The same, with a default if the option has no value.
 po::typed_value<std::string>* path_value(std::filesystem::path& path, const char* name) {
     return path_value(path)->implicit_value(name);
 }
 
-// --log-file: it outlives Program, for what run_program() has to say of its end.
+// --log-file outlives Program, because run_program() still logs how the program ended.
 struct Close {
     void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -45,7 +45,7 @@ std::unique_ptr<std::FILE, Close>& log_file() {
     return file;
 }
 
-// Whether it could be written; errno tells why not.
+// Returns false with errno set if the line could not be written.
 bool log_line(std::string_view line) {
     std::FILE* file = log_file().get();
     if (!file) return true;
@@ -68,7 +68,7 @@ Program::Program(std::string name, std::string about)
       training_("snapshots and curves", width) {}
 Program::~Program() = default;
 
-// "usage: NAME [OPTION...] [DIR]", and what the program does.
+// "usage: NAME [OPTION...] [DIR]" and a description of the program.
 std::string Program::usage() const {
     std::string inputs;
     if (const unsigned most = positional_.max_total_count(); most > 0) {
@@ -84,16 +84,17 @@ void Program::add_training_options() {
     // clang-format off
     training_.add_options()
         ("save", path_value(save_),
-         "write a snapshot after each epoch, and when interrupted: NAME.safetensors, else in .npz; "
-         "after SIGTERM the program ends within 1.5 s, after SIGHUP within a minute, and at once after a "
-         "second Ctrl-C or SIGTERM; if the new snapshot is not complete by then, FILE keeps the last one")
-        ("save-every", po::value(&save_every_)->value_name("N"), "and after every N steps")
-        ("resume", path_value(resume_), "go on from a snapshot of the same options")
+         "write a snapshot after each epoch and on interruption, as .npz, or as .safetensors if FILE ends "
+         "so; after SIGTERM the program exits within 1.5 s, after SIGHUP within a minute, after a second "
+         "Ctrl-C or SIGTERM immediately; if the new snapshot is not complete by then, FILE keeps the "
+         "previous one")
+        ("save-every", po::value(&save_every_)->value_name("N"), "also save a snapshot every N steps")
+        ("resume", path_value(resume_), "resume from a snapshot with the same options")
         ("curves", path_value(curves_, "curves.csv"),
-         "write the numbers of each epoch to a .csv or .jsonl file")
-        ("plot", path_value(plot_, "curves.svg"), "and draw them")
+         "write the results of each epoch to a .csv or .jsonl file")
+        ("plot", path_value(plot_, "curves.svg"), "plot the results of each epoch")
         ("graph", path_value(graph_, "graph.svg"),
-         "draw the graph of the first step: .dot, or .svg, .png or .pdf by Graphviz");
+         "draw the graph of the first step: .dot, or with Graphviz .svg, .png or .pdf");
     // clang-format on
 }
 
@@ -101,23 +102,22 @@ bool Program::parse(int argc, char** argv) {
     po::options_description common("options of all programs", width);
     // clang-format off
     common.add_options()
-        ("help,h", "this text")
-        ("version", "of this program, and of the ABI that it knows")
+        ("help,h", "print this text")
+        ("version", "print the versions of this program and of its ABI")
         ("device", po::value(&device_)->value_name("NAME"),
-         several_devices_ ? "such as cpu:0 or cuda:0, or several: cuda:0,cuda:1; without it the first that "
-                            "is there"
-                          : "such as cpu:0 or cuda:0; without it the first that is there")
-        ("threads", po::value(&threads_)->value_name("N"), "without it as many as suit the device")
+         several_devices_ ? "such as cpu:0 or cuda:0, or several: cuda:0,cuda:1; default: the first device"
+                          : "such as cpu:0 or cuda:0; default: the first device")
+        ("threads", po::value(&threads_)->value_name("N"), "number of threads; default: chosen by the device")
         ("seed", po::value(&seed_)->value_name("N"),
-         "of all random numbers; without it $CATENA_SEED, else 0")
+         "seed of all random numbers; default: $CATENA_SEED, or 0")
         ("deterministic", po::bool_switch(&deterministic_),
-         "the same result for any number of threads")
+         "give the same result for any number of threads")
         ("plugins", po::value(&plugins_)->value_name("DIR"),
-         "take plugins from DIR alone; may be given several times")
-        ("log-file", path_value(log_file_), "write all lines to FILE as well, with their times")
-        ("profile", po::bool_switch(&profiles_), "print at the end which kernels took how long")
+         "load plugins only from DIR; may be repeated")
+        ("log-file", path_value(log_file_), "append all lines to FILE too, with timestamps")
+        ("profile", po::bool_switch(&profiles_), "at the end, print the time of each kernel")
         ("trace", path_value(trace_, "trace.json"),
-         "write every kernel's run for chrome://tracing and Perfetto");
+         "write a trace of all kernels for chrome://tracing and Perfetto");
     // clang-format on
     po::options_description all(width);
     all.add(own_);
@@ -156,7 +156,7 @@ void Program::require_options() const {
     require(curves_.empty() || is_one_of(curves_, {".csv", ".jsonl"}), "curves",
             "a name that ends in .csv or .jsonl", curves_);
     require(plot_.empty() || is_one_of(plot_, {".svg"}), "plot", "a name that ends in .svg", plot_);
-    // It is drawn anew each time, from the table.
+    // A resumed run draws the whole plot again from the table.
     if (given("resume")) require_with("plot", "curves");
 }
 
@@ -164,7 +164,7 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
     global_config().deterministic = config().deterministic = deterministic_;
     log_file().reset();
     if (!log_file_.empty()) {
-        // In a folder that all can write to, a link may be another user's.
+        // In a folder that others can write to, a link may belong to another user.
         const int fd =
             ::open(log_file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (fd >= 0) log_file().reset(fdopen(fd, "a"));
@@ -186,7 +186,7 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
     for (std::string name; std::getline(names, name, ',');) {
         if (name.empty()) continue;
         const Device device = Device::get(name);
-        // Two of one device would draw from its one stream of random numbers, in any order.
+        // Two replicas on one device would share its random stream, in no fixed order.
         require(std::ranges::count(devices_, device) == 0, "device", "each device once", device_);
         devices_.push_back(device);
     }

@@ -307,8 +307,8 @@ TEST_CASE("updates are recorded, but not those that count their steps") {
     const std::string text = what<UnsupportedError>([&] { learn(adam, 0); });
     INFO(text);
     CHECK(has(text,
-              "[update] catena.adam_update: expected a call that is not recorded, as each launch "
-              "would be step t = 1, got a recording on river:0"));
+              "[update] catena.adam_update: expected a call that is not recorded, because each "
+              "launch would repeat step t = 1, got a recording on river:0"));
     CHECK(adam.t() == 0);
     CHECK_FALSE(is_recorded(d));
     CHECK_FALSE(is_recorded(cpu()));

@@ -111,7 +111,8 @@ TEST_CASE("a process that fork() made has no devices, and is told why") {
     int status = -1;
     REQUIRE(waitpid(child, &status, 0) == child);
     const std::string why =
-        "expected the process that first asked for GPUs, or one started anew, got one that fork() "
+        "expected the process that first asked for GPUs, or a newly started one, got one that "
+        "fork() "
         "made";
     CHECK_MESSAGE(status == 0, text);
     CHECK(text.find("[cuda count] process: " + why + "\n[cuda alloc] ") == 0);

@@ -295,7 +295,7 @@ class Loaded(Case):
         for arguments, reason in ((("--plugins", "/nowhere"), "expected a folder, got '/nowhere'"),
                                   (("--plugins", SAMPLE), f"expected a folder, got '{SAMPLE}'"),
                                   (("--without", "org.nobody"),
-                                   "[without] expected a plugin that is there")):
+                                   "[without] expected a loaded plugin")):
             code, out, err = self.run_tool("plugins", *arguments)
             self.assertEqual((code, out), (1, ""), arguments)
             self.assertIn(reason, err)

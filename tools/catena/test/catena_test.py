@@ -231,7 +231,7 @@ class Plugins(Case):
                  "for it (org.catena.activation), got org.catena.activatoin"),
                 ("relu=org.catena.math", "got org.catena.math"),
                 ("rellu=org.catena.activation", "did you mean catena.relu?"),
-                ("catena.blas/1=nobody", "expected a plugin that is loaded (org.catena."),
+                ("catena.blas/1=nobody", "expected a loaded plugin (org.catena."),
                 ("no.such/1=org.catena.cpu", "no plugin has the function or extension no.such/1")):
             self.assertIn(text, self.refused("call", "relu", self.x, "--pin", pin))
         self.work("call", "relu", self.x, "--pin", "catena.blas/1=org.catena.cpu")

@@ -20,14 +20,14 @@ namespace catena {
 class ArrayBody;
 class Stream;
 
-// A shared handle: copies refer to the same elements. A default-constructed Array holds nothing.
-// Handles may be copied and dropped by any thread; writing elements needs the caller's own order.
+// A shared handle: copies refer to the same elements. A default-constructed Array is empty. Copying
+// and destroying handles is thread-safe; writing elements needs synchronization by the caller.
 class Array {
 public:
     Array() = default;
     explicit Array(Ref<ArrayBody> body) : body_(std::move(body)) {}
 
-    // New memory. device: none means Device::current(). empty() is uninitialised.
+    // New memory on a device, by default Device::current(). empty() is uninitialized.
     static Array empty(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {});
     static Array full(const Shape& shape, double value, Dtype dtype = Dtype::float32,
                       Device device = {});
@@ -37,7 +37,8 @@ public:
     static Array ones(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {}) {
         return full(shape, 1, dtype, device);
     }
-    // Copies host elements in row-major order. Throws ShapeError if their number is not shape.size().
+    // Copies elements from the host in row-major order. Throws ShapeError if their number is not
+    // shape.size().
     template <class T>
     static Array from(std::span<const T> values, const Shape& shape, Device device = {}) {
         return from_host(values.data(), static_cast<std::int64_t>(values.size()), dtype_of<T>,
@@ -51,21 +52,23 @@ public:
     static Array from(std::initializer_list<T> values, const Shape& shape, Device device = {}) {
         return from(std::span<const T>(values.begin(), values.size()), shape, device);
     }
-    // Copies a strided host view: strides in elements, may be 0 or negative; data points at element 0.
+    // Copies a strided view on the host. Strides count elements and may be 0 or negative; data
+    // points at element 0.
     template <class T>
     static Array from_strided(const T* data, const Shape& shape, const std::int64_t* strides,
                               Device device = {}) {
         return from_host(data, shape.size(), dtype_of<T>, shape, strides, device);
     }
 
-    // Memory of others, as it is after the work given to the thread's current stream so far. release, if
-    // any, is called by the thread that drops the last handle, once all work on the array is done.
-    // Throws InvalidError unless data is aligned to the element.
+    // A non-owning array: the caller owns the memory, whose content is valid after the work
+    // launched so far on the thread's current stream. release, if given, is called by the thread
+    // that drops the last handle, after all work on the array is done. Throws InvalidError unless
+    // data is aligned to the element size.
     static Array wrap(Device device, void* data, const Shape& shape, Dtype dtype = Dtype::float32,
                       std::function<void()> release = {});
-    // An uninitialised array in host memory that the given device (none: the current one) can read and
-    // write by itself, so that copies run while the host goes on. Plain memory if the device cannot do
-    // that. It may be dropped and written at any time, like all arrays.
+    // An uninitialized array in host memory that the given device (default: the current one) can
+    // access directly, so copies are asynchronous. Ordinary memory if the device does not support
+    // that. It may be written and dropped at any time, like all arrays.
     static Array pinned(const Shape& shape, Dtype dtype = Dtype::float32, Device device = {});
     bool is_pinned() const;
 
@@ -80,9 +83,9 @@ public:
     // A view of the same memory; one extent may be -1. Throws ShapeError if the sizes differ.
     Array reshape(const Shape& shape) const;
     Array reshape(std::initializer_list<std::int64_t> extents) const;
-    // copy(): new memory on the same device. to(): on another device, or this array if it is there
-    // already. astype(): in another dtype, or this array if it has it. A value that an integer dtype
-    // cannot hold becomes a number that depends on the device.
+    // copy(): new memory on the same device. to(): on another device, or this array if it is
+    // already there. astype(): in another dtype, or this array if it has that dtype. A value that
+    // an integer dtype cannot represent becomes a number that depends on the device.
     Array copy() const;
     Array to(Device device) const;
     Array astype(Dtype dtype) const;
@@ -91,19 +94,19 @@ public:
     // if neither array is on the host. Later calls that read the result or write into this array wait
     // for the copy. Throws DeviceError if the stream belongs to another device.
     Array to(Device device, const Stream& stream) const;
-    // Waits until the elements are there.
+    // Waits until all work on the array is done.
     void synchronize() const;
 
-    // Writes into this memory; shapes and dtypes must be equal, devices may differ.
+    // Copies into this memory. Shapes and dtypes must be equal, devices may differ.
     void copy_from(const Array& source) const;
     void fill(double value) const;
 
     // The elements as a span in host memory. T is the C++ type of the dtype: host<const float>() to
     // read, host<float>() to write. Asking for a writable span counts as a write: a graph that kept
     // this array for its gradient throws GraphError in backward(), whether or not an element has
-    // changed. A write through a span from before the call that keeps the array is not noticed, so ask
-    // for a new span each time. Waits for work on the array that is under way. Throws DeviceError if
-    // the host cannot reach the device's memory, DtypeError if T does not fit.
+    // changed. A write through a span from before that call is not noticed, so ask for a new span
+    // each time. Waits for pending work on the array. Throws DeviceError if the host cannot access
+    // the device's memory, DtypeError if T does not match.
     template <class T>
     std::span<T> host() const {
         using Element = std::remove_const_t<T>;
@@ -134,7 +137,7 @@ public:
 private:
     static Array from_host(const void* data, std::int64_t count, Dtype dtype, const Shape& shape,
                            const std::int64_t* strides, Device device);
-    void* host_data(Dtype dtype) const;  // to be written
+    void* host_data(Dtype dtype) const;  // for writing
     void* host_data_to_read(Dtype dtype) const;
     void require_item() const;
 

@@ -1,4 +1,4 @@
-// Files that have their old or their new content at any moment.
+// AtomicFile: writes files that have either the old or the new content at any moment.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,30 @@ namespace catena {
 //     atomic.write(content);
 //     atomic.commit();
 //
-// Writes a temporary file in the same folder, flushes it to the disk and renames it to `file`. Without
-// commit() the temporary file is removed, and `file` stays as it was.
+// Writes a temporary file in the same folder, flushes it to disk and renames it to `file`. Without
+// commit() the temporary file is removed and `file` does not change.
 //
 // - The temporary file is created under a random name, and never opened through a symbolic link.
 // - `file` must be a regular file, or must not exist. A symbolic link is refused, not followed. (Links
 //   in the names of the folders above it are followed.)
-// - An existing file keeps its permission bits, and its owner and group where the process may set them;
-//   where it may not set the group, the group gets no more than others. Hard links, access lists and
-//   extended attributes are not kept. A new file has the mode that the umask leaves.
-// - In a sticky folder, such as /tmp, mode and owner of another user's file are not taken over.
+// - An existing file keeps its permission bits, and its owner and group if the process may set
+// them; if it may not set the group, the group gets at most the permissions of others. Hard links,
+// access lists and extended attributes are not kept. The umask determines the mode of a new file.
+// - In a sticky folder, such as /tmp, the mode and owner of another user's file are not copied.
 //
-// All functions throw DataError, "[save] FILE: expected ..., got ...". One thread may use an object at
-// a time; several objects for one file may be used at once, and the last commit() wins.
+// All functions throw DataError, "[save] FILE: expected ..., got ...". An object is not
+// thread-safe; several objects may write the same file concurrently, and the last commit() wins.
 class AtomicFile {
 public:
-    // most: the permission bits that the file may have at most.
+    // most: the maximum permission bits of the file.
     explicit AtomicFile(std::filesystem::path file, unsigned most = 0777);
     AtomicFile(const AtomicFile&) = delete;
     AtomicFile& operator=(const AtomicFile&) = delete;
     ~AtomicFile();
 
-    // The temporary file, for programs that write to a name. It exists.
+    // The temporary file, for programs that need a path. It exists.
     const std::filesystem::path& temporary() const noexcept { return temporary_; }
-    // Appends to it.
+    // Appends bytes.
     void write(std::string_view bytes);
     // Its descriptor, open for writing.
     int fd() const noexcept { return fd_; }
@@ -44,16 +44,16 @@ private:
     std::filesystem::path file_;
     std::filesystem::path temporary_;
     unsigned most_;
-    bool keeps_ = false;  // the mode, owner and group of the file that is there:
+    bool keeps_ = false;  // the existing file's mode, owner and group:
     unsigned mode_ = 0;
     std::uint32_t owner_ = 0, group_ = 0;
     int fd_ = -1;
 };
 
-// Writes a file by AtomicFile.
+// Writes a file with AtomicFile.
 void write_file(const std::filesystem::path& file, std::string_view content);
 
-// Throws DataError if AtomicFile could not write a file of this name. To be called before long work.
+// Throws DataError if AtomicFile could not write a file with this name. Call it before long work.
 void require_writable(const std::filesystem::path& file);
 
 }  // namespace catena

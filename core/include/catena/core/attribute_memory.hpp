@@ -1,4 +1,5 @@
-// Attributes of calls in the memory of devices, so that each launch of a recording can have others.
+// AttributeMemory: attributes of calls in device memory, so that each launch of a recording can
+// have new ones.
 #pragma once
 
 #include <catena/abi/kernel.h>
@@ -11,8 +12,8 @@ struct catena_many;
 
 namespace catena {
 
-// Of one function, for calls by PluginFunction::forward_each(). A call that is not recorded writes its
-// attributes here first; a recorded one reads, in each launch, what is here by then:
+// Attributes of one function, for calls with PluginFunction::forward_each(). A call that is not
+// recorded first writes its attributes here; a recorded call reads the current ones at each launch:
 //
 //     AttributeMemory memory;
 //     update(lr).forward_each(n, inputs, &memory);
@@ -20,13 +21,13 @@ namespace catena {
 //     memory.write(update(lr / 2));
 //     step.launch();  // with half the rate
 //
-// On devices, and of kernels, that take attributes with the call alone, nothing is kept here, and
-// recorded calls are an UnsupportedError, as are those of a kernel that was not called before. Not for
-// several threads at once.
+// If a device or kernel only takes attributes with the call, nothing is stored here, and recorded
+// calls throw UnsupportedError, as do those of a kernel that was not called before. Not
+// thread-safe.
 class AttributeMemory {
 public:
-    // For all kernels that were called with this memory. Work that was given to the device before has
-    // the attributes of before.
+    // Writes new attributes for all kernels that were called with this memory. Work that was
+    // launched before still uses the old ones.
     void write(const PluginFunction& function) const;
 
 private:

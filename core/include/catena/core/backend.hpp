@@ -1,5 +1,4 @@
-// What a device's backend can do beyond its arrays and functions: for programs that use a table of an
-// extension by themselves.
+// Access to a device's backend, for programs that use an extension's table directly.
 #pragma once
 
 #include <catena/core/device.hpp>
@@ -11,13 +10,13 @@
 
 namespace catena {
 
-// The table that the backend offers under an id ("catena.threads/1"), or null. Valid for ever.
+// The table that the backend provides under an id ("catena.threads/1"), or null. Stays valid.
 const void* backend_extension(Device device, const char* id);
 
-// What the backend's open() returned: the dev of its calls.
+// The result of the backend's open(), which its calls take as dev.
 void* backend_device(Device device);
 
-// Runs a call of the backend; throws what it says went wrong, "[what] " before it:
+// Runs a call of the backend and throws its error with the prefix "[what] ":
 //     call_backend(device, "sharing", [&](catena_ctx* ctx, void* dev) {
 //         return table->memory_export(ctx, dev, data, &handle, &offset);
 //     });

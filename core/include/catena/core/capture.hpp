@@ -1,5 +1,5 @@
-// Work of a stream, recorded once and launched many times: for steps of many small calls, whose
-// launches cost more than the work.
+// Capture: work of a stream, recorded once and launched many times, for steps of many small calls
+// whose launches take longer than the work.
 #pragma once
 
 #include <catena/core/stream.hpp>
@@ -18,30 +18,30 @@ namespace catena {
 //     x.copy_from(next);
 //     step.launch();  // y has relu(next) now; whoever uses it waits for it
 //
-// The body is run `warm_ups` times as it is, so that all is ready that takes memory of the system, and
-// once more to be recorded: then calls compute nothing. What it computes lies in memory that stays
-// reserved as long as the recording or the array lives, and each launch writes it anew. Arrays that it
-// uses and did not make live as long as the recording; a launch reads and writes their memory as it is
-// by then, and waits for whoever writes or reads them.
+// The body first runs `warm_ups` times normally, so that libraries allocate their memory, and then
+// once more for the recording, in which calls compute nothing. Its results are in memory that stays
+// reserved as long as the recording or the array exists, and each launch writes them again. Arrays
+// that it uses but did not make live as long as the recording. A launch uses the current content of
+// their memory, and waits for pending reads and writes.
 //
-// What needs the host or the system cannot be recorded and is an UnsupportedError: reading elements,
-// waiting, copies of host memory that is not pinned, other streams, devices' fallbacks. Random numbers
-// are drawn anew in each launch, as its calls would draw them then; not by kernels that ask the host
-// for them in the plain way (see abi/ext/draft/draws.h).
-// Control flow, attributes and addresses are as they were when it was recorded. While it is, nothing
-// that the device has cached is given back: memory that runs out then is an error.
+// Work that needs the host or the system cannot be recorded and throws UnsupportedError: reading
+// elements, waiting, copies of host memory that is not pinned, other streams, fallback devices.
+// Each launch draws new random numbers, as its calls would; kernels that ask the host for them
+// directly cannot be recorded (see abi/ext/draft/draws.h). Control flow, attributes and addresses
+// are fixed at recording time. During a recording the device's cached memory is not released, so
+// running out of memory is an error.
 class Capture {
 public:
-    Capture() = default;  // none
+    Capture() = default;  // empty
     static bool supported(Device device);
-    // Calls of this thread in body go to the stream. No other thread gives work to it meanwhile.
-    // Throws UnsupportedError if the device cannot record, and what the body throws. name: for reports
-    // of faults, which else say how many kernels, copies and fills it is.
+    // Records the calls of this thread in body on the stream, which no other thread may use
+    // meanwhile. Throws UnsupportedError if the device cannot record, and the exceptions of body.
+    // name appears in error reports; the default is the number of kernels, copies and fills.
     Capture(const Stream& stream, const std::function<void()>& body, int warm_ups = 2,
             std::string_view name = {});
 
-    void launch() const;         // on the stream that it was recorded on
-    std::uint64_t size() const;  // kernels, copies and fills in it
+    void launch() const;         // on the stream of the recording
+    std::uint64_t size() const;  // number of kernels, copies and fills
     Stream stream() const;
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
@@ -51,11 +51,12 @@ private:
     std::shared_ptr<State> state_;
 };
 
-// True in a body that is being recorded, not in its warm-ups: what this thread gives to the device is
-// done with each launch, and not now.
+// True inside a body that is being recorded, except in warm-ups: work of this thread on the device
+// is not done now but at each launch.
 bool is_recorded(Device device);
 
-// Its memory is a recording's, which each launch writes anew; nobody has before the first.
+// Whether the array's memory belongs to a recording: each launch writes it, and it is undefined
+// before the first.
 bool is_of_recording(const Array& array);
 
 }  // namespace catena

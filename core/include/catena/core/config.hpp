@@ -1,4 +1,4 @@
-// The thread's configuration, and scopes that change it for a while.
+// The configuration of the current thread, and scopes that change it.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,24 @@
 namespace catena {
 
 struct Config {
-    bool train = true;            // dropout and the like behave as in training
+    bool train = true;            // dropout and similar functions run in training mode
     bool enable_backprop = true;  // calls record the graph
-    bool deterministic = false;   // the same bits for any number of threads
-    // NaN in a result or a gradient is a ValueError that names the function, the port, and the place
-    // of the call. Slow: every array is read. On from the start if CATENA_DEBUG=1 is set.
+    bool deterministic = false;   // bit-identical results for any number of threads
+    // A NaN in a result or a gradient throws a ValueError that names the function, the port, and
+    // the location of the call. Slow, because every array is read. CATENA_DEBUG=1 turns it on at
+    // the start.
     bool debug = false;
     // Settings that plugins define and read by name in each call, such as "use_cudnn", with
-    // catena_host.config. A gradient uses the settings of its call; without any, those of the
-    // thread that computes it. Where a setting is missing, the plugin decides.
+    // catena_host.config. A gradient uses the settings of its forward call, or, if that had none,
+    // those of the thread that computes the gradient. Without a setting, the plugin decides.
     std::map<std::string, std::int64_t, std::less<>> named;
 };
 
-// What new threads start with. Set it before they start: reading is not synchronised.
+// The initial configuration of new threads. Set it before you start them: reading is not
+// synchronized.
 Config& global_config() noexcept;
-// This thread's; starts as a copy of global_config(). A thread's first call allocates: throws std::bad_alloc.
+// This thread's configuration, initially a copy of global_config(). The first call in a thread
+// allocates, and may throw std::bad_alloc.
 Config& config();
 
 // Sets a field of this thread's configuration until the end of the scope:
@@ -58,7 +61,7 @@ public:
     ~using_named_config() {
         auto& named = config().named;
         const auto found = named.find(name_);
-        if (found == named.end()) return;  // somebody else took it away
+        if (found == named.end()) return;  // already removed
         if (before_) found->second = *before_;
         else named.erase(found);
     }

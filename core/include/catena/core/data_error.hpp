@@ -1,4 +1,4 @@
-// DataError: a file of data or saved state is not what it should be.
+// DataError: a file with data or saved state is invalid.
 #pragma once
 
 #include <catena/core/error.hpp>
@@ -13,9 +13,9 @@ public:
     explicit DataError(const std::string& text) : Error(text, CATENA_E_VALUE) {}
 };
 
-// Returns body(), which reads or writes a file. If memory runs out in it, throws MemoryError with the
-// name of the file: "[where] FILE: expected enough memory, got ...". A MemoryError that has the name
-// already passes as it is.
+// Returns body(), which reads or writes a file. If it runs out of memory, throws MemoryError with
+// the name of the file: "[where] FILE: expected enough memory, got ...". A MemoryError that
+// contains the name is rethrown unchanged.
 template <class Body>
 auto naming_file(const char* where, const std::filesystem::path& file, const Body& body) {
     const auto fail = [&](const char* got) {
@@ -26,7 +26,7 @@ auto naming_file(const char* where, const std::filesystem::path& file, const Bod
         return body();
     } catch (const std::bad_alloc&) {
         fail("too little");
-    } catch (const std::length_error&) {  // a size beyond what a container can have
+    } catch (const std::length_error&) {  // larger than a container can be
         fail("too little");
     } catch (const MemoryError& error) {
         if (std::string(error.what()).find(file.string()) != std::string::npos) throw;

@@ -1,4 +1,4 @@
-// Devices: found by name, given by backends of plugins; each has a caching allocator.
+// Devices: found by name, provided by backends of plugins. Each has a caching allocator.
 #pragma once
 
 #include <cstdint>
@@ -11,76 +11,77 @@ namespace catena {
 
 class DeviceState;
 
-// Counters of a device's allocators, or of one stream's. All but the last are bytes, in the sizes of
-// blocks, which are multiples of 64 bytes and a quarter larger than that at most. Not counted is memory
-// that the allocators did not give: pinned, foreign, of vendors' libraries.
+// Counters of a device's allocators, or of one stream's. All but the last are bytes, in sizes of
+// blocks, which are multiples of 64 bytes and at most a quarter larger than requested. Memory that
+// does not come from the allocators is not counted: pinned, foreign, of vendor libraries.
 struct MemoryStats {
-    // Held by arrays and by what their calls need beside them, or small and at hand in other threads.
+    // Used by arrays and temporary memory of calls, or cached as small blocks in other threads.
     std::int64_t in_use = 0;
     std::int64_t peak = 0;  // highest in_use since the start, or since reset_peak_memory()
-    // Free for what is allocated next. But for blocks of up to 7 KiB, which stay, it goes back by
-    // release_cached(), before memory runs out, and where both are over twice the peak and 64 MiB.
+    // Free for the next allocations. It is released by release_cached(), before memory runs out, and
+    // when both are over twice the peak and 64 MiB; except blocks of up to 7 KiB, which are kept.
     std::int64_t cached = 0;
-    std::int64_t system_calls = 0;  // allocations asked of the backend since the start, a number
+    std::int64_t system_calls = 0;  // number of allocations from the backend since the start
 };
 
-// Bytes of a device as its backend sees them now: free for whoever asks first, which what is cached
-// here, or used by other processes, is not. 0 where the backend does not say.
+// Memory of a device in bytes, as the backend sees it now. Free memory excludes the caches of this
+// process and memory of other processes. 0 if the backend does not report it.
 struct MemorySize {
     std::int64_t free = 0;
     std::int64_t total = 0;
 };
 
-// A family of devices, as a plugin gives it.
+// A family of devices, provided by a plugin.
 struct BackendInfo {
     std::string name;    // the part before the colon of its devices
-    std::string doc;     // what it is
+    std::string doc;     // description
     std::string plugin;  // manifest id
     int devices = 0;
     std::string reason;        // why there is no device; "" if there is one
-    bool host_memory = false;  // the host may read and write its memory
-    bool async = false;        // work is queued on streams
+    bool host_memory = false;  // the host can access its memory directly
+    bool async = false;        // work is launched on streams
 };
 
-// A handle, cheap to copy; valid for ever. Devices are opened when first asked for.
+// A handle that is cheap to copy and always stays valid. Devices are opened on first use.
 class Device {
 public:
-    Device() = default;  // none
+    Device() = default;  // empty
     explicit Device(DeviceState* state) : state_(state) {}
 
-    // "NAME:ORDINAL" or "NAME" for ordinal 0. Throws DeviceError that says what is there.
+    // "NAME:ORDINAL", or "NAME" for ordinal 0. Throws DeviceError with the available devices.
     static Device get(std::string_view name);
-    // The thread's device, where new arrays go: the first that the host can write to directly, unless
-    // a using_device scope says otherwise.
+    // The thread's current device, on which new arrays are made: the first that the host can access
+    // directly, unless a using_device scope sets another.
     static Device current();
-    // Where calls run for which their own device has no kernel: as a using_fallback scope says, else
-    // as the environment's CATENA_FALLBACK=NAME, else none, and such calls are refused.
+    // The device that runs calls for which their own device has no kernel: that of a using_fallback
+    // scope, else of the environment's CATENA_FALLBACK=NAME. If empty, such calls throw an error.
     static Device fallback();
     // Every device that the loaded backends report, opened or not: "NAME:ORDINAL".
     static std::vector<std::string> list();
     // Every backend of the loaded plugins, also those without a device, in the order of loading.
     static std::vector<BackendInfo> backends();
-    // Those that were opened so far, in that order.
+    // The devices that were opened so far, in that order.
     static std::vector<Device> opened();
 
     const std::string& name() const;   // "NAME:ORDINAL"
     std::string_view backend() const;  // the part before the colon
     int ordinal() const;
-    bool host_accessible() const;  // the host may read and write its memory
-    // Waits for all work of all its streams. Throws DeviceError while any of them is recorded, by
-    // whichever thread.
+    bool host_accessible() const;  // the host can access its memory directly
+    // Waits for all work on all its streams. Throws DeviceError while any thread records one of
+    // them.
     void synchronize() const;
-    // For any thread, each at one moment.
+    // Thread-safe; each call is a consistent snapshot.
     MemoryStats memory() const;  // of all streams
     MemorySize memory_size() const;
-    void reset_peak_memory() const;  // to what is in use, also of each stream
-    // Gives back what is cached, but for small blocks; while a stream is recorded, when that is over.
+    void reset_peak_memory() const;  // to the memory in use; also for each stream
+    // Releases cached memory, except small blocks. While a stream is recorded, releases it after
+    // the recording.
     void release_cached() const;
-    // Tables that plugins offer for it under an id ("catena.blas/1"), best first; none if there is
-    // nothing. Each is the struct that the id names in the ABI. Valid for ever, but a later plugin
-    // or pin makes a new list: ask again.
+    // Tables that plugins provide for it under an id ("catena.blas/1"), highest priority first.
+    // Each has the struct of that id in the ABI. The list stays valid, but a later plugin or pin
+    // makes a new one, so do not cache it.
     std::span<const void* const> extensions(const char* id) const;
-    int threads() const;            // workers of parallel_for; 1 if the backend has none
+    int threads() const;            // threads of parallel_for; 1 if the backend has none
     void set_threads(int n) const;  // n < 1: the backend's default
 
     explicit operator bool() const { return state_ != nullptr; }
@@ -104,12 +105,13 @@ private:
     Device before_;
 };
 
-// The same until the end of the scope in which it is called, and without one for the thread's life. An
-// empty device: the first that the host can write to directly.
+// The same until the end of the enclosing scope, or, without one, of the thread. An empty device
+// means the first that the host can access directly.
 void use_device(Device device);
 
-// In the scope, calls of this thread for which their device has no kernel run on another: inputs are
-// copied there and results back, forward and backward. An empty device: such calls are refused.
+// In the scope, calls of this thread whose device has no kernel run on another device: inputs are
+// copied there and results back, forward and backward. With an empty device such calls throw an
+// error.
 class [[nodiscard]] using_fallback {
 public:
     explicit using_fallback(Device device);
@@ -123,20 +125,20 @@ private:
     const Device* before_;
 };
 
-// Random numbers: one counter-based Philox stream for each device. They start from initial_seed();
-// seed() restarts all of them, or that of one device as if all were: devices of other ordinals draw
-// other numbers.
+// Random numbers: one counter-based Philox stream for each device. They start from initial_seed().
+// seed() restarts all streams, or that of one device as if all were restarted. Devices with
+// different ordinals draw different numbers.
 void seed(std::uint64_t value);
 void seed(std::uint64_t value, Device device);
-// The environment's CATENA_SEED, else 0. Throws InvalidError, as does the first device that is opened,
-// unless that is a number of 64 bits.
+// The environment's CATENA_SEED, or 0. Throws InvalidError, as does opening the first device,
+// unless it is a 64-bit number.
 std::uint64_t initial_seed();
 struct RandomState {
     std::uint64_t seed;
     std::uint64_t offset;
 };
 RandomState random_state(Device device);
-// Takes n blocks of the stream for the caller alone and returns where they start. For any thread.
+// Reserves n blocks of the stream and returns their start. Thread-safe.
 RandomState reserve_random(Device device, std::uint64_t n);
 void set_random_state(Device device, RandomState state);
 

@@ -34,7 +34,7 @@ constexpr bool same(catena_dtype a, catena_dtype b) noexcept {
     return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
 
-// False if no Dtype has this code.
+// Returns false if no Dtype has this code.
 constexpr bool from_abi(catena_dtype abi, Dtype& out) noexcept {
     for (int i = 0; i < dtype_count; ++i) {
         if (same(to_abi(static_cast<Dtype>(i)), abi)) {
@@ -48,13 +48,13 @@ constexpr bool from_abi(catena_dtype abi, Dtype& out) noexcept {
 constexpr std::int64_t item_size(Dtype dtype) noexcept { return to_abi(dtype).bits / 8; }
 constexpr bool is_floating(Dtype dtype) noexcept { return dtype <= Dtype::float64; }
 
-// "float32"; as in NumPy.
+// NumPy's names, such as "float32".
 std::string_view name(Dtype dtype) noexcept;
 std::string name(catena_dtype dtype);
 // Throws DtypeError if no dtype has this name.
 Dtype dtype_from_name(std::string_view text);
 
-// float16 and bfloat16 as bits; round to nearest even.
+// float16 and bfloat16 as bits, with conversions that round to nearest even.
 struct float16 {
     std::uint16_t bits;
 };

@@ -1,4 +1,4 @@
-// Exceptions of catena. Every message says what, where, expected and got.
+// Exceptions of catena. Every message has a location, what was expected and what was found.
 #pragma once
 
 #include <catena/abi/base.h>
@@ -8,7 +8,7 @@
 
 namespace catena {
 
-// Root of all exceptions thrown by core and host SDK. status() is the ABI's code of the reason.
+// The base class of all exceptions of core and host SDK. status() is the ABI's status code.
 class Error : public std::runtime_error {
 public:
     explicit Error(const std::string& text, catena_status status = CATENA_E_INVALID)
@@ -19,7 +19,7 @@ private:
     catena_status status_;
 };
 
-// One class for each status, so that a caller can catch what it can mend.
+// One class for each status, so that callers can handle them separately.
 template <catena_status Status>
 class ErrorOf : public Error {
 public:
@@ -36,25 +36,25 @@ using InternalError = ErrorOf<CATENA_E_INTERNAL>;
 using NotDifferentiableError = ErrorOf<CATENA_E_NOT_DIFFERENTIABLE>;
 using ValueError = ErrorOf<CATENA_E_VALUE>;
 
-// Debug mode found NaN.
+// Debug mode found a NaN.
 class NanError : public ValueError {
 public:
     using ValueError::ValueError;
 };
 
-// A plugin, function or device that is asked for is not there, or was refused.
+// A requested plugin, function or device is missing or was refused.
 class PluginError : public Error {
 public:
     explicit PluginError(const std::string& text) : Error(text, CATENA_E_UNSUPPORTED) {}
 };
 
-// A graph that cannot be walked: backward without a start, volatile and other variables mixed.
+// The graph cannot be used: backward without a start, volatile variables mixed with others.
 class GraphError : public Error {
 public:
     explicit GraphError(const std::string& text) : Error(text, CATENA_E_INVALID) {}
 };
 
-// Throws the class that belongs to status.
+// Throws the class that corresponds to status.
 [[noreturn]] void throw_status(catena_status status, const std::string& text);
 
 }  // namespace catena

@@ -1,5 +1,5 @@
-// Calls into tables that plugins offer, with arrays: for the host SDK, and for programs that use an
-// extension by themselves.
+// Calls of extension tables with arrays: for the host SDK, and for programs that use an extension
+// directly.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -15,12 +15,13 @@ namespace catena {
 
 class Queue;
 
-// The best table that plugins offer under an id ("catena.kernels.draft/1") for no device in particular,
-// or null. Searches the usual places first. Valid for ever.
+// The table with the highest priority that plugins provide under an id ("catena.kernels.draft/1")
+// for no particular device, or null. Searches the usual folders first. Stays valid.
 const void* extension(const char* id);
 
-// The name of a call in reports of faults that show up after it has returned: a kernel's name, as its
-// user gave it. Cheap to copy. Each distinct text is stored until the process ends, so use few, short names.
+// The name of a call in error reports that arrive after it has returned: the name that the user
+// gave to a kernel. Cheap to copy. Each distinct text is stored until the process ends, so use few,
+// short names.
 class CallName {
 public:
     explicit CallName(std::string_view text);
@@ -30,11 +31,11 @@ private:
     const std::string* text_;
 };
 
-// One call: the context that the table's functions take, on the thread's current stream of the device.
-// The end of the object marks its arrays as written, so it must come after the work was given.
+// One call: the context for the table's functions, on the thread's current stream of the device.
+// The destructor marks the arrays as written, so it must run after the work was launched.
 class ExtensionCall {
 public:
-    // Without a device: for functions that touch no memory.
+    // Without a device, for functions that access no memory.
     explicit ExtensionCall(Device device = {});
     ExtensionCall(const ExtensionCall&) = delete;
     ExtensionCall& operator=(const ExtensionCall&) = delete;
@@ -44,20 +45,21 @@ public:
     void* dev() const noexcept;
     catena_stream* stream() const noexcept;
 
-    // The stream waits for what it needs; whoever uses the array later waits for the stream. Throws
-    // DeviceError if the array is elsewhere, InvalidError if it is an empty handle.
+    // Makes the stream wait for pending work on the array; later users of the array wait for the
+    // stream. Throws DeviceError if the array is on another device, InvalidError if the handle is
+    // empty.
     const catena_tensor* reads(const Array& array);
     catena_tensor* writes(const Array& array);
 
-    // To be called right before a function that gives work to the stream. Reports of faults name the
-    // work so, and an observer of calls sees it as a kernel of that name, from here to the end of this
-    // object's life. kind: a string literal, which the observer gets as the kind of the kernel.
+    // Call it just before a function that launches work on the stream. Error reports use this name,
+    // and an observer sees a kernel with this name, from here to the end of this object's lifetime.
+    // kind: a string literal that the observer receives as the kernel's kind.
     void runs(CallName name) noexcept;  // kind: "extension"
     void runs(CallName name, const char* kind) noexcept;
-    // True if that function found no memory (CATENA_E_NOMEM), and what the device has cached was given
-    // back, so that it may be called once more.
+    // True if that function ran out of memory (CATENA_E_NOMEM) and the device's cached memory was
+    // released, so it may be called once more.
     bool makes_room(catena_status status) noexcept;
-    // Throws what the function said went wrong; "[what] " comes before it if no '[' does.
+    // Throws the error of the function, with the prefix "[what] " unless the message has one.
     void check(catena_status status, std::string_view what);
 
 private:

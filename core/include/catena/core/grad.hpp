@@ -1,4 +1,4 @@
-// Gradients asked for by name, and backpropagation from several heads at once.
+// grad() for chosen inputs, and backward() from several outputs.
 #pragma once
 
 #include <catena/core/variable.hpp>
@@ -8,18 +8,18 @@
 namespace catena {
 
 struct GradOptions {
-    bool set_grad = false;     // each input's grad becomes its result; cleared if there is none
-    bool retain_grad = false;  // results on the way whose handles live keep their gradient
-    bool enable_double_backprop = false;  // results are variables with a graph of their own
+    bool set_grad = false;     // each input's grad is set to its result; cleared if there is none
+    bool retain_grad = false;  // variables that the program holds keep their gradient
+    bool enable_double_backprop = false;  // results are variables with their own graph
 };
 
-// The gradient of sum(outputs[i] * grad_outputs[i]) for each of inputs: leaves or results. Only the
-// calls between outputs and inputs run, and no leaf's grad changes but by set_grad.
-// grad_outputs: empty, or one for each output; an empty one counts as ones. grad_inputs: empty, or
-// one for each input (an empty one is none), which its gradient is added to.
-// Returns one variable for each input; an empty one if no output depends on it. It may share memory
-// with a grad_output. Throws InvalidError for a wrong number or an empty handle among outputs and
-// inputs, ShapeError, DtypeError or DeviceError for a gradient that does not fit.
+// Returns the gradient of sum(outputs[i] * grad_outputs[i]) with respect to each input, which may
+// be a leaf or a result. Only the calls between outputs and inputs run, and no leaf's grad changes
+// unless set_grad is on. grad_outputs is empty or has one variable for each output; an empty
+// variable counts as ones. grad_inputs is empty or has one variable for each input, to which the
+// gradient is added. A result is an empty variable if no output depends on the input. It may share
+// memory with a grad_output. Throws InvalidError for a wrong number of variables or an empty output
+// or input, ShapeError, DtypeError or DeviceError for a gradient that does not match.
 std::vector<Variable> grad(const std::vector<Variable>& outputs,
                            const std::vector<Variable>& inputs,
                            const std::vector<Variable>& grad_outputs = {},
@@ -30,9 +30,9 @@ struct BackwardOptions {
     bool enable_double_backprop = false;
 };
 
-// Variable::backward() from several heads in one pass: what they share is walked once. A head
-// without a grad_output (empty, or none given) starts as Variable::backward() does: with its grad,
-// or with 1 if it has one element. One that is a leaf adds nothing.
+// Variable::backward() from several outputs in one pass, which traverses their common graph once.
+// An output without a grad_output starts like Variable::backward(): with its grad, or with 1 if it
+// has one element. An output that is a leaf adds nothing.
 void backward(const std::vector<Variable>& outputs, const std::vector<Variable>& grad_outputs = {},
               BackwardOptions options = {});
 

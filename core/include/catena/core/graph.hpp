@@ -1,4 +1,4 @@
-// The graph: its nodes are variables and calls. Users meet it through Variable.
+// The graph of variables and calls. Users access it through Variable.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -21,15 +21,15 @@ class Variable;
 struct Config;
 struct NamedConfig;
 
-// What a pass of grad() makes of a variable.
+// The role of a variable in a pass of grad().
 enum class Route : std::uint8_t {
     plain,
-    wanted,  // its gradient is asked for: it stays in pending, a leaf's too
-    off,     // leads to nothing that is asked for: takes no gradient
+    wanted,  // its gradient is requested and stays in pending, also for a leaf
+    off,     // not on a path to a requested variable: takes no gradient
 };
 
-// One variable, as the graph sees it. It outlives the user's handles as long as the graph needs it;
-// the data does not, unless a call retained it.
+// A variable in the graph. It outlives the user's handles as long as the graph needs it; its data
+// does not, unless a call retained it.
 class VariableNode : public Pooled {
 public:
     explicit VariableNode(Array array);
@@ -42,7 +42,7 @@ public:
             delete this;
         }
     }
-    // Handles of the user, counted apart: with the last one go data and gradient.
+    // Handles of the user, counted separately: when the last is gone, data and gradient are freed.
     void add_user() noexcept { users_.fetch_add(1, std::memory_order_relaxed); }
     void drop_user() noexcept {
         if (users_.load(std::memory_order_acquire) == 1 ||
@@ -50,29 +50,29 @@ public:
             forget();
         }
     }
-    // A call uses it or made it, so its shape must stay.
+    // A call uses or made it, so its shape must be kept.
     bool in_graph() const noexcept {
         return creator ||
                references_.load(std::memory_order_acquire) > users_.load(std::memory_order_acquire);
     }
-    // Would lose its graph unseen next to volatile variables.
+    // Mixing it with volatile variables would silently lose its graph.
     bool opposes_volatile() const noexcept {
         return requires_grad && !is_volatile && !is_parameter;
     }
     bool has_users() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
-    // One reference in all: who holds it is alone.
+    // There is only one reference, that of the caller.
     bool unique() const noexcept { return references_.load(std::memory_order_acquire) == 1; }
-    // Gradients gather in pending; those of other variables in grad.
+    // Gradients accumulate in pending; those of other variables in grad.
     bool gathers() const noexcept { return creator || route == Route::wanted; }
     int rank() const noexcept;
-    // Keeps next, and with it its data, as the gradient's variable.
+    // Keeps next, and its data, as the gradient's variable.
     void set_grad_node(Ref<VariableNode> next) noexcept;
-    // Makes `gradient` the gradient; with grad_in_place copies it into the array that is there.
+    // Sets the gradient. With grad_in_place, copies it into the existing array.
     void write_grad(Array gradient);
 
     Array data;
     Array grad;
-    Array pending;                // gradient on its way, during backward
+    Array pending;                // gradient during backward
     Ref<VariableNode> grad_node;  // the gradient as a variable with a graph, or null
     Ref<VariableNode> pending_node;
     Ref<GraphNode> creator;
@@ -80,13 +80,13 @@ public:
     std::int32_t output_index = 0;
     bool requires_grad = false;
     bool is_volatile = false;
-    bool is_parameter = false;  // follows what it meets, volatile or not
-    // A call on volatile variables made it: after set_volatile(false) it takes a gradient.
+    bool is_parameter = false;  // can be combined with volatile and other variables
+    // Result of a call on volatile variables: after set_volatile(false) it takes a gradient.
     bool volatile_result = false;
-    // Others hold the array of the gradient and must see every change: it is always written in place.
+    // Others hold the gradient's array and must see every change, so it is always written in place.
     bool grad_in_place = false;
     Route route = Route::plain;
-    bool held = false;       // by a backward pass that consumes the graph
+    bool held = false;       // by a backward pass that frees the graph
     bool unchained = false;  // had a creator until unchain_backward()
 
 private:
@@ -96,9 +96,9 @@ private:
     std::atomic<std::uint32_t> users_{0};
 };
 
-// One call: edges to its inputs, what it retained, and how to go backward. Hosts derive their own:
-// make it with new inside a Ref, compute, then record() inputs and results. A class that retains
-// something overrides unchain() to drop it.
+// One call: edges to its inputs, retained values, and its backward. Hosts derive their own classes:
+// create the object with new inside a Ref, compute, then record() inputs and results. A class that
+// retains values overrides unchain() to drop them.
 class GraphNode : public Pooled {
 public:
     virtual ~GraphNode();
@@ -112,13 +112,13 @@ public:
     }
 
     virtual std::string_view label() const noexcept = 0;
-    // For messages: "input 0", unless the class knows better.
+    // The name in messages: "input 0", unless overridden.
     virtual std::string input_name(std::size_t i) const;
     virtual std::string output_name(std::size_t i) const;
-    // Where the call was made: a line for each frame; empty unless config().debug was on.
+    // The location of the call, one line per frame; empty unless config().debug was on.
     std::string created_at() const;
     int rank() const noexcept { return rank_; }
-    // Null for a missing optional input. An output is null once nobody else holds it.
+    // Null for a missing optional input. An output is null when nobody else holds it.
     std::span<const Ref<VariableNode>> inputs() const noexcept {
         return {inputs_.data(), inputs_.size()};
     }
@@ -126,21 +126,21 @@ public:
         return {outputs_.data(), outputs_.size()};
     }
 
-    // Computes the function from other arrays, with the attributes of this call. Records nothing and
-    // leaves hidden outputs out. If a program defines the function, forward() may change the members
-    // that its backward() reads. Throws UnsupportedError if the class does not override this method,
-    // and GraphError for a function that a program defines, after unchain().
+    // Computes the function on other arrays, with the attributes of this call. Records nothing and
+    // omits hidden outputs. For a function that a program defines, forward() may change members
+    // that its backward() reads. Throws UnsupportedError if the class does not override this
+    // method, and GraphError for a function of a program after unchain().
     virtual std::vector<Array> forward(std::span<const Array> inputs) const;
 
-    // Adds to the pending gradient of every input i with wants(i). gy[i] is none where no gradient
-    // reached output i.
+    // Adds to the pending gradient of every input i with wants(i). gy[i] is empty if output i has
+    // no gradient.
     virtual void backward(std::span<const Array> gy) = 0;
     // The same on variables, recording a graph.
     virtual void backward(std::span<const Variable> gy) = 0;
-    // Drops edges and retained arrays: the call is no longer part of any graph.
+    // Drops edges and retained arrays, so the call is no longer part of a graph.
     virtual void unchain();
 
-    // A leaf that nobody holds takes no gradient, nor does what grad() has no use for.
+    // A leaf without handles takes no gradient, nor does a variable that grad() does not need.
     bool wants(std::size_t i) const noexcept {
         const VariableNode* input = inputs_[i].get();
         return input && input->requires_grad && input->route != Route::off &&
@@ -150,14 +150,14 @@ public:
 protected:
     friend class VariableNode;
     static void destroy(GraphNode* node) noexcept;
-    // Ends a call. `outputs` are new leaves with the values that the call computed. They become its
-    // results in the graph if config().enable_backprop is on, no input is volatile, and there is an
-    // input that requires a gradient or no input at all. An output whose requires_grad is off keeps
-    // it off; without a graph it goes off for all. A null pointer or an empty variable stands for a
-    // missing input. Returns whether there is a graph. Throws GraphError if volatile variables and
-    // others are mixed, ValueError for NaN in debug mode.
+    // Finishes a call. `outputs` are new leaves with the computed values. They become results in
+    // the graph if config().enable_backprop is on, no input is volatile, and an input requires a
+    // gradient or there are no inputs. An output with requires_grad off keeps it off; without a
+    // graph it is turned off for all outputs. A null pointer or an empty variable is a missing
+    // input. Returns whether there is a graph. Throws GraphError if volatile variables are mixed
+    // with others, ValueError for NaN in debug mode.
     bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
-    // Records the edges, and those settings of the configuration `now` that the gradient needs.
+    // Records the edges, and the settings of the configuration `now` that the gradient needs.
     void connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs,
                  const Config& now);
 
@@ -170,14 +170,14 @@ private:
     std::atomic<std::uint32_t> references_{0};
     int rank_ = 0;
     bool queued_ = false;
-    std::uint8_t mark_ = 0;  // while grad() looks for its paths
+    std::uint8_t mark_ = 0;  // while grad() searches its paths
     GraphNode* next_dead_ = nullptr;
     std::unique_ptr<std::vector<void*>> trace_;  // in debug mode
-    std::shared_ptr<const NamedConfig> named_;   // null: no such setting when the call was made
+    std::shared_ptr<const NamedConfig> named_;   // null: no settings during the call
 };
 
-// Adds gradient to node's pending gradient, to grad itself for a leaf of plain backward(); may keep gradient's memory
-// if nobody else holds it.
+// Adds to node's pending gradient, or to grad for a leaf in an ordinary backward(). May keep
+// gradient's memory if there is no other reference.
 void accumulate(VariableNode& node, Array gradient);
 void accumulate(VariableNode& node, const Variable& gradient);
 

@@ -1,4 +1,4 @@
-// PerThread: a thread_local object that can report that there is no memory for it.
+// PerThread: a thread_local object whose allocation failure can be reported.
 #pragma once
 
 #include <memory>
@@ -6,7 +6,7 @@
 
 namespace catena {
 
-// Base of objects that keep_for_thread() owns.
+// The base of objects that keep_for_thread() owns.
 class ThreadObject {
 public:
     ThreadObject() = default;
@@ -18,14 +18,15 @@ private:
     friend struct ThreadObjects;
     ThreadObject* next_ = nullptr;
 };
-// Destroys the object when the calling thread ends. The main thread's objects are never destroyed. Throws
-// std::bad_alloc.
+// Destroys the object when the calling thread ends; objects of the main thread are never destroyed.
+// Throws std::bad_alloc.
 void keep_for_thread(std::unique_ptr<ThreadObject> object);
 
 // Constructs a T for each thread at the first get() there:
 //     static thread_local constinit PerThread<T> mine;
 //     T& object = mine.get(arguments of T's constructor);
-// get() throws std::bad_alloc without memory. For a plain thread_local T with a destructor, glibc aborts.
+// get() throws std::bad_alloc without memory; for a plain thread_local T with a destructor, glibc
+// would abort.
 template <class T>
 class PerThread {
 public:

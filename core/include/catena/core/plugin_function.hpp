@@ -1,4 +1,4 @@
-// Functions: found by name, given attributes, called on variables or arrays.
+// PluginFunction: a function that is found by name and called on variables or arrays.
 #pragma once
 
 #include <catena/abi/function.h>
@@ -20,7 +20,7 @@ class AttributeMemory;
 class FunctionEntry;
 class BoundAttributes;
 
-// The value of an attribute, as the user gives it. Numbers convert where nothing is lost.
+// The value of an attribute. Numbers are converted if nothing is lost.
 using AttributeValue = std::variant<std::int64_t, double, bool, std::string,
                                     std::vector<std::int64_t>, std::vector<double>, Dtype>;
 
@@ -43,12 +43,12 @@ private:
     }
 };
 
-// A function with its attributes, ready to call. Finding and checking is done once, here; keep it
-// where a call is made often. Cheap to copy; may be used by several threads at once.
+// A function with its attributes, ready to call. The constructor looks it up and checks the
+// attributes, so keep the object for repeated calls. Cheap to copy; thread-safe.
 class PluginFunction {
 public:
-    // Throws PluginError if no plugin has the function (saying where it looked and what it refused),
-    // InvalidError if an attribute is unknown, missing, of the wrong kind or out of range.
+    // Throws PluginError if no plugin has the function (with the searched folders and refused
+    // files), InvalidError if an attribute is unknown, missing, of the wrong kind or out of range.
     explicit PluginFunction(std::string_view name, std::initializer_list<Attribute> attributes = {})
         : PluginFunction(name, std::span(attributes.begin(), attributes.size())) {}
     PluginFunction(std::string_view name, std::span<const Attribute> attributes);
@@ -56,21 +56,21 @@ public:
     PluginFunction& operator=(const PluginFunction& other) noexcept;
     ~PluginFunction();
 
-    // The same function with other attributes: no search by name. Throws InvalidError as above.
+    // The same function with other attributes, without a lookup. Throws InvalidError as above.
     PluginFunction with(std::initializer_list<Attribute> attributes) const;
 
     std::string_view name() const noexcept;
     const catena_function& descriptor() const noexcept;
 
-    // Calls it on variables and records the graph, unless config() or a volatile input says no.
-    // Trailing optional inputs may be left out; a null pointer or an empty Variable is a missing one.
-    // Returns all outputs, hidden ones included.
+    // Calls it on variables and records the graph, unless config() or a volatile input prevents it.
+    // Trailing optional inputs may be omitted; a null pointer or an empty Variable is a missing
+    // one. Returns all outputs, including hidden ones.
     std::vector<Variable> operator()(std::span<const Variable* const> inputs) const;
     std::vector<Variable> operator()(std::initializer_list<const Variable*> inputs) const {
         return (*this)(std::span(inputs.begin(), inputs.size()));
     }
-    // Calls it on variables, or on arrays without recording a graph: y = squash(sum(x)). Returns the
-    // only output that is not hidden. Throws InvalidError if there are several.
+    // Calls it on variables, or on arrays without recording a graph: y = squash(sum(x)). Returns
+    // the only output that is not hidden. Throws InvalidError if there are several.
     template <std::derived_from<Variable>... V>
     Variable operator()(const Variable& x, const V&... others) const {
         const Variable* const inputs[] = {&x, &others...};
@@ -81,18 +81,19 @@ public:
         const Array inputs[] = {x, others...};
         return only(std::span<const Array>(inputs));
     }
-    // Returns the first output only, and takes no heap memory.
+    // Returns only the first output, without heap allocation.
     Variable first(std::span<const Variable* const> inputs) const;
     Variable first(std::initializer_list<const Variable*> inputs) const {
         return first(std::span(inputs.begin(), inputs.size()));
     }
 
-    // Calls it on arrays: no graph.
+    // Calls it on arrays, without a graph.
     std::vector<Array> forward(std::span<const Array> inputs) const;
-    // Calls a function without outputs, which updates its inputs, on n lists of inputs; in few launches
-    // where the device has a kernel for that. inputs(i) is list i; empty lists are skipped. The arrays
-    // must live until the end, and no call may read what another one writes. Throws as forward() for the
-    // first list that is wrong; some of the others may be updated then. memory: see AttributeMemory.
+    // Calls a function without outputs, which updates its inputs, on n lists of inputs, in few
+    // launches if the device has a kernel for that. inputs(i) returns list i; empty lists are
+    // skipped. The arrays must live until the end, and no call may read what another one writes.
+    // Throws like forward() for the first wrong list; some of the others may be updated then.
+    // memory: see AttributeMemory.
     using Inputs = std::function<std::span<const Array>(std::size_t)>;
     void forward_each(std::size_t n, const Inputs& inputs, AttributeMemory* memory = nullptr) const;
 
@@ -113,29 +114,28 @@ private:
 std::vector<std::string> function_names();
 const catena_function& function_descriptor(std::string_view name);
 
-// What is known of one kernel: for listings and for choosing.
+// Information on one kernel, for listings and selection.
 struct KernelInfo {
     std::string plugin;  // manifest id
     std::string device;
     std::string isa;
     std::string variant;
-    std::string name;  // of the implementation, if it has one
+    std::string name;  // of the implementation, or ""
     int phase;         // CATENA_PHASE_*
     int priority;
     std::vector<std::vector<std::string>> dtypes;  // rows
 };
 std::vector<KernelInfo> kernels_of(std::string_view function);
-// The dtypes of some kernels of a function, for people: "float32, float64", or by the function's type
-// variables where they differ: "T=float32|float64, S=int32 or T=int32, S=int64".
+// The dtypes of some kernels of a function as text: "float32, float64", or by type variable if they
+// differ: "T=float32|float64, S=int32 or T=int32, S=int64".
 std::string dtypes_to_string(const catena_function& function, std::span<const KernelInfo> kernels);
-// Prefers what a plugin (manifest id; empty: no preference) offers, from now on and in calls that
-// were made before too: its kernels for a function, forward and backward, or its table for an
-// extension by id ("catena.blas/1"). A wish, not a command: where the plugin has nothing, or its
-// supports() says no, the order stays as it is. Throws PluginError if no plugin has a function or an
-// extension of that name.
-// $CATENA_PIN="FUNCTION=PLUGIN,EXTENSION=PLUGIN" does the same for plugins that are yet to load, in
-// any order and with short names (relu for catena.relu); what fits nothing once the usual places have
-// been searched is logged as a warning.
+// Prefers a plugin (manifest id; empty: no preference) for a function's kernels, forward and
+// backward, or for an extension ("catena.blas/1"). Affects later runs, also of existing calls. If
+// the plugin has no such kernel, or its supports() returns false, the usual order applies. Throws
+// PluginError if no plugin has a function or an extension with that name.
+// $CATENA_PIN="FUNCTION=PLUGIN,EXTENSION=PLUGIN" does the same for plugins that are loaded later,
+// in any order and with short names (relu for catena.relu); entries that match nothing after the
+// usual folders were searched are logged as warnings.
 void pin_kernels(std::string_view function, std::string_view plugin);
 
 }  // namespace catena

@@ -1,15 +1,16 @@
-// Small blocks from free lists of the thread: what the hot path allocates instead of heap memory.
+// Small memory blocks from thread-local free lists, used instead of heap memory during calls.
 #pragma once
 
 #include <cstddef>
 
 namespace catena {
 
-// Blocks of up to 1 KiB are recycled, larger ones go to the heap. Any thread may free any block.
+// Blocks of up to 1 KiB are recycled; larger ones come from the heap. Any thread may free any
+// block.
 void* pool_allocate(std::size_t bytes);
 void pool_free(void* block, std::size_t bytes) noexcept;
 
-// Base of classes whose objects live in the pool.
+// The base of classes whose objects are allocated from the pool.
 class Pooled {
 public:
     static void* operator new(std::size_t bytes) { return pool_allocate(bytes); }

@@ -1,4 +1,4 @@
-// Intrusive reference to an object with retain() and release().
+// An intrusive reference to an object with retain() and release().
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ public:
     explicit Ref(T* object) noexcept : object_(object) {
         if (object_) object_->retain();
     }
-    // Takes over a reference that the caller already holds.
+    // Takes ownership of a reference that the caller holds.
     static Ref adopt(T* object) noexcept {
         Ref ref;
         ref.object_ = object;
@@ -36,7 +36,7 @@ public:
     explicit operator bool() const noexcept { return object_ != nullptr; }
     bool operator==(const Ref& other) const noexcept { return object_ == other.object_; }
     void reset() noexcept { *this = Ref(); }
-    // Gives the reference to the caller.
+    // Transfers the reference to the caller.
     T* detach() noexcept { return std::exchange(object_, nullptr); }
 
 private:

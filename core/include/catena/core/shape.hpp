@@ -1,4 +1,4 @@
-// Extents of an array, at most 16, without heap memory.
+// The extents of an array, at most 16, without heap memory.
 #pragma once
 
 #include <catena/abi/tensor.h>
@@ -32,7 +32,7 @@ private:
     std::int64_t extents_[CATENA_MAX_NDIM];
 };
 
-// "(2, 3)", "(5,)", "()": as NumPy prints it.
+// NumPy's format: "(2, 3)", "(5,)", "()".
 std::string to_string(const Shape& shape);
 std::string shape_to_string(const std::int64_t* extents, int ndim);
 

@@ -1,5 +1,6 @@
-// A vector with room for N elements inside itself; more lie in the pool. It is the core's own
-// because public classes hold it: a program must not depend on which Boost the core was built with.
+// A vector with inline storage for N elements; larger ones are in the pool. We do not use Boost's,
+// because public classes contain it, and a program must not depend on the Boost version of the
+// core.
 #pragma once
 
 #include <catena/core/pool.hpp>
@@ -71,7 +72,7 @@ public:
     template <class... A>
     T& emplace_back(A&&... arguments) {
         if (size_ == capacity_) {
-            T made(std::forward<A>(arguments)...);  // the arguments may lie in here
+            T made(std::forward<A>(arguments)...);  // the arguments may be elements of this vector
             grow(2 * capacity_);
             return *std::construct_at(data_ + size_++, std::move(made));
         }
@@ -80,7 +81,7 @@ public:
     void push_back(const T& value) { emplace_back(value); }
     void push_back(T&& value) { emplace_back(std::move(value)); }
     void pop_back() noexcept { std::destroy_at(data_ + --size_); }
-    // The elements must not be this vector's own.
+    // The elements must not be in this vector.
     template <std::forward_iterator I>
     void append(I first, I last) {
         const auto n = static_cast<std::size_t>(std::distance(first, last));
@@ -101,7 +102,7 @@ public:
         std::uninitialized_value_construct(data_ + size_, data_ + n);
         size_ = n;
     }
-    // The new ones hold any value.
+    // New elements are uninitialized.
     void resize_for_overwrite(std::size_t n) {
         shrink(n);
         if (n == size_) return;

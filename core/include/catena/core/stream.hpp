@@ -1,8 +1,8 @@
-// Streams: ordered queues of work of one device, and events: points in them.
+// Streams: ordered queues of work on one device. Events: points in a stream.
 //
-// Calls go to the thread's current stream of their device and return before the work is done. Results
-// may be used anywhere: a call on another stream, a copy, or the host waits by itself for what it
-// needs. On a device that does all at once streams and events are there too, and never wait.
+// Calls run on the thread's current stream of their device and return before the work is done.
+// Results may be used anywhere: a call on another stream, a copy, or the host waits for exactly the
+// work that it needs. On synchronous devices streams and events exist too, and never wait.
 #pragma once
 
 #include <catena/core/device.hpp>
@@ -18,26 +18,26 @@ class Array;
 class Event;
 class Queue;
 
-// A handle, cheap to copy. A stream whose last handle is gone finishes its work, and later serves as a
-// new one. Any thread may use it; work given by several threads is in the order in which it came.
+// A handle that is cheap to copy. A stream without handles finishes its work and is reused later.
+// Thread-safe; work of several threads runs in the order in which it was launched.
 class Stream {
 public:
-    Stream() = default;  // none
+    Stream() = default;  // empty
     explicit Stream(Device device);
-    // The thread's: the device's main stream unless a using_stream scope says otherwise. No device
-    // means Device::current().
+    // The thread's current stream: the device's main stream unless a using_stream scope sets
+    // another. An empty device means Device::current().
     static Stream current(Device device = {});
 
     Device device() const;
     void synchronize() const;  // waits for all work; throws DeviceError if some of it failed
     bool done() const;         // all work is done; does not wait
-    // What is given to this stream from now on waits for it, not the caller.
+    // Makes later work on this stream wait for the event. Does not block the caller.
     void wait(const Event& event) const;
     void wait(const Stream& other) const;
-    // Of what was made on it; Device::reset_peak_memory() is for it, too.
+    // Memory of arrays made on this stream. Device::reset_peak_memory() resets its peak too.
     MemoryStats memory() const;
-    // The backend's, for work that the program gives to it by itself: see use(). Null on a device
-    // that does all at once.
+    // The backend's stream, for work that the program launches itself: see use(). Null on a
+    // synchronous device.
     catena_stream* native() const;
 
     explicit operator bool() const noexcept { return queue_ != nullptr; }
@@ -50,24 +50,24 @@ private:
     std::shared_ptr<Queue> queue_;
 };
 
-// A point in a stream. A handle, cheap to copy; each copy is the same event.
+// A point in a stream. A handle that is cheap to copy; copies are the same event.
 class Event {
 public:
-    Event() = default;  // none
+    Event() = default;  // empty
     explicit Event(Device device);
-    // Takes an event of the device's backend, which is destroyed with the last handle.
+    // Takes ownership of an event of the device's backend, which is destroyed with the last handle.
     Event(Device device, catena_event* native);
 
-    // Moves it behind all that was given to the stream, which is one of its device.
+    // Moves the event to the end of the stream, which must belong to the same device.
     void record(const Stream& stream) const;
     void synchronize() const;  // waits until the last record is reached
-    bool done() const;         // it is, or there was none; does not wait
-    // Milliseconds of the device's clock from begin to this one; both are waited for. Throws
-    // InvalidError where one was not recorded.
+    bool done() const;         // true if reached or never recorded; does not wait
+    // The time in milliseconds from begin to this event, on the device's clock. Waits for both.
+    // Throws InvalidError if one was not recorded.
     double elapsed_since(const Event& begin) const;
 
     Device device() const;
-    catena_event* native() const;  // null on a device that does all at once
+    catena_event* native() const;  // null on a synchronous device
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
 private:
@@ -77,8 +77,8 @@ private:
     std::shared_ptr<State> state_;
 };
 
-// In the scope, calls of this thread on the stream's device go to it. Scopes of several devices go
-// together; the innermost of a device counts.
+// In the scope, calls of this thread on the stream's device run on it. Scopes for several devices
+// can be combined; for each device the innermost applies.
 class [[nodiscard]] using_stream {
 public:
     explicit using_stream(const Stream& stream);
@@ -94,8 +94,9 @@ private:
     const using_stream* outer_;
 };
 
-// Before a program gives work of its own to stream.native(): says that it reads or writes an array.
-// The stream waits for what it needs; whoever uses the array later waits for the stream.
+// Declares that the program will launch its own work on stream.native() that reads or writes an
+// array. The stream waits for pending work on the array; later users of the array wait for the
+// stream.
 void use(const Stream& stream, const Array& array, bool writes);
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// What the loaded plugins brought, in their own words, and names that were meant: for tools.
+// The tables of the loaded plugins, and suggestions for misspelled names: for tools.
 #pragma once
 
 #include <catena/abi/plugin.h>
@@ -11,25 +11,25 @@
 namespace catena {
 
 struct PluginTable {
-    std::string id;              // of its manifest
-    const catena_plugin* table;  // valid for ever
+    std::string id;              // from its manifest
+    const catena_plugin* table;  // stays valid
 };
-// In the order of loading; searches the usual places first, as every search does.
+// In loading order. Searches the usual folders first.
 std::vector<PluginTable> plugin_tables();
 
-// The function that was probably meant: "org.me.swish" for "swish", "Swish" or "org.me.swihs". "" if
-// none is near.
+// A suggestion for a function name: "org.me.swish" for "swish", "Swish" or "org.me.swihs". "" if no
+// name is similar.
 std::string nearest_function(std::string_view name);
 
-// The refused files alone, a line each; "" if there is none. Of more than `most` the first ones and
-// how many there are beside them.
+// The refused files, one line each; "" if there are none. With more than `most`, the first ones and
+// the number of the others.
 std::string refusals(const PluginReport& report, std::size_t most = std::size_t(-1));
-// Why nothing is loaded, from the word in CATENA_PLUGINS.
+// The message that nothing is loaded, with the value of CATENA_PLUGINS.
 std::string switched_off_text(std::string_view word);
-// With '?' for control characters: a file may have any name, and it must not look like two lines.
+// Replaces control characters by '?', because a file name must not look like two lines.
 std::string one_line(std::string text);
-// For messages that quote a text of any length: at most its first 200 bytes, cut between characters of
-// UTF-8, with "..." where something is left out.
+// For messages that quote a long text: at most its first 200 bytes, cut between UTF-8 characters,
+// with "..." if it is cut.
 std::string beginning(std::string_view text);
 
 }  // namespace catena

@@ -1,10 +1,10 @@
-// The test of a function: its gradient against numerical ones, by hand and in one call.
+// Tests a function: compares its gradient with numerical ones, by hand and in one call.
 #include <catena/catena.hpp>
 
 using namespace catena;
 namespace F = catena::functions;
 
-// The gradient of sum(x * x), of numbers alone.
+// The gradient of sum(x * x), as plain numbers.
 void numerical() {
     const Array x = random::normal({4, 3}), gy = Array::ones({4, 3});
     const auto f = [&] { return x * x; };

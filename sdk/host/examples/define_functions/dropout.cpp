@@ -1,4 +1,4 @@
-// A function that behaves in its own way while training: dropout by half.
+// A function that behaves differently in training: dropout of 0.5.
 #include <catena/catena.hpp>
 
 using namespace catena;

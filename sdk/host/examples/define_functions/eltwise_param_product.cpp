@@ -1,4 +1,4 @@
-// A link that multiplies its input with a parameter, element by element.
+// A link that multiplies its input with a parameter elementwise.
 #include <catena/catena.hpp>
 
 using namespace catena;
@@ -20,10 +20,10 @@ int main() {
     gradient_check::check_backward(f, x, gy, options);
     gradient_check::check_double_backward(f, x, gy, {draw({5, 3, 2}), draw({3, 2})}, options);
 
-    // Volatile variables pass, and leave no graph.
+    // Calls on volatile variables record no graph.
     if (product(Variable(x, /*is_volatile=*/true)).creator()) return 1;
 
-    // It is a link like any other: part of a set, with a name.
+    // It can be used like any other link, for example in a set.
     const FunctionSet model{{"scale", product}, {"l1", links::Linear(6, 1)}};
     return model.collect_parameters()[2].name == "scale/W" ? 0 : 1;
 }

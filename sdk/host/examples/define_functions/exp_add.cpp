@@ -1,4 +1,4 @@
-// z = exp(x) + exp(y): the library's functions work on arrays of any device, and on variables.
+// z = exp(x) + exp(y): catena's functions work on arrays of any device, and on variables.
 #include <catena/catena.hpp>
 
 using namespace catena;

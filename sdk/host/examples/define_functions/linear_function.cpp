@@ -1,4 +1,4 @@
-// y = x W^T + b as a function, and a link with parameters around it.
+// y = x W^T + b as a function, and a link that owns its parameters.
 #include <catena/catena.hpp>
 
 #include <cmath>
@@ -16,7 +16,7 @@ struct LinearFunction : FunctionNode {
         const auto [x, W] = unpack<2>(get_retained_inputs());
         const Variable& gy = grad_outputs[0];
         Variables grads;
-        for (const std::size_t i : target_input_indexes) {  // no more than is asked for
+        for (const std::size_t i : target_input_indexes) {  // only the requested gradients
             if (i == 0) grads.push_back(dot(gy, W));
             if (i == 1) grads.push_back(dot(F::transpose(gy), x));
             if (i == 2) grads.push_back(F::sum(gy, 0));
@@ -53,7 +53,7 @@ int main() {
 
     if (link(Variable(x, /*is_volatile=*/true)).creator()) return 1;
 
-    // Four steps down the loss of one minibatch.
+    // Four steps of gradient descent on one minibatch.
     optimizers::SGD optimizer(0.1);
     optimizer.setup(link);
     const Variable t = as_variable(draw({3, 2}));

@@ -1,5 +1,5 @@
-// w = x * y + z with a method for the host and one for GPUs, where a kernel does all in one launch,
-// for every dtype: the way that Chainer writes it.
+// w = x * y + z with separate methods for the host and for GPUs, where one kernel launch does
+// everything, for every dtype; this is Chainer's style.
 #include <catena/catena.hpp>
 
 using namespace catena;

@@ -1,4 +1,4 @@
-// w = x * y + z and z = exp(x) + exp(y) with the gradient on arrays: shorter, and of first order only.
+// w = x * y + z and z = exp(x) + exp(y) with gradients on arrays: shorter, but only first order.
 #include <catena/catena.hpp>
 
 using namespace catena;

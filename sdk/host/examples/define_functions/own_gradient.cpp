@@ -1,10 +1,10 @@
-// A function whose gradient is a function too: each computes on arrays what the other needs.
+// A function whose gradient is a function of its own, both computed on arrays.
 #include <catena/catena.hpp>
 
 using namespace catena;
 namespace F = catena::functions;
 
-// gx = gy * d softplus / dx, the gradient that Softplus hands out.
+// gx = gy * d softplus / dx, the gradient that Softplus returns.
 struct SoftplusGrad : FunctionNode {
     Arrays forward(ArraySpan inputs) override {
         const auto [x, gy] = unpack<2>(inputs);
@@ -42,7 +42,7 @@ int main() {
     gradient_check::check_backward(softplus, draw(), draw());
     gradient_check::check_double_backward(softplus, draw(), draw(), draw());
 
-    // A penalty on the size of the gradient.
+    // A penalty on the gradient's size.
     const Variable x(draw());
     const Variable gx =
         grad({F::sum(softplus(x))}, {x}, {}, {}, {.enable_double_backprop = true})[0];

@@ -1,5 +1,5 @@
-// An update rule of one's own, on arrays: no plugin. Saved and resumed, it goes on with the same
-// bits.
+// An optimizer written on arrays, without a plugin. A saved and resumed training gives
+// bit-identical results.
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -33,7 +33,7 @@ struct Run : Visitable {
         for (int i = 0; i < 3; ++i) {
             const Variable y = model(x);
             model.cleargrads();
-            y.set_grad(y.data());  // of half the sum of y^2
+            y.set_grad(y.data());  // the gradient of half the sum of y^2
             y.backward();
             by.update();
         }

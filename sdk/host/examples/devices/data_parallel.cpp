@@ -1,4 +1,4 @@
-// A copy of a net on each of two GPUs: each learns from one half of every minibatch.
+// A replica of a net on each of two GPUs: each trains on one half of every minibatch.
 // data_parallel FOLDER of digits
 #include <catena/catena.hpp>
 
@@ -41,7 +41,7 @@ int main(int argc, char** argv) try {
         model_1.zerograds();
         const Variable loss_0 =
             forward(model_0, cuda::to_gpu(x[0], 0), cuda::to_gpu(t[0], 0)).first;
-        const Variable loss_1 =  // runs beside the first where the devices have queues
+        const Variable loss_1 =  // runs in parallel with the first if the devices have queues
             forward(model_1, cuda::to_gpu(x[1], 1), cuda::to_gpu(t[1], 1)).first;
         loss_0.backward();
         loss_1.backward();

@@ -1,4 +1,4 @@
-// Devices: where arrays go, how nets and numbers move, and what a call needs.
+// Devices: where arrays are made, how nets and arrays are moved, and the kernels that a call needs.
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -10,11 +10,11 @@ int main() try {
     const Variable x(Array::from<float>({1, 2, 3, 4}, {2, 2}));
     links::Linear layer(2, 3);
     // [place]
-    const Device second = Device::get("cpu:1");  // Device::list() names all that there are
-    const using_device scope(second);            // new arrays of this thread go there
-    layer.to(second);                            // parameters; an optimizer follows
-    const Array moved = x.data().to(second);     // outside any graph
-    const Variable there = F::copy(x, second);   // in the graph: the gradient comes back
+    const Device second = Device::get("cpu:1");  // Device::list() returns all devices
+    const using_device scope(second);            // new arrays of this thread are made there
+    layer.to(second);                            // moves parameters; an optimizer follows
+    const Array moved = x.data().to(second);     // without a graph
+    const Variable there = F::copy(x, second);   // in the graph: the gradient is copied back
     // [/place]
     F::sum(layer(there)).backward();
     const bool back = x.grad().device() == x.device() && moved.device() == second;

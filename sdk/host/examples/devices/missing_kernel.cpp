@@ -12,7 +12,7 @@ namespace {
 Variable softmax(const Variable& x) {
     try {
         return F::softmax(x);
-    } catch (const UnsupportedError&) {  // no kernel for it where x is
+    } catch (const UnsupportedError&) {  // the device of x has no kernel for it
         const using_fallback here("cpu:0");
         return F::softmax(x);
     }

@@ -1,4 +1,4 @@
-// A net over two GPUs: two columns of six layers, which meet after the third and the sixth.
+// A net on two GPUs: two columns of six layers, connected after the third and the sixth.
 // model_parallel FOLDER of digits
 #include <catena/catena.hpp>
 
@@ -26,7 +26,7 @@ std::pair<Variable, Variable> forward(const FunctionSet& model, const Array& x_d
     Variable h3_0 = F::relu(model["gpu0/l3"](h2_0)), h3_1 = F::relu(model["gpu1/l3"](h2_1));
 
     // [bridge]
-    h3_0 = h3_0 + F::copy(h3_1, 0);  // they meet; gradients go back over the same bridge
+    h3_0 = h3_0 + F::copy(h3_1, 0);  // gradients are copied back
     h3_1 = F::copy(h3_0, 1);
     // [/bridge]
 
@@ -47,7 +47,7 @@ int main(int argc, char** argv) try {
     // [setup]
     const FunctionSet model{{"gpu0", column().to_gpu(0)}, {"gpu1", column().to_gpu(1)}};
     optimizers::SGD optimizer(0.1);
-    optimizer.setup(model.collect_parameters());  // of both
+    optimizer.setup(model.collect_parameters());  // parameters of both
     // [/setup]
     Minibatches batches(digits.train, 100, 1);
     while (batches.epoch() < 2) {

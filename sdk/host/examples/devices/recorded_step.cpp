@@ -1,4 +1,4 @@
-// A training step that the GPU does again by itself. recorded_step FOLDER of digits
+// A training step that the GPU repeats in a single launch. recorded_step FOLDER of digits
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ struct Mlp : Chain {
 int main(int argc, char** argv) try {
     if (argc != 2) throw DataError("usage: recorded_step FOLDER, as in PREFIX/share/catena/digits");
     const Mnist digits = load_mnist(argv[1]);
-    const cuda::using_device scope(0);  // the net, the batches and the step are there
+    const cuda::using_device scope(0);  // for the net, the minibatches and the step
     Mlp net;
     // [step]
     optimizers::Adam optimizer;

@@ -26,16 +26,16 @@ int main(int argc, char** argv) try {
     const Array x = Array::full({1, 784}, 0.5, Dtype::float32, device);
 
     // [streams]
-    const Stream side(device);  // besides the device's main stream
+    const Stream side(device);  // in addition to the main stream
     const Event begin(device), end(device);
     begin.record(side);
     Array beside;
     {
-        const using_stream scope(side);  // calls of this thread on this device
+        const using_stream scope(side);  // for calls of this thread on this device
         beside = net(as_variable(x)).data();
     }
     end.record(side);
-    const Array sum = F::sum(beside);  // on the main stream: waits for the other by itself
+    const Array sum = F::sum(beside);  // on the main stream: waits automatically
     std::printf("sum %.3f after %.3f ms\n", sum.item(), end.elapsed_since(begin));
     // [/streams]
 
@@ -45,7 +45,7 @@ int main(int argc, char** argv) try {
     Capture recorded;
     try {
         recorded = Capture(side, step, /*warm_ups=*/2, "prediction");
-    } catch (const UnsupportedError& error) {  // by this device, or of something in the step
+    } catch (const UnsupportedError& error) {  // the device, or a call in the step
         std::printf("call by call: %s\n", error.what());
     }
     for (int i = 0; i < 3; ++i) {
@@ -57,19 +57,19 @@ int main(int argc, char** argv) try {
     // [/capture]
 
     // [memory]
-    device.reset_peak_memory();  // to what is in use
+    device.reset_peak_memory();  // resets the peak to the memory in use
     step();
     const MemoryStats memory = device.memory();
     std::printf("%lld bytes in use, %lld at most, %lld kept for more\n",
                 static_cast<long long>(memory.in_use), static_cast<long long>(memory.peak),
                 static_cast<long long>(memory.cached));
-    const MemorySize size = device.memory_size();  // of the device, whoever uses it
+    const MemorySize size = device.memory_size();  // of the whole device, for all processes
     std::printf("%lld of %lld bytes are free\n", static_cast<long long>(size.free),
                 static_cast<long long>(size.total));
     device.release_cached();
     // [/memory]
     if (recorded) std::printf("%s ran a recording\n", device.name().c_str());
-    else if (!device.host_accessible()) return 1;  // call by call is for the CPU
+    else if (!device.host_accessible()) return 1;  // only the CPU cannot record
     return memory.peak >= memory.in_use && device.memory().cached <= memory.cached ? 0 : 1;
 } catch (const Error& e) {
     std::fprintf(stderr, "recording: %s\n", e.what());

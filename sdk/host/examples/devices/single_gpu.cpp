@@ -1,4 +1,5 @@
-// One GPU: the net and every minibatch go there, nothing else changes. single_gpu FOLDER of digits
+// One GPU: moves the net and every minibatch there; nothing else changes. single_gpu FOLDER of
+// digits
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -13,7 +14,7 @@ int main(int argc, char** argv) try {
     FunctionSet model = FunctionSet{{"l1", links::Linear(784, 100)},
                                     {"l2", links::Linear(100, 100)},
                                     {"l3", links::Linear(100, 10)}}
-                            .to_gpu();  // the current one; to_gpu(1) is the second
+                            .to_gpu();  // the current GPU; to_gpu(1) is the second
     optimizers::SGD optimizer(0.1);
     optimizer.setup(model.collect_parameters());
 

@@ -1,4 +1,4 @@
-// The next minibatch is copied to the GPU while the net learns from this one. streams FOLDER of digits
+// Copies the next minibatch to the GPU while the net trains on this one. streams FOLDER of digits
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -28,20 +28,20 @@ int main(int argc, char** argv) try {
     begin.record(cuda::Stream::current(cuda::get_device()));
     // [streams]
     const cuda::Stream copies(
-        cuda::get_device());  // calls go to another one: the GPU's main stream
+        cuda::get_device());  // not the stream of calls, which is the GPU's main stream
     Minibatches batches(digits.train, 100, 1);
     const auto fetch = [&] {
         Arrays batch = batches.next();
         for (Array& array : batch) {
             const Array pinned = cuda::pinned(array.shape(), array.dtype());
             pinned.copy_from(array);
-            array = cuda::to_gpu_async(pinned, copies);  // returns at once
+            array = cuda::to_gpu_async(pinned, copies);  // asynchronous
         }
         return batch;
     };
     for (Arrays batch = fetch(); batches.epoch() < 5;) {
         const Arrays next = fetch();
-        learn(batch[0], batch[1]);  // waits for its own copies by itself
+        learn(batch[0], batch[1]);  // waits automatically for its own copies
         batch = next;
     }
     // [/streams]

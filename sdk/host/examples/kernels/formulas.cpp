@@ -1,4 +1,4 @@
-// What kernels from formulas can do, a section each.
+// Examples of kernels from formulas, one per section.
 #include <catena/catena.hpp>
 
 #include <cstdio>

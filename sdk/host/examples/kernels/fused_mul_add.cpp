@@ -1,9 +1,9 @@
-// w = x * y + z as one kernel, forward and backward, from formulas: on the CPU and on a GPU.
+// w = x * y + z as one kernel each for forward and backward, from formulas: on CPUs and GPUs.
 #include <catena/catena.hpp>
 
 using namespace catena;
 
-// A function of its own, so that asking for its gradient, which it does not have, is an error.
+// A separate function without a gradient, so that asking for its gradient is an error.
 struct MulAddGrad : FunctionNode {
     static constexpr std::size_t n_outputs = 2;
     Arrays forward(ArraySpan inputs) override {

@@ -1,4 +1,4 @@
-// A program that takes its kernels from a folder that it brings along: shipped [FOLDER].
+// A program that ships its kernels in a folder: shipped [FOLDER].
 #include <catena/catena.hpp>
 
 #include <cstdio>
@@ -12,7 +12,7 @@ int main(int argc, char** argv) try {
     // [/use]
     const auto twice = elementwise("T x", "T y", "y = x + x", "shipped_twice");
     return twice(Array::ones({3})).to_vector<float>() == std::vector<float>{2, 2, 2} ? 0 : 1;
-} catch (const Error& error) {  // no compiler, and no kernel in the folder
+} catch (const Error& error) {  // no compiler, and the kernel is not in the folder
     std::fprintf(stderr, "shipped: %s\n", error.what());
     return 1;
 }

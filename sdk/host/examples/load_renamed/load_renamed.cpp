@@ -1,4 +1,4 @@
-// Loads a net from a file of another framework: other names, another dtype, and something more.
+// Loads a net from a file of another framework: with other names, another dtype, and extra arrays.
 #include <catena/catena.hpp>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// A net with somebody else's activation, learned by somebody else's optimizer:
+// A net with the activation and the optimizer of other plugins:
 //     third_party DIGITS PLUGIN.catena...
 #include <catena/catena.hpp>
 #include <example/functions.hpp>  // typed wrappers of the plugins' functions
@@ -19,8 +19,7 @@ struct Mlp : Chain {
 // [/net]
 
 // [optimizer]
-// The arithmetic of a step is the plugin's. Here are the names of the state that goes with each
-// parameter, and the attributes.
+// The plugin computes the step. This class names the state of each parameter, and the attributes.
 class Lion : public Optimizer {
 public:
     explicit Lion(double step_size, double decay = 0)
@@ -35,7 +34,7 @@ private:
 // [/optimizer]
 
 // [by_name]
-// Without the generated header: found by name, attributes checked, once; then called on variables.
+// Without the generated header: looked up by name, with checked attributes, once; then called.
 Variable softplus_by_name(const Variable& x) {
     static const PluginFunction softplus("org.example.softplus", {{"beta", 4.0}});
     return softplus(x);

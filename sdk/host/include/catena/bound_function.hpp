@@ -1,4 +1,4 @@
-// BoundFunction: a function called with changing attributes, bound once for each set of them.
+// BoundFunction: a function whose attributes change, bound once for each set of attributes.
 #pragma once
 
 #include <catena/core/per_thread.hpp>
@@ -20,7 +20,8 @@
 
 namespace catena {
 
-// A list of integers, or one, as an argument: F::reshape(x, {2, -1}). Valid for the call only.
+// An integer or a list of integers as an argument: F::reshape(x, {2, -1}). Non-owning, valid for
+// the call only.
 class Ints {
 public:
     Ints(std::int64_t value) : one_(value) {}  // NOLINT: is a list
@@ -43,7 +44,7 @@ private:
     bool is_one_ = true;
 };
 
-// All outputs of a call on arrays, which records no graph.
+// Returns all outputs of a call on arrays, without recording a graph.
 inline std::vector<Array> on_arrays(const PluginFunction& function, std::span<const Array> inputs) {
     return function.forward(inputs);
 }
@@ -52,7 +53,7 @@ inline std::vector<Array> on_arrays(const PluginFunction& function,
     return function.forward({inputs.begin(), inputs.size()});
 }
 
-// How an attribute given as A is kept: views become values.
+// The type in which an attribute given as A is stored: views become values.
 template <class A>
 auto keep(const A& value) {
     if constexpr (std::is_same_v<A, Ints>) {
@@ -69,8 +70,8 @@ auto keep(const A& value) {
 template <class A>
 using Kept = decltype(keep(std::declval<const A&>()));
 
-// Keeps what the last few sets of attributes were bound to: a call with a known set does no search
-// by name and no checks. For one thread.
+// Caches the functions bound to the last few sets of attributes, so a call with a known set needs
+// no search by name and no checks. Not thread-safe.
 template <class... A>
 class BoundFunction {
 public:
@@ -116,7 +117,8 @@ private:
     std::size_t next_ = 0;
 };
 
-// A BoundFunction for each thread. The variable is thread_local and constinit, as in generated wrappers.
+// A BoundFunction for each thread. The variable must be thread_local and constinit, as in generated
+// wrappers.
 template <class... A>
 class ThreadFunction {
 public:

@@ -1,6 +1,6 @@
-// Everything a program needs: core and host SDK. Functions by name are in catena::functions:
-//     #include <catena/catena.hpp>
-//     namespace F = catena::functions;
+// Includes everything that a program needs: core and host SDK. Functions are in catena::functions:
+//    #include <catena/catena.hpp>
+//    namespace F = catena::functions;
 #pragma once
 
 #include <catena/array_file.hpp>

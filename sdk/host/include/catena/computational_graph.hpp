@@ -1,4 +1,4 @@
-// ComputationalGraph: how variables came to be, to be looked at.
+// ComputationalGraph: shows how variables were computed.
 #pragma once
 
 #include <catena/core/variable.hpp>
@@ -16,25 +16,26 @@ namespace catena {
 
 struct ComputationalGraph {
     struct Node {
-        bool is_call;       // of a function; else a variable
+        bool is_call;       // a function call; otherwise a variable
         std::string label;  // "catena.linear"; "x (100, 784) float32"
         int rank;
     };
-    std::vector<Node> nodes;  // what came first stands first
+    std::vector<Node> nodes;  // in topological order
     std::vector<std::pair<std::size_t, std::size_t>>
-        edges;  // from node to node: data, on their way
+        edges;  // from node to node, in the direction of the data
 
-    // In the language of Graphviz.
+    // Returns the graph in Graphviz's language.
     std::string to_dot() const;
-    // NAME.dot or NAME.gv is that text; NAME.svg, .png and .pdf are pictures, which Graphviz's program
-    // `dot` draws. Throws DataError for other names, where there is no `dot`, and if it cannot be written.
+    // Writes that text as NAME.dot or NAME.gv, or a drawing as NAME.svg, .png or .pdf, for which
+    // Graphviz's program `dot` must be installed. Throws DataError for other names, if `dot` is
+    // missing, and if the file cannot be written.
     void save(const std::filesystem::path& file) const;
-    // Throws what save() would throw for this name: to ask before long work, not after it.
+    // Throws what save() would throw for this name. Call it before long work.
     static void require_savable(const std::filesystem::path& file);
 };
 
-// All that the outputs were computed from. Parameters of the link are called by their paths in it, other
-// variables by the names they have.
+// Returns the graph from which the outputs were computed. Parameters of the link are labelled with
+// their paths in it, other variables with their names.
 ComputationalGraph build_computational_graph(std::span<const Variable> outputs,
                                              const Link* link = nullptr);
 inline ComputationalGraph build_computational_graph(std::initializer_list<Variable> outputs,

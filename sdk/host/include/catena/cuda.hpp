@@ -1,5 +1,5 @@
-// cuda: what programs do with GPUs beyond calling functions on arrays there. Links, and is harmless,
-// where there is no GPU: what needs one throws DeviceError that says why there is none.
+// catena::cuda: what programs on GPUs need besides functions on arrays. It also links and runs
+// without a GPU: functions that need one throw DeviceError with the reason.
 #pragma once
 
 #include <catena/cuda/array.hpp>

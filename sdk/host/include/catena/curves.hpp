@@ -1,4 +1,4 @@
-// Curves: numbers of a training as a table in a file, and as a plot.
+// Curves: results of a training as a table in a file and as a plot.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,25 @@
 
 namespace catena {
 
-// Rows of numbers under names, the first of which says when: "epoch", "step". Every add() writes the files
-// anew, so that they are always whole.
+// Rows of numbers with named columns; the first column is the time, such as "epoch" or "step".
+// Every add() rewrites the files, so they are always complete.
 //
-//     Curves curves({"epoch", "train loss", "test loss", "test accuracy"}, "curves.csv", "curves.svg");
-//     curves.add({epoch, train.mean("loss"), test.mean("loss"), test.mean("accuracy")});
+//   Curves curves({"epoch", "train loss", "test loss", "test accuracy"},
+//                 "curves.csv", "curves.svg");
+//   curves.add({epoch, train.mean("loss"), test.mean("loss"), test.mean("accuracy")});
 class Curves {
 public:
-    // table: NAME.csv, or NAME.jsonl for a JSON object in each line; plot: NAME.svg; either may be empty.
-    // Throws DataError for other names, InvalidError for fewer than two columns, for one twice, and for
-    // columns with commas, quotes or control characters in their names, or not in UTF-8.
+    // table: NAME.csv, or NAME.jsonl for a JSON object per line. plot: NAME.svg. Either may be
+    // empty. Throws DataError for other names. Throws InvalidError for fewer than two columns, for
+    // duplicate columns, and for names with commas, quotes or control characters, or that are not
+    // UTF-8.
     Curves(std::vector<std::string> columns, std::filesystem::path table,
            std::filesystem::path plot = {});
 
-    // What a table of an earlier run says up to `last`, for a training that goes on from there; nothing if
-    // there is no such file. Throws DataError if it is another table.
+    // Loads the rows of an earlier run up to `last`, for a resumed training; none if the file does
+    // not exist. Throws DataError if the file contains another table.
     void resume(double last);
-    // A number for each column; NaN where there is none. Throws ShapeError, DataError.
+    // Adds a row with a number for each column; NaN means none. Throws ShapeError, DataError.
     void add(std::vector<double> row);
 
     const std::vector<std::vector<double>>& rows() const noexcept { return rows_; }

@@ -1,4 +1,4 @@
-// DeviceThreads: a thread for each of several devices.
+// DeviceThreads: one thread for each of several devices.
 #pragma once
 
 #include <catena/core/device.hpp>
@@ -11,7 +11,7 @@
 
 namespace catena {
 
-// For replicas of a net that learn side by side:
+// For replicas of a net that train in parallel:
 //
 //     DeviceThreads threads({Device::get("cpu:0"), Device::get("cpu:1")});
 //     threads.run([&](std::size_t i) {
@@ -22,10 +22,10 @@ namespace catena {
 //     optimizer.update();
 //     replicas[1]->copy_parameters_from(*replicas[0]);
 //
-// A graph belongs to one thread at a time: a body touches what is its own alone.
+// A graph belongs to one thread at a time: a body must only use its own replica.
 class DeviceThreads {
 public:
-    // The first device's thread is the caller's. Throws ShapeError for no devices.
+    // The calling thread runs the first device. Throws ShapeError if there are no devices.
     explicit DeviceThreads(std::vector<Device> devices);
     DeviceThreads(const DeviceThreads&) = delete;
     DeviceThreads& operator=(const DeviceThreads&) = delete;
@@ -34,9 +34,9 @@ public:
     std::size_t size() const noexcept { return devices_.size(); }
     const std::vector<Device>& devices() const noexcept { return devices_; }
 
-    // One run at a time, not from within another: throws InvalidError.
-    // body(i) in each thread, with devices()[i] as the current one and the caller's config(). Returns when
-    // all have ended; what the first of those that failed threw is thrown then.
+    // Runs body(i) in each thread, with devices()[i] as the current device and the caller's
+    // config(). Returns when all threads are done, and rethrows the exception of the first device
+    // that failed. Throws InvalidError for concurrent or nested runs.
     void run(const std::function<void(std::size_t)>& body);
 
 private:
@@ -44,7 +44,7 @@ private:
 
     std::vector<Device> devices_;
     std::atomic<bool> runs_ = false;
-    std::vector<std::unique_ptr<Worker>> workers_;  // of all devices but the first
+    std::vector<std::unique_ptr<Worker>> workers_;  // for all devices except the first
 };
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// elementwise: kernels that a program writes down as formulas, for every device that has a compiler.
+// elementwise: kernels that a program writes as formulas, for every device that has a compiler.
 #pragma once
 
 #include <catena/kernels/formula_kernel.hpp>
@@ -11,15 +11,15 @@ namespace catena {
 
 struct ElementwiseOptions {
     std::string preamble = {};              // before the kernel: includes, types, functions
-    std::string loop_prep = {};             // before the loop over a thread's share, and
-    std::string after_loop = {};            // behind it
+    std::string loop_prep = {};             // before the loop over a thread's elements
+    std::string after_loop = {};            // after this loop
     std::vector<std::string> options = {};  // for the compiler
-    bool keep = false;  // the source that is compiled, in the folder of kernels: NAME-HASH.source
+    bool keep = false;                      // keep the source in the cache folder: NAME-HASH.source
 };
 
-// A kernel with N outputs. A call with its inputs returns an Array if N is 1, a std::array<Array, N> if
-// N is larger, nothing if N is 0. If the caller gives an array for each output after the inputs, the
-// call writes into these arrays, which may be inputs, too.
+// A kernel with N outputs. Calling it with its inputs returns an Array if N is 1, a
+// std::array<Array, N> if N is larger, and nothing if N is 0. If the caller passes an array for
+// each output after the inputs, the call writes into these arrays, which may also be inputs.
 template <std::size_t N>
 class ElementwiseKernel : public FormulaKernel {
 public:
@@ -38,7 +38,7 @@ public:
 };
 
 namespace detail {
-// Gives the formula to make(), while what it points to lives.
+// Calls make() with a formula that points into this object.
 struct ElementwiseSource {
     ElementwiseSource(const char* inputs, const char* outputs, const char* operation,
                       const char* name, const ElementwiseOptions& options);
@@ -51,21 +51,21 @@ private:
 };
 }  // namespace detail
 
-// Element by element, the arrays broadcast as NumPy does:
-//     const auto muladd = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd");
-//     const Array w = muladd(x, y, z);
-// The type of an argument is the name of a dtype (float32, int64, bool ...; C's float, double, int) or a
-// capital letter, which stands for the dtype of the first array declared with it. `raw T x` is a whole
-// array that the formula indexes: x[n - 1 - i]; i is the index of the element, n the number of elements.
-// A number may be given for any input that is not raw. float16 and bfloat16 are computed in float32.
-// name appears in errors and reports of faults, and after "catena_formula_" in profilers.
-//     const auto both = elementwise<2>("T x, T y", "T sum, T product", "sum = x + y; product = x * y",
-//                                      "both");
-//     const auto [sum, product] = both(x, y);
-// It is compiled on the first call with new dtypes, and kept for later processes: see kernels.md.
-// Making the same kernel again only searches for it, so it may be done in a forward. Strings are code:
-// they run with all rights of the process. Throws InvalidError for wrong argument lists; a call throws
-// as FormulaKernel::call().
+// A kernel that computes each element, with arrays broadcast as in NumPy:
+//   const auto muladd = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd");
+//   const Array w = muladd(x, y, z);
+// The type of an argument is the name of a dtype (float32, int64, bool ...; C's float, double, int)
+// or a capital letter, which stands for the dtype of the first array declared with it. `raw T x` is
+// a whole array that the formula indexes: x[n - 1 - i]. i is the index of the element, n the number
+// of elements. Any input that is not raw may be a number. float16 and bfloat16 are computed in
+// float32. name appears in error messages, and in profilers with the prefix "catena_formula_".
+//   const auto both = elementwise<2>("T x, T y", "T sum, T product",
+//                                    "sum = x + y; product = x * y", "both");
+//   const auto [sum, product] = both(x, y);
+// The kernel is compiled on the first call with new dtypes and cached on disk: see kernels.md.
+// Making the same kernel again only looks it up, so it may be done in a forward. The strings are
+// code, which runs with all rights of the process. Throws InvalidError for wrong argument lists. A
+// call throws the errors of FormulaKernel::call().
 template <std::size_t N = 1>
 ElementwiseKernel<N> elementwise(const char* inputs, const char* outputs, const char* operation,
                                  const char* name, const ElementwiseOptions& options = {}) {
@@ -73,9 +73,9 @@ ElementwiseKernel<N> elementwise(const char* inputs, const char* outputs, const 
     return ElementwiseKernel<N>(source.formula());
 }
 
-// With pointers, in place, as in Chainer 1: i runs over the first array.
-//     elementwise("float* w, const float* x, const float* y, const float* z",
-//                 "w[i] = x[i] * y[i] + z[i]", "muladd")(w, x, y, z);
+// With pointers, in place, as in Chainer 1. i runs over the first array.
+//   elementwise("float* w, const float* x, const float* y, const float* z",
+//               "w[i] = x[i] * y[i] + z[i]", "muladd")(w, x, y, z);
 inline ElementwiseKernel<0> elementwise(const char* arguments, const char* operation,
                                         const char* name, const ElementwiseOptions& options = {}) {
     return elementwise<0>(arguments, "", operation, name, options);

@@ -1,4 +1,4 @@
-// ElementwiseFunction: a differentiable function from formulas: one for its value, one for its gradient.
+// ElementwiseFunction: a differentiable function from two formulas, for its value and its gradient.
 #pragma once
 
 #include <catena/core/variable.hpp>
@@ -13,17 +13,17 @@
 
 namespace catena {
 
-// As the arguments of elementwise().
+// The fields are the arguments of elementwise().
 struct ElementwiseFormula {
     std::string inputs;
     std::string outputs;
     std::string operation;
-    std::string name = {};  // of a gradient "" stands for that of the function and "_grad"
+    std::string name = {};  // default for a gradient: the function's name and "_grad"
     ElementwiseOptions options = {};
 };
 
 namespace detail {
-class FormulaChain;  // a formula, and the chain of its gradient
+class FormulaChain;  // a formula, followed by those of its gradients
 
 class ElementwiseFunctionBase {
 protected:
@@ -37,20 +37,19 @@ private:
 };
 }  // namespace detail
 
-// The gradient's formula names what it reads: inputs and outputs of the function by their names, and the
-// gradient of output w as gw; and what it makes: gx for input x. Inputs may be broadcast: gradients are
-// summed to their shapes.
-//     const ElementwiseFunction muladd(
-//         {"T x, T y, T z", "T w", "w = x * y + z", "muladd"},
-//         {"T x, T y, T gw", "T gx, T gy, T gz", "gx = gw * y; gy = gw * x; gz = gw"});
-//     const Variable w = muladd(x, y, z);
-// What the gradient does not read is not kept for it. An input without a gx gets no gradient. To
-// differentiate the gradient, give it a gradient too, with the same rules: its outputs are gx ..., their
-// gradients ggx. Without one, asking for it is a NotDifferentiableError.
+// The gradient formula refers to inputs and outputs of the function by name, and to the gradient of
+// output w as gw. It sets gx for input x. Inputs may be broadcast; their gradients are summed.
+//   const ElementwiseFunction muladd(
+//       {"T x, T y, T z", "T w", "w = x * y + z", "muladd"},
+//       {"T x, T y, T gw", "T gx, T gy, T gz", "gx = gw * y; gy = gw * x; gz = gw"});
+//   const Variable w = muladd(x, y, z);
+// Values that the gradient does not use are not kept. An input without a gx gets no gradient. To
+// differentiate the gradient, add a formula for its gradient with the same rules: its outputs are
+// gx ..., their gradients ggx. Without one, the second order throws NotDifferentiableError.
 template <std::size_t N = 1>
 class ElementwiseFunction : private detail::ElementwiseFunctionBase {
 public:
-    // Throws InvalidError if a formula is wrong, or a gradient names what is not there.
+    // Throws InvalidError if a formula is wrong or a gradient uses an unknown name.
     explicit ElementwiseFunction(ElementwiseFormula value)
         : ElementwiseFunctionBase({std::move(value)}, N) {}
     ElementwiseFunction(ElementwiseFormula value, ElementwiseFormula gradient)
@@ -58,18 +57,18 @@ public:
     ElementwiseFunction(ElementwiseFormula value, ElementwiseFormula gradient,
                         ElementwiseFormula second)
         : ElementwiseFunctionBase({std::move(value), std::move(gradient), std::move(second)}, N) {}
-    // Of any order: value, gradient, its gradient ...
+    // Formulas of any order: value, gradient, gradient of the gradient ...
     explicit ElementwiseFunction(std::vector<ElementwiseFormula> formulas)
         : ElementwiseFunctionBase(std::move(formulas), N) {}
 
-    // A Variable, or N of them in a std::array. Errors are those of FormulaKernel::call().
+    // Returns a Variable, or N of them in a std::array. Throws the errors of FormulaKernel::call().
     template <std::convertible_to<Variable>... V>
     auto operator()(const V&... inputs) const {
         std::vector<Variable> y = apply(std::initializer_list<Variable>{inputs...});
         if constexpr (N == 1) return std::move(y[0]);
         else return to_array(y);
     }
-    // On arrays: no graph.
+    // On arrays, without a graph.
     template <std::same_as<Array>... A>
     auto operator()(const A&... inputs) const {
         const KernelArgument all[] = {inputs...};
@@ -86,7 +85,7 @@ private:
         return all;
     }
 };
-// Braces alone say one output.
+// Braces without <N> mean one output.
 ElementwiseFunction(ElementwiseFormula)->ElementwiseFunction<1>;
 ElementwiseFunction(ElementwiseFormula, ElementwiseFormula)->ElementwiseFunction<1>;
 ElementwiseFunction(ElementwiseFormula, ElementwiseFormula, ElementwiseFormula)

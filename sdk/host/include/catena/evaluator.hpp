@@ -1,4 +1,4 @@
-// Evaluator: what a net does on data that it does not learn from.
+// Evaluator: evaluates a net on a data set.
 #pragma once
 
 #include <catena/minibatches.hpp>
@@ -17,19 +17,20 @@ namespace catena {
 //     });
 //     test().mean("accuracy");
 //
-// A call passes over the data once, in their order, with config().train off and without a graph, and
-// gives the means over all examples.
+// A call iterates over the data once, in order, with config().train off and without a graph. It
+// returns the means over all examples.
 class Evaluator {
 public:
     using Body = std::function<std::vector<Array>(std::span<const Array> batch)>;
 
-    // device: where batches go; none means Device::current(). Throws as Minibatches.
+    // device: where minibatches are made, default Device::current(). Throws the errors of
+    // Minibatches.
     Evaluator(Dataset data, std::int64_t batch_size, std::vector<std::string> names, Body body,
               Device device = {});
     Summary operator()() const;
 
 private:
-    Minibatches batches_;  // at their beginning
+    Minibatches batches_;  // at the start of the data
     std::vector<std::string> names_;
     Body body_;
 };

@@ -1,4 +1,4 @@
-// Function: a differentiable function of a program's own whose gradient is computed on arrays.
+// Function: a differentiable function in a program, whose gradient is computed on arrays.
 #pragma once
 
 #include <catena/core/variable.hpp>
@@ -17,7 +17,7 @@
 namespace catena {
 
 namespace detail {
-// Whether D::parameters and D::gradients are Link's own.
+// Whether D inherits parameters and gradients from Link.
 template <class D>
 concept ListedByLink = requires {
     { &D::parameters } -> std::same_as<std::vector<Variable> (Link::*)() const>;
@@ -25,7 +25,7 @@ concept ListedByLink = requires {
 };
 }  // namespace detail
 
-// A member that is learned, and the member to which its gradient is added.
+// A trainable member, and the member to which its gradient is added.
 struct FunctionParameter {
     std::string_view name;
     Array& parameter;
@@ -35,10 +35,11 @@ struct FunctionParameter {
 // The base of Function<Derived>.
 class ArrayFunction : public UserFunction, public Link {
 public:
-    // Names what parameter_names() lists. An override that names more calls this one, too. Each
-    // Parameter that it names is an input of the call, so that backward() runs whatever x is. It adds
-    // to W.grad() itself, after W.zerograd() if there is none. A member gw would not do: zerograds()
-    // and cleargrads() give W another array. What has a gw belongs in parameter_names().
+    // Lists what parameter_names() returns. An override that lists more must call this function
+    // too. Each Parameter that it lists is an input of the call, so backward() runs whether or not
+    // x requires a gradient. backward() adds to W.grad() itself, after W.zerograd() if there is
+    // none. A gradient member gw would not work there, because zerograds() and cleargrads() give W
+    // another array; list such a member in parameter_names().
     void visit(Visitor& visitor) override;
 
 protected:
@@ -46,14 +47,15 @@ protected:
     ArrayFunction(const ArrayFunction& other);  // shares the parameters
     ArrayFunction& operator=(const ArrayFunction& other);
 
-    // The members that a parameterized function learns; always the same names. See Function.
+    // Returns the trainable members of a parameterized function, always with the same names. See
+    // Function.
     virtual std::vector<FunctionParameter> parameter_names() { return {}; }
 
     // Override forward() and backward(), or forward_cpu(), backward_cpu(), forward_gpu() and
-    // backward_gpu(), which they call by default: the methods for the GPU if an array is on one.
+    // backward_gpu(), which they call by default: the GPU methods if an array is on a GPU.
     virtual Arrays forward(ArraySpan inputs);
-    // Returns one gradient for each input; empty means none. An output's gradient is empty if none
-    // arrived. If a class overrides no backward method, there are no gradients.
+    // Returns one gradient for each input; an empty array means none. The gradient of an output is
+    // empty if there is none. If a class overrides no backward method, there are no gradients.
     virtual Arrays backward(ArraySpan inputs, ArraySpan grad_outputs);
 
     virtual Arrays forward_cpu(ArraySpan inputs);  // UnsupportedError unless overridden
@@ -61,12 +63,12 @@ protected:
     virtual Arrays backward_cpu(ArraySpan inputs, ArraySpan grad_outputs);  // no gradients
     virtual Arrays backward_gpu(ArraySpan inputs, ArraySpan grad_outputs);  // the same
 
-    // To be called in forward: which inputs and outputs backward gets; inputs that are not named are
-    // empty there. Without a call all inputs are kept, and no outputs.
+    // Call it in forward to select the inputs and outputs that backward receives; other inputs are
+    // empty there. By default all inputs and no outputs are kept.
     void retain_inputs(std::initializer_list<std::size_t> indexes) { inputs_ = indexes; }
     void retain_outputs(std::initializer_list<std::size_t> indexes) { outputs_ = indexes; }
-    // In backward: the outputs that were kept, in the order of the indexes. Throws GraphError if
-    // forward never called retain_outputs().
+    // Call it in backward: returns the kept outputs, in the order of the indexes. Throws GraphError
+    // if forward did not call retain_outputs().
     const std::vector<Array>& get_retained_outputs() const;
 
     static std::vector<Variable> apply(std::shared_ptr<ArrayFunction> function,
@@ -75,16 +77,16 @@ protected:
 
 private:
     friend class ArrayFunctionNode;
-    // A variable that all copies of the function share, and the arrays of the members when they last
-    // agreed with it.
+    // A variable that all copies of the function share, and the members' arrays when they last
+    // matched it.
     struct Learned {
         Parameter variable;
         Array parameter;
         Array gradient;
     };
-    // Makes variables and members agree.
+    // Makes variables and members match.
     void synchronize();
-    // What a copy gets.
+    // The variables that a copy shares.
     const std::vector<Learned>& shared() const;
 
     std::optional<std::vector<std::size_t>> inputs_;
@@ -93,8 +95,9 @@ private:
     std::vector<Learned> learned_;
 };
 
-// Forward and backward on arrays. For new functions FunctionNode is the better base: a gradient that is
-// computed on arrays has no gradient itself; asking for it throws NotDifferentiableError.
+// A function with forward and backward on arrays. For new functions FunctionNode is the better
+// base, because a gradient that is computed on arrays has no gradient itself; asking for it throws
+// NotDifferentiableError.
 //
 //     struct MulAdd : Function<MulAdd> {
 //         Arrays forward(ArraySpan inputs) override {
@@ -109,12 +112,12 @@ private:
 //     };
 //     const Variable w = MulAdd()(x, y, z);
 //
-// Each call works on a copy of the object, which the graph keeps with whatever forward stored in
-// it; so one object can be called many times. forward and backward must not write into the arrays that
-// they are given, which others read too: InvalidError. A call is recorded, so that backward runs, only
-// if an input or a parameter takes a gradient.
+// Each call works on a copy of the object, which the graph keeps with everything that forward
+// stored in it, so one object can be called many times. forward and backward must not write into
+// their arguments, which others read too; doing so throws InvalidError. A call is recorded only if
+// an input or a parameter requires a gradient.
 //
-// A parameterized function lists its arrays, as Chainer's parameter_names and gradient_names do, and
+// A parameterized function lists its arrays, like Chainer's parameter_names and gradient_names, and
 // adds to the gradients:
 //
 //     struct EltwiseParamProduct : Function<EltwiseParamProduct> {
@@ -129,23 +132,24 @@ private:
 //         }
 //     };
 //
-// Every function is a Link: it can be part of a FunctionSet. Its parameters are listed, moved, saved,
-// learned and shared by copies like those of links. The gradient stays in the memory of gw: zerograd(),
-// cleargrad() and set_grad() write there, too. An empty gw is made when it is needed. If another array
-// is assigned to a member, the next call or visit() copies its values to all copies of the function.
-// If w is written between a call and its backward(), backward() throws GraphError. While backward runs,
-// gw is a new array of zeros; its values are added to the gradient afterwards.
+// Every function is a Link, so it can be part of a FunctionSet. Its parameters are listed, moved,
+// saved, trained and shared by copies like those of links. The gradient stays in the memory of gw:
+// zerograd(), cleargrad() and set_grad() also write there. An empty gw is allocated when it is
+// needed. If another array is assigned to a member, the next call or visit() copies its values to
+// all copies of the function. If w is written between a call and its backward(), backward() throws
+// GraphError. While backward runs, gw is a new array of zeros, which is added to the gradient
+// afterwards.
 template <class Derived>
 class Function : public ArrayFunction {
 public:
-    // The only output. Throws InvalidError if there are several.
+    // Returns the only output. Throws InvalidError if there are several.
     Variable operator()(const Variable& x) const override { return only(apply({x})); }
     template <std::convertible_to<Variable>... V>
     Variable operator()(const V&... inputs) const {
         return only(apply(std::initializer_list<Variable>{inputs...}));
     }
-    // All outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})). Errors are those of
-    // FunctionNode::apply().
+    // Returns all outputs: const auto [c, h] = unpack<2>(Cell().apply({c_prev, x})). Throws the
+    // errors of FunctionNode::apply().
     Variables apply(VariableSpan inputs) const {
         static_assert(detail::ListedByLink<Derived>,
                       "a Function has no parameters() or gradients() of its own, which a Link, an "

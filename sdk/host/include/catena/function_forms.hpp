@@ -1,4 +1,4 @@
-// Further forms of functions, as Chainer has them: of numbers, of several variables, in a mode.
+// Overloads of functions as in Chainer: with numbers, several variables, or an explicit mode.
 #pragma once
 
 #include <catena/core/config.hpp>
@@ -10,7 +10,7 @@
 
 namespace catena::functions {
 
-// F::pow(x, 2), F::pow(2, x): catena::pow() of a number.
+// F::pow(x, 2), F::pow(2, x): catena::pow() with a number.
 template <Operand X>
 X pow(const X& x, double exponent) {
     return catena::pow(x, exponent);
@@ -20,14 +20,14 @@ X pow(double base, const X& x) {
     return catena::pow(base, x);
 }
 
-// Several inputs as they are: const auto [a, b] = F::identity(x, y).
+// Returns several inputs unchanged: const auto [a, b] = F::identity(x, y).
 template <Operand X, std::same_as<X>... Others>
 requires(sizeof...(Others) >
          0) std::array<X, 1 + sizeof...(Others)> identity(const X& x, const Others&... others) {
     return {identity(x), identity(others)...};
 }
 
-// As in training, or x itself, whatever config().train says.
+// Dropout if train, else x, independent of config().train.
 template <Operand X>
 X dropout(const X& x, double ratio, bool train) {
     if (!train) return x;

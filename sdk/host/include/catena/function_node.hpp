@@ -1,4 +1,4 @@
-// FunctionNode: a differentiable function that a program defines for itself, without a plugin.
+// FunctionNode: a differentiable function that a program defines without a plugin.
 #pragma once
 
 #include <catena/core/variable.hpp>
@@ -17,8 +17,8 @@
 
 namespace catena {
 
-// forward works on arrays, backward on variables: a gradient computed by differentiable functions is
-// differentiable itself.
+// forward works on arrays and backward on variables. A gradient that consists of differentiable
+// functions is differentiable itself.
 //
 //     struct MulAdd : FunctionNode {
 //         Arrays forward(ArraySpan inputs) override {
@@ -37,26 +37,28 @@ namespace catena {
 //         return w;
 //     }
 //
-// Operators and catena::functions take arrays of any device: one forward serves all. A node is one
-// call in the graph, which keeps it: it lives in a std::shared_ptr and is applied once. What forward
-// stores in members is there in backward, which may run more than once. For one thread at a time.
+// Operators and catena::functions accept arrays of any device, so one forward works everywhere. A
+// node is one call in the graph, which keeps it alive: it is owned by a std::shared_ptr and can be
+// applied once. Members that forward sets are available in backward, which may run more than once.
+// Not thread-safe.
 class FunctionNode : public UserFunction, public std::enable_shared_from_this<FunctionNode> {
 public:
     FunctionNode(const FunctionNode&) = delete;
     FunctionNode& operator=(const FunctionNode&) = delete;
 
-    // The number of outputs, for calls that return them as a std::array. A class with several
-    // outputs declares its own: static constexpr std::size_t n_outputs = 2;
+    // The number of outputs, for calls that return a std::array. A class with several outputs
+    // declares static constexpr std::size_t n_outputs = 2;
     static constexpr std::size_t n_outputs = 1;
 
-    // Runs forward and records the call in the graph, unless config() or volatile inputs say no.
-    // An empty Variable is a missing input. Returns one variable for each output. Throws GraphError
-    // if the node was applied before, InvalidError if forward returns no output or an empty array.
+    // Runs forward and records the call in the graph, unless config() or volatile inputs prevent
+    // it. An empty Variable is a missing input. Returns one variable for each output. Throws
+    // GraphError if the node was applied before, and InvalidError if forward returns no output or
+    // an empty array.
     std::vector<Variable> apply(std::span<const Variable> inputs);
     std::vector<Variable> apply(std::initializer_list<Variable> inputs) {
         return apply(std::span(inputs.begin(), inputs.size()));
     }
-    // The same as catena::apply(), whose name the members apply() hide in derived classes.
+    // The same as catena::apply(), which is hidden in derived classes by the members apply().
     template <class Node, class... Arguments>
     static std::vector<Variable> apply(std::span<const Variable> inputs, Arguments&&... arguments) {
         return std::make_shared<Node>(std::forward<Arguments>(arguments)...)->apply(inputs);
@@ -76,21 +78,22 @@ public:
 protected:
     FunctionNode() = default;
 
-    // Computes the outputs. The inputs' device is the current one; calls in here record no graph.
-    // Outputs may be inputs, or views of them. By default it calls forward_gpu() if an input is on a
-    // GPU, else forward_cpu(); these throw UnsupportedError unless overridden.
+    // Computes the outputs. The current device is that of the inputs, and calls in forward record
+    // no graph. Outputs may be inputs or views of them. By default it calls forward_gpu() if an
+    // input is on a GPU, else forward_cpu(); these throw UnsupportedError unless overridden.
     virtual Arrays forward(ArraySpan inputs);
     virtual Arrays forward_cpu(ArraySpan inputs);
     virtual Arrays forward_gpu(ArraySpan inputs);
-    // Computes gradients of the inputs from those of the outputs, which are empty if none arrived.
-    // target_input_indexes: the inputs whose gradients are wanted, ascending; at least one, unless there
-    // are no inputs. Returns a gradient for each input or for each target, with the shape, dtype and
-    // device of the input; empty means none. By default there are no gradients. Calls in here record a
-    // graph if the caller asked for gradients of higher order.
+    // Computes the gradients of the inputs from those of the outputs, which are empty if there are
+    // none. target_input_indexes lists the inputs that need a gradient, in ascending order, at
+    // least one unless there are no inputs. Returns a gradient for each input or for each target,
+    // with the shape, dtype and device of the input; empty means none. By default there are no
+    // gradients. Calls in backward record a graph if the caller asked for gradients of higher
+    // order.
     virtual Variables backward(Targets target_input_indexes, VariableSpan grad_outputs);
 
-    // To be called in forward: keeps the data of inputs or outputs for backward. By default none are
-    // kept. If the data are written in place afterwards, backward() throws GraphError.
+    // Call it in forward to keep the data of inputs or outputs for backward. By default none are
+    // kept. If the data is changed in place afterwards, backward() throws GraphError.
     void retain_inputs(std::span<const std::size_t> indexes);
     void retain_inputs(std::initializer_list<std::size_t> indexes) {
         retain_inputs(std::span(indexes.begin(), indexes.size()));
@@ -99,8 +102,9 @@ protected:
     void retain_outputs(std::initializer_list<std::size_t> indexes) {
         retain_outputs(std::span(indexes.begin(), indexes.size()));
     }
-    // In backward: the inputs or outputs that were kept, in the order of the indexes, as variables of
-    // the graph. A missing input is empty. Throws GraphError if forward never called retain_..().
+    // Call it in backward: returns the kept inputs or outputs in the order of the indexes, as
+    // variables of the graph. A missing input is empty. Throws GraphError if forward did not call
+    // retain_..().
     std::vector<Variable> get_retained_inputs() const;
     std::vector<Variable> get_retained_outputs() const;
 
@@ -112,7 +116,7 @@ private:
         return catena::unpack<N>(all);
     }
     friend class UserCall;
-    // How many inputs of a call its caller gave.
+    // The number of inputs that the caller passed.
     virtual std::size_t n_given(std::size_t n_inputs) const { return n_inputs; }
     void check_retained(const char* what, bool said) const;
 
@@ -120,10 +124,10 @@ private:
     Stage stage_ = Stage::fresh;
     std::optional<std::vector<std::size_t>> retained_inputs_;
     std::optional<std::vector<std::size_t>> retained_outputs_;
-    class UserCall* call_ = nullptr;  // while the graph has it
+    class UserCall* call_ = nullptr;  // set while the graph has it
 };
 
-// Makes a node from arguments and applies it.
+// Creates a node from arguments and applies it.
 template <std::derived_from<FunctionNode> Node, class... Arguments>
 std::vector<Variable> apply(std::span<const Variable> inputs, Arguments&&... arguments) {
     return FunctionNode::apply<Node>(inputs, std::forward<Arguments>(arguments)...);
@@ -132,7 +136,7 @@ template <std::derived_from<FunctionNode> Node, class... Arguments>
 std::vector<Variable> apply(std::initializer_list<Variable> inputs, Arguments&&... arguments) {
     return FunctionNode::apply<Node>(inputs, std::forward<Arguments>(arguments)...);
 }
-// The same of a node that takes no arguments, for a structured binding: const auto [w] =
+// The same for a node without arguments, for a structured binding: const auto [w] =
 // apply<MulAdd>(x, y, z). Node::n_outputs is the number of outputs. Throws InvalidError if forward
 // returns another number.
 template <std::derived_from<FunctionNode> Node, std::convertible_to<Variable>... V>

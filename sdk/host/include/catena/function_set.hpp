@@ -1,4 +1,4 @@
-// FunctionSet: links by name, put together at run time.
+// FunctionSet: links by name, assembled at run time.
 #pragma once
 
 #include <catena/link.hpp>
@@ -15,12 +15,12 @@
 
 namespace catena {
 
-// A set of links, ordered by name; sets may be nested:
+// A set of links, sorted by name. Sets may be nested:
 //
 //     FunctionSet model{{"l1", links::Linear(784, 100)}, {"l2", links::Linear(100, 10)}};
 //     y = model["l2"](F::relu(model["l1"](x)));
 //
-// Like every link, a copy shares the parameters; deep_copy() does not.
+// As with every link, copies share the parameters; deep_copy() makes new ones.
 class FunctionSet final : public Link {
 public:
     // A link of any kind, taken by value.
@@ -49,24 +49,25 @@ public:
     FunctionSet() = default;
     FunctionSet(std::initializer_list<std::pair<std::string_view, Child>> links);
 
-    // Returns the set's own link. Throws InvalidError if the name is taken, empty or has a '/'.
+    // Returns the link in the set. Throws InvalidError if the name exists already, is empty or
+    // contains '/'.
     Link& add(std::string_view name, Child child);
-    // The link of this name; "gpu0/l1" is a link of a nested set. Throws InvalidError if there is
-    // none.
+    // Returns the link with this name; "gpu0/l1" is a link in a nested set. Throws InvalidError if
+    // there is none.
     Link& operator[](std::string_view path) const;
-    // The same as its real type: for links that are called in their own way. Throws InvalidError if
-    // it is of another type.
+    // The same with its actual type, for links with call operators of their own. Throws
+    // InvalidError if it has another type.
     template <std::derived_from<Link> L>
     L& get(std::string_view path) const {
         Link& found = (*this)[path];
         if (auto* link = dynamic_cast<L*>(&found)) return *link;
         throw_wrong_kind(path, typeid(L), found);
     }
-    // Whether [path] is a link.
+    // Whether operator[] would find the path.
     bool contains(std::string_view path) const;
     std::size_t size() const noexcept { return children_.size(); }
 
-    // As of every link; they return the set, so that it may stand in another one as it is moved:
+    // The same as for every link, but they return the set, so it can be used inside another one:
     //
     //     FunctionSet model{{"gpu0", FunctionSet{{"l1", links::Linear(784, 1000)}}.to_gpu(0)},
     //                       {"gpu1", FunctionSet{{"l1", links::Linear(784, 1000)}}.to_gpu(1)}};

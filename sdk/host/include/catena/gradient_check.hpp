@@ -1,4 +1,4 @@
-// Gradient checks: computed gradients against numerical ones.
+// Gradient checks: compare computed gradients with numerical ones.
 #pragma once
 
 #include <catena/core/error.hpp>
@@ -16,19 +16,19 @@
 
 namespace catena::gradient_check {
 
-// A check that failed: the message has all numbers.
+// A failed check. The message contains all numbers.
 class CheckError : public Error {
 public:
     explicit CheckError(const std::string& text) : Error(text, CATENA_E_VALUE) {}
 };
 
-// Throws CheckError unless |actual - expected| <= atol + rtol * |expected| everywhere, on any two
-// devices and dtypes. NaN equals NaN. The message names the worst element; a verbose one has both
-// arrays, too.
+// Throws CheckError unless |actual - expected| <= atol + rtol * |expected| for all elements, for
+// any devices and dtypes. NaN equals NaN. The message names the worst element; with verbose it also
+// contains both arrays.
 void assert_allclose(const Array& actual, const Array& expected, double atol = 1e-5,
                      double rtol = 1e-4, bool verbose = true);
 
-// The values around a point show that the function has no derivative there.
+// The values around a point show that the function is not differentiable there.
 class NondifferentiableError : public Error {
 public:
     explicit NondifferentiableError(const std::string& text) : Error(text, CATENA_E_VALUE) {}
@@ -36,16 +36,17 @@ public:
 
 struct NumericalOptions {
     double eps = 1e-3;
-    // Evaluates at five points, 0, +-eps / 2 and +-eps, instead of two. Throws NondifferentiableError if
-    // an output is finite at some of them only, or if the root mean square residual of the parabola
-    // fitted to them is above diff_atol + diff_rtol * (largest - smallest output).
+    // Evaluates at five points, 0, +-eps / 2 and +-eps, instead of two. Throws
+    // NondifferentiableError if an output is finite at only some of them, or if the root mean
+    // square residual of a fitted parabola is above diff_atol + diff_rtol * (largest - smallest
+    // output).
     bool detect_nondifferentiable = false;
     double diff_atol = 0;
     double diff_rtol = 1e-2;
 };
 
 namespace detail {
-// One value or several, as a list.
+// One value, or several as a list.
 template <class T, class Result>
 std::vector<T> as_list(Result&& result) {
     if constexpr (std::convertible_to<Result, std::vector<T>>) return std::forward<Result>(result);
@@ -54,8 +55,8 @@ std::vector<T> as_list(Result&& result) {
 }
 }  // namespace detail
 
-// The function that is differentiated numerically. It takes no arguments, and computes an Array or
-// several from arrays that it captures.
+// The function to differentiate numerically. It takes no arguments, and computes one or several
+// Arrays from arrays that it captures.
 class ArrayExpression {
 public:
     template <std::invocable F>
@@ -70,10 +71,10 @@ private:
 };
 
 // Gradients of sum_j sum(gy[j] * f()[j]) with respect to inputs, by central differences, computed
-// in float64 and returned in the inputs' dtypes. f reads the inputs, whose elements are changed in
-// place one at a time and restored, whatever f throws. A gy of one element counts for all elements
-// of its output, an empty one as zero. Throws InvalidError unless eps > 0, DtypeError for inputs
-// that are not floating, ShapeError if outputs and grad_outputs do not fit.
+// in float64 and returned in the inputs' dtypes. f must read the inputs, whose elements are changed
+// in place one at a time and always restored. A gy of one element applies to all elements of its
+// output; an empty one is zero. Throws InvalidError unless eps > 0, DtypeError for inputs that are
+// not floating, ShapeError if outputs and grad_outputs do not match.
 //
 //     const auto [gx] = unpack<1>(numerical_grad([&] { return x * x; }, x, gy));
 Arrays numerical_grad(const ArrayExpression& f, const ArrayList& inputs,
@@ -83,8 +84,8 @@ inline Arrays numerical_grad(const ArrayExpression& f, const ArrayList& inputs,
     return numerical_grad(f, inputs, grad_outputs, NumericalOptions{.eps = eps});
 }
 
-// The function that is checked. It computes a Variable or several from inputs, which it takes as one
-// list of type Variables or as separate arguments; it may capture parameters:
+// The function to check. It computes one or several Variables from inputs, which it takes as one
+// list of type Variables or as separate arguments. It may capture parameters:
 //
 //     check_backward([](const Variable& x) { return F::relu(x); }, x, gy);
 //     check_backward([](const Variable& x, const Variable& y) { return x * y; }, {x, y}, gy);
@@ -130,27 +131,28 @@ struct Options {
     double eps = 1e-3;
     double atol = 1e-5;
     double rtol = 1e-4;
-    std::vector<Variable> params = {};  // further variables that the function depends on
-    std::vector<bool> no_grads = {};  // for each input: must get no gradient; default: not floating
-    std::optional<Dtype> dtype = {};  // floating inputs and params are converted to it first
-    std::uint64_t seed = 0;           // of the direction
+    std::vector<Variable> params = {};  // further variables on which the function depends
+    std::vector<bool> no_grads = {};    // per input: must get no gradient; default: not floating
+    std::optional<Dtype> dtype = {};    // floating inputs and params are converted to it first
+    std::uint64_t seed = 0;             // for the direction
     bool detect_nondifferentiable = false;  // see NumericalOptions
     double diff_atol = 0;
     double diff_rtol = 1e-2;
 };
 
-// Compares derivatives along one random direction through all floating inputs and params, as Chainer 7
-// does: sum(gradient * direction) with the result of numerical_grad() along the direction, whose
-// elements are at least 0.1 / sqrt(n) in size. y_grads has one array for each output; an empty one
-// means 1, for an output of one element. Inputs are copied; params have their old values in the
-// end, and no gradient. Throws CheckError if the numbers differ or an input of no_grads got a
-// gradient, ShapeError if outputs and y_grads do not fit, NondifferentiableError if it is to be
-// detected. The message shows inputs, y_grads, gradients, direction and both numbers.
+// Compares derivatives along one random direction through all floating inputs and params, as
+// Chainer 7 does: sum(gradient * direction) with the result of numerical_grad() along the
+// direction, whose elements have a size of at least 0.1 / sqrt(n). y_grads has one array for each
+// output; an empty one means 1, for an output of one element. Inputs are copied. At the end params
+// have their old values and no gradient. Throws CheckError if the numbers differ or an input of
+// no_grads got a gradient, ShapeError if outputs and y_grads do not match, NondifferentiableError
+// if detection is on. The message contains inputs, y_grads, gradients, direction and both numbers.
 void check_backward(const VariableFunction& function, const ArrayList& inputs,
                     const ArrayList& y_grads, const Options& options = {});
 
-// check_backward() of the first gradient as a function of inputs and y_grads. x_grad_grads: one
-// array for each floating input without no_grads, then one for each of options.params.
+// check_backward() applied to the first gradient as a function of inputs and y_grads. x_grad_grads
+// has one array for each floating input that is not in no_grads, then one for each of
+// options.params.
 void check_double_backward(const VariableFunction& function, const ArrayList& inputs,
                            const ArrayList& y_grads, const ArrayList& x_grad_grads,
                            const Options& options = {.atol = 1e-4, .rtol = 1e-3});

@@ -1,4 +1,4 @@
-// Initializers: arrays to start parameters from.
+// Initializers: initial values of parameters.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -7,17 +7,17 @@
 
 namespace catena::initializers {
 
-// Inputs and outputs that each unit of a weight (out, in, kernel...) meets. Throws ShapeError for
-// fewer than two extents.
+// The number of inputs and outputs of each unit of a weight (out, in, kernel...). Throws ShapeError
+// for fewer than two extents.
 struct Fans {
     std::int64_t in;
     std::int64_t out;
 };
 Fans fans_of(const Shape& shape);
 
-// What all have: a call makes a new array on the thread's current device. dtype is floating. Random
-// numbers come from that device's stream (catena::seed) and are computed on the host: the same bits
-// on every machine and device.
+// The base class. A call makes a new array of a floating dtype on the thread's current device.
+// Random numbers come from that device's stream (catena::seed) and are computed on the host, so
+// they are bit-identical on every machine and device.
 class Initializer {
 public:
     virtual ~Initializer() = default;
@@ -40,8 +40,8 @@ struct One : Constant {
     One() : Constant(1) {}
 };
 
-// A distribution of mean 0 whose width may depend on the shape. Calls throw InvalidError unless the
-// scale is finite.
+// A distribution with mean 0, whose width may depend on the shape. Calls throw InvalidError unless
+// the scale is finite.
 class Random : public Initializer {
 public:
     Array operator()(const Shape& shape, Dtype dtype = Dtype::float32) const final;
@@ -49,7 +49,7 @@ public:
 protected:
     enum class Kind : std::uint8_t { normal, uniform };
     Random(Kind kind, double scale) : kind_(kind), scale_(scale) {}
-    // The standard deviation (normal) or the half width (uniform) for scale 1.
+    // The standard deviation (normal) or half width (uniform) for scale 1.
     virtual double width(const Shape&) const { return 1; }
 
 private:
@@ -66,7 +66,7 @@ struct Uniform : Random {
     explicit Uniform(double scale = 0.05) : Random(Kind::uniform, scale) {}
 };
 
-// Standard deviation scale * sqrt(1 / in): what Linear and Convolution2D start with.
+// Standard deviation scale * sqrt(1 / in): the default of Linear and Convolution2D.
 class LeCunNormal : public Random {
 public:
     explicit LeCunNormal(double scale = 1) : Random(Kind::normal, scale) {}
@@ -75,7 +75,7 @@ private:
     double width(const Shape& shape) const override;
 };
 
-// scale * sqrt(2 / (in + out)), and the half width scale * sqrt(6 / (in + out))
+// Standard deviation scale * sqrt(2 / (in + out)), or half width scale * sqrt(6 / (in + out)).
 class GlorotNormal : public Random {
 public:
     explicit GlorotNormal(double scale = 1) : Random(Kind::normal, scale) {}
@@ -91,7 +91,7 @@ private:
     double width(const Shape& shape) const override;
 };
 
-// scale * sqrt(2 / in): for layers before a ReLU.
+// Standard deviation scale * sqrt(2 / in): for layers before a ReLU.
 class HeNormal : public Random {
 public:
     explicit HeNormal(double scale = 1) : Random(Kind::normal, scale) {}

@@ -1,4 +1,4 @@
-// Interrupt: lets a loop end between two steps after Ctrl-C, SIGTERM or SIGHUP.
+// Interrupt: lets a loop stop between two steps after Ctrl-C, SIGTERM or SIGHUP.
 #pragma once
 
 #include <chrono>
@@ -6,13 +6,14 @@
 
 namespace catena {
 
-// While it lives, the first SIGINT, SIGTERM or SIGHUP only sets a flag; the next SIGINT or SIGTERM ends
-// the process as usual. A signal that was ignored stays ignored (nohup). At most one at a time.
+// While an Interrupt exists, the first SIGINT, SIGTERM or SIGHUP only sets a flag; the next SIGINT
+// or SIGTERM ends the process as usual. An ignored signal stays ignored (nohup). Only one may exist
+// at a time.
 //
-// The process then has some time to end by itself: `grace` after SIGTERM, `hangup_grace` after SIGHUP,
-// also if Ctrl-C came before it. Then the signal ends it, even in the middle of a kernel or of a file
-// (AtomicFile keeps the file that was there). 0 means no limit. There is no limit after Ctrl-C: the user sees what happens, and may press it
-// again.
+// The process then has limited time to end by itself: `grace` after SIGTERM, `hangup_grace` after
+// SIGHUP, also if Ctrl-C came first. After that the signal ends it, even during a kernel or while a
+// file is written (AtomicFile keeps the old file). 0 means no limit. There is no limit after
+// Ctrl-C, because the user can press it again.
 class Interrupt {
 public:
     explicit Interrupt(std::chrono::milliseconds grace = {},
@@ -22,7 +23,7 @@ public:
     ~Interrupt();
 
     bool requested() const noexcept;
-    // The exit code that shells know: 128 + the signal's number; 130 for Ctrl-C.
+    // The exit code that shells use: 128 + the signal's number; 130 for Ctrl-C.
     int exit_code() const noexcept;
 
 private:

@@ -1,4 +1,4 @@
-// Lists of arrays and variables: names of types, and types of arguments.
+// Lists of arrays and variables, as types and as arguments.
 #pragma once
 
 #include <catena/core/small_vector.hpp>
@@ -13,15 +13,15 @@
 
 namespace catena {
 
-// The types of arguments and results of forward() and backward() of FunctionNode and Function.
-// Targets are indexes of inputs.
+// The arguments and results of forward() and backward() of FunctionNode and Function. Targets are
+// indexes of inputs.
 using Arrays = std::vector<Array>;
 using Variables = std::vector<Variable>;
 using ArraySpan = std::span<const Array>;
 using VariableSpan = std::span<const Variable>;
 using Targets = std::span<const std::size_t>;
 
-// Any number of variables as an argument: F::concat({a, b}). Valid for the call only.
+// Any number of variables as an argument: F::concat({a, b}). Non-owning, valid for the call only.
 class VariableList {
 public:
     VariableList(std::initializer_list<Variable> values) : view_(values.begin(), values.size()) {}
@@ -29,7 +29,7 @@ public:
     VariableList(const Variables& values) : view_(values) {}  // NOLINT: is a list
 
     VariableSpan view() const { return view_; }
-    // The inputs of a call: the variables of the function's first ports, then these.
+    // The inputs of a call: the variables of the function's first ports, followed by these.
     auto after(std::initializer_list<const Variable*> first) const {
         SmallVector<const Variable*, 16> pointers(first);
         for (const Variable& variable : view_) pointers.push_back(&variable);
@@ -40,7 +40,7 @@ private:
     VariableSpan view_;
 };
 
-// The same of arrays; one array is a list, too.
+// The same for arrays. A single array is a list too.
 class ArrayList {
 public:
     ArrayList(std::initializer_list<Array> values) : view_(values.begin(), values.size()) {}
@@ -64,8 +64,8 @@ private:
 // Throws InvalidError: "[where] what: expected .., got ..".
 [[noreturn]] void throw_count(const char* where, std::size_t expected, std::size_t got);
 
-// N values of a list, for a structured binding: const auto [c, h] = unpack<2>(f({&x, &y})). Throws
-// InvalidError if there are not N.
+// The N values of a list, for a structured binding: const auto [c, h] = unpack<2>(f({&x, &y})).
+// Throws InvalidError if there are not N.
 template <std::size_t N, class T>
 std::array<T, N> unpack(std::span<const T> values) {
     if (values.size() != N) throw_count("unpack", N, values.size());

@@ -1,4 +1,4 @@
-// Minibatches: a data set in memory, drawn in shuffled pieces.
+// Minibatches: shuffled minibatches of a data set in memory.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -9,7 +9,7 @@
 
 namespace catena {
 
-// Arrays in host memory whose first axis counts the examples: images and labels.
+// Arrays in host memory whose first axis is the example: images and labels.
 struct Dataset {
     std::vector<Array> arrays;
 
@@ -17,15 +17,15 @@ struct Dataset {
     std::int64_t size() const;
 };
 
-// The state is (seed, epoch, position) alone: each epoch's order follows from seed and epoch.
+// The saved state is only (seed, epoch, position): seed and epoch determine the order.
 class Minibatches final : public Visitable {
 public:
-    // device: where batches go; none means Device::current().
+    // device: where minibatches are made, default Device::current().
     Minibatches(Dataset data, std::int64_t batch_size, std::uint64_t seed = 0, bool shuffle = true,
                 Device device = {});
 
-    // The next examples, new arrays in the order of the data set's. The last batch of an epoch may
-    // be smaller; then a new epoch begins, in a new order.
+    // Returns the next examples, as new arrays in the order of the data set's arrays. The last
+    // minibatch of an epoch may be smaller; then a new epoch starts, in a new order.
     std::vector<Array> next();
 
     std::int64_t size() const noexcept { return size_; }          // examples
@@ -44,7 +44,7 @@ private:
     Device device_;
     std::int64_t epoch_ = 0;
     std::int64_t position_ = 0;
-    std::int64_t ordered_epoch_ = -1;  // the epoch and seed that order_ belongs to
+    std::int64_t ordered_epoch_ = -1;  // the epoch and seed of order_
     std::uint64_t ordered_seed_ = 0;
     std::vector<std::int64_t> order_;
 };

@@ -13,8 +13,8 @@ Variable operator-(const Variable& x0, const Variable& x1);
 Variable operator*(const Variable& x0, const Variable& x1);
 Variable operator/(const Variable& x0, const Variable& x1);
 Variable pow(const Variable& x0, const Variable& x1);
-// The product of two matrices. NumPy's x.dot(W.T) is dot(x, F::transpose(W)) here;
-// F::matmul(x, W, false, true) gives the same without the copy that transpose() makes.
+// The product of two matrices. NumPy's x.dot(W.T) is dot(x, F::transpose(W)); F::matmul(x, W,
+// false, true) gives the same without copying W.
 Variable dot(const Variable& a, const Variable& b);
 
 Variable operator-(const Variable& x);
@@ -54,11 +54,12 @@ inline Array operator*(double c, const Array& x) { return x * c; }
 inline Array operator-(const Array& x, double c) { return x + -c; }
 inline Array operator/(const Array& x, double c) { return x * (1 / c); }
 
-// Masks: bool arrays. F::where() chooses by a mask; &, | and ~ combine masks, and throw DtypeError for
-// other dtypes. Arithmetic takes a mask as 1 and 0, in the dtype of the array beside it, or in float32
-// with a number or another mask: where y is not float32 write 2 * y * (x > 0), not 2 * (x > 0) * y.
-// F::greater(), F::greater_equal() and F::equal() compare, too, and return 1 and 0 in the inputs'
-// dtype. There is no operator ==, because arrays are handles. F::sum() takes no mask: cast it.
+// Masks are bool arrays. F::where() selects by a mask. &, | and ~ combine masks, and throw
+// DtypeError for other dtypes. In arithmetic a mask counts as 1 and 0, in the dtype of the other
+// array, or in float32 with a number or another mask. If y is not float32, write 2 * y * (x > 0)
+// instead of 2 * (x > 0) * y. F::greater(), F::greater_equal() and F::equal() also compare, and
+// return 1 and 0 in the inputs' dtype. There is no operator ==, because arrays are handles.
+// F::sum() does not accept masks: cast them.
 Array operator>(const Array& x0, const Array& x1);
 Array operator>=(const Array& x0, const Array& x1);
 Array operator>(const Array& x, double c);
@@ -80,7 +81,7 @@ inline Array operator<=(double c, const Array& x) { return x >= c; }
 // A variable or an array.
 template <class X>
 concept Operand = std::derived_from<X, Variable> || std::same_as<X, Array>;
-// One variable and one array; the array becomes a constant.
+// A variable and an array; the array becomes a constant.
 template <class X0, class X1>
 concept Mixed = Operand<X0> && Operand<X1> && std::same_as<X0, Array>
 != std::same_as<X1, Array>;
@@ -118,7 +119,7 @@ requires Mixed<X0, X1> Variable dot(const X0& x0, const X1& x1) {
     return dot(detail::operand(x0), detail::operand(x1));
 }
 
-// A comparison of variables gives a mask as a constant variable: no gradient flows through it.
+// A comparison of variables returns a mask as a constant variable: no gradient flows through it.
 template <class X0, class X1>
 concept Compared = (std::derived_from<X0, Variable> ||
                     std::derived_from<X1, Variable>)&&requires(const X0& x0, const X1& x1) {
@@ -153,8 +154,8 @@ requires Compared<X0, X1> Variable operator|(const X0& x0, const X1& x1) {
 }
 inline Variable operator~(const Variable& x) { return as_variable(~x.data()); }
 
-// On variables x += y means x = x + y: x becomes a new variable, and other handles keep the old one.
-// If x is empty, x += y makes it y, so that a loss can be summed from Variable().
+// On variables x += y means x = x + y: x becomes a new variable, and other handles keep the old
+// one. If x is empty, x += y sets it to y, so a loss can be summed starting from Variable().
 template <std::same_as<Variable> X, class Y>
 auto operator+=(X& x, const Y& y) -> decltype(x = x + y) {
     if constexpr (std::derived_from<Y, Variable>) {
@@ -175,12 +176,13 @@ auto operator/=(X& x, const Y& y) -> decltype(x = x / y) {
     return x = x / y;
 }
 
-// An array changes in place, as in NumPy: gw += gy * x, w.data() -= 0.1 * w.grad(). All handles to its
-// memory see the change: copies of x, views, and the Variable whose data or gradient x is. If a graph
-// had kept the memory, its backward() throws GraphError. `x = x + y` makes a new array instead.
-// y has the dtype and device of x, or is a mask, and broadcasts to the shape of x; x + number has the
-// dtype of x. If not, the operator throws ShapeError, DtypeError or DeviceError and changes nothing.
-// An empty handle is an InvalidError, also in x += y: copies of x would not see a new array.
+// An array changes in place, as in NumPy: gw += gy * x, w.data() -= 0.1 * w.grad(). All handles to
+// its memory see the change: copies of x, views, and the Variable whose data or gradient x is. If a
+// graph has kept the memory, its backward() throws GraphError. `x = x + y` makes a new array
+// instead. y must have the dtype and device of x, or be a mask, and must broadcast to the shape of
+// x; x + number has the dtype of x. Otherwise the operator throws ShapeError, DtypeError or
+// DeviceError and changes nothing. An empty handle throws InvalidError, also in x += y, because
+// copies of x would not see a new array.
 const Array& operator+=(const Array& x, const Array& y);
 const Array& operator-=(const Array& x, const Array& y);
 const Array& operator*=(const Array& x, const Array& y);

@@ -1,4 +1,4 @@
-// All optimizers that come with catena.
+// All optimizers of catena.
 #pragma once
 
 #include <catena/optimizers/ada_delta.hpp>
@@ -15,13 +15,13 @@
 
 namespace catena::optimizers {
 
-// The names that options have, sorted: "ada_delta", "ada_grad", ... Loads no plugin.
+// The names for options, sorted: "ada_delta", "ada_grad", ... Loads no plugin.
 std::vector<std::string_view> names();
-// The rate of an optimizer that is made without one: lr, alpha of Adam. None: it has no rate. Loads
-// no plugin. Throws InvalidError for other names.
+// The default learning rate of an optimizer: lr, or alpha of Adam. Empty if it has none. Loads no
+// plugin. Throws InvalidError for other names.
 std::optional<double> default_rate(std::string_view name);
-// By such a name, with its default rate if none is given. Throws InvalidError for other names, and
-// for a rate where there is none, as in AdaDelta; PluginError if no plugin has its function.
+// Makes an optimizer by name. Throws InvalidError for other names, and for a rate if the optimizer
+// has none, as AdaDelta; PluginError if no plugin has its function.
 std::unique_ptr<Optimizer> make(std::string_view name, std::optional<double> rate = {});
 
 }  // namespace catena::optimizers

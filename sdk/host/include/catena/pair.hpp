@@ -1,4 +1,4 @@
-// Pairs of sizes in an image's two directions, and how far a filter gets along them.
+// Pairs of sizes in the two directions of an image, and output sizes of filters.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct Pair {
     std::int64_t x;
 };
 
-// Places of a window of k along `size` elements with p more at each end, s apart:
-// floor((size + 2p - k) / s) + 1, and 0 if it does not fit. With cover_all there is one more where
-// elements at the end would stay uncovered: the last window then reaches beyond the pad.
-// Throws InvalidError if s < 1, k < 1, or size or p is negative.
+// The number of positions of a window of k along `size` elements, with padding p on both sides and
+// stride s: floor((size + 2p - k) / s) + 1, or 0 if the window does not fit. With cover_all there
+// is one more if elements at the end would not be covered; the last window then extends beyond the
+// padding. Throws InvalidError if s < 1, k < 1, or size or p is negative.
 std::int64_t get_conv_outsize(std::int64_t size, std::int64_t k, std::int64_t s, std::int64_t p,
                               bool cover_all = false);
 

@@ -1,4 +1,4 @@
-// Prefetch: things that take long to make, made ahead by threads.
+// Prefetch: prepares items in advance, in several threads.
 #pragma once
 
 #include <catena/core/error.hpp>
@@ -16,16 +16,16 @@
 
 namespace catena {
 
-// Numbers n, n + 1, ... become things in that order, made by several threads, a few ahead of who takes
-// them. make(n) depends on n alone, and may be called by any of the threads. What it throws comes out of
-// next() at its turn; after that next() makes it anew. next() is for one thread at a time.
+// Makes items number n, n + 1, ... in order, in several threads, a few items in advance. make(n)
+// must depend only on n, and may run in any of the threads. next() rethrows its exception when that
+// item is due; the next call of next() makes the item again. next() is not thread-safe.
 template <class T>
 class Prefetch {
 public:
     using Make = std::function<T(std::int64_t)>;
 
-    // Throws InvalidError unless threads and ahead are at least 1, std::system_error if a thread cannot be
-    // started.
+    // Throws InvalidError unless threads and ahead are at least 1, std::system_error if a thread
+    // cannot be started.
     Prefetch(Make make, std::int64_t first, int threads, std::size_t ahead)
         : make_(std::move(make)), taken_(first), started_(first), made_(ahead) {
         if (threads < 1 || ahead < 1)
@@ -64,7 +64,7 @@ private:
         std::exception_ptr failure;
     };
 
-    // Numbers from taken_ on, as many as there are slots, have one each.
+    // The next items, starting at taken_, each have a slot.
     Made& slot_of(std::int64_t n) { return made_[static_cast<std::uint64_t>(n) % made_.size()]; }
 
     void end() {
@@ -101,10 +101,10 @@ private:
     Make make_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::int64_t taken_;    // the next to be taken
-    std::int64_t started_;  // the next to be made
+    std::int64_t taken_;    // next item to return
+    std::int64_t started_;  // next item to make
     std::uint64_t generation_ = 0;
-    std::vector<Made> made_;  // allocated once: a thread could not tell that memory ran out for it
+    std::vector<Made> made_;  // allocated once, as threads cannot report bad_alloc
     bool ends_ = false;
     std::vector<std::thread> threads_;
 };

@@ -1,4 +1,4 @@
-// Profile: where the time goes.
+// Profile: measures the time of each kernel.
 #pragma once
 
 #include <catena/core/call_observer.hpp>
@@ -14,10 +14,11 @@
 
 namespace catena {
 
-// Counts the kernels that run while it lives, in all threads. Kernels from formulas have their own
-// names; the first call of one includes its compilation. There is one Profile at a time. It waits for
-// asynchronous devices before and after each call, so that times are those of the work; so nothing
-// runs in parallel that would without it. It does not see work that a recording launches.
+// Records the kernels that run during its lifetime, in all threads. Kernels from formulas appear
+// under their own names; their first call includes compilation. Only one Profile may exist at a
+// time. It waits for asynchronous devices before and after each call, so that times are those of
+// the work; therefore work that would run in parallel does not. It does not see work that a
+// recording launches.
 //
 //     Profile profile;
 //     ... some steps ...
@@ -29,25 +30,25 @@ public:
         std::string function;   // "catena.linear", or the name of a kernel from a formula
         std::string direction;  // "forward", "backward"
         std::string device;     // "cpu:0"
-        std::string kernel;  // the plugin that has it, its variant, the instruction set; "formula"
+        std::string kernel;     // plugin, variant and instruction set; or "formula"
         std::int64_t calls = 0;
-        double seconds = 0;        // in all
-        double longest = 0;        // of one call
-        std::uint64_t bytes = 0;   // written in all
-        std::uint64_t memory = 0;  // the most that was held on the device when one of them ended
+        double seconds = 0;        // total
+        double longest = 0;        // of the longest call
+        std::uint64_t bytes = 0;   // written, total
+        std::uint64_t memory = 0;  // peak memory of the device at the end of a call
     };
 
-    // Throws InvalidError if there is another.
+    // Throws InvalidError if another Profile exists.
     Profile();
     Profile(const Profile&) = delete;
     Profile& operator=(const Profile&) = delete;
-    // No other thread may be in a call of a function then.
+    // No other thread may be calling a function.
     ~Profile() override;
 
-    std::vector<Row> rows() const;  // what took longest first
-    // The rows for people; the `most` longest, and the rest in one line.
+    std::vector<Row> rows() const;  // longest first
+    // The rows as text: the `most` longest, and the rest in one line.
     std::string table(std::size_t most = 30) const;
-    // Every call as JSON of Chrome's trace events, up to the first million of them. Throws DataError.
+    // Writes the calls, up to a million, in Chrome's trace event format. Throws DataError.
     void write_trace(const std::filesystem::path& file) const;
 
     void called(const KernelCall& call) noexcept override;

@@ -1,4 +1,4 @@
-// Progress: how far a long loop is, as a bar on terminals and as lines elsewhere.
+// Progress: a progress bar on terminals, lines elsewhere.
 #pragma once
 
 #include <chrono>
@@ -10,30 +10,31 @@
 
 namespace catena {
 
-// On a terminal: a bar of the terminal's width, redrawn at most ten times a second; colour unless
-// $NO_COLOR is set or $TERM is "dumb". Elsewhere: a line at most every ten seconds. Text is ASCII.
+// On a terminal: a bar with the terminal's width, redrawn at most ten times a second, in colour
+// unless $NO_COLOR is set or $TERM is "dumb". Elsewhere: a line at most every ten seconds. Text is
+// ASCII.
 class Progress {
 public:
-    // label stands before the bar; unit is what is counted, for the rate: "images".
+    // label precedes the bar; unit is what is counted, for the rate: "images".
     Progress(std::string label, std::int64_t total, std::string unit, std::FILE* out = stderr);
     Progress(const Progress&) = delete;
     Progress& operator=(const Progress&) = delete;
     ~Progress() { clear(); }
 
-    // done: so many of total. Cheap enough for every step of a loop.
+    // done: the number of finished items. Cheap enough for every step of a loop.
     void update(std::int64_t done, double value, std::string_view value_name = "loss") {
         update(
             done, [value] { return value; }, value_name);
     }
-    // The value is asked for where it is written: on a GPU it has to be waited for.
+    // value() is called only when it is displayed, because reading it from a GPU waits.
     void update(std::int64_t done, const std::function<double()>& value,
                 std::string_view value_name = "loss");
-    // Takes the bar off the screen, so that other text can be written.
+    // Removes the bar, so that other text can be printed.
     void clear();
-    // Counted in a second since the start.
+    // Items per second since the start.
     double rate() const;
 
-    // A bar for a line of this width; what update() draws, without colour.
+    // The bar that update() draws for a line of this width, without colour.
     static std::string draw(std::string_view label, std::int64_t done, std::int64_t total,
                             std::string_view text, int width);
 
@@ -47,7 +48,7 @@ private:
     bool terminal_;
     bool colour_;
     bool drawn_ = false;
-    std::int64_t first_ = -1;  // done at the first update: a resumed loop starts in the middle
+    std::int64_t first_ = -1;  // done at the first update, for resumed loops
     std::int64_t done_ = 0;
     Clock::time_point start_ = Clock::now();
     Clock::time_point last_ = start_;

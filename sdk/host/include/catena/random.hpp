@@ -1,4 +1,4 @@
-// Random numbers, drawn on the host: the same bits on every machine.
+// Random numbers, drawn on the host, bit-identical on every machine.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -11,19 +11,19 @@
 namespace catena {
 
 // Block `counter` of the stream `key`: Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As
-// Easy as 1, 2, 3", 2011), the counter's upper 64 bits 0.
+// Easy as 1, 2, 3", 2011). The upper 64 bits of the counter are 0.
 std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t counter) noexcept;
 
-// A sequence of draws, two of 64 bits from each block.
+// A sequence of random numbers; each block gives two of 64 bits.
 class Generator {
 public:
     explicit Generator(std::uint64_t key, std::uint64_t counter = 0) noexcept
         : key_(key), counter_(counter) {}
 
     std::uint64_t operator()() noexcept;
-    // Without bias in [0, bound), bound > 0.
+    // Uniform in [0, bound), without bias; bound > 0.
     std::uint64_t below(std::uint64_t bound) noexcept;
-    // In [0, 1), of 53 bits.
+    // Uniform in [0, 1), with 53 bits.
     double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1p-53; }
     // Fills values from N(0, 1), two from each two draws.
     void normal(std::span<double> values) noexcept;
@@ -35,17 +35,17 @@ private:
     bool has_spare_ = false;
 };
 
-// Fill values from the stream of the thread's current device (see catena::seed) and advance it. No
-// library function with a rounding of its own takes part.
+// Fill values from the stream of the thread's current device (see catena::seed) and advance it.
+// They use no library function whose rounding may differ.
 void fill_uniform(std::span<double> values, double low, double high);  // [low, high)
 void fill_normal(std::span<double> values, double mean, double stddev);
 
 namespace random {
 
-// New arrays of a floating dtype from U[low, high) and from N(mean, stddev^2), on any device; an empty
-// Device means Device::current(). The host draws them from the device's stream (see catena::seed):
-// devices with the same number in their backends get the same bits. Both throw DtypeError for other
-// dtypes.
+// New arrays of a floating dtype from U[low, high) and from N(mean, stddev^2), on any device; an
+// empty Device means Device::current(). The host draws them from the device's stream (see
+// catena::seed): devices with the same number in their backends get the same bits. Both throw
+// DtypeError for other dtypes.
 Array uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::float32,
               Device device = {});
 Array normal(const Shape& shape, double mean = 0, double stddev = 1, Dtype dtype = Dtype::float32,
@@ -53,7 +53,7 @@ Array normal(const Shape& shape, double mean = 0, double stddev = 1, Dtype dtype
 
 }  // namespace random
 
-// The state of a device's random stream, to be saved and loaded as part of a snapshot.
+// The state of a device's random stream, to be part of a snapshot.
 class RandomStream final : public Visitable {
 public:
     explicit RandomStream(Device device) : device_(device) {}

@@ -1,5 +1,5 @@
-// A training step that a GPU does again by itself: recorded once, launched for each minibatch. For nets
-// of many small calls, whose launches cost more than the work.
+// RecordedStep: a training step that is recorded once and then launched on a GPU for each
+// minibatch. For nets with many small calls, whose launches take longer than the work.
 #pragma once
 
 #include <catena/core/capture.hpp>
@@ -22,33 +22,33 @@ namespace catena {
 //     });
 //     while (...) loss = step(batches.next())[0];
 //
-// The body, with one update() of the optimizer, runs as it is in the first two steps of each shape of
-// inputs, is recorded in the third, and launched from then on: the same kernels on the same numbers.
-// What it returns is written anew by each step of that shape; copy what is to stay. Numbers of the
-// optimizer, such as its rate, may change between steps; whatever else the body reads on the host is
-// as it was when it was recorded, and so are the arrays that it keeps from one step for the next: write
-// those in place (copy_from), as parameters and running means are. Another optimizer that the body
-// updates learns with the rate of the recording. It can do what a Capture can: where it asks for an
-// element, it throws UnsupportedError in the third step; so it does for an optimizer whose rule is
-// update_one() and not a function of a plugin. After setup(), and where parameters have moved,
-// the first steps are run as they are again, and recorded anew.
+// The body, with one update() of the optimizer, runs normally in the first two steps of each shape
+// of inputs, is recorded in the third, and launched from then on, with the same kernels and
+// results. Each step overwrites the arrays that it returned for that shape; copy what you want to
+// keep. Values of the optimizer, such as its learning rate, may change between steps. All other
+// host values that the body reads keep their value from the recording. Arrays that are used from
+// one step to the next must be written in place (copy_from), as parameters and running means are.
+// Another optimizer that the body updates keeps the rate of the recording. The limits are those of
+// Capture: if the body reads an element, the third step throws UnsupportedError, as it does for an
+// optimizer whose rule is update_one() instead of a function of a plugin. After setup(), or if
+// parameters were moved, the first steps run normally again and are recorded again.
 //
-// On a device that does not record, where memory is too small for a recording beside what is in use,
-// and for more than `most_shapes` shapes, the body runs each time; a shape that did not come in the
-// last `patience` steps makes room, and after so many steps memory is asked for again. After a body
-// that failed while it was recorded t is as before, and parameters have no gradients from it. Not for
-// several threads at once.
+// The body always runs normally on a device that does not support recording, if memory is too small
+// for a recording, and for more than `most_shapes` shapes. A shape that did not occur in the last
+// `patience` steps is dropped; after that many steps memory is requested again. If the body fails
+// while it is recorded, t does not change, and parameters get no gradients from it. Not
+// thread-safe.
 class RecordedStep {
 public:
     using Body = std::function<std::vector<Array>(std::span<const Array> inputs)>;
 
-    // Without a stream by one of its own, of the device of the first inputs.
+    // Without a stream, it creates one on the device of the first inputs.
     RecordedStep(Optimizer& optimizer, Body body, Stream stream = {});
 
-    // One step on these inputs, which are on one device. Throws what the body throws.
+    // Runs one step on these inputs, which must be on one device. Throws the body's exceptions.
     std::vector<Array> operator()(std::span<const Array> inputs);
 
-    // How many recordings there are, and kernels, copies and fills in all of them.
+    // The number of recordings, and of kernels, copies and fills in all of them.
     std::size_t recordings() const;
     std::uint64_t size() const;
 
@@ -57,15 +57,15 @@ public:
 
 private:
     struct Recording {
-        std::vector<std::pair<Shape, Dtype>> kinds;  // of its inputs
-        std::uint64_t last = 0;                      // step of this shape
-        int runs = 0;                                // of the body as it is
-        std::vector<const void*> identity;           // of the optimizer by then
-        std::uint64_t not_before = 0;                // a step: memory was too small
+        std::vector<std::pair<Shape, Dtype>> kinds;  // of the inputs
+        std::uint64_t last = 0;                      // last step with this shape
+        int runs = 0;                                // normal runs of the body
+        std::vector<const void*> identity;           // of the optimizer at that time
+        std::uint64_t not_before = 0;  // step of the next attempt after a lack of memory
         Capture capture;
-        std::vector<Array> inputs;  // where it reads them
+        std::vector<Array> inputs;  // the recording's inputs
         std::vector<Array> outputs;
-        std::shared_ptr<void> memory;  // of the optimizer's attributes
+        std::shared_ptr<void> memory;  // the optimizer's attributes
     };
     class Undo;
     Recording* find(std::span<const Array> inputs);

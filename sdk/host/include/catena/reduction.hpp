@@ -1,4 +1,4 @@
-// reduction: sums, norms, maxima ... that a program writes down as formulas.
+// reduction: sums, norms, maxima and so on, which a program writes as formulas.
 #pragma once
 
 #include <catena/kernels/formula_kernel.hpp>
@@ -11,13 +11,13 @@
 namespace catena {
 
 struct ReductionOptions {
-    std::string reduce_type = {};  // of a and b, at most 64 bytes; else that of the first output
+    std::string reduce_type = {};  // type of a and b, at most 64 bytes; default: the first output's
     std::string preamble = {};     // before the kernel: includes, types, functions
     std::vector<std::string> options = {};  // for the compiler
-    bool keep = false;  // the source that is compiled, in the folder of kernels: NAME-HASH.source
+    bool keep = false;                      // keep the source in the cache folder: NAME-HASH.source
 };
 
-// A reduction with N outputs; a call returns what a call of an ElementwiseKernel does.
+// A reduction with N outputs. A call returns the same types as a call of an ElementwiseKernel.
 template <std::size_t N>
 class ReductionKernel : public FormulaKernel {
 public:
@@ -25,13 +25,13 @@ public:
         expect_outputs(N, "reduction");
     }
 
-    // Over all elements, or along what along() says.
+    // Over all elements, or over the axes in along().
     template <class... A>
     auto operator()(const A&... arguments) const {
         const KernelArgument all[] = {KernelArgument(arguments)...};
         return result(all);
     }
-    // Of one array along an axis, or several; negative ones count from the last.
+    // Over one or several axes of an array; negative ones count from the last.
     auto operator()(const Array& x, int axis, bool keepdims) const {
         const along where(axis, keepdims);
         const KernelArgument all[] = {x, where};
@@ -74,11 +74,12 @@ private:
 // Maps every element, reduces the values in any order, and computes the outputs from the result:
 //     const auto l2norm = reduction("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm");
 //     const Array all = l2norm(x), rows = l2norm(x, /*axis=*/1), kept = l2norm(x, {0, 2}, true);
-// map: an expression of the inputs, which are broadcast, of the index i among the n elements that are
-// reduced into one output, and of the output's index j. reduce: an associative and commutative
-// expression of a and b. finish: statements with a, j and n; "" means OUTPUT = a. identity: the neutral
-// value of reduce; "": none, and zero elements cannot be reduced. The result depends on shapes, not on
-// the number of threads. Arguments, caches and errors are as with elementwise().
+// map: an expression of the inputs, which are broadcast, of the index i among the n elements that
+// are reduced into one output, and of the output's index j. reduce: an associative and commutative
+// expression of a and b. finish: statements with a, j and n; "" means OUTPUT = a. identity: the
+// neutral value of reduce; with "" there is none, and reducing zero elements is an error. The
+// result depends on shapes, not on the number of threads. Arguments, caches and errors are those of
+// elementwise().
 template <std::size_t N = 1>
 ReductionKernel<N> reduction(const char* inputs, const char* outputs, const char* map,
                              const char* reduce, const char* finish, const char* identity,
@@ -88,7 +89,7 @@ ReductionKernel<N> reduction(const char* inputs, const char* outputs, const char
     return ReductionKernel<N>(source.formula());
 }
 
-// Over all elements, as in Chainer 1: with pointers i runs over the first array.
+// Over all elements, as in Chainer 1. With pointers, i runs over the first array.
 //     const auto dot = reduce("const float* x, const float* y", "x[i] * y[i]", "a + b", "0", "dot");
 //     const double product = dot(x, y).item();
 ReductionKernel<1> reduce(const char* arguments, const char* map, const char* reduce,

@@ -1,8 +1,8 @@
-// Learning rates that change in time: a loop asks for the rate and sets it.
-//     optimizer.set_rate(rate(epoch));
-// Time is what the loop says it is: epochs or steps, whole or not. Nothing is kept, so nothing has to be
-// saved. Constructors throw InvalidError for rates that are not finite and positive, and for spans of
-// time below 0.
+// Learning rate schedules: a loop computes the rate and sets it.
+//   optimizer.set_rate(rate(epoch));
+// Time is in any unit that the loop uses, such as epochs or steps, also fractions. Schedules have
+// no state, so nothing has to be saved. Constructors throw InvalidError for rates that are not
+// finite and positive, and for negative spans of time.
 #pragma once
 
 #include <functional>
@@ -11,22 +11,22 @@
 
 namespace catena::schedules {
 
-// What all are.
+// The type of all schedules.
 using Schedule = std::function<double(double time)>;
 
-// The same rate for ever.
+// A constant rate.
 Schedule constant(double rate);
-// rate until `after`, then multiplied by factor for each unit of time, at once at its beginning:
-// rate * factor^(floor(time - after) + 1).
+// Constant until `after`, then multiplied by factor at the start of each unit of time: rate *
+// factor^(floor(time - after) + 1).
 Schedule decay(double rate, double factor, double after = 0);
-// {{0, 0.1}, {30, 0.01}}: from each time on its rate. Times rise from 0.
+// {{0, 0.1}, {30, 0.01}}: each rate applies from its time. Times must increase from 0.
 Schedule steps(std::vector<std::pair<double, double>> rates);
-// On a straight line from one rate to another, within `span`; then it stays.
+// Linear from one rate to another within `span`, then constant.
 Schedule linear(double from, double to, double span);
-// Down half a cosine from one rate to another, within `span`. (Loshchilov and Hutter, "SGDR", 2017,
-// without restarts.)
+// Half a cosine from one rate to another within `span`, then constant. (Loshchilov and Hutter,
+// "SGDR", 2017, without restarts.)
 Schedule cosine(double from, double to, double span);
-// Rises from nearly 0 on a straight line, within `span`, times what then follows.
+// Increases the rate of another schedule linearly from nearly 0 within `span`.
 Schedule warmup(double span, Schedule then);
 
 }  // namespace catena::schedules

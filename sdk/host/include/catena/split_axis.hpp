@@ -1,4 +1,4 @@
-// F::split_axis: what concat() joined, apart again.
+// F::split_axis: the inverse of concat().
 #pragma once
 
 #include <catena/bound_function.hpp>
@@ -10,17 +10,17 @@
 
 namespace catena::functions {
 
-// x cut along an axis (negative: from the last) before each index, into one piece more than there
-// are indices; they must be within 0 and the axis's length and not decrease. Pieces are copies, and
-// may be empty. The gradient, of any order, flows back to where a piece came from. As Chainer's and
-// numpy.split(). Throws ShapeError, InvalidError for an empty handle.
+// Splits x along an axis (negative: from the last) before each index, into one more piece than
+// there are indices. The indices must be within 0 and the axis's length and must not decrease.
+// Pieces are copies and may be empty. Differentiable to any order. Works like Chainer's and
+// numpy.split(). Throws ShapeError; InvalidError for an empty handle.
 std::vector<Variable> split_axis(const Variable& x, Ints indices, int axis);
 std::vector<Array> split_axis(const Array& x, Ints indices, int axis);
 
-// Where to cut for so many sections of equal length. Throws ShapeError if they do not come out even.
+// The indices for sections of equal length. Throws ShapeError if the length is not divisible.
 std::vector<std::int64_t> section_ends(const Shape& shape, std::int64_t sections, int axis);
 
-// Into sections of equal length; a list, even {2}, is one of indices.
+// Splits into sections of equal length. A list, even {2}, is a list of indices.
 template <std::integral N>
 std::vector<Variable> split_axis(const Variable& x, N sections, int axis) {
     return split_axis(x, section_ends(x.shape(), sections, axis), axis);

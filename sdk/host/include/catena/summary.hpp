@@ -1,4 +1,4 @@
-// Summary: means of what the steps of a loop report.
+// Summary: means of the values that the steps of a loop report.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -13,8 +13,9 @@
 
 namespace catena {
 
-// Means by name, each weighted by what the numbers stand for: images, words. Numbers lie on their device
-// until somebody asks for a mean: who asks each time waits for each step. A part of what is saved.
+// Means by name, weighted by the number of items, such as images or words. Values stay on their
+// device until a mean is read, so reading one in each step waits for each step. Can be part of a
+// snapshot.
 //
 //     Summary training{"loss", "accuracy"};
 //     training.add({loss.data(), F::accuracy(y, t).data()}, t.size());
@@ -24,16 +25,16 @@ public:
     Summary(std::initializer_list<std::string_view> names);
     explicit Summary(std::vector<std::string> names);
 
-    // An array of one element for each name. Throws ShapeError for another number, InvalidError for
-    // a weight that is not finite and positive.
+    // Adds an array of one element for each name. Throws ShapeError for another number of arrays,
+    // InvalidError for a weight that is not finite and positive.
     void add(std::span<const Array> values, double weight);
     void add(std::initializer_list<Array> values, double weight) {
         add(std::span(values.begin(), values.size()), weight);
     }
 
-    // NaN before the first add(). Throws InvalidError if there is no such name.
+    // NaN before the first add(). Throws InvalidError if the name does not exist.
     double mean(std::string_view name) const;
-    double weight() const noexcept { return weight_; }  // of all together
+    double weight() const noexcept { return weight_; }  // the total weight
     const std::vector<std::string>& names() const noexcept { return names_; }
     void clear();
 

@@ -1,4 +1,4 @@
-// Pieces of texts for language models: what was read, and what came next.
+// Minibatches of text for language models: tokens and the tokens that follow them.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -10,24 +10,24 @@
 
 namespace catena {
 
-// Several sequences, packed a step after the other: rows[s] of them go on at step s, the first ones
-// (batch_sizes of PyTorch's PackedSequence).
+// Several sequences, packed step by step: the first rows[s] of them continue at step s (batch_sizes
+// of PyTorch's PackedSequence).
 struct TextBatch {
     Array x;                         // int32 (sum of rows,): tokens
-    Array t;                         // the token after each
-    std::vector<std::int64_t> rows;  // never more than before
-    bool begins;                     // what was read before has nothing to do with it
+    Array t;                         // the token that follows each
+    std::vector<std::int64_t> rows;  // never increases
+    bool begins;                     // unrelated to the previous piece
 
     std::int64_t size() const { return x.size(); }  // tokens
 };
 
-// Reads tokens, epoch after epoch. What is read follows from the state alone. Not for several
-// threads at once.
+// Reads tokens, epoch after epoch. The state alone determines what is read. Not thread-safe.
 class TextReader : public Visitable {
 public:
-    // The next piece; new arrays.
+    // Returns the next piece, as new arrays.
     virtual TextBatch next() = 0;
-    // Tokens that an epoch predicts; those of this epoch so far; epochs completed.
+    // The number of tokens that an epoch predicts; of those read in this epoch; of completed
+    // epochs.
     virtual std::int64_t size() const = 0;
     virtual std::int64_t position() const = 0;
     std::int64_t epoch() const noexcept { return epoch_; }
@@ -36,13 +36,13 @@ protected:
     std::int64_t epoch_ = 0;
 };
 
-// Running text: it is cut into batch_size streams of equal length, which are read side by side, `steps`
-// tokens at a time. A model that keeps its state from piece to piece reads each stream as a whole, from
-// where a piece `begins`. The few tokens that do not come out even are left out.
+// Running text, divided into batch_size streams of equal length, which are read in parallel,
+// `steps` tokens at a time. A model that keeps its state from piece to piece reads each stream as a
+// whole, starting at a piece with `begins`. The remainder of the division is not used.
 class RunningText final : public TextReader {
 public:
-    // device: where pieces go; none means Device::current(). Throws ShapeError unless batch_size and
-    // steps are at least 1 and there are two tokens for each stream.
+    // device: where pieces are made, default Device::current(). Throws ShapeError unless batch_size
+    // and steps are at least 1 and there are two tokens for each stream.
     RunningText(std::vector<std::int32_t> tokens, std::int64_t batch_size, std::int64_t steps,
                 Device device = {});
 
@@ -56,16 +56,16 @@ private:
     std::int64_t batch_size_;
     std::int64_t steps_;
     Device device_;
-    std::int64_t length_;  // of a stream: pairs of a token and its next
+    std::int64_t length_;  // of a stream, in pairs of a token and its successor
     std::int64_t position_ = 0;
 };
 
-// Sentences, each for itself: those between end tokens, which every one begins after and ends with.
-// Batches are of sentences of about the same length, in an order that changes with each epoch.
+// Separate sentences, delimited by end tokens. Each starts after an end token and ends with one. A
+// minibatch has sentences of similar length; the order changes with each epoch.
 class Sentences final : public TextReader {
 public:
-    // Sentences longer than `longest` are cut. Throws ShapeError if there is none, or unless batch_size
-    // and longest are at least 1.
+    // Sentences longer than `longest` are cut. Throws ShapeError if there are no sentences, or
+    // unless batch_size and longest are at least 1.
     Sentences(std::vector<std::int32_t> tokens, std::int32_t end, std::int64_t batch_size,
               std::int64_t longest, std::uint64_t seed = 0, Device device = {});
 
@@ -76,7 +76,7 @@ public:
 
 private:
     struct Sentence {
-        std::size_t begin;  // of what it predicts
+        std::size_t begin;  // of the tokens to predict
         std::int64_t length;
     };
     void order_epoch();
@@ -88,8 +88,8 @@ private:
     std::uint64_t seed_;
     Device device_;
     std::int64_t size_;
-    std::int64_t batch_ = 0;     // of this epoch
-    std::int64_t position_ = 0;  // tokens of the batches before it
+    std::int64_t batch_ = 0;     // in this epoch
+    std::int64_t position_ = 0;  // tokens in earlier batches
     std::int64_t ordered_epoch_ = -1;
     std::uint64_t ordered_seed_ = 0;
     std::vector<std::vector<std::size_t>> batches_;

@@ -1,4 +1,4 @@
-// Visitor: how links, optimizers and data name their state, so that it can be listed, moved and saved.
+// Visitor: links, optimizers and data list their state, so that it can be saved, moved and loaded.
 #pragma once
 
 #include <catena/core/variable.hpp>
@@ -11,10 +11,10 @@ namespace catena {
 
 class Visitor;
 
-// More epochs than any loop runs; a number of steps computed from it does not overflow.
+// More epochs than any loop runs, but few enough that the number of steps does not overflow.
 inline constexpr std::int64_t most_epochs = std::int64_t{1} << 31;
 
-// What has named state. An implementation names every part once, in a fixed order:
+// A class with named state. An implementation lists every part once, in a fixed order:
 //     void visit(Visitor& visitor) override { visitor("W", W)("b", b); }
 class Visitable {
 public:
@@ -27,35 +27,35 @@ protected:
     Visitable& operator=(const Visitable&) = default;
 };
 
-// Walks over named state; references may be written to. Paths are names joined by '/': "l1/W".
+// Visits named state. References may be written to. Paths are names joined by '/': "l1/W".
 class Visitor {
 public:
     virtual ~Visitor() = default;
 
-    // Learned by an optimizer. An empty one is skipped.
+    // Trained by an optimizer. An empty one is skipped.
     Visitor& operator()(std::string_view name, Parameter& parameter);
-    // The same for code from before Parameter existed: the first visit makes the leaf a parameter.
-    // Throws InvalidError if the variable is a result or takes no gradient.
+    // For old code without Parameter: the first visit turns the leaf into a parameter. Throws
+    // InvalidError if the variable is a result or does not require a gradient.
     [[deprecated("declare what a link learns as catena::Parameter")]] Visitor& operator()(
         std::string_view name, Variable& parameter);
-    // Persistent values: saved and moved with the parameters, but not learned. An empty Array is
+    // Persistent values: saved and moved with the parameters, but not trained. An empty Array is
     // skipped.
     Visitor& operator()(std::string_view name, Array& value);
-    // The same for averages over many steps: Link::to(Dtype) makes them float32 or float64 only.
+    // The same for running averages: Link::to(Dtype) only converts them to float32 or float64.
     Visitor& running(std::string_view name, Array& value);
     Visitor& operator()(std::string_view name, std::int64_t& value);
     Visitor& operator()(std::string_view name, std::uint64_t& value);
     Visitor& operator()(std::string_view name, double& value);
-    // A number, such as a place in data: loading saved state refuses it outside [low, high].
+    // A number, such as a position in data. Loading rejects values outside [low, high].
     Visitor& within(std::string_view name, std::int64_t& value, std::int64_t low,
                     std::int64_t high);
-    // A part with names of its own, which follow name and '/'.
+    // A part whose names are prefixed with name and '/'.
     Visitor& operator()(std::string_view name, Visitable& part);
-    // A number or text that must be the same when saved state is loaded: a size, a version.
+    // A number or text that must match when saved state is loaded, such as a size or a version.
     Visitor& require(std::string_view name, std::int64_t value);
     Visitor& require(std::string_view name, std::string_view value);
-    // The same for a text that files of other programs lack. Loading such a file applies
-    // convert() to the value `array`, which must be named just before.
+    // The same for a text that files of other programs lack. Loading such a file applies convert()
+    // to the value `array`, which must be listed just before.
     using Convert = Array (*)(const Array& there);
     Visitor& require_or_convert(std::string_view name, std::string_view value,
                                 std::string_view array, Convert convert);

@@ -55,8 +55,8 @@ void require_this_process() {
     const pid_t owner = opened_by;
     if (owner == 0 || owner == getpid()) return;
     throw DeviceError(
-        fmt::format("[cuda] process: expected one that was forked before GPUs were opened, got a "
-                    "child of process {}, which had opened them",
+        fmt::format("[cuda] process: expected one that was forked before its parent opened GPUs, "
+                    "got a child of process {}, which had opened them",
                     owner));
 }
 

@@ -70,8 +70,8 @@ Imports& imports() {
 }
 
 [[noreturn]] void throw_own(const char* what, const char* of) {
-    throw InvalidError(
-        fmt::format("[{}] process: expected another one than the {}'s, got its own", what, of));
+    throw InvalidError(fmt::format(
+        "[{}] process: expected another process than that of the {}, got the same", what, of));
 }
 
 }  // namespace

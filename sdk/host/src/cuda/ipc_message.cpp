@@ -57,8 +57,8 @@ IPCMessage IPCMessage::read(std::string_view what, std::string_view bytes, Kind 
         wrong = problem(message, kind);
     }
     if (!wrong) return message;
-    throw InvalidError(fmt::format("[{}] bytes: expected those that bytes() of {} gave, got {}",
-                                   what, kind == event ? "an event" : "an array", wrong));
+    throw InvalidError(fmt::format("[{}] bytes: expected the result of bytes() of {}, got {}", what,
+                                   kind == event ? "an event" : "an array", wrong));
 }
 
 std::string IPCMessage::write() const {

@@ -86,8 +86,8 @@ void* get_handle(const char* library, const DeviceLike& like) {
         static_cast<const catena_vendor*>(backend_extension(device, CATENA_VENDOR_DRAFT_1));
     if (!vendor) {
         throw UnsupportedError(
-            fmt::format("[get_handle] {}: expected a device with libraries of its vendor, got {}",
-                        library, device.name()));
+            fmt::format("[get_handle] {}: expected a device with vendor libraries, got {}", library,
+                        device.name()));
     }
     void* handle = nullptr;
     const Stream stream = Stream::current(device);

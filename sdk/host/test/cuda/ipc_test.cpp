@@ -96,7 +96,7 @@ TEST_CASE("what is no handle, and what is on no GPU") {
     for (const std::string& bytes : {std::string(), std::string("x"), std::string(304, '\0'),
                                      std::string(304, '\xff'), std::string(305, 'c')}) {
         contains(error_of<InvalidError>([&] { (void)cuda::IPCArrayHandle::from_bytes(bytes); }),
-                 "[IPCArrayHandle] bytes: expected those that bytes() of an array gave");
+                 "[IPCArrayHandle] bytes: expected the result of bytes() of an array gave");
         contains(error_of<InvalidError>([&] { (void)cuda::IPCEvent::from_bytes(bytes); }),
                  "[IPCEvent] bytes");
     }
@@ -113,8 +113,9 @@ TEST_CASE("handles say what they are of") {
     CHECK(handle.get().body() == x.body());  // this very handle, in this process
     const auto again = cuda::IPCArrayHandle::from_bytes(handle.bytes());
     CHECK(again.shape() == handle.shape());
-    contains(error_of<InvalidError>([&] { (void)again.get(); }),
-             "[IPCArrayHandle] process: expected another one than the array's, got its own");
+    contains(
+        error_of<InvalidError>([&] { (void)again.get(); }),
+        "[IPCArrayHandle] process: expected another process than that of the array, got the same");
     const cuda::IPCEvent event(second_id());
     CHECK(event.device() == second());
     contains(error_of<InvalidError>([&] { (void)cuda::IPCEvent::from_bytes(event.bytes()); }),

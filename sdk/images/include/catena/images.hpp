@@ -1,4 +1,4 @@
-// Images: reading, scaling, and minibatches of them.
+// Reading and scaling images, and minibatches of images.
 #pragma once
 
 #include <catena/images/image.hpp>

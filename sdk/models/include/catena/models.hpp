@@ -1,4 +1,4 @@
-// The nets that come with the SDK.
+// The nets of the SDK.
 #pragma once
 
 #include <catena/models/alexnet_bn.hpp>

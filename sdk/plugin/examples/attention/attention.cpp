@@ -1,5 +1,5 @@
-// attention: in blocks of queries and keys, so that no matrix of all scores is ever in memory. Each
-// thread has scratch of its own; what backward needs of the softmax is one number for each query.
+// attention: in blocks of queries and keys, so the matrix of all scores is never in memory. Each
+// thread has its own scratch memory. For backward, the softmax keeps one number for each query.
 #include <catena/plugin.hpp>
 #include <catena/plugin/blas.hpp>
 #include <catena/plugin/rows.hpp>
@@ -44,8 +44,8 @@ struct Attention {
         s.y(2, {std::max(q[1], k[1])}, s.wide(0));
     }
 
-    // The definition, for gradients of any order: products of batches as sums of broadcast ones, with
-    // all scores in memory. An ordinary backward() takes the kernel below.
+    // The definition, for gradients of any order: batched products as sums of broadcast products,
+    // with all scores in memory. An ordinary backward() uses the kernel below.
     static void gradient(const auto& g) {
         const Sizes s(g.x_shape(0), g.x_shape(1), g.x_shape(2));
         const double scale = s.scale(g.template attr<"scale">());
@@ -76,7 +76,7 @@ struct Attention {
     }
 
     // [plan]
-    // Scratch for each thread that call.parallel() may use.
+    // Scratch memory for each thread that call.parallel() may use.
     template <class T, class>
     static void plan(const auto& call, catena_plan& plan) {
         const Sizes s(call);
@@ -93,9 +93,10 @@ struct Attention {
         const auto place = call.template y<S>(2);
         for (std::int64_t i = 0; i < place.size(); ++i)
             store(place[i], call.adds(2), static_cast<S>(i));
-        const Blas blas(call);  // before parallel(), for bodies may not ask the host
+        const Blas blas(call);  // before parallel(), because bodies must not call the host
         for_each_block<T>(call, s, s.n, [&](const Block& rows, T* scores) CATENA_LAMBDA {
-            T* const sums = scores + block * block;  // of e^score v, for the largest score so far
+            T* const sums =
+                scores + block * block;  // of e^score v, relative to the largest score so far
             T most[block], total[block];
             std::fill_n(most, rows.count, -std::numeric_limits<T>::infinity());
             std::fill_n(total, rows.count, T(0));
@@ -105,7 +106,7 @@ struct Attention {
                 for (std::int64_t i = 0; i < rows.count; ++i) {
                     T* const row = scores + i * block;
                     const T now = std::max(most[i], max_of(row, keys.count));
-                    const T old = std::exp(most[i] - now);  // what is there was for a smaller one
+                    const T old = std::exp(most[i] - now);  // rescales the sums to the new maximum
                     scaled_exp(row, keys.count, now, T(1), row, false);
                     total[i] = total[i] * old + static_cast<T>(sum_of(row, keys.count));
                     for (std::int64_t e = 0; e < s.e; ++e) sums[i * s.e + e] *= old;
@@ -131,8 +132,8 @@ struct Attention {
         });
     }
 
-    // Once by blocks of queries, for gq, once by blocks of keys, for gk and gv: a thread writes what no
-    // other does, and the scores are computed again in place of being kept.
+    // Once by blocks of queries, for gq, and once by blocks of keys, for gk and gv. Threads write
+    // disjoint parts, and the scores are recomputed instead of kept.
     template <class T, class S>
     CATENA_KERNEL static void backward(const auto& call) {
         const Sizes s(call);
@@ -189,7 +190,7 @@ private:
         std::int64_t first;
         std::int64_t count;
     };
-    // Blocks of one batch, from the one that `from` is in to the end.
+    // Blocks of one batch, starting with the one that contains `from`.
     struct Blocks {
         struct Iterator {
             Block operator*() const { return {batch, at, std::min(block, end - at)}; }
@@ -212,9 +213,10 @@ private:
         double scale(double given) const {
             return given > 0 ? given : 1 / std::sqrt(static_cast<double>(d));
         }
-        // Elements of a thread: two blocks of scores, or one and sums of a block of queries.
+        // Elements per thread: two blocks of scores, or one and the sums of a block of queries.
         std::int64_t scratch() const { return block * block + block * std::max(block, e); }
-        // Those that a query of `rows` may see, and those that may see a key of `keys`.
+        // The keys that a query of `rows` attends to, and the queries that attend to a key of
+        // `keys`.
         Blocks blocks_of_keys(const Block& rows) const {
             return {rows.batch, 0, causal ? std::min(m, rows.first + rows.count) : m};
         }
@@ -269,7 +271,7 @@ private:
                 if (keys.first + j > rows.first + i)
                     scores[i * block + j] = -std::numeric_limits<T>::infinity();
     }
-    // p, the softmax of the scores, and behind it the gradient of the scores.
+    // p, the softmax of the scores, followed by the gradient of the scores.
     template <class T, class S>
     CATENA_KERNEL static void weigh(const auto& call, const Sizes& s, const Blas& blas,
                                     const Block& rows, const Block& keys, T* p) {

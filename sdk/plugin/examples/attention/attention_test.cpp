@@ -1,4 +1,4 @@
-// attention: against the softmax in so many words, over more than one block of queries and keys.
+// attention: compared with a direct softmax, over more than one block of queries and keys.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

@@ -1,5 +1,5 @@
-// centre: a port that the kernel updates in place, and a function that does something else in
-// training than in testing.
+// centre: a port that the kernel updates in place, and a function that behaves differently in
+// training.
 #include <catena/plugin.hpp>
 #include <catena/plugin/reduce.hpp>
 

@@ -1,4 +1,4 @@
-// centre: updated inputs are expected behind the outputs; what training changes is tried both ways.
+// centre: expected updated inputs follow the outputs; tests run with and without training mode.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

@@ -1,4 +1,4 @@
-// gaussian_noise: random numbers that are the same for any number of threads, and on any device.
+// gaussian_noise: random numbers that are the same for any number of threads and on any device.
 #include <catena/plugin.hpp>
 #include <catena/plugin/philox.hpp>
 
@@ -18,7 +18,7 @@ struct GaussianNoise {
             .example("x=() sigma=2");
 
     static void infer(const auto& s) { s.y(0, s.x(0)); }
-    // Of any order, and fast enough: nothing is computed. A backward kernel is not needed.
+    // The gradient for any order. Nothing is computed, so a backward kernel is not needed.
     static void gradient(const auto& g) { g.gx(0, g.gy(0)); }
 
     template <class T>
@@ -28,7 +28,7 @@ struct GaussianNoise {
         const bool add = call.adds(0);
         const T sigma = call.train() ? static_cast<T>(call.template attr<"sigma">()) : T(0);
         const std::int64_t n = y.size();
-        const std::int64_t blocks = (n + 3) / 4;  // a block of Philox is four draws
+        const std::int64_t blocks = (n + 3) / 4;  // a block of Philox has four numbers
         std::uint64_t seed = 0;
         std::uint64_t offset = 0;
         if (sigma > 0) reserve(call, static_cast<std::uint64_t>(blocks), seed, offset);

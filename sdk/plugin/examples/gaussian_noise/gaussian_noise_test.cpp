@@ -21,7 +21,7 @@ TEST_CASE("gaussian_noise") {
     CHECK(std::abs(mean) < 0.03);  // five standard errors
     CHECK(square == doctest::Approx(4).epsilon(0.025));
 
-    CHECK_FALSE(world.forward(name, {zeros}, sigma)[0] == noise);  // the stream went on
+    CHECK_FALSE(world.forward(name, {zeros}, sigma)[0] == noise);  // the stream advanced
     world.drawn = 0;
     CHECK(world.forward(name, {zeros}, sigma, {.threads = 3})[0] == noise);
 

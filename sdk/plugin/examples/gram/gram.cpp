@@ -1,4 +1,4 @@
-// gram: a matrix product by whichever plugin offers catena.blas/1 for the device; no BLAS is linked.
+// gram: a matrix product by the plugin that provides catena.blas/1 for the device; links no BLAS.
 #include <catena/plugin.hpp>
 #include <catena/plugin/blas.hpp>
 

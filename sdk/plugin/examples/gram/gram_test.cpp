@@ -1,4 +1,4 @@
-// gram: the test's host brings a plain catena.blas/1 of its own.
+// gram: the test host provides a simple catena.blas/1.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

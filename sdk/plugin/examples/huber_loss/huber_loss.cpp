@@ -1,4 +1,4 @@
-// huber_loss: an attribute that is one of a list of words.
+// huber_loss: a string attribute with a list of valid values.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;
@@ -34,7 +34,7 @@ struct HuberLoss {
         const auto x = call.template x<T>(0);
         const auto t = call.template x<T>(1);
         const auto delta = call.template attr<"delta">();
-        // Pieces begin at the same elements for any number of threads, and are added up in order.
+        // Pieces start at the same elements for any number of threads, and are added in order.
         double sums[most_pieces] = {};
         const std::int64_t n = x.size();
         const std::int64_t piece = std::max<std::int64_t>(4096, n / most_pieces + 1);
@@ -57,7 +57,7 @@ private:
         const double a = math::abs(d);
         return a < delta ? a * a / 2 : delta * (a - delta / 2);
     }
-    // The host has seen to it that reduce is one of the two.
+    // The host has checked that reduce is one of the two.
     static double divisor(const auto& call, std::int64_t n) {
         return call.template attr<"reduce">() == "mean" ? static_cast<double>(n) : 1.0;
     }

@@ -1,4 +1,4 @@
-// huber_loss: both words, and one that is none of them.
+// huber_loss: both valid values, and an invalid one.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

@@ -1,4 +1,4 @@
-// keep_largest: forward leaves a mask for backward in a hidden output, and uses scratch memory.
+// keep_largest: forward stores a mask for backward in a hidden output, and uses scratch memory.
 #include <catena/plugin.hpp>
 
 #include <limits>
@@ -16,8 +16,8 @@ struct KeepLargest {
             .example("x=(4) k=1")
             .example("x=(2,2,3) k=3");
     using types = Rows<Row<float, std::uint8_t>, Row<double, std::uint8_t>>;
-    // Neither x nor y: a byte for each element is kept. A host never asks to add to integers; a hidden
-    // output of floats would be stored with call.adds(1), as y is with call.adds(0).
+    // Retains neither x nor y, but one byte for each element. A host never asks to add to integers.
+    // A hidden output of floats would be stored with call.adds(1), like y with call.adds(0).
     static constexpr auto retain_y = ports(1);
 
     static void infer(const auto& s) {
@@ -28,7 +28,7 @@ struct KeepLargest {
     }
     static void gradient(const auto& g) { g.gx(0, g.gy(0) * cast(g.y(1), g.x_meta(0).dtype)); }
 
-    // Magnitudes of all rows, in some order. The host allocates: kernels do not.
+    // The magnitudes of all rows. The host allocates the memory; kernels do not.
     template <class T, class>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase == CATENA_PHASE_FORWARD)

@@ -1,4 +1,4 @@
-// keep_largest: hidden outputs are expected like others.
+// keep_largest: expected hidden outputs are listed like others.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>
@@ -15,7 +15,7 @@ TEST_CASE("keep_largest") {
                                      Array::from<std::uint8_t>({1, 1, 0, 1, 1, 0}, {2, 3})}}) ==
           "");
 
-    const Array equal = Array::from<double>({1, -2, 2, 2}, {4});  // of equal ones the first
+    const Array equal = Array::from<double>({1, -2, 2, 2}, {4});  // of equal values the first
     const Array y = world.forward(name, {equal}, {set("k", 2)})[0];
     CHECK(compare(y, Array::from<double>({0, -2, 2, 0}, {4}), {}) == "");
 

@@ -18,7 +18,7 @@ struct LayerNormalization {
                  attr("eps", 1e-5, "keeps the root from 0").range(0, 1))
             .example("x=(4,3) gamma=(3) beta=(3)")
             .example("x=(2,3,5) gamma=(5)[0.5,1.5] beta=(5) eps=0.001");
-    // S: what statistics of T are kept in. Of halves they stay float32.
+    // S: the dtype of the statistics of T; float32 for half precision.
     using types = Rows<Row<float, float>, Row<double, double>>;
     static constexpr auto retain_x = ports(0, 1);
     static constexpr auto retain_y = ports(1, 2);
@@ -43,7 +43,7 @@ struct LayerNormalization {
             const Var gn = gy * g.x(1);
             g.gx(0, scale * (gn - mean(gn) - normal * mean(gn * normal)));
         }
-        if (g.wants(1)) g.gx(1, gy * normal);  // summed over the rows, for gamma was broadcast
+        if (g.wants(1)) g.gx(1, gy * normal);  // summed over the rows, because gamma was broadcast
         if (g.wants(2)) g.gx(2, gy);
     }
 
@@ -69,7 +69,7 @@ struct LayerNormalization {
                 CATENA_LOOP
                 for (std::int64_t i = 0; i < n; ++i)
                     store(y[r * n + i], call.adds(0), (p[i] - mean) * scale * gamma[i] + beta[i]);
-                // Hidden outputs are added to where the call asks for it, as any other.
+                // Like any output, hidden outputs are added to if the call requests it.
                 store(means[r], call.adds(1), static_cast<S>(mean));
                 store(scales[r], call.adds(2), static_cast<S>(scale));
                 // [/add]
@@ -106,8 +106,8 @@ struct LayerNormalization {
                                   s * (g[i] * gamma[i] - of_g - (p[i] - m) * s * of_gn));
                     }
                 });
-        // Sums over all rows: a thread has columns of its own, so nothing is added up twice, and the
-        // order is that of the rows on any number of threads.
+        // Sums over all rows: each thread has its own columns, and adds the rows in order, for any
+        // number of threads.
         const auto ggamma = call.template gx<T>(1);
         const auto gbeta = call.template gx<T>(2);
         if (!ggamma && !gbeta) return;

@@ -1,4 +1,5 @@
-// lion_update: a step of an optimizer (Chen et al., 2023). Parameters and state change in place.
+// lion_update: a step of an optimizer (Chen et al., 2023), which updates parameters and state in
+// place.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;
@@ -14,7 +15,8 @@ struct LionUpdate {
                  attr("decay", 0.0, "weight decay").range(0, 1e6))
             .example("param=(2,3) grad=(2,3)[0.1,1] m=(2,3)[0.1,1]")
             .example("param=(4) grad=(4)[-1,-0.1] m=(4)[-1,-0.1] lr=0.5 decay=0.1");
-    using types = Rows<Row<float, float>, Row<double, double>>;  // m is float32 for halves, too
+    using types =
+        Rows<Row<float, float>, Row<double, double>>;  // m is float32 for half precision too
 
     template <class T>
     CATENA_FN static void update(T& param, T grad, T& m, T lr, T beta1, T beta2, T decay) {

@@ -1,4 +1,4 @@
-// lion_update: an update has no outputs; what is expected are the arrays that it changes.
+// lion_update: an update has no outputs; the expected arrays are the updated inputs.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

@@ -1,4 +1,4 @@
-// w = x * y + z: the one description, for the CPU and for CUDA.
+// w = x * y + z: one description for the CPU and for CUDA.
 #pragma once
 
 #include <catena/plugin.hpp>

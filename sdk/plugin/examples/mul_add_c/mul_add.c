@@ -1,4 +1,4 @@
-/* w = x * y + z in plain C: float32, equal shapes, no header but the ABI's. */
+/* w = x * y + z in plain C: float32, equal shapes, using only the ABI's headers. */
 #include <catena/abi.h>
 
 static const catena_host *host;

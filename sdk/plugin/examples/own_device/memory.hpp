@@ -1,5 +1,6 @@
-// The memory of an "island": one file mapped twice. The host gets addresses of the first mapping,
-// which nobody can read or write, as with a real accelerator; the device's own code uses the second.
+// The memory of an "island": a file that is mapped twice. The host gets addresses of the first
+// mapping, which cannot be read or written, as with a real accelerator. The device's own code uses
+// the second.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,7 +13,8 @@
 
 class Memory {
 public:
-    static constexpr std::uint64_t size = std::uint64_t{4} << 30;  // taken page by page, when used
+    static constexpr std::uint64_t size = std::uint64_t{4}
+                                          << 30;  // pages are allocated on first use
 
     Memory() {
         const int file = memfd_create("island", MFD_CLOEXEC);
@@ -34,7 +36,7 @@ public:
     // First fit; null if there is no room.
     void* allocate(std::uint64_t bytes) {
         const std::lock_guard lock(mutex_);
-        if (bytes > size) return nullptr;  // before it is rounded, which may come to 0
+        if (bytes > size) return nullptr;  // before it is rounded, which may overflow to 0
         bytes = rounded(bytes);
         for (auto block = free_.begin(); block != free_.end(); ++block) {
             const auto [offset, room] = *block;
@@ -49,7 +51,7 @@ public:
         const std::lock_guard lock(mutex_);
         auto offset = static_cast<std::uint64_t>(static_cast<std::byte*>(data) - far_);
         bytes = rounded(bytes);
-        madvise(near_ + offset, bytes, MADV_REMOVE);  // gives the pages back
+        madvise(near_ + offset, bytes, MADV_REMOVE);  // frees the pages
         const auto next = free_.find(offset + bytes);
         if (next != free_.end()) {
             bytes += next->second;
@@ -67,7 +69,7 @@ public:
         return sum;
     }
 
-    // Where the device's code finds an address of the host's, or nothing for one of another memory.
+    // The device's own address for an address of the host, or null for other memory.
     void* near(const void* address) const {
         const auto offset = static_cast<const std::byte*>(address) - far_;
         return offset >= 0 && static_cast<std::uint64_t>(offset) < size ? near_ + offset : nullptr;

@@ -1,6 +1,6 @@
-// A backend of one's own: two devices "island:0" and "island:1" with memory that the host cannot
-// touch, and kernels for two functions of catena. All other functions are refused there by name, or
-// run on another device where the program asks for that.
+// A third party's backend: two devices "island:0" and "island:1" with memory that the host cannot
+// access, and kernels for two functions of catena. Calls of other functions throw an error that
+// names the function, or run on another device if the program allows it.
 #include <catena/plugin.hpp>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ const catena_host* host = nullptr;
 constexpr std::int32_t n_devices = 2;
 
 Memory& memory_of(std::int32_t ordinal) {
-    static auto* const memories = new Memory[n_devices];  // for as long as the process
+    static auto* const memories = new Memory[n_devices];  // never freed
     return memories[ordinal];
 }
 Memory& memory_of(void* dev) { return *static_cast<Memory*>(dev); }
@@ -57,7 +57,7 @@ catena_status sizes(catena_ctx*, void* dev, std::uint64_t* available, std::uint6
 
 const catena_backend backend = {
     .struct_size = sizeof(catena_backend),
-    .flags = 0,  // the host may not touch the memory; calls return when the work is done
+    .flags = 0,  // the host cannot access the memory; calls are synchronous
     .name = "island",
     .doc = "Memory of its own, out of the host's reach.",
     .dlpack_type = 12,  // kDLExtDev
@@ -81,9 +81,9 @@ const catena_backend backend = {
     .get_extension = [](void*, const char*) -> const void* { return nullptr; },
 };
 
-// ---- kernels: what these devices can compute
+// ---- kernels: the functions that these devices support
 
-// A tensor's elements, as the device's code sees them.
+// A tensor's elements, at the addresses of the device's own code.
 template <class T>
 T* elements(const catena_tensor* t) {
     const auto* address = static_cast<const std::byte*>(t->dl.data) + t->dl.byte_offset;
@@ -111,8 +111,8 @@ catena_status relu_backward(catena_ctx*, const catena_call* call) {
     return CATENA_OK;
 }
 
-// y = x W^T + b. Its gradient is the function's own composition: products, for which these devices
-// have no kernel.
+// y = x W^T + b. Its gradient is the function's own composition, with products for which these
+// devices have no kernel.
 template <class T>
 catena_status linear(catena_ctx*, const catena_call* call) {
     const T* const x = elements<const T>(call->x[0]);
@@ -134,7 +134,8 @@ catena_status linear(catena_ctx*, const catena_call* call) {
 using Run = decltype(catena_kernel::run);
 
 template <class T>
-constexpr catena_dtype row[] = {catena::plugin::dtype_of<T>()};  // the one type variable of both
+constexpr catena_dtype row[] = {
+    catena::plugin::dtype_of<T>()};  // for the only type variable of both
 
 template <class T>
 constexpr catena_kernel kernel(const char* function, std::int32_t phase, Run run) {

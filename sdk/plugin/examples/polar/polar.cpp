@@ -1,4 +1,4 @@
-// polar: two outputs; a gradient may reach either of them, or both.
+// polar: two outputs; either or both may have a gradient.
 #include <catena/plugin.hpp>
 
 #include <cmath>
@@ -19,7 +19,7 @@ struct Polar {
         s.y(0, s.x(0));
         s.y(1, s.x(0));
     }
-    // g.gy(i) is the constant 0 where no gradient came: what it is a factor of vanishes.
+    // g.gy(i) is the constant 0 if there is no gradient: products with it vanish.
     static void gradient(const auto& g) {
         const Var r = g.y(0);
         const Var cos = g.x(0) / r;
@@ -45,7 +45,7 @@ struct Polar {
             }
         });
     }
-    // The same for a kernel: gy is empty where no gradient came, gx where none is wanted.
+    // The same as a kernel: gy is empty if there is no gradient, gx if none is wanted.
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
         const auto x = call.template x<T>(0);

@@ -1,4 +1,4 @@
-// The kernels for CUDA are the formulas of the header.
+// The CUDA kernels are the formulas of the header.
 #include "root_mean_square.hpp"
 
 template <>

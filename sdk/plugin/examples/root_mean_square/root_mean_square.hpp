@@ -1,4 +1,4 @@
-// root_mean_square: kernels that are formulas, compiled when they are first called, for whatever device.
+// root_mean_square: kernels that are formulas, compiled on the first call, for any device.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -7,7 +7,7 @@
 using namespace catena::plugin;
 
 // [formulas]
-// The output is added to what was there, or to 0: `before` is the same array, or there is no add.
+// The output is added to the old value, or to 0: `before` is the same array, or add is false.
 inline constinit const Formula root_mean_square = Formula::reduction(
     "T x, T eps, raw T before, bool add", "T y", /*map=*/"x * x", /*reduce=*/"a + b",
     /*finish=*/"y = (add ? T(before[j]) : T(0)) + sqrt(a / n + eps)", /*identity=*/"0",
@@ -38,7 +38,7 @@ struct RootMeanSquare {
         g.gx(0, g.gy(0) * g.x(0) / (g.y(0) * columns));
     }
 
-    // The kernels of all devices: nothing here is of one.
+    // The kernels of all devices: nothing here depends on one.
     // [kernels]
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {

@@ -1,4 +1,4 @@
-// row_dot: no backward kernel. The gradient, of any order, is composed of other functions.
+// row_dot: no backward kernel. The gradient, for any order, is composed of other functions.
 #include <catena/plugin.hpp>
 #include <catena/plugin/rows.hpp>
 

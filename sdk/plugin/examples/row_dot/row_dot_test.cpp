@@ -1,4 +1,4 @@
-// row_dot: the gradient is taken from the composition, in every order.
+// row_dot: gradients of every order come from the composition.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

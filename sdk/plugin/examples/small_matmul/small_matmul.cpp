@@ -1,15 +1,15 @@
-// small_matmul: no function of its own, but a faster kernel for somebody else's, where it is one.
+// small_matmul: a faster kernel for another plugin's function, for the calls in which it is faster.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;
 
 struct SmallMatmul {
-    // Ports and attributes as `catena describe matmul` shows them, in that order.
+    // Ports and attributes in the order that `catena describe matmul` shows.
     static constexpr auto about = kernels_for("catena.matmul", in("a", "b"), out("y"),
                                               attr("transa", false), attr("transb", false))
                                       .named("small");
     using types = Rows<Row<float>>;
-    static constexpr unsigned widened = 0;  // halves stay with the kernel of math.catena
+    static constexpr unsigned widened = 0;  // math.catena keeps half precision
 
     struct Sizes {
         explicit Sizes(const auto& call)
@@ -22,9 +22,10 @@ struct SmallMatmul {
         std::int64_t m, k, n;
     };
 
-    // The kernel of math.catena stays for the rest. Shapes alone: there may be no data yet.
+    // Other calls run on the kernel of math.catena. Only shapes are used: there may be no data yet.
     static bool supports(const auto& call) {
-        constexpr std::int64_t most = 8;  // rows and columns; larger ones are better left to a BLAS
+        constexpr std::int64_t most =
+            8;  // rows and columns; larger matrices are faster with a BLAS
         const Sizes s(call);
         return s.m <= most && s.n <= most && s.k <= most;
     }

@@ -1,5 +1,5 @@
-// small_matmul: all kernels of a function are held against each other, whoever brings them; and who
-// ran can be asked.
+// small_matmul: the test compares all kernels of a function, from any plugin, and reports which one
+// ran.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

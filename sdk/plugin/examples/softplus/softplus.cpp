@@ -1,4 +1,4 @@
-// softplus: a function that works element by element is two formulas.
+// softplus: an elementwise function is two formulas.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;

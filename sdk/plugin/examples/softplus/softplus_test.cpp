@@ -1,5 +1,6 @@
-// softplus: three things make a case (inputs, how it is called, what is expected); the SDK tries the
-// rest: gradients of both orders, every dtype, instruction set, edge of shapes, and writes out of bounds.
+// softplus: a case has inputs, a call and the expected output. The SDK adds gradients of both
+// orders, every dtype, every instruction set, edge cases of shapes, and checks for writes out of
+// bounds.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

@@ -1,4 +1,4 @@
-// weighted_sum: any number of inputs, through a variadic port, and a list as an attribute.
+// weighted_sum: any number of inputs, with a variadic port, and a list as an attribute.
 #include <catena/plugin.hpp>
 
 using namespace catena::plugin;
@@ -41,7 +41,7 @@ struct WeightedSum {
     }
 
 private:
-    // to = weight * from, or added to what is there.
+    // to = weight * from, or adds it to the old value.
     template <class T>
     CATENA_KERNEL static void add_scaled(const auto& call, double weight, const T* from,
                                          Tensor<T> to, bool add) {

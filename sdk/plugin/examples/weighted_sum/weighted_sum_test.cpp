@@ -1,4 +1,4 @@
-// weighted_sum: a call that has to be refused is a case as well.
+// weighted_sum: a call that must be refused is a case too.
 #include <doctest/doctest.h>
 
 #include <catena/testing.hpp>

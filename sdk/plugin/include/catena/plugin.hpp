@@ -1,4 +1,4 @@
-// The plugin SDK: everything that describing functions needs. Kernels written by hand add
+// The plugin SDK: everything for describing functions. Handwritten kernels also include
 // catena/plugin/blas.hpp, philox.hpp or reduce.hpp.
 #pragma once
 

@@ -1,4 +1,4 @@
-// OptimizerOptions: the option --optimizer, and those for its rate, of programs that train.
+// OptimizerOptions: the options --optimizer and --lr of training programs.
 #pragma once
 
 #include <catena/optimizer.hpp>
@@ -22,22 +22,22 @@ namespace catena {
 //     const schedules::Schedule rate = optimizer.rate();
 //     ... if (rate) learner->set_rate(rate(epoch));
 //
-// visit() requires the same options when a snapshot is loaded, else loading throws DataError.
+// visit() requires the same options when a snapshot is loaded; otherwise loading throws DataError.
 class OptimizerOptions final : public Visitable {
 public:
-    // name: the optimizer if the command line names none. rates: for each optimizer whose rate without
-    // --lr is not the default of its class, that rate.
+    // name: the default optimizer. rates: default learning rates for optimizers, if they differ
+    // from the default of the class.
     explicit OptimizerOptions(std::string name, std::map<std::string, double> rates = {});
 
     // Adds --optimizer, --lr, --lr-decay and --lr-decay-after, before parse().
     void add_to(Program& program);
-    // After parse(). Throws boost::program_options::error for values that are not allowed.
+    // Call it after parse(). Throws boost::program_options::error for invalid values.
     void check(const Program& program);
 
     const std::string& name() const noexcept { return name_; }
-    // A new optimizer; the caller calls its setup().
+    // Makes the optimizer; the caller calls its setup().
     std::unique_ptr<Optimizer> make() const;
-    // The rate as a function of epochs; empty if the optimizer has no rate.
+    // The learning rate as a function of epochs; empty if the optimizer has none.
     schedules::Schedule rate() const;
 
     void visit(Visitor& visitor) override;

@@ -1,4 +1,4 @@
-// Program: what the programs on the SDK have in common: options, a log, errors as words and exit codes.
+// Program: common parts of command line programs: options, logging, error messages, exit codes.
 #pragma once
 
 #include <catena/core/device.hpp>
@@ -37,88 +37,89 @@ namespace catena {
 //         });
 //     }
 //
-// While it lives, it handles SIGINT, SIGTERM and SIGHUP (see Interrupt), so make it first. After SIGTERM
-// the program has 1.5 s to end its step and to begin to save, after SIGHUP a minute. Then the signal ends
-// the process, unless it is writing a snapshot.
+// While it exists, it handles SIGINT, SIGTERM and SIGHUP (see Interrupt), so create it first. After
+// SIGTERM the program has 1.5 s to finish its step and to start saving, after SIGHUP a minute. Then
+// the signal ends the process, unless it is writing a snapshot.
 class Program {
 public:
-    // What --help begins with: the program's name, and what it does.
+    // name and about are the first lines of --help.
     Program(std::string name, std::string about);
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
     ~Program();
 
-    // For options of its own, before parse().
+    // Add the program's own options here, before parse().
     boost::program_options::options_description& options() noexcept { return own_; }
-    // The value of an option, and what it is without one: --help says 0.1, as people write it.
+    // An option with a default; --help shows defaults like 0.1 in short form.
     template <class T>
     static boost::program_options::typed_value<T>* value(T& variable) {
         return boost::program_options::value(&variable)->default_value(variable, to_text(variable));
     }
-    // For options that come one after the other without names.
+    // Positional arguments.
     boost::program_options::positional_options_description& positional() noexcept {
         return positional_;
     }
     // Adds --save, --save-every, --resume, --curves, --plot and --graph.
     void add_training_options();
-    // Lets --device name several, separated by commas; else it is one.
+    // Lets --device take several devices, separated by commas.
     void allow_several_devices() noexcept { several_devices_ = true; }
 
-    // False after --help and --version, which print their text. Throws boost::program_options::error
-    // for options that cannot be.
+    // Returns false after --help and --version, which print their text. Throws
+    // boost::program_options::error for invalid options.
     bool parse(int argc, char** argv);
-    // Whether the command line has it, whatever it is without one.
+    // Whether the option is on the command line, independent of its default.
     bool given(const char* option) const {
         return values_.count(option) > 0 && !values_[option].defaulted();
     }
-    // Throws a boost::program_options::error "--option: expected ..., got ...".
+    // Throws boost::program_options::error "--option: expected ..., got ...".
     template <class Got>
     static void require(bool condition, const char* option, const char* expected, const Got& got) {
         if (!condition) refuse(option, expected, to_text(got));
     }
     static void require_at_least(const char* option, std::int64_t value, std::int64_t least);
     static void require_positive(const char* option, double value);  // and finite
-    // Options that say nothing without another, or beside it.
+    // For options that require, or exclude, another option.
     void require_with(const char* option, const char* other) const;
     void require_without(const char* option, const char* other) const;
 
-    // First looks for functions by name, so that a missing plugin shows by what it lacks. Then as the options
-    // say: plugins from some folders alone, the same bits for any number of threads, the
-    // seed; gives the device, the first of several, with its threads. Throws what a missing device or
-    // plugin throws, and DataError if a snapshot could not be saved.
+    // First looks up functions by name, so that the error for a missing plugin names the function.
+    // Then applies the options: plugin folders, determinism, threads, seed. Returns the device, the
+    // first of several. Throws the errors of missing devices and plugins, and DataError if a
+    // snapshot could not be saved.
     Device start(std::initializer_list<std::string_view> functions = {});
-    const std::vector<Device>& devices() const noexcept { return devices_; }  // from start() on
+    const std::vector<Device>& devices() const noexcept { return devices_; }  // after start()
 
     std::int64_t seed() const noexcept { return seed_; }
-    // Data that come with the programs: share/catena/NAME of where this library is installed.
+    // Data that is installed with the programs: share/catena/NAME next to this library.
     static std::filesystem::path shipped(std::string_view name);
 
-    // Training that can be stopped and gone on with. Snapshots are written where --save says, if it does.
+    // Training that can be interrupted and resumed. Snapshots are saved to --save, if given.
     bool resumes() const noexcept { return !resume_.empty(); }
     const std::filesystem::path& resumed_file() const noexcept { return resume_; }
     void resume(Visitable& training) const;                                 // --resume
     void save(const Visitable& training) const;                             // --save
     void save_after_step(std::int64_t t, const Visitable& training) const;  // --save-every
     bool interrupted() const noexcept { return interrupt_.requested(); }
-    // For work without a state worth saving: throws Interrupted, which ends run_program() with the exit
-    // code that an interrupt asks for.
+    // For work without state: if interrupted, throws Interrupted, which ends run_program() with the
+    // exit code of the signal.
     void stop_if_interrupted() const;
-    // Throws DataError for a loss that is not finite: what was learned is lost, the last snapshot is not.
+    // Throws DataError for a loss that is not finite. The last snapshot is kept.
     static void require_finite(double loss);
-    // Saves, and says where it stopped. Returns the exit code.
+    // Saves, and prints where training stopped. Returns the exit code.
     int stop(std::string_view where, const Visitable& training) const;
-    // At the end of the work: prints --profile and writes --trace. Returns the exit code: 0, or what an
-    // interrupt asks for.
+    // Call it at the end: prints --profile and writes --trace. Returns the exit code, 0 or that of
+    // an interrupt.
     int finish() const;
 
-    // For numbers of each epoch, as --curves and --plot say. A run that goes on goes on with its curves,
-    // too: last is the epoch that the snapshot has completed.
+    // The results of each epoch, for --curves and --plot. A resumed run continues its curves: last
+    // is the last epoch that the snapshot has completed.
     Curves curves(std::vector<std::string> columns, std::int64_t last) const;
-    // Saves the graph of a loss as --graph says; parameters bear their names in the link, which has to stay.
-    // None without --graph.
+    // Returns a function that saves the graph of a loss for --graph, with the parameters' names in
+    // the link, which must stay alive. Empty without --graph.
     std::function<void(const Variable& loss)> drawing(const Link& link) const;
 
-    // A line to stdout at once, and with the time to --log-file. Throws DataError if it cannot be written.
+    // Prints a line to stdout and, with the time, to --log-file. Throws DataError if it cannot be
+    // written.
     void print(std::string_view line) const;
 
 private:
@@ -154,15 +155,16 @@ private:
     std::int64_t save_every_ = 0;
 };
 
-// What Program::stop_if_interrupted() throws.
+// Thrown by Program::stop_if_interrupted().
 class Interrupted : public std::runtime_error {
 public:
     explicit Interrupted(int exit_code) : std::runtime_error("interrupted"), code(exit_code) {}
     int code;
 };
 
-// Runs the body of main() and returns the exit code: what body returns; 2 for wrong options; 1 for all
-// other exceptions, and if stdout could not be written. Reasons go to stderr and to --log-file.
+// Runs the body of main() and returns the exit code: the result of body; 2 for invalid options; 1
+// for all other exceptions, and if stdout cannot be written. Messages go to stderr and to
+// --log-file.
 int run_program(std::string_view name, const std::function<int()>& body);
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// my_name: loads plugins, calls their functions, and trains a net with each that fits into one.
+// my_name: loads plugins, calls their functions, and trains a net with each suitable function.
 #include "training.hpp"
 
 #include <catena/core/tables.hpp>
@@ -51,7 +51,7 @@ Options parse(int argc, char** argv) {
     return options;
 }
 
-// The functions that a file brings.
+// The functions of a plugin file.
 std::vector<std::string> functions_of(const std::string& file) {
     const std::string id = read_manifest(file).id;
     std::vector<std::string> names;
@@ -63,7 +63,7 @@ std::vector<std::string> functions_of(const std::string& file) {
     return names;
 }
 
-// On random numbers of shape (2, 3); not every function takes them.
+// Uses random numbers of shape (2, 3), which not every function accepts.
 void call(const std::string& name) {
     const catena_function& f = function_descriptor(name);
     std::printf("%s: %s\n", name.c_str(), f.doc);
@@ -80,7 +80,7 @@ void call(const std::string& name) {
     }
 }
 
-// Why a function cannot stand between the two layers of the net; "" if it can.
+// The reason why a function cannot be used between the two layers of the net; "" if it can.
 std::string misfit(const std::string& name) {
     const catena_function& f = function_descriptor(name);
     if (f.n_inputs != 1 || f.n_outputs != 1) return "it is not of one array, with one result";
@@ -96,7 +96,7 @@ std::string misfit(const std::string& name) {
 }
 
 void run(const Options& options) {
-    // Before the usual places: of two plugins of one id the first is taken.
+    // Before the usual folders, because of two plugins with the same id the first is loaded.
     for (const std::string& file : options.plugins) load_plugin(file);
     load_default_plugins();
     std::vector<std::string> activations = {"catena.tanh"};

@@ -1,4 +1,4 @@
-// The loop of training, as explicit as it gets.
+// The training loop, with every step written out.
 #include "training.hpp"
 
 #include <cmath>

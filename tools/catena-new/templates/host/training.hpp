@@ -1,11 +1,11 @@
-// A small net, and its training on made-up data: t = sin(3 x).
+// A small net, and its training on generated data: t = sin(3 x).
 #pragma once
 
 #include <catena/catena.hpp>
 
 #include <string_view>
 
-// 1-32-1 around any function of one array, by name.
+// A net 1-32-1 whose activation is any function of one array, by name.
 struct Net : catena::Chain {
     explicit Net(std::string_view activation) : f(activation) {}
     void visit(catena::Visitor& v) override { v("l1", l1)("l2", l2); }
@@ -19,5 +19,5 @@ struct Losses {
     double first;
     double last;
 };
-// The mean squared error before the first step and after the last one.
+// The mean squared error before the first and after the last step.
 Losses train(Net& net, int steps);

@@ -1,4 +1,4 @@
-/* my_name: y = scale * x / (1 + x^2) on the CPU in float32, from the ABI's headers alone. */
+/* my_name: y = scale * x / (1 + x^2) on the CPU in float32, using only the ABI's headers. */
 #include <catena/abi.h>
 
 static const catena_host *host;
@@ -8,12 +8,12 @@ static int64_t size_of(const catena_tensor *t) {
     for (int32_t i = 0; i < t->dl.ndim; ++i) n *= t->dl.shape[i];
     return n;
 }
-/* NULL for a tensor that is not there. */
+/* NULL for a missing tensor. */
 static float *floats(const catena_tensor *t) {
     return t == NULL ? NULL : (float *)(void *)((char *)t->dl.data + t->dl.byte_offset);
 }
 
-/* Shape and dtype of the output, before anything is computed. */
+/* The shape and dtype of the output, before anything is computed. */
 static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attrs,
                                        const catena_meta *const *x, uint32_t n_x,
                                        catena_meta *const *y, uint32_t n_y) {
@@ -25,7 +25,7 @@ static catena_status CATENA_CALL infer(catena_ctx *ctx, const catena_value *attr
     return CATENA_OK;
 }
 
-/* The elements [begin, end) of one call: the host spreads them over its threads. */
+/* Computes the elements [begin, end) of one call; the host calls it from several threads. */
 static void CATENA_CALL forward_range(void *data, int64_t begin, int64_t end, int32_t slot) {
     const catena_call *call = data;
     const float scale = (float)call->attrs[0].v.f;
@@ -58,7 +58,7 @@ static catena_status CATENA_CALL backward(catena_ctx *ctx, const catena_call *ca
     return CATENA_OK;
 }
 
-/* T is any dtype that a kernel lists, the same in both ports. */
+/* T is any dtype that a kernel lists, and the same for both ports. */
 static const catena_port_spec x = {sizeof x, 0, "x", "", "T"}, y = {sizeof y, 0, "y", "", "T"};
 static const catena_port_spec *const inputs[] = {&x}, *const outputs[] = {&y};
 static const catena_attr_spec scale = {.struct_size = sizeof scale,
@@ -101,7 +101,7 @@ static const catena_plugin plugin = {.struct_size = sizeof plugin,
                                      .functions = functions,
                                      .kernels = kernels};
 
-/* What hosts read of the file before they load it. */
+/* The part of the file that hosts read before they load it. */
 __attribute__((section(CATENA_MANIFEST_SECTION)))
 const catena_manifest catena_manifest_v1 = {.magic = {'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L'},
                                             .struct_size = sizeof catena_manifest_v1,

@@ -1,4 +1,4 @@
-// my_name: the one description, for every dtype, instruction set, thread and order of the gradient.
+// my_name: one description for all dtypes, instruction sets, threads and orders of the gradient.
 #pragma once
 #include <catena/plugin.hpp>
 

@@ -1,4 +1,4 @@
-// cuda: arrays on GPUs, made there or copied there and back.
+// cuda: arrays on GPUs, and copies between GPU and host.
 #pragma once
 
 #include <catena/cuda/device.hpp>
@@ -9,16 +9,16 @@
 
 namespace catena::cuda {
 
-using GPUArray = Array;  // Chainer's name: an array knows its device, a GPU or the host's
+using GPUArray = Array;  // Chainer's name; an Array knows its device
 
-// Copies an array to a GPU. An array that is on any GPU already is returned as it is; use copy()
-// to copy between GPUs. Throws as get_gpu().
+// Copies an array to a GPU. An array that is already on any GPU is returned unchanged; use copy()
+// to copy between GPUs. Throws the errors of get_gpu().
 Array to_gpu(const Array& array, const DeviceLike& device = {});
-// Copies an array to the host; one that is on no GPU is returned as it is.
+// Copies an array to the host. An array that is not on a GPU is returned unchanged.
 Array to_cpu(const Array& array);
 
-// Moves a link, which may be on another GPU, and returns it: see Link::to(). A temporary is returned
-// by value: Mlp replica = cuda::to_gpu(deep_copy(model), 1);
+// Moves a link, which may be on another GPU, and returns it: see Link::to(). A temporary is
+// returned by value: Mlp replica = cuda::to_gpu(deep_copy(model), 1);
 template <class L>
 requires std::derived_from<std::remove_cvref_t<L>, Link> L to_gpu(L&& link,
                                                                   const DeviceLike& device = {}) {
@@ -31,22 +31,23 @@ requires std::derived_from<std::remove_cvref_t<L>, Link> L to_cpu(L&& link) {
     return std::forward<L>(link);
 }
 
-// Where copy() writes: into out, which must have the array's shape and dtype; if out is empty, into new
-// memory of out_device; if neither is given, of the array's own device.
+// The destination of copy(): out, which must have the array's shape and dtype; or new memory on
+// out_device; or, by default, on the array's own device.
 struct CopyTarget {
     Array out = {};
     DeviceLike out_device = {};
 };
-// Copies an array: cuda::copy(x, {.out_device = 1}). The result is out or new memory, never x. Throws as
-// get_gpu(), and ShapeError if the array does not fit into out.
+// Copies an array: cuda::copy(x, {.out_device = 1}). The result is out or new memory, never x.
+// Throws the errors of get_gpu(), and ShapeError if out does not match.
 Array copy(const Array& array, const CopyTarget& target = {});
 
-// New arrays on the current GPU: get_device(). empty() is uninitialised.
+// New arrays on the current GPU, get_device(). empty() is uninitialized.
 Array empty(const Shape& shape, Dtype dtype = Dtype::float32);
 Array full(const Shape& shape, double value, Dtype dtype = Dtype::float32);
 Array zeros(const Shape& shape, Dtype dtype = Dtype::float32);
 Array ones(const Shape& shape, Dtype dtype = Dtype::float32);
-// The same with the shape and dtype of another array, on its GPU; if it is on none, on the current GPU.
+// The same with the shape and dtype of another array, on its GPU, or on the current GPU if it is
+// not on one.
 Array empty_like(const Array& array);
 Array full_like(const Array& array, double value);
 Array zeros_like(const Array& array);

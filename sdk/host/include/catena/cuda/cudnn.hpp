@@ -1,4 +1,4 @@
-// cuda: switches cuDNN on or off for the calls of a scope, for one call, or for the calls of a link.
+// cuda: turns cuDNN on or off for a scope, a call, or a link.
 #pragma once
 
 #include <catena/core/config.hpp>
@@ -10,10 +10,10 @@
 
 namespace catena::cuda {
 
-// Whether this thread's calls may run on cuDNN until the end of the scope; if not, other kernels compute
-// the same functions. Without a scope they may, unless CATENA_CUDNN=0 is set. A gradient follows the
-// scope in which its call was made; if there was none, the scope in which the gradient is
-// computed.
+// Allows or forbids cuDNN for this thread's calls until the end of the scope; without cuDNN, other
+// kernels compute the same functions. The default is allowed, unless CATENA_CUDNN=0 is set. A
+// gradient uses the setting of its forward call. If that call had none, it uses the setting in
+// effect when the gradient is computed.
 //
 //     const cuda::use_cudnn scope(false);
 class [[nodiscard]] use_cudnn : using_named_config {
@@ -21,7 +21,8 @@ public:
     explicit use_cudnn(bool use) : using_named_config("use_cudnn", use ? 1 : 0) {}
 };
 
-// Returns call(arguments...), run in such a scope: Chainer's argument use_cudnn of one call.
+// Returns call(arguments...), run in such a scope. Corresponds to Chainer's argument use_cudnn of a
+// call.
 //
 //     const Variable y = cuda::with_cudnn(false, [&] { return F::convolution_2d(x, W, b); });
 //     const Variable h = cuda::with_cudnn(false, conv1, x);
@@ -31,8 +32,8 @@ decltype(auto) with_cudnn(bool use, Call&& call, A&&... arguments) {
     return std::invoke(std::forward<Call>(call), std::forward<A>(arguments)...);
 }
 
-// A link of class L whose calls run in such a scope: Chainer's argument use_cudnn of a link. It has
-// the parameters of L, with the same names.
+// A link of class L whose calls run in such a scope. Corresponds to Chainer's argument use_cudnn of
+// a link. It has the parameters of L, with the same names.
 //
 //     cuda::WithCudnn<links::Convolution2D> conv1(false, 3, 16, 5);  // arguments of L follow
 template <std::derived_from<Link> L>
@@ -45,7 +46,7 @@ public:
     Variable operator()(const Variable& x) const override {
         const use_cudnn scope(is_used);
         if constexpr (std::invocable<const L&, const Variable&>) return L::operator()(x);
-        else return Link::operator()(x);  // says that the link has to be mutable
+        else return Link::operator()(x);  // throws the error for non-const links
     }
     Variable operator()(const Variable& x) override {
         const use_cudnn scope(is_used);

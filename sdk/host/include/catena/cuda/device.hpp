@@ -1,4 +1,4 @@
-// cuda: which devices are GPUs, how calls name them, and the thread's current one.
+// cuda: which devices are GPUs, how calls name them, and the thread's current GPU.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -18,23 +18,22 @@ namespace catena::cuda {
 using catena::Device;
 
 // GPUs are the devices of one backend, numbered from 0: "cuda", unless $CATENA_GPU or set_backend()
-// names another. The device that host arrays live on is never one of them: of the backend "cpu" they
-// are the logical CPU devices after the first, so that a program for several GPUs can be tried without
-// one, as CATENA_GPU=cpu program. For any thread.
-// $CATENA_GPU is read when it is first needed, and by set_backend("").
+// names another. The device of host arrays is never a GPU: for the backend "cpu", GPUs are the
+// logical CPU devices after the first, so CATENA_GPU=cpu runs programs for several GPUs without a
+// GPU. Thread-safe. $CATENA_GPU is read on first use, and by set_backend("").
 std::string backend();
-void set_backend(std::string_view name);  // "": as the environment says
+void set_backend(std::string_view name);  // "": from the environment
 
-// The device of arrays that are on no GPU; to_cpu() copies there.
+// The device of arrays that are not on a GPU; to_cpu() copies there.
 Device host();
 bool is_gpu(Device device);
-int device_count();  // 0 where there is none
+int device_count();  // 0 if there is none
 inline bool available() { return device_count() > 0; }
 // The reason why there is no GPU; "" if there is one.
 std::string reason();
 
-// What names a device in a call: nothing (the current GPU), a GPU's number, a device or its name, or
-// what lives on one.
+// A device in a call: nothing (the current GPU), the number of a GPU, a device or its name, or an
+// array or variable on it.
 class DeviceLike {
 public:
     DeviceLike() = default;
@@ -46,7 +45,7 @@ public:
     DeviceLike(const std::string& name) : DeviceLike(Device::get(name)) {}          // NOLINT
     DeviceLike(const char* name) : DeviceLike(Device::get(name)) {}                 // NOLINT
 
-    // An empty Device is nothing, too.
+    // An empty Device counts as nothing too.
     bool is_nothing() const { return kind_ != Kind::id && !device_; }
 
 private:
@@ -58,29 +57,31 @@ private:
     Device device_;
 };
 
-// The device that the argument names. Nothing names the current GPU: Device::current() if that is a GPU,
-// else the one that init() chose, else GPU 0. An array or variable names its device, or none if that is
-// no GPU. Throws DeviceError with the reason if there is no such GPU.
+// The device of the argument. Nothing means the current GPU: Device::current() if that is a GPU,
+// else the one chosen by init(), else GPU 0. An array or variable gives its device, or an empty
+// Device if that is not a GPU. Throws DeviceError with the reason if there is no such GPU.
 Device get_device(const DeviceLike& like = {});
-// The same, but throws InvalidError, "[what] device: ...", if the result is no GPU.
+// The same, but throws InvalidError, "[what] device: ...", if the result is not a GPU.
 Device get_gpu(std::string_view what, const DeviceLike& like = {});
 
-// Opens a GPU and makes it the process' first choice; no thread's current device changes. Not needed:
-// whatever needs a GPU opens it. GPUs do not outlive a fork: once plugins are loaded, which counts them
-// and so starts the driver, all that needs a GPU throws DeviceError in a forked process. Else throws as
-// get_gpu().
+// Opens a GPU and makes it the default of the process; no thread's current device changes.
+// Optional, because functions that need a GPU open it. GPUs do not survive a fork: loading plugins
+// counts the GPUs and initializes the driver, so in processes forked after that everything that
+// needs a GPU throws DeviceError. Otherwise throws the errors of get_gpu().
 void init(const DeviceLike& device = {});
-// Waits for all GPUs, gives their cached memory back and forgets what init() chose. Arrays stay. May be
-// called at any time, several times, and without a GPU. After init() the end of the process calls it.
+// Waits for all GPUs, releases their cached memory and resets the choice of init(). Arrays stay
+// valid. May be called at any time, repeatedly, and without a GPU. After init(), it is called when
+// the process ends.
 void shutdown() noexcept;
 
-// Makes a GPU, or another device that is named by name, the thread's current one: new arrays go there
-// until the next call, or the end of the using_device scope that it is called in. There is no stack
-// of contexts: to return to the device of before, use such a scope. Throws as get_gpu().
+// Makes a GPU, or another device given by name, the thread's current device: new arrays are made
+// there until the next call, or until the end of the enclosing using_device scope. There is no
+// stack of contexts: to return to the previous device, use such a scope. Throws the errors of
+// get_gpu().
 void use_device(const DeviceLike& like);
 
-// Makes the first argument that names a GPU the thread's current device until the end of the scope. If
-// none does it is inactive and changes nothing.
+// Makes the first argument that is on a GPU the thread's current device until the end of the scope.
+// Does nothing if there is none.
 //
 //     const cuda::using_device scope(x, y);
 class [[nodiscard]] using_device {
@@ -94,7 +95,7 @@ public:
     using_device& operator=(const using_device&) = delete;
     ~using_device() = default;
 
-    Device device() const { return device_; }  // none if inactive
+    Device device() const { return device_; }  // empty if inactive
     bool is_active() const { return static_cast<bool>(device_); }
 
 private:

@@ -1,12 +1,12 @@
-// cuda: arrays and events that processes of one machine share.
+// cuda: sharing arrays and events between processes on one machine.
 //
 //     pipe << cuda::IPCArrayHandle(x).bytes();                             // here
 //     const Array x = cuda::IPCArrayHandle::from_bytes(received).get();    // there: the same memory
 //
-// The process that made an array keeps it, or its IPCArrayHandle, for as long as any other process has
-// an array from it: memory that goes away under them is an error of the program. GPUs do not outlive a
-// fork: fork before, or start another program. CUDA shares whole blocks, which hold other arrays as well:
-// give handles to processes that may read and write all of them.
+// The process that made an array must keep it, or its IPCArrayHandle, as long as another process
+// uses it. GPUs do not survive a fork: fork earlier, or start another program. CUDA shares whole
+// blocks, which may contain other arrays: give handles only to processes that may read and write
+// all of them.
 #pragma once
 
 #include <catena/core/stream.hpp>
@@ -17,28 +17,28 @@
 
 namespace catena::cuda {
 
-// Whether a GPU shares with other processes, which is tried; not where there is no GPU.
+// Tests whether a GPU can share memory with other processes; false without a GPU.
 bool ipc_available(const DeviceLike& device = {});
 
-// An array's memory, shape, dtype and device, in bytes that mean the same in every process of the
-// machine. Handles are cheap to copy; for any thread.
+// The memory, shape, dtype and device of an array, as bytes that are valid in every process on the
+// machine. Handles are cheap to copy and thread-safe.
 class IPCArrayHandle {
 public:
-    // Waits for work on the array, so that others find what it is now. Of an array that came from
-    // another process, or a view of it, the handle stands for that process' memory. Throws InvalidError
-    // if it is on no GPU, UnsupportedError if its backend shares nothing, DeviceError if it
-    // fails to.
+    // Waits for pending work on the array, so that others see its current values. For an array that
+    // came from another process, or a view of it, the handle refers to that process's memory.
+    // Throws InvalidError if the array is not on a GPU, UnsupportedError if its backend cannot
+    // share memory, DeviceError if sharing fails.
     explicit IPCArrayHandle(const Array& array);
-    // Throws InvalidError if they are not what bytes() gave.
+    // Throws InvalidError if they are not from bytes().
     static IPCArrayHandle from_bytes(std::string_view bytes);
     const std::string& bytes() const { return bytes_; }
 
-    // The array in this process: the same memory, which is let go with its last handle. device: where
-    // it is, if the GPUs have other numbers in this process; nothing: the one of the same name. Writes
-    // there are for all to see once they are done: Array::synchronize() before telling others, or an
-    // IPCEvent. In the process that made the array, which cannot import it, this is that array while
-    // it is this very handle, and InvalidError of one from bytes. Throws DeviceError if the memory is
-    // gone.
+    // Returns the array in this process: the same memory, released with its last handle. device:
+    // its device, if the GPUs have other numbers in this process; by default the one with the same
+    // name. Other processes see writes when they are complete: call Array::synchronize() before
+    // notifying them, or use an IPCEvent. The process that made the array cannot import it: there
+    // this handle returns that array, and a handle made from bytes throws InvalidError. Throws
+    // DeviceError if the memory was freed.
     Array get(const DeviceLike& device = {}) const;
 
     Shape shape() const;
@@ -50,16 +50,16 @@ private:
         : bytes_(std::move(bytes)), array_(std::move(array)) {}
 
     std::string bytes_;
-    Array array_;  // kept alive, where this process made or got it
+    Array array_;  // keeps the array alive, if this process has it
 };
 
-// An Event that other processes can wait for, and record.
+// An Event that other processes can wait for and record.
 class IPCEvent : public Event {
 public:
-    // A new one. Throws as IPCArrayHandle.
+    // Makes a new event. Throws the errors of IPCArrayHandle.
     explicit IPCEvent(const DeviceLike& device = {});
-    // That of another process; device as of IPCArrayHandle::get(). Throws InvalidError if the bytes are
-    // not what bytes() gave, or gave in this process.
+    // Opens the event of another process; device as in IPCArrayHandle::get(). Throws InvalidError
+    // if the bytes are not from bytes(), or were made in this process.
     static IPCEvent from_bytes(std::string_view bytes, const DeviceLike& device = {});
     const std::string& bytes() const { return bytes_; }
 

@@ -1,5 +1,5 @@
-// cuda: kernels that a program writes down as formulas. They are the host SDK's, and run on every device
-// that has a compiler: on a GPU where their arrays are there.
+// cuda: kernels that a program writes as formulas. They are part of the host SDK and run on the
+// device of their arrays, GPU or not.
 #pragma once
 
 #include <catena/elementwise.hpp>

@@ -1,4 +1,4 @@
-// cuda: memory of a GPU as such.
+// cuda: raw GPU memory.
 #pragma once
 
 #include <catena/cuda/device.hpp>
@@ -7,13 +7,13 @@
 
 namespace catena::cuda {
 
-// Bytes of a GPU's memory, from its device's cache; given back to it with the last handle.
+// Bytes of GPU memory from the device's cache, released with the last handle.
 class Memory {
 public:
     Memory() = default;
     explicit Memory(Array bytes) : bytes_(std::move(bytes)) {}
 
-    // On the device: for kernels. Aligned to 64 bytes; null if there is none.
+    // The address on the device, for kernels. Aligned to 64 bytes; null if empty.
     void* data() const;
     std::int64_t size() const { return bytes_ ? bytes_.nbytes() : 0; }
     Device device() const { return bytes_ ? bytes_.device() : Device(); }
@@ -24,12 +24,13 @@ private:
     Array bytes_;
 };
 
-// Uninitialised. Throws as get_gpu(), MemoryError, and InvalidError if nbytes is negative.
+// Uninitialized. Throws the errors of get_gpu(), MemoryError, and InvalidError if nbytes is
+// negative.
 Memory mem_alloc(std::int64_t nbytes, const DeviceLike& device = {});
 
-// What the cache of a GPU holds: see MemoryStats.
+// Statistics of a GPU's memory cache: see MemoryStats.
 MemoryStats memory_stats(const DeviceLike& device = {});
-// Gives what is cached and free back to the driver.
+// Releases cached memory to the driver.
 void release_cached(const DeviceLike& device = {});
 
 }  // namespace catena::cuda

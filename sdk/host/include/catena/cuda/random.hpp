@@ -1,4 +1,4 @@
-// cuda: the random numbers of a GPU.
+// cuda: random numbers of a GPU.
 #pragma once
 
 #include <catena/cuda/device.hpp>
@@ -8,8 +8,8 @@
 
 namespace catena::cuda {
 
-// A handle to a device's stream of random numbers, the one that dropout and initializers draw from
-// there; see catena::seed(). For any thread.
+// A handle to a device's random stream, which dropout and initializers also use; see
+// catena::seed(). Thread-safe.
 class RandomGenerator {
 public:
     explicit RandomGenerator(Device device) : device_(device) {}
@@ -18,8 +18,9 @@ public:
     RandomState state() const { return random_state(device_); }
     void set_state(RandomState state) const { set_random_state(device_, state); }
 
-    // New arrays on the device, of a floating dtype: from [0, 1), and from N(0, 1). They are computed
-    // on the host, with the same bits for every device of the same number in its backend.
+    // New arrays of a floating dtype on the device: from [0, 1), and from N(0, 1). They are
+    // computed on the host, and are bit-identical for devices with the same number in their
+    // backend.
     Array gen_uniform(const Shape& shape, Dtype dtype = Dtype::float32) const;
     Array gen_normal(const Shape& shape, Dtype dtype = Dtype::float32) const;
 
@@ -27,11 +28,11 @@ private:
     Device device_;
 };
 
-// Throws as get_gpu().
+// Throws the errors of get_gpu().
 RandomGenerator get_generator(const DeviceLike& device = {});
-// Restarts a GPU's stream, and no other: with a seed as catena::seed(s) does for all devices, without
-// one from a number that the system draws. At the start of a process they are as catena::initial_seed()
-// says, that is $CATENA_SEED. Throws as get_gpu().
+// Restarts the stream of one GPU: with a seed as catena::seed(s) does for all devices, without one
+// from a random number of the system. The initial seed is catena::initial_seed(), that is
+// $CATENA_SEED. Throws the errors of get_gpu().
 void seed(std::optional<std::uint64_t> s = {}, const DeviceLike& device = {});
 
 }  // namespace catena::cuda

@@ -1,4 +1,4 @@
-// cuda: queues of work of a GPU, and copies that the caller does not wait for.
+// cuda: streams and asynchronous copies.
 #pragma once
 
 #include <catena/core/stream.hpp>
@@ -6,23 +6,24 @@
 
 namespace catena::cuda {
 
-// The core's, for programs that name all of this by cuda::. Arrays know what they wait for: whoever
-// uses the result of an asynchronous copy, in whatever stream or on the host, waits for it by itself.
+// These are the core's classes, also available in the namespace cuda. Arrays track pending work:
+// using the result of an asynchronous copy, on any stream or on the host, waits for the copy.
 using catena::Event;
 using catena::Stream;
 using catena::using_stream;
 
-// An array on the host that the GPU reads and writes by itself: what asynchronous copies start from
-// and end in. Uninitialised. From memory that is not pinned the copies are right, too, but the caller
-// may wait. Throws as get_gpu().
+// A host array in pinned memory, for asynchronous copies. Uninitialized. Copies from memory that is
+// not pinned are correct too, but may block the caller. Throws the errors of get_gpu().
 Array pinned(const Shape& shape, Dtype dtype = Dtype::float32, const DeviceLike& device = {});
 
-// As to_gpu() and to_cpu(), by a stream: without one by the current one of the current GPU, and of the
-// array's. to_gpu_async() copies to the stream's device; the result of to_cpu_async() is pinned. Throw
-// as get_gpu(), and DeviceError if the stream is of a device that has no part in it.
+// to_gpu() and to_cpu() on a stream, by default the current stream of the current GPU, or of the
+// array's GPU. to_gpu_async() copies to the stream's device; the result of to_cpu_async() is
+// pinned. Throw the errors of get_gpu(), and DeviceError if the stream belongs to an unrelated
+// device.
 Array to_gpu_async(const Array& array, const Stream& stream = {});
 Array to_cpu_async(const Array& array, const Stream& stream = {});
-// As copy(), by a stream of the device that is written to, or of the array's if that is the host.
+// copy() on a stream of the destination device, or of the array's device if the destination is the
+// host.
 Array copy_async(const Array& array, const CopyTarget& target = {}, const Stream& stream = {});
 
 // New arrays on the stream's device, written by the stream.
@@ -33,11 +34,12 @@ Array full_like(const Array& array, double value, const Stream& stream);
 Array zeros_like(const Array& array, const Stream& stream);
 Array ones_like(const Array& array, const Stream& stream);
 
-// The handle of a vendor's library for a GPU and this thread, bound to its current stream there: a
-// cublasHandle_t of "cublas", a cudnnHandle_t of "cudnn". It is the backend's, but not the one of its
-// own products. Set the modes that you need: a thread that ended may have left it as it was. Ask again
-// after another stream became current. Before work on arrays is given to it: catena::use(). Throws as
-// get_gpu(), and UnsupportedError if there is no such library.
+// The handle of a vendor library for a GPU and this thread, bound to its current stream there: a
+// cublasHandle_t for "cublas", a cudnnHandle_t for "cudnn". It belongs to the backend, but is not
+// the handle that the backend's own products use. Set the modes that you need, because an earlier
+// thread may have changed them. Ask again after switching to another stream. Call catena::use()
+// before launching work on arrays with it. Throws the errors of get_gpu(), and UnsupportedError if
+// there is no such library.
 void* get_handle(const char* library, const DeviceLike& device = {});
 inline void* get_cublas_handle(const DeviceLike& device = {}) {
     return get_handle("cublas", device);

@@ -1,4 +1,4 @@
-// What elementwise kernels and reductions from formulas have in common: how they are called.
+// The common parts of elementwise kernels and reductions from formulas: how they are called.
 #pragma once
 
 #include <catena/core/array.hpp>
@@ -20,7 +20,7 @@ struct catena_formula;
 
 namespace catena {
 
-// The shape that a kernel runs over, if all its arrays are raw: k(x, n, over({n})).
+// The index range of a kernel, needed if all its arrays are raw: k(x, n, over({n})).
 struct over {
     explicit over(const Shape& extents) : shape(extents) {}
     Shape shape;
@@ -33,11 +33,12 @@ struct along {
         : axes(several), keepdims(keep) {}
     explicit along(std::vector<int> several, bool keep = false)
         : axes(std::move(several)), keepdims(keep) {}
-    std::vector<int> axes;  // negative: from the last
-    bool keepdims;          // reduced axes stay, of extent 1
+    std::vector<int> axes;  // negative: counted from the last
+    bool keepdims;          // reduced axes stay, with extent 1
 };
 
-// An argument of a call, for the length of the call: an array or a number, over() or along().
+// An argument of a call: an array, a number, over() or along(). Non-owning, valid for the call
+// only.
 class KernelArgument {
 public:
     KernelArgument(const Array& array) : array_(&array) {}
@@ -66,12 +67,13 @@ private:
     std::int64_t int_ = 0;
 };
 
-// A handle, cheap to copy; any thread may call it. The kernel behind it lives as long as the process.
+// A handle that is cheap to copy; calls are thread-safe. The kernel itself is never freed.
 class FormulaKernel {
 public:
-    // Returns all outputs: the arrays given for them, if any. Throws InvalidError, DtypeError,
-    // ShapeError or DeviceError for arguments that do not fit, InvalidError with the message of the
-    // compiler if the formula does not compile, UnsupportedError if the device has no compiler.
+    // Returns all outputs, including arrays that were passed for them. Throws InvalidError,
+    // DtypeError, ShapeError or DeviceError for arguments that do not fit, InvalidError with the
+    // compiler's message if the formula does not compile, UnsupportedError if the device has no
+    // compiler.
     std::vector<Array> call(std::span<const KernelArgument> arguments) const;
 
     std::size_t inputs() const noexcept { return n_x_; }
@@ -79,11 +81,11 @@ public:
     const std::string& name() const noexcept { return name_.text(); }
 
 protected:
-    // Throws PluginError if no plugin has kernels from formulas, InvalidError if the formula is wrong.
+    // Throws PluginError if no plugin compiles formulas, InvalidError if the formula is wrong.
     explicit FormulaKernel(const catena_formula& formula);
     // Throws InvalidError if there are not n outputs.
     void expect_outputs(std::size_t n, const char* said) const;
-    // y has room for all outputs.
+    // y must have room for all outputs.
     void run(std::span<const KernelArgument> arguments, Array* y) const;
 
 private:
@@ -92,23 +94,24 @@ private:
     CallName name_;
     std::size_t n_x_ = 0;
     std::size_t n_y_ = 0;
-    std::uint32_t writes_ = 0;  // bit i: into input i
+    std::uint32_t writes_ = 0;  // bit i: input i is written
 };
 
 // Counters over all kernels of the process.
 struct KernelStats {
     std::uint64_t compiled = 0;  // by a compiler
-    std::uint64_t loaded = 0;    // found compiled, by this process before or by another
-    std::uint64_t hits = 0;      // calls that found their kernel in memory
-    std::uint64_t evicted = 0;   // binaries deleted because the folder was full
+    std::uint64_t loaded = 0;    // found in the cache on disk, or shipped
+    std::uint64_t hits = 0;      // calls whose kernel was in memory
+    std::uint64_t evicted = 0;   // files deleted because the cache folder was full
 };
 KernelStats kernel_stats();
 
-// Sets a folder of kernels that were compiled elsewhere and ship with the program. They are used
-// before any kernel is compiled, also without a compiler. The folder is only read. A run of the program
-// with CATENA_KERNEL_EXPORT=FOLDER and CATENA_CPU_MARCH=x86-64-v3, or another level, writes it. Call this
-// before the first call of a kernel. Throws InvalidError if the folder does not exist, or if anybody but
-// its owner, who must be root or the user, can write to it; PluginError as above.
+// Sets a folder of compiled kernels that are shipped with the program. They are used before any
+// kernel is compiled, also without a compiler. The folder is only read. A run of the program with
+// CATENA_KERNEL_EXPORT=FOLDER and CATENA_CPU_MARCH=x86-64-v3, or another level, writes it. Call
+// this function before the first call of a kernel. Throws InvalidError if the folder does not
+// exist, or if users other than its owner, who must be root or the user, can write to it;
+// PluginError as above.
 void use_compiled_kernels(const std::filesystem::path& folder);
 
 }  // namespace catena

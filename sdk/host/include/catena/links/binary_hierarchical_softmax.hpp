@@ -1,4 +1,4 @@
-// BinaryHierarchicalSoftmax: a loss over many words at the cost of a tree's depth.
+// BinaryHierarchicalSoftmax: a loss over many words that costs only the depth of a tree.
 #pragma once
 
 #include <catena/core/plugin_function.hpp>
@@ -8,21 +8,21 @@
 namespace catena::links {
 
 // loss = link(x, t): for x (N, in_size) and words t (N,), the sum over the samples of -log of the
-// probability of the way to t; each inner node turns left or right by sigmoid(+-w . x). Calls throw
-// ValueError for words that the tree does not have.
-// Parameter: W (tree.inner_nodes(), in_size), drawn from U[-1, 1). The tree is part of what is saved:
-// it must be the same when parameters are loaded.
+// probability of the path to t. Each inner node turns left or right with probability sigmoid(+-w .
+// x). Calls throw ValueError for words that are not in the tree.
+// Parameter: W (tree.inner_nodes(), in_size), drawn from U[-1, 1). The tree is saved too: it must
+// be the same when parameters are loaded.
 //
 // The sign is that of the paper and of Chainer's documentation: -1 turns left. Chainer's code does
-// the opposite, so that its W is the negative of this one. Loading one of its files, which have W and
-// no tree beside it, converts W, also if the file is renamed or loaded in part; make the link with
-// the same tree before. To use a file from here in Chainer, negate W before saving.
-// The state of an optimizer is not converted, as its files do not say who wrote them: negate sums of
-// gradients of W from Chainer before loading (load_arrays(), save_arrays()), which are m of Adam and v
-// of MomentumSGD.
+// the opposite, so its W is the negative of this one. Loading one of its files, which have W but no
+// tree, converts W, also if the file is renamed or loaded partially; make the link with the same
+// tree before. To use a file from catena in Chainer, negate W before saving.
+// The state of an optimizer is not converted, because the files do not show who wrote them: negate
+// sums of gradients of W from Chainer before loading (load_arrays(), save_arrays()). These are m of
+// Adam and v of MomentumSGD.
 //
-// New links live on the thread's current device, in float32. Throws ShapeError for sizes below 1,
-// InvalidError for a word that stands twice, PluginError if no plugin has
+// New links are on the thread's current device, in float32. Throws ShapeError for sizes below 1,
+// InvalidError for a word that occurs twice, PluginError if no plugin has
 // catena.binary_hierarchical_softmax.
 //
 //     links::BinaryHierarchicalSoftmax loss(650, create_huffman_tree(counts));

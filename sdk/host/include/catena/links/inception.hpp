@@ -1,15 +1,15 @@
-// Inception: four ways through an image, side by side.
+// Inception: four parallel branches of convolutions and pooling.
 #pragma once
 
 #include <catena/links/convolution_2d.hpp>
 
 namespace catena::links {
 
-// relu of the channels, one after the other, of
-//     a 1x1 convolution to out1 channels,
-//     1x1 to proj3, relu, 3x3 to out3,
-//     1x1 to proj5, relu, 5x5 to out5,
-//     maxima of 3x3 windows, 1x1 to proj_pool;
+// relu of the concatenated channels of
+//    a 1x1 convolution to out1 channels,
+//    1x1 to proj3, relu, 3x3 to out3,
+//    1x1 to proj5, relu, 5x5 to out5,
+//    3x3 max pooling, 1x1 to proj_pool;
 // images keep their height and width. (Szegedy et al., "Going Deeper with Convolutions", 2014.)
 // Parameters: W and b of conv1, conv3, conv5, proj3, proj5 and projp; initial values and errors are
 // those of Convolution2D.

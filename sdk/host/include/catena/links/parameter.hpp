@@ -1,4 +1,4 @@
-// Parameter: an array that is learned as it is.
+// Parameter: a link that is a single trainable array.
 #pragma once
 
 #include <catena/link.hpp>

@@ -1,4 +1,4 @@
-// AdaDelta: no learning rate to choose.
+// AdaDelta: needs no learning rate.
 #pragma once
 
 #include <catena/bound_function.hpp>

@@ -1,4 +1,4 @@
-// AdaGrad: steps shrink where gradients were large.
+// AdaGrad: steps shrink where past gradients were large.
 #pragma once
 
 #include <catena/bound_function.hpp>

@@ -18,8 +18,8 @@ public:
                   double lam = 1 - 1e-8, double eps = 1e-8);
     void set_rate(double rate) override { alpha = rate; }
 
-    // The step size of the last update, bias corrected: the factor of m / (sqrt(v) + eps) above.
-    // Before the first update it is that of the first.
+    // The bias-corrected step size of the last update: the factor of m / (sqrt(v) + eps) above.
+    // Before the first update, that of the first.
     double lr() const;
 
     double alpha;

@@ -1,4 +1,4 @@
-// AlexNetBN: the net that began it, with batch normalization.
+// AlexNetBN: AlexNet with batch normalization.
 #pragma once
 
 #include <catena/links/batch_normalization.hpp>
@@ -8,9 +8,9 @@
 
 namespace catena::models {
 
-// Five convolutions and three fully connected layers, on one device; batch normalization behind the
-// first two, in place of response normalization. Dropout of a half in training. Images of 3 channels.
-// (Krizhevsky, Sutskever and Hinton, NIPS 2012; Ioffe and Szegedy, ICML 2015.)
+// Five convolutions and three fully connected layers, on one device, with batch normalization after
+// the first two instead of response normalization. Dropout of 0.5 in training. Images have 3
+// channels. (Krizhevsky, Sutskever and Hinton, NIPS 2012; Ioffe and Szegedy, ICML 2015.)
 class AlexNetBN : public Classifier {
 public:
     // Throws ShapeError for images too small for its layers (below 55).

@@ -1,4 +1,4 @@
-// Classifier: a net that gives scores to classes.
+// Classifier: a net that computes scores of classes.
 #pragma once
 
 #include <catena/link.hpp>
@@ -7,7 +7,8 @@
 
 namespace catena::models {
 
-// Images are (N, channels, height, width) or rows (N, channels * height * width) of the same numbers.
+// Images are (N, channels, height, width), or rows (N, channels * height * width) of the same
+// values.
 class Classifier : public Chain {
 public:
     struct Outcome {
@@ -15,20 +16,20 @@ public:
         Variable scores;
     };
 
-    // A class overrides one: scores (N, classes), before any softmax.
+    // A class overrides one of these operators: scores (N, classes), before any softmax.
     using Chain::operator();
-    // What training makes small, and the scores: the mean softmax cross entropy with labels t (N,),
-    // and, in training, what a net adds to it.
+    // The loss to minimize, and the scores. The loss is the mean softmax cross entropy with labels
+    // t (N,), plus, in training, further terms of the net.
     virtual Outcome loss(const Variable& x, const Variable& t);
 
-    // Of one image: (channels, height, width).
+    // The shape of one image: (channels, height, width).
     const Shape& image_shape() const noexcept { return image_; }
     std::int64_t classes() const noexcept { return classes_; }
 
 protected:
     // Throws ShapeError for extents below 1.
     Classifier(Shape image, std::int64_t classes);
-    // x as images. Throws ShapeError if it has others.
+    // Reshapes x to images. Throws ShapeError if it does not fit.
     Variable as_images(const Variable& x) const;
 
 private:
@@ -36,8 +37,8 @@ private:
     std::int64_t classes_;
 };
 
-// A net made smaller or for smaller images. The nets of papers are as in the paper by default, but
-// GoogLeNet's classifiers in the middle drop nothing, as in Chainer's example.
+// A smaller net, or one for smaller images. By default the nets are as in their papers, except that
+// GoogLeNet's auxiliary classifiers have no dropout, as in Chainer's example.
 struct Scale {
     std::int64_t image;  // height and width
     double width = 1;    // of each layer: channels are multiplied, and rounded to at least 1

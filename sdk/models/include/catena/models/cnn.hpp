@@ -7,9 +7,10 @@
 
 namespace catena::models {
 
-// Two layers of 5x5 filters, 20 and 50 of them, each with a pooling, and two of units; dropout, in
-// training, behind the first of those. (LeCun, Bottou, Bengio and Haffner, "Gradient-Based Learning
-// Applied to Document Recognition", 1998, in the sizes of today.)
+// Two convolutional layers with 20 and 50 filters of 5x5, each followed by pooling, and two linear
+// layers. Dropout, in training, after the first linear layer. (LeCun, Bottou, Bengio and Haffner,
+// "Gradient-Based Learning Applied to Document Recognition", 1998, with sizes that are common
+// today.)
 class Cnn : public Classifier {
 public:
     // Throws ShapeError for images below 15x15.

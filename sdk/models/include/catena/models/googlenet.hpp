@@ -1,4 +1,4 @@
-// GoogLeNet: nine Inception modules, and two classifiers in the middle that help training.
+// GoogLeNet: nine Inception modules, and two auxiliary classifiers for training.
 #pragma once
 
 #include <catena/links/convolution_2d.hpp>
@@ -8,18 +8,18 @@
 
 namespace catena::models {
 
-// Images of 3 channels. (Szegedy et al., "Going Deeper with Convolutions", CVPR 2015.)
+// Images have 3 channels. (Szegedy et al., "Going Deeper with Convolutions", CVPR 2015.)
 class GoogLeNet : public Classifier {
 public:
     // Throws ShapeError for images too small for its layers (below 47).
     explicit GoogLeNet(std::int64_t classes = 1000, Scale scale = {.image = 224});
 
     Variable operator()(const Variable& x) const override;
-    // In training with 0.3 of the loss of each classifier in the middle.
+    // In training, adds 0.3 times the loss of each auxiliary classifier.
     Outcome loss(const Variable& x, const Variable& t) override;
     void visit(Visitor& visitor) override;
 
-    // Scores from what the net has seen so far. Used in training alone.
+    // Scores from intermediate activations; only used in training.
     struct Auxiliary : Chain {
         Auxiliary(std::int64_t in, std::int64_t mid, std::int64_t units, std::int64_t side,
                   std::int64_t classes);

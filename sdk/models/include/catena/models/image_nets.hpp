@@ -1,4 +1,4 @@
-// Image nets by the names that options and snapshots have.
+// Image nets by their names in options and snapshots.
 #pragma once
 
 #include <catena/models/classifier.hpp>
@@ -11,7 +11,7 @@ namespace catena::models {
 
 // "nin", "alexnet-bn", "googlenet".
 std::vector<std::string_view> image_net_names();
-// Throws InvalidError for other names, and what the net throws.
+// Throws InvalidError for other names, and the exceptions of the net.
 std::unique_ptr<Classifier> make_image_net(std::string_view name, std::int64_t classes,
                                            const Scale& scale);
 

@@ -1,4 +1,4 @@
-// LanguageModel: what word comes next.
+// LanguageModel: predicts the next word.
 #pragma once
 
 #include <catena/links/embed_id.hpp>
@@ -14,9 +14,9 @@
 
 namespace catena::models {
 
-// A vector for each word, recurrent layers, and scores for the next word. Dropout in training, between
-// layers alone. (Zaremba, Sutskever and Vinyals, "Recurrent Neural Network Regularization", 2014; the
-// plain net is Elman's, "Finding Structure in Time", 1990.)
+// A vector for each word, recurrent layers, and scores for the next word. Dropout in training, only
+// between layers. (Zaremba, Sutskever and Vinyals, "Recurrent Neural Network Regularization", 2014;
+// the simple net is Elman's, "Finding Structure in Time", 1990.)
 class LanguageModel : public Chain {
 public:
     enum class Cell : std::uint8_t {
@@ -30,10 +30,10 @@ public:
         Cell cell = Cell::lstm;
         double dropout = 0;
     };
-    // What goes on from one piece of text to the next, of each layer: (N, units).
+    // The recurrent state between pieces of text, for each layer: (N, units).
     struct State : Visitable {
-        std::vector<Variable> h, c;  // c is empty in plain nets
-        // Forgets how it came to be: gradients end here.
+        std::vector<Variable> h, c;  // c is empty in simple nets
+        // Detaches the state from its graph, so gradients end here.
         void unchain_backward() const;
         void visit(Visitor& visitor) override;
     };
@@ -41,16 +41,16 @@ public:
     // Throws ShapeError for sizes below 1, InvalidError unless 0 <= dropout < 1.
     explicit LanguageModel(const Sizes& sizes);
 
-    // Lets an untrained net say how often each word comes, whatever stands before it: what it would learn
-    // first. counts: of each word in the text.
+    // Makes an untrained net predict each word with its frequency, independent of the context,
+    // which is what it would learn first. counts: of each word in the text.
     void start_from(std::span<const std::int64_t> counts);
 
-    // Before n texts: zeros, on the device of the model.
+    // The state before n texts: zeros, on the model's device.
     State begin(std::int64_t n) const;
-    // Scores (rows in all, words) of the next word after each of x, which is packed as in TextBatch. The
-    // state goes on; where sequences have ended it is of those that have not.
+    // Scores (sum of rows, words) of the next word after each word of x, which is packed as in
+    // TextBatch. Updates the state; when sequences have ended, it is that of the remaining ones.
     Variable operator()(const Variable& x, std::span<const std::int64_t> rows, State& state);
-    // The mean cross entropy of a piece.
+    // The mean cross entropy over a piece.
     Variable loss(const TextBatch& batch, State& state);
 
     void visit(Visitor& visitor) override;
@@ -60,7 +60,7 @@ public:
         Layer(std::int64_t units, Cell cell);
         void visit(Visitor& visitor) override { visitor("x", x)("h", h); }
 
-        links::Linear x, h;  // of what comes in, and, without a bias, of the state
+        links::Linear x, h;  // of the input and, without a bias, of the state
     };
     links::EmbedID embed;
     std::vector<Layer> layers;
@@ -75,14 +75,14 @@ private:
     Sizes sizes_;
 };
 
-// A text that goes on, a token at a time, drawn by their probabilities. An empty prompt is a text's
-// beginning, of which the model has seen nothing. Without dropout and without a graph.
+// Generates text, one token at a time, sampled from the predicted probabilities. An empty prompt is
+// the beginning of a text, with the initial state. Without dropout and without a graph.
 class TextGenerator {
 public:
-    // Reads the prompt. The model has to stay.
+    // Reads the prompt. The model must outlive the generator.
     TextGenerator(LanguageModel& model, std::span<const std::int32_t> prompt);
-    // temperature makes probabilities more equal (above 1) or less. Throws InvalidError unless it is finite
-    // and positive.
+    // A temperature above 1 makes probabilities more equal, below 1 less. Throws InvalidError
+    // unless it is finite and positive.
     std::int32_t next(double temperature, Generator& generator);
 
 private:
@@ -90,21 +90,22 @@ private:
 
     LanguageModel& model_;
     LanguageModel::State state_;
-    std::vector<float> scores_;         // behind what was read
-    std::vector<std::int32_t> unread_;  // what was drawn last
+    std::vector<float> scores_;         // after the last token
+    std::vector<std::int32_t> unread_;  // the last generated token
 };
-// n more tokens.
+// Generates n tokens.
 std::vector<std::int32_t> continue_text(LanguageModel& model, std::span<const std::int32_t> prompt,
                                         std::int64_t n, double temperature, Generator& generator);
 
-// n more tokens of each of several texts, side by side: each draws from a generator of its own, so that it
-// goes on as it would alone, but for rounding. Before each token of all it calls between(), which may throw.
+// Generates n tokens for each of several texts in one batch. Each text has its own random
+// generator, so its result is the same as alone, except for rounding. Calls between() before each
+// step; it may throw.
 std::vector<std::vector<std::int32_t>> continue_texts(
     LanguageModel& model, std::span<const std::vector<std::int32_t>> prompts, std::int64_t n,
     double temperature, std::span<Generator> generators,
     const std::function<void()>& between = [] {});
 
-// "lstm", "rnn". The way back throws InvalidError for other names.
+// The names are "lstm" and "rnn". The inverse function throws InvalidError for other names.
 std::string_view to_string(LanguageModel::Cell cell);
 LanguageModel::Cell cell_from_string(std::string_view name);
 

@@ -1,4 +1,4 @@
-// Mlp: a net of two hidden layers.
+// Mlp: a net with two hidden layers.
 #pragma once
 
 #include <catena/links/linear.hpp>
@@ -6,7 +6,7 @@
 
 namespace catena::models {
 
-// image-units-units-classes with ReLU, and, in training, dropout behind each hidden layer.
+// image-units-units-classes with ReLU, and, in training, dropout after each hidden layer.
 class Mlp : public Classifier {
 public:
     Mlp(Shape image, std::int64_t classes, std::int64_t units, double dropout = 0);

@@ -1,4 +1,4 @@
-// NIN: networks in networks.
+// NIN: Network in Network.
 #pragma once
 
 #include <catena/links/convolution_2d.hpp>
@@ -6,9 +6,10 @@
 
 namespace catena::models {
 
-// Four convolutions, each followed by two of 1x1, all but the last with ReLU; and a mean over each of the
-// last channels, one for a class: no layer is fully connected. Dropout of a half in training. Images of 3 channels.
-// (Lin, Chen and Yan, "Network In Network", ICLR 2014; sizes of its ImageNet model.)
+// Four convolutions, each followed by two 1x1 convolutions, with ReLU after all but the last, and a
+// global average over each of the last channels, one per class; there is no fully connected layer.
+// Dropout of 0.5 in training. Images have 3 channels. (Lin, Chen and Yan, "Network In Network",
+// ICLR 2014; sizes of its ImageNet model.)
 class NIN : public Classifier {
 public:
     // Throws ShapeError for images too small for its layers (below 55).
@@ -16,7 +17,7 @@ public:
     Variable operator()(const Variable& x) const override;
     void visit(Visitor& visitor) override;
 
-    // A convolution and two of 1x1, with ReLU between them.
+    // A convolution and two 1x1 convolutions, with ReLU between them.
     struct Block : Chain {
         Block(std::int64_t in, std::int64_t mid, std::int64_t out, Pair ksize, Pair stride,
               Pair pad);

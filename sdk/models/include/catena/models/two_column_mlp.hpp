@@ -1,4 +1,4 @@
-// TwoColumnMlp: a net over two devices.
+// TwoColumnMlp: a net on two devices.
 #pragma once
 
 #include <catena/links/linear.hpp>
@@ -6,10 +6,10 @@
 
 namespace catena::models {
 
-// Two columns of six layers with rectified outputs, one on each device, as in Chainer's manual.
-// They are added up after the third layer, and both continue from the sum; and after the sixth,
-// where the sum is the result. So little is copied between devices. Data come to, and scores are
-// on, the first device; both may be the same.
+// Two columns of six layers with ReLU, one on each device, as in Chainer's manual. The columns are
+// added after the third layer, and both continue from the sum, and again after the sixth layer, for
+// the result. So little data is copied between devices. Inputs and scores are on the first device.
+// Both devices may be the same.
 class TwoColumnMlp : public Classifier {
 public:
     TwoColumnMlp(Shape image, std::int64_t classes, std::int64_t units, Device first,

@@ -1,4 +1,4 @@
-// Matrix products through whichever plugin offers catena.blas/1 for the call's device.
+// Matrix products, by the plugin that provides catena.blas/1 for the call's device.
 #pragma once
 
 #include "catena/abi/ext/blas.h"
@@ -23,12 +23,13 @@ struct Product {
     T* c;
     bool add;
     double alpha = 1;
-    // Leading dimensions: the number of elements in memory between the starts of two rows of A, B or C.
-    // 0: as many as a row has.
+    // Leading dimensions: the number of elements in memory between the starts of two rows of A, B
+    // or C. 0: the number of elements of a row.
     std::int64_t lda = 0;
     std::int64_t ldb = 0;
     std::int64_t ldc = 0;
-    // The number of products, and of elements from one A, B or C to the next. A step of 0 repeats it.
+    // The number of products, and of elements from one A, B or C to the next. With a step of 0 all
+    // products use the same matrix.
     std::int64_t batch = 1;
     std::int64_t step_a = 0;
     std::int64_t step_b = 0;
@@ -63,9 +64,9 @@ catena_gemm described(const catena_call& call, const Product<T>& p) {
     };
 }
 
-// Products for one call, by whichever plugin offers them. Construct it before call.parallel(), because
-// the constructor asks the host. The bodies of parallel() may call its gemm(), which then runs on their
-// own thread; outside of parallel() a product uses all threads.
+// Computes the products of one call, with the plugin that provides them. Construct it before
+// call.parallel(), because the constructor asks the host. The bodies of parallel() may call gemm(),
+// which then runs on their own thread; outside parallel() a product uses all threads.
 class Blas {
 public:
     Blas(catena_ctx* ctx, const catena_call& call)
@@ -73,8 +74,8 @@ public:
     template <class C>  // a Call
     explicit Blas(const C& call) : Blas(call.context(), call.raw()) {}
 
-    // Uses the first table that supports the product, and computes a batch one product after the other.
-    // Throws CATENA_E_UNSUPPORTED if no table supports it.
+    // Uses the first table that supports the product; a batch is computed one product after the
+    // other. Throws CATENA_E_UNSUPPORTED if no table supports it.
     template <class T>
     void gemm(const Product<T>& p) const {
         if (p.m == 0 || p.n == 0) return;
@@ -102,7 +103,7 @@ private:
         fail(CATENA_E_UNSUPPORTED, call_.function->name, CATENA_BLAS_1,
              "a plugin that offers it for this device and dtype", "none");
     }
-    // The product where k is 0.
+    // The product for k = 0.
     template <class T>
     void zero(T* c, const catena_gemm& g) const {
         const bool dense = g.ldc == g.n;
@@ -127,8 +128,8 @@ void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
     Blas(ctx, call).gemm(p);
 }
 
-// Computes one product and adds the n numbers of bias to each row, if a plugin does both at once. If
-// none does, it returns false and has changed nothing.
+// Computes one product and adds the n elements of bias to each row, if a plugin does both in one
+// pass. Otherwise returns false and changes nothing.
 template <class T>
 bool affine(catena_ctx* ctx, const catena_call& call, const Product<T>& p, const T* bias) {
     if (p.m == 0 || p.n == 0) return true;

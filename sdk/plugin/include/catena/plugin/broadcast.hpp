@@ -7,15 +7,16 @@
 
 namespace catena::plugin {
 
-// Walks x of shape `from` as if it had shape `to`. Neighbouring axes of one sort are merged.
+// Iterates over x of shape `from` as if it had shape `to`. Adjacent axes of the same kind are
+// merged.
 class Broadcast {
 public:
     Broadcast() = default;
     Broadcast(Shape from, Shape to);
-    // Element i of the large tensor is element i % period of this walk.
+    // Element i of the large tensor is element i % period of this iteration.
     std::int64_t period() const { return period_; }
 
-    // out[0 .. n) = the elements from `begin` on. No extent is 0.
+    // out[0 .. n) = the elements starting at `begin`. No extent is 0.
     template <class T>
     void load(const T* x, std::int64_t begin, std::int64_t n, T* out) const;
 
@@ -32,7 +33,7 @@ template <class T>
 void broadcast_copy(catena_ctx* ctx, const T* x, Shape from, T* y, Shape to, bool add);
 }
 
-// y of shape `to` = x of shape `from`, repeated; or added to y.
+// y of shape `to` = x of shape `from`, repeated; or adds it to y.
 template <class Call, class T>
 void broadcast_copy(const Call& call, const T* x, Shape from, T* y, Shape to, bool add) {
     detail::broadcast_copy(call.context(), x, from, y, to, add);

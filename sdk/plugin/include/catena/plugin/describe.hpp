@@ -1,5 +1,5 @@
-// Descriptions of functions: ports, attributes, flags. Constant expressions, so that a plugin's
-// tables are data and nothing runs at load.
+// Descriptions of functions: ports, attributes, flags. They are constant expressions, so a plugin's
+// tables are data and no code runs at load.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ struct Name {
     char text[n];
 };
 
-// An input or an output. A plain string is a differentiable tensor of the type T.
+// An input or an output. A plain string is a differentiable tensor of type T.
 struct Port {
     constexpr Port(const char* port_name, const char* port_doc = "")  // NOLINT
         : name(port_name), doc(port_doc) {}
@@ -73,7 +73,7 @@ constexpr std::int32_t kind_of() {
     else return CATENA_ATTR_STRING;
 }
 
-// Lists and strings are not copied: they belong to the caller.
+// Lists and strings are not copied; the caller owns them.
 template <class V>
 constexpr catena_value value_of(const V& v) {
     constexpr std::int32_t kind = kind_of<V>();
@@ -88,7 +88,7 @@ constexpr catena_value value_of(const V& v) {
     else return {kind, 1, {.s = v}};
 }
 
-// A value for a call by name.
+// A named value, for calls by name.
 template <class V>
 constexpr catena_named_value set(const char* name, const V& v) {
     return {name, value_of(v)};
@@ -96,7 +96,7 @@ constexpr catena_named_value set(const char* name, const V& v) {
 
 namespace detail {
 
-// A description that calls one of these does not compile, and the first error has its name.
+// A description that calls one of these does not compile; the first error contains the name.
 void only_numbers_have_a_range();
 void a_range_begins_below_its_end();
 void an_integer_attribute_needs_an_integer_range_or_a_default_like_1_0();
@@ -110,7 +110,7 @@ constexpr bool is_whole(double v) {
 
 // An attribute; the type of its default is its type.
 struct Attribute {
-    // From `from` to `to`, both included.
+    // The range of valid values, inclusive.
     constexpr Attribute range(double from, double to) const {
         Attribute a = *this;
         const bool whole = kind == CATENA_ATTR_INT || kind == CATENA_ATTR_INTS;
@@ -124,14 +124,14 @@ struct Attribute {
         a.hi = whole ? value_of(static_cast<std::int64_t>(to)) : value_of(to);
         return a;
     }
-    // Strings: a list with static storage that ends in a null pointer.
+    // The valid strings: a list with static storage that ends with a null pointer.
     constexpr Attribute one_of(const char* const* list) const {
         if (kind != CATENA_ATTR_STRING) detail::only_strings_have_choices();
         Attribute a = *this;
         a.choices = list;
         return a;
     }
-    // May change speed, never results.
+    // The attribute may change speed, but never results.
     constexpr Attribute hint() const {
         Attribute a = *this;
         a.flags |= CATENA_ATTR_HINT;
@@ -148,13 +148,13 @@ struct Attribute {
     const char* const* choices = nullptr;
 };
 
-// attr("slope", 0.2, "..."): with a default, which may be Ints{}.
+// attr("slope", 0.2, "..."): an attribute with a default, which may be Ints{}.
 template <class V>
 constexpr Attribute attr(const char* name, V def, const char* doc = "") {
     if constexpr (std::is_same_v<V, int>) return attr(name, std::int64_t{def}, doc);
     else return {name, doc, kind_of<V>(), 0, value_of(def)};
 }
-// required<double>("value", "..."): the caller must give it.
+// required<double>("value", "..."): the caller must pass it.
 template <class V>
 constexpr Attribute required(const char* name, const char* doc) {
     return {name, doc, kind_of<V>(), CATENA_ATTR_REQUIRED, {kind_of<V>(), 0, {.i = 0}}};
@@ -169,12 +169,12 @@ struct About {
     }
     constexpr About not_differentiable() const { return with(CATENA_FUNCTION_NOT_DIFFERENTIABLE); }
     constexpr About stochastic() const { return with(CATENA_FUNCTION_STOCHASTIC); }
-    // The output is the input's memory in another shape: no kernel.
+    // The output is the input's memory with another shape; there is no kernel.
     constexpr About view() const { return with(CATENA_FUNCTION_VIEW); }
-    // It serves the gradients of other functions alone.
+    // Only for the gradients of other functions.
     constexpr About internal() const { return with(CATENA_FUNCTION_INTERNAL); }
-    // A valid call, written as catena_function.examples says: .example("x=(2,3) axis=1"). Conformance
-    // tests run each of them; the text has static storage.
+    // A valid call, in the format of catena_function.examples: .example("x=(2,3) axis=1").
+    // Conformance tests run each of them. The text must have static storage.
     constexpr About example(const char* text) const {
         About about = *this;
         std::size_t n = 0;
@@ -183,13 +183,14 @@ struct About {
         about.examples[n] = text;
         return about;
     }
-    // The version of the function. It grows when what the function computes changes.
+    // The version of the function. Increase it when the result of the function changes.
     constexpr About since(std::uint32_t number) const {
         About about = *this;
         about.version = number;
         return about;
     }
-    // For kernels_for(): of several plugins' kernels for one call the highest number is taken.
+    // For kernels_for(): of several plugins' kernels for a call, the one with the highest priority
+    // runs.
     constexpr About with_priority(std::int32_t number) const {
         About about = *this;
         about.priority = number;
@@ -201,7 +202,7 @@ struct About {
         about.kernel_name = kernel;
         return about;
     }
-    // The index of an attribute, or n_attrs if the function has none of this name.
+    // The index of an attribute, or n_attrs if the function has none with this name.
     consteval std::size_t attribute(std::string_view wanted) const {
         std::size_t i = 0;
         while (i < n_attrs && attrs[i].name != wanted) ++i;
@@ -230,9 +231,10 @@ constexpr About<n_in, n_out, sizeof...(A)> describe(const char* name, const char
     return {name, doc, inputs, outputs, {attrs...}};
 }
 
-// Kernels for a function that another plugin describes: its full name, its ports and attributes in the
-// order in which `catena describe` shows them. The struct has kernels as for a function of its own, but
-// no infer() and no gradient(). Its kernels come before those of the plugin that has the function.
+// Kernels for a function that another plugin describes: its full name, then its ports and
+// attributes in the order in which `catena describe` shows them. The struct has kernels like one
+// for a function of its own, but no infer() and no gradient(). Its kernels have priority over those
+// of the function's plugin.
 template <std::size_t n_in, std::size_t n_out, class... A>
 constexpr About<n_in, n_out, sizeof...(A)> kernels_for(const char* function,
                                                        const std::array<Port, n_in>& inputs,
@@ -244,7 +246,7 @@ constexpr About<n_in, n_out, sizeof...(A)> kernels_for(const char* function,
     return about;
 }
 
-// The value of F's attribute `name`, in its own type; resolved at compile time.
+// The value of F's attribute `name`, in its own type, resolved at compile time.
 template <class F, Name name>
 auto attribute(const catena_value* attrs) {
     constexpr std::size_t i = F::about.attribute(name.text);
@@ -292,7 +294,7 @@ constexpr bool is_half(catena_dtype d) {
     return d.bits == 16 && (d.code == CATENA_CODE_FLOAT || d.code == CATENA_CODE_BFLOAT);
 }
 
-// The dtypes that a kernel is made for: a type for each type variable, in order of first use.
+// The dtypes of a kernel: a type for each type variable, in order of first use.
 template <class... T>
 struct Row {
     static constexpr std::size_t n = sizeof...(T);
@@ -301,7 +303,7 @@ struct Row {
 template <class... R>
 struct Rows {};
 using Floating = Rows<Row<float>, Row<double>>;
-// Integers as well, which have no gradients: labels, indices, masks.
+// Includes integers, which have no gradients: labels, indices, masks.
 using Numbers = Rows<Row<float>, Row<double>, Row<std::int32_t>, Row<std::int64_t>>;
 template <class... A, class... B>
 constexpr Rows<A..., B...> operator+(Rows<A...>, Rows<B...>) {

@@ -1,4 +1,4 @@
-// Random numbers for kernels of devices that record their work.
+// Random numbers for kernels on devices that record their work.
 #pragma once
 
 #include "catena/abi/ext/draft/draws.h"
@@ -7,8 +7,8 @@
 
 namespace catena::plugin {
 
-// Where n blocks of draws begin (see philox.hpp): in `where`, memory of the device with seed and offset,
-// if the call is recorded; else here.
+// The start of n blocks of random numbers (see philox.hpp): in `where`, device memory with seed and
+// offset, if the call is recorded; otherwise here.
 struct Reserved {
     std::uint64_t seed = 0;
     std::uint64_t offset = 0;

@@ -1,9 +1,10 @@
-// Elementwise functions: what the SDK learns from their formulas, and NumPy broadcasting of shapes.
+// Elementwise functions: information that the SDK derives from their formulas, and NumPy
+// broadcasting.
 //
-//     template <class T> CATENA_FN static T forward(T x..., T attribute...);
-//     template <class T> CATENA_FN static Grads<T, n> backward(T gy, T x..., [T y,] T attribute...);
+//   template <class T> CATENA_FN static T forward(T x..., T attribute...);
+//   template <class T> CATENA_FN static Grads<T, n> backward(T gy, T x..., [T y,] T attribute...);
 //
-// Attributes are numbers and come last. What backward does not use of x and y is not kept alive.
+// Attributes are numbers and come last. Values of x and y that backward does not use are not kept.
 #pragma once
 
 #include <utility>
@@ -48,7 +49,7 @@ concept BackwardTakes = requires {
     requires !std::is_void_v<decltype(backward_result<F, float>(std::make_index_sequence<n>()))>;
 };
 
-// The gradient as n values, also where the formula returns just one.
+// The gradient as n values, also if the formula returns a single one.
 template <class T, std::size_t n>
 CATENA_FN Grads<T, n> grads(const Grads<T, n>& g) {
     return g;
@@ -60,7 +61,7 @@ CATENA_FN Grads<T, n> grads(const T& g) {
 
 }  // namespace detail
 
-// Its forward is a formula.
+// Whether forward is a formula.
 template <class F>
 concept Elementwise = detail::ForwardTakes<F, (n_inputs<F> + n_attributes<F>)>;
 template <class F>
@@ -70,7 +71,8 @@ template <class F>
 concept ElementwiseGradient = Elementwise<F> &&
     (backward_takes_y<F> || detail::BackwardTakes<F, 1 + n_inputs<F> + n_attributes<F>>);
 
-// A formula reads an element of every input: there are some, and they are always there, once.
+// A formula reads an element of every input, so there must be inputs, and none may be optional or
+// variadic.
 template <class F>
 consteval bool inputs_suit_formula() {
     for (const Port& port : F::about.inputs)
@@ -78,7 +80,7 @@ consteval bool inputs_suit_formula() {
     return n_inputs<F> > 0;
 }
 
-// backward of all arguments, whether the formula takes y or not.
+// Calls backward with all arguments, with y only if the formula takes it.
 template <class F, class T, std::size_t... X, std::size_t... A>
 CATENA_FN auto gradient_of(const T& gy, const T* x, const T& y, const T* attrs,
                            std::index_sequence<X...>, std::index_sequence<A...>) {
@@ -93,7 +95,7 @@ CATENA_FN auto gradient_of(const T& gy, const T* x, const T& y, const T* attrs) 
                              std::make_index_sequence<n_attributes<F>>());
 }
 
-// What backward needs: run once on Probe.
+// The values that backward needs, determined by running it on Probe.
 struct Retained {
     std::uint64_t x = 0;
     std::uint64_t y = 0;
@@ -109,7 +111,7 @@ consteval Retained retained_by_formula() {
     for (const Probe& g : result.values) uses |= g.uses;
     return {uses & ((std::uint64_t{1} << n) - 1), uses >> 62 & 1};
 }
-// As its formula reads, and as F itself says.
+// From the formula, or from F's own declaration.
 template <class F>
 consteval Retained retained_of() {
     Retained r;
@@ -132,14 +134,14 @@ template <class F>
 constexpr bool retains_y(std::size_t i) {
     return i < 64 && (retained_of<F>().y >> i & 1) != 0;
 }
-// What is not retained is gone; to take it for zero would be a wrong gradient.
+// A value that is not retained is missing; treating it as zero would give a wrong gradient.
 [[noreturn, gnu::cold]] void fail_unretained(const char* function, const char* what, char port,
                                              std::size_t i);
 [[noreturn, gnu::cold]] void fail_missing(const char* function, const char* what, std::size_t i);
 
 }  // namespace detail
 
-// Attributes as numbers of the formula's type.
+// Attributes, converted to the formula's type.
 template <class F, class T>
 std::array<T, n_attributes<F> + 1> formula_attributes(const catena_value* attrs) {
     std::array<T, n_attributes<F> + 1> values{};
@@ -152,7 +154,7 @@ std::array<T, n_attributes<F> + 1> formula_attributes(const catena_value* attrs)
     return values;
 }
 
-// The dtypes that F has kernels for, with those of its halves: Floating if it names none.
+// The dtypes for which F has kernels, including half precision: Floating by default.
 template <class F>
 struct TypesOf {
     using type = Floating;

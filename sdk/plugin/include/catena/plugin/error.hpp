@@ -1,4 +1,4 @@
-// Errors: thrown inside a plugin, turned into a status and a text where the host called.
+// Errors: exceptions inside a plugin, which become a status and a message at the host's call.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ private:
 
 using Shape = std::span<const std::int64_t>;
 
-// Of extents and sizes; at most 2^63 - 1. In infer() extents may be as large as they like: the host
-// refuses what no tensor can have.
+// The product of extents and sizes, at most 2^63 - 1. In infer() extents can have any size; the
+// host refuses tensors that are too large.
 constexpr std::int64_t times(std::int64_t a, std::int64_t b) {
     std::int64_t product = 0;
     return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max()
@@ -64,7 +64,7 @@ requires std::is_arithmetic_v<N> std::string text_of(N number) {
     else if constexpr (std::is_signed_v<N>) return text_of(static_cast<std::int64_t>(number));
     else return text_of(static_cast<std::uint64_t>(number));
 }
-// "x[1, 2]": element i of a dense array called `name`; of a 0-d one the name.
+// "x[1, 2]": element i of a dense array called `name`; for a 0-d array only the name.
 std::string text_of_element(const char* name, std::int64_t i, Shape shape);
 
 namespace detail {

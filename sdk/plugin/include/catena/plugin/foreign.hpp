@@ -1,6 +1,6 @@
-// What goes before a kernel: F::supports(), and for functions that other plugins describe a comparison
-// of kernels_for() with the function that the host has. Else nobody would notice a wrong order of
-// attributes. The comparison runs once for each function.
+// Code that runs before a kernel: F::supports(), and, for functions of other plugins, a comparison
+// of kernels_for() with the function that the host has. Otherwise a wrong order of attributes would
+// not be noticed. The comparison runs once for each function.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ struct Described {
     std::span<const Attribute> attrs;
     Retained reads;  // of backward
 };
-// Throws "[function] what: expected X, got Y" where `mine` differs from the description of `f`.
+// Throws "[function] what: expected X, got Y" if `mine` differs from the description of `f`.
 void check_described(const Described& mine, const catena_function& f);
 
 template <class F>
@@ -44,13 +44,13 @@ struct AnySupports {
 };
 template <class F>
 struct TwoSupports : F, AnySupports {};
-// A member of that name, whatever it takes: with it the name has two meanings.
+// True if F has a member with that name, whatever its parameters are.
 template <class F>
 concept NamesSupports = !requires {
     &TwoSupports<F>::supports;
 };
 
-// Whether F::supports() ever threw, which is a mistake of F: that of a call is found again in run().
+// Whether F::supports() ever threw an exception, which is a fault of F. run() reports it.
 template <class F>
 std::atomic<bool>& supports_threw() {
     static constinit std::atomic<bool> threw{false};
@@ -63,7 +63,8 @@ catena_status ask_supports(catena_ctx* ctx, const catena_call& call, bool& yes) 
         yes = F::supports(c);
     });
 }
-// What is not as described, and what F::supports() throws at, is taken: run() says why.
+// Calls that do not match the description, and those for which F::supports() throws, are accepted,
+// and run() reports the error.
 template <class F>
 std::int32_t CATENA_CALL supports_by_hand(catena_ctx* ctx, const catena_call* call) noexcept {
     if constexpr (F::about.kernels_alone)

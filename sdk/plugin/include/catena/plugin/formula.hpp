@@ -1,5 +1,5 @@
-// Kernels that are written down as formulas and compiled at run time, for the device of the call:
-// abi/ext/draft/kernels.h says what a formula may say, sdk/doc/kernels.md shows it.
+// Kernels that are written as formulas and compiled at run time, for the device of the call.
+// abi/ext/draft/kernels.h describes formulas, sdk/doc/kernels.md shows examples.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace catena::plugin {
 
-// What few formulas need. The strings stay where they are as long as the formula.
+// Optional parts of a formula. The strings must live as long as the formula.
 struct FormulaOptions {
     const char* reduce_type = nullptr;  // of a reduction: what is joined, if not the first output's
     const char* preamble = nullptr;     // before the kernel: includes, types, functions
@@ -43,7 +43,7 @@ private:
     catena_operand operand_ = {};
 };
 
-// What a call runs over, where it is not all of its plain arrays.
+// The index range of a call, if it is not that of its plain arrays.
 struct FormulaRange {
     std::optional<std::span<const std::int32_t>> axes =
         {};                           // of a reduction; negative: from the last
@@ -51,7 +51,7 @@ struct FormulaRange {
     std::optional<Shape> shape = {};  // where all arrays are raw
 };
 
-// A constant of the plugin's:
+// A constant of the plugin:
 //     constinit const Formula cube("T x", "T y", "y = x * x * x", "cube");
 //     constinit const Formula norm = Formula::reduction("T x", "T y", "x * x", "a + b",
 //                                                       "y = sqrt(a)", "0", "norm");
@@ -63,8 +63,8 @@ public:
                       const char* name, const FormulaOptions& options = {})
         : Formula(CATENA_FORMULA_ELEMENTWISE, inputs, outputs, operation, name, options) {}
 
-    // map: the value of an element; reduce: joins a and b; finish: makes the outputs of a; identity:
-    // the value that changes nothing, nullptr if there is none.
+    // map: the value of an element; reduce: joins a and b; finish: computes the outputs from a;
+    // identity: the neutral value, or nullptr if there is none.
     static constexpr Formula reduction(const char* inputs, const char* outputs, const char* map,
                                        const char* reduce, const char* finish, const char* identity,
                                        const char* name, const FormulaOptions& options = {}) {
@@ -72,16 +72,17 @@ public:
                        finish, identity);
     }
 
-    // In a kernel. Throws Error; CATENA_E_UNSUPPORTED if no plugin has kernels from formulas, or the
-    // device no compiler. A reduction takes the call's scratch, for which plan() asked.
+    // Call it in a kernel. Throws Error; CATENA_E_UNSUPPORTED if no plugin compiles formulas, or
+    // the device has no compiler. A reduction uses the call's scratch memory, which plan() must
+    // request.
     void run(catena_ctx* ctx, const catena_call& call, std::initializer_list<FormulaArgument> x,
              std::initializer_list<catena_tensor*> y, const FormulaRange& range = {}) const {
         const Arguments arguments(*this, x);
         const catena_formula_call c = arguments.call(call, y, range);
         check(table().run(ctx, kernel(ctx), &c));
     }
-    // In plan(): the bytes of scratch memory that run() takes of the same arguments. Elementwise
-    // kernels take none.
+    // Call it in plan(): the scratch memory in bytes that run() needs for the same arguments.
+    // Elementwise kernels need none.
     std::uint64_t scratch_bytes(catena_ctx* ctx, const catena_call& call,
                                 std::initializer_list<FormulaArgument> x,
                                 std::initializer_list<catena_tensor*> y,

@@ -1,5 +1,5 @@
-// float16 and bfloat16: conversion of one element, and loops over many with the instructions that a
-// CPU has for it. Numbers are rounded to nearest even; every instruction set gives the same bits.
+// float16 and bfloat16: conversion of single elements, and loops with the CPU's conversion
+// instructions. Results are rounded to nearest even; every instruction set gives the same bits.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,8 @@
 
 namespace catena::plugin {
 
-// Branch-free, so that loops vectorise. A NaN keeps the upper bits of its payload and is quiet.
+// Branch-free, so that loops are vectorized. NaN keeps the upper bits of its payload and becomes
+// quiet.
 constexpr float to_float(BFloat16 h) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(h.bits) << 16);
 }

@@ -1,4 +1,4 @@
-// Rows of dtypes with halves in them, made from those of float32.
+// Rows of dtypes with half precision, derived from those with float32.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace catena::plugin::detail {
 
-// A row of dtypes with float16, then with bfloat16, in place of the floats in `mask`.
+// A row with float16, then with bfloat16, instead of the floats in `mask`.
 template <class R, unsigned mask>
 struct HalfRows {
     static constexpr std::size_t n = R::n;
@@ -31,7 +31,7 @@ consteval bool has_halves(Rows<R...>) {
     (look(R::dtypes), ...);
     return found;
 }
-// The floats of a row that become halves, as bits.
+// The floats in a row that become half precision, as bits.
 template <class F, class R>
 consteval unsigned halves_of() {
     unsigned wanted = ~0u;

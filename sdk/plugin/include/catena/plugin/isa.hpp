@@ -1,36 +1,36 @@
-// Instruction sets: one formula, compiled for each, and the macros that let it be inlined there.
+// Instruction sets: macros that let one formula be compiled, and inlined, for each of them.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 
-// This translation unit is CUDA code: nvcc's, or that of who defines the macro to compile the same
-// sources without nvcc.
+// This translation unit contains CUDA code, compiled by nvcc or, with this macro defined, by
+// another compiler.
 #if defined(__CUDACC__) && !defined(CATENA_CUDA)
 #define CATENA_CUDA 1
 #endif
 
-// Goes before every formula: it is then inlined into the loop of each instruction set, known to the
-// compiler at compile time, and callable on a GPU.
+// Precedes every formula: it is inlined into the loop of each instruction set, usable in constant
+// expressions, and callable on a GPU.
 #if defined(CATENA_CUDA)
 #include <cuda_runtime.h>
 #define CATENA_FN __host__ __device__ __forceinline__ constexpr
 #else
 #define CATENA_FN [[gnu::always_inline]] inline constexpr
 #endif
-// The same for hand-written kernels, which are no constant expressions, and for lambdas in them:
+// The same for handwritten kernels, which are not constant expressions, and for lambdas in them:
 // `[&](int64_t begin, int64_t end) CATENA_LAMBDA { ... }`.
 #define CATENA_KERNEL [[gnu::always_inline]] inline
 #define CATENA_LAMBDA __attribute__((always_inline))
 
-// Before a loop whose iterations do not depend on each other: outputs never overlap inputs.
+// Precedes a loop whose iterations are independent: outputs never overlap inputs.
 #if defined(__clang__)
 #define CATENA_LOOP _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define CATENA_LOOP _Pragma("GCC ivdep")
 #endif
 
-// Before a loop whose arrays are to be in registers of a GPU.
+// Precedes a loop whose arrays should be in registers of a GPU.
 #if defined(__CUDACC__)
 #define CATENA_UNROLL _Pragma("unroll")
 #elif defined(__clang__)
@@ -59,14 +59,14 @@ namespace catena::plugin {
 
 enum class Isa { baseline, x86_64_v3, x86_64_v4 };
 
-// What a backend is asked for; "" runs everywhere.
+// The name that a backend checks; "" runs everywhere.
 constexpr const char* isa_name(Isa isa) {
     return isa == Isa::x86_64_v4 ? "x86-64-v4" : isa == Isa::x86_64_v3 ? "x86-64-v3" : "";
 }
 
-// Calls K::run, or a body of parallel(), compiled for an instruction set: whatever is marked as above
-// is inlined there and vectorised for it. range() has the shape that catena_host.parallel_for() takes;
-// a body may take the worker's slot as well: body(begin, end, slot).
+// Calls K::run, or a body of parallel(), compiled for an instruction set: functions with the macros
+// above are inlined and vectorized for it. range() has the signature that
+// catena_host.parallel_for() takes; a body may also take the worker's slot: body(begin, end, slot).
 #define CATENA_TARGET_BODY(attribute)                                                       \
     template <class K, class... A>                                                          \
     attribute static void call(A... args) {                                                 \
@@ -96,7 +96,7 @@ struct Target<Isa::x86_64_v4> {
 #endif
 #undef CATENA_TARGET_BODY
 
-// A list of instruction sets; Isas is the one that kernels are compiled for.
+// A list of instruction sets. Isas is the list for which kernels are compiled.
 template <Isa... isa>
 struct IsaList {};
 #if defined(CATENA_X86)

@@ -1,4 +1,4 @@
-// Kernels: typed views of a call's tensors, its attributes and requests, and its threads.
+// Kernels: typed access to a call's tensors, attributes and requests, and its threads.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace catena::plugin {
 
-// A dense, row-major tensor, lent for the call; empty if the port is missing or not wanted.
+// A dense, row-major tensor, valid during the call; empty if the port is missing or not wanted.
 template <class T>
 struct Tensor {
     explicit operator bool() const { return shape.data() != nullptr; }
     T& operator[](std::int64_t i) const { return data[i]; }
     std::int64_t dim(std::size_t i) const { return shape[i]; }
-    // Elements along the axes [from, to).
+    // The number of elements along the axes [from, to).
     std::int64_t count(std::size_t from, std::size_t to) const {
         return from < to ? size_of(shape.subspan(from, to - from)) : 1;
     }
@@ -49,14 +49,14 @@ inline bool same_shape(const catena_tensor& a, const catena_tensor& b) {
     return true;
 }
 
-// Elements' worth of simple work below which a second thread costs more than it gives, and that a
-// thread takes at a time.
+// The amount of simple work, in elements, below which a second thread costs more than it saves, and
+// that a thread takes at a time.
 inline constexpr std::int64_t serial_work = 32768;
 inline constexpr std::int64_t piece_work = 8192;
 
-// A parallel_for() whose pieces may throw: nothing may be thrown through the host. What the first
-// piece throws ends the call: pieces that have not begun are left out, and run() throws it again
-// after the others have ended.
+// A parallel_for() whose pieces may throw, although nothing may be thrown through the host. After
+// the first exception, pieces that have not started are skipped, and run() rethrows it when the
+// others have ended.
 class Pieces {
 public:
     Pieces(catena_range_fn piece, void* user) : piece_(piece), user_(user) {}
@@ -75,10 +75,10 @@ private:
     std::exception_ptr thrown_;
 };
 
-// Runs body(begin, end) or body(begin, end, slot) over pieces of 0 .. n, compiled for isa; work is
-// the cost of one of the n in elements added. Where pieces begin depends on n and work only.
-// slot < host().slots(ctx) names the thread: no two bodies that run at the same time have the same.
-// What a body throws is thrown again when all that had begun have ended.
+// Runs body(begin, end) or body(begin, end, slot) on pieces of 0 .. n, compiled for isa. work is
+// the cost of one of the n items in additions. The boundaries of the pieces depend only on n and
+// work. slot < host().slots(ctx) identifies the thread: no two concurrent bodies have the same.
+// Exceptions of a body are rethrown when all bodies that had started have ended.
 template <Isa isa, class Body>
 void parallel(catena_ctx* ctx, std::int64_t n, std::int64_t work, Body&& body) {
     using B = std::remove_reference_t<Body>;
@@ -88,8 +88,8 @@ void parallel(catena_ctx* ctx, std::int64_t n, std::int64_t work, Body&& body) {
     Pieces(&Target<isa>::template range<B>, &body).run(ctx, n, grain);
 }
 
-// Where helpers run: the context of a call and the instruction set that it is compiled for. A Call is
-// one as well.
+// The context of a call and the instruction set of the kernel, for helper functions. A Call is one
+// as well.
 template <Isa instruction_set>
 struct Place {
     static constexpr Isa isa = instruction_set;
@@ -99,8 +99,8 @@ struct Place {
 
 namespace detail {
 
-// "[f] x: expected float64 for call.x<T>(0), got float32": a kernel takes a tensor for another dtype,
-// and would read or write beside it.
+// "[f] x: expected float64 for call.x<T>(0), got float32": the kernel uses the wrong type for a
+// tensor, and would access memory out of bounds.
 [[noreturn, gnu::cold]] void fail_type(const catena_function& f, const char* member, std::size_t i,
                                        catena_dtype wanted, catena_dtype got);
 [[noreturn, gnu::cold]] void fail_axis(const char* function, const char* what, std::int64_t axis,
@@ -113,7 +113,7 @@ CATENA_KERNEL void store(T& target, bool add, T value) {
     target = add ? target + value : value;
 }
 
-// What F::forward<T>(call) and F::backward<T>(call) work on.
+// The argument of F::forward<T>(call) and F::backward<T>(call).
 template <class F, Isa instruction_set>
 class Call {
 public:
@@ -121,8 +121,9 @@ public:
 
     Call(catena_ctx* ctx, const catena_call& call) : ctx_(ctx), call_(call) {}
 
-    // Tensors of a port. T is the C++ type of its dtype, or std::byte for its memory; another one is
-    // an error that names the port. In backward: inputs and outputs that retain_x and retain_y name.
+    // Tensors of a port. T is the C++ type of its dtype, or std::byte for its memory; another type
+    // is an error that names the port. In backward: the inputs and outputs in retain_x and
+    // retain_y.
     template <class T>
     Tensor<const T> x(std::size_t i) const {
         if (!detail::retains_x<F>(i)) only_forward('x', i, call_.x[i]);
@@ -161,7 +162,8 @@ public:
     bool adds(std::size_t i) const { return call_.req[i] == CATENA_REQ_ADD; }
     bool wants(std::size_t i) const { return call_.gx[i] != nullptr; }
     bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
-    // The threads that parallel() may use: in plan(), how many pieces of scratch its bodies need.
+    // The number of threads that parallel() may use: in plan(), how many parts of scratch memory
+    // its bodies need.
     std::int64_t slots() const { return host().slots(ctx_); }
 
     template <class Body>
@@ -182,7 +184,7 @@ private:
         if (call_.phase != CATENA_PHASE_FORWARD && tensor == nullptr) [[unlikely]]
             detail::fail_unretained(F::about.name, "backward", port, i);
     }
-    // One comparison of 32 bits for a tensor, none for an element.
+    // One 32-bit comparison per tensor, none per element.
     template <class T>
     Tensor<T> typed(const char* member, std::size_t i, const catena_tensor* tensor) const {
         using U = std::remove_const_t<T>;
@@ -204,7 +206,7 @@ constexpr std::size_t axis_index(std::int64_t axis, std::size_t ndim) {
     return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(ndim) : axis);
 }
 
-// What F::infer(s) works on: shapes and dtypes of the inputs, checks, and those of the outputs.
+// The argument of F::infer(s): shapes and dtypes of the inputs, checks, and those of the outputs.
 template <class F>
 class Inference {
 public:
@@ -214,14 +216,14 @@ public:
 
     std::size_t n_x() const { return n_x_; }
     bool has(std::size_t i) const { return i < n_x_ && x_[i] != nullptr; }
-    // Of an optional input that is missing: an error in words.
+    // Throws an error for a missing optional input.
     Shape x(std::size_t i) const {
         const catena_meta& m = meta(i);
         return {m.shape, static_cast<std::size_t>(m.ndim)};
     }
     std::int64_t size(std::size_t i) const { return size_of(x(i)); }
     catena_dtype dtype(std::size_t i) const { return meta(i).dtype; }
-    // What numbers of x(i)'s dtype are computed in: float32 for a half.
+    // The dtype for computations with x(i): float32 for half precision.
     catena_dtype wide(std::size_t i) const {
         return is_half(dtype(i)) ? dtype_of<float>() : dtype(i);
     }
@@ -257,7 +259,7 @@ public:
     void y(std::size_t i, std::initializer_list<std::int64_t> shape, catena_dtype dtype) const {
         y(i, Shape(shape.begin(), shape.size()), dtype);
     }
-    // In x(0)'s dtype.
+    // With the dtype of x(0).
     void y(std::size_t i, Shape shape) const {
         if (!has(0)) [[unlikely]]
             plugin::fail(CATENA_E_INTERNAL, F::about.name,

@@ -1,6 +1,6 @@
-// Elementary functions for formulas: branch-free scalars that compilers turn into vector code, and
-// CUDA's own on a GPU. Errors stay under about 2 units in the last place of float and 1e-15
-// relative of double; infinities, NaN, overflow and subnormals come out as in IEEE 754, but for
+// Elementary functions for formulas: branch-free scalar functions that compilers vectorize, and
+// CUDA's own on a GPU. Errors are below about 2 units in the last place for float and 1e-15
+// relative for double. Infinities, NaN, overflow and subnormals follow IEEE 754, except for
 // sigmoid's lowest subnormals, which are 0.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace catena::plugin::math {
 
 namespace detail {
 
-// Constants of the two formats. Polynomials are minimax fits over the reduced range.
+// Constants of the two formats. The polynomials are minimax fits over the reduced range.
 template <class T>
 struct Format;
 
@@ -138,7 +138,7 @@ template <std::signed_integral T>
 CATENA_FN T abs(T x) {
     return x < 0 ? -x : x;
 }
-// As in NumPy, a NaN on either side comes out.
+// As in NumPy, the result is NaN if either argument is.
 template <Number T>
 CATENA_FN T max(T a, T b) {
     return a > b || a != a ? a : b;
@@ -240,7 +240,7 @@ CATENA_FN T sigmoid(T x) {
 #endif
 }
 
-// Not vectorised: the C library's, right in every special case.
+// Not vectorized: calls the C library, which handles every special case.
 template <std::floating_point T>
 CATENA_FN T pow(T x, T y) {
 #if defined(__CUDA_ARCH__)

@@ -1,5 +1,5 @@
-// Probe: a number that only remembers which arguments it was computed from. The SDK runs every
-// gradient formula on it once, at compile time, to learn what backward needs to be kept.
+// Probe: a number that only records which arguments it was computed from. The SDK runs every
+// gradient formula on it once, at compile time, to find the values to keep for backward.
 #pragma once
 
 #include <concepts>

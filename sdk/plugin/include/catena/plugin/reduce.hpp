@@ -1,5 +1,5 @@
-// Sums: over contiguous elements with fixed lanes, and over the axes of a tensor. Neither the lanes
-// nor the pieces depend on the number of threads, so results have the same bits for any.
+// Sums of contiguous elements, in fixed lanes, and over the axes of a tensor. Neither lanes nor
+// pieces depend on the number of threads, so results are bit-identical for any number.
 #pragma once
 
 #include <algorithm>
@@ -8,13 +8,14 @@
 
 namespace catena::plugin {
 
-// What sums of T are added up in: floats in double, integers modulo 2^64. Lane: a few of them.
+// The accumulator of sums of T: double for floats, integers modulo 2^64. Lane: the type for a few
+// of them.
 template <class T>
 using Total = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 template <class T>
 using Lane = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
 
-// The sum of n contiguous elements: 64 lanes over pieces of 4096, those added up in Total<T>.
+// The sum of n contiguous elements: 64 lanes over pieces of 4096, whose sums are added in Total<T>.
 template <class T>
 CATENA_KERNEL Total<T> sum_of(const T* p, std::int64_t n) {
     constexpr std::int64_t lanes = 64;
@@ -34,11 +35,11 @@ CATENA_KERNEL Total<T> sum_of(const T* p, std::int64_t n) {
     return total;
 }
 
-// Axes of a dense tensor, split into those that are kept and those that are summed; neighbours of
-// one sort are merged.
+// Axes of a dense tensor, divided into those that are kept and those that are summed; adjacent axes
+// of the same kind are merged.
 class Reduction {
 public:
-    // reduced(d) says whether axis d of shape is summed.
+    // reduced(d) tells whether axis d of shape is summed.
     template <class Reduced>
     Reduction(Shape shape, Reduced reduced) {
         for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -65,7 +66,7 @@ public:
     bool inner_reduced() const { return inner_reduced_; }
     std::int64_t inner() const { return inner_; }  // extent of the last axis
 
-    // Where the i-th of the kept (or the summed) elements lies, the others at 0.
+    // The offset of the i-th kept (or summed) element, with the other indices 0.
     std::int64_t offset(std::int64_t i, bool reduced) const {
         std::int64_t offset = 0;
         for (std::size_t d = ndim_; d-- > 0;) {
@@ -94,7 +95,7 @@ template <class T>
 void sum_axes(catena_ctx* ctx, Isa isa, const Reduction& r, const T* x, T* y, bool add);
 }
 
-// y (the kept elements, dense) = sum of x over the other axes, or added to it.
+// y (the kept elements, dense) = sum of x over the other axes; or adds it to y.
 template <class Call, class T>
 void sum_axes(const Call& call, const Reduction& r, const T* x, T* y, bool add) {
     detail::sum_axes(call.context(), Call::isa, r, x, y, add);

@@ -1,4 +1,4 @@
-// The plugin's table, made from the descriptions alone: constant data, no code that runs at load.
+// The plugin's table, generated from the descriptions: constant data, no code runs at load.
 #pragma once
 
 #include "catena/plugin/elementwise.hpp"
@@ -164,7 +164,7 @@ catena_status CATENA_CALL detail::infer_formula(catena_ctx* ctx, const catena_va
 
 namespace detail {
 
-// Kernels written by hand, compiled for isa.
+// Handwritten kernels, compiled for isa.
 template <class F, Isa isa, class... T>
 struct ForwardByHand {
     CATENA_KERNEL static void run(catena_ctx* ctx, const catena_call* call) {
@@ -207,7 +207,7 @@ constexpr bool has_floats(Row<T...>) {
     return ((!std::is_integral_v<T>) || ...);
 }
 
-// The kernel of a phase that has_kernel() says is there. Integers have no gradients.
+// The kernel of a phase for which has_kernel() is true. Integers have no gradients.
 template <class F, int phase, class First, class... T>
 constexpr bool has_kernel(Row<First, T...> row) {
     if constexpr (phase == CATENA_PHASE_FORWARD)
@@ -267,8 +267,8 @@ constexpr catena_kernel kernel_of() {
     return kernel;
 }
 
-// The same for float16 and bfloat16: the kernel of R runs on copies in float32. isa is that of the
-// copying, and the most that the kernel may need.
+// The same for float16 and bfloat16: the kernel of R runs on float32 copies. isa is that of the
+// conversion, and the highest that the kernel may need.
 template <class F, class R, Isa isa, int phase, Isa... own>
 constexpr catena_kernel widened_kernel_of(IsaList<own...>) {
     constexpr Isa inner = std::max({(own <= isa ? own : Isa::baseline)...});
@@ -283,7 +283,7 @@ constexpr catena_kernel widened_kernel_of(IsaList<own...>) {
     return kernel;
 }
 
-// A function compiles for fewer instruction sets by naming them: `using isas = IsaList<...>`.
+// A function can restrict its instruction sets: `using isas = IsaList<...>`.
 template <class F>
 struct IsasOf {
     using type = Isas;
@@ -314,7 +314,7 @@ constexpr auto widened_kernels_of_phase(IsaList<isa...>) {
 }
 template <class F, class R>
 constexpr auto kernels_of_row() {
-    // Integers are few and simple: not worth the bytes of other instruction sets.
+    // Integer kernels are few and simple: other instruction sets are not worth their size.
     using isas =
         std::conditional_t<has_floats(R()), typename IsasOf<F>::type, IsaList<Isa::baseline>>;
     constexpr auto own =
@@ -351,7 +351,7 @@ namespace catena::plugin {
 
 namespace detail {
 
-// The functions that F brings: none if it has kernels for somebody else's.
+// The functions that F provides: none if it only has kernels for another plugin's function.
 template <class F>
 constexpr auto functions_of() {
     if constexpr (F::about.kernels_alone) return std::array<const catena_function*, 0>{};
@@ -435,7 +435,7 @@ constexpr catena_manifest manifest(const char* id, const char* version, const ch
 
 }  // namespace catena::plugin
 
-// Both come from catena_add_plugin().
+// catena_add_plugin() defines both.
 #if !defined(CATENA_PLUGIN_VENDOR)
 #define CATENA_PLUGIN_VENDOR ""
 #endif

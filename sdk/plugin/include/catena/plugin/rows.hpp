@@ -1,4 +1,4 @@
-// Rows: maxima, sums and sums of exponentials along one axis, vectorised whatever its stride is.
+// Maxima, sums and sums of exponentials along one axis, vectorized for any stride.
 #pragma once
 
 #include <limits>
@@ -21,7 +21,7 @@ struct Axis {
     std::int64_t inner = 1;
 };
 
-// Sixteen at a time: body(p) for full groups of p[0 .. 16); the last, shorter one is a copy that is
+// Sixteen at a time: calls body(p) for full groups p[0 .. 16). The last, shorter group is a copy,
 // padded with `padding`.
 template <class T, class Body>
 CATENA_KERNEL void by_sixteen(const T* p, std::int64_t n, T padding, const Body& body) {
@@ -34,7 +34,7 @@ CATENA_KERNEL void by_sixteen(const T* p, std::int64_t n, T padding, const Body&
     body(tail);
 }
 
-// The largest of n > 0 contiguous numbers; a NaN may be passed over.
+// The maximum of n > 0 contiguous numbers; NaN may be ignored.
 template <class T>
 CATENA_KERNEL T max_of(const T* p, std::int64_t n) {
     T lane[16];
@@ -60,7 +60,7 @@ CATENA_KERNEL T sum_exp(const T* p, std::int64_t n, T shift) {
     return lane[0];
 }
 
-// y[i] = factor * e^(x[i] - shift) for n contiguous numbers, or added to y[i].
+// y[i] = factor * e^(x[i] - shift) for n contiguous numbers; or adds it to y[i].
 template <class T>
 CATENA_KERNEL void scaled_exp(const T* x, std::int64_t n, T shift, T factor, T* y, bool add) {
     const std::int64_t whole = n / 16 * 16;
@@ -96,9 +96,9 @@ CATENA_KERNEL T sum_lanes(std::int64_t n, const F& f) {
     return total;
 }
 
-// Calls strip(line, p, width) for all lines of an axis, in parallel; up to 64 lines that lie side by
-// side at once. line is the number of the first, p its first element's offset; a line goes on every
-// axis.inner elements.
+// Calls strip(line, p, width) for all lines of an axis, in parallel, with up to 64 adjacent lines
+// at once. line is the index of the first, p the offset of its first element; consecutive elements
+// of a line are axis.inner elements apart.
 template <class Call, class Strip>
 void for_each_strip(const Call& call, const Axis& axis, const Strip& strip) {
     constexpr std::int64_t most = 64;

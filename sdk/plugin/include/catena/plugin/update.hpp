@@ -1,11 +1,11 @@
-// Updates of parameters: functions without outputs that change some of their inputs in place,
-// element by element, given as a formula.
+// Updates of parameters: elementwise functions without outputs that change some of their inputs in
+// place, given as a formula.
 //
 //     template <class T> CATENA_FN static void update(T& mutated, T x, ..., T attribute...);
 //
-// Ports that are mutated come as references. A function with prepare<T>(double attribute...) gets
-// what it returns, computed once for each call, instead of the attributes. `static constexpr auto
-// single_x = ports(1);` names inputs that are one number () for all elements.
+// Mutated ports are passed by reference. A function with prepare<T>(double attribute...) receives
+// its result, computed once per call, instead of the attributes. `static constexpr auto single_x =
+// ports(1);` lists inputs that are a single number () for all elements.
 #pragma once
 
 #include <tuple>
@@ -65,7 +65,7 @@ catena_status CATENA_CALL run_update(catena_ctx* ctx, const catena_call* call) n
     });
 }
 
-// All inputs have the shape of the first, but for single ones.
+// All inputs have the shape of the first, except single ones.
 template <class F>
 catena_status CATENA_CALL infer_update(catena_ctx* ctx, const catena_value*,
                                        const catena_meta* const* x, std::uint32_t,

@@ -1,5 +1,5 @@
 // Var: a variable of the host's graph with the operators of a number, so that the formula of a
-// gradient also builds it out of host functions, differentiable to any order.
+// gradient also composes it of host functions, differentiable to any order.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace catena::plugin {
 
-// A variable or a constant. Variables belong to the host and live for the callback. The constant 0
-// also stands for "no gradient": what is multiplied by it vanishes.
+// A variable or a constant. Variables belong to the host and live during the callback. The constant
+// 0 also means "no gradient": products with it vanish.
 class Var {
 public:
     Var(double constant = 0) : constant_(constant) {}  // NOLINT(google-explicit-constructor)
@@ -37,8 +37,8 @@ private:
     double constant_ = 0;
 };
 
-// Calls a host function by its full name, resolved once. Constants among the inputs become 0-d
-// arrays like the first variable; at least one input is a variable.
+// Calls a host function by its full name, which is looked up once. Constants among the inputs
+// become 0-d arrays like the first variable; at least one input must be a variable.
 template <Name name, std::size_t n_y = 1>
 std::array<Var, n_y> call_all(std::initializer_list<Var> inputs,
                               std::initializer_list<catena_named_value> attrs = {});
@@ -47,7 +47,7 @@ Var call(std::initializer_list<Var> inputs, std::initializer_list<catena_named_v
     return call_all<name>(inputs, attrs)[0];
 }
 
-// A 0-d array of x's dtype, on its device.
+// A 0-d array with x's dtype, on its device.
 Var scalar_like(const Var& x, double value);
 
 namespace detail {
@@ -70,13 +70,13 @@ Var operator-(const Var& a, const Var& b);
 Var operator*(const Var& a, const Var& b);
 Var operator/(const Var& a, const Var& b);
 
-// Comparisons give 1 and 0 in the operands' dtype, without a gradient.
+// Comparisons return 1 and 0 in the operands' dtype, without a gradient.
 Var operator>(const Var& a, const Var& b);
 Var operator>=(const Var& a, const Var& b);
 Var operator<(const Var& a, const Var& b);
 Var operator<=(const Var& a, const Var& b);
 Var operator==(const Var& a, const Var& b);
-// Both of two comparisons.
+// Both comparisons are true.
 Var operator&(const Var& a, const Var& b);
 
 namespace math {
@@ -94,22 +94,22 @@ Var sigmoid(const Var& x);
 Var pow(const Var& a, const Var& b);
 }  // namespace math
 
-// Of the constant 0, which stands for "no gradient", all of these make the constant 0. Shapes and
-// axes may be written as {n, 1}.
+// For the constant 0, which means "no gradient", all of these return the constant 0. Shapes and
+// axes can be written as {n, 1}.
 using IntList = std::initializer_list<std::int64_t>;
 inline Ints ints_of(IntList list) { return {list.begin(), list.size()}; }
 
-// Sums x over what broadcasting to x's shape repeated, so that it has this shape.
+// Sums x over the axes that broadcasting would repeat, so that it has this shape.
 Var sum_to(const Var& x, Shape shape);
 Var sum_to(const Var& x, IntList shape);
 Var reshape(const Var& x, Shape shape);
 Var reshape(const Var& x, IntList shape);
 Var broadcast_to(const Var& x, Shape shape);
 Var broadcast_to(const Var& x, IntList shape);
-// axes: of x, for each axis of the result; empty: reversed.
+// axes: the axis of x for each axis of the result; empty: reversed.
 Var transpose(const Var& x, Ints axes = {});
 Var transpose(const Var& x, IntList axes);
-// axis: empty: all.
+// axis: empty means all.
 Var sum(const Var& x, Ints axis = {}, bool keepdims = false);
 Var sum(const Var& x, IntList axis, bool keepdims = false);
 Var cast(const Var& x, catena_dtype dtype);
@@ -130,7 +130,7 @@ namespace detail {
 catena_var* gradient_like(const char* function, const Var& gradient, const catena_meta* x);
 }  // namespace detail
 
-// What F::gradient(g) works on: g.gx(i, ...) for every i with g.wants(i).
+// The argument of F::gradient(g): call g.gx(i, ...) for every i with g.wants(i).
 template <class F>
 class Gradient {
 public:
@@ -139,7 +139,7 @@ public:
     std::size_t n_x() const { return call_.n_x; }  // ports, missing ones included
     bool wants(std::size_t i) const { return (call_.targets[i / 64] >> (i % 64) & 1) != 0; }
     bool has(std::size_t i) const { return i < call_.n_x && call_.x_meta[i] != nullptr; }
-    // Those that retain_x and retain_y name; constant 0: an optional one is missing.
+    // Values in retain_x and retain_y; the constant 0 for a missing optional input.
     Var x(std::size_t i) const {
         if (!detail::retains_x<F>(i)) detail::fail_unretained(F::about.name, "gradient", 'x', i);
         return make(call_.x[i]);
@@ -160,7 +160,7 @@ public:
         return attribute<F, name>(call_.attrs);
     }
     bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
-    // Sums over what the forward call broadcast.
+    // Sums over the axes that the forward call broadcast.
     void gx(std::size_t i, const Var& gradient) const {
         call_.gx[i] = detail::gradient_like(F::about.name, gradient,
                                             gradient.is_constant() ? nullptr : &x_meta(i));

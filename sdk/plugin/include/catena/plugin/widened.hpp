@@ -1,10 +1,11 @@
-// Storage in two bytes: every kernel for float32 serves float16 and bfloat16 as well. Their tensors
-// are copied to float32 in scratch, the kernel runs on the copies, and results are rounded back.
+// Two-byte dtypes: every kernel for float32 also serves float16 and bfloat16. Tensors are converted
+// to float32 in scratch memory, the kernel runs on the copies, and results are rounded.
 //
-// A function need not know. In each of its dtype rows the first float becomes a half; other types
-// stay, so that statistics with a type variable of their own are kept in float32 (Inference::wide()
-// is their dtype). `static constexpr unsigned widened = 0b101;` names other type variables, by
-// position in the row; 0: none. A function with rows of halves of its own is left alone.
+// Functions need no code for this. In each of its dtype rows, the first float becomes half
+// precision. Other types do not change, so statistics with their own type variable stay float32
+// (Inference::wide() is their dtype). `static constexpr unsigned widened = 0b101;` selects other
+// type variables by their position in the row; 0 selects none. A function that has rows with half
+// precision itself is not changed.
 #pragma once
 
 #include "catena/plugin/half.hpp"

@@ -1,4 +1,4 @@
-// The net learns: a loss that does not fall is a failure.
+// The net must learn: a loss that does not decrease is a failure.
 #include "training.hpp"
 
 #include <cstdio>

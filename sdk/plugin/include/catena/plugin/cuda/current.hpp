@@ -1,4 +1,4 @@
-// A device as the thread's current one, for a while.
+// Makes a device the thread's current one within a scope.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,13 +7,13 @@
 
 namespace catena::plugin::cuda {
 
-// Calls of CUDA are for `device` while this lives; what was current before is so again afterwards.
+// CUDA calls use `device` while this object exists; then the previous device is current again.
 //
-// cudaSetDevice() of the one before would make a context on it, hundreds of megabytes, in a process
-// that never used it. Leaving it out would put other users of CUDA in this thread, who may have set
-// nothing, on another device than theirs. So the primary context of the device, which is what the
-// runtime works in, is pushed onto the thread's stack of contexts, and popped. So it is where another
-// user of CUDA has made a context of his own current, on whichever device.
+// Calling cudaSetDevice() for the previous device would create a context on it, hundreds of
+// megabytes, in a process that never used it. Not restoring it would move other CUDA code in this
+// thread, which may have set no device, to another device. So the primary context of the device,
+// which the runtime uses, is pushed onto the thread's stack of contexts and popped later. This also
+// works if other CUDA code has made its own context current, on any device.
 class CurrentDevice {
 public:
     explicit CurrentDevice(int device) {

@@ -1,5 +1,5 @@
-// Elementwise work on CUDA: one kernel for an operation whose operands have the shape of the results
-// or one element, one for operands that are broadcast. An operation is a struct:
+// Elementwise work on CUDA: one kernel for operands with the shape of the results or with one
+// element, and one for operands that are broadcast. An operation is a struct:
 //
 //     struct Op {
 //         using In = Types<float, Float16>;   // of its inputs

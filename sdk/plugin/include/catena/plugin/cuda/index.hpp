@@ -1,5 +1,5 @@
-// Index arithmetic of kernels: division by numbers that a launch fixes, and walks over operands that
-// are broadcast. Plain C++, so that it is tested where there is no GPU.
+// Index arithmetic of kernels: division by numbers that are fixed per launch, and iteration over
+// operands that are broadcast. Plain C++, so it can be tested without a GPU.
 #pragma once
 
 #include <bit>

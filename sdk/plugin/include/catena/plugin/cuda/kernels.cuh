@@ -1,6 +1,6 @@
-// The tables of kernels for CUDA: from formulas, and those written by hand.
+// The tables of CUDA kernels: from formulas, and handwritten.
 //
-// A kernel by hand stands in a specialisation for its function, beside its description:
+// A handwritten kernel is in a specialization for its function, next to its description:
 //
 //     template <>
 //     struct catena::plugin::cuda::Kernels<Softmax> {
@@ -10,9 +10,9 @@
 //         static bool supports(const catena_call& call);                             // if need be
 //     };
 //
-// T are the dtypes of the function's rows, Float16 and BFloat16 among them: load_as() and store_as()
-// compute with such. A formula's phases may be written by hand as well. Without a supports() here, that
-// of the function's description counts, where it has one.
+// T are the dtypes of the function's rows, including Float16 and BFloat16, for which load_as() and
+// store_as() convert elements. The phases of a formula may be handwritten too. Without a supports()
+// here, that of the function's description applies, if it has one.
 #pragma once
 
 #include "catena/plugin/cuda/formula.cuh"

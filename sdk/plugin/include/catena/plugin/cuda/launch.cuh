@@ -1,4 +1,4 @@
-// Launches: on the device and the stream of a call, with errors in words.
+// Launches on the device and the stream of a call, with error messages.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -81,8 +81,8 @@ inline Queue queue_of(const char* function, const catena_call& call) {
     return {function, reinterpret_cast<cudaStream_t>(call.stream), call.device_id};
 }
 
-// What a kernel written by hand works on: a Call as on the CPU, whose work goes to a stream. Pointers
-// are the device's.
+// The argument of a handwritten kernel: a Call as on the CPU, whose work is launched on a stream.
+// Pointers point to device memory.
 template <class F>
 class Call : public plugin::Call<F, Isa::baseline> {
 public:
@@ -96,7 +96,8 @@ public:
     void launch(void (*kernel)(P...), dim3 blocks, int threads, const A&... arguments) const {
         queue_.launch(kernel, blocks, threads, arguments...);
     }
-    // A launch for n threads in blocks of cuda::block, which walk on in steps of the whole grid.
+    // A launch for n threads in blocks of cuda::block, which iterate with the stride of the whole
+    // grid.
     template <class... P, class... A>
     void launch_for(std::int64_t n, void (*kernel)(P...), const A&... arguments) const {
         if (n > 0) queue_.launch(kernel, queue_.grid(n), block, arguments...);

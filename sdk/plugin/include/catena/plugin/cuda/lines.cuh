@@ -1,6 +1,6 @@
-// Lines along one axis of a tensor, each the work of some lanes of a block: for what needs a whole
-// line before it can write, such as a softmax. Lanes take turns of `width` elements; along the last
-// axis those lie side by side.
+// Lines along one axis of a tensor, each processed by some lanes of a block: for functions that
+// need a whole line before they can write, such as a softmax. Lanes process `width` elements at a
+// time; along the last axis these are contiguous.
 #pragma once
 
 #include "catena/plugin/cuda/index.hpp"

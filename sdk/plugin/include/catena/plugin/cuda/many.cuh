@@ -1,4 +1,4 @@
-// Updates of many tensors by few launches: an optimizer's step over all parameters. Blocks find the
+// Updates of many tensors in few launches: an optimizer's step over all parameters. Blocks find the
 // tensor that they work on, and their part of it.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Packs: neighbouring elements that are loaded and stored together, 16 bytes at a time, and
-// computed with in a wider type where they are halves.
+// Packs: contiguous elements that are loaded and stored together, 16 bytes at a time. Half
+// precision is computed in a wider type.
 #pragma once
 
 #include <cuda_runtime.h>

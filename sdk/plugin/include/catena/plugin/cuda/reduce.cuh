@@ -1,7 +1,7 @@
-// Sums on CUDA: of an operation's values, over any axes, computed on the fly. A block holds lanes of
-// kept and of summed units (see Fold); with few sums the summed range is split over blocks as well,
-// and what they leave in scratch is added up in order. Terms are added in short runs, then pairwise,
-// in an order that depends on the shape alone.
+// Sums on CUDA of an operation's values, over any axes, computed on the fly. A block has lanes for
+// kept and for summed units (see Fold). With few sums, the summed range is also split over blocks,
+// whose partial sums in scratch memory are added in order. Terms are added in short runs, then
+// pairwise, in an order that depends only on the shape.
 #pragma once
 
 #include "catena/plugin/cuda/elementwise.cuh"

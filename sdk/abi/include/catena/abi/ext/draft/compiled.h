@@ -9,6 +9,7 @@
  * Without it, or on a device for which it names no target, no binary is shipped. */
 #define CATENA_TARGETS_DRAFT_1 "catena.targets.draft/1"
 
+/* The table of the extension. */
 typedef struct catena_targets {
     uint32_t struct_size;
     uint32_t reserved;
@@ -23,6 +24,7 @@ typedef struct catena_targets {
 /* catena.compiled_kernels.draft/1: of no device; beside catena.kernels.draft/1 and from the same plugin. */
 #define CATENA_COMPILED_KERNELS_DRAFT_1 "catena.compiled_kernels.draft/1"
 
+/* The table of the extension. */
 typedef struct catena_compiled_kernels {
     uint32_t struct_size;
     uint32_t reserved;

@@ -43,15 +43,6 @@ private:
     bool is_one_ = true;
 };
 
-// All outputs of a call on arrays, which records no graph.
-inline std::vector<Array> on_arrays(const PluginFunction& function, std::span<const Array> inputs) {
-    return function.forward(inputs);
-}
-inline std::vector<Array> on_arrays(const PluginFunction& function,
-                                    std::initializer_list<Array> inputs) {
-    return function.forward({inputs.begin(), inputs.size()});
-}
-
 // How an attribute given as A is kept: views become values.
 template <class A>
 auto keep(const A& value) {

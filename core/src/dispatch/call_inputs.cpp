@@ -36,9 +36,8 @@ ForwardInputs::ForwardInputs(const FunctionEntry& f, std::span<ArrayBody* const>
         }
         if (!device) device = x[i]->device;
         else if (x[i]->device != device) throw_elsewhere(f, x, i);
+        key.add(f.input_type[f.port(i)], x[i]->meta, i, true);
     }
-    for (std::uint32_t i = 0; i < x.size(); ++i)
-        if (x[i]) key.add(f.input_type[f.port(i)], x[i]->meta, i, true);
     if (!device) device = Device::current().state();
 }
 

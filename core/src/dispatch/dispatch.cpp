@@ -164,8 +164,8 @@ bool masks_as_numbers(const FunctionEntry& f, std::span<ArrayBody* const> x,
     return any;
 }
 
-SmallVector<Array, 2> forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
-                                     std::span<const Array> inputs) {
+ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
+                             std::span<const Array> inputs) {
     check_arity(function, inputs.size());
     SmallVector<ArrayBody*, 6> x;
     bool any_bool = false;
@@ -184,7 +184,7 @@ SmallVector<Array, 2> forward_arrays(FunctionEntry& function, const BoundAttribu
     if (now.debug) {
         check_forward(function, {x.data(), x.size()}, {result.y.data(), result.y.size()});
     }
-    return std::move(result.y);
+    return result;
 }
 
 // A backward kernel of the addition adds the gradient of y to that of its first input.

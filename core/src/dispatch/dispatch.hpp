@@ -38,8 +38,8 @@ Results call_function(FunctionEntry& function, const BoundAttributes& attributes
                       std::span<const Variable* const> inputs);
 
 // Calls on arrays, in the thread's configuration; all outputs, hidden ones included.
-SmallVector<Array, 2> forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
-                                     std::span<const Array> inputs);
+ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
+                             std::span<const Array> inputs);
 
 // there += gradient, by the function that plugins declared as the addition. False if no kernel of it
 // can add in place.

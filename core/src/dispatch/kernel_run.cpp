@@ -39,19 +39,11 @@ private:
 
 }  // namespace
 
-catena_call make_call(const FunctionEntry& function, const BoundAttributes& attributes,
-                      const Queue& queue, std::int32_t phase, std::uint32_t flags) noexcept {
+const catena_call empty_call = [] {
     catena_call call{};
     call.struct_size = sizeof(catena_call);
-    call.flags = flags;
-    call.phase = phase;
-    call.function = &function.descriptor;
-    call.attrs = attributes.values();
-    call.stream = queue.native;
-    call.dev = queue.device.dev;
-    call.device_id = queue.device.ordinal;
     return call;
-}
+}();
 
 std::uint32_t call_flags(const Config& now) noexcept {
     std::uint32_t flags = 0;

@@ -12,6 +12,8 @@
 
 namespace catena {
 
+extern const catena_call empty_call;  // copied, which is faster than clearing each call
+
 // The arrays that a call writes. Kernels may write to them until the work is given to the queue.
 class Writes {
 public:
@@ -31,11 +33,14 @@ public:
         before_write(body, queue_);
         written(body);
         unseal(body);
+        if (!queue_.async) after_write(body, queue_, 0);
     }
     // After the work was given to the queue: later uses of the arrays come after it.
     void given() noexcept {
-        const std::uint64_t ticket = queue_.advance();
-        for (ArrayBody* body : bodies_) after_write(*body, queue_, ticket);
+        if (queue_.async) {
+            const std::uint64_t ticket = queue_.advance();
+            for (ArrayBody* body : bodies_) after_write(*body, queue_, ticket);
+        }
         clear();
     }
     void clear() noexcept {
@@ -49,8 +54,18 @@ private:
 };
 
 // What every call of the function has: all but its tensors.
-catena_call make_call(const FunctionEntry& function, const BoundAttributes& attributes,
-                      const Queue& queue, std::int32_t phase, std::uint32_t flags) noexcept;
+inline catena_call make_call(const FunctionEntry& function, const BoundAttributes& attributes,
+                             const Queue& queue, std::int32_t phase, std::uint32_t flags) noexcept {
+    catena_call call = empty_call;
+    call.flags = flags;
+    call.phase = phase;
+    call.function = &function.descriptor;
+    call.attrs = attributes.values();
+    call.stream = queue.native;
+    call.dev = queue.device.dev;
+    call.device_id = queue.device.ordinal;
+    return call;
+}
 
 // CATENA_CALL_* of a configuration.
 std::uint32_t call_flags(const Config& config) noexcept;

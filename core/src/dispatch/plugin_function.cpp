@@ -42,7 +42,7 @@ const catena_function& PluginFunction::descriptor() const noexcept { return entr
 namespace {
 
 template <class T>
-std::vector<T> to_vector(SmallVector<T, 2> values) {
+std::vector<T> to_vector(SmallVector<T, 2>&& values) {
     return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
 }
 
@@ -53,11 +53,11 @@ std::vector<Variable> PluginFunction::operator()(std::span<const Variable* const
 }
 
 std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const {
-    return to_vector(forward_arrays(*entry_, *attributes_, inputs));
+    return to_vector(forward_arrays(*entry_, *attributes_, inputs).y);
 }
 
 void PluginFunction::forward(std::span<const Array> inputs, std::span<Array> outputs) const {
-    SmallVector<Array, 2> y = forward_arrays(*entry_, *attributes_, inputs);
+    SmallVector<Array, 2> y = forward_arrays(*entry_, *attributes_, inputs).y;
     for (std::size_t i = 0; i < std::min(outputs.size(), y.size()); ++i)
         outputs[i] = std::move(y[i]);
 }
@@ -74,7 +74,7 @@ Variable PluginFunction::first(std::span<const Variable* const> inputs) const {
 
 Array PluginFunction::first(std::span<const Array> inputs) const {
     require_output();
-    return std::move(forward_arrays(*entry_, *attributes_, inputs)[0]);
+    return std::move(forward_arrays(*entry_, *attributes_, inputs).y[0]);
 }
 
 // The index of the output that is not hidden.
@@ -101,7 +101,7 @@ Variable PluginFunction::only(std::span<const Variable* const> inputs) const {
 
 Array PluginFunction::only(std::span<const Array> inputs) const {
     const std::size_t i = only_output();
-    return std::move(forward_arrays(*entry_, *attributes_, inputs)[i]);
+    return std::move(forward_arrays(*entry_, *attributes_, inputs).y[i]);
 }
 
 }  // namespace catena

@@ -20,45 +20,35 @@ void check_graph(const GraphNode& node) {
         node.label()));
 }
 
-PassCall::PassCall(GraphNode& call, BackwardPass& of, unsigned arrival)
+PassCall::PassCall(GraphNode& call, BackwardPass& of)
     : node(&call),
       pass(of),
       outer(std::exchange(call.in_pass_, this)),
-      order(arrival),
+      rank(call.rank()),
       gy(call.outputs_.size()) {}
 
 PassCall::~PassCall() { node->in_pass_ = outer; }
 
 BackwardPass::BackwardPass(Mode mode) : mode_(mode), debug_(config().debug) {}
 
-const Gradient* BackwardPass::find(const VariableNode& node) const noexcept {
-    if (paths_) {
-        const auto wanted = paths_->wanted.find(&node);
-        if (wanted != paths_->wanted.end()) return &wanted->second;
-    }
-    const PassCall* call = node.creator ? node.creator->in_pass_ : nullptr;
-    if (!call || &call->pass != this) return nullptr;
-    return &call->gy[static_cast<std::size_t>(node.output_index)];
+void BackwardPass::enqueue(GraphNode& node) {
+    check_graph(node);
+    if (PassCall* found = call_of(node)) heap_.push_back(std::move(paths_->calls[found->at]));
+    else heap_.push_back(std::make_unique<PassCall>(node, *this));
+    heap_.back()->order = ++order_;
+    std::push_heap(heap_.begin(), heap_.end(), Later());
 }
 
 // Where its gradient gathers, or null for a leaf's, which does so in the leaf. The call that made it
-// comes next.
+// will run.
 Gradient* BackwardPass::slot(VariableNode& node) {
-    GraphNode* const creator = node.creator.get();
-    if (creator && leads(*creator)) {
-        PassCall* call = creator->in_pass_;
-        if (!call || &call->pass != this) {
-            check_graph(*creator);
-            heap_.push_back(std::make_unique<PassCall>(*creator, *this, order_++));
-            call = heap_.back().get();
-            std::push_heap(heap_.begin(), heap_.end(), Later());
-        }
-        if (mode_.consume) {  // it must outlive the calls that use it
-            call->held.resize(call->gy.size());
-            call->held[static_cast<std::size_t>(node.output_index)] = Ref<VariableNode>(&node);
-        }
+    if (GraphNode* const creator = node.creator.get(); creator && leads(*creator)) {
+        const PassCall* call = call_of(*creator);
+        if (!call || !call->order) enqueue(*creator);
     }
-    return const_cast<Gradient*>(find(node));
+    auto* const there = const_cast<Gradient*>(find(node));
+    if (there && mode_.consume) there->held = Ref<VariableNode>(&node);  // outlives what uses it
+    return there;
 }
 
 const Array& BackwardPass::so_far(const VariableNode& input) const noexcept {
@@ -128,7 +118,7 @@ void BackwardPass::step(GraphNode& node) {
 // With its results goes the last reference of a call, unless somebody else has one.
 void BackwardPass::let_go(VariableNode* consumed) {
     GraphNode& node = *running_->node;
-    running_->held.clear();
+    for (Gradient& g : running_->gy) g.held.reset();
     if (!consumed || consumed->creator.get() != &node || !consumed->unique()) return;
     if (node.references_.load(std::memory_order_acquire) != 2) return;  // running_ and consumed
     node.unchain();
@@ -139,8 +129,8 @@ void BackwardPass::step_arrays(GraphNode& node) {
     SmallVector<Array, 2> gy;
     for (std::size_t i = 0; i < node.outputs_.size(); ++i) {
         VariableNode* const output = node.outputs_[i];
-        const bool wanted = paths_ && output && paths_->wanted.contains(output);
-        gy.push_back(wanted ? so_far(*output) : std::move(running_->gy[i].array));
+        if (paths_ && output && find_wanted(*output)) gy.push_back(so_far(*output));
+        else gy.push_back(std::move(running_->gy[i].array));
         const Array& g = gy.back();
         if (mode_.retain_grad && g && output && output->has_users() &&
             g.body() != output->grad.body()) {

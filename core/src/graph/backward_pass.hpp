@@ -6,20 +6,20 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
+#include <vector>
 
 namespace catena {
 
 // The gradient of a result on its way.
 struct Gradient {
     Array array;
-    Variable variable;  // in its place where gradients have a graph
+    Variable variable;       // in its place where gradients have a graph
+    Ref<VariableNode> held;  // the result, if the pass consumes the graph
 };
 
-// A call that a pass will run: gradients of its outputs, which the pass gathers.
+// What a pass knows of a call: the gradients of its outputs, which it gathers until the call runs.
 struct PassCall : Pooled {
-    PassCall(GraphNode& call, BackwardPass& of, unsigned arrival);
+    PassCall(GraphNode& call, BackwardPass& of);
     PassCall(const PassCall&) = delete;
     PassCall& operator=(const PassCall&) = delete;
     ~PassCall();
@@ -27,9 +27,11 @@ struct PassCall : Pooled {
     const Ref<GraphNode> node;
     BackwardPass& pass;
     PassCall* const outer;  // of a pass that this one runs within
-    const unsigned order;
+    const int rank;
+    unsigned order = 0;  // of arrival
+    bool leads = true;   // to an input of grad()
+    std::size_t at = 0;  // in Paths::calls
     SmallVector<Gradient, 1> gy;
-    SmallVector<Ref<VariableNode>, 1> held;  // its outputs, if the pass consumes the graph
 };
 
 class BackwardPass {
@@ -53,7 +55,7 @@ public:
     void start(VariableNode& node, const Variable& gradient);
     // Whether a gradient of node would be of use.
     bool useful(const VariableNode& node) const noexcept {
-        return (node.creator && leads(*node.creator)) || (paths_ && paths_->wanted.contains(&node));
+        return (node.creator && leads(*node.creator)) || find_wanted(node);
     }
     // consumed: what a consuming pass started from, if nobody else holds it.
     void run(VariableNode* consumed = nullptr);
@@ -74,21 +76,37 @@ private:
     struct Later {
         bool operator()(const std::unique_ptr<PassCall>& a,
                         const std::unique_ptr<PassCall>& b) const noexcept {
-            return a->node->rank() != b->node->rank() ? a->node->rank() < b->node->rank()
-                                                      : a->order > b->order;
+            return a->rank != b->rank ? a->rank < b->rank : a->order > b->order;
         }
     };
     // Between the inputs and outputs of grad().
+    struct Wanted {
+        const VariableNode* input;
+        Gradient gradient;
+    };
     struct Paths {
-        std::unordered_map<const VariableNode*, Gradient> wanted;  // gradients of the inputs
-        std::unordered_set<const GraphNode*> calls;
+        std::vector<Wanted> wanted;  // sorted by input
+        std::vector<std::unique_ptr<PassCall>> calls;
     };
 
-    bool leads(const GraphNode& node) const noexcept {
-        return !paths_ || paths_->calls.contains(&node);
+    PassCall* call_of(const GraphNode& node) const noexcept {
+        return node.in_pass_ && &node.in_pass_->pass == this ? node.in_pass_ : nullptr;
     }
-    const Gradient* find(const VariableNode& node) const noexcept;
+    bool leads(const GraphNode& node) const noexcept {
+        if (!paths_) return true;
+        const PassCall* call = call_of(node);
+        return call && call->leads;
+    }
+    const Gradient* find_wanted(const VariableNode& node) const noexcept;
+    const Gradient* find(const VariableNode& node) const noexcept {
+        if (paths_) [[unlikely]] {
+            if (const Gradient* wanted = find_wanted(node)) return wanted;
+        }
+        const PassCall* call = node.creator ? call_of(*node.creator) : nullptr;
+        return call ? &call->gy[static_cast<std::size_t>(node.output_index)] : nullptr;
+    }
     Gradient* slot(VariableNode& node);
+    void enqueue(GraphNode& node);
     void step(GraphNode& node);
     void step_as_called(GraphNode& node);
     void step_in_debug(GraphNode& node);

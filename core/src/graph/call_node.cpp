@@ -96,14 +96,13 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
         results.push_back(Variable(std::move(node)));
     }
     if (graph) {
-        CallNode::record(f, attributes, given, std::move(forward), {results.data(), results.size()},
-                         now);
+        CallNode::record(f, attributes, given, forward, {results.data(), results.size()}, now);
     }
     return results;
 }
 
 CallNode::CallNode(FunctionEntry& function, const BoundAttributes& attributes,
-                   ForwardResult forward)
+                   ForwardResult& forward)
     : function_(function),
       attributes_(&attributes),
       device_(forward.device),
@@ -113,13 +112,13 @@ CallNode::CallNode(FunctionEntry& function, const BoundAttributes& attributes,
       saved_(std::move(forward.saved)) {}
 
 void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
-                      std::span<const Variable* const> inputs, ForwardResult forward,
+                      std::span<const Variable* const> inputs, ForwardResult& forward,
                       std::span<const Variable> outputs, const Config& now) {
     const catena_function& d = f.descriptor;
     const catena_kernel* const paired = forward.paired;
     const std::uint64_t retain_x = d.retain_x | (paired ? paired->retain_x : 0);
     const std::uint64_t retain_y = d.retain_y | (paired ? paired->retain_y : 0);
-    const Ref<GraphNode> owner(new CallNode(f, attributes, std::move(forward)));
+    const Ref<GraphNode> owner(new CallNode(f, attributes, forward));
     auto& node = static_cast<CallNode&>(*owner);
     for (std::uint32_t i = 0; i < inputs.size(); ++i)
         if (inputs[i] && retains(retain_x, i, f)) node.retain_input(i, *inputs[i]);
@@ -130,7 +129,7 @@ void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
 }
 
 std::vector<Array> CallNode::forward(std::span<const Array> inputs) const {
-    SmallVector<Array, 2> all = forward_arrays(function_, *attributes_, inputs);
+    SmallVector<Array, 2> all = forward_arrays(function_, *attributes_, inputs).y;
     std::vector<Array> y;
     for (std::size_t i = 0; i < all.size(); ++i) {
         if (!(function_.descriptor.outputs[i]->flags & CATENA_PORT_HIDDEN))

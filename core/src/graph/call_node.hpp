@@ -13,7 +13,7 @@ class CallNode final : public GraphNode {
 public:
     // Makes the node and connects it with inputs and outputs.
     static void record(FunctionEntry& function, const BoundAttributes& attributes,
-                       std::span<const Variable* const> inputs, ForwardResult forward,
+                       std::span<const Variable* const> inputs, ForwardResult& forward,
                        std::span<const Variable> outputs, const Config& now);
 
     std::string_view label() const noexcept override { return function_.descriptor.name; }
@@ -30,7 +30,7 @@ private:
     class KernelGradients;
     using Words = SmallVector<std::uint64_t, 1>;
 
-    CallNode(FunctionEntry& function, const BoundAttributes& attributes, ForwardResult forward);
+    CallNode(FunctionEntry& function, const BoundAttributes& attributes, ForwardResult& forward);
     void backward(std::span<const Array> gy, BackwardPass& pass) override;
     void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
                    std::span<Variable> gx) override;

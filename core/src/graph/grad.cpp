@@ -17,32 +17,40 @@ void BackwardPass::select(const std::vector<Variable>& outputs,
     int least = inputs.empty() ? 0 : inputs.front().rank();  // no path goes below
     for (const Variable& input : inputs) {
         least = std::min(least, input.rank());
-        paths.wanted.try_emplace(&input.node());
+        paths.wanted.push_back({&input.node(), {}});
     }
-    std::vector<const GraphNode*> calls;
-    std::unordered_set<const GraphNode*> seen;
-    const auto see = [&](const GraphNode* call) {
-        if (!call || call->rank() <= least || !seen.insert(call).second) return;
+    std::ranges::sort(paths.wanted, std::less(), &Wanted::input);
+    const auto copies = std::ranges::unique(paths.wanted, {}, &Wanted::input);
+    paths.wanted.erase(copies.begin(), copies.end());
+    auto& calls = paths.calls;
+    const auto see = [&](GraphNode* call) {
+        if (!call || call->rank() <= least || call_of(*call)) return;
         check_graph(*call);
-        calls.push_back(call);
+        calls.push_back(std::make_unique<PassCall>(*call, *this));
+        calls.back()->leads = false;
     };
     for (const Variable& output : outputs) see(output.creator());
     for (std::size_t i = 0; i < calls.size(); ++i) {
-        for (const Ref<VariableNode>& input : calls[i]->inputs())
+        for (const Ref<VariableNode>& input : calls[i]->node->inputs())
             if (input && input->requires_grad) see(input->creator.get());
     }
-    std::sort(calls.begin(), calls.end(),
-              [](const GraphNode* a, const GraphNode* b) { return a->rank() < b->rank(); });
-    for (const GraphNode* call : calls) {  // after those that made its inputs
-        const bool on_path = std::ranges::any_of(call->inputs(), [&](const Ref<VariableNode>& x) {
-            return x && x->requires_grad && useful(*x);
-        });
-        if (on_path) paths.calls.insert(call);
+    std::ranges::sort(calls, {}, [](const auto& call) { return call->rank; });
+    for (std::size_t i = 0; i < calls.size(); ++i) {  // after those that made its inputs
+        calls[i]->at = i;
+        calls[i]->leads = std::ranges::any_of(
+            calls[i]->node->inputs(),
+            [&](const Ref<VariableNode>& x) { return x && x->requires_grad && useful(*x); });
     }
 }
 
+const Gradient* BackwardPass::find_wanted(const VariableNode& node) const noexcept {
+    if (!paths_) return nullptr;
+    const auto at = std::ranges::lower_bound(paths_->wanted, &node, std::less(), &Wanted::input);
+    return at != paths_->wanted.end() && at->input == &node ? &at->gradient : nullptr;
+}
+
 Variable BackwardPass::gradient_of(const VariableNode& input) const {
-    const Gradient& there = paths_->wanted.at(&input);
+    const Gradient& there = *find_wanted(input);
     if (there.variable || !there.array) return there.variable;
     return as_variable(there.array);
 }

@@ -50,7 +50,7 @@ public:
 
 private:
     Queue& queue_;
-    SmallVector<ArrayBody*, 6> bodies_;
+    SmallVector<ArrayBody*, 4> bodies_;
 };
 
 // What every call of the function has: all but its tensors.

@@ -236,3 +236,46 @@ TEST_CASE("debug mode looks at a host's calls too") {
     CHECK(backward.find("[toy.mul] forward: y: expected numbers, got NaN") == 0);
     CHECK(backward.find("\nin the backward of Pair; the call was made at\n") != backward.npos);
 }
+
+namespace {
+
+// y = x, whose gradient takes the gradient of calls that wait in the pass around it.
+class Nesting final : public GraphNode {
+public:
+    static Variable call(const Variable& h, const Variable& x) {
+        const Ref<GraphNode> owner(new Nesting);
+        auto& node = static_cast<Nesting&>(*owner);
+        node.h_ = h;
+        node.x_ = x;
+        const Variable y(h.data().copy());
+        const Variable* const inputs[] = {&h};
+        node.record(inputs, std::span(&y, 1));
+        return y;
+    }
+    std::string_view label() const noexcept override { return "Nesting"; }
+    void gradients(std::span<const Variable> gy, std::span<const bool>,
+                   std::span<Variable> gx) override {
+        inner = values(grad({h_}, {x_})[0].data());
+        gx[0] = gy[0];
+    }
+    inline static Values inner;
+
+private:
+    Variable h_, x_;
+};
+
+}  // namespace
+
+TEST_CASE("a pass within a pass runs calls that wait in the outer one") {
+    const Variable x(doubles({3}));
+    const Variable h = mul.first({&x, &x});
+    const Variable cube = mul.first({&h, &x});  // runs first: then h waits
+    const Variable same = Nesting::call(h, x);
+    const Variable y = add.first({&cube, &same});
+    y.backward();
+    CHECK(Nesting::inner == Values{6});
+    CHECK(values(x.grad()) == Values{27 + 6});
+    Nesting::inner.clear();
+    CHECK(values(grad({y}, {x})[0].data()) == Values{33});
+    CHECK(Nesting::inner == Values{6});
+}

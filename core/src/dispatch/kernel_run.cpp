@@ -39,12 +39,6 @@ private:
 
 }  // namespace
 
-const catena_call empty_call = [] {
-    catena_call call{};
-    call.struct_size = sizeof(catena_call);
-    return call;
-}();
-
 std::uint32_t call_flags(const Config& now) noexcept {
     std::uint32_t flags = 0;
     if (now.train) flags |= CATENA_CALL_TRAIN;

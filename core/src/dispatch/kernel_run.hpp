@@ -12,8 +12,6 @@
 
 namespace catena {
 
-extern const catena_call empty_call;  // copied, which is faster than clearing each call
-
 // The arrays that a call writes. Kernels may write to them until the work is given to the queue.
 class Writes {
 public:
@@ -56,15 +54,27 @@ private:
 // What every call of the function has: all but its tensors.
 inline catena_call make_call(const FunctionEntry& function, const BoundAttributes& attributes,
                              const Queue& queue, std::int32_t phase, std::uint32_t flags) noexcept {
-    catena_call call = empty_call;
-    call.flags = flags;
-    call.phase = phase;
-    call.function = &function.descriptor;
-    call.attrs = attributes.values();
-    call.stream = queue.native;
-    call.dev = queue.device.dev;
-    call.device_id = queue.device.ordinal;
-    return call;
+    return {.struct_size = sizeof(catena_call),
+            .flags = flags,
+            .phase = phase,
+            .n_saved = 0,
+            .function = &function.descriptor,
+            .attrs = attributes.values(),
+            .n_x = 0,
+            .n_y = 0,
+            .x = nullptr,
+            .y = nullptr,
+            .gy = nullptr,
+            .gx = nullptr,
+            .saved = nullptr,
+            .req = nullptr,
+            .targets = nullptr,
+            .stream = queue.native,
+            .scratch = nullptr,
+            .scratch_bytes = 0,
+            .dev = queue.device.dev,
+            .device_id = queue.device.ordinal,
+            .reserved = 0};
 }
 
 // CATENA_CALL_* of a configuration.

@@ -26,27 +26,36 @@ namespace {
 
 }  // namespace
 
+// Local variables are faster here than members.
 ForwardInputs::ForwardInputs(const FunctionEntry& f, std::span<ArrayBody* const> x) : key(f) {
+    metas.resize_for_overwrite(x.size());
+    tensors.resize_for_overwrite(x.size());
+    const catena_meta** const all_metas = metas.data();
+    const catena_tensor** const all_tensors = tensors.data();
+    TypeKey types(f);
+    DeviceState* found = nullptr;
     for (std::uint32_t i = 0; i < x.size(); ++i) {
-        metas.push_back(x[i] ? &x[i]->meta : nullptr);
-        tensors.push_back(x[i] ? &x[i]->tensor : nullptr);
-        if (!x[i]) {
+        ArrayBody* const body = x[i];
+        all_metas[i] = body ? &body->meta : nullptr;
+        all_tensors[i] = body ? &body->tensor : nullptr;
+        if (!body) {
             if (!(f.input_flags(i) & CATENA_PORT_OPTIONAL)) throw_missing(f, i);
             continue;
         }
-        if (!device) device = x[i]->device;
-        else if (x[i]->device != device) throw_elsewhere(f, x, i);
-        key.add(f.input_type[f.port(i)], x[i]->meta, i, true);
+        if (!found) found = body->device;
+        else if (body->device != found) throw_elsewhere(f, x, i);
+        types.add(f.input_type[f.port(i)], body->meta, i, true);
     }
-    if (!device) device = Device::current().state();
+    key = types;
+    device = found ? found : Device::current().state();
 }
 
 std::string TypeKey::name_of(std::uint32_t i, bool input) const {
-    return input ? f_.input_name(i) : f_.descriptor.outputs[i]->name;
+    return input ? f_->input_name(i) : f_->descriptor.outputs[i]->name;
 }
 
 void TypeKey::unknown(const catena_meta& meta, std::uint32_t i, bool input) {
-    throw DtypeError(fmt::format("[{}] {}: expected a dtype of catena, got {}", f_.descriptor.name,
+    throw DtypeError(fmt::format("[{}] {}: expected a dtype of catena, got {}", f_->descriptor.name,
                                  name_of(i, input), name(meta.dtype)));
 }
 
@@ -54,12 +63,12 @@ void TypeKey::mismatch(int type, const catena_meta& meta, std::uint32_t i, bool 
     const auto of_type = [&](const std::vector<int>& types) {
         return static_cast<std::uint32_t>(std::ranges::find(types, type) - types.begin());
     };
-    const std::uint32_t first = of_type(f_.input_type);
-    const bool of_input = first < f_.input_type.size();
+    const std::uint32_t first = of_type(f_->input_type);
+    const bool of_input = first < f_->input_type.size();
     throw DtypeError(fmt::format(
-        "[{}] {}: expected {} as {}, got {}", f_.descriptor.name, name_of(i, input),
+        "[{}] {}: expected {} as {}, got {}", f_->descriptor.name, name_of(i, input),
         name(static_cast<Dtype>(bits_ >> (4 * type) & 15)),
-        name_of(of_input ? first : of_type(f_.output_type), of_input), name(meta.dtype)));
+        name_of(of_input ? first : of_type(f_->output_type), of_input), name(meta.dtype)));
 }
 
 }  // namespace catena

@@ -12,7 +12,7 @@ namespace catena {
 // Collects the dtype of each type_var. Throws DtypeError if one has two.
 class TypeKey {
 public:
-    explicit TypeKey(const FunctionEntry& f) : f_(f) {}
+    explicit TypeKey(const FunctionEntry& f) : f_(&f) {}
 
     // Of input or output i.
     void add(int type, const catena_meta& meta, std::uint32_t i, bool input) {
@@ -33,7 +33,7 @@ private:
     [[noreturn]] void unknown(const catena_meta& meta, std::uint32_t i, bool input);
     std::string name_of(std::uint32_t i, bool input) const;
 
-    const FunctionEntry& f_;
+    const FunctionEntry* f_;
     unsigned seen_ = 0;
     std::uint64_t bits_ = 0;
 };

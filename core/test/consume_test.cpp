@@ -80,8 +80,6 @@ TEST_CASE("a temporary frees as it goes; the same variable kept does not") {
         const Variable further = twice.first({&loss});
         CHECK_THROWS_AS(further.backward(), GraphError);
         CHECK_THROWS_AS(grad({further}, {x}), GraphError);
-        CHECK_FALSE(loss.node().pending);
-        CHECK(loss.node().route == Route::plain);
         loss.unchain_backward();
         CHECK(loss.creator() == nullptr);
         CHECK(values(x.grad())[0] == 64);
@@ -255,8 +253,6 @@ TEST_CASE("an error in the middle of a consuming pass leaves nothing on its way"
         }
         toys::fail_backward = true;
         CHECK_THROWS_AS(std::move(y).backward(), ValueError);
-        CHECK_FALSE(h.node().pending);
-        CHECK_FALSE(h.node().held);
         CHECK_THROWS_AS(y.backward(), GraphError);
         CHECK(live() == before + 1);  // h; all above it is gone
         x.cleargrad();

@@ -238,7 +238,7 @@ TEST_CASE("a gradient of the wrong shape is the function's fault, and is named")
     const Variable y = PluginFunction("toy.wrong_gradient").first({&x});
     y.set_grad(doubles({1, 1}));
     CHECK_THROWS_WITH_AS(
-        y.backward(), "[toy.wrong_gradient] gradient of x: expected (2,) float64, got () float64",
+        y.backward(), "[toy.wrong_gradient] backward: gradient of x: expected shape (2,), got ()",
         ShapeError);
 }
 

@@ -256,20 +256,23 @@ private:
                 ports += std::string(ports.empty() ? "" : ", ") + (graph ? "&" : "") +
                          identifier(port->name);
         }
-        std::string text;
-        std::string arguments = "{" + ports + "}";
+        const std::string_view type = graph ? "Variable* const" : "Array";
+        std::string given = fmt::format("    const {} inputs_[] = {{{}}};\n", type, ports);
         if (!variadic.empty()) {
-            text += fmt::format("    const auto inputs_ = {}.after({});\n", variadic, arguments);
-            arguments = "std::span(inputs_.data(), inputs_.size())";
+            given = fmt::format(
+                "    const auto list_ = {}.after({{{}}});\n"
+                "    const std::span inputs_(list_.data(), list_.size());\n",
+                variadic, ports);
+        } else if (ports.empty()) {
+            given = fmt::format("    const std::span<const {}> inputs_;\n", type);
         }
-        if (one_result() && visible_[0] == 0) {
-            return text +
-                   (graph ? fmt::format("    return {}.first({});\n", function, arguments)
-                          : fmt::format("    return on_arrays({}, {})[0];\n", function, arguments));
-        }
-        text += graph
-                    ? fmt::format("    auto outputs_ = {}({});\n", function, arguments)
-                    : fmt::format("    auto outputs_ = on_arrays({}, {});\n", function, arguments);
+        if (one_result() && visible_[0] == 0)
+            return given + fmt::format("    return {}.first(inputs_);\n", function);
+        std::string text =
+            given + (graph ? fmt::format("    auto outputs_ = {}(inputs_);\n", function)
+                           : fmt::format("    Array outputs_[{}];\n"
+                                         "    {}.forward(inputs_, outputs_);\n",
+                                         visible_.back() + 1, function));
         std::string results;
         for (const auto i : visible_) {
             results += fmt::format("{}std::move(outputs_[{}])", results.empty() ? "" : ", ", i);

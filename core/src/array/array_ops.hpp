@@ -5,6 +5,7 @@
 
 #include <catena/core/array.hpp>
 
+#include <algorithm>
 #include <memory>
 
 namespace catena {
@@ -60,6 +61,10 @@ inline void drop_memory(ArrayBody& body) noexcept {
     }
     if (body.base) body.base->release();
     body.base = nullptr;
+}
+inline bool same_kind(const ArrayBody& a, const ArrayBody& b) noexcept {
+    return same(a.meta.dtype, b.meta.dtype) && a.meta.ndim == b.meta.ndim && a.device == b.device &&
+           std::equal(a.meta.shape, a.meta.shape + a.meta.ndim, b.meta.shape);
 }
 // Nobody else can see its memory, nor will a recording.
 inline bool unshared(const ArrayBody& body) noexcept {

@@ -9,10 +9,6 @@
 #include <string>
 #include <vector>
 
-namespace catena {
-class ObservedName;
-}
-
 struct catena_ctx {
     catena::DeviceState* device = nullptr;
     catena_status status = CATENA_OK;
@@ -22,8 +18,6 @@ struct catena_ctx {
     catena::SmallVector<catena::Variable, 8>* variables = nullptr;  // made in a gradient callback
     catena::RandomState drawn{};  // where the first of the draws starts
     bool draws_again = false;     // a second run of the kernel gets the same
-    catena::ObservedName* observed =
-        nullptr;  // of a call into an extension, while somebody watches
 };
 
 namespace catena {

@@ -1,4 +1,4 @@
-// What is said of inputs that do not go together.
+// Checks of a call's inputs.
 #include "dispatch/call_inputs.hpp"
 
 #include <catena/core/error.hpp>
@@ -8,52 +8,67 @@
 #include <algorithm>
 
 namespace catena {
+namespace {
 
-void check_present(const FunctionEntry& f, std::span<ArrayBody* const> x) {
-    for (std::uint32_t i = 0; i < x.size(); ++i) {
-        if (!x[i] && !(f.descriptor.inputs[f.port(i)]->flags & CATENA_PORT_OPTIONAL)) {
-            throw InvalidError(fmt::format("[{}] {}: expected an array, got none",
-                                           f.descriptor.name, f.input_name(i)));
-        }
-    }
+[[noreturn]] void throw_missing(const FunctionEntry& f, std::uint32_t i) {
+    throw InvalidError(
+        fmt::format("[{}] {}: expected an array, got none", f.descriptor.name, f.input_name(i)));
 }
 
-DeviceState& common_device(const FunctionEntry& f, std::span<ArrayBody* const> x) {
-    DeviceState* device = nullptr;
+[[noreturn]] void throw_elsewhere(const FunctionEntry& f, std::span<ArrayBody* const> x,
+                                  std::uint32_t i) {
     std::uint32_t first = 0;
+    while (!x[first]) ++first;
+    throw DeviceError(fmt::format("[{}] {}: expected {} as {}, got {}", f.descriptor.name,
+                                  f.input_name(i), x[first]->device->name, f.input_name(first),
+                                  x[i]->device->name));
+}
+
+}  // namespace
+
+// Local variables are faster here than members.
+ForwardInputs::ForwardInputs(const FunctionEntry& f, std::span<ArrayBody* const> x) : key(f) {
+    metas.resize_for_overwrite(x.size());
+    tensors.resize_for_overwrite(x.size());
+    const catena_meta** const all_metas = metas.data();
+    const catena_tensor** const all_tensors = tensors.data();
+    TypeKey types(f);
+    DeviceState* found = nullptr;
     for (std::uint32_t i = 0; i < x.size(); ++i) {
-        if (!x[i]) continue;
-        if (!device) {
-            device = x[i]->device;
-            first = i;
-        } else if (x[i]->device != device) {
-            throw DeviceError(fmt::format("[{}] {}: expected {} as {}, got {}", f.descriptor.name,
-                                          f.input_name(i), device->name, f.input_name(first),
-                                          x[i]->device->name));
+        ArrayBody* const body = x[i];
+        all_metas[i] = body ? &body->meta : nullptr;
+        all_tensors[i] = body ? &body->tensor : nullptr;
+        if (!body) {
+            if (!(f.input_flags(i) & CATENA_PORT_OPTIONAL)) throw_missing(f, i);
+            continue;
         }
+        if (!found) found = body->device;
+        else if (body->device != found) throw_elsewhere(f, x, i);
+        types.add(f.input_type[f.port(i)], body->meta, i, true);
     }
-    return device ? *device : *Device::current().state();
+    key = types;
+    device = found ? found : Device::current().state();
+}
+
+std::string TypeKey::name_of(std::uint32_t i, bool input) const {
+    return input ? f_->input_name(i) : f_->descriptor.outputs[i]->name;
 }
 
 void TypeKey::unknown(const catena_meta& meta, std::uint32_t i, bool input) {
-    throw DtypeError(fmt::format(
-        "[{}] {}: expected a dtype of catena, got {}", f_.descriptor.name,
-        input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name), name(meta.dtype)));
+    throw DtypeError(fmt::format("[{}] {}: expected a dtype of catena, got {}", f_->descriptor.name,
+                                 name_of(i, input), name(meta.dtype)));
 }
 
 void TypeKey::mismatch(int type, const catena_meta& meta, std::uint32_t i, bool input) {
     const auto of_type = [&](const std::vector<int>& types) {
-        return static_cast<std::size_t>(std::find(types.begin(), types.end(), type) -
-                                        types.begin());
+        return static_cast<std::uint32_t>(std::ranges::find(types, type) - types.begin());
     };
-    const std::size_t first = of_type(f_.input_type);
+    const std::uint32_t first = of_type(f_->input_type);
+    const bool of_input = first < f_->input_type.size();
     throw DtypeError(fmt::format(
-        "[{}] {}: expected {} as {}, got {}", f_.descriptor.name,
-        input ? f_.input_name(i) : std::string(f_.descriptor.outputs[i]->name),
+        "[{}] {}: expected {} as {}, got {}", f_->descriptor.name, name_of(i, input),
         name(static_cast<Dtype>(bits_ >> (4 * type) & 15)),
-        first < f_.input_type.size() ? f_.input_name(static_cast<std::uint32_t>(first))
-                                     : f_.descriptor.outputs[of_type(f_.output_type)]->name,
-        name(meta.dtype)));
+        name_of(of_input ? first : of_type(f_->output_type), of_input), name(meta.dtype)));
 }
 
 }  // namespace catena

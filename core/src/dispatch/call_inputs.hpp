@@ -1,4 +1,4 @@
-// Inputs of a call: that they are there, where they are, and of which dtypes.
+// Inputs of a call: whether they are there, on which device, and of which dtypes.
 #pragma once
 
 #include "registry/registry.hpp"
@@ -9,17 +9,12 @@
 
 namespace catena {
 
-// Throws InvalidError for an input that is missing and not optional.
-void check_present(const FunctionEntry& function, std::span<ArrayBody* const> x);
-// The device of all inputs, or the current one if there are none. Throws DeviceError if they differ.
-DeviceState& common_device(const FunctionEntry& function, std::span<ArrayBody* const> x);
-
-// Collects the dtype of each type_var; the same one must not have two.
+// Collects the dtype of each type_var. Throws DtypeError if one has two.
 class TypeKey {
 public:
-    explicit TypeKey(const FunctionEntry& f) : f_(f) {}
+    explicit TypeKey(const FunctionEntry& f) : f_(&f) {}
 
-    // Of input or output i. Throws DtypeError.
+    // Of input or output i.
     void add(int type, const catena_meta& meta, std::uint32_t i, bool input) {
         const int dtype = dtype_index(meta.dtype);
         const auto shift = static_cast<unsigned>(4 * type);
@@ -36,10 +31,23 @@ public:
 private:
     [[noreturn]] void mismatch(int type, const catena_meta& meta, std::uint32_t i, bool input);
     [[noreturn]] void unknown(const catena_meta& meta, std::uint32_t i, bool input);
+    std::string name_of(std::uint32_t i, bool input) const;
 
-    const FunctionEntry& f_;
+    const FunctionEntry* f_;
     unsigned seen_ = 0;
     std::uint64_t bits_ = 0;
+};
+
+// What infer() and forward kernels get of the inputs: one entry for each, null for a missing one.
+struct ForwardInputs {
+    // Throws InvalidError for an input that is missing and not optional, DeviceError if two are on
+    // different devices, DtypeError for dtypes that do not go together.
+    ForwardInputs(const FunctionEntry& function, std::span<ArrayBody* const> x);
+
+    TypeKey key;
+    DeviceState* device = nullptr;  // of the inputs, or the current one if there are none
+    SmallVector<const catena_meta*, 6> metas;
+    SmallVector<const catena_tensor*, 6> tensors;
 };
 
 }  // namespace catena

@@ -1,12 +1,12 @@
-// Words for calls that cannot be made: the one thing that is wrong where there is one.
+// Says the one thing that is wrong where there is one.
 #include "dispatch/dispatch_errors.hpp"
-
-#include "dispatch/dispatch.hpp"
 
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <limits.hpp>
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// What a call says that cannot be made.
+// Messages of calls that cannot be made.
 #pragma once
 
 #include "registry/registry.hpp"
@@ -6,8 +6,12 @@
 #include <catena/core/array_body.hpp>
 
 #include <span>
+#include <string>
 
 namespace catena {
+
+// "x (2, 3) float32, W (4, 3) float32".
+std::string describe_inputs(const FunctionEntry& function, std::span<ArrayBody* const> x);
 
 [[noreturn]] void throw_arity(const FunctionEntry& function, std::size_t inputs);
 inline void check_arity(const FunctionEntry& function, std::size_t inputs) {
@@ -16,8 +20,9 @@ inline void check_arity(const FunctionEntry& function, std::size_t inputs) {
 }
 [[noreturn]] void throw_shape(const FunctionEntry& function, const char* what,
                               const catena_meta& meta, std::span<ArrayBody* const> x);
-// A tensor that plan() wants to save has a dtype of no known size.
+// For a tensor that plan() wants to save in a dtype of no known size.
 [[noreturn]] void throw_saved(const FunctionEntry& function, const catena_meta& meta);
+[[noreturn]] void throw_scratch(const catena_function& function, std::uint64_t bytes);
 // key: 4 bits of Dtype for each type_var; declined: kernels for it are there, but say no. DtypeError
 // where one dtype fits no kernel of the device, else UnsupportedError that lists what there is.
 [[noreturn]] void throw_no_kernel(const FunctionEntry& function, std::span<ArrayBody* const> x,

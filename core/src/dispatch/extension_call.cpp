@@ -1,4 +1,4 @@
-// Calls into extensions: what dispatch does around a kernel.
+// Calls into extensions: the order of their work on the queue, observers, failures.
 #include <catena/core/extension_call.hpp>
 
 #include "array/array_ops.hpp"
@@ -7,7 +7,6 @@
 #include "dispatch/observed_call.hpp"
 #include "registry/registry.hpp"
 
-#include <catena/core/call_observer.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/plugins.hpp>
 
@@ -37,10 +36,10 @@ ExtensionCall::~ExtensionCall() {
             seal(*body);
         }
     }
-    if (ObservedName* const observed = context()->observed) [[unlikely]] {
+    if (began_) [[unlikely]] {
         std::uint64_t bytes = 0;
         for (const Ref<ArrayBody>& body : written_) bytes += body->tensor.nbytes;
-        end_observed(observed, bytes);
+        ObservedCall(*queue_, began_).end(*name_, kind_, bytes);
     }
     context()->~catena_ctx();
 }
@@ -82,8 +81,10 @@ void ExtensionCall::runs(CallName name) noexcept { runs(name, "extension"); }
 void ExtensionCall::runs(CallName name, const char* kind) noexcept {
     if (!queue_) return;
     note_call(*queue_, name);
-    if (call_observer() && !context()->observed) [[unlikely]]
-        context()->observed = observe_named(*queue_, name, kind);
+    if (began_) return;
+    name_ = &name.text();
+    kind_ = kind;
+    began_ = ObservedCall(*queue_).began();
 }
 
 bool ExtensionCall::makes_room(catena_status status) noexcept {

@@ -5,12 +5,10 @@
 #include "device/queue.hpp"
 
 #include <catena/core/call_observer.hpp>
-#include <catena/core/extension_call.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <new>
 
@@ -87,15 +85,15 @@ struct Named {
     catena_kernel kernel{};
 };
 
-const Named& named(CallName name, const char* kind) {
+const Named& named(const std::string& name, const char* kind) {
     static auto* const all = new std::map<std::pair<const std::string*, std::string>, Named>;
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
-    const auto [place, made] = all->try_emplace({&name.text(), kind});
+    const auto [place, made] = all->try_emplace({&name, kind});
     Named& entry = place->second;
     if (made) {
         entry.function.struct_size = sizeof(catena_function);
-        entry.function.name = name.text().c_str();
+        entry.function.name = name.c_str();
         entry.kernel.struct_size = sizeof(catena_kernel);
         entry.kernel.function = entry.function.name;
         entry.kernel.name = place->first.second.c_str();
@@ -105,30 +103,12 @@ const Named& named(CallName name, const char* kind) {
 
 }  // namespace
 
-class ObservedName {
-public:
-    ObservedName(Queue& queue, const Named& what) : what_(what), call_(queue) {}
-    void end(std::uint64_t bytes) const {
-        if (call_.observer_)
-            call_.tell(what_.function, what_.kernel, CATENA_PHASE_FORWARD, 1, bytes);
-    }
-
-private:
-    const Named& what_;
-    ObservedCall call_;
-};
-
-ObservedName* observe_named(Queue& queue, CallName name, const char* kind) noexcept {
-    try {
-        return new ObservedName(queue, named(name, kind));
-    } catch (const std::bad_alloc&) {
-        return nullptr;
-    }
-}
-
-void end_observed(ObservedName* observed, std::uint64_t bytes) noexcept {
-    const std::unique_ptr<ObservedName> owner(observed);
-    owner->end(bytes);
+void ObservedCall::end(const std::string& name, const char* kind,
+                       std::uint64_t bytes) const noexcept try {
+    if (!observer_) return;
+    const Named& what = named(name, kind);
+    tell(what.function, what.kernel, CATENA_PHASE_FORWARD, 1, bytes);
+} catch (const std::bad_alloc&) {
 }
 
 }  // namespace catena

@@ -39,19 +39,42 @@ PluginFunction PluginFunction::with(std::initializer_list<Attribute> attributes)
 std::string_view PluginFunction::name() const noexcept { return entry_->descriptor.name; }
 const catena_function& PluginFunction::descriptor() const noexcept { return entry_->descriptor; }
 
+namespace {
+
+template <class T>
+std::vector<T> to_vector(SmallVector<T, 2>&& values) {
+    return {std::make_move_iterator(values.begin()), std::make_move_iterator(values.end())};
+}
+
+}  // namespace
+
 std::vector<Variable> PluginFunction::operator()(std::span<const Variable* const> inputs) const {
-    CallResult result;
-    call_function(*entry_, *attributes_, inputs, result);
-    return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
+    return to_vector(call_function(*entry_, *attributes_, inputs));
+}
+
+std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const {
+    return to_vector(forward_arrays(*entry_, *attributes_, inputs).y);
+}
+
+void PluginFunction::forward(std::span<const Array> inputs, std::span<Array> outputs) const {
+    SmallVector<Array, 2> y = forward_arrays(*entry_, *attributes_, inputs).y;
+    for (std::size_t i = 0; i < std::min(outputs.size(), y.size()); ++i)
+        outputs[i] = std::move(y[i]);
+}
+
+void PluginFunction::require_output() const {
+    if (entry_->descriptor.n_outputs) return;
+    throw InvalidError(fmt::format("[{}] first(): expected an output, it has none", name()));
 }
 
 Variable PluginFunction::first(std::span<const Variable* const> inputs) const {
-    CallResult result;
-    call_function(*entry_, *attributes_, inputs, result);
-    if (result.y.empty()) {
-        throw InvalidError(fmt::format("[{}] first(): expected an output, it has none", name()));
-    }
-    return std::move(result.y[0]);
+    require_output();
+    return std::move(call_function(*entry_, *attributes_, inputs)[0]);
+}
+
+Array PluginFunction::first(std::span<const Array> inputs) const {
+    require_output();
+    return std::move(forward_arrays(*entry_, *attributes_, inputs).y[0]);
 }
 
 // The index of the output that is not hidden.
@@ -73,40 +96,12 @@ std::size_t PluginFunction::only_output() const {
 
 Variable PluginFunction::only(std::span<const Variable* const> inputs) const {
     const std::size_t i = only_output();
-    CallResult result;
-    call_function(*entry_, *attributes_, inputs, result);
-    return std::move(result.y[i]);
+    return std::move(call_function(*entry_, *attributes_, inputs)[i]);
 }
 
 Array PluginFunction::only(std::span<const Array> inputs) const {
     const std::size_t i = only_output();
-    return std::move(forward(inputs)[i]);
-}
-
-std::vector<Array> PluginFunction::forward(std::span<const Array> inputs) const {
-    return forward_arrays(*entry_, *attributes_, inputs);
-}
-
-std::vector<Array> forward_arrays(FunctionEntry& function, const BoundAttributes& attributes,
-                                  std::span<const Array> inputs) {
-    check_arity(function, inputs.size());
-    SmallVector<ArrayBody*, 6> x;
-    for (const Array& input : inputs) x.push_back(input.body());
-    while (x.size() < function.descriptor.n_inputs) x.push_back(nullptr);
-    SmallVector<Array, 6> numbers;
-    const bool any_bool = std::ranges::any_of(inputs, [](const Array& input) {
-        return input && input.body()->meta.dtype.code == CATENA_CODE_BOOL;
-    });
-    if (any_bool && masks_as_numbers(function, {x.data(), x.size()}, numbers)) [[unlikely]] {
-        for (std::size_t i = 0; i < x.size(); ++i)
-            if (numbers[i]) x[i] = numbers[i].body();
-    }
-    ForwardResult result;
-    run_forward(function, attributes, std::span(x.data(), x.size()), config(), false, result);
-    if (config().debug) {
-        check_forward(function, {x.data(), x.size()}, {result.y.data(), result.y.size()});
-    }
-    return {std::make_move_iterator(result.y.begin()), std::make_move_iterator(result.y.end())};
+    return std::move(forward_arrays(*entry_, *attributes_, inputs).y[i]);
 }
 
 }  // namespace catena

@@ -1,9 +1,8 @@
 // One function on many lists of inputs: what kernels take together goes in one call.
-#include "array/array_ops.hpp"
-#include "device/context.hpp"
 #include "dispatch/call_inputs.hpp"
 #include "dispatch/dispatch.hpp"
 #include "dispatch/dispatch_errors.hpp"
+#include "dispatch/kernel_run.hpp"
 #include "dispatch/observed_call.hpp"
 
 #include <catena/abi/ext/draft/many.h>
@@ -49,7 +48,7 @@ private:
     struct Call {
         SmallVector<ArrayBody*, 6> x;
         SmallVector<const catena_tensor*, 6> tensors;
-        catena_call call{};
+        catena_call call;
     };
     struct Same {
         const catena_kernel* kernel;
@@ -69,50 +68,32 @@ private:
 };
 
 void CallGroup::add(std::span<ArrayBody* const> x) {
-    const catena_function& d = f_.descriptor;
-    check_present(f_, x);
-    DeviceState& device = common_device(f_, x);
+    ForwardInputs in(f_, x);
+    DeviceState& device = *in.device;
     if (!*Registry::get().extensions(&device.backend, CATENA_MANY_DRAFT_1))
         return run_alone(x, device);
     Queue& queue = current_queue(device);
-    TypeKey key(f_);
-    Call own;
-    SmallVector<const catena_meta*, 6> metas;
-    for (std::uint32_t i = 0; i < x.size(); ++i) {
-        metas.push_back(x[i] ? &x[i]->meta : nullptr);
-        own.tensors.push_back(x[i] ? &x[i]->tensor : nullptr);
-        if (x[i]) key.add(f_.input_type[f_.port(i)], x[i]->meta, i, true);
-    }
-    own.x.append(x.begin(), x.end());
-    catena_call& call = own.call;
-    call.struct_size = sizeof(catena_call);
-    call.flags = call_flags(now_);
-    call.phase = CATENA_PHASE_FORWARD;
-    call.function = &d;
-    call.attrs = function_.attributes()->values();
-    call.n_x = static_cast<std::uint32_t>(x.size());
-    call.stream = queue.native;
-    call.dev = device.dev;
-    call.device_id = device.ordinal;
-    catena_ctx ctx;
-    ctx.device = &device;
-    const catena_status status = d.infer(&ctx, call.attrs, metas.data(), call.n_x, nullptr, 0);
-    if (status != CATENA_OK) throw_failure(ctx, status, d.name, describe_inputs(f_, x));
+    const std::uint32_t flags = call_flags(now_);
+    KernelRun checked(f_, *function_.attributes(), queue, CATENA_PHASE_FORWARD, flags, x);
+    checked.call.n_x = static_cast<std::uint32_t>(x.size());
+    const catena_status status = f_.descriptor.infer(&checked.ctx, checked.call.attrs,
+                                                     in.metas.data(), checked.call.n_x, nullptr, 0);
+    if (status != CATENA_OK) checked.fail(status);
     const Selection& selection = f_.select(
-        selection_key(device.index, call.flags & CATENA_CALL_DETERMINISTIC, key.bits()), device);
+        selection_key(device.index, flags & CATENA_CALL_DETERMINISTIC, in.key.bits()), device);
     const catena_kernel* kernel =
         selection.forward.empty() ? nullptr : selection.forward[0].forward;
-    // What asks or plans is for a call by itself.
+    // A kernel that is asked, or that plans, takes one call at a time.
     if (!kernel || kernel->supports || kernel->plan || kernel->variant) return run_alone(x, device);
-    for (Same& same : groups_) {
-        if (same.kernel != kernel || same.queue != &queue) continue;
-        same.calls.push_back(std::move(own));
-        return;
+    auto same = std::ranges::find_if(
+        groups_, [&](const Same& s) { return s.kernel == kernel && s.queue == &queue; });
+    if (same == groups_.end()) {
+        const catena_many* many = many_of(device, *kernel);
+        if (!many) return run_alone(x, device);
+        same = groups_.insert(same, Same{kernel, &queue, many, {}});
     }
-    const catena_many* many = many_of(device, *kernel);
-    if (!many) return run_alone(x, device);
-    groups_.push_back({kernel, &queue, many, {}});
-    groups_.back().calls.push_back(std::move(own));
+    same->calls.push_back(
+        {SmallVector<ArrayBody*, 6>(x.begin(), x.end()), std::move(in.tensors), checked.call});
 }
 
 void CallGroup::run_alone(std::span<ArrayBody* const> x, DeviceState& device) {
@@ -122,8 +103,7 @@ void CallGroup::run_alone(std::span<ArrayBody* const> x, DeviceState& device) {
             "that takes them with the call",
             f_.descriptor.name, device.name));
     }
-    ForwardResult result;
-    run_forward(f_, *function_.attributes(), x, now_, false, result);
+    run_forward(f_, *function_.attributes(), x, now_, false);
     if (now_.debug) check_forward(f_, x, {});
 }
 
@@ -153,14 +133,6 @@ const Array* CallGroup::attributes(const Same& same) {
 
 void CallGroup::run(Same& same) {
     Queue& queue = *same.queue;
-    const auto for_mutated = [&](auto&& action) {
-        for (const Call& call : same.calls) {
-            for (std::uint32_t i = 0; i < call.x.size(); ++i) {
-                const bool mutated = f_.descriptor.inputs[f_.port(i)]->flags & CATENA_PORT_MUTATED;
-                if (call.x[i] && mutated) action(*call.x[i]);
-            }
-        }
-    };
     const Array* const own = attributes(same);
     catena_ctx ctx;
     ctx.device = &queue.device;
@@ -168,26 +140,18 @@ void CallGroup::run(Same& same) {
     for (Call& call : same.calls) {
         call.call.x = call.tensors.data();
         list.push_back(&call.call);
-        for (ArrayBody* x : call.x) {
+        for (ArrayBody* x : call.x)
             if (x) before_read(*x, queue);
-        }
     }
-    for_mutated([&](ArrayBody& body) {
-        before_write(body, queue);
-        written(body);
-        unseal(body);
-    });
+    Writes writes(queue);
+    for (const Call& call : same.calls) add_mutated(writes, f_, {call.x.data(), call.x.size()});
     note_call(queue, f_.descriptor, CATENA_PHASE_FORWARD);
     const ObservedCall observed(queue);
     const catena_status status =
         same.many->run(&ctx, same.kernel, list.data(), static_cast<std::uint32_t>(list.size()),
                        own ? own->body()->tensor.dl.data : nullptr);
     observed.end(*same.kernel, list);
-    const std::uint64_t ticket = queue.async ? queue.advance() : 0;
-    for_mutated([&](ArrayBody& body) {
-        seal(body);
-        after_write(body, queue, ticket);
-    });
+    writes.given();
     if (status != CATENA_OK) throw_failure(ctx, status, f_.descriptor.name);
     if (!now_.debug) return;
     for (const Call& call : same.calls) check_forward(f_, {call.x.data(), call.x.size()}, {});

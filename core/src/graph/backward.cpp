@@ -13,20 +13,6 @@
 #include <algorithm>
 
 namespace catena {
-namespace {
-
-void release(VariableNode& node) noexcept {
-    if (std::exchange(node.held, false)) node.release();
-}
-
-}  // namespace
-
-void drop_pending(VariableNode& node) noexcept {
-    node.pending = Array();
-    if (node.pending_node) node.pending_node->drop_user();
-    node.pending_node.reset();
-}
-
 void check_graph(const GraphNode& node) {
     if (!node.outputs().empty()) return;
     throw GraphError(fmt::format(
@@ -34,68 +20,62 @@ void check_graph(const GraphNode& node) {
         node.label()));
 }
 
+PassCall::PassCall(GraphNode& call, BackwardPass& of)
+    : node(&call),
+      pass(of),
+      outer(std::exchange(call.in_pass_, this)),
+      rank(call.rank()),
+      gy(call.outputs_.size()) {}
+
+PassCall::~PassCall() { node->in_pass_ = outer; }
+
 BackwardPass::BackwardPass(Mode mode) : mode_(mode), debug_(config().debug) {}
 
-BackwardPass::~BackwardPass() {
-    const auto drop = [](VariableNode* node) {
-        if (!node) return;
-        drop_pending(*node);
-        release(*node);
-    };
-    for (const Item& item : heap_) {
-        item.node->queued_ = false;
-        for (std::size_t i = 0; i < item.node->outputs_.size(); ++i) drop(item.node->outputs_[i]);
-    }
-    if (!running_) return;
-    for (const Ref<VariableNode>& input : running_->inputs_) drop(input.get());
-    for (std::size_t i = 0; i < running_->outputs_.size(); ++i) {
-        drop(running_->outputs_[i]);
-    }
-}
-
-bool BackwardPass::leads(const GraphNode& node) const noexcept {
-    if (!mode_.selective) return true;
-    if (node.rank() <= mode_.above) return false;
-    for (std::size_t i = 0; i < node.inputs_.size(); ++i) {
-        if (node.wants(i)) return true;
-    }
-    return false;
-}
-
-void BackwardPass::push(GraphNode& node) {
+void BackwardPass::enqueue(GraphNode& node) {
     check_graph(node);
-    heap_.push_back({node.rank(), order_++, Ref<GraphNode>(&node)});
-    node.queued_ = true;
-    std::push_heap(heap_.begin(), heap_.end());
+    if (PassCall* found = call_of(node)) heap_.push_back(std::move(paths_->calls[found->at]));
+    else heap_.push_back(std::make_unique<PassCall>(node, *this));
+    heap_.back()->order = ++order_;
+    std::push_heap(heap_.begin(), heap_.end(), Later());
 }
 
-void BackwardPass::start(VariableNode& node, const Array& gradient) {
-    if (!useful(node)) return;
-    if (debug_) check_numbers(gradient, "backward", "grad of the start", {});
-    if (node.creator && !node.creator->queued_ && leads(*node.creator)) push(*node.creator);
-    accumulate(node, gradient);
+// Where its gradient gathers, or null for a leaf's, which does so in the leaf. The call that made it
+// will run.
+Gradient* BackwardPass::slot(VariableNode& node) {
+    if (GraphNode* const creator = node.creator.get(); creator && leads(*creator)) {
+        const PassCall* call = call_of(*creator);
+        if (!call || !call->order) enqueue(*creator);
+    }
+    auto* const there = const_cast<Gradient*>(find(node));
+    if (there && mode_.consume) there->held = Ref<VariableNode>(&node);  // outlives what uses it
+    return there;
+}
+
+const Array& BackwardPass::so_far(const VariableNode& input) const noexcept {
+    static const Array none;
+    if (const Gradient* there = find(input))
+        return there->variable ? there->variable.data() : there->array;
+    return input.creator ? none : input.grad;
 }
 
 void BackwardPass::start(VariableNode& node, const Variable& gradient) {
     if (!useful(node)) return;
     if (debug_) check_numbers(gradient.data(), "backward", "grad of the start", {});
-    if (node.creator && !node.creator->queued_ && leads(*node.creator)) push(*node.creator);
     const force_backprop_mode scope;
-    accumulate(node, gradient);
+    if (mode_.on_variables) add(node, gradient);
+    else add(node, gradient.data());
 }
 
 void BackwardPass::run(VariableNode* consumed) {
     while (!heap_.empty()) {
-        std::pop_heap(heap_.begin(), heap_.end());
-        running_ = std::move(heap_.back().node);
+        std::pop_heap(heap_.begin(), heap_.end(), Later());
+        running_ = std::move(heap_.back());
         heap_.pop_back();
-        GraphNode& node = *running_;
-        node.queued_ = false;
+        GraphNode& node = *running_->node;
         if (node.named_) [[unlikely]]
             step_as_called(node);
         else step(node);
-        follow(node);
-        if (mode_.consume) let_go(node, consumed);
+        if (mode_.consume) let_go(consumed);
         running_.reset();
     }
 }
@@ -118,12 +98,10 @@ void BackwardPass::step(GraphNode& node) {
     if (node.trace_) trace = *node.trace_;
     const auto check = [&](const char* what) {
         for (std::size_t i = 0; i < node.inputs_.size(); ++i) {
-            if (!node.wants(i)) continue;
-            const VariableNode& x = *node.inputs_[i];
-            const VariableNode* on = (x.gathers() ? x.pending_node : x.grad_node).get();
-            const Array& there = on ? on->data : x.gathers() ? x.pending : x.grad;
-            check_numbers(there, node.label(), fmt::format(fmt::runtime(what), node.input_name(i)),
-                          trace);
+            const VariableNode* x = node.inputs_[i].get();
+            if (!wants(x)) continue;
+            check_numbers(so_far(*x), node.label(),
+                          fmt::format(fmt::runtime(what), node.input_name(i)), trace);
         }
     };
     check("backward: gradient of {} before it is added to");
@@ -137,62 +115,82 @@ void BackwardPass::step(GraphNode& node) {
     check("backward: gradient of {}");
 }
 
-// The calls that made what just got a gradient come next.
-void BackwardPass::follow(GraphNode& node) {
-    for (const Ref<VariableNode>& input : node.inputs_) {
-        if (!input || !input->creator || !(input->pending || input->pending_node)) continue;
-        if (mode_.consume && !input->held) {  // it must outlive the call that uses it
-            input->retain();
-            input->held = true;
-        }
-        if (!input->creator->queued_ && leads(*input->creator)) push(*input->creator);
-    }
-}
-
 // With its results goes the last reference of a call, unless somebody else has one.
-void BackwardPass::let_go(GraphNode& node, VariableNode* consumed) {
-    for (std::size_t i = 0; i < node.outputs_.size(); ++i) {
-        if (VariableNode* output = node.outputs_[i]) release(*output);
-    }
+void BackwardPass::let_go(VariableNode* consumed) {
+    GraphNode& node = *running_->node;
+    for (Gradient& g : running_->gy) g.held.reset();
     if (!consumed || consumed->creator.get() != &node || !consumed->unique()) return;
     if (node.references_.load(std::memory_order_acquire) != 2) return;  // running_ and consumed
     node.unchain();
-    consumed->creator = running_;  // an empty call: another backward() finds it and says so
+    consumed->creator = running_->node;  // an empty call: another backward() finds it and says so
 }
 
 void BackwardPass::step_arrays(GraphNode& node) {
     SmallVector<Array, 2> gy;
-    for (VariableNode* output : node.outputs_) {
-        if (!output) {
-            gy.push_back({});
-            continue;
-        }
-        if (output->route == Route::wanted) gy.push_back(output->pending);
-        else gy.push_back(std::move(output->pending));
+    for (std::size_t i = 0; i < node.outputs_.size(); ++i) {
+        VariableNode* const output = node.outputs_[i];
+        if (paths_ && output && find_wanted(*output)) gy.push_back(so_far(*output));
+        else gy.push_back(std::move(running_->gy[i].array));
         const Array& g = gy.back();
-        if (mode_.retain_grad && g && output->has_users() && g.body() != output->grad.body()) {
+        if (mode_.retain_grad && g && output && output->has_users() &&
+            g.body() != output->grad.body()) {
             output->set_grad_node({});
             output->grad = g;
         }
     }
-    node.backward(std::span<const Array>(gy.data(), gy.size()));
+    node.backward(std::span<const Array>(gy.data(), gy.size()), *this);
 }
 
 void BackwardPass::step_variables(GraphNode& node) {
     SmallVector<Variable, 2> gy;
-    for (VariableNode* output : node.outputs_) {
-        gy.push_back({});
-        if (!output || !output->pending_node) continue;
-        gy.back() = Variable(output->pending_node);
-        if (output->route != Route::wanted) drop_pending(*output);
-        if (mode_.retain_grad && output->has_users()) {
+    for (std::size_t i = 0; i < node.outputs_.size(); ++i) {
+        VariableNode* const output = node.outputs_[i];
+        const Gradient* there = output ? find(*output) : nullptr;
+        gy.push_back(there ? there->variable : Variable());
+        running_->gy[i].variable = Variable();
+        if (gy.back() && mode_.retain_grad && output->has_users()) {
             output->set_grad_node(gy.back().node_ref());
             output->grad = gy.back().data();
         }
     }
-    node.backward(std::span<const Variable>(gy.data(), gy.size()));
+    const force_backprop_mode scope;
+    compose(node, std::span<const Variable>(gy.data(), gy.size()));
 }
 
+void BackwardPass::compose(GraphNode& node, std::span<const Variable> gy) {
+    node.check_retained();
+    const std::size_t n = node.inputs_.size();
+    SmallVector<bool, 16> wanted;
+    bool any = n == 0;
+    for (const Ref<VariableNode>& input : node.inputs_) {
+        wanted.push_back(wants(input.get()));
+        any = any || wanted.back();
+    }
+    if (!any) return;
+    SmallVector<Variable, 4> gx(n);
+    node.gradients(gy, {wanted.data(), n}, {gx.data(), n});
+    node.check_retained();
+    for (std::size_t i = 0; i < n; ++i) {
+        if (!gx[i] || !wants(node.inputs_[i].get())) continue;
+        VariableNode& input = *node.inputs_[i];
+        if (!same_kind(*gx[i].data().body(), *input.data.body())) {
+            check_gradient(
+                input, gx[i].data(),
+                fmt::format("[{}] backward: gradient of {}", node.label(), node.input_name(i)));
+        }
+        if (mode_.on_variables) {
+            add(input, gx[i]);
+        } else {
+            Array gradient = gx[i].data();
+            gx[i] = Variable();  // who holds a gradient alone may write into it
+            add(input, std::move(gradient));
+        }
+    }
+}
+
+namespace {
+
+// The gradient that a head starts with: the one that is set, or 1 for a single element.
 void set_start(VariableNode& node) {
     if (node.grad) return;
     const Variable y{Ref<VariableNode>(&node)};
@@ -209,8 +207,6 @@ void set_start(VariableNode& node) {
     node.grad = Array::ones(y.shape(), y.dtype(), y.device());
 }
 
-namespace {
-
 // Whether there is a graph to go through. A leaf has none and needs none.
 bool has_graph(const VariableNode& start) {
     if (!start.creator && start.unchained) {
@@ -226,8 +222,7 @@ void run_from(const Variable& y, BackwardPass::Mode mode) {
     if (!has_graph(start)) return;
     set_start(start);
     BackwardPass pass(mode);
-    if (mode.on_variables) pass.start(start, y.grad_variable());
-    else pass.start(start, start.grad);
+    pass.start(start, mode.on_variables ? y.grad_variable() : as_variable(start.grad));
     pass.run(mode.consume ? &start : nullptr);
 }
 
@@ -263,8 +258,7 @@ void backward(const std::vector<Variable>& outputs, const std::vector<Variable>&
             set_start(start);
             gradient = outputs[i].grad_variable();
         }
-        if (options.enable_double_backprop) pass.start(start, gradient);
-        else pass.start(start, gradient.data());
+        pass.start(start, gradient);
     }
     pass.run();
 }

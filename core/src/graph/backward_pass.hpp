@@ -3,9 +3,36 @@
 
 #include <catena/core/variable.hpp>
 
+#include <memory>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 namespace catena {
+
+// The gradient of a result on its way.
+struct Gradient {
+    Array array;
+    Variable variable;       // in its place where gradients have a graph
+    Ref<VariableNode> held;  // the result, if the pass consumes the graph
+};
+
+// What a pass knows of a call: the gradients of its outputs, which it gathers until the call runs.
+struct PassCall : Pooled {
+    PassCall(GraphNode& call, BackwardPass& of);
+    PassCall(const PassCall&) = delete;
+    PassCall& operator=(const PassCall&) = delete;
+    ~PassCall();
+
+    const Ref<GraphNode> node;
+    BackwardPass& pass;
+    PassCall* const outer;  // of a pass that this one runs within
+    const int rank;
+    unsigned order = 0;  // of arrival
+    bool leads = true;   // to an input of grad()
+    std::size_t at = 0;  // in Paths::calls
+    SmallVector<Gradient, 1> gy;
+};
 
 class BackwardPass {
 public:
@@ -13,62 +40,92 @@ public:
         bool retain_grad = false;
         bool on_variables = false;  // gradients get a graph of their own
         bool consume = false;       // what a call kept is freed as soon as it ran
-        bool selective = false;     // of grad(): routes say where to go, above this rank
-        int above = 0;
     };
     explicit BackwardPass(Mode mode);
-    // Whatever ends the pass early leaves no gradient on its way behind.
-    ~BackwardPass();
     BackwardPass(const BackwardPass&) = delete;
     BackwardPass& operator=(const BackwardPass&) = delete;
 
+    // For grad(): only the calls between inputs and outputs run, and the gradients of the inputs
+    // stay in the pass.
+    void select(const std::vector<Variable>& outputs, const std::vector<Variable>& inputs);
+    // After run(), with select().
+    Variable gradient_of(const VariableNode& input) const;
+
     // Adds gradient to node's, and node's call to those that run().
-    void start(VariableNode& node, const Array& gradient);
     void start(VariableNode& node, const Variable& gradient);
     // Whether a gradient of node would be of use.
     bool useful(const VariableNode& node) const noexcept {
-        return node.route == Route::wanted || (node.creator && leads(*node.creator));
+        return (node.creator && leads(*node.creator)) || find_wanted(node);
     }
     // consumed: what a consuming pass started from, if nobody else holds it.
     void run(VariableNode* consumed = nullptr);
 
+    // For the calls that run. A leaf that nobody holds wants no gradient.
+    bool wants(const VariableNode* input) const noexcept {
+        return input && input->requires_grad && (input->creator || input->has_users()) &&
+               (!paths_ || useful(*input));
+    }
+    void add(VariableNode& input, Array gradient);
+    void add(VariableNode& input, const Variable& gradient);
+    // What has been added so far, or none.
+    const Array& so_far(const VariableNode& input) const noexcept;
+    // Adds the gradients of a call's inputs through its gradients().
+    void compose(GraphNode& node, std::span<const Variable> gy);
+
 private:
-    struct Item {
-        int rank;
-        unsigned order;
-        Ref<GraphNode> node;
-        bool operator<(const Item& other) const {
-            return rank != other.rank ? rank < other.rank : order > other.order;
+    struct Later {
+        bool operator()(const std::unique_ptr<PassCall>& a,
+                        const std::unique_ptr<PassCall>& b) const noexcept {
+            return a->rank != b->rank ? a->rank < b->rank : a->order > b->order;
         }
     };
+    // Between the inputs and outputs of grad().
+    struct Wanted {
+        const VariableNode* input;
+        Gradient gradient;
+    };
+    struct Paths {
+        std::vector<Wanted> wanted;  // sorted by input
+        std::vector<std::unique_ptr<PassCall>> calls;
+    };
 
-    bool leads(const GraphNode& node) const noexcept;
-    void push(GraphNode& node);
+    PassCall* call_of(const GraphNode& node) const noexcept {
+        return node.in_pass_ && &node.in_pass_->pass == this ? node.in_pass_ : nullptr;
+    }
+    bool leads(const GraphNode& node) const noexcept {
+        if (!paths_) return true;
+        const PassCall* call = call_of(node);
+        return call && call->leads;
+    }
+    const Gradient* find_wanted(const VariableNode& node) const noexcept;
+    const Gradient* find(const VariableNode& node) const noexcept {
+        if (paths_) [[unlikely]] {
+            if (const Gradient* wanted = find_wanted(node)) return wanted;
+        }
+        const PassCall* call = node.creator ? call_of(*node.creator) : nullptr;
+        return call ? &call->gy[static_cast<std::size_t>(node.output_index)] : nullptr;
+    }
+    Gradient* slot(VariableNode& node);
+    void enqueue(GraphNode& node);
     void step(GraphNode& node);
     void step_as_called(GraphNode& node);
     void step_in_debug(GraphNode& node);
     void step_arrays(GraphNode& node);
     void step_variables(GraphNode& node);
-    void follow(GraphNode& node);
-    void let_go(GraphNode& node, VariableNode* consumed);
+    void let_go(VariableNode* consumed);
 
     const Mode mode_;
     const bool debug_;
-    SmallVector<Item, 16> heap_;
+    std::optional<Paths> paths_;
+    SmallVector<std::unique_ptr<PassCall>, 16> heap_;
     unsigned order_ = 0;
-    Ref<GraphNode> running_;
+    std::unique_ptr<PassCall> running_;
 };
 
 // Throws GraphError if a consuming pass has been here.
 void check_graph(const GraphNode& node);
 
-// Forgets a gradient on its way.
-void drop_pending(VariableNode& node) noexcept;
-
 // Throws unless grad has shape, dtype and device of the data. what: "[variable] grad".
 void check_gradient(const VariableNode& node, const Array& grad, std::string_view what);
-
-// The gradient that a head starts with: the one that is set, or 1 for a single element.
-void set_start(VariableNode& node);
 
 }  // namespace catena

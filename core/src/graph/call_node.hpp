@@ -5,14 +5,16 @@
 
 #include <catena/core/graph.hpp>
 
+#include <functional>
+
 namespace catena {
 
 class CallNode final : public GraphNode {
 public:
-    // Makes the node and connects it with inputs and result.
+    // Makes the node and connects it with inputs and outputs.
     static void record(FunctionEntry& function, const BoundAttributes& attributes,
-                       std::span<const Variable* const> inputs, ForwardResult forward,
-                       const Config& now, CallResult& result);
+                       std::span<const Variable* const> inputs, ForwardResult& forward,
+                       std::span<const Variable> outputs, const Config& now);
 
     std::string_view label() const noexcept override { return function_.descriptor.name; }
     std::string input_name(std::size_t i) const override {
@@ -22,34 +24,36 @@ public:
         return function_.descriptor.outputs[i]->name;
     }
     std::vector<Array> forward(std::span<const Array> inputs) const override;
-    void backward(std::span<const Array> gy) override;
-    void backward(std::span<const Variable> gy) override;
     void unchain() override;
 
 private:
-    CallNode(FunctionEntry& function, const BoundAttributes& attributes);
-
+    class KernelGradients;
     using Words = SmallVector<std::uint64_t, 1>;
-    Words targets() const;
+
+    CallNode(FunctionEntry& function, const BoundAttributes& attributes, ForwardResult& forward);
+    void backward(std::span<const Array> gy, BackwardPass& pass) override;
+    void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
+                   std::span<Variable> gx) override;
     bool run_kernel(DeviceState& device, std::uint64_t key, std::span<const Array> gy,
-                    const Words& targets);
-    SmallVector<Variable, 4> compose(std::span<const Variable> gy, const Words& targets,
-                                     bool record);
-    Variable retained_input(std::size_t i, bool record);
-    Variable retained_output(std::size_t i, bool record);
-    void check_retained() const;
+                    BackwardPass& pass);
+    void call_grad_function(std::span<const Variable> x, std::span<const Variable> y,
+                            std::span<const Variable> gy, std::span<const bool> wanted,
+                            std::span<Variable> gx);
+    void call_gradient(std::span<const Variable> x, std::span<const Variable> y,
+                       std::span<const Variable> gy, const Words& targets, std::span<Variable> gx);
 
     FunctionEntry& function_;
-    Ref<const BoundAttributes> attributes_;
-    DeviceState* device_ = nullptr;  // where forward ran
-    const catena_kernel* paired_ = nullptr;
-    std::uint64_t key_ = 0;
-    std::uint32_t flags_ = 0;
-    // Retained arrays, none where not retained, and their versions when they were: x, then y.
-    SmallVector<Array, 4> x_;
-    SmallVector<Array, 2> y_;
-    SmallVector<std::uint32_t, 6> versions_;
+    const Ref<const BoundAttributes> attributes_;
+    DeviceState* const device_;  // where forward ran
+    const catena_kernel* const paired_;
+    const std::uint64_t key_;
+    const std::uint32_t flags_;
     SmallVector<Array, 2> saved_;
 };
+
+[[noreturn]] void throw_released(std::string_view label, const std::string& input);
+// Throws GraphError if one of the inputs must not be next to volatile variables.
+void check_volatile(std::span<const Variable* const> inputs, std::string_view label,
+                    const std::function<std::string(std::size_t)>& name_of);
 
 }  // namespace catena

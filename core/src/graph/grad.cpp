@@ -11,88 +11,49 @@
 
 namespace catena {
 
-// Marks the variables around the paths, and takes the marks away again. A pass within a pass finds
-// variables already marked: what they were comes back, their gradient on its way too.
-class Routes {
-public:
-    explicit Routes(const std::vector<Variable>& inputs) : inputs_(inputs) {}
-    ~Routes() {
-        for (GraphNode* call : calls_) call->mark_ = unseen;
-        for (auto it = before_.rbegin(); it != before_.rend(); ++it) {
-            VariableNode& node = *it->node;
-            drop_pending(node);
-            node.route = it->route;
-            node.pending = std::move(it->pending);
-            node.pending_node = std::move(it->pending_node);
-        }
+void BackwardPass::select(const std::vector<Variable>& outputs,
+                          const std::vector<Variable>& inputs) {
+    Paths& paths = paths_.emplace();
+    int least = inputs.empty() ? 0 : inputs.front().rank();  // no path goes below
+    for (const Variable& input : inputs) {
+        least = std::min(least, input.rank());
+        paths.wanted.push_back({&input.node(), {}});
     }
-    Routes(const Routes&) = delete;
-    Routes& operator=(const Routes&) = delete;
-
-    // Returns the rank that no path goes below.
-    int find(const std::vector<Variable>& outputs) {
-        int least = inputs_.empty() ? 0 : inputs_.front().rank();
-        for (const Variable& input : inputs_) {
-            least = std::min(least, input.rank());
-            if (!is_wanted(input.node())) mark(input.node(), Route::wanted);
-            n_wanted_ = before_.size();
-        }
-        const auto see = [&](GraphNode* call) {
-            if (!call || call->mark_ != unseen || call->rank() <= least) return;
-            check_graph(*call);
-            calls_.push_back(call);
-            call->mark_ = seen;
-        };
-        for (const Variable& output : outputs) see(output.creator());
-        for (std::size_t i = 0; i < calls_.size(); ++i) {
-            for (const Ref<VariableNode>& input : calls_[i]->inputs()) {
-                if (input && input->requires_grad) see(input->creator.get());
-            }
-        }
-        std::sort(calls_.begin(), calls_.end(),
-                  [](const GraphNode* a, const GraphNode* b) { return a->rank() < b->rank(); });
-        for (GraphNode* call : calls_) {  // those that made its inputs have been here
-            for (const Ref<VariableNode>& input : call->inputs()) {
-                if (!input || !input->requires_grad) continue;
-                const bool wanted = is_wanted(*input);
-                const bool on = wanted || (input->creator && input->creator->mark_ == on_path);
-                const Route route = wanted ? Route::wanted : on ? Route::plain : Route::off;
-                if (on) call->mark_ = on_path;
-                if (input->route != route) mark(*input, route);
-            }
-        }
-        return least;
-    }
-
-private:
-    enum : std::uint8_t { unseen, seen, on_path };
-    struct Before {
-        Ref<VariableNode> node;
-        Route route;
-        Array pending;
-        Ref<VariableNode> pending_node;
+    std::ranges::sort(paths.wanted, std::less(), &Wanted::input);
+    const auto copies = std::ranges::unique(paths.wanted, {}, &Wanted::input);
+    paths.wanted.erase(copies.begin(), copies.end());
+    auto& calls = paths.calls;
+    const auto see = [&](GraphNode* call) {
+        if (!call || call->rank() <= least || call_of(*call)) return;
+        check_graph(*call);
+        calls.push_back(std::make_unique<PassCall>(*call, *this));
+        calls.back()->leads = false;
     };
-
-    void mark(VariableNode& node, Route route) {
-        before_.push_back({Ref<VariableNode>(&node), node.route, std::move(node.pending),
-                           std::move(node.pending_node)});
-        node.pending = Array();
-        node.route = route;
+    for (const Variable& output : outputs) see(output.creator());
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+        for (const Ref<VariableNode>& input : calls[i]->node->inputs())
+            if (input && input->requires_grad) see(input->creator.get());
     }
-
-    // By this pass: another around it may have marked it too.
-    bool is_wanted(const VariableNode& node) const {
-        if (node.route != Route::wanted) return false;
-        return std::any_of(before_.begin(),
-                           before_.begin() + static_cast<std::ptrdiff_t>(n_wanted_),
-                           [&](const Before& b) { return b.node.get() == &node; });
+    std::ranges::sort(calls, {}, [](const auto& call) { return call->rank; });
+    for (std::size_t i = 0; i < calls.size(); ++i) {  // after those that made its inputs
+        calls[i]->at = i;
+        calls[i]->leads = std::ranges::any_of(
+            calls[i]->node->inputs(),
+            [&](const Ref<VariableNode>& x) { return x && x->requires_grad && useful(*x); });
     }
+}
 
-    const std::vector<Variable>& inputs_;
-    std::vector<Before> before_;
-    std::size_t n_wanted_ = 0;
-    std::vector<GraphNode*> calls_;
-};
+const Gradient* BackwardPass::find_wanted(const VariableNode& node) const noexcept {
+    if (!paths_) return nullptr;
+    const auto at = std::ranges::lower_bound(paths_->wanted, &node, std::less(), &Wanted::input);
+    return at != paths_->wanted.end() && at->input == &node ? &at->gradient : nullptr;
+}
+
+Variable BackwardPass::gradient_of(const VariableNode& input) const {
+    const Gradient& there = *find_wanted(input);
+    if (there.variable || !there.array) return there.variable;
+    return as_variable(there.array);
+}
 
 namespace {
 
@@ -134,32 +95,20 @@ std::vector<Variable> grad(const std::vector<Variable>& outputs,
     check_present("inputs", inputs);
     check("grad_outputs", grad_outputs, outputs);
     check("grad_inputs", grad_inputs, inputs);
-    const bool record = options.enable_double_backprop;
-    Routes routes(inputs);
-    const int least = routes.find(outputs);
-    BackwardPass pass({.retain_grad = options.retain_grad,
-                       .on_variables = record,
-                       .selective = true,
-                       .above = least});
-    const auto start = [&](const Variable& at, const Variable& gradient) {
-        if (record) pass.start(at.node(), gradient);
-        else pass.start(at.node(), gradient.data());
-    };
+    BackwardPass pass(
+        {.retain_grad = options.retain_grad, .on_variables = options.enable_double_backprop});
+    pass.select(outputs, inputs);
     for (std::size_t i = 0; i < grad_inputs.size(); ++i) {
-        if (grad_inputs[i]) start(inputs[i], grad_inputs[i]);
+        if (grad_inputs[i]) pass.start(inputs[i].node(), grad_inputs[i]);
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (!pass.useful(outputs[i].node())) continue;
         const bool given = !grad_outputs.empty() && grad_outputs[i];
-        start(outputs[i], given ? grad_outputs[i] : ones_like(outputs[i], i));
+        pass.start(outputs[i].node(), given ? grad_outputs[i] : ones_like(outputs[i], i));
     }
     pass.run();
     std::vector<Variable> results;
-    for (const Variable& input : inputs) {
-        const VariableNode& node = input.node();
-        if (node.pending_node) results.emplace_back(node.pending_node);
-        else results.push_back(node.pending ? as_variable(node.pending) : Variable());
-    }
+    for (const Variable& input : inputs) results.push_back(pass.gradient_of(input.node()));
     if (options.set_grad) {
         for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].set_grad(results[i]);
     }

@@ -1,16 +1,17 @@
-// Nodes of the graph: edges, lifetime, accumulation of gradients.
+// Nodes of the graph: edges, lifetime, what calls keep, accumulation of gradients.
 #include "array/array_ops.hpp"
 #include "device/named_config.hpp"
-#include "dispatch/dispatch.hpp"
+#include "graph/backward_pass.hpp"
+#include "graph/call_node.hpp"
 #include "graph/debug.hpp"
 #include "graph/stack_trace.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/graph.hpp>
-#include <catena/core/variable.hpp>
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace catena {
 
@@ -77,32 +78,53 @@ std::string GraphNode::output_name(std::size_t i) const { return fmt::format("ou
 
 std::string GraphNode::created_at() const { return trace_ ? to_string(*trace_) : std::string(); }
 
+void throw_released(std::string_view label, const std::string& input) {
+    throw GraphError(fmt::format(
+        "[{}] {}: expected data, got a variable that nobody held, of which the graph kept the "
+        "shape alone",
+        label, input));
+}
+
+void GraphNode::check_data(std::span<const Variable> inputs) const {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i] && !has_memory(*inputs[i].data().body()))
+            throw_released(label(), input_name(i));
+    }
+}
+
+// Next to volatile variables others would lose their graph unseen.
+void check_volatile(std::span<const Variable* const> inputs, std::string_view label,
+                    const std::function<std::string(std::size_t)>& name_of) {
+    for (std::size_t i = inputs.size(); i-- > 0;) {
+        if (!inputs[i] || !*inputs[i] || !inputs[i]->node().opposes_volatile()) continue;
+        throw GraphError(
+            fmt::format("[{}] {}: expected a volatile variable as another input is, or a Parameter "
+                        "(what a link learns, named in its visit()), got neither",
+                        label, name_of(i)));
+    }
+}
+
 bool GraphNode::record(std::span<const Variable* const> inputs, std::span<const Variable> outputs) {
-    std::size_t n = 0;
-    std::size_t n_volatile = 0;
+    bool any = false;
+    bool any_volatile = false;
     bool wanted = false;
-    bool opposed = false;
     for (const Variable* input : inputs) {
         if (!input || !*input) continue;
-        ++n;
-        if (input->is_volatile()) ++n_volatile;
-        opposed = opposed || input->node().opposes_volatile();
+        any = true;
+        any_volatile = any_volatile || input->is_volatile();
         wanted = wanted || input->requires_grad();
     }
-    if (n_volatile != 0 && opposed) {
-        throw GraphError(
-            fmt::format("[{}] inputs: expected volatile variables or others, got both", label()));
-    }
+    if (any_volatile) check_volatile(inputs, label(), [&](std::size_t i) { return input_name(i); });
     if (config().debug) {
         for (std::size_t i = 0; i < outputs.size(); ++i) {
             check_numbers(outputs[i].data(), label(), "forward: " + output_name(i), stack_trace());
         }
     }
-    const bool graph = (wanted || n == 0) && n_volatile == 0 && config().enable_backprop;
+    const bool graph = (wanted || !any) && !any_volatile && config().enable_backprop;
     for (const Variable& output : outputs) {
-        output.set_volatile(n_volatile != 0);
+        output.set_volatile(any_volatile);
         output.set_requires_grad(graph && output.requires_grad());
-        output.node().volatile_result = n_volatile != 0;
+        output.node().volatile_result = any_volatile;
     }
     if (graph) connect(inputs, outputs, config());
     return graph;
@@ -142,6 +164,87 @@ void GraphNode::unchain() {
     }
     outputs_.clear();
     inputs_.clear();
+    retained_x_.clear();
+    retained_y_.clear();
+}
+
+void GraphNode::keep(RetainedArrays& list, std::size_t i, const Variable& variable) {
+    if (!variable) return;
+    const Array& array = variable.data();
+    list.push_back({array, version_of(*array.body()), static_cast<std::uint32_t>(i) & 0x7fffffff,
+                    variable.requires_grad()});
+}
+
+namespace {
+
+constexpr auto is_changed = [](const auto& kept) {
+    return version_of(*kept.array.body()) != kept.version;
+};
+
+}  // namespace
+
+std::string GraphNode::changed() const {
+    for (const Retained& kept : retained_x_)
+        if (is_changed(kept)) return input_name(kept.index);
+    for (const Retained& kept : retained_y_)
+        if (is_changed(kept)) return output_name(kept.index);
+    return {};
+}
+
+void GraphNode::check_retained() const {
+    if (outputs_.empty()) {
+        throw GraphError(fmt::format("[{}] backward: the graph was unchained here", label()));
+    }
+    if (std::ranges::none_of(retained_x_, is_changed) &&
+        std::ranges::none_of(retained_y_, is_changed))
+        return;
+    throw GraphError(
+        fmt::format("[{}] backward: expected {} as it was at the call, got one that was written in "
+                    "place since; host<T>() is a write unless T is const",
+                    label(), changed()));
+}
+
+const GraphNode::Retained* GraphNode::find(const RetainedArrays& list, std::size_t i) {
+    if (i < list.size() && list[i].index == i) return &list[i];  // all were kept, in order
+    const auto found = std::ranges::find_if(list, [&](const Retained& r) { return r.index == i; });
+    return found == list.end() ? nullptr : found;
+}
+
+Variable GraphNode::retained_input(std::size_t i) const {
+    const Retained* const kept = find(retained_x_, i);
+    if (!kept) return {};
+    if (!config().enable_backprop) return as_variable(kept->array);
+    VariableNode& node = *inputs_[i];
+    if (!has_memory(*node.data.body())) node.data = kept->array;
+    if (node.data.body() != kept->array.body()) {
+        throw GraphError(fmt::format("[{}] backward: the data of {} was replaced after the call",
+                                     label(), input_name(i)));
+    }
+    return Variable(inputs_[i]);
+}
+
+Variable GraphNode::retained_output(std::size_t i) {
+    const Retained* const kept = find(retained_y_, i);
+    if (!kept) return {};
+    if (!config().enable_backprop) return as_variable(kept->array);
+    if (VariableNode* node = outputs_[i]) {
+        if (!has_memory(*node->data.body())) node->data = kept->array;
+        return Variable(Ref<VariableNode>(node));
+    }
+    // The user let it go: a new node takes its place in the graph.
+    Ref<VariableNode> node(new VariableNode(kept->array));
+    node->requires_grad = kept->requires_grad;
+    node->creator = Ref<GraphNode>(this);
+    node->output_index = static_cast<std::int32_t>(i);
+    outputs_[i] = node.get();
+    return Variable(std::move(node));
+}
+
+void GraphNode::backward(std::span<const Array> gy, BackwardPass& pass) {
+    const no_backprop_mode scope;
+    SmallVector<Variable, 2> variables;
+    for (const Array& array : gy) variables.push_back(array ? as_variable(array) : Variable());
+    pass.compose(*this, {variables.data(), variables.size()});
 }
 
 namespace {
@@ -156,40 +259,50 @@ Variable sum(const Variable& a, const Variable& b) {
             to_string(plugin_report()));
     }
     const Variable* const inputs[2] = {&a, &b};
-    CallResult result;
-    call_function(*addition, *addition->defaults, inputs, result);
-    return std::move(result.y[0]);
+    return std::move(call_function(*addition, *addition->defaults, inputs)[0]);
+}
+
+Array sum(const Array& a, const Array& b) {
+    const no_backprop_mode scope;
+    return sum(as_variable(a), as_variable(b)).data();
 }
 
 }  // namespace
 
+void BackwardPass::add(VariableNode& input, Array gradient) {
+    Gradient* const there = slot(input);
+    if (!there) return accumulate(input, std::move(gradient));
+    Array& array = there->array;
+    if (!array) array = std::move(gradient);
+    else if (!array.body()->exclusive() || !add_in_place(array, gradient))
+        array = sum(array, gradient);
+}
+
+void BackwardPass::add(VariableNode& input, const Variable& gradient) {
+    Gradient* const there = slot(input);
+    if (!there) return accumulate(input, gradient);
+    there->variable = there->variable ? sum(there->variable, gradient) : gradient;
+}
+
 void accumulate(VariableNode& node, Array gradient) {
-    const bool leaf = !node.gathers();
-    Array& there = leaf ? node.grad : node.pending;
+    Array& there = node.grad;
     if (!there) {
-        // A leaf's gradient is written in place later on: it must not share memory.
-        there = leaf && !unshared(*gradient.body()) ? gradient.copy() : std::move(gradient);
+        // It is written in place later on: it must not share memory.
+        there = unshared(*gradient.body()) ? std::move(gradient) : gradient.copy();
         return;
     }
-    const no_backprop_mode scope;
-    const Array total = sum(as_variable(there), as_variable(gradient)).data();
-    if (leaf && (node.grad_in_place || there.body()->exclusive())) {
-        there.copy_from(total);
-    } else {  // the old one may be part of a graph, or on its way elsewhere too
-        there = total;
-    }
-    if (leaf) node.set_grad_node({});
+    // The old one may be part of a graph, or on its way elsewhere too.
+    const bool in_place = node.grad_in_place || there.body()->exclusive();
+    if (!in_place) there = sum(there, gradient);
+    else if (!add_in_place(there, gradient)) there.copy_from(sum(there, gradient));
+    node.set_grad_node({});
 }
 
 void accumulate(VariableNode& node, const Variable& gradient) {
-    const bool leaf = !node.gathers();
-    Ref<VariableNode>& there = leaf ? node.grad_node : node.pending_node;
-    if (leaf && node.grad && !node.grad_node) node.set_grad_node(as_variable(node.grad).node_ref());
-    const Variable total = there ? sum(Variable(there), gradient) : gradient;
-    total.node().add_user();  // the node is a user of its gradient: the data must stay
-    if (there) there->drop_user();
-    there = total.node_ref();
-    if (leaf) node.write_grad(there->data);
+    if (node.grad && !node.grad_node) node.set_grad_node(as_variable(node.grad).node_ref());
+    const Variable total = node.grad_node ? sum(Variable(node.grad_node), gradient) : gradient;
+    node.set_grad_node(total.node_ref());
+    node.write_grad(total.data());
 }
 
 }  // namespace catena

@@ -1,6 +1,8 @@
 // Checks attributes against the schema.
 #include "registry/attributes.hpp"
 
+#include "registry/registry_check.hpp"
+
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
@@ -80,17 +82,9 @@ catena_value to_abi(const AttributeValue& value) {
 void check_range(const catena_function& f, const catena_attr_spec& spec,
                  const catena_value& value) {
     if (!(spec.flags & CATENA_ATTR_RANGED)) return;
-    const auto number = [](const catena_value& v, std::uint32_t i) {
-        switch (v.kind) {
-            case CATENA_ATTR_FLOAT: return v.v.f;
-            case CATENA_ATTR_FLOATS: return v.v.floats[i];
-            case CATENA_ATTR_INTS: return static_cast<double>(v.v.ints[i]);
-            default: return static_cast<double>(v.v.i);
-        }
-    };
     for (std::uint32_t i = 0; i < value.n; ++i) {
         const double x = number(value, i);
-        if (x >= number(spec.lo, 0) && x <= number(spec.hi, 0)) continue;
+        if (x >= number(spec.lo) && x <= number(spec.hi)) continue;
         throw InvalidError(fmt::format("[{}] attribute '{}': expected {} to {}, got {}", f.name,
                                        spec.name, show(spec.lo), show(spec.hi), show(value)));
     }
@@ -180,43 +174,38 @@ const BoundAttributes* BoundAttributes::make_defaults(const catena_function& f) 
 
 namespace {
 
-// The place of an attribute that is given once.
-std::uint32_t place(const catena_function& f, std::string_view name, std::uint64_t& seen) {
-    const std::uint32_t index = find(f, name);
-    if (seen >> index & 1) {
-        throw InvalidError(
-            fmt::format("[{}] attribute '{}': expected once, got twice", f.name, name));
-    }
-    seen |= std::uint64_t{1} << index;
-    return index;
-}
+const catena_value& value_of(const catena_named_value& given) { return given.value; }
+catena_value value_of(const Attribute& given) { return to_abi(given.value); }
 
 }  // namespace
 
-const BoundAttributes* BoundAttributes::make(const catena_function& f,
-                                             std::span<const Attribute> given) {
+template <class Given>
+const BoundAttributes* BoundAttributes::bind(const catena_function& f,
+                                             std::span<const Given> given) {
     std::unique_ptr<BoundAttributes> bound(new BoundAttributes);
     bound->values_.resize(f.n_attrs);
     std::uint64_t seen = 0;
-    for (const Attribute& attribute : given) {
-        const std::uint32_t index = place(f, attribute.name, seen);
-        bound->set(f, index, to_abi(attribute.value));
+    for (const Given& attribute : given) {
+        const std::uint32_t index = find(f, attribute.name);
+        if (seen >> index & 1) {
+            throw InvalidError(fmt::format("[{}] attribute '{}': expected once, got twice", f.name,
+                                           attribute.name));
+        }
+        seen |= std::uint64_t{1} << index;
+        bound->set(f, index, value_of(attribute));
     }
     bound->finish(f, seen);
     return bound.release();
+}
+
+const BoundAttributes* BoundAttributes::make(const catena_function& f,
+                                             std::span<const Attribute> given) {
+    return bind(f, given);
 }
 
 const BoundAttributes* BoundAttributes::make(const catena_function& f,
                                              std::span<const catena_named_value> given) {
-    std::unique_ptr<BoundAttributes> bound(new BoundAttributes);
-    bound->values_.resize(f.n_attrs);
-    std::uint64_t seen = 0;
-    for (const catena_named_value& attribute : given) {
-        const std::uint32_t index = place(f, attribute.name, seen);
-        bound->set(f, index, attribute.value);
-    }
-    bound->finish(f, seen);
-    return bound.release();
+    return bind(f, given);
 }
 
 }  // namespace catena

@@ -35,6 +35,9 @@ public:
 
 private:
     BoundAttributes() = default;
+    template <class Given>
+    static const BoundAttributes* bind(const catena_function& function,
+                                       std::span<const Given> given);
     void set(const catena_function& function, std::uint32_t index, catena_value value);
     void finish(const catena_function& function, std::uint64_t seen);
 

@@ -35,6 +35,15 @@ void check_name(const char* name, const char* what) {
     }
 }
 
+double number(const catena_value& value, std::uint32_t i) {
+    switch (value.kind) {
+        case CATENA_ATTR_FLOAT: return value.v.f;
+        case CATENA_ATTR_INTS: return static_cast<double>(value.v.ints[i]);
+        case CATENA_ATTR_FLOATS: return value.v.floats[i];
+        default: return static_cast<double>(value.v.i);
+    }
+}
+
 namespace {
 
 void check_ports(const catena_function& f, const catena_port_spec* const* ports, std::uint32_t n,
@@ -55,16 +64,6 @@ void check_ports(const catena_function& f, const catena_port_spec* const* ports,
 
 bool is_number(std::int32_t kind) { return kind == CATENA_ATTR_INT || kind == CATENA_ATTR_FLOAT; }
 bool is_list(std::int32_t kind) { return kind == CATENA_ATTR_INTS || kind == CATENA_ATTR_FLOATS; }
-
-// Value i of a number or a list of numbers.
-double number(const catena_value& value, std::uint32_t i = 0) {
-    switch (value.kind) {
-        case CATENA_ATTR_FLOAT: return value.v.f;
-        case CATENA_ATTR_INTS: return static_cast<double>(value.v.ints[i]);
-        case CATENA_ATTR_FLOATS: return value.v.floats[i];
-        default: return static_cast<double>(value.v.i);
-    }
-}
 
 void check_range(const catena_function& f, const catena_attr_spec& attr) {
     if (!(attr.flags & CATENA_ATTR_RANGED)) return;

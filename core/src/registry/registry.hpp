@@ -70,12 +70,19 @@ public:
     std::uint32_t port(std::uint32_t i) const noexcept {
         return i < descriptor.n_inputs ? i : descriptor.n_inputs - 1;
     }
+    std::uint32_t input_flags(std::size_t i) const noexcept {
+        return descriptor.inputs[port(static_cast<std::uint32_t>(i))]->flags;
+    }
+    bool is_mutated(std::size_t i) const noexcept { return input_flags(i) & CATENA_PORT_MUTATED; }
+    bool is_differentiable(std::size_t i) const noexcept {
+        return !(input_flags(i) & CATENA_PORT_NON_DIFFERENTIABLE);
+    }
     std::string input_name(std::uint32_t i) const;
-    // Hot: finds the kernels for key, or asks the registry to collect them.
     // The function that descriptor.grad_function names. Throws PluginError if it is not there, or no
     // gradient of this one.
     FunctionEntry& gradient();
     bool pinned() const noexcept { return pinned_.load(std::memory_order_relaxed); }
+    // The kernels for key.
     const Selection& select(std::uint64_t key, DeviceState& device) {
         for (const auto& slot : cache_) {
             const Selection* selection = slot.load(std::memory_order_acquire);

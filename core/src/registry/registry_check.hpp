@@ -34,6 +34,8 @@ void check_struct(const T* item, const char* what, std::uint32_t index) {
 
 void check_id(const char* name, const char* what);    // of a function: org.example.thing
 void check_name(const char* name, const char* what);  // of anything else
+// Value i of a number or a list of numbers.
+double number(const catena_value& value, std::uint32_t i = 0);
 void check_function(const catena_function& f);
 std::uint32_t count_type_vars(const catena_function& f);  // of its ports, each counted once
 

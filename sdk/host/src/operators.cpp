@@ -23,12 +23,15 @@ Variable numbers(const Variable& x) {
 }
 
 Variable run(const PluginFunction& function, const Variable& x) { return function.first({&x}); }
-Array run(const PluginFunction& function, const Array& x) { return on_arrays(function, {x})[0]; }
+Array run(const PluginFunction& function, const Array& x) {
+    return function.first(std::span(&x, 1));
+}
 Variable run(const PluginFunction& function, const Variable& x0, const Variable& x1) {
     return function.first({&x0, &x1});
 }
 Array run(const PluginFunction& function, const Array& x0, const Array& x1) {
-    return on_arrays(function, {x0, x1})[0];
+    const Array inputs[] = {x0, x1};
+    return function.first(inputs);
 }
 
 template <class X>

@@ -175,7 +175,7 @@ TEST_CASE("errors name the function and say what was expected") {
     CHECK(text_of(pass_on, returns({Array(), Array(), Array()})) ==
           "[Any] backward: expected 2 gradients, got 3");
     CHECK(text_of(pass_on, returns({Array(), Array::zeros({3}, Dtype::float64)})) ==
-          "[Any] backward: gradient of input 1: expected shape (2,), got shape (3,)");
+          "[Any] backward: gradient of input 1: expected shape (2,), got (3,)");
     CHECK(text_of(pass_on, returns({Array::zeros({2}), Array()})) ==
           "[Any] backward: gradient of input 0: expected float64, got float32");
     const Device second = Device::get(std::string(Device::current().backend()) + ":1");

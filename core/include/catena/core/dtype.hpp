@@ -31,7 +31,7 @@ constexpr catena_dtype to_abi(Dtype dtype) noexcept {
 }
 
 constexpr bool same(catena_dtype a, catena_dtype b) noexcept {
-    return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
+    return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
 }
 
 // Returns false if no Dtype has this code.

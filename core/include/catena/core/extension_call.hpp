@@ -8,6 +8,7 @@
 #include <catena/abi/host.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -67,6 +68,9 @@ private:
 
     Queue* queue_ = nullptr;
     SmallVector<Ref<ArrayBody>, 4> written_;
+    const std::string* name_ = nullptr;
+    const char* kind_ = nullptr;
+    std::int64_t began_ = 0;  // if an observer watches
     alignas(std::max_align_t) std::byte context_[96];
 };
 

@@ -16,20 +16,15 @@
 
 namespace catena {
 
+class BackwardPass;
+struct PassCall;
 class GraphNode;
 class Variable;
 struct Config;
 struct NamedConfig;
 
-// The role of a variable in a pass of grad().
-enum class Route : std::uint8_t {
-    plain,
-    wanted,  // its gradient is requested and stays in pending, also for a leaf
-    off,     // not on a path to a requested variable: takes no gradient
-};
-
-// A variable in the graph. It outlives the user's handles as long as the graph needs it; its data
-// does not, unless a call retained it.
+// One variable, as the graph sees it. It outlives the user's handles as long as the graph needs it;
+// the data does not, unless a call retained it.
 class VariableNode : public Pooled {
 public:
     explicit VariableNode(Array array);
@@ -60,10 +55,7 @@ public:
         return requires_grad && !is_volatile && !is_parameter;
     }
     bool has_users() const noexcept { return users_.load(std::memory_order_acquire) != 0; }
-    // There is only one reference, that of the caller.
     bool unique() const noexcept { return references_.load(std::memory_order_acquire) == 1; }
-    // Gradients accumulate in pending; those of other variables in grad.
-    bool gathers() const noexcept { return creator || route == Route::wanted; }
     int rank() const noexcept;
     // Keeps next, and its data, as the gradient's variable.
     void set_grad_node(Ref<VariableNode> next) noexcept;
@@ -72,9 +64,7 @@ public:
 
     Array data;
     Array grad;
-    Array pending;                // gradient during backward
     Ref<VariableNode> grad_node;  // the gradient as a variable with a graph, or null
-    Ref<VariableNode> pending_node;
     Ref<GraphNode> creator;
     std::unique_ptr<std::string> name;
     std::int32_t output_index = 0;
@@ -85,8 +75,6 @@ public:
     bool volatile_result = false;
     // Others hold the gradient's array and must see every change, so it is always written in place.
     bool grad_in_place = false;
-    Route route = Route::plain;
-    bool held = false;       // by a backward pass that frees the graph
     bool unchained = false;  // had a creator until unchain_backward()
 
 private:
@@ -96,9 +84,8 @@ private:
     std::atomic<std::uint32_t> users_{0};
 };
 
-// One call: edges to its inputs, retained values, and its backward. Hosts derive their own classes:
-// create the object with new inside a Ref, compute, then record() inputs and results. A class that
-// retains values overrides unchain() to drop them.
+// One call: edges to its inputs, what it keeps for its gradients, and how to compute them. Hosts derive
+// their own: make it with new inside a Ref, compute, then record() inputs and results.
 class GraphNode : public Pooled {
 public:
     virtual ~GraphNode();
@@ -126,58 +113,78 @@ public:
         return {outputs_.data(), outputs_.size()};
     }
 
-    // Computes the function on other arrays, with the attributes of this call. Records nothing and
-    // omits hidden outputs. For a function that a program defines, forward() may change members
-    // that its backward() reads. Throws UnsupportedError if the class does not override this
-    // method, and GraphError for a function of a program after unchain().
+    // Computes the function from other arrays, with the attributes of this call. Records nothing and
+    // leaves hidden outputs out. If a program defines the function, forward() may change the members
+    // that gradients() reads. Throws UnsupportedError if the class does not override this method,
+    // and GraphError for a function that a program defines, after unchain().
     virtual std::vector<Array> forward(std::span<const Array> inputs) const;
-
-    // Adds to the pending gradient of every input i with wants(i). gy[i] is empty if output i has
-    // no gradient.
-    virtual void backward(std::span<const Array> gy) = 0;
-    // The same on variables, recording a graph.
-    virtual void backward(std::span<const Variable> gy) = 0;
-    // Drops edges and retained arrays, so the call is no longer part of a graph.
+    // Drops edges and retained arrays: the call is no longer part of any graph.
     virtual void unchain();
 
-    // A leaf without handles takes no gradient, nor does a variable that grad() does not need.
-    bool wants(std::size_t i) const noexcept {
-        const VariableNode* input = inputs_[i].get();
-        return input && input->requires_grad && input->route != Route::off &&
-               (input->creator || input->has_users());
-    }
-
 protected:
-    friend class VariableNode;
-    static void destroy(GraphNode* node) noexcept;
-    // Finishes a call. `outputs` are new leaves with the computed values. They become results in
-    // the graph if config().enable_backprop is on, no input is volatile, and an input requires a
-    // gradient or there are no inputs. An output with requires_grad off keeps it off; without a
-    // graph it is turned off for all outputs. A null pointer or an empty variable is a missing
-    // input. Returns whether there is a graph. Throws GraphError if volatile variables are mixed
-    // with others, ValueError for NaN in debug mode.
-    bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
-    // Records the edges, and the settings of the configuration `now` that the gradient needs.
-    void connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs,
-                 const Config& now);
+    // Computes gx[i], the gradient of input i, for every i with wanted[i], from those of the outputs.
+    // gy[i] is empty where no gradient reached output i. The gx are empty at first; one that stays
+    // empty is zero. Calls in here record a graph if config().enable_backprop is on.
+    virtual void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
+                           std::span<Variable> gx) = 0;
 
-    SmallVector<Ref<VariableNode>, 4> inputs_;
-    SmallVector<VariableNode*, 2> outputs_;
+    // Throws GraphError for an input of which the graph kept the shape alone.
+    void check_data(std::span<const Variable> inputs) const;
+    // Ends a call. `outputs` are new leaves with the values that the call computed. They become its
+    // results in the graph if config().enable_backprop is on, no input is volatile, and there is an
+    // input that requires a gradient or no input at all. An output whose requires_grad is off keeps
+    // it off; without a graph it goes off for all. A null pointer or an empty variable stands for a
+    // missing input. Returns whether there is a graph. Throws GraphError if volatile variables and
+    // others are mixed, ValueError for NaN in debug mode.
+    bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
+
+    // Keeps the data of an input or output for gradients(). If they are written in place afterwards,
+    // backward() throws GraphError. An empty variable is a missing input.
+    void retain_input(std::size_t i, const Variable& x) { keep(retained_x_, i, x); }
+    void retain_output(std::size_t i, const Variable& y) { keep(retained_y_, i, y); }
+    // In gradients(): input or output i as a variable of the graph; empty if it was not kept.
+    Variable retained_input(std::size_t i) const;
+    Variable retained_output(std::size_t i);
+    // What was kept and has been written in place since: its name, or "".
+    std::string changed() const;
 
 private:
     friend class BackwardPass;
-    friend class Routes;
+    friend class CallNode;
+    friend struct PassCall;
+    friend class VariableNode;
+    struct Retained {
+        Array array;
+        std::uint32_t version;
+        std::uint32_t index : 31;
+        std::uint32_t requires_grad : 1;
+    };
+    using RetainedArrays = SmallVector<Retained, 2>;
+
+    static void destroy(GraphNode* node) noexcept;
+    // Records the edges, and those settings of the configuration `now` that the gradient needs.
+    void connect(std::span<const Variable* const> inputs, std::span<const Variable> outputs,
+                 const Config& now);
+    static const Retained* find(const RetainedArrays& list, std::size_t i);
+    static void keep(RetainedArrays& list, std::size_t i, const Variable& variable);
+    // Throws GraphError unless the call has its graph, and the values that forward saw.
+    void check_retained() const;
+    // Adds the gradients of the inputs to those of the pass.
+    virtual void backward(std::span<const Array> gy, BackwardPass& pass);
+
+    SmallVector<Ref<VariableNode>, 4> inputs_;
+    SmallVector<VariableNode*, 2> outputs_;
+    RetainedArrays retained_x_;
+    RetainedArrays retained_y_;
     std::atomic<std::uint32_t> references_{0};
     int rank_ = 0;
-    bool queued_ = false;
-    std::uint8_t mark_ = 0;  // while grad() searches its paths
+    PassCall* in_pass_ = nullptr;  // of the backward pass under way
     GraphNode* next_dead_ = nullptr;
     std::unique_ptr<std::vector<void*>> trace_;  // in debug mode
     std::shared_ptr<const NamedConfig> named_;   // null: no settings during the call
 };
 
-// Adds to node's pending gradient, or to grad for a leaf in an ordinary backward(). May keep
-// gradient's memory if there is no other reference.
+// Adds to the gradient of a leaf; may keep gradient's memory if nobody else holds it.
 void accumulate(VariableNode& node, Array gradient);
 void accumulate(VariableNode& node, const Variable& gradient);
 

@@ -86,14 +86,16 @@ public:
     Variable first(std::initializer_list<const Variable*> inputs) const {
         return first(std::span(inputs.begin(), inputs.size()));
     }
+    Array first(std::span<const Array> inputs) const;
 
     // Calls it on arrays, without a graph.
     std::vector<Array> forward(std::span<const Array> inputs) const;
-    // Calls a function without outputs, which updates its inputs, on n lists of inputs, in few
-    // launches if the device has a kernel for that. inputs(i) returns list i; empty lists are
-    // skipped. The arrays must live until the end, and no call may read what another one writes.
-    // Throws like forward() for the first wrong list; some of the others may be updated then.
-    // memory: see AttributeMemory.
+    // Stores the first outputs.size() outputs, and takes no heap memory.
+    void forward(std::span<const Array> inputs, std::span<Array> outputs) const;
+    // Calls a function without outputs, which updates its inputs, on n lists of inputs; in few launches
+    // where the device has a kernel for that. inputs(i) is list i; empty lists are skipped. The arrays
+    // must live until the end, and no call may read what another one writes. Throws as forward() for the
+    // first list that is wrong; some of the others may be updated then. memory: see AttributeMemory.
     using Inputs = std::function<std::span<const Array>(std::size_t)>;
     void forward_each(std::size_t n, const Inputs& inputs, AttributeMemory* memory = nullptr) const;
 
@@ -102,6 +104,7 @@ public:
 
 private:
     PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes);
+    void require_output() const;
     std::size_t only_output() const;
     Variable only(std::span<const Variable* const> inputs) const;
     Array only(std::span<const Array> inputs) const;

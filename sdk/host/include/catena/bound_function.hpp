@@ -44,16 +44,7 @@ private:
     bool is_one_ = true;
 };
 
-// Returns all outputs of a call on arrays, without recording a graph.
-inline std::vector<Array> on_arrays(const PluginFunction& function, std::span<const Array> inputs) {
-    return function.forward(inputs);
-}
-inline std::vector<Array> on_arrays(const PluginFunction& function,
-                                    std::initializer_list<Array> inputs) {
-    return function.forward({inputs.begin(), inputs.size()});
-}
-
-// The type in which an attribute given as A is stored: views become values.
+// How an attribute given as A is kept: views become values.
 template <class A>
 auto keep(const A& value) {
     if constexpr (std::is_same_v<A, Ints>) {

@@ -3,6 +3,7 @@
 
 #include "catena/plugin/elementwise.hpp"
 #include "catena/plugin/foreign.hpp"
+#include "catena/plugin/tables.hpp"
 #include "catena/plugin/update.hpp"
 #include "catena/plugin/var.hpp"
 #if !defined(CATENA_CUDA)
@@ -396,48 +397,10 @@ struct Plugin {
     };
 };
 
-template <std::size_t n>
-constexpr void copy_text(char (&to)[n], const char* from) {
-    for (std::size_t i = 0; i + 1 < n && from[i] != '\0'; ++i) to[i] = from[i];
-}
-constexpr catena_manifest manifest(const char* id, const char* version, const char* vendor,
-                                   const char* license, const char* devices) {
-    catena_manifest m = {};
-    for (std::size_t i = 0; i < sizeof m.magic; ++i) m.magic[i] = CATENA_MANIFEST_MAGIC[i];
-    m.struct_size = sizeof(catena_manifest);
-    m.abi_major = CATENA_ABI_MAJOR;
-    m.abi_minor_built = CATENA_ABI_MINOR;
-    m.abi_minor_needed = CATENA_TARGET_MINOR;
-    copy_text(m.id, id);
-    copy_text(m.version, version);
-    copy_text(m.vendor, vendor);
-    copy_text(m.license, license);
-    copy_text(m.devices, devices);
-    return m;
-}
-
 }  // namespace catena::plugin
-
-// Both come from catena_add_plugin().
-#if !defined(CATENA_PLUGIN_VENDOR)
-#define CATENA_PLUGIN_VENDOR ""
-#endif
-#if !defined(CATENA_PLUGIN_LICENSE)
-#define CATENA_PLUGIN_LICENSE ""
-#endif
 
 // CATENA_PLUGIN("org.example.id", "1.0.0", Function...): the two symbols that a plugin exports.
 // Once in a plugin, at file scope.
-#define CATENA_PLUGIN(id, version, ...)                                                      \
-    extern "C" {                                                                             \
-    __attribute__((section(CATENA_MANIFEST_SECTION),                                         \
-                   used)) constexpr catena_manifest catena_manifest_v1 =                     \
-        ::catena::plugin::manifest(id, version, CATENA_PLUGIN_VENDOR, CATENA_PLUGIN_LICENSE, \
-                                   ::catena::plugin::Plugin<__VA_ARGS__>::devices);          \
-    const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host,         \
-                                                            catena_ctx*) {                   \
-        ::catena::plugin::the_host = host;                                                   \
-        return &::catena::plugin::Plugin<__VA_ARGS__>::table;                                \
-    }                                                                                        \
-    }                                                                                        \
-    static_assert(true)
+#define CATENA_PLUGIN(id, version, ...)                                                 \
+    CATENA_EXPORT_PLUGIN(id, version, (::catena::plugin::Plugin<__VA_ARGS__>::devices), \
+                         (::catena::plugin::Plugin<__VA_ARGS__>::table))

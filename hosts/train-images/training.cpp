@@ -51,15 +51,20 @@ ImageScaling scaling_of(const Program& program, const Options& options, const Im
 }
 
 Training::Training(const Options& how, std::int64_t number, const Images& images,
-                   const ImageScaling& how_scaled, Device device)
-    : options(how),
+                   const ImageScaling& how_scaled, Device where)
+    : Trainer(how.optimizer,
+              {.unit = "images",
+               .scores = {"loss", "accuracy"},
+               .columns = {"train loss", "valid loss", "train accuracy", "valid accuracy"},
+               .rate_digits = 1}),
+      model(models::make_image_net(how.net, std::ssize(images.train.classes),
+                                   {.image = how.size, .width = how.width})),
+      options(how),
       seed(number),
       classes(lines(images.train.classes)),
       scaling(how_scaled),
-      model(models::make_image_net(how.net, std::ssize(images.train.classes),
-                                   {.image = how.size, .width = how.width})),
-      optimizer(how.optimizer.make()),
-      rate(how.optimizer.rate()),
+      valid(images.valid),
+      device(where),
       batches(images.train, scaling,
               {.batch_size = how.batch,
                .seed = static_cast<std::uint64_t>(number),
@@ -70,12 +75,11 @@ Training::Training(const Options& how, std::int64_t number, const Images& images
 }
 
 void Training::step() {
-    if (rate) optimizer->set_rate(rate(static_cast<double>(batches.epoch())));
     const ImageBatch batch = batches.next();
     auto [loss, scores] = model->loss(as_variable(batch.x), as_variable(batch.t));
     score.add({loss.data(), F::accuracy(scores.data(), batch.t)},
               static_cast<double>(batch.t.size()));
-    if (const auto once = std::exchange(look, nullptr)) once(loss);
+    draw_once(loss);
     scores = {};
     optimizer->cleargrads();
     std::move(loss).backward();  // nothing else holds the graph: it is freed on the way
@@ -93,23 +97,34 @@ void Training::visit(Visitor& v) {
     v("random", random)("score", score);
 }
 
-Summary evaluate(const Program& program, Training& training, const ImageFolder& images,
-                 Device device) {
+Summary Training::evaluate(const Program& program) {
     const no_backprop_mode no_graph;
     const using_config testing(&Config::train, false);
     Summary summary{"loss", "accuracy"};
-    ImageBatches batches(images, training.scaling,
-                         {.batch_size = training.options.batch,
-                          .training = false,
-                          .loaders = training.options.loaders,
-                          .device = device});
-    while (batches.epoch() == 0) {
+    ImageBatches images(valid, scaling,
+                        {.batch_size = options.batch,
+                         .training = false,
+                         .loaders = options.loaders,
+                         .device = device});
+    while (images.epoch() == 0) {
         program.stop_if_interrupted();
-        const ImageBatch batch = batches.next();
-        const auto [loss, scores] =
-            training.model->loss(as_variable(batch.x), as_variable(batch.t));
+        const ImageBatch batch = images.next();
+        const auto [loss, scores] = model->loss(as_variable(batch.x), as_variable(batch.t));
         summary.add({loss.data(), F::accuracy(scores.data(), batch.t)},
                     static_cast<double>(batch.t.size()));
     }
     return summary;
+}
+
+Trainer::Report Training::report(const Program& program) {
+    const Summary tested = evaluate(program);
+    const std::vector numbers = {score.mean("loss"), tested.mean("loss"), score.mean("accuracy"),
+                                 tested.mean("accuracy")};
+    return {fmt::format("train loss {:.4f}  accuracy {:.4f}  valid loss {:.4f}  accuracy {:.4f}",
+                        numbers[0], numbers[2], numbers[1], numbers[3]),
+            numbers};
+}
+
+void Training::complete(const Program& program) {
+    program.print(fmt::format("valid accuracy: {:.4f}", evaluate(program).mean("accuracy")));
 }

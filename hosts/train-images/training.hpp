@@ -6,6 +6,7 @@
 #include <catena/catena.hpp>
 #include <catena/images.hpp>
 #include <catena/models/classifier.hpp>
+#include <catena/trainer.hpp>
 
 #include <memory>
 #include <string>
@@ -19,29 +20,32 @@ Images find_images(const Options& options, std::int64_t seed);
 catena::ImageScaling scaling_of(const catena::Program& program, const Options& options,
                                 const Images& images);
 
-struct Training : catena::Visitable {
+class Training final : public catena::Trainer {
+public:
+    Training(const Options& how, std::int64_t seed, const Images& images,
+             const catena::ImageScaling& scaling, catena::Device device);
+
+    // With the options that decide the result: a snapshot resumes only under the same ones.
+    void visit(catena::Visitor& v) override;
+
+    std::unique_ptr<catena::models::Classifier> model;
+
+private:
+    void step() override;
+    Place place() const override { return {batches.epoch(), batches.position(), batches.size()}; }
+    const catena::Link& net() const override { return *model; }
+    Report report(const catena::Program& program) override;
+    void complete(const catena::Program& program) override;
+    // Means over the images to validate, the middle square of each, without dropout and without a
+    // graph. Throws Interrupted.
+    catena::Summary evaluate(const catena::Program& program);
+
     Options options;
     std::int64_t seed;
     std::string classes;  // a line for each
     catena::ImageScaling scaling;
-    std::unique_ptr<catena::models::Classifier> model;
-    std::unique_ptr<catena::Optimizer> optimizer;
-    catena::schedules::Schedule rate;  // by epochs; may be empty
+    catena::ImageFolder valid;
+    catena::Device device;
     catena::ImageBatches batches;
-    catena::RandomStream random;                // of dropout
-    catena::Summary score{"loss", "accuracy"};  // of this epoch
-
-    Training(const Options& how, std::int64_t seed, const Images& images,
-             const catena::ImageScaling& scaling, catena::Device device);
-    std::function<void(const catena::Variable&)> look;  // at the loss of the next step
-    void step();
-    // The epoch is complete, but its score has not been printed yet.
-    bool epoch_over() const { return batches.position() == 0 && score.weight() > 0; }
-    // Includes the options that affect the result, because resuming requires the same options.
-    void visit(catena::Visitor& v) override;
+    catena::RandomStream random;  // of dropout
 };
-
-// Means over images, the middle square of each, without dropout and without a graph.
-// Throws Interrupted.
-catena::Summary evaluate(const catena::Program& program, Training& training,
-                         const catena::ImageFolder& images, catena::Device device);

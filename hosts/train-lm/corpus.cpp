@@ -86,6 +86,8 @@ TextPieces held_if_short(const TextPieces& pieces) {
 
 }  // namespace
 
+std::string unit_of(Tokens tokens) { return tokens == Tokens::characters ? "characters" : "words"; }
+
 Corpus load_corpus(const Options& options) {
     Corpus corpus{
         options.data.empty() ? Program::shipped("shakespeare/shakespeare.txt.gz") : options.data,

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 struct Corpus {
@@ -15,5 +16,7 @@ struct Corpus {
     std::vector<std::int32_t> train, valid, test;
 };
 
+// What tokens are called in output.
+std::string unit_of(catena::Tokens tokens);
 // From the option, else from what comes with the program. Throws DataError.
 Corpus load_corpus(const Options& options);

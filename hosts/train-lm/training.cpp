@@ -38,18 +38,19 @@ std::unique_ptr<TextReader> open(const std::vector<std::int32_t>& tokens, const 
 
 }  // namespace
 
-Training::Training(const Options& how, std::int64_t number, const Corpus& corpus, Device device)
-    : options(how),
+Training::Training(const Options& how, std::int64_t number, Corpus data, Device device)
+    : Trainer(how.optimizer, {.unit = unit_of(how.tokens),
+                              .scores = {"loss"},
+                              .columns = {"train perplexity", "valid perplexity"}}),
+      corpus(std::move(data)),
+      model({corpus.vocabulary.size(), how.units, how.layers, how.cell, how.dropout}),
+      options(how),
       seed(number),
-      vocabulary(corpus.vocabulary),
-      model({vocabulary.size(), how.units, how.layers, how.cell, how.dropout}),
-      optimizer(how.optimizer.make()),
-      rate(how.optimizer.rate()),
-      text(open(corpus.train, how, vocabulary, how.batch, static_cast<std::uint64_t>(number),
+      text(open(corpus.train, how, corpus.vocabulary, how.batch, static_cast<std::uint64_t>(number),
                 device)),
       state(model.begin(how.batch)),
       random(device) {
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(vocabulary.size()));
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(corpus.vocabulary.size()));
     for (const std::int32_t word : corpus.train) ++counts[static_cast<std::size_t>(word)];
     model.start_from(counts);
     optimizer->setup(model);
@@ -57,11 +58,10 @@ Training::Training(const Options& how, std::int64_t number, const Corpus& corpus
 
 // [step]
 void Training::step() {
-    if (rate) optimizer->set_rate(rate(static_cast<double>(text->epoch())));
     const TextBatch batch = text->next();
     if (batch.begins) state = model.begin(batch.rows[0]);
     const Variable loss = model.loss(batch, state);
-    if (const auto once = std::exchange(look, nullptr)) once(loss);
+    draw_once(loss);
     optimizer->cleargrads();
     // As if losses were summed over the steps: the longer the texts, the larger the gradient.
     (loss * static_cast<double>(batch.rows.size())).backward();
@@ -79,25 +79,47 @@ void Training::visit(Visitor& v) {
     v.require("options/sentences", options.sentences);
     v("options", options.optimizer).require("options/clip", fmt::format("{}", options.clip));
     v.require("options/seed", seed);
-    v("vocabulary", vocabulary)("model", model)("optimizer", *optimizer)("text", *text);
+    v("vocabulary", corpus.vocabulary)("model", model)("optimizer", *optimizer)("text", *text);
     if (!options.sentences) v("state", state);
     v("random", random)("score", score);
 }
 
-double perplexity(const Program& program, LanguageModel& model,
-                  const std::vector<std::int32_t>& tokens, const Options& options,
-                  const Vocabulary& vocabulary) {
+double Training::perplexity(const Program& program, const std::vector<std::int32_t>& tokens) {
     const no_backprop_mode no_graph;
     const using_config testing(&Config::train, false);
     const auto batch_size = std::min<std::int64_t>(options.batch, std::ssize(tokens) / 2);
-    const auto text = open(tokens, options, vocabulary, batch_size, 0, model.embed.W.device());
-    LanguageModel::State state;
-    Summary score{"loss"};
-    while (text->epoch() == 0) {
+    const auto reader =
+        open(tokens, options, corpus.vocabulary, batch_size, 0, model.embed.W.device());
+    LanguageModel::State before;
+    Summary losses{"loss"};
+    while (reader->epoch() == 0) {
         program.stop_if_interrupted();
-        const TextBatch batch = text->next();
-        if (batch.begins) state = model.begin(batch.rows[0]);
-        score.add({model.loss(batch, state).data()}, static_cast<double>(batch.size()));
+        const TextBatch batch = reader->next();
+        if (batch.begins) before = model.begin(batch.rows[0]);
+        losses.add({model.loss(batch, before).data()}, static_cast<double>(batch.size()));
     }
-    return std::exp(score.mean("loss"));
+    return std::exp(losses.mean("loss"));
+}
+
+Trainer::Report Training::report(const Program& program) {
+    const double trained = progress(), valid = perplexity(program, corpus.valid);
+    return {fmt::format("train perplexity {:.2f}  valid perplexity {:.2f}", trained, valid),
+            {trained, valid}};
+}
+
+void Training::reported(const Program& program) {
+    if (options.sample == 0) return;
+    std::vector<std::int32_t> sample = corpus.vocabulary.encode(options.prompt);
+    models::TextGenerator generate(model, sample);
+    Generator generator(static_cast<std::uint64_t>(program.seed()),
+                        static_cast<std::uint64_t>(text->epoch()) << 32);
+    for (std::int64_t i = 0; i < options.sample; ++i) {
+        program.stop_if_interrupted();
+        sample.push_back(generate.next(options.temperature, generator));
+    }
+    program.print(fmt::format("sample: {}", corpus.vocabulary.decode(sample)));
+}
+
+void Training::complete(const Program& program) {
+    program.print(fmt::format("test perplexity: {:.2f}", perplexity(program, corpus.test)));
 }

@@ -5,33 +5,41 @@
 #include "options.hpp"
 
 #include <catena/catena.hpp>
+#include <catena/trainer.hpp>
 
+#include <cmath>
 #include <memory>
+#include <vector>
 
-struct Training : catena::Visitable {
+class Training final : public catena::Trainer {
+public:
+    Training(const Options& how, std::int64_t seed, Corpus text, catena::Device device);
+
+    // With the options that decide the result: a snapshot resumes only under the same ones.
+    void visit(catena::Visitor& v) override;
+
+    Corpus corpus;
+    catena::models::LanguageModel model;
+
+private:
+    // One piece of text: backward as far as it goes, no further.
+    void step() override;
+    Place place() const override { return {text->epoch(), text->position(), text->size()}; }
+    const catena::Link& net() const override { return model; }
+    Report report(const catena::Program& program) override;
+    void reported(const catena::Program& program) override;  // --sample
+    void complete(const catena::Program& program) override;
+    bool enough() const override {
+        return options.max_steps > 0 && optimizer->t() >= options.max_steps;
+    }
+    double progress() const override { return std::exp(score.mean("loss")); }
+    const char* progress_name() const override { return "perplexity"; }
+    // exp of the mean loss, without dropout and without a graph. Throws Interrupted.
+    double perplexity(const catena::Program& program, const std::vector<std::int32_t>& tokens);
+
     Options options;
     std::int64_t seed;
-    catena::Vocabulary vocabulary;
-    catena::models::LanguageModel model;
-    std::unique_ptr<catena::Optimizer> optimizer;
-    catena::schedules::Schedule rate;  // by epochs; may be empty
     std::unique_ptr<catena::TextReader> text;
     catena::models::LanguageModel::State state;  // of the running text
     catena::RandomStream random;                 // of dropout
-    catena::Summary score{"loss"};               // of this epoch
-
-    Training(const Options& how, std::int64_t seed, const Corpus& corpus, catena::Device device);
-    std::function<void(const catena::Variable&)> look;  // at the loss of the next step
-
-    // One piece of text: backward as far as it goes, no further.
-    void step();
-    // The epoch is complete, but its score has not been printed yet.
-    bool epoch_over() const { return text->position() == 0 && score.weight() > 0; }
-    // Includes the options that affect the result, because resuming requires the same options.
-    void visit(catena::Visitor& v) override;
 };
-
-// exp of the mean loss, without dropout and without a graph. Throws Interrupted.
-double perplexity(const catena::Program& program, catena::models::LanguageModel& model,
-                  const std::vector<std::int32_t>& tokens, const Options& options,
-                  const catena::Vocabulary& vocabulary);

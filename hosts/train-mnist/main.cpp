@@ -5,8 +5,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <optional>
-
 using namespace catena;
 namespace fs = std::filesystem;
 
@@ -38,54 +36,6 @@ std::string describe(const Options& options, const Training& training) {
                        options.optimizer.name());
 }
 
-int train(const Program& program, const Options& options, Training& training, const Dataset& test,
-          Device device) {
-    Minibatches& batches = training.batches;
-    Curves curves = program.curves(
-        {"epoch", "train loss", "test loss", "train accuracy", "test accuracy", "images/s"},
-        batches.epoch() - (training.epoch_over() ? 1 : 0));
-    training.look = program.drawing(training.model());
-    while (training.epoch_over() || batches.epoch() < options.epochs) {
-        const std::int64_t epoch = batches.epoch() + (training.epoch_over() ? 0 : 1);
-        Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), batches.size(),
-                          "images", stderr);
-        progress.update(training.epoch_over() ? batches.size() : batches.position(), 0);
-        while (!training.epoch_over()) {
-            training.step();
-            progress.update(training.epoch_over() ? batches.size() : batches.position(),
-                            [&] { return training.score.mean("loss"); });
-            if (program.interrupted()) {
-                progress.clear();
-                return program.stop(fmt::format("in epoch {}", epoch), training);
-            }
-            program.save_after_step(training.optimizer().t(), training);
-        }
-        const double rate = progress.rate();
-        progress.clear();
-        program.require_finite(training.score.mean("loss"));
-        std::optional<Summary> tested;
-        try {
-            tested = evaluate(program, training.model(), test, device);
-        } catch (const Interrupted&) {
-            return program.stop(fmt::format("after epoch {}", epoch), training);
-        }
-        const std::string line = fmt::format(
-            "epoch {:3}  train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  "
-            "accuracy {:.4f}  {:.0f} images/s",
-            epoch, training.score.mean("loss"), training.score.mean("accuracy"),
-            tested->mean("loss"), tested->mean("accuracy"), rate);
-        curves.add({static_cast<double>(epoch), training.score.mean("loss"), tested->mean("loss"),
-                    training.score.mean("accuracy"), tested->mean("accuracy"), rate});
-        training.score.clear();
-        program.save(training);
-        program.print(line);  // may fail: saved before
-        if (program.interrupted()) return program.finish();
-    }
-    program.print(fmt::format("test accuracy: {:.4f}",
-                              evaluate(program, training.model(), test, device).mean("accuracy")));
-    return program.finish();
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -113,6 +63,6 @@ int main(int argc, char** argv) {
         for (const Device each : program.devices()) names.push_back(each.name());
         program.print(
             fmt::format("net: {}, on {}", describe(options, training), fmt::join(names, " and ")));
-        return train(program, options, training, mnist.test, device);
+        return training.run(program, options.epochs);
     });
 }

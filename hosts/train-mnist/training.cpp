@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 using namespace catena;
 using models::Classifier;
 namespace F = catena::functions;
@@ -51,27 +49,31 @@ Device device_of_batches(const Options& options, const std::vector<Device>& devi
 
 Training::Training(const Options& options, std::int64_t seed, const Mnist& mnist,
                    const std::vector<Device>& devices)
-    : batches(mnist.train, options.batch, static_cast<std::uint64_t>(seed), true,
-              device_of_batches(options, devices)),
+    : Trainer(options.optimizer,
+              {.unit = "images",
+               .scores = {"loss", "accuracy"},
+               .columns = {"train loss", "test loss", "train accuracy", "test accuracy"}}),
       options_(options),
       seed_(seed),
       classes_(names_of(options.dataset)),
-      rate_(options.optimizer.rate()),
+      test_(mnist.test),
+      device_(devices[0]),
+      batches_(mnist.train, options.batch, static_cast<std::uint64_t>(seed), true,
+               device_of_batches(options, devices)),
       replicas_(make_replicas(options, mnist.image, devices)),
-      optimizer_(options.optimizer.make()),
       random_(devices.begin(), devices.end()),
       threads_({devices.begin(), devices.begin() + std::ssize(replicas_)}),
-      recorded_(*optimizer_, [this](std::span<const Array> batch) { return learn(batch); }) {
-    optimizer_->setup(model());
+      recorded_(*optimizer, [this](std::span<const Array> batch) { return learn(batch); }) {
+    optimizer->setup(model());
 }
 
 std::vector<Array> Training::learn(std::span<const Array> batch) {
     const Variable x = as_variable(batch[0]), t = as_variable(batch[1]);
     const auto [loss, y] = model().loss(x, t);
-    if (const auto once = std::exchange(look, nullptr)) once(loss);
-    optimizer_->cleargrads();
+    draw_once(loss);
+    optimizer->cleargrads();
     loss.backward();
-    optimizer_->update();
+    optimizer->update();
     return {loss.data(), F::accuracy(y.data(), batch[1])};
 }
 
@@ -91,13 +93,13 @@ void Training::learn_side_by_side(std::span<const Array> batch) {
         const Device device = threads_.devices()[i];
         const Variable labels = as_variable(t[i].to(device));
         const auto [loss, y] = replicas_[i]->loss(as_variable(x[i].to(device)), labels);
-        if (i == 0 && look) std::exchange(look, nullptr)(loss);
+        if (i == 0) draw_once(loss);
         results[i] = {loss.data(), F::accuracy(y.data(), labels.data())};
         (loss * (static_cast<double>(own) / static_cast<double>(n))).backward();
     });
     for (std::size_t i = 1; i < replicas_.size(); ++i)
-        optimizer_->accumulate_grads(replicas_[i]->gradients());
-    optimizer_->update();
+        optimizer->accumulate_grads(replicas_[i]->gradients());
+    optimizer->update();
     share();
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (!results[i].empty()) score.add(results[i], static_cast<double>(x[i].shape()[0]));
@@ -111,8 +113,7 @@ void Training::share() {
 }
 
 void Training::step() {
-    if (rate_) optimizer_->set_rate(rate_(static_cast<double>(batches.epoch())));
-    const auto batch = batches.next();
+    const auto batch = batches_.next();
     if (replicas_.size() > 1) return learn_side_by_side(batch);
     std::vector<Array> result = options_.record ? recorded_(batch) : learn(batch);
     if (options_.record) {  // the next step writes there
@@ -130,8 +131,8 @@ void Training::visit(Visitor& v) {
     v("options", options_.optimizer);
     v.require("options/dropout", fmt::format("{}", options_.dropout));
     v.require("options/seed", seed_);
-    v("model", model())("optimizer", *optimizer_)("batches", batches);
-    // Dropout depends on the number of devices; without dropout training resumes on any number.
+    v("model", model())("optimizer", *optimizer)("batches", batches_);
+    // What is dropped depends on how many devices there are; without dropout any number may go on.
     const bool drops = options_.dropout > 0;
     if (drops) v.require("options/devices", std::ssize(random_));
     for (std::size_t i = 0; i < (drops ? random_.size() : 1); ++i)
@@ -139,12 +140,25 @@ void Training::visit(Visitor& v) {
     v("score", score);
 }
 
-Summary evaluate(const Program& program, Classifier& model, const Dataset& data, Device device) {
+Summary Training::evaluate(const Program& program) const {
     const auto body = [&](std::span<const Array> batch) {
         program.stop_if_interrupted();
         const Variable t = as_variable(batch[1]);
-        const auto [loss, y] = model.loss(as_variable(batch[0]), t);
+        const auto [loss, y] = model().loss(as_variable(batch[0]), t);
         return std::vector{loss.data(), F::accuracy(y, t).data()};
     };
-    return Evaluator(data, 1000, {"loss", "accuracy"}, body, device)();
+    return Evaluator(test_, 1000, {"loss", "accuracy"}, body, device_)();
+}
+
+Trainer::Report Training::report(const Program& program) {
+    const Summary test = evaluate(program);
+    const std::vector numbers = {score.mean("loss"), test.mean("loss"), score.mean("accuracy"),
+                                 test.mean("accuracy")};
+    return {fmt::format("train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  accuracy {:.4f}",
+                        numbers[0], numbers[2], numbers[1], numbers[3]),
+            numbers};
+}
+
+void Training::complete(const Program& program) {
+    program.print(fmt::format("test accuracy: {:.4f}", evaluate(program).mean("accuracy")));
 }

@@ -30,23 +30,21 @@ WordsOfText::WordsOfText(const TextPieces& text, const Options& how)
 }
 
 Training::Training(const Options& how, std::int64_t number, WordsOfText text, Device device)
-    : options(how),
-      seed(number),
+    : Trainer(how.optimizer, {.unit = "words", .scores = {"loss"}, .columns = {"train loss"}}),
       vocabulary(std::move(text.vocabulary)),
       model(vocabulary.size(), how.units, huffman_tree(text.counts), how.model),
-      optimizer(how.optimizer.make()),
-      rate(how.optimizer.rate()),
       contexts(
           subsample(text.words, text.counts, how.subsample, static_cast<std::uint64_t>(number)),
-          how.window, how.batch, static_cast<std::uint64_t>(number), device) {
+          how.window, how.batch, static_cast<std::uint64_t>(number), device),
+      options(how),
+      seed(number) {
     optimizer->setup(model);
 }
 
 void Training::step() {
-    if (rate) optimizer->set_rate(rate(static_cast<double>(contexts.epoch())));
     const auto [center, around] = contexts.next();
     Variable loss = model.loss(center, around);
-    if (const auto once = std::exchange(look, nullptr)) once(loss);
+    draw_once(loss);
     optimizer->cleargrads();
     const Array value = loss.data();
     std::move(loss).backward();
@@ -63,16 +61,36 @@ void Training::visit(Visitor& v) {
     v("score", score);
 }
 
-void write_vectors(const std::filesystem::path& file, const Training& training) {
-    const Array& W = training.model.embed.W.data();
+Trainer::Report Training::report(const Program&) {
+    const double loss = score.mean("loss");
+    return {fmt::format("loss {:.4f}", loss), {loss}};
+}
+
+void Training::complete(const Program& program) {
+    if (!options.vectors.empty()) write_vectors();
+    for (const std::string& word : options.nearest) print_nearest(program, word);
+}
+
+void Training::write_vectors() const {
+    const Array& W = model.embed.W.data();
     const std::vector<float> values = W.to_vector<float>();
     const auto units = static_cast<std::size_t>(W.shape()[1]);
-    const std::int64_t unknown = training.vocabulary.unknown_id();  // nothing is learned of it
+    const std::int64_t unknown = vocabulary.unknown_id();  // nothing is learned of it
     std::string text = fmt::format("{} {}\n", W.shape()[0] - 1, units);
     for (std::int64_t id = 0; id < W.shape()[0]; ++id) {
         if (id == unknown) continue;
         const auto own = std::span(values).subspan(static_cast<std::size_t>(id) * units, units);
-        text += fmt::format("{} {}\n", training.vocabulary.word(id), fmt::join(own, " "));
+        text += fmt::format("{} {}\n", vocabulary.word(id), fmt::join(own, " "));
     }
-    write_file(file, text);
+    write_file(options.vectors, text);
+}
+
+void Training::print_nearest(const Program& program, const std::string& word) const {
+    program.print(fmt::format("{}:", word));
+    std::int64_t shown = 0;
+    for (const auto& [id, cosine] :
+         models::nearest_words(model.embed.W.data(), vocabulary.id(word), options.top + 1)) {
+        if (id != vocabulary.unknown_id() && shown++ < options.top)
+            program.print(fmt::format("  {:.4f}  {}", cosine, vocabulary.word(id)));
+    }
 }

@@ -5,10 +5,8 @@
 #include "options.hpp"
 
 #include <catena/catena.hpp>
+#include <catena/trainer.hpp>
 
-#include <filesystem>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,24 +19,28 @@ struct WordsOfText {
     std::vector<std::int64_t> counts;  // of each of the vocabulary
 };
 
-struct Training : catena::Visitable {
-    Options options;
-    std::int64_t seed;
+class Training final : public catena::Trainer {
+public:
+    Training(const Options& how, std::int64_t seed, WordsOfText text, catena::Device device);
+
+    // With the options that decide the result: a snapshot resumes only under the same ones.
+    void visit(catena::Visitor& v) override;
+
     catena::Vocabulary vocabulary;
     catena::models::WordVectors model;
-    std::unique_ptr<catena::Optimizer> optimizer;
-    catena::schedules::Schedule rate;  // by epochs; may be empty
     Contexts contexts;
-    catena::Summary score{"loss"};
 
-    Training(const Options& how, std::int64_t seed, WordsOfText text, catena::Device device);
-    std::function<void(const catena::Variable&)> look;  // at the loss of the next step
-    void step();
-    // The epoch is complete, but its score has not been printed yet.
-    bool epoch_over() const { return contexts.position() == 0 && score.weight() > 0; }
-    // Includes the options that affect the result, because resuming requires the same options.
-    void visit(catena::Visitor& v) override;
+private:
+    void step() override;
+    Place place() const override {
+        return {contexts.epoch(), contexts.position(), contexts.size()};
+    }
+    const catena::Link& net() const override { return model; }
+    Report report(const catena::Program&) override;
+    void complete(const catena::Program& program) override;  // --vectors and --nearest
+    void write_vectors() const;
+    void print_nearest(const catena::Program& program, const std::string& word) const;
+
+    Options options;
+    std::int64_t seed;
 };
-
-// Throws DataError if it cannot be written.
-void write_vectors(const std::filesystem::path& file, const Training& training);

@@ -17,8 +17,7 @@ struct Cast {
             .example("x=(2,3) dtype=\"float64\"");
     using isas = IsaList<Isa::baseline>;
 
-    using types = Pairs<Float16, BFloat16, float, double, std::int32_t, std::int64_t, bool,
-                        std::uint8_t>::type;
+    using types = Pairs<AllTypes>::type;
 
     static void infer(const auto& s) { s.y(0, s.x(0), s.template attr<"dtype">()); }
     static void gradient(const auto& g) { g.gx(0, cast(g.gy(0), g.x_meta(0).dtype)); }

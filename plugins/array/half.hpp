@@ -8,19 +8,17 @@ namespace catena::plugins {
 using namespace catena::plugin;
 
 template <class T>
-inline constexpr bool is_float =
-    std::is_floating_point_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+inline constexpr bool is_float = std::is_floating_point_v<T> || is_half_type<T>;
 
 // A number to compute with, and back.
 template <class T>
 constexpr auto number(T x) {
-    if constexpr (std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>) return to_float(x);
+    if constexpr (is_half_type<T>) return to_float(x);
     else return x;
 }
 template <class To, class From>
 constexpr To convert_to(From x) {
-    if constexpr (std::is_same_v<To, Float16>) return to_float16(static_cast<float>(x));
-    else if constexpr (std::is_same_v<To, BFloat16>) return to_bfloat16(static_cast<float>(x));
+    if constexpr (is_half_type<To>) return to_half<To>(static_cast<float>(x));
     else if constexpr (std::is_same_v<To, bool>) return x != From(0);
     else return static_cast<To>(x);
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "child.hpp"
+#include "dialect.hpp"
 #include "host.hpp"
 #include "isa.hpp"
 
@@ -317,7 +318,7 @@ const catena_compiler compiler_table = {
     .struct_size = sizeof(catena_compiler),
     .reserved = 0,
     .name = "C++",
-    .dialect = dialect,
+    .dialect = dialect.data(),
     .reduction_pieces = 64,
     .reduction_least = 8192,
     .identity = identity,

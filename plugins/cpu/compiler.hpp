@@ -11,6 +11,5 @@ extern const catena_compiler compiler_table;
 extern const catena_targets targets_table;
 
 // Source that comes before every kernel.
-extern const char dialect[];
 
 }  // namespace catena_cpu

@@ -1,6 +1,4 @@
 // cpu.catena, table of contents: the backend "cpu", its threads and its matrix products.
-#include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -14,17 +12,6 @@
 #include "threads.hpp"
 
 namespace catena_cpu {
-
-constinit const catena_host* host = nullptr;
-
-catena_status fail(catena_ctx* ctx, catena_status status, const char* format, ...) {
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    std::vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return host->fail(ctx, status, text);
-}
 
 namespace {
 
@@ -93,27 +80,11 @@ const catena_backend backend = {
 };
 const catena_backend* const backends[] = {&backend};
 
-const catena_extension blas = {
-    .struct_size = sizeof(catena_extension),
-    .priority = CATENA_PRIORITY_VENDOR,
-    .id = CATENA_BLAS_1,
-    .device = "cpu",
-    .table = &blas_table,
-};
-const catena_extension compiler = {
-    .struct_size = sizeof(catena_extension),
-    .priority = CATENA_PRIORITY_VENDOR,
-    .id = CATENA_COMPILER_DRAFT_1,
-    .device = "cpu",
-    .table = &compiler_table,
-};
-const catena_extension targets = {
-    .struct_size = sizeof(catena_extension),
-    .priority = CATENA_PRIORITY_PORTABLE,
-    .id = CATENA_TARGETS_DRAFT_1,
-    .device = "cpu",
-    .table = &targets_table,
-};
+using catena::plugin::extension;
+constexpr catena_extension blas = extension(CATENA_BLAS_1, "cpu", &blas_table);
+constexpr catena_extension compiler = extension(CATENA_COMPILER_DRAFT_1, "cpu", &compiler_table);
+constexpr catena_extension targets =
+    extension(CATENA_TARGETS_DRAFT_1, "cpu", &targets_table, CATENA_PRIORITY_PORTABLE);
 const catena_extension* const extensions[] = {&blas, &compiler, &targets};
 
 // The environment is read and OpenBLAS loaded here, where one thread runs. Without OpenBLAS memory
@@ -124,40 +95,12 @@ catena_status init(const catena_host*, catena_ctx* ctx) {
     return CATENA_OK;
 }
 
-const catena_plugin plugin = {
-    .struct_size = sizeof(catena_plugin),
-    .n_functions = 0,
-    .n_kernels = 0,
-    .n_backends = 1,
-    .n_extensions = 3,
-    .reserved = 0,
-    .functions = nullptr,
-    .kernels = nullptr,
-    .backends = backends,
-    .extensions = extensions,
-    .init = init,
-    .deinit = [] { pool.stop(); },
-};
+constexpr catena_plugin plugin = catena::plugin::table_of(
+    {.kernels = {}, .backends = backends, .extensions = extensions, .init = init, .deinit = [] {
+         pool.stop();
+     }});
 
 }  // namespace
 }  // namespace catena_cpu
 
-[[gnu::section(CATENA_MANIFEST_SECTION), gnu::used]] const catena_manifest catena_manifest_v1 = {
-    .magic = {'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L'},
-    .struct_size = sizeof(catena_manifest),
-    .abi_major = CATENA_ABI_MAJOR,
-    .abi_minor_built = CATENA_ABI_MINOR,
-    .abi_minor_needed = CATENA_TARGET_MINOR,
-    .flags = 0,
-    .reserved = 0,
-    .id = "org.catena.cpu",
-    .version = "0.1.0",
-    .vendor = "The catena authors",
-    .license = "BSD-2-Clause",
-    .devices = "cpu",
-};
-
-const catena_plugin* catena_plugin_entry_v1(const catena_host* host, catena_ctx*) {
-    catena_cpu::host = host;
-    return &catena_cpu::plugin;
-}
+CATENA_EXPORT_PLUGIN("org.catena.cpu", "0.1.0", "cpu", catena_cpu::plugin);

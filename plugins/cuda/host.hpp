@@ -1,19 +1,15 @@
-// The host's table as this plugin keeps it, and errors with formatted text.
+// The host's table, and errors with formatted text.
 #pragma once
 
 #include <exception>
 #include <new>
 
-#include "catena/abi.h"
+#include <catena/plugin/tables.hpp>
 
 namespace catena_cuda {
 
-// Set by the entry, before any other call; stays valid.
-extern const catena_host* host;
-
-// [any] Formats the reason, hands it to the host and returns status.
-[[gnu::format(printf, 3, 4)]] catena_status fail(catena_ctx* ctx, catena_status status,
-                                                 const char* format, ...);
+using catena::plugin::fail;
+inline const catena_host* const& host = catena::plugin::the_host;
 
 // Every callback that uses containers, locks or statics of its own does so in here: no exception leaves
 // the C ABI. function: as in texts.

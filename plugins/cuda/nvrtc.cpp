@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "device.hpp"
+#include "dialect.hpp"
 #include "host.hpp"
 #include "vendor.hpp"
 
@@ -261,7 +262,7 @@ const catena_compiler compiler_table = {
     .struct_size = sizeof(catena_compiler),
     .reserved = 0,
     .name = "CUDA",
-    .dialect = dialect,
+    .dialect = dialect.data(),
     .reduction_pieces = 1024,
     .reduction_least = 4096,
     .identity = identity,

@@ -8,6 +8,5 @@ namespace catena_cuda {
 extern const catena_compiler compiler_table;
 
 // Source that comes before every kernel.
-extern const char dialect[];
 
 }  // namespace catena_cuda

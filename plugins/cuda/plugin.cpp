@@ -1,5 +1,4 @@
 // cuda.catena, table of contents: the backend "cuda", its extensions, and its matrix products.
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,17 +16,6 @@
 #include "vendor.hpp"
 
 namespace catena_cuda {
-
-constinit const catena_host* host = nullptr;
-
-catena_status fail(catena_ctx* ctx, catena_status status, const char* format, ...) {
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    std::vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    return host->fail(ctx, status, text);
-}
 
 namespace {
 
@@ -88,34 +76,11 @@ const catena_backend backend = {
 };
 const catena_backend* const backends[] = {&backend};
 
-const catena_extension blas = {
-    .struct_size = sizeof(catena_extension),
-    .priority = CATENA_PRIORITY_VENDOR,
-    .id = CATENA_BLAS_1,
-    .device = "cuda",
-    .table = &blas_table,
-};
-const catena_extension compiler = {
-    .struct_size = sizeof(catena_extension),
-    .priority = CATENA_PRIORITY_VENDOR,
-    .id = CATENA_COMPILER_DRAFT_1,
-    .device = "cuda",
-    .table = &compiler_table,
-};
-const catena_extension vendor = {
-    .struct_size = sizeof(catena_extension),
-    .priority = CATENA_PRIORITY_VENDOR,
-    .id = CATENA_VENDOR_DRAFT_1,
-    .device = "cuda",
-    .table = &vendor_table,
-};
-const catena_extension affine = {
-    .struct_size = sizeof(catena_extension),
-    .priority = CATENA_PRIORITY_VENDOR,
-    .id = CATENA_AFFINE_DRAFT_1,
-    .device = "cuda",
-    .table = &affine_table,
-};
+using catena::plugin::extension;
+constexpr catena_extension blas = extension(CATENA_BLAS_1, "cuda", &blas_table);
+constexpr catena_extension compiler = extension(CATENA_COMPILER_DRAFT_1, "cuda", &compiler_table);
+constexpr catena_extension vendor = extension(CATENA_VENDOR_DRAFT_1, "cuda", &vendor_table);
+constexpr catena_extension affine = extension(CATENA_AFFINE_DRAFT_1, "cuda", &affine_table);
 const catena_extension* const extensions[] = {&blas, &compiler, &vendor, &affine};
 
 catena_status init(const catena_host*, catena_ctx* ctx) {
@@ -126,20 +91,8 @@ catena_status init(const catena_host*, catena_ctx* ctx) {
                       "paths of less than 1024 bytes, got a longer one");
 }
 
-const catena_plugin plugin = {
-    .struct_size = sizeof(catena_plugin),
-    .n_functions = 0,
-    .n_kernels = 0,
-    .n_backends = 1,
-    .n_extensions = std::size(extensions),
-    .reserved = 0,
-    .functions = nullptr,
-    .kernels = nullptr,
-    .backends = backends,
-    .extensions = extensions,
-    .init = init,
-    .deinit = nullptr,
-};
+constexpr catena_plugin plugin = catena::plugin::table_of(
+    {.kernels = {}, .backends = backends, .extensions = extensions, .init = init});
 
 }  // namespace
 
@@ -155,22 +108,4 @@ const Settings& settings() { return current_settings; }
 }  // namespace catena_cuda
 
 // No devices: it has no kernels, so hosts load it before the plugins that have some for it.
-[[gnu::section(CATENA_MANIFEST_SECTION), gnu::used]] const catena_manifest catena_manifest_v1 = {
-    .magic = {'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L'},
-    .struct_size = sizeof(catena_manifest),
-    .abi_major = CATENA_ABI_MAJOR,
-    .abi_minor_built = CATENA_ABI_MINOR,
-    .abi_minor_needed = CATENA_TARGET_MINOR,
-    .flags = 0,
-    .reserved = 0,
-    .id = "org.catena.cuda",
-    .version = "0.1.0",
-    .vendor = "The catena authors",
-    .license = "BSD-2-Clause",
-    .devices = "",
-};
-
-const catena_plugin* catena_plugin_entry_v1(const catena_host* host, catena_ctx*) {
-    catena_cuda::host = host;
-    return &catena_cuda::plugin;
-}
+CATENA_EXPORT_PLUGIN("org.catena.cuda", "0.1.0", "", catena_cuda::plugin);

@@ -12,14 +12,10 @@ Image image_of(const catena_tensor& t) {
 
 struct Window {
     explicit Window(const catena_call& call) {
-        const auto pick = [&](const char* name, int axis, std::int64_t otherwise) {
-            const catena_value& v = attribute(call, name);
-            return v.n == 0 ? otherwise : v.v.ints[v.n == 1 ? 0 : axis];
-        };
         for (const int axis : {0, 1}) {
-            size[axis] = pick("ksize", axis, 1);
-            stride[axis] = pick("stride", axis, size[axis]);
-            pad[axis] = pick("pad", axis, 0);
+            size[axis] = attribute_of_axis(call, "ksize", axis, 1);
+            stride[axis] = attribute_of_axis(call, "stride", axis, size[axis]);
+            pad[axis] = attribute_of_axis(call, "pad", axis);
         }
     }
     // Windows of padding alone are none of cuDNN's.

@@ -6,16 +6,12 @@
 namespace catena_cudnn {
 namespace {
 
-bool is(catena_dtype a, catena_dtype b) { return a.code == b.code && a.bits == b.bits; }
+using Floats = Row<float, double, Float16, BFloat16>;
 
 // body(T()) of the tensor's dtype, which supports() has checked.
 template <class Body>
-auto with_type(const catena_tensor& t, const Body& body) {
-    const catena_dtype dtype = {t.dl.dtype.code, t.dl.dtype.bits, 1};
-    if (is(dtype, dtype_of<double>())) return body(double());
-    if (is(dtype, dtype_of<Float16>())) return body(Float16());
-    if (is(dtype, dtype_of<BFloat16>())) return body(BFloat16());
-    return body(float());
+void with_type(const catena_tensor& t, const Body& body) {
+    catena::plugin::with_type(Floats(), index_in(Floats(), t.dl.dtype), body);
 }
 
 bool all_but_channels(std::size_t d) { return d != 1; }
@@ -41,9 +37,11 @@ void add_bias(const catena_call& call, const catena_tensor& b, catena_tensor& y)
 
 std::uint64_t sum_channels_scratch(const catena_tensor& images) {
     const cuda::Operand in[] = {{nullptr, shape_of(images)}};
-    return with_type(images, [&]<class T>(T) {
-        return cuda::sum_scratch<cuda::Copy<T, T>>(shape_of(images), in, all_but_channels);
+    std::uint64_t bytes = 0;
+    with_type(images, [&]<class T>(T) {
+        bytes = cuda::sum_scratch<cuda::Copy<T, T>>(shape_of(images), in, all_but_channels);
     });
+    return bytes;
 }
 
 void sum_channels(const catena_call& call, const catena_tensor& images, catena_tensor& sums,

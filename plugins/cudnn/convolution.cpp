@@ -8,137 +8,23 @@
 namespace catena_cudnn {
 namespace {
 
-// One of cuDNN's operations; tensors as the product names them, bias may be null.
-struct Step {
-    Direction direction;
-    const catena_tensor* x;
-    const catena_tensor* w;
-    const catena_tensor* y;
-    const catena_tensor* bias;
-    bool add;
-};
-struct Work {
-    Geometry g;
-    Step steps[2] = {};
-    int n_steps = 0;
-    // The bias's gradient: of these images.
-    const catena_tensor* summed = nullptr;
-    catena_tensor* sum = nullptr;
-    bool add_sum = false;
+using Step = ConvolutionStep;
+using Read = ConvolutionCall (*)(const catena_call&);
 
-    // Where the result is not wanted there is no step.
-    void step(const catena_tensor* result, const Step& s) {
-        if (result != nullptr) steps[n_steps++] = s;
-    }
-};
-
-std::int64_t step_of(const catena_call& call, const char* name, bool y) {
-    const catena_value& v = attribute(call, name);
-    return v.v.ints[y ? 0 : v.n - 1];
-}
-
-// x has the channels of the filters' second axis, y their first.
-Geometry geometry(const catena_call& call, const catena_tensor& x_tensor,
-                  const catena_tensor& y_tensor, const catena_tensor& w_tensor) {
-    const Shape x = shape_of(x_tensor);
-    const Shape y = shape_of(y_tensor);
-    const Shape w = shape_of(w_tensor);
-    return {.n = x[0],
-            .channels = x[1],
-            .height = x[2],
-            .width = x[3],
-            .outputs = y[1],
-            .oh = y[2],
-            .ow = y[3],
-            .kh = w[2],
-            .kw = w[3],
-            .stride_y = step_of(call, "stride", true),
-            .stride_x = step_of(call, "stride", false),
-            .pad_y = step_of(call, "pad", true),
-            .pad_x = step_of(call, "pad", false)};
-}
-
-bool is_forward(const catena_call& call) { return call.phase == CATENA_PHASE_FORWARD; }
-// The result of a forward call, or its gradient.
-const catena_tensor* outcome(const catena_call& call) {
-    return is_forward(call) ? call.y[0] : call.gy[0];
-}
-void bias_gradient(const catena_call& call, Work& work) {
-    work.summed = call.gy[0];
-    work.sum = call.gx[2];
-    work.add_sum = work.sum != nullptr && adds(call, 2);
-}
-
-Work convolution(const catena_call& call) {
-    const catena_tensor* const x = call.x[0];
-    const catena_tensor* const w = call.x[1];
-    const catena_tensor* const y = outcome(call);
-    Work work = {.g = geometry(call, *x, *y, *w)};
-    if (is_forward(call)) {
-        work.step(y, {Direction::forward, x, w, y, call.x[2], adds(call, 0)});
-        return work;
-    }
-    const catena_tensor* const gx = call.gx[0];
-    const catena_tensor* const gw = call.gx[1];
-    work.step(gx, {Direction::data, gx, w, y, nullptr, adds(call, 0)});
-    work.step(gw, {Direction::filter, x, gw, y, nullptr, adds(call, 1)});
-    bias_gradient(call, work);
-    return work;
-}
-Work deconvolution(const catena_call& call) {
-    const catena_tensor* const x = call.x[0];
-    const catena_tensor* const w = call.x[1];
-    const catena_tensor* const y = outcome(call);
-    Work work = {.g = geometry(call, *y, *x, *w)};
-    if (is_forward(call)) {
-        work.step(y, {Direction::data, y, w, x, call.x[2], adds(call, 0)});
-        return work;
-    }
-    const catena_tensor* const gx = call.gx[0];
-    const catena_tensor* const gw = call.gx[1];
-    work.step(gx, {Direction::forward, y, w, gx, nullptr, adds(call, 0)});
-    work.step(gw, {Direction::filter, y, gw, x, nullptr, adds(call, 1)});
-    bias_gradient(call, work);
-    return work;
-}
-Work filters_gradient(const catena_call& call) {
-    const catena_tensor* const x = call.x[0];
-    const catena_tensor* const gy = call.x[1];
-    const catena_tensor* const w = outcome(call);
-    Work work = {.g = geometry(call, *x, *gy, *w)};
-    if (is_forward(call)) {
-        work.step(w, {Direction::filter, x, w, gy, nullptr, adds(call, 0)});
-        return work;
-    }
-    const catena_tensor* const gx = call.gx[0];
-    const catena_tensor* const ggy = call.gx[1];
-    work.step(gx, {Direction::data, gx, w, gy, nullptr, adds(call, 0)});
-    work.step(ggy, {Direction::forward, x, w, ggy, nullptr, adds(call, 1)});
-    return work;
-}
-
-// Nothing that is empty, no places beyond the pad, and no tensor whose elements 32 bits do not
-// count: not all of cuDNN's engines take such rightly.
+// No tensor whose elements 32 bits do not count: not all of cuDNN's engines take such rightly.
 bool fits(const Geometry& g) {
-    const std::int64_t sizes[] = {g.n,  g.channels, g.height, g.width,    g.outputs, g.oh,
-                                  g.ow, g.kh,       g.kw,     g.stride_y, g.stride_x};
-    if (std::ranges::min(sizes) < 1 || std::max(g.pad_y, g.pad_x) > INT_MAX) return false;
-    // Places beyond the pad, of cover_all: cuDNN is told of the same pad on both sides.
-    if ((g.oh - 1) * g.stride_y + g.kh > g.height + 2 * g.pad_y ||
-        (g.ow - 1) * g.stride_x + g.kw > g.width + 2 * g.pad_x)
-        return false;
     const std::int64_t shapes[][4] = {{g.n, g.channels, g.height, g.width},
                                       {g.n, g.outputs, g.oh, g.ow},
                                       {g.outputs, g.channels, g.kh, g.kw}};
-    return std::ranges::max(sizes) <= INT_MAX &&
+    return g.is_common() &&
            std::ranges::all_of(shapes, [](const auto& s) { return size_of(Shape(s)) <= INT_MAX; });
 }
 
-template <Work (*read)(const catena_call&)>
+template <Read read>
 std::int32_t supports(catena_ctx* ctx, const catena_call* call) noexcept {
     try {
         if (!wanted(ctx) || outcome(*call) == nullptr) return 0;
-        return fits(read(*call).g) ? 1 : 0;
+        return fits(read(*call).sizes) ? 1 : 0;
     } catch (const std::exception&) {
         return 0;
     }
@@ -156,7 +42,7 @@ std::int64_t alignment_of(const Step& s) {
 
 // The problem of a step, with its bias in it or without.
 Problem problem_of(const Geometry& g, const Step& s, bool bias, bool deterministic) {
-    return {.direction = s.direction,
+    return {.direction = s.product,
             .dtype = type_of(*s.x),
             .g = g,
             .bias = bias,
@@ -168,7 +54,7 @@ Problem problem_of(const Geometry& g, const Step& s, bool bias, bool determinist
 // it; else it is added afterwards.
 Problem choose(catena_ctx* ctx, const catena_call& call, const Geometry& g, const Step& s,
                bool deterministic) {
-    if (s.bias != nullptr && s.direction == Direction::forward && !s.add) {
+    if (s.bias != nullptr && s.product == Direction::forward && !s.add) {
         const Problem whole = problem_of(g, s, true, deterministic);
         if (can(ctx, call, whole)) return whole;
     }
@@ -180,14 +66,14 @@ bool is_deterministic(const catena_call& call, Rank rank) {
     return rank != Rank::varying || (call.flags & CATENA_CALL_DETERMINISTIC) != 0;
 }
 
-template <Work (*read)(const catena_call&), Rank rank>
+template <Read read, Rank rank>
 catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) noexcept {
     return guarded(ctx, [&] {
         const cuda::OnDevice device(call->function->name, call->device_id);
-        const Work work = read(*call);
+        const ConvolutionCall work = read(*call);
         std::uint64_t bytes = work.sum != nullptr ? sum_channels_scratch(*work.summed) : 0;
-        for (const Step& s : std::span(work.steps, static_cast<std::size_t>(work.n_steps))) {
-            const Problem p = choose(ctx, *call, work.g, s, is_deterministic(*call, rank));
+        for (const Step& s : work.products()) {
+            const Problem p = choose(ctx, *call, work.sizes, s, is_deterministic(*call, rank));
             if (!can(ctx, *call, p))
                 fail(CATENA_E_UNSUPPORTED, call->function->name, "cuDNN", "an engine for this call",
                      "none");
@@ -197,13 +83,13 @@ catena_status plan(catena_ctx* ctx, const catena_call* call, catena_plan* plan) 
     });
 }
 
-template <Work (*read)(const catena_call&), Rank rank>
+template <Read read, Rank rank>
 catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
     return guarded(ctx, [&] {
         const cuda::OnDevice device(call->function->name, call->device_id);
-        const Work work = read(*call);
-        for (const Step& s : std::span(work.steps, static_cast<std::size_t>(work.n_steps))) {
-            const Problem p = choose(ctx, *call, work.g, s, is_deterministic(*call, rank));
+        const ConvolutionCall work = read(*call);
+        for (const Step& s : work.products()) {
+            const Problem p = choose(ctx, *call, work.sizes, s, is_deterministic(*call, rank));
             Pointers pointers = {};
             pointers[tensor_x] = data(s.x);
             pointers[tensor_w] = data(s.w);
@@ -217,10 +103,9 @@ catena_status run(catena_ctx* ctx, const catena_call* call) noexcept {
     });
 }
 
-template <Work (*read)(const catena_call&), Rank rank>
+template <Read read, Rank rank>
 void append(std::vector<catena_kernel>& all, const char* function) {
-    for (const catena_dtype* types :
-         {Row<float>::dtypes, Row<double>::dtypes, Row<Float16>::dtypes, Row<BFloat16>::dtypes})
+    for (const catena_dtype* types : floating_types)
         for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
             all.push_back(kernel(function, phase, types, rank, supports<read>, plan<read, rank>,
                                  run<read, rank>));
@@ -229,9 +114,9 @@ void append(std::vector<catena_kernel>& all, const char* function) {
 }
 template <Rank rank>
 void append_ranked(std::vector<catena_kernel>& all) {
-    append<convolution, rank>(all, "catena.convolution_2d");
-    append<deconvolution, rank>(all, "catena.deconvolution_2d");
-    append<filters_gradient, rank>(all, "catena.convolution_2d_grad_w");
+    append<convolution_2d, rank>(all, "catena.convolution_2d");
+    append<deconvolution_2d, rank>(all, "catena.deconvolution_2d");
+    append<convolution_2d_grad_w, rank>(all, "catena.convolution_2d_grad_w");
 }
 
 }  // namespace

@@ -4,23 +4,14 @@
 #include <array>
 #include <memory>
 
+#include <catena/plugin/vendor.hpp>
+
 #include "descriptor.hpp"
 
 namespace catena_cudnn {
 
-// forward: y = x with W. data: x from y and W. filter: W from x and y.
-enum class Direction : std::int64_t { forward, data, filter };
-
-// Sizes of y (n, outputs, oh, ow) = convolution of x (n, channels, height, width) with
-// W (outputs, channels, kh, kw).
-struct Geometry {
-    std::int64_t n;
-    std::int64_t channels, height, width;
-    std::int64_t outputs, oh, ow;
-    std::int64_t kh, kw;
-    std::int64_t stride_y, stride_x;
-    std::int64_t pad_y, pad_x;
-};
+using Direction = ConvolutionProduct;
+using Geometry = ConvolutionSizes;
 
 // What a plan is made for.
 struct Problem {

@@ -96,7 +96,6 @@ public:
     }
 };
 
-inline bool adds(const catena_call& call, int i) { return call.req[i] == CATENA_REQ_ADD; }
 inline void* data(const catena_tensor* t) { return t == nullptr ? nullptr : data_of<char>(*t); }
 
 // The kernels of one file: whether a call is for it, what run() takes, and that.

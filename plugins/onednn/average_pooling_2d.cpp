@@ -115,12 +115,8 @@ Work read(const catena_call& call) {
     const bool to_windows = work.direction == Averaging::forwards;
     const Shape x = shape_of(to_windows ? *work.from : *work.to);
     const Shape y = shape_of(to_windows ? *work.to : *work.from);
-    const auto pair = [&](const char* name, std::size_t axis, std::int64_t otherwise) {
-        const catena_value& v = attribute(call, name);
-        return v.n == 0 ? otherwise : v.v.ints[v.n == 1 ? 0 : axis];
-    };
-    const std::int64_t ky = pair("ksize", 0, 1);
-    const std::int64_t kx = pair("ksize", 1, 1);
+    const std::int64_t ky = attribute_of_axis(call, "ksize", 0, 1);
+    const std::int64_t kx = attribute_of_axis(call, "ksize", 1, 1);
     work.windows = {.n = x[0],
                     .channels = x[1],
                     .height = x[2],
@@ -129,10 +125,10 @@ Work read(const catena_call& call) {
                     .ow = y[3],
                     .ky = ky,
                     .kx = kx,
-                    .stride_y = pair("stride", 0, ky),
-                    .stride_x = pair("stride", 1, kx),
-                    .pad_y = pair("pad", 0, 0),
-                    .pad_x = pair("pad", 1, 0)};
+                    .stride_y = attribute_of_axis(call, "stride", 0, ky),
+                    .stride_x = attribute_of_axis(call, "stride", 1, kx),
+                    .pad_y = attribute_of_axis(call, "pad", 0),
+                    .pad_x = attribute_of_axis(call, "pad", 1)};
     return work;
 }
 

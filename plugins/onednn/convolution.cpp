@@ -109,17 +109,17 @@ void add_to(float* sum, const float* values, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) sum[i] += values[i];
 }
 
-}  // namespace
-
-Key Geometry::key(std::int64_t what, bool bias, bool add) const {
-    return {what, bias, add, n,  channels, height,   width, outputs,
-            oh,   ow,   kh,  kw, stride_y, stride_x, pad_y, pad_x};
+Key key_of(const Geometry& g, std::int64_t what, bool bias, bool add) {
+    return {what, bias, add,  g.n,  g.channels, g.height,   g.width, g.outputs,
+            g.oh, g.ow, g.kh, g.kw, g.stride_y, g.stride_x, g.pad_y, g.pad_x};
 }
+
+}  // namespace
 
 std::shared_ptr<const Mapping> Mapping::get(const Geometry& g, Direction direction, bool bias,
                                             bool add) {
     static auto* const cache = new Cache<Mapping>;
-    return cache->get(g.key(direction, bias, add), [&] {
+    return cache->get(key_of(g, direction, bias, add), [&] {
         return fastest([&](bool winograd) {
             return std::make_shared<const Mapping>(g, direction, bias, add, winograd);
         });
@@ -249,7 +249,7 @@ void Mapping::run(catena_ctx* ctx, const float* from, const float* w, const floa
 
 std::shared_ptr<const Correlation> Correlation::get(const Geometry& g, bool bias, bool add_w) {
     static auto* const cache = new Cache<Correlation>;
-    return cache->get(g.key(0, bias, add_w), [&] {
+    return cache->get(key_of(g, 0, bias, add_w), [&] {
         return fastest([&](bool winograd) {
             return std::make_shared<const Correlation>(g, bias, add_w, winograd);
         });

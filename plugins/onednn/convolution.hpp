@@ -2,27 +2,13 @@
 // in oneDNN's blocked layout within that thread's cache.
 #pragma once
 
+#include <catena/plugin/vendor.hpp>
+
 #include "engine.hpp"
 
 namespace catena_onednn {
 
-// Sizes of y (n, outputs, oh, ow) = convolution of x (n, channels, height, width) with
-// W (outputs, channels, kh, kw).
-struct Geometry {
-    std::int64_t n;
-    std::int64_t channels, height, width;
-    std::int64_t outputs, oh, ow;
-    std::int64_t kh, kw;
-    std::int64_t stride_y, stride_x;
-    std::int64_t pad_y, pad_x;
-
-    // Multiply-adds for one image.
-    std::int64_t work() const { return outputs * oh * ow * channels * kh * kw; }
-    std::int64_t x_image() const { return channels * height * width; }
-    std::int64_t y_image() const { return outputs * oh * ow; }
-    std::int64_t taps() const { return channels * kh * kw; }
-    Key key(std::int64_t what, bool bias, bool add) const;
-};
+using Geometry = ConvolutionSizes;
 
 // Images to images: y = x with W (forwards), or its adjoint, x from y and W (backwards).
 class Mapping {

@@ -94,10 +94,4 @@ void require_fast(const char* implementation) {
         throw Error(CATENA_E_UNSUPPORTED, "oneDNN: no generated code, but " + std::string(name));
 }
 
-const catena_value& attribute(const catena_call& call, const char* name) {
-    for (std::uint32_t i = 0; i < call.function->n_attrs; ++i)
-        if (std::strcmp(call.function->attrs[i]->name, name) == 0) return call.attrs[i];
-    throw Error(CATENA_E_UNSUPPORTED, std::string("no attribute ") + name);
-}
-
 }  // namespace catena_onednn

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include <catena/plugin/kernel.hpp>
+#include <catena/plugin/vendor.hpp>
 
 namespace catena_onednn {
 
@@ -152,8 +152,5 @@ catena_status planned(catena_ctx* ctx, Body&& body) noexcept {
         }
     });
 }
-
-// The attribute of the call with this name; the functions are others', so it is looked up.
-const catena_value& attribute(const catena_call& call, const char* name);
 
 }  // namespace catena_onednn

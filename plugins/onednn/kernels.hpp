@@ -27,27 +27,16 @@ constexpr catena_kernel kernel(const char* function, int phase,
                                decltype(catena_kernel::plan) plan, decltype(catena_kernel::run) run,
                                int priority = CATENA_PRIORITY_VENDOR,
                                const catena_dtype* types = Row<float>::dtypes) {
-    return {
-        .struct_size = sizeof(catena_kernel),
-        .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,
-        .phase = phase,
-        .priority = priority,
-        .function = function,
-        .version_min = 1,
-        .version_max = 1,
-        .device = "cpu",
-        .isa = "",
-        .types = types,
-        .n_types = 1,
-        .n_saved = 0,
-        .variant = nullptr,
-        .retain_x = 0,
-        .retain_y = 0,
-        .supports = supports,
-        .plan = plan,
-        .run = run,
-        .name = "oneDNN",
-    };
+    return kernel_of({.name = "oneDNN",
+                      .device = "cpu",
+                      .function = function,
+                      .phase = phase,
+                      .types = types,
+                      .priority = priority,
+                      .deterministic = true,
+                      .supports = supports,
+                      .plan = plan,
+                      .run = run});
 }
 
 }  // namespace catena_onednn

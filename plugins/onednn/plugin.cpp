@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include <catena/plugin.hpp>
 #include <catena/plugin/memory_limit.hpp>
+#include <catena/plugin/tables.hpp>
 
 #include "catena/abi/ext/blas.h"
 #include "kernels.hpp"
@@ -13,13 +13,8 @@ namespace catena_onednn {
 namespace {
 
 // Above the CPU backend's own.
-const catena_extension blas = {
-    .struct_size = sizeof(catena_extension),
-    .priority = CATENA_PRIORITY_VENDOR + 10,
-    .id = CATENA_BLAS_1,
-    .device = "cpu",
-    .table = &blas_table,
-};
+constexpr catena_extension blas =
+    extension(CATENA_BLAS_1, "cpu", &blas_table, CATENA_PRIORITY_VENDOR + 10);
 const catena_extension* const extensions[] = {&blas};
 
 std::vector<const catena_kernel*> all_kernels() {
@@ -52,39 +47,13 @@ bool usable() {
 
 const catena_plugin& table() {
     static const auto* const kernels = new auto(all_kernels());
-    static const bool used = usable();
-    static const catena_plugin plugin = {
-        .struct_size = sizeof(catena_plugin),
-        .n_functions = 0,
-        .n_kernels = used ? static_cast<std::uint32_t>(kernels->size()) : 0,
-        .n_backends = 0,
-        .n_extensions = used ? 1U : 0U,
-        .reserved = 0,
-        .functions = nullptr,
-        .kernels = kernels->data(),
-        .backends = nullptr,
-        .extensions = extensions,
-        .init = nullptr,
-        .deinit = nullptr,
-    };
+    static const catena_plugin plugin =
+        usable() ? table_of({.kernels = *kernels, .backends = {}, .extensions = extensions})
+                 : table_of({});
     return plugin;
 }
 
 }  // namespace
 }  // namespace catena_onednn
 
-extern "C" {
-[[gnu::section(CATENA_MANIFEST_SECTION), gnu::used]] constexpr catena_manifest catena_manifest_v1 =
-    catena::plugin::manifest("org.catena.onednn", "0.1.0", CATENA_PLUGIN_VENDOR,
-                             CATENA_PLUGIN_LICENSE, "cpu");
-
-const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host, catena_ctx* ctx) {
-    catena::plugin::the_host = host;
-    try {
-        return &catena_onednn::table();
-    } catch (const std::exception& e) {
-        host->fail(ctx, CATENA_E_NOMEM, e.what());
-        return nullptr;
-    }
-}
-}
+CATENA_EXPORT_PLUGIN("org.catena.onednn", "0.1.0", "cpu", catena_onednn::table());

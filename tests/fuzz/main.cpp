@@ -1,43 +1,40 @@
-// catena-fuzz: damaged files for every reader; any end but an error in words is a bug.
+// catena-fuzz: good, hostile and damaged files for every reader; any end but an error in words is a bug.
+// The damage is systematic: each file is cut, and its bytes are changed. tools/fuzz looks for more.
 //
-// The input that is being read lies in memory that outlives a crash: it is written to a file then, which
-// --input reads again.
-#include "mutate.hpp"
+// usage: catena-fuzz                    all of that; an input that ends the process is in crash-TARGET
+//        catena-fuzz TARGET FILE        reads one input
+//        catena-fuzz --seeds DIR        writes the good and the hostile files to DIR/TARGET
 #include "target.hpp"
 
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
-#include <boost/program_options.hpp>
 
-#include <fcntl.h>
 #include <unistd.h>
-#include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <cstdlib>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 
-namespace po = boost::program_options;
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
 using namespace catena_fuzz;
+namespace fs = std::filesystem;
 
 namespace {
 
 constexpr unsigned longest_seconds = 20;  // of one input
 
-std::string current;
-std::string crash_file;
+std::string current, crash_file;
 
 extern "C" void catena_fuzz_died(int signal) {
-    const int fd = open(crash_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (fd >= 0 && write(fd, current.data(), current.size()) >= 0) close(fd);
+    std::ofstream(crash_file, std::ios::binary) << current;
     std::signal(signal, SIG_DFL);
     raise(signal);
 }
 
-// Whether the reader said that it liked the input.
+// Whether the reader took the input.
 bool run(const Target& target, const std::string& input) {
     current = input;
     alarm(longest_seconds);
@@ -49,87 +46,69 @@ bool run(const Target& target, const std::string& input) {
     return true;
 }
 
-int fuzz(const Target& target, double seconds, std::uint64_t seed) {
-    std::vector<std::string> inputs = target.seeds;
-    for (const std::string& input : inputs) {
-        if (!run(target, input) && target.name != "npz" && target.name != "idx") {
-            fmt::print(stderr, "{}: a seed was refused\n", target.name);
-            return 1;
+// An input as it is, and with the checksums that its damage made wrong.
+void run_damaged(const Target& target, std::string input) {
+    run(target, input);
+    if (!target.repair) return;
+    target.repair(input);
+    run(target, input);
+}
+
+// Cut at up to `most` places, and with other bytes at as many.
+void damage(const Target& target, const std::string& input, std::size_t most) {
+    const std::size_t step = std::max<std::size_t>(input.size() / most, 1);
+    for (std::size_t at = 0; at < input.size(); at += step) {
+        run_damaged(target, input.substr(0, at));
+        run_damaged(target, input.substr(0, at) + input.substr(std::min(at + step, input.size())));
+        for (const char byte : {'\0', '\x7f', '\xff', static_cast<char>(input[at] ^ 1),
+                                static_cast<char>(input[at] ^ 0x80), '9'}) {
+            std::string changed = input;
+            changed[at] = byte;
+            run_damaged(target, changed);
         }
+    }
+}
+
+void check(const Target& target) {
+    crash_file = "crash-" + target.name;
+    for (const std::string& input : target.seeds) {
+        if (!run(target, input) && target.name != "npz" && target.name != "idx")
+            throw std::runtime_error(target.name + ": a seed was refused");
+        damage(target, input, 400);
     }
     for (const std::string& input : target.hostile) {
-        if (run(target, input)) {
-            fmt::print(stderr, "{}: hostile input was taken\n", target.name);
-            return 1;
-        }
-    }
-    inputs.insert(inputs.end(), target.hostile.begin(), target.hostile.end());
-    const std::size_t kept = inputs.size();
-    catena::Generator random(seed);
-    const auto begin = std::chrono::steady_clock::now();
-    std::uint64_t n = 0, accepted = 0;
-    const auto elapsed = [&] {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    };
-    while (elapsed() < seconds) {
-        std::string input = mutate(inputs, random);
-        if (target.repair && random.below(4) != 0) target.repair(input);
-        ++n;
-        if (!run(target, input)) continue;
-        ++accepted;
-        // What is damaged and still liked leads further than what is not.
-        constexpr std::size_t most = 512;
-        if (inputs.size() < most) inputs.push_back(input);
-        else inputs[kept + random.below(most - kept)] = input;
+        if (run(target, input)) throw std::runtime_error(target.name + ": hostile input was taken");
+        damage(target, input, 4);  // large files
     }
     alarm(0);
-    fmt::print("{}: {} inputs in {:.0f} s, {} of them liked\n", target.name, n, elapsed(),
-               accepted);
-    return 0;
+}
+
+void write_seeds(const Target& target, const fs::path& folder) {
+    fs::create_directories(folder);
+    int n = 0;
+    for (const auto& inputs : {target.seeds, target.hostile})
+        for (const std::string& input : inputs)
+            std::ofstream(folder / std::to_string(n++), std::ios::binary) << input;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    std::vector<std::string> names;
-    std::string input;
-    double seconds = 5;
-    std::uint64_t seed = 1;
-    po::options_description options("catena-fuzz [OPTION...] [TARGET...]");
-    options.add_options()("help,h", "this text")(
-        "seconds", po::value(&seconds)->default_value(seconds), "for each target")(
-        "seed", po::value(&seed)->default_value(seed), "of the damage")(
-        "input", po::value(&input)->value_name("FILE"), "read this once, by one target")(
-        "target", po::value(&names), "without any: all");
-    po::positional_options_description positional;
-    positional.add("target", -1);
-    po::variables_map values;
-    try {
-        po::store(po::command_line_parser(argc, argv).options(options).positional(positional).run(),
-                  values);
-        po::notify(values);
-    } catch (const po::error& error) {
-        std::cerr << "catena-fuzz: " << error.what() << '\n';
-        return 2;
-    }
-    if (values.count("help")) {
-        std::cout << options;
-        return 0;
-    }
+int main(int argc, char** argv) try {
+    const std::string first = argc > 1 ? argv[1] : "", second = argc > 2 ? argv[2] : "";
     for (const int signal : {SIGSEGV, SIGABRT, SIGALRM, SIGBUS, SIGFPE, SIGILL})
         std::signal(signal, catena_fuzz_died);
-    int code = 0;
     for (const Target& target : all_targets()) {
-        if (!names.empty() && std::find(names.begin(), names.end(), target.name) == names.end())
-            continue;
-        crash_file = "crash-" + target.name;
-        if (input.empty()) {
-            code |= fuzz(target, seconds, seed);
-        } else {
-            std::ifstream in(input, std::ios::binary);
-            const std::string content{std::istreambuf_iterator<char>(in), {}};
-            fmt::print("{}: {}\n", target.name, run(target, content) ? "liked" : "refused");
+        if (first == "--seeds") {
+            write_seeds(target, fs::path(second) / target.name);
+        } else if (first.empty()) {
+            check(target);
+        } else if (first == target.name) {
+            std::ifstream in(second, std::ios::binary);
+            const std::string input{std::istreambuf_iterator<char>(in), {}};
+            fmt::print("{}: {}\n", target.name, run(target, input) ? "read" : "refused");
         }
     }
-    return code;
+} catch (const std::exception& error) {
+    fmt::print(stderr, "catena-fuzz: {}\n", error.what());
+    return 1;
 }

@@ -222,10 +222,6 @@ std::string sha256_of(int fd) {
 
 bool is_there(const fs::path& file) { return access(file.c_str(), F_OK) == 0; }
 
-Descriptor::~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-}
-
 TrustedFile::TrustedFile(const fs::path& path, Writers writers) {
     const Walk walk(path);
     path_ = walk.path();

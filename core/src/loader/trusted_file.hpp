@@ -1,33 +1,15 @@
 // A file that nobody but root and the user can change, opened once.
 #pragma once
 
+#include "descriptor.hpp"
+
 #include <sys/stat.h>
 #include <sys/types.h>
 
 #include <filesystem>
 #include <string>
-#include <utility>
 
 namespace catena {
-
-// A file descriptor, closed with its owner.
-class Descriptor {
-public:
-    Descriptor() = default;
-    explicit Descriptor(int fd) : fd_(fd) {}
-    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Descriptor();
-    explicit operator bool() const { return fd_ >= 0; }
-    int get() const { return fd_; }
-    int release() { return std::exchange(fd_, -1); }
-
-private:
-    int fd_ = -1;
-};
 
 // Who may write to a file: nobody but its owner, or also a group in which nobody else is.
 enum class Writers { owner, private_group };

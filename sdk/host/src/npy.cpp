@@ -60,24 +60,13 @@ NpyArray to_npy(const Array& array) {
 
 Array to_array(const NpyArray& npy, Dtype dtype, Device device) {
     const Shape shape{std::span<const std::int64_t>(npy.shape)};
-    const auto make = [&]<class T>(T*) {
-        std::vector<T> values(static_cast<std::size_t>(shape.size()));
+    return with_type(dtype, [&]<class T>(T) {
+        // std::vector<bool> has no elements in memory.
+        using Element = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+        std::vector<Element> values(static_cast<std::size_t>(shape.size()));
         if (!values.empty()) std::memcpy(values.data(), npy.bytes.data(), npy.bytes.size());
-        return Array::from(values, shape, device);
-    };
-    switch (dtype) {
-        case Dtype::float16: return make(static_cast<float16*>(nullptr));
-        case Dtype::bfloat16: return make(static_cast<bfloat16*>(nullptr));
-        case Dtype::float32: return make(static_cast<float*>(nullptr));
-        case Dtype::float64: return make(static_cast<double*>(nullptr));
-        case Dtype::int32: return make(static_cast<std::int32_t*>(nullptr));
-        case Dtype::int64: return make(static_cast<std::int64_t*>(nullptr));
-        case Dtype::uint8: return make(static_cast<std::uint8_t*>(nullptr));
-        case Dtype::bool8: break;
-    }
-    // std::vector<bool> has no elements in memory.
-    const Array bytes = to_array(npy, Dtype::uint8, device);
-    return bytes.astype(Dtype::bool8);
+        return Array::from(values, shape, device).astype(dtype);
+    });
 }
 
 std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Device device,

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -76,98 +77,53 @@ Array scalar(double c, const Array& x) {
     return Array::full({}, c, x.dtype(), x.device());
 }
 
-using WithConstant = ThreadFunction<double>;
-
-const PluginFunction& add() {
-    static const PluginFunction function("catena.add");
+// A name as a template argument.
+template <std::size_t n>
+struct Name {
+    consteval Name(const char (&literal)[n]) { std::copy_n(literal, n, text); }  // NOLINT
+    char text[n];
+};
+// The function of this name, and the one of its attribute "value".
+template <Name name>
+const PluginFunction& plain() {
+    static const PluginFunction function(name.text);
     return function;
 }
-const PluginFunction& sub() {
-    static const PluginFunction function("catena.sub");
-    return function;
-}
-const PluginFunction& mul() {
-    static const PluginFunction function("catena.mul");
-    return function;
-}
-const PluginFunction& div() {
-    static const PluginFunction function("catena.div");
-    return function;
-}
-const PluginFunction& power() {
-    static const PluginFunction function("catena.pow");
-    return function;
-}
-const PluginFunction& matmul() {
-    static const PluginFunction function("catena.matmul");
-    return function;
-}
-const PluginFunction& neg() {
-    static const PluginFunction function("catena.neg");
-    return function;
-}
-const PluginFunction& greater() {
-    static const PluginFunction function("catena.greater");
-    return function;
-}
-const PluginFunction& greater_equal() {
-    static const PluginFunction function("catena.greater_equal");
-    return function;
-}
-const PluginFunction& add(double c) {
-    thread_local constinit WithConstant function("catena.add_constant", {"value"});
-    return function(c);
-}
-const PluginFunction& mul(double c) {
-    thread_local constinit WithConstant function("catena.mul_constant", {"value"});
-    return function(c);
-}
-const PluginFunction& sub_from(double c) {
-    thread_local constinit WithConstant function("catena.sub_from_constant", {"value"});
-    return function(c);
-}
-const PluginFunction& div_from(double c) {
-    thread_local constinit WithConstant function("catena.div_from_constant", {"value"});
-    return function(c);
-}
-const PluginFunction& power_to(double c) {
-    thread_local constinit WithConstant function("catena.pow_var_const", {"value"});
-    return function(c);
-}
-const PluginFunction& power_of(double c) {
-    thread_local constinit WithConstant function("catena.pow_const_var", {"value"});
-    return function(c);
+template <Name name>
+const PluginFunction& with(double value) {
+    thread_local constinit ThreadFunction<double> function(name.text, {"value"});
+    return function(value);
 }
 
 }  // namespace
 
-Variable operator+(const Variable& x0, const Variable& x1) { return call(add(), x0, x1); }
-Variable operator-(const Variable& x0, const Variable& x1) { return call(sub(), x0, x1); }
-Variable operator*(const Variable& x0, const Variable& x1) { return call(mul(), x0, x1); }
-Variable operator/(const Variable& x0, const Variable& x1) { return call(div(), x0, x1); }
-Variable pow(const Variable& x0, const Variable& x1) { return call(power(), x0, x1); }
-Variable dot(const Variable& a, const Variable& b) { return call(matmul(), a, b); }
-Variable operator-(const Variable& x) { return call(neg(), x); }
-Variable operator+(const Variable& x, double c) { return call(add(c), x); }
-Variable operator*(const Variable& x, double c) { return call(mul(c), x); }
-Variable operator-(double c, const Variable& x) { return call(sub_from(c), x); }
-Variable operator/(double c, const Variable& x) { return call(div_from(c), x); }
-Variable pow(const Variable& x, double c) { return call(power_to(c), x); }
-Variable pow(double c, const Variable& x) { return call(power_of(c), x); }
+// Each operator on variables, and the same on arrays.
+#define CATENA_OF_TWO(OPERATOR, NAME)                           \
+    Variable OPERATOR(const Variable& x0, const Variable& x1) { \
+        return call(plain<NAME>(), x0, x1);                     \
+    }                                                           \
+    Array OPERATOR(const Array& x0, const Array& x1) { return call(plain<NAME>(), x0, x1); }
+#define CATENA_WITH_NUMBER(OPERATOR, NAME)                                            \
+    Variable OPERATOR(const Variable& x, double c) { return call(with<NAME>(c), x); } \
+    Array OPERATOR(const Array& x, double c) { return call(with<NAME>(c), x); }
+#define CATENA_OF_NUMBER(OPERATOR, NAME)                                              \
+    Variable OPERATOR(double c, const Variable& x) { return call(with<NAME>(c), x); } \
+    Array OPERATOR(double c, const Array& x) { return call(with<NAME>(c), x); }
 
-Array operator+(const Array& x0, const Array& x1) { return call(add(), x0, x1); }
-Array operator-(const Array& x0, const Array& x1) { return call(sub(), x0, x1); }
-Array operator*(const Array& x0, const Array& x1) { return call(mul(), x0, x1); }
-Array operator/(const Array& x0, const Array& x1) { return call(div(), x0, x1); }
-Array pow(const Array& x0, const Array& x1) { return call(power(), x0, x1); }
-Array dot(const Array& a, const Array& b) { return call(matmul(), a, b); }
-Array operator-(const Array& x) { return call(neg(), x); }
-Array operator+(const Array& x, double c) { return call(add(c), x); }
-Array operator*(const Array& x, double c) { return call(mul(c), x); }
-Array operator-(double c, const Array& x) { return call(sub_from(c), x); }
-Array operator/(double c, const Array& x) { return call(div_from(c), x); }
-Array pow(const Array& x, double c) { return call(power_to(c), x); }
-Array pow(double c, const Array& x) { return call(power_of(c), x); }
+CATENA_OF_TWO(operator+, "catena.add")
+CATENA_OF_TWO(operator-, "catena.sub")
+CATENA_OF_TWO(operator*, "catena.mul")
+CATENA_OF_TWO(operator/, "catena.div")
+CATENA_OF_TWO(pow, "catena.pow")
+CATENA_OF_TWO(dot, "catena.matmul")
+CATENA_WITH_NUMBER(operator+, "catena.add_constant")
+CATENA_WITH_NUMBER(operator*, "catena.mul_constant")
+CATENA_WITH_NUMBER(pow, "catena.pow_var_const")
+CATENA_OF_NUMBER(operator-, "catena.sub_from_constant")
+CATENA_OF_NUMBER(operator/, "catena.div_from_constant")
+CATENA_OF_NUMBER(pow, "catena.pow_const_var")
+Variable operator-(const Variable& x) { return call(plain<"catena.neg">(), x); }
+Array operator-(const Array& x) { return call(plain<"catena.neg">(), x); }
 
 namespace {
 
@@ -197,8 +153,12 @@ const Array& operator/=(const Array& x, const Array& y) { return assign("/=", x,
 const Array& operator+=(const Array& x, double c) { return assign("+=", x, x + c); }
 const Array& operator*=(const Array& x, double c) { return assign("*=", x, x * c); }
 
-Array operator>(const Array& x0, const Array& x1) { return mask(call(greater(), x0, x1)); }
-Array operator>=(const Array& x0, const Array& x1) { return mask(call(greater_equal(), x0, x1)); }
+Array operator>(const Array& x0, const Array& x1) {
+    return mask(call(plain<"catena.greater">(), x0, x1));
+}
+Array operator>=(const Array& x0, const Array& x1) {
+    return mask(call(plain<"catena.greater_equal">(), x0, x1));
+}
 Array operator>(const Array& x, double c) { return x > scalar(c, x); }
 Array operator>=(const Array& x, double c) { return x >= scalar(c, x); }
 Array operator<(const Array& x, double c) { return scalar(c, x) > x; }

@@ -1,4 +1,5 @@
 // Philox, and the normal distribution by Box and Muller from exactly rounded operations only.
+#include <catena/abi/philox.h>
 #include <catena/core/error.hpp>
 #include <catena/random.hpp>
 
@@ -48,19 +49,9 @@ double sin_of(double a) noexcept {
 }  // namespace
 
 std::array<std::uint32_t, 4> philox(std::uint64_t key, std::uint64_t counter) noexcept {
-    std::array<std::uint32_t, 4> c{static_cast<std::uint32_t>(counter),
-                                   static_cast<std::uint32_t>(counter >> 32), 0, 0};
-    auto k0 = static_cast<std::uint32_t>(key);
-    auto k1 = static_cast<std::uint32_t>(key >> 32);
-    for (int round = 0; round < 10; ++round) {
-        const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c[0];
-        const std::uint64_t p1 = std::uint64_t{0xCD9E8D57u} * c[2];
-        c = {static_cast<std::uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<std::uint32_t>(p1),
-             static_cast<std::uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<std::uint32_t>(p0)};
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return c;
+    std::array<std::uint32_t, 4> block{};
+    catena_philox(key, counter, 0, block.data());
+    return block;
 }
 
 std::uint64_t Generator::operator()() noexcept {

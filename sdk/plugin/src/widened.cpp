@@ -85,9 +85,9 @@ void widen(catena_ctx* ctx, const catena_tensor* const* half, const catena_tenso
            std::uint32_t n, const Wanted& wanted) {
     for (std::uint32_t i = 0; i < n; ++i) {
         if (half[i] == wide[i] || !wanted(i)) continue;
-        if (half[i]->dl.dtype.code == CATENA_CODE_FLOAT)
-            convert_tensor<isa, Float16, float>(ctx, *half[i], *wide[i]);
-        else convert_tensor<isa, BFloat16, float>(ctx, *half[i], *wide[i]);
+        with_type(Halves(), index_in(Halves(), half[i]->dl.dtype), [&]<class Half>(Half) {
+            convert_tensor<isa, Half, float>(ctx, *half[i], *wide[i]);
+        });
     }
 }
 template <Isa isa, class Wanted>
@@ -95,9 +95,9 @@ void narrow(catena_ctx* ctx, const catena_tensor* const* wide, const catena_tens
             std::uint32_t n, const Wanted& wanted) {
     for (std::uint32_t i = 0; i < n; ++i) {
         if (half[i] == wide[i] || !wanted(i)) continue;
-        if (half[i]->dl.dtype.code == CATENA_CODE_FLOAT)
-            convert_tensor<isa, float, Float16>(ctx, *wide[i], *half[i]);
-        else convert_tensor<isa, float, BFloat16>(ctx, *wide[i], *half[i]);
+        with_type(Halves(), index_in(Halves(), half[i]->dl.dtype), [&]<class Half>(Half) {
+            convert_tensor<isa, float, Half>(ctx, *wide[i], *half[i]);
+        });
     }
 }
 

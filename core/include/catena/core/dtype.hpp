@@ -1,9 +1,9 @@
 // Element types: the enum, its names and sizes, and the conversion of single elements.
 #pragma once
 
+#include <catena/abi/half.h>
 #include <catena/abi/tensor.h>
 
-#include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -61,12 +61,10 @@ struct float16 {
 struct bfloat16 {
     std::uint16_t bits;
 };
-float to_float(float16 value) noexcept;
-float16 to_float16(float value) noexcept;
-inline float to_float(bfloat16 value) noexcept {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
-}
-bfloat16 to_bfloat16(float value) noexcept;
+constexpr float to_float(float16 value) noexcept { return catena_from_float16(value.bits); }
+constexpr float to_float(bfloat16 value) noexcept { return catena_from_bfloat16(value.bits); }
+constexpr float16 to_float16(float value) noexcept { return {catena_to_float16(value)}; }
+constexpr bfloat16 to_bfloat16(float value) noexcept { return {catena_to_bfloat16(value)}; }
 
 // The Dtype of a C++ type.
 template <class T>
@@ -90,6 +88,22 @@ template <>
 inline constexpr Dtype dtype_of<std::uint8_t> = Dtype::uint8;
 template <>
 inline constexpr Dtype dtype_of<bool> = Dtype::bool8;
+
+// body(T()), where T is the C++ type of the dtype.
+template <class Body>
+decltype(auto) with_type(Dtype dtype, const Body& body) {
+    switch (dtype) {
+        case Dtype::float16: return body(float16());
+        case Dtype::bfloat16: return body(bfloat16());
+        case Dtype::float32: return body(float());
+        case Dtype::float64: return body(double());
+        case Dtype::int32: return body(std::int32_t());
+        case Dtype::int64: return body(std::int64_t());
+        case Dtype::uint8: return body(std::uint8_t());
+        case Dtype::bool8: break;
+    }
+    return body(bool());
+}
 
 // Converts n elements on the host, as a C cast does; to bool: != 0.
 void convert(Dtype from, const void* source, Dtype to, void* target, std::int64_t n);

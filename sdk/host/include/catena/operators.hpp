@@ -83,8 +83,8 @@ template <class X>
 concept Operand = std::derived_from<X, Variable> || std::same_as<X, Array>;
 // A variable and an array; the array becomes a constant.
 template <class X0, class X1>
-concept Mixed = Operand<X0> && Operand<X1> && std::same_as<X0, Array>
-!= std::same_as<X1, Array>;
+concept Mixed = (std::same_as<X0, Array> && std::derived_from<X1, Variable>) ||
+                (std::derived_from<X0, Variable> && std::same_as<X1, Array>);
 
 namespace detail {
 inline const Variable& operand(const Variable& x) { return x; }
@@ -94,64 +94,37 @@ inline const Array& elements(const Array& x) { return x; }
 inline double elements(double c) { return c; }
 }  // namespace detail
 
-template <class X0, class X1>
-requires Mixed<X0, X1> Variable operator+(const X0& x0, const X1& x1) {
-    return detail::operand(x0) + detail::operand(x1);
-}
-template <class X0, class X1>
-requires Mixed<X0, X1> Variable operator-(const X0& x0, const X1& x1) {
-    return detail::operand(x0) - detail::operand(x1);
-}
-template <class X0, class X1>
-requires Mixed<X0, X1> Variable operator*(const X0& x0, const X1& x1) {
-    return detail::operand(x0) * detail::operand(x1);
-}
-template <class X0, class X1>
-requires Mixed<X0, X1> Variable operator/(const X0& x0, const X1& x1) {
-    return detail::operand(x0) / detail::operand(x1);
-}
-template <class X0, class X1>
-requires Mixed<X0, X1> Variable pow(const X0& x0, const X1& x1) {
-    return pow(detail::operand(x0), detail::operand(x1));
-}
-template <class X0, class X1>
-requires Mixed<X0, X1> Variable dot(const X0& x0, const X1& x1) {
-    return dot(detail::operand(x0), detail::operand(x1));
-}
+#define CATENA_MIXED_OPERATOR(OPERATOR)                                    \
+    template <class X0, class X1>                                          \
+    requires Mixed<X0, X1> Variable OPERATOR(const X0& x0, const X1& x1) { \
+        return OPERATOR(detail::operand(x0), detail::operand(x1));         \
+    }
+CATENA_MIXED_OPERATOR(operator+)
+CATENA_MIXED_OPERATOR(operator-)
+CATENA_MIXED_OPERATOR(operator*)
+CATENA_MIXED_OPERATOR(operator/)
+CATENA_MIXED_OPERATOR(pow)
+CATENA_MIXED_OPERATOR(dot)
+#undef CATENA_MIXED_OPERATOR
 
-// A comparison of variables returns a mask as a constant variable: no gradient flows through it.
+// A comparison of variables, and & and | of two, give a mask as a constant variable: no gradient flows
+// through it.
 template <class X0, class X1>
-concept Compared = (std::derived_from<X0, Variable> ||
-                    std::derived_from<X1, Variable>)&&requires(const X0& x0, const X1& x1) {
-    detail::elements(x0);
-    detail::elements(x1);
-};
-
-template <class X0, class X1>
-requires Compared<X0, X1> Variable operator>(const X0& x0, const X1& x1) {
-    return as_variable(detail::elements(x0) > detail::elements(x1));
-}
-template <class X0, class X1>
-requires Compared<X0, X1> Variable operator>=(const X0& x0, const X1& x1) {
-    return as_variable(detail::elements(x0) >= detail::elements(x1));
-}
-template <class X0, class X1>
-requires Compared<X0, X1> Variable operator<(const X0& x0, const X1& x1) {
-    return as_variable(detail::elements(x0) < detail::elements(x1));
-}
-template <class X0, class X1>
-requires Compared<X0, X1> Variable operator<=(const X0& x0, const X1& x1) {
-    return as_variable(detail::elements(x0) <= detail::elements(x1));
-}
-
-template <class X0, class X1>
-requires Compared<X0, X1> Variable operator&(const X0& x0, const X1& x1) {
-    return as_variable(detail::elements(x0) & detail::elements(x1));
-}
-template <class X0, class X1>
-requires Compared<X0, X1> Variable operator|(const X0& x0, const X1& x1) {
-    return as_variable(detail::elements(x0) | detail::elements(x1));
-}
+concept Compared = std::derived_from<X0, Variable> || std::derived_from<X1, Variable>;
+#define CATENA_MASK_OPERATOR(OPERATOR)                                            \
+    template <class X0, class X1>                                                 \
+    requires Compared<X0, X1>                                                     \
+    auto OPERATOR(const X0& x0, const X1& x1)                                     \
+        ->decltype(detail::elements(x0), detail::elements(x1), Variable()) {      \
+        return as_variable(OPERATOR(detail::elements(x0), detail::elements(x1))); \
+    }
+CATENA_MASK_OPERATOR(operator>)
+CATENA_MASK_OPERATOR(operator>=)
+CATENA_MASK_OPERATOR(operator<)
+CATENA_MASK_OPERATOR(operator<=)
+CATENA_MASK_OPERATOR(operator&)
+CATENA_MASK_OPERATOR(operator|)
+#undef CATENA_MASK_OPERATOR
 inline Variable operator~(const Variable& x) { return as_variable(~x.data()); }
 
 // On variables x += y means x = x + y: x becomes a new variable, and other handles keep the old
@@ -163,18 +136,15 @@ auto operator+=(X& x, const Y& y) -> decltype(x = x + y) {
     }
     return x = x + y;
 }
-template <std::same_as<Variable> X, class Y>
-auto operator-=(X& x, const Y& y) -> decltype(x = x - y) {
-    return x = x - y;
-}
-template <std::same_as<Variable> X, class Y>
-auto operator*=(X& x, const Y& y) -> decltype(x = x * y) {
-    return x = x * y;
-}
-template <std::same_as<Variable> X, class Y>
-auto operator/=(X& x, const Y& y) -> decltype(x = x / y) {
-    return x = x / y;
-}
+#define CATENA_ASSIGNMENT(OPERATOR)                                           \
+    template <std::same_as<Variable> X, class Y>                              \
+    auto operator OPERATOR##=(X& x, const Y& y)->decltype(x = x OPERATOR y) { \
+        return x = x OPERATOR y;                                              \
+    }
+CATENA_ASSIGNMENT(-)
+CATENA_ASSIGNMENT(*)
+CATENA_ASSIGNMENT(/)
+#undef CATENA_ASSIGNMENT
 
 // An array changes in place, as in NumPy: gw += gy * x, w.data() -= 0.1 * w.grad(). All handles to
 // its memory see the change: copies of x, views, and the Variable whose data or gradient x is. If a

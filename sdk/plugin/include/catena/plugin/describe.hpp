@@ -290,9 +290,6 @@ constexpr catena_dtype dtype_of() {
 constexpr bool same(catena_dtype a, catena_dtype b) {
     return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
-constexpr bool is_half(catena_dtype d) {
-    return d.bits == 16 && (d.code == CATENA_CODE_FLOAT || d.code == CATENA_CODE_BFLOAT);
-}
 
 // The dtypes of a kernel: a type for each type variable, in order of first use.
 template <class... T>
@@ -300,6 +297,27 @@ struct Row {
     static constexpr std::size_t n = sizeof...(T);
     static constexpr catena_dtype dtypes[n] = {dtype_of<T>()...};
 };
+// The types that are stored in two bytes and computed with in float, and all types.
+using Halves = Row<Float16, BFloat16>;
+using AllTypes =
+    Row<Float16, BFloat16, float, double, std::int32_t, std::int64_t, bool, std::uint8_t>;
+// The place of a dtype in a row; -1: it is not there.
+template <class... T>
+constexpr int index_in(Row<T...>, catena_dtype dtype) {
+    for (std::size_t i = 0; i < sizeof...(T); ++i)
+        if (same(Row<T...>::dtypes[i], dtype)) return static_cast<int>(i);
+    return -1;
+}
+constexpr bool is_half(catena_dtype d) { return index_in(Halves(), d) >= 0; }
+template <class T>
+inline constexpr bool is_half_type = is_half(dtype_of<T>());
+// body(T()) for the type at that place of the row.
+template <class... T, class Body>
+constexpr void with_type(Row<T...>, int index, const Body& body) {
+    int i = 0;
+    static_cast<void>(((i++ == index ? (body(T()), true) : false) || ...));
+}
+
 template <class... R>
 struct Rows {};
 using Floating = Rows<Row<float>, Row<double>>;
@@ -316,5 +334,7 @@ struct Pairs {
     using With = Rows<Row<A, T>...>;
     using type = decltype((With<T>() + ...));
 };
+template <class... T>
+struct Pairs<Row<T...>> : Pairs<T...> {};
 
 }  // namespace catena::plugin

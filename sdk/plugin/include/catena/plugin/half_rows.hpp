@@ -7,16 +7,16 @@
 
 namespace catena::plugin::detail {
 
-// A row with float16, then with bfloat16, instead of the floats in `mask`.
+// A row of dtypes with each half in turn in place of the floats in `mask`.
 template <class R, unsigned mask>
 struct HalfRows {
     static constexpr std::size_t n = R::n;
     static constexpr auto dtypes = [] {
-        std::array<catena_dtype, 2 * n> rows{};
-        for (std::size_t i = 0; i < n; ++i) {
-            const bool half = (mask >> i & 1) != 0 && same(R::dtypes[i], dtype_of<float>());
-            rows[i] = half ? dtype_of<Float16>() : R::dtypes[i];
-            rows[n + i] = half ? dtype_of<BFloat16>() : R::dtypes[i];
+        std::array<catena_dtype, Halves::n * n> rows{};
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const catena_dtype own = R::dtypes[i % n];
+            const bool half = (mask >> (i % n) & 1) != 0 && same(own, dtype_of<float>());
+            rows[i] = half ? Halves::dtypes[i / n] : own;
         }
         return rows;
     }();

@@ -1,8 +1,11 @@
 // The plugin's table, generated from the descriptions: constant data, no code runs at load.
 #pragma once
 
+#include <span>
+
 #include "catena/plugin/elementwise.hpp"
 #include "catena/plugin/foreign.hpp"
+#include "catena/plugin/tables.hpp"
 #include "catena/plugin/update.hpp"
 #include "catena/plugin/var.hpp"
 #if !defined(CATENA_CUDA)
@@ -407,73 +410,30 @@ struct PartOf {
 };
 
 namespace detail {
-// The table of all parts; null, and an error for the host, if memory runs out. What two translation
-// units have is taken once.
-const catena_plugin* table_of(const catena_host& host, catena_ctx* ctx, const Part* const* begin,
-                              const Part* const* end) noexcept;
+// The table of all parts, which lives as long as the module. A function of two translation units is
+// taken once. Throws std::bad_alloc.
+const catena_plugin& table_of(const Part* const* begin, const Part* const* end);
 }  // namespace detail
-
-template <std::size_t n>
-constexpr void copy_text(char (&to)[n], const char* from) {
-    for (std::size_t i = 0; i + 1 < n && from[i] != '\0'; ++i) to[i] = from[i];
-}
-constexpr catena_manifest manifest(const char* id, const char* version, const char* vendor,
-                                   const char* license, const char* devices) {
-    catena_manifest m = {};
-    for (std::size_t i = 0; i < sizeof m.magic; ++i) m.magic[i] = CATENA_MANIFEST_MAGIC[i];
-    m.struct_size = sizeof(catena_manifest);
-    m.abi_major = CATENA_ABI_MAJOR;
-    m.abi_minor_built = CATENA_ABI_MINOR;
-    m.abi_minor_needed = CATENA_TARGET_MINOR;
-    copy_text(m.id, id);
-    copy_text(m.version, version);
-    copy_text(m.vendor, vendor);
-    copy_text(m.license, license);
-    copy_text(m.devices, devices);
-    return m;
-}
 
 }  // namespace catena::plugin
 
-// catena_add_plugin() defines both.
-#if !defined(CATENA_PLUGIN_VENDOR)
-#define CATENA_PLUGIN_VENDOR ""
-#endif
-#if !defined(CATENA_PLUGIN_LICENSE)
-#define CATENA_PLUGIN_LICENSE ""
-#endif
-
 // CATENA_PLUGIN("org.example.id", "1.0.0", Function...): the two symbols that a plugin exports.
-// Once in a plugin, at file scope.
-#define CATENA_PLUGIN(id, version, ...)                                                      \
+// Once in a plugin, at file scope. A plugin of several translation units has CATENA_PLUGIN without
+// functions in one of them, and CATENA_FUNCTIONS(Function...) in each that describes some.
+#define CATENA_PLUGIN(id, version, ...) \
+    CATENA_PLUGIN_PARTS##__VA_OPT__(_NAMED)(id, version __VA_OPT__(, ) __VA_ARGS__)
+#define CATENA_PLUGIN_PARTS_NAMED(id, version, ...)                                     \
+    CATENA_EXPORT_PLUGIN(id, version, (::catena::plugin::Plugin<__VA_ARGS__>::devices), \
+                         (::catena::plugin::Plugin<__VA_ARGS__>::table))
+// The linker joins the pointers to the parts into one array.
+#define CATENA_PLUGIN_PARTS(id, version)                                                     \
     extern "C" {                                                                             \
-    __attribute__((section(CATENA_MANIFEST_SECTION),                                         \
-                   used)) constexpr catena_manifest catena_manifest_v1 =                     \
-        ::catena::plugin::manifest(id, version, CATENA_PLUGIN_VENDOR, CATENA_PLUGIN_LICENSE, \
-                                   ::catena::plugin::Plugin<__VA_ARGS__>::devices);          \
-    __VA_OPT__(CATENA_PLUGIN_OF(__VA_ARGS__))                                                \
-    CATENA_PLUGIN_OF_PARTS##__VA_OPT__(_NOT)()                                               \
-    }                                                                                        \
-    static_assert(true)
-#define CATENA_PLUGIN_OF(...)                                                        \
-    const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host, \
-                                                            catena_ctx*) {           \
-        ::catena::plugin::the_host = host;                                           \
-        return &::catena::plugin::Plugin<__VA_ARGS__>::table;                        \
-    }
-#define CATENA_PLUGIN_OF_PARTS_NOT()
-
-// A plugin of several translation units: CATENA_PLUGIN without functions in one of them, and
-// CATENA_FUNCTIONS(Function...) in each that describes some. The linker joins the parts.
-#define CATENA_PLUGIN_OF_PARTS()                                                             \
     extern __attribute__((weak)) const ::catena::plugin::Part* const __start_catena_parts[]; \
     extern __attribute__((weak)) const ::catena::plugin::Part* const __stop_catena_parts[];  \
-    const catena_plugin* CATENA_CALL catena_plugin_entry_v1(const catena_host* host,         \
-                                                            catena_ctx* ctx) {               \
-        ::catena::plugin::the_host = host;                                                   \
-        return ::catena::plugin::detail::table_of(*host, ctx, __start_catena_parts,          \
-                                                  __stop_catena_parts);                      \
-    }
+    }                                                                                        \
+    CATENA_EXPORT_PLUGIN(                                                                    \
+        id, version, ::catena::plugin::Plugin<>::devices,                                    \
+        ::catena::plugin::detail::table_of(__start_catena_parts, __stop_catena_parts))
 #if defined(CATENA_CUDA)  // whose kernels are instantiated after their specialisations
 #define CATENA_FUNCTIONS(...) static_assert(true)
 #else

@@ -16,26 +16,9 @@ struct Types {
     static constexpr int n = sizeof...(T);
 };
 
-namespace detail {
-
-template <class T>
-struct ComputeOf {
-    using type = T;
-};
-template <>
-struct ComputeOf<Float16> {
-    using type = float;
-};
-template <>
-struct ComputeOf<BFloat16> {
-    using type = float;
-};
-
-}  // namespace detail
-
 // What elements of T are computed in.
 template <class T>
-using Compute = typename detail::ComputeOf<T>::type;
+using Compute = std::conditional_t<is_half_type<T>, float, T>;
 
 // Of one element: the conversions of half.hpp, by the hardware's instructions where it has them.
 template <class C, class T>

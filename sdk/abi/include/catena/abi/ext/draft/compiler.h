@@ -64,7 +64,7 @@ typedef struct catena_compiler {
     uint32_t struct_size;
     uint32_t reserved;
     const char *name; /* for messages: "nvrtc" */
-    /* Source that stands before every kernel. What it has to define is said in plugins/kernels/README.md:
+    /* Source that stands before every kernel. What it has to define is said in plugins/jit/README.md:
      * types, mathematics, and the macros that make an entry of a body. */
     const char *dialect;
     /* How a reduction is cut: more pieces than this are no faster, nor are smaller ones. */

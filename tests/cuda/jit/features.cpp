@@ -1,5 +1,5 @@
 // Makes a kernel of every kind and dtype for cuda:0, and prints what came of each. With the genuine NVRTC
-// they compile, and the emulator then refuses to load them. usage: cuda-kernel-features [NAME]: that alone.
+// they compile, and the emulator then refuses to load them. usage: cuda-jit-features [NAME]: that alone.
 #include <catena/catena.hpp>
 
 #include <cstdio>

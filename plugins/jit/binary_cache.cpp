@@ -145,10 +145,6 @@ Memory& memory() {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-}
-
 std::string distrust(const struct stat& status, bool root_too) {
     if (status.st_uid != geteuid() && !(root_too && status.st_uid == 0))
         return std::string("owner: expected ") + (root_too ? "root or " : "") + "this user (uid " +

@@ -1,4 +1,4 @@
-// kernels.catena, table of contents: kernels from formulas that are written down at run time.
+// jit.catena, table of contents: kernels from formulas that are written down at run time.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -8,8 +8,6 @@
 #include "kernel.hpp"
 
 namespace catena_jit {
-
-constinit const catena_host* host = nullptr;
 
 namespace {
 
@@ -122,14 +120,6 @@ const catena_kernels table = {
     .stats = stats,
 };
 
-const catena_extension extension = {
-    .struct_size = sizeof(catena_extension),
-    .priority = CATENA_PRIORITY_PORTABLE,
-    .id = CATENA_KERNELS_DRAFT_1,
-    .device = "",
-    .table = &table,
-};
-
 const catena_compiled_kernels compiled_table = {
     .struct_size = sizeof(catena_compiled_kernels),
     .reserved = 0,
@@ -141,49 +131,17 @@ const catena_compiled_kernels compiled_table = {
     },
 };
 
-const catena_extension compiled_extension = {
-    .struct_size = sizeof(catena_extension),
-    .priority = CATENA_PRIORITY_PORTABLE,
-    .id = CATENA_COMPILED_KERNELS_DRAFT_1,
-    .device = "",
-    .table = &compiled_table,
-};
-const catena_extension* const extensions[] = {&extension, &compiled_extension};
+using catena::plugin::extension;
+constexpr catena_extension kernels =
+    extension(CATENA_KERNELS_DRAFT_1, "", &table, CATENA_PRIORITY_PORTABLE);
+constexpr catena_extension compiled =
+    extension(CATENA_COMPILED_KERNELS_DRAFT_1, "", &compiled_table, CATENA_PRIORITY_PORTABLE);
+const catena_extension* const extensions[] = {&kernels, &compiled};
 
-const catena_plugin plugin = {
-    .struct_size = sizeof(catena_plugin),
-    .n_functions = 0,
-    .n_kernels = 0,
-    .n_backends = 0,
-    .n_extensions = 2,
-    .reserved = 0,
-    .functions = nullptr,
-    .kernels = nullptr,
-    .backends = nullptr,
-    .extensions = extensions,
-    .init = nullptr,
-    .deinit = nullptr,
-};
+constexpr catena_plugin plugin =
+    catena::plugin::table_of({.kernels = {}, .backends = {}, .extensions = extensions});
 
 }  // namespace
 }  // namespace catena_jit
 
-[[gnu::section(CATENA_MANIFEST_SECTION), gnu::used]] const catena_manifest catena_manifest_v1 = {
-    .magic = {'C', 'A', 'T', 'E', 'N', 'A', 'P', 'L'},
-    .struct_size = sizeof(catena_manifest),
-    .abi_major = CATENA_ABI_MAJOR,
-    .abi_minor_built = CATENA_ABI_MINOR,
-    .abi_minor_needed = CATENA_TARGET_MINOR,
-    .flags = 0,
-    .reserved = 0,
-    .id = "org.catena.kernels",
-    .version = "0.1.0",
-    .vendor = "The catena authors",
-    .license = "BSD-2-Clause",
-    .devices = "",
-};
-
-const catena_plugin* catena_plugin_entry_v1(const catena_host* host, catena_ctx*) {
-    catena_jit::host = host;
-    return &catena_jit::plugin;
-}
+CATENA_EXPORT_PLUGIN("org.catena.kernels", "0.1.0", "", catena_jit::plugin);

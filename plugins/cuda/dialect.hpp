@@ -1,40 +1,23 @@
-// What kernels of the run-time compiler begin with on a GPU. plugins/kernels/README.md says what a
+// What kernels of the run-time compiler begin with on a GPU. plugins/jit/README.md says what a
 // dialect defines. Kernels see one block of arguments by value, and go through elements and outputs in
 // steps of the grid.
-#include "nvrtc.hpp"
+#pragma once
+
+#include <catena/plugin/dialect.hpp>
 
 namespace catena_cuda {
 
-const char dialect[] = R"dialect(
+inline constexpr char dialect_head[] = R"dialect(
 #define CATENA_FN __device__ __forceinline__
+#if defined(__CUDACC_RTC__)
+#define CATENA_OWN_FLOAT16
+#endif
 
 namespace catena_kernel {
+)dialect";
 
-typedef float float32;
-typedef double float64;
-typedef int int32;
-typedef long long int64;
-typedef unsigned char uint8;
-struct float16 { unsigned short bits; };
-struct bfloat16 { unsigned short bits; };
-
-// Rounded to nearest even.
-CATENA_FN float as_float(unsigned bits) {
-    union { unsigned from; float to; } both;
-    both.from = bits;
-    return both.to;
-}
-CATENA_FN unsigned as_bits(float x) {
-    union { float from; unsigned to; } both;
-    both.from = x;
-    return both.to;
-}
-CATENA_FN float load(const bfloat16& h) { return as_float((unsigned)h.bits << 16); }
-CATENA_FN void store(bfloat16& h, float x) {
-    const unsigned bits = as_bits(x), rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-    h.bits = (unsigned short)((x != x ? bits | 0x400000u : rounded) >> 16);
-}
-#if defined(__CUDACC_RTC__)
+inline constexpr char dialect_body[] = R"dialect(
+#if defined(CATENA_OWN_FLOAT16)
 CATENA_FN float load(const float16& h) {
     float x;
     asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h.bits));
@@ -43,29 +26,9 @@ CATENA_FN float load(const float16& h) {
 CATENA_FN void store(float16& h, float x) {
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(x));
 }
-#else
-CATENA_FN float load(const float16& h) {
-    const unsigned sign = (unsigned)(h.bits & 0x8000u) << 16;
-    const unsigned rest = (unsigned)(h.bits & 0x7fffu) << 13;
-    const unsigned special = rest | (rest > 0x0f800000u ? 0x7fc00000u : 0x7f800000u);
-    const unsigned finite = as_bits(as_float(rest) * 0x1p112f);
-    return as_float(((h.bits & 0x7c00u) == 0x7c00u ? special : finite) | sign);
-}
-CATENA_FN void store(float16& h, float x) {
-    const unsigned bits = as_bits(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
-    unsigned result = size < 0x38800000u ? as_bits(as_float(size) + 0.5f) - 0x3f000000u
-                                         : (size + 0xc8000fffu + (size >> 13 & 1u)) >> 13;
-    result = size >= 0x477ff000u ? 0x7c00u : result;
-    result = size > 0x7f800000u ? 0x7e00u | (size >> 13 & 0x3ffu) : result;
-    h.bits = (unsigned short)(result | sign);
-}
 #endif
 
 // Mathematics by the names of C, for float and double; of an integer it is double.
-template <bool> struct when {};
-template <> struct when<true> { typedef double type; };
-template <class I> struct is_whole { static constexpr bool value = (I)0.5f == (I)0; };
-template <> struct is_whole<bool> { static constexpr bool value = true; };
 #define CATENA_MATH(NAME) \
     CATENA_FN float NAME(float x) { return ::NAME##f(x); } \
     CATENA_FN double NAME(double x) { return ::NAME(x); } \
@@ -92,23 +55,8 @@ CATENA_FN float rsqrt(float x) { return ::rsqrtf(x); }
 CATENA_FN double rsqrt(double x) { return 1 / ::sqrt(x); }
 CATENA_FN float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
 CATENA_FN double fma(double x, double y, double z) { return ::fma(x, y, z); }
-template <class T> CATENA_FN bool isnan(T x) { return x != x; }
-template <class T> CATENA_FN bool isfinite(T x) { return x - x == 0; }
-template <class T> CATENA_FN bool isinf(T x) { return x == x && !(x - x == 0); }
 CATENA_FN float abs(float x) { return ::fabsf(x); }
 CATENA_FN double abs(double x) { return ::fabs(x); }
-CATENA_FN int32 abs(int32 x) { return x < 0 ? -x : x; }
-CATENA_FN int64 abs(int64 x) { return x < 0 ? -x : x; }
-CATENA_FN int64 abs(long x) { return x < 0 ? -x : x; }
-// Of a number and a NaN the number, as fmin() has it.
-template <class X, class Y> CATENA_FN auto min(X x, Y y) -> decltype(x + y) {
-    return x < y || y != y ? x : y;
-}
-template <class X, class Y> CATENA_FN auto max(X x, Y y) -> decltype(x + y) {
-    return x > y || y != y ? x : y;
-}
-template <class X, class Y> CATENA_FN auto fmin(X x, Y y) -> decltype(x + y) { return min(x, y); }
-template <class X, class Y> CATENA_FN auto fmax(X x, Y y) -> decltype(x + y) { return max(x, y); }
 
 // *p += x as one step, where several elements may meet. Gives what was there.
 CATENA_FN float atomic_add(float* p, float x) { return atomicAdd(p, x); }
@@ -282,5 +230,7 @@ CATENA_FN void reduce(const Args& a) {
 
 }  // namespace catena_kernel
 )dialect";
+inline constexpr auto dialect =
+    catena::plugin::joined_texts(dialect_head, catena::plugin::common_dialect, dialect_body);
 
 }  // namespace catena_cuda

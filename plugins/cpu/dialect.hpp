@@ -1,19 +1,13 @@
 // What kernels of the run-time compiler begin with on the CPU: no header of the system, so that a kernel
-// compiles in a tenth of a second. plugins/kernels/README.md says what a dialect defines.
-#include "compiler.hpp"
+// compiles in a tenth of a second. plugins/jit/README.md says what a dialect defines.
+#pragma once
+
+#include <catena/plugin/dialect.hpp>
 
 namespace catena_cpu {
 
-const char dialect[] = R"dialect(
+inline constexpr char dialect_head[] = R"dialect(
 namespace catena_kernel {
-
-typedef float float32;
-typedef double float64;
-typedef int int32;
-typedef long long int64;
-typedef unsigned char uint8;
-struct float16 { unsigned short bits; };
-struct bfloat16 { unsigned short bits; };
 
 #define CATENA_FN inline __attribute__((always_inline))
 #if defined(__clang__)
@@ -21,37 +15,9 @@ struct bfloat16 { unsigned short bits; };
 #else
 #define CATENA_PARALLEL _Pragma("GCC ivdep")
 #endif
+)dialect";
 
-template <class To, class From>
-CATENA_FN To bits_as(const From& from) {
-    To to;
-    __builtin_memcpy(&to, &from, sizeof(To));
-    return to;
-}
-
-// Branch-free, so that loops vectorise; rounded to nearest even.
-CATENA_FN float load(bfloat16 h) { return bits_as<float>((unsigned)h.bits << 16); }
-CATENA_FN float load(float16 h) {
-    const unsigned sign = (unsigned)(h.bits & 0x8000u) << 16, rest = (unsigned)(h.bits & 0x7fffu) << 13;
-    const float finite = bits_as<float>(rest) * 0x1p112f;
-    const unsigned special = rest | (rest > 0x0f800000u ? 0x7fc00000u : 0x7f800000u);
-    const unsigned any = (h.bits & 0x7c00u) == 0x7c00u ? special : bits_as<unsigned>(finite);
-    return bits_as<float>(any | sign);
-}
-CATENA_FN void store(bfloat16& h, float x) {
-    const unsigned bits = bits_as<unsigned>(x), rounded = bits + 0x7fffu + (bits >> 16 & 1u);
-    h.bits = (unsigned short)((x != x ? bits | 0x400000u : rounded) >> 16);
-}
-CATENA_FN void store(float16& h, float x) {
-    const unsigned bits = bits_as<unsigned>(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
-    const unsigned normal = (size + 0xc8000fffu + (size >> 13 & 1u)) >> 13;
-    const unsigned tiny = bits_as<unsigned>(bits_as<float>(size) + 0.5f) - 0x3f000000u;
-    unsigned result = size < 0x38800000u ? tiny : normal;
-    result = size >= 0x477ff000u ? 0x7c00u : result;
-    result = size > 0x7f800000u ? 0x7e00u | (size >> 13 & 0x3ffu) : result;
-    h.bits = (unsigned short)(result | sign);
-}
-
+inline constexpr char dialect_body[] = R"dialect(
 // Mathematics by the names of C, for float and double; of an integer it is double. CATENA_MVEC: what the
 // system has vectors of, 1 the oldest few, 2 all that are marked here.
 #if CATENA_MVEC >= 1 && !defined(__clang__)
@@ -64,10 +30,6 @@ CATENA_FN void store(float16& h, float x) {
 #else
 #define CATENA_VECTOR2
 #endif
-template <bool> struct when {};
-template <> struct when<true> { typedef double type; };
-template <class I> struct is_whole { static constexpr bool value = (I)0.5f == (I)0; };
-template <> struct is_whole<bool> { static constexpr bool value = true; };
 #define CATENA_MATH(ATTRIBUTE, NAME) \
     extern "C" ATTRIBUTE double NAME(double) noexcept __attribute__((const)); \
     extern "C" ATTRIBUTE float NAME##f(float) noexcept __attribute__((const)); \
@@ -112,23 +74,8 @@ template <class X, class Y> CATENA_FN double copysign(X x, Y y) {
 }
 CATENA_FN float fma(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 CATENA_FN double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
-template <class T> CATENA_FN bool isnan(T x) { return x != x; }
-template <class T> CATENA_FN bool isfinite(T x) { return x - x == 0; }
-template <class T> CATENA_FN bool isinf(T x) { return x == x && !(x - x == 0); }
 CATENA_FN float abs(float x) { return __builtin_fabsf(x); }
 CATENA_FN double abs(double x) { return __builtin_fabs(x); }
-CATENA_FN int32 abs(int32 x) { return x < 0 ? -x : x; }
-CATENA_FN int64 abs(int64 x) { return x < 0 ? -x : x; }
-CATENA_FN int64 abs(long x) { return x < 0 ? -x : x; }
-// Of a number and a NaN the number, as fmin() has it.
-template <class X, class Y> CATENA_FN auto min(X x, Y y) -> decltype(x + y) {
-    return x < y || y != y ? x : y;
-}
-template <class X, class Y> CATENA_FN auto max(X x, Y y) -> decltype(x + y) {
-    return x > y || y != y ? x : y;
-}
-template <class X, class Y> CATENA_FN auto fmin(X x, Y y) -> decltype(x + y) { return min(x, y); }
-template <class X, class Y> CATENA_FN auto fmax(X x, Y y) -> decltype(x + y) { return max(x, y); }
 
 // *p += x as one step, where several elements may meet. Gives what was there.
 template <class T> CATENA_FN T add_at_once(T* p, T x) {
@@ -324,5 +271,7 @@ CATENA_FN void reduce(const Args& a, int64 item, int64 end) {
 
 }  // namespace catena_kernel
 )dialect";
+inline constexpr auto dialect =
+    catena::plugin::joined_texts(dialect_head, catena::plugin::common_dialect, dialect_body);
 
 }  // namespace catena_cpu

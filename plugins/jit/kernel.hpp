@@ -5,6 +5,8 @@
 #include <mutex>
 #include <string>
 
+#include <catena/plugin/tables.hpp>
+
 #include "binary_cache.hpp"
 #include "binding.hpp"
 #include "catena/abi/ext/draft/compiler.h"
@@ -31,8 +33,7 @@ Counts& counts();
 BinaryCache& binary_cache();
 Shipped& shipped();
 
-// The host's table; set by the entry.
-extern const catena_host* host;
+inline const catena_host* const& host = catena::plugin::the_host;
 
 // The device's compilers, the best first; NULL-terminated.
 const catena_compiler* const* compilers(catena_ctx* ctx);

@@ -7,8 +7,9 @@
 #include <initializer_list>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
+
+#include "descriptor.hpp"
 
 #include "catena/abi.h"
 
@@ -16,23 +17,7 @@ struct stat;
 
 namespace catena_jit {
 
-// A file descriptor, closed with its owner.
-class Descriptor {
-public:
-    Descriptor() = default;
-    explicit Descriptor(int fd) : fd_(fd) {}
-    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Descriptor();
-    explicit operator bool() const { return fd_ >= 0; }
-    int get() const { return fd_; }
-
-private:
-    int fd_ = -1;
-};
+using catena::Descriptor;
 
 struct Binary {
     std::vector<unsigned char> bytes;

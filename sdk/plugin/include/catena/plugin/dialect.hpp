@@ -1,0 +1,88 @@
+// The part of a dialect that devices share: types, halves, and mathematics in plain C++. What a dialect
+// has to define is said in plugins/jit/README.md.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+namespace catena::plugin {
+
+// The texts one after the other.
+template <std::size_t... n>
+consteval auto joined_texts(const char (&... text)[n]) {
+    std::array<char, (n + ...) - sizeof...(n) + 1> all{};
+    std::size_t at = 0;
+    const auto append = [&](const char* from, std::size_t size) {
+        for (std::size_t i = 0; i + 1 < size; ++i) all[at++] = from[i];
+    };
+    (append(text, n), ...);
+    return all;
+}
+
+// Comes within the namespace catena_kernel, after CATENA_FN. With CATENA_OWN_FLOAT16 the device's own
+// load() and store() of float16 follow.
+inline constexpr char common_dialect[] = R"dialect(
+typedef float float32;
+typedef double float64;
+typedef int int32;
+typedef long long int64;
+typedef unsigned char uint8;
+struct float16 { unsigned short bits; };
+struct bfloat16 { unsigned short bits; };
+
+// Halves, rounded to nearest even; branch-free, so that loops vectorise.
+CATENA_FN float as_float(unsigned bits) {
+    union { unsigned from; float to; } both;
+    both.from = bits;
+    return both.to;
+}
+CATENA_FN unsigned as_bits(float x) {
+    union { float from; unsigned to; } both;
+    both.from = x;
+    return both.to;
+}
+CATENA_FN float load(const bfloat16& h) { return as_float((unsigned)h.bits << 16); }
+CATENA_FN void store(bfloat16& h, float x) {
+    const unsigned bits = as_bits(x), rounded = bits + 0x7fffu + (bits >> 16 & 1u);
+    h.bits = (unsigned short)((x != x ? bits | 0x400000u : rounded) >> 16);
+}
+#if !defined(CATENA_OWN_FLOAT16)
+CATENA_FN float load(const float16& h) {
+    const unsigned sign = (unsigned)(h.bits & 0x8000u) << 16, rest = (unsigned)(h.bits & 0x7fffu) << 13;
+    const unsigned finite = as_bits(as_float(rest) * 0x1p112f);
+    const unsigned special = rest | (rest > 0x0f800000u ? 0x7fc00000u : 0x7f800000u);
+    return as_float(((h.bits & 0x7c00u) == 0x7c00u ? special : finite) | sign);
+}
+CATENA_FN void store(float16& h, float x) {
+    const unsigned bits = as_bits(x), sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+    const unsigned normal = (size + 0xc8000fffu + (size >> 13 & 1u)) >> 13;
+    const unsigned tiny = as_bits(as_float(size) + 0.5f) - 0x3f000000u;
+    unsigned result = size < 0x38800000u ? tiny : normal;
+    result = size >= 0x477ff000u ? 0x7c00u : result;
+    result = size > 0x7f800000u ? 0x7e00u | (size >> 13 & 0x3ffu) : result;
+    h.bits = (unsigned short)(result | sign);
+}
+#endif
+
+template <bool> struct when {};
+template <> struct when<true> { typedef double type; };
+template <class I> struct is_whole { static constexpr bool value = (I)0.5f == (I)0; };
+template <> struct is_whole<bool> { static constexpr bool value = true; };
+template <class T> CATENA_FN bool isnan(T x) { return x != x; }
+template <class T> CATENA_FN bool isfinite(T x) { return x - x == 0; }
+template <class T> CATENA_FN bool isinf(T x) { return x == x && !(x - x == 0); }
+CATENA_FN int32 abs(int32 x) { return x < 0 ? -x : x; }
+CATENA_FN int64 abs(int64 x) { return x < 0 ? -x : x; }
+CATENA_FN int64 abs(long x) { return x < 0 ? -x : x; }
+// Of a number and a NaN the number, as fmin() has it.
+template <class X, class Y> CATENA_FN auto min(X x, Y y) -> decltype(x + y) {
+    return x < y || y != y ? x : y;
+}
+template <class X, class Y> CATENA_FN auto max(X x, Y y) -> decltype(x + y) {
+    return x > y || y != y ? x : y;
+}
+template <class X, class Y> CATENA_FN auto fmin(X x, Y y) -> decltype(x + y) { return min(x, y); }
+template <class X, class Y> CATENA_FN auto fmax(X x, Y y) -> decltype(x + y) { return max(x, y); }
+)dialect";
+
+}  // namespace catena::plugin

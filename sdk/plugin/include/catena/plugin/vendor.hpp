@@ -1,0 +1,200 @@
+// For kernels on a vendor's library that serve catena's own functions: attributes by name, one entry of
+// the table of kernels, and convolutions as the products that such libraries have.
+#pragma once
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "catena/plugin/kernel.hpp"
+
+namespace catena::plugin {
+
+// The attribute of the call with this name: another plugin describes the function.
+inline const catena_value& attribute(const catena_call& call, const char* name) {
+    for (std::uint32_t i = 0; i < call.function->n_attrs; ++i)
+        if (std::string_view(call.function->attrs[i]->name) == name) return call.attrs[i];
+    throw Error(CATENA_E_UNSUPPORTED, std::string("no attribute ") + name);
+}
+// Of an attribute that is one number for both axes of an image, (y, x), or empty.
+inline std::int64_t attribute_of_axis(const catena_call& call, const char* name, int axis,
+                                      std::int64_t if_empty = 0) {
+    const catena_value& v = attribute(call, name);
+    return v.n == 0 ? if_empty : v.v.ints[v.n == 1 ? 0 : axis];
+}
+
+// A kernel for version 1 of a function in one dtype, which adds where the call asks for it.
+struct VendorKernel {
+    const char* name;
+    const char* device;
+    const char* function;
+    int phase;
+    const catena_dtype* types;
+    std::int32_t priority;
+    bool deterministic;
+    decltype(catena_kernel::supports) supports;
+    decltype(catena_kernel::plan) plan;
+    decltype(catena_kernel::run) run;
+};
+constexpr catena_kernel kernel_of(const VendorKernel& k) {
+    const std::uint32_t same_bits = k.deterministic ? CATENA_KERNEL_DETERMINISTIC : 0;
+    return {
+        .struct_size = sizeof(catena_kernel),
+        .flags = CATENA_KERNEL_ADDS | same_bits,
+        .phase = k.phase,
+        .priority = k.priority,
+        .function = k.function,
+        .version_min = 1,
+        .version_max = 1,
+        .device = k.device,
+        .isa = "",
+        .types = k.types,
+        .n_types = 1,
+        .n_saved = 0,
+        .variant = nullptr,
+        .retain_x = 0,
+        .retain_y = 0,
+        .supports = k.supports,
+        .plan = k.plan,
+        .run = k.run,
+        .name = k.name,
+    };
+}
+
+inline bool adds(const catena_call& call, int i) { return call.req[i] == CATENA_REQ_ADD; }
+inline bool is_forward(const catena_call& call) { return call.phase == CATENA_PHASE_FORWARD; }
+// The result of a forward call, or its gradient.
+inline const catena_tensor* outcome(const catena_call& call) {
+    return is_forward(call) ? call.y[0] : call.gy[0];
+}
+
+// Sizes of y (n, outputs, oh, ow) = convolution of x (n, channels, height, width) with
+// W (outputs, channels, kh, kw).
+struct ConvolutionSizes {
+    std::int64_t n;
+    std::int64_t channels, height, width;
+    std::int64_t outputs, oh, ow;
+    std::int64_t kh, kw;
+    std::int64_t stride_y, stride_x;
+    std::int64_t pad_y, pad_x;
+
+    // Multiply-adds for one image.
+    std::int64_t work() const { return outputs * oh * ow * channels * kh * kw; }
+    std::int64_t x_image() const { return channels * height * width; }
+    std::int64_t y_image() const { return outputs * oh * ow; }
+    std::int64_t taps() const { return channels * kh * kw; }
+
+    // Nothing is empty, numbers have 31 bits, and no place lies beyond the pad, as with cover_all:
+    // libraries are told of the same pad on both sides.
+    bool is_common() const {
+        const std::int64_t sizes[] = {n,  channels, height, width,    outputs, oh,
+                                      ow, kh,       kw,     stride_y, stride_x};
+        return std::ranges::min(sizes) >= 1 && std::ranges::max(sizes) <= INT_MAX &&
+               std::max(pad_y, pad_x) <= INT_MAX &&
+               (oh - 1) * stride_y + kh <= height + 2 * pad_y &&
+               (ow - 1) * stride_x + kw <= width + 2 * pad_x;
+    }
+};
+
+// forward: y = x with W. data: x from y and W. filter: W from x and y.
+enum class ConvolutionProduct : std::int64_t { forward, data, filter };
+
+// One product; its result is y, x or w. bias may be null.
+struct ConvolutionStep {
+    ConvolutionProduct product;
+    const catena_tensor* x;
+    const catena_tensor* w;
+    const catena_tensor* y;
+    const catena_tensor* bias;
+    bool add;
+};
+// A call of catena.convolution_2d, catena.deconvolution_2d or catena.convolution_2d_grad_w.
+struct ConvolutionCall {
+    ConvolutionSizes sizes;
+    ConvolutionStep steps[2] = {};
+    int n_steps = 0;
+    // The bias's gradient, if it is wanted: the sum of these images over all but their channels.
+    const catena_tensor* summed = nullptr;
+    catena_tensor* sum = nullptr;
+    bool add_sum = false;
+
+    std::span<const ConvolutionStep> products() const {
+        return {steps, static_cast<std::size_t>(n_steps)};
+    }
+};
+
+namespace detail {
+
+// x has the channels of the filters' second axis, y their first.
+inline ConvolutionCall convolution_call(const catena_call& call, const catena_tensor& x_tensor,
+                                        const catena_tensor& y_tensor,
+                                        const catena_tensor& w_tensor) {
+    const Shape x = shape_of(x_tensor), y = shape_of(y_tensor), w = shape_of(w_tensor);
+    ConvolutionCall result = {.sizes = {.n = x[0],
+                                        .channels = x[1],
+                                        .height = x[2],
+                                        .width = x[3],
+                                        .outputs = y[1],
+                                        .oh = y[2],
+                                        .ow = y[3],
+                                        .kh = w[2],
+                                        .kw = w[3],
+                                        .stride_y = attribute_of_axis(call, "stride", 0),
+                                        .stride_x = attribute_of_axis(call, "stride", 1),
+                                        .pad_y = attribute_of_axis(call, "pad", 0),
+                                        .pad_x = attribute_of_axis(call, "pad", 1)}};
+    if (!is_forward(call) && call.n_x > 2) {
+        result.summed = call.gy[0];
+        result.sum = call.gx[2];
+        result.add_sum = result.sum != nullptr && adds(call, 2);
+    }
+    return result;
+}
+// Where a result is not wanted there is no step.
+inline void add_step(ConvolutionCall& call, const catena_tensor* result,
+                     const ConvolutionStep& step) {
+    if (result != nullptr) call.steps[call.n_steps++] = step;
+}
+
+}  // namespace detail
+
+inline ConvolutionCall convolution_2d(const catena_call& call) {
+    using enum ConvolutionProduct;
+    const catena_tensor *const x = call.x[0], *const w = call.x[1], *const y = outcome(call);
+    ConvolutionCall c = detail::convolution_call(call, *x, *y, *w);
+    if (is_forward(call)) {
+        detail::add_step(c, y, {forward, x, w, y, call.x[2], adds(call, 0)});
+        return c;
+    }
+    detail::add_step(c, call.gx[0], {data, call.gx[0], w, y, nullptr, adds(call, 0)});
+    detail::add_step(c, call.gx[1], {filter, x, call.gx[1], y, nullptr, adds(call, 1)});
+    return c;
+}
+inline ConvolutionCall deconvolution_2d(const catena_call& call) {
+    using enum ConvolutionProduct;
+    const catena_tensor *const x = call.x[0], *const w = call.x[1], *const y = outcome(call);
+    ConvolutionCall c = detail::convolution_call(call, *y, *x, *w);
+    if (is_forward(call)) {
+        detail::add_step(c, y, {data, y, w, x, call.x[2], adds(call, 0)});
+        return c;
+    }
+    detail::add_step(c, call.gx[0], {forward, y, w, call.gx[0], nullptr, adds(call, 0)});
+    detail::add_step(c, call.gx[1], {filter, y, call.gx[1], x, nullptr, adds(call, 1)});
+    return c;
+}
+inline ConvolutionCall convolution_2d_grad_w(const catena_call& call) {
+    using enum ConvolutionProduct;
+    const catena_tensor *const x = call.x[0], *const gy = call.x[1], *const w = outcome(call);
+    ConvolutionCall c = detail::convolution_call(call, *x, *gy, *w);
+    if (is_forward(call)) {
+        detail::add_step(c, w, {filter, x, w, gy, nullptr, adds(call, 0)});
+        return c;
+    }
+    detail::add_step(c, call.gx[0], {data, call.gx[0], w, gy, nullptr, adds(call, 0)});
+    detail::add_step(c, call.gx[1], {forward, x, w, call.gx[1], nullptr, adds(call, 1)});
+    return c;
+}
+
+}  // namespace catena::plugin

@@ -1,0 +1,76 @@
+// Trainer: the loop over epochs of programs that train.
+#pragma once
+
+#include <catena/optimizer.hpp>
+#include <catena/optimizer_options.hpp>
+#include <catena/program.hpp>
+#include <catena/schedules.hpp>
+#include <catena/summary.hpp>
+#include <catena/visitor.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace catena {
+
+// Base class of what a program trains. A subclass has the net and the data, makes a step and reports an
+// epoch; run() shows progress, writes curves and snapshots, and ends cleanly after a signal.
+class Trainer : public Visitable {
+public:
+    // Trains up to this many epochs, counted from the first run if it resumed from a snapshot. Returns
+    // the program's exit code.
+    int run(const Program& program, std::int64_t epochs);
+
+protected:
+    struct Words {
+        std::string unit;                  // what Place counts: "images"
+        std::vector<std::string> scores;   // the names of the means in `score`; "loss" is one
+        std::vector<std::string> columns;  // of the curves, between the epoch and the rate
+        int rate_digits = 0;               // after the point, in lines of output
+    };
+    struct Place {
+        std::int64_t epoch;     // epochs completed
+        std::int64_t position;  // in the current epoch; 0 after the last step of an epoch
+        std::int64_t size;      // of an epoch
+    };
+    struct Report {
+        std::string text;             // a line of output, without the epoch and the rate
+        std::vector<double> numbers;  // one for each of Words::columns
+    };
+
+    Trainer(const OptimizerOptions& options, Words words);
+
+    virtual void step() = 0;  // one minibatch
+    virtual Place place() const = 0;
+    virtual const Link& net() const = 0;  // --graph takes names of parameters from it
+    // After each epoch: validates. May throw Interrupted.
+    virtual Report report(const Program& program) = 0;
+    virtual void reported(const Program&) {}  // after the report was printed
+    virtual void complete(const Program&) {}  // after the last epoch
+    // Whether to end before the last epoch is over.
+    virtual bool enough() const { return false; }
+    // The number beside the progress bar, and its name.
+    virtual double progress() const { return score.mean("loss"); }
+    virtual const char* progress_name() const { return "loss"; }
+
+    // For step(): draws the first loss if --graph asks for it.
+    void draw_once(const Variable& loss);
+
+    std::unique_ptr<Optimizer> optimizer;
+    Summary score;  // of the current epoch
+
+private:
+    // The last step was the last of an epoch that was not reported yet.
+    bool epoch_over() const { return place().position == 0 && score.weight() > 0; }
+    std::optional<double> run_epoch(const Program& program, const std::string& label);
+
+    Words words_;
+    schedules::Schedule rate_;  // by epochs; may be empty
+    std::function<void(const Variable&)> draw_;
+};
+
+}  // namespace catena

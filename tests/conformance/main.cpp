@@ -20,7 +20,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "coverage.hpp"
+#include <coverage.hpp>
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <catena/testing/check.hpp>
 #include <catena/testing/sample.hpp>
 
-#include "../../../tests/conformance/coverage.hpp"
+#include "coverage.hpp"
 #include "faults.hpp"
 
 using namespace catena::testing;

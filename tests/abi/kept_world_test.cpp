@@ -4,6 +4,9 @@
 
 #include <catena/testing.hpp>
 
+#include <dlfcn.h>
+
+#include <cmath>
 #include <cstdlib>
 
 using namespace catena::testing;

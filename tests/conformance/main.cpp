@@ -7,17 +7,20 @@
 //             are checked alone. Functions are those of catena's own plugins.
 //   --about   goes into the page
 #include <catena/testing/conform.hpp>
-#include <catena/testing/coverage.hpp>
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <sstream>
+
+#include <coverage.hpp>
 
 namespace {
 

@@ -50,8 +50,7 @@ int main() {
     std::puts(conform(world, "org.example.mul_add").failures().c_str());
 }
 END
-echo '#include <catena/testing/separate.hpp>' >bodies.cpp
-"$CXX" -std=c++20 -DCATENA_TESTING_SEPARATE test.cpp bodies.cpp -o tested \
+"$CXX" -std=c++20 test.cpp -o tested \
     -DPLUGIN='"plugins/mul_add.catena"' $(pkg-config --cflags --libs catena-testing)
 ./tested >out
 grep -qF 'CATENA_TESTING_PLUGINS names the folder' out || fail "no word of where catena.mul may be"

@@ -3,6 +3,8 @@
 // hang.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <set>
@@ -39,7 +41,7 @@ struct Subject {
     unsigned seed32() const { return static_cast<unsigned>(seed ^ seed >> 32); }
 };
 
-// Of the search for calls that a function accepts: whichever case is reproduced, they are the same.
+// The seed of the search for calls that a function accepts: the same for every case.
 inline constexpr unsigned example_seed = 1;
 
 // Neither fail() nor skip() called: the check passed.
@@ -48,12 +50,24 @@ public:
     explicit Findings(std::string check) : check_(std::move(check)) {}
 
     void fail(const std::string& text);
-    // A failure that several calls may have: of texts of one kind the first is told. Kinds that name
-    // a kernel are the same if they differ only in numbers, dtypes and instruction sets.
-    void fail_once(const std::string& kind, const std::string& text);
     void skip(const std::string& why);
     // Worth knowing, and no fault.
     void note(const std::string& text);
+    template <class... Args>
+    requires(sizeof...(Args) > 0) void fail(fmt::format_string<Args...> text, Args&&... args) {
+        fail(fmt::format(text, std::forward<Args>(args)...));
+    }
+    template <class... Args>
+    requires(sizeof...(Args) > 0) void skip(fmt::format_string<Args...> text, Args&&... args) {
+        skip(fmt::format(text, std::forward<Args>(args)...));
+    }
+    template <class... Args>
+    requires(sizeof...(Args) > 0) void note(fmt::format_string<Args...> text, Args&&... args) {
+        note(fmt::format(text, std::forward<Args>(args)...));
+    }
+    // A failure that several calls may have: of texts of one kind the first is told. Kinds that name
+    // a kernel are the same if they differ only in numbers, dtypes and instruction sets.
+    void fail_once(const std::string& kind, const std::string& text);
     // From now on, this seed reproduces what goes wrong, a crash as well.
     void seed(std::uint64_t seed);
     // From now on, it is a failure if anything is printed.
@@ -69,8 +83,15 @@ private:
 // The process ends as others do, with everything that runs at exit, and not at once.
 void end_normally();
 
+// As a shell reads it.
+std::string shell_word(const std::string& word);
+
 // What is going on, for the report of a crash or of a time-out. Cheap.
 void doing(const std::string& what);
+template <class... Args>
+requires(sizeof...(Args) > 0) void doing(fmt::format_string<Args...> text, Args&&... args) {
+    doing(fmt::format(text, std::forward<Args>(args)...));
+}
 
 enum class Each {
     plugin,    // one process
@@ -84,7 +105,7 @@ struct Check {
     // Checks with the same run() are run together, once; they are told apart by Findings::of(). A
     // crash is blamed on the first of them, and so is an exception that gets out. Those of a function
     // are run again after it, each with its name in Subject::only.
-    void (*run)(const Subject&, Findings&);
+    void (*run)(const Subject&, Findings&) = nullptr;
     Each each = Each::plugin;
     bool loads = true;  // false: runs even where the plugin cannot be loaded
 };

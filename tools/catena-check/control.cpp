@@ -1,8 +1,14 @@
 // The services of the host under control.
 #include "control.hpp"
 
-#include <numeric>
+#include <testing/exam.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
 #include <random>
+#include <system_error>
 #include <thread>
 
 namespace catena::check {
@@ -146,22 +152,28 @@ catena_host make_host() {
                        [&] { return world().call(ctx, function, attrs, n_attrs, x, n_x, y, n_y); });
     };
     h.meta = [](catena_ctx* ctx, const catena_var* var, catena_meta* out) {
-        return service(ctx, "meta", [&] {
-            // The shape alone is the host's to fill, in a struct that may be smaller than its own.
-            const catena_meta& from = var->array.meta();
-            out->ndim = from.ndim;
-            out->dtype = from.dtype;
-            out->device_type = from.device_type;
-            std::copy_n(from.shape, from.ndim, out->shape);
-            return catena_status{CATENA_OK};
-        });
+        return service(ctx, "meta", [&] { return world().meta(ctx, var, out); });
     };
-    h.get_extension = [](const catena_host*, const char*) -> const void* { return nullptr; };
     return h;
 }
 
 }  // namespace
 
+void Control::begin(bool last) {
+    forget();
+    if (last && arm) arm();
+    ++entered;
+    inside_.emplace(true);
+}
+void Control::end(testing::detail::Reply& reply) {
+    inside_.reset();
+    reply.fired = allocation_failed() || fired;
+    fail_allocation(0);
+    failing_call = 0;
+    reply.failures = failures;
+    reply.text = text;
+    reply.misuse = misuse;
+}
 void Control::forget() {
     const std::lock_guard lock(mutex);
     failures = 0;
@@ -180,6 +192,27 @@ bool Control::fails() {
 void Control::blame(const std::string& what) {
     const std::lock_guard lock(mutex);
     if (misuse.empty()) misuse = what;
+}
+
+std::string judge(const testing::detail::Reply& r, const catena_function& f) {
+    using testing::detail::Step;
+    const auto said = [&](const std::string& text) {
+        return fmt::format("{}() {}", name_of(r.step), text);
+    };
+    if (!r.thrown.empty()) return said("lets an exception out: " + r.thrown);
+    if (!r.misuse.empty()) return said("and the host: " + r.misuse);
+    if (r.status == CATENA_OK)
+        return r.failures == 0 ? "" : said("returns CATENA_OK after fail(\"" + r.text + "\")");
+    if (r.step == Step::plan && r.status == CATENA_E_UNSUPPORTED) return {};
+    if (r.failures == 0)
+        return r.fired ? "" : said(fmt::format("returns status {} without fail()", r.status));
+    if (r.text.empty()) return said("gives an empty text to fail()");
+    if (r.status == CATENA_E_NOMEM) return {};  // where no text can be made
+    const bool named = r.step != Step::infer || testing::detail::explains(f, r.text);
+    if (r.text[0] != '[' || r.text.find("] ") == std::string::npos || !named)
+        return said(
+            fmt::format("says \"{}\": expected \"[{}] what: expected X, got Y\"", r.text, f.name));
+    return {};
 }
 
 const catena_host& controlled_host() {

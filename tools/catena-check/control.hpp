@@ -1,16 +1,17 @@
 // A host under control: the services of catena::testing, watched, and made to fail on request.
 #pragma once
 
-#include <catena/testing.hpp>
+#include <testing/engine.hpp>
 
-#include <atomic>
+#include <functional>
 #include <mutex>
+#include <optional>
 
 #include "allocations.hpp"
 
 namespace catena::check {
 
-// How parallel_for() goes about its pieces.
+// How parallel_for() runs its pieces.
 enum class Pieces {
     whole,      // one piece
     ascending,  // a piece for each grain
@@ -21,8 +22,12 @@ enum class Pieces {
 };
 
 // What the host does, and what it saw of the plugin since forget(). One for the process.
-struct Control {
-    long failing_call = 0;  // the n-th call of a service that may fail does; 0: none
+struct Control : testing::detail::Watch {
+    void begin(bool last) override;
+    void end(testing::detail::Reply& reply) override;
+
+    std::function<void()> arm;  // before the callback that is asked for
+    long failing_call = 0;      // the n-th call of a service that may fail does; 0: none
     long calls = 0;
     long entered = 0;  // callbacks of the plugin that were called, ever
     bool fired = false;
@@ -41,12 +46,18 @@ struct Control {
     void blame(const std::string& what);
 
     std::mutex mutex;
+
+private:
+    std::optional<Inside> inside_;
 };
 extern Control control;
 
+// What is wrong with a reply, whatever was asked; empty: nothing.
+std::string judge(const testing::detail::Reply& reply, const catena_function& f);
+
 inline constexpr const char* injected = "[catena-check] the host: expected this text to be kept";
 
-// The table; every entry goes on to testing::World::host().
+// The table; its entries forward to testing::World::host().
 const catena_host& controlled_host();
 
 }  // namespace catena::check

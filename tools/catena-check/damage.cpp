@@ -84,9 +84,9 @@ void function(const catena_function& f, const std::string& what, Headers headers
                   fmt::format("{}: expected a kind that there is, got {}", attr, a.kind));
              std::uint32_t n = 0;
              while (a.choices != nullptr && a.choices[n] != nullptr && n <= most_choices) ++n;
-             need(n <= most_choices, fmt::format("{}: expected at most {} choices, then NULL, got "
-                                                 "more",
-                                                 attr, most_choices));
+             need(n <= most_choices,
+                  fmt::format("{}: expected at most {} choices, then NULL, got more", attr,
+                              most_choices));
              if ((a.flags & CATENA_ATTR_REQUIRED) != 0) return;
              need(a.def.kind == a.kind, fmt::format("{}: expected a default of kind {}, got {}",
                                                     attr, a.kind, a.def.kind));

@@ -1,7 +1,12 @@
 // Values that are allowed and seldom.
 #include "garbage.hpp"
 
-#include "caller.hpp"
+#include <testing/attributes.hpp>
+#include <testing/sample.hpp>
+#include <testing/types.hpp>
+
+#include <limits>
+#include <map>
 
 namespace catena::check {
 
@@ -18,33 +23,27 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
+void set_clamped(Array& a, std::int64_t i, double value) {
+    testing::detail::with_type(a.dtype(), [&]<class T>(T) {
+        if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+            constexpr auto low = std::numeric_limits<T>::min(),
+                           high = std::numeric_limits<T>::max();
+            a.data<T>()[i] = value != value                       ? T(0)
+                             : value <= static_cast<double>(low)  ? low
+                             : value >= static_cast<double>(high) ? high
+                                                                  : static_cast<T>(value);
+        } else {
+            a.set(i, value);
+        }
+    });
+}
+
 std::int64_t Garbage::whole(const catena_attr_spec& spec) {
-    std::vector<std::int64_t> list = {least,
-                                      least + 1,
-                                      -(1LL << 62),
-                                      -(1LL << 32),
-                                      -17,
-                                      -3,
-                                      -2,
-                                      -1,
-                                      0,
-                                      0,
-                                      1,
-                                      1,
-                                      2,
-                                      3,
-                                      4,
-                                      7,
-                                      16,
-                                      17,
-                                      65,
-                                      255,
-                                      1 << 30,
-                                      (1LL << 31) - 1,
-                                      1LL << 31,
-                                      1LL << 32,
-                                      1LL << 62,
-                                      most};
+    std::vector<std::int64_t> list = {-17, -3, -2, -1, 0, 0, 1, 1, 2, 3, 4, 7, 16, 17, 65, 255};
+    for (const int power : {30, 31, 32, 62}) list.push_back(std::int64_t{1} << power);
+    for (const std::int64_t n : {least, least + 1, most, std::int64_t{INT32_MAX},
+                                 -(std::int64_t{1} << 62), -(std::int64_t{1} << 32)})
+        list.push_back(n);
     if ((spec.flags & CATENA_ATTR_RANGED) != 0) {
         list.insert(list.end(), 3, spec.lo.v.i);
         list.insert(list.end(), 3, spec.hi.v.i);
@@ -137,11 +136,11 @@ Example Garbage::shapes(const catena_function& f, const Example& from, bool wild
         in.shape = to;
     }
     if (e.inputs.empty()) return e;
-    const std::uint32_t last = testing::input_flags(f, f.n_inputs - 1);
+    const std::uint32_t last = testing::detail::input_flags(f, f.n_inputs - 1);
     if ((last & CATENA_PORT_VARIADIC) != 0 && chance(4))
         e.inputs.resize(static_cast<std::size_t>(pick(f.n_inputs, 70)), e.inputs.back());
     for (std::size_t i = 0; i < e.inputs.size(); ++i)
-        if ((testing::input_flags(f, i) & CATENA_PORT_OPTIONAL) != 0 && chance(3))
+        if ((testing::detail::input_flags(f, i) & CATENA_PORT_OPTIONAL) != 0 && chance(3))
             e.inputs[i].present = !e.inputs[i].present;
     return e;
 }

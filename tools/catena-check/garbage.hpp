@@ -1,13 +1,15 @@
-// Calls that nobody would make, but that a host may: attributes that the schema allows, shapes of any
-// size, numbers of any value. The same seed makes the same.
+// Unusual calls that a host may make: any attributes that the schema allows, shapes of any size,
+// numbers of any value. The same seed makes the same calls.
 #pragma once
 
-#include <catena/testing.hpp>
 #include <catena/testing/sample.hpp>
 
 #include <random>
 
 namespace catena::check {
+
+// The nearest number that the dtype has; integers have no NaN.
+void set_clamped(testing::Array& a, std::int64_t i, double value);
 
 class Garbage {
 public:

@@ -4,8 +4,6 @@
 
 #include "check.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <chrono>
 
 namespace catena::check {
@@ -23,25 +21,26 @@ struct Finding {
     Case of = {};
 };
 
-struct Outcome {
-    std::vector<Finding> failures;
-    std::vector<Finding> skipped;
-    std::vector<Finding> notes;
-    bool finished = false;  // the check came to its end, and the process said so
-    bool timed_out = false;
-    nlohmann::json answer = nlohmann::json::object();  // of the survey
-    std::string output;                                // what the plugin printed
-    std::chrono::duration<double> time{0};
-};
-
 // What the survey, a process before all others, tells of the plugins.
 struct Survey {
     std::string problem;       // why the subject cannot be loaded
     std::string with_problem;  // which of the others cannot be, and why
     std::string id;
     std::string version;
-    std::vector<std::string> functions;  // that it brings or has kernels for
-    std::vector<std::filesystem::path> with;
+    std::vector<std::string> functions;       // that it brings or has kernels for
+    std::vector<std::filesystem::path> with;  // those of the others that have functions
+    bool knows_with = false;                  // it came to the end of the others
+};
+
+struct Outcome {
+    std::vector<Finding> failures;
+    std::vector<Finding> skipped;
+    std::vector<Finding> notes;
+    bool finished = false;  // the check came to its end, and the process said so
+    bool timed_out = false;
+    Survey survey;
+    std::string output;  // what the plugin printed
+    std::chrono::duration<double> time{0};
 };
 
 // What a process prints first where it has to be silent from then on.
@@ -51,7 +50,10 @@ inline constexpr char silence = '\x1e';
 Outcome run_job(const Job& job, const Subject& subject, double timeout);
 Survey survey(const Subject& subject, double timeout);
 
-// In the child: `spec` is the parent's. Does not return.
-[[noreturn]] void serve(const std::string& spec);
+// In the child: the parent's argument says which check, of what. Does not return.
+[[noreturn]] void serve(const std::string& argument);
+// A subject with a check and a function, which are empty for the survey, as such an argument.
+std::string argument_of(const Subject& subject, const std::string& check);
+Subject subject_of(const std::string& argument, std::string& check);
 
 }  // namespace catena::check

@@ -152,7 +152,7 @@ Settings settings_of(const Options& o, const po::variables_map& given) {
 
 int run(const Options& o, const Settings& settings) {
     bool good = true;
-    nlohmann::json plugins = nlohmann::json::array();
+    std::vector<PluginReport> reports;
     const bool text = o.format == "text";
     std::vector<std::filesystem::path> files;
     for (const std::string& plugin : o.plugins) files.push_back(existing(plugin, "PLUGIN"));
@@ -168,16 +168,10 @@ int run(const Options& o, const Settings& settings) {
         const PluginReport report =
             catena::naming_file("check", file, [&] { return examine(file, settings, tell); });
         if (text) std::cout << summary_of(report);
-        else plugins.push_back(json_of(report));
+        else reports.push_back(report);
         good = good && report.good();
     }
-    if (!text) {
-        const nlohmann::json all = {{"format", 1},
-                                    {"catena", CATENA_VERSION},
-                                    {"abi", CATENA_ABI_VERSION},
-                                    {"plugins", plugins}};
-        std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
-    }
+    if (!text) std::cout << json_of(reports, CATENA_VERSION, CATENA_ABI_VERSION) << '\n';
     return good ? 0 : 1;
 }
 

@@ -1,29 +1,7 @@
-// Loading, as a host does it.
+// Worlds of the subject.
 #include "plugin.hpp"
 
-#include <dlfcn.h>
-
 namespace catena::check {
-
-using testing::Failure;
-
-Module::Module(const std::filesystem::path& file) {
-    library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) throw Failure(CATENA_E_INVALID, std::string("dlopen: ") + dlerror());
-    manifest = static_cast<const catena_manifest*>(dlsym(library, "catena_manifest_v1"));
-    if (manifest == nullptr) throw Failure(CATENA_E_INVALID, "no symbol catena_manifest_v1");
-    entry = reinterpret_cast<decltype(entry)>(dlsym(library, "catena_plugin_entry_v1"));
-    if (entry == nullptr) throw Failure(CATENA_E_INVALID, "no symbol catena_plugin_entry_v1");
-}
-
-const catena_plugin& Module::table(testing::World& world) const {
-    catena_ctx ctx{&world, {}, {}};
-    const catena_plugin* const result = entry(&testing::World::host(), &ctx);
-    if (result == nullptr)
-        throw Failure(CATENA_E_INVALID, "catena_plugin_entry_v1() returned NULL: " +
-                                            (ctx.error.empty() ? "no text" : ctx.error));
-    return *result;
-}
 
 std::unique_ptr<testing::World> make_world(const Subject& subject) {
     std::vector<std::string> paths = {subject.file.string()};
@@ -39,6 +17,15 @@ std::string absent_in(testing::World& world, const Subject& subject) {
     std::string text = "none of its kernels can run here";
     for (const std::string& line : world.skipped(subject.function)) text += "; " + line;
     return text;
+}
+
+std::vector<catena_value> values_of(const catena_function& f, const testing::OwnedAttrs& attrs) {
+    std::vector<catena_value> values;
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
+        const catena_value* given = attrs.find(f.attrs[i]->name);
+        values.push_back(given != nullptr ? *given : f.attrs[i]->def);
+    }
+    return values;
 }
 
 }  // namespace catena::check

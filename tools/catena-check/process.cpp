@@ -1,8 +1,8 @@
 // The parent's side of a job: a process of this program, its results, its output, its end.
 #include "job.hpp"
+#include "message.hpp"
 
 #include <fmt/format.h>
-#include <parse_json.hpp>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -19,7 +20,6 @@ namespace catena::check {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using nlohmann::json;
 
 constexpr std::size_t most_output = 1 << 16;
 constexpr std::size_t most_results = 1 << 24;
@@ -69,7 +69,7 @@ constexpr int result_fd = 3;
 
 class Process {
 public:
-    explicit Process(const std::string& spec) {
+    explicit Process(std::string argument) {
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
@@ -81,7 +81,7 @@ public:
         posix_spawnattr_t attributes;
         posix_spawnattr_init(&attributes);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-        std::string program = "catena-check", option = "--job", argument = spec;
+        std::string program = "catena-check", option = "--job";
         char* const arguments[] = {program.data(), option.data(), argument.data(), nullptr};
         const int error =
             posix_spawn(&pid_, "/proc/self/exe", &actions, &attributes, arguments, environ);
@@ -143,28 +143,36 @@ struct Told {
     bool done = false;
     bool cut = false;
     std::string silent;  // the check that fails if anything is printed
+    std::vector<std::pair<std::string, std::string>> with;  // paths and ids
 };
 Told read(const std::string& results, std::uint64_t seed, Outcome& outcome) {
     Told told;
     told.of.seed = seed;
+    Survey& survey = outcome.survey;
     for (std::size_t begin = 0, end; (end = results.find('\n', begin)) != results.npos;
          begin = end + 1) {
-        const json line = catena::parse_json(results.substr(begin, end - begin));
-        if (!line.is_object()) continue;
-        if (line.contains("seed")) told.of.seed = line["seed"];
-        if (line.contains("doublings"))
-            told.of.doublings = line["doublings"].get<std::vector<int>>();
-        if (line.contains("doing")) told.doing = line["doing"];
-        if (line.contains("answer")) outcome.answer.update(line["answer"]);
-        if (line.contains("fail"))
-            outcome.failures.push_back({line["check"], line["fail"], told.of});
-        if (line.contains("skip"))
-            outcome.skipped.push_back({line["check"], line["skip"], told.of});
-        if (line.contains("note")) outcome.notes.push_back({line["check"], line["note"], told.of});
-        if (line.contains("silent")) told.silent = line["check"];
-        if (line.contains("cut")) told.cut = true;
-        if (line.contains("done")) told.done = true;
+        Fields f = fields_of(std::string_view(results).substr(begin, end - begin));
+        const std::string kind = f[0];
+        f.resize(4);
+        if (kind == "seed") told.of.seed = std::strtoull(f[1].c_str(), nullptr, 10);
+        else if (kind == "doublings") told.of.doublings = numbers_in(f[1]);
+        else if (kind == "doing") told.doing = f[1];
+        else if (kind == "fail") outcome.failures.push_back({f[1], f[2], told.of});
+        else if (kind == "skip") outcome.skipped.push_back({f[1], f[2], told.of});
+        else if (kind == "note") outcome.notes.push_back({f[1], f[2], told.of});
+        else if (kind == "silent") told.silent = f[1];
+        else if (kind == "cut") told.cut = true;
+        else if (kind == "done") told.done = true;
+        else if (kind == "plugin") survey.id = f[1], survey.version = f[2];
+        else if (kind == "problem") survey.problem = f[1];
+        else if (kind == "with_problem") survey.with_problem = f[1];
+        else if (kind == "function") survey.functions.push_back(f[1]);
+        // Kernels alone are no help: what they compute is their own plugin's matter.
+        else if (kind == "with" && f[3] != "0") told.with.emplace_back(f[1], f[2]);
+        else if (kind == "with_all") survey.knows_with = true;
     }
+    for (const auto& [path, id] : told.with)
+        if (id != survey.id) survey.with.emplace_back(path);
     return told;
 }
 
@@ -186,20 +194,10 @@ std::string ending(int status, bool done) {
         done ? " after the check" : " in the middle of the check: exit() was called");
 }
 
-json spec_of(const Subject& subject) {
-    json with = json::array();
-    for (const auto& path : subject.with) with.push_back(path.string());
-    return {{"file", subject.file.string()},  {"with", with},
-            {"seed", subject.seed},           {"doublings", subject.doublings},
-            {"reproduce", subject.reproduce}, {"id", subject.id},
-            {"only", subject.only},           {"large", subject.large},
-            {"gradients", subject.gradients}};
-}
-
-Outcome run(json spec, const std::string& blamed, std::uint64_t seed, double timeout) {
+Outcome run(const std::string& argument, const std::string& blamed, std::uint64_t seed,
+            double timeout) {
     const auto start = Clock::now();
-    spec["parent"] = getpid();
-    Process process(spec.dump(-1, ' ', false, json::error_handler_t::replace));
+    Process process(argument);
     const bool in_time = process.wait(std::chrono::duration<double>(timeout));
     if (!in_time) {
         process.signal(SIGALRM);  // it tells what it does
@@ -234,32 +232,48 @@ Outcome run(json spec, const std::string& blamed, std::uint64_t seed, double tim
 
 }  // namespace
 
+std::string argument_of(const Subject& s, const std::string& check) {
+    Fields fields = {
+        std::to_string(getpid()), check, s.function, s.file.string(),        std::to_string(s.seed),
+        joined(s.doublings),      s.id,  s.only,     s.reproduce ? "1" : "", s.large ? "1" : "",
+        s.gradients ? "1" : ""};
+    for (const auto& path : s.with) fields.push_back(path.string());
+    return line_of(fields);
+}
+Subject subject_of(const std::string& argument, std::string& check) {
+    const Fields fields = fields_of(argument);
+    auto next = fields.begin();
+    if (std::to_string(getppid()) != *next++) _exit(3);
+    check = *next++;
+    Subject s;
+    s.function = *next++;
+    s.file = *next++;
+    s.seed = std::strtoull(next++->c_str(), nullptr, 10);
+    s.doublings = numbers_in(*next++);
+    s.id = *next++;
+    s.only = *next++;
+    s.reproduce = !next++->empty();
+    s.large = !next++->empty();
+    s.gradients = !next++->empty();
+    s.with.assign(next, fields.end());
+    return s;
+}
+
 Outcome run_job(const Job& job, const Subject& subject, double timeout) {
-    json spec = spec_of(subject);
     const std::string blamed = name_of(*job.checks.front());
-    spec["check"] = blamed;
-    spec["function"] = job.function;
-    return run(std::move(spec), blamed, subject.seed, timeout);
+    Subject mine = subject;
+    mine.function = job.function;
+    return run(argument_of(mine, blamed), blamed, subject.seed, timeout);
 }
 
 Survey survey(const Subject& subject, double timeout) {
-    const Outcome outcome = run(spec_of(subject), "survey", subject.seed, timeout);
-    Survey result;
-    const json& answer = outcome.answer;
-    result.problem = answer.value("problem", "");
-    result.with_problem = answer.value("with_problem", "");
+    const Outcome outcome = run(argument_of(subject, ""), "survey", subject.seed, timeout);
+    Survey result = outcome.survey;
     if (!outcome.failures.empty()) {
-        const bool others = !subject.with.empty() && !answer.contains("with");
+        const bool others = !subject.with.empty() && !result.knows_with;
         std::string& problem = others ? result.with_problem : result.problem;
         if (problem.empty()) problem = outcome.failures.front().text;
     }
-    result.id = answer.value("id", "");
-    result.version = answer.value("version", "");
-    result.functions = answer.value("functions", std::vector<std::string>());
-    // Kernels alone are no help: what they compute is their own plugin's matter.
-    for (const json& other : answer.value("with", json::array()))
-        if (other["functions"] > 0 && other["id"] != result.id)
-            result.with.emplace_back(other["path"].get<std::string>());
     return result;
 }
 

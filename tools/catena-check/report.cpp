@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 namespace catena::check {
 namespace {
@@ -28,29 +29,28 @@ std::string indented(const std::string& text, const char* by) {
     return result;
 }
 
-// Safe to paste into a shell.
-std::string quoted(const std::string& word) {
-    const bool plain = word.find_first_not_of(
-                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                           "0123456789_-./+=:,@") == word.npos;
+}  // namespace
+
+std::string shell_word(const std::string& word) {
+    const bool plain =
+        word.find_first_not_of(
+            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:,@") == word.npos;
     if (plain && !word.empty()) return word;
     std::string result = "'";
     for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return result + "'";
 }
 
-}  // namespace
-
 std::string again(const PluginReport& report, const Result& result,
                   const Result::Problem& problem) {
     std::string text = fmt::format("catena-check --only {}", name_of(*result.check));
-    if (!problem.function.empty()) text += " --function " + quoted(problem.function);
-    for (const auto& path : report.with) text += " --with " + quoted(path.string());
+    if (!problem.function.empty()) text += " --function " + shell_word(problem.function);
+    for (const auto& path : report.with) text += " --with " + shell_word(path.string());
     if (report.timeout != usual_timeout) text += fmt::format(" --timeout {}", report.timeout);
     text += fmt::format(" --reproduce {}", problem.of.seed);
     if (!problem.of.doublings.empty())
         text += fmt::format(":{}", fmt::join(problem.of.doublings, ","));
-    return text + " " + quoted(report.file.string());
+    return text + " " + shell_word(report.file.string());
 }
 
 std::string head_of(const PluginReport& report) {
@@ -99,8 +99,11 @@ std::string summary_of(const PluginReport& report) {
                        problem.empty() ? "" : "; the plugin cannot be loaded: " + problem);
 }
 
-nlohmann::json json_of(const PluginReport& report) {
-    using nlohmann::json;
+namespace {
+
+using nlohmann::json;
+
+json json_of(const PluginReport& report) {
     json checks = json::array();
     for (const Result& result : report.results) {
         json entry = {
@@ -129,6 +132,16 @@ nlohmann::json json_of(const PluginReport& report) {
             {"failed", report.count(Verdict::failed)},
             {"skipped", report.count(Verdict::skipped)},
             {"checks", checks}};
+}
+
+}  // namespace
+
+std::string json_of(const std::vector<PluginReport>& reports, const char* version,
+                    const char* abi) {
+    json plugins = json::array();
+    for (const PluginReport& report : reports) plugins.push_back(json_of(report));
+    const json all = {{"format", 1}, {"catena", version}, {"abi", abi}, {"plugins", plugins}};
+    return all.dump(2, ' ', false, json::error_handler_t::replace);
 }
 
 }  // namespace catena::check

@@ -1,14 +1,11 @@
 // The two instances of the subject, and the calls that are known of it.
 #include "rig.hpp"
 
-#include <catena/testing/device.hpp>
-#include <catena/testing/exam_kernels.hpp>
+#include <testing/state.hpp>
 
 #include <fmt/format.h>
 
-#include <dlfcn.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <fstream>
 
@@ -17,6 +14,8 @@ namespace catena::check {
 using testing::Example;
 using testing::Failure;
 using testing::Sample;
+using testing::detail::Given;
+using testing::detail::Module;
 
 Module second_copy(const std::filesystem::path& file) {
     const int fd = memfd_create("copy.catena", 0);  // stays open: its name must not come again
@@ -32,30 +31,22 @@ Rig::Rig(const Subject& subject, const catena_host& host)
     : subject_(subject), world_(make_world(subject)) {
     doing("loads the plugin once more");
     const Module copy = second_copy(subject.file);
-    catena_ctx ctx{world_.get(), {}, {}};
-    table_ = copy.entry(&host, &ctx);
-    if (table_ == nullptr)
-        throw Failure(CATENA_E_INVALID, "catena_plugin_entry_v1() returned NULL: " + ctx.error);
-    if (table_->init != nullptr && table_->init(&host, &ctx) != CATENA_OK)
-        throw Failure(CATENA_E_INVALID, "init() failed: " + ctx.error);
-    for (std::uint32_t i = 0; i < table_->n_functions; ++i)
-        functions_.emplace(table_->functions[i]->name, table_->functions[i]);
-    for (std::uint32_t i = 0; i < table_->n_backends; ++i)
-        if (const catena_backend& b = *table_->backends[i]; std::strcmp(b.name, cpu) != 0)
-            if (const auto* device = testing::detail::Device::find(b, *world_))
-                devices_.emplace(b.name, device);
-    std::uint32_t next = 0;
+    const catena_plugin& table = copy.table(host, *world_, true);
+    fresh_.state().add({subject.file.string(), copy.manifest, &table}, true);
+    std::size_t next = 0;
+    const auto& fresh = fresh_.kernels();
     for (const catena_kernel* k : world_->kernels())
-        if (world_->origin(*k) == subject.id && next < table_->n_kernels) {
-            const catena_kernel* mine = table_->kernels[next++];
-            if (std::strcmp(mine->device, cpu) == 0 || devices_.contains(mine->device))
+        if (world_->origin(*k) == subject.id && next < fresh.size()) {
+            const catena_kernel* mine = fresh[next++];
+            if (testing::detail::on_cpu(*mine) || fresh_.state().device_of(*mine) != nullptr)
                 kernels_.emplace(k, mine);
         }
 }
 
+std::size_t Rig::n_functions() const { return fresh_.state().functions.size(); }
+bool Rig::brings(const std::string& name) const { return fresh_.state().functions.contains(name); }
 const catena_function& Rig::function(const std::string& name) {
-    const auto own = functions_.find(name);
-    return own != functions_.end() ? *own->second : world_->function(name);
+    return brings(name) ? fresh_.function(name) : world_->function(name);
 }
 
 std::vector<Example> Rig::examples(const std::string& name) {
@@ -68,7 +59,7 @@ std::vector<Play> Rig::plays(const std::string& name) {
     for (const Example& e : examples(name)) {
         std::optional<Sample> first;
         for (const bool train : {true, false}) try {
-                doing(fmt::format("runs \"{}\"", testing::text_of(f, e)));
+                doing("runs \"{}\"", testing::text_of(f, e));
                 Sample s = testing::make_sample(*world_, world_->function(name), e,
                                                 subject_.seed32(), train);
                 if (first && s.y == first->y) continue;
@@ -89,17 +80,17 @@ Play Rig::play(const catena_function& f, Sample sample) {
     testing::detail::Exam exam(*world_, known, sample, report, settings);
     Play p;
     p.base = exam.base();
-    p.y = metas_of(sample.y, f.n_outputs);
     const bool differentiable = exam.differentiable();
     for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
         if (phase == CATENA_PHASE_BACKWARD && !differentiable) continue;
         for (testing::detail::Use& u : exam.uses(phase)) {
-            const auto mine = kernels_.find(u.kernel);
-            if (mine == kernels_.end()) continue;
-            const bool repeats = testing::detail::KernelChecks(exam).repeats(u);
-            Use use = {mine->second, nullptr, std::move(u), repeats};
-            use.before = forward_of(use, f);
-            p.uses.push_back(std::move(use));
+            const auto own = kernels_.find(u.kernel);
+            if (own == kernels_.end()) continue;
+            const bool repeats = exam.repeats(u);
+            const auto before =
+                world_->state().before(*u.kernel, testing::detail::metas_of(u.given.x),
+                                       testing::detail::metas_of(u.given.y));
+            p.uses.push_back({own->second, mine(before), std::move(u), repeats});
         }
     }
     if (differentiable && brings(f.name) && f.gradient != nullptr) try {
@@ -112,53 +103,96 @@ Play Rig::play(const catena_function& f, Sample sample) {
     return p;
 }
 
-std::vector<const catena_kernel*> Rig::kernels(const std::string& name, int phase) {
+std::vector<const catena_kernel*> Rig::mine(const std::vector<const catena_kernel*>& known) const {
     std::vector<const catena_kernel*> result;
-    for (const catena_kernel* k : world_->kernels(name, phase))
-        if (const auto mine = kernels_.find(k); mine != kernels_.end())
-            result.push_back(mine->second);
+    for (const catena_kernel* k : known)
+        if (const auto own = kernels_.find(k); own != kernels_.end()) result.push_back(own->second);
     return result;
 }
+std::vector<const catena_kernel*> Rig::kernels(const std::string& name, int phase) {
+    return mine(world_->kernels(name, phase));
+}
 
-const catena_kernel* Rig::forward_of(const Use& use, const catena_function& f) const {
-    const catena_kernel& k = *use.kernel;
-    if (k.phase != CATENA_PHASE_BACKWARD || k.variant == nullptr) return nullptr;
-    for (std::uint32_t i = 0; i < table_->n_kernels; ++i) {
-        const catena_kernel& other = *table_->kernels[i];
-        if (other.phase == CATENA_PHASE_FORWARD && other.variant != nullptr &&
-            std::strcmp(other.function, k.function) == 0 &&
-            std::strcmp(other.variant, k.variant) == 0 && std::strcmp(other.isa, k.isa) == 0 &&
-            std::strcmp(other.device, k.device) == 0 &&
-            fits(f, other, use.of.given.x, metas_of(use.of.given.y, f.n_outputs)))
-            return &other;
-    }
-    return nullptr;
+Engine Rig::caller(const catena_function& f, const testing::OwnedAttrs& attrs, bool train,
+                   const Circumstances& now) {
+    testing::Options options;
+    options.train = train;
+    Engine engine(*world_, f, values_of(f, attrs), options);
+    engine.placement = now.placement;
+    engine.owner = &fresh_;
+    engine.watch = &control;
+    engine.most_bytes = std::uint64_t{1} << 27;
+    control.arm = now.arm;
+    world_->drawn = 0;
+    return engine;
+}
+
+Reply Rig::run(const Use& use, const Given& given, const Play& play, const Circumstances& now,
+               Step last) {
+    const catena_function& f = function(use.kernel->function);
+    Engine engine = caller(f, play.sample.example.attrs, play.sample.train, now);
+    if (!testing::detail::is_forward(*use.kernel))
+        return engine.backward(*use.kernel, use.before, given, 0, last);
+    std::vector<catena_meta> y;
+    for (std::size_t i = 0; i < f.n_outputs; ++i) y.push_back(use.of.result[i].meta());
+    return engine.forward(*use.kernel, given.x, y, last);
+}
+
+std::vector<Callback> Rig::callbacks(const std::string& name, const Play& p) {
+    const catena_function& f = function(name);
+    std::vector<Callback> all;
+    const auto add = [&](const std::string& label, const auto& call,
+                         const std::vector<Array>& expected, testing::Tolerance tolerance,
+                         int phase) {
+        all.push_back({label + " of \"" + p.text() + "\"", &f, call, expected, tolerance, phase});
+    };
+    const auto engine = [this, &f, &p](const Circumstances& now) {
+        return caller(f, p.sample.example.attrs, p.sample.train, now);
+    };
+    if (brings(name))
+        add(
+            "infer()",
+            [=, &p](const Circumstances& now) {
+                return engine(now).infer(testing::detail::metas_of(p.sample.x));
+            },
+            {}, {}, CATENA_PHASE_FORWARD);
+    for (const Use& u : p.uses)
+        for (const Step step : {Step::supports, Step::plan, Step::run}) {
+            if (step == Step::supports && u.kernel->supports == nullptr) continue;
+            if (step == Step::plan && u.kernel->plan == nullptr) continue;
+            const auto call = [this, &u, &p, step](const Circumstances& now) {
+                return run(u, u.of.given, p, now, step);
+            };
+            add(fmt::format("{}() of {}", name_of(step), u.of.label), call,
+                step == Step::run && u.repeats ? u.of.result : std::vector<Array>(), u.of.tolerance,
+                u.kernel->phase);
+        }
+    if (p.composed)
+        add(
+            "gradient()",
+            [=, &p](const Circumstances& now) { return engine(now).gradient(p.base); }, p.gx,
+            {1e-9, 1e-10}, CATENA_PHASE_BACKWARD);
+    return all;
+}
+
+std::string Callback::judge(const Reply& reply) const {
+    std::string problem = check::judge(reply, *function);
+    if (problem.empty() && reply.status == CATENA_OK && !expected.empty())
+        problem = testing::compare(reply.results, expected, tolerance, [&](std::size_t i) {
+            return testing::detail::result_name(*function, phase, i);
+        });
+    return problem;
+}
+std::string Callback::judge_success(const Reply& reply) const {
+    if (std::string problem = judge(reply); !problem.empty()) return problem;
+    if (!reply.served) return fmt::format("{}() does not serve the call", name_of(reply.step));
+    if (reply.status == CATENA_OK) return {};
+    return fmt::format("{}() fails: {}", name_of(reply.step), reply.text);
 }
 
 void skip_if_idle(Findings& findings) {
     if (control.entered == 0)
         findings.skip("no function and no kernel of the plugin can be called here");
-}
-
-bool fits(const catena_function& f, const catena_kernel& k, const std::vector<Array>& x,
-          const std::vector<catena_meta>& y) {
-    const testing::TypeVars vars(f);
-    for (std::uint32_t r = 0; r < k.n_types; ++r) {
-        const catena_dtype* row = k.types + r * vars.size();
-        bool all = true;
-        for (std::size_t i = 0; i < x.size(); ++i)
-            all = all && (!x[i] || plugin::same(row[vars.input(i)], x[i].dtype()));
-        for (std::size_t i = 0; i < y.size(); ++i)
-            all = all && plugin::same(row[vars.output(i)], y[i].dtype);
-        if (all) return true;
-    }
-    return false;
-}
-
-std::vector<catena_meta> metas_of(const std::vector<Array>& arrays, std::size_t n) {
-    std::vector<catena_meta> metas;
-    for (std::size_t i = 0; i < n; ++i) metas.push_back(arrays[i].meta());
-    return metas;
 }
 
 }  // namespace catena::check

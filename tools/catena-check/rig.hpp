@@ -2,21 +2,31 @@
 // fresh, with a host under control. What is cold there, caches and first calls, stays cold.
 #pragma once
 
-#include "caller.hpp"
+#include <catena/testing/sample.hpp>
+#include <testing/exam.hpp>
+#include <testing/library.hpp>
+
 #include "check.hpp"
+#include "control.hpp"
 #include "plugin.hpp"
 
 namespace catena::check {
 
+using testing::Array;
+using testing::detail::Engine;
+using testing::detail::Placement;
+using testing::detail::Reply;
+using testing::detail::Step;
+
 // A second instance of a library, with its own data: mapped from a copy of the file.
-Module second_copy(const std::filesystem::path& file);
+testing::detail::Module second_copy(const std::filesystem::path& file);
 
 // A kernel of the subject for a call that it serves, with what it gives.
 struct Use {
-    const catena_kernel* kernel;  // of the second copy
-    const catena_kernel* before;  // the forward kernel of a backward kernel's variant
-    testing::detail::Use of;      // as the world has it
-    bool repeats = true;          // the same call gives the same: results can be compared
+    const catena_kernel* kernel;               // of the second copy
+    std::vector<const catena_kernel*> before;  // the forward kernels of a backward kernel's variant
+    testing::detail::Use of;                   // as the world has it
+    bool repeats = true;  // the same call gives the same: results can be compared
 };
 
 // A call that the function accepts, with numbers.
@@ -24,10 +34,31 @@ struct Play {
     testing::Sample sample;
     testing::detail::Given base;  // in the sample's dtypes
     std::vector<Use> uses;
-    bool composed = false;       // gradient() is the subject's, and serves
-    std::vector<Array> gx;       // by gradient()
-    std::vector<catena_meta> y;  // of the sample
-    std::string text() const { return sample.text; }
+    bool composed = false;  // gradient() is the subject's, and serves
+    std::vector<Array> gx;  // by gradient()
+    const std::string& text() const { return sample.text; }
+};
+
+struct Circumstances {
+    std::function<void()> arm = {};  // before the callback itself
+    Placement placement = {};
+};
+
+// A callback of a function for one call, ready to be called again under other circumstances.
+struct Callback {
+    std::string label;  // with the call, in words
+    const catena_function* function;
+    std::function<Reply(const Circumstances&)> call;
+    std::vector<Array> expected;  // empty where the callback gives no arrays
+    testing::Tolerance tolerance;
+    int phase = CATENA_PHASE_FORWARD;  // of what it gives
+
+    // What is wrong with a reply: what crossed the border, and the numbers if it succeeded.
+    std::string judge(const Reply& reply) const;
+    // Judges a call that has to succeed.
+    std::string judge_success(const Reply& reply) const;
+    // The label without the call's text: the same for every example.
+    std::string kind() const { return label.substr(0, label.find(" of \"")); }
 };
 
 class Rig {
@@ -36,38 +67,34 @@ public:
     explicit Rig(const Subject& subject, const catena_host& host = controlled_host());
 
     testing::World& world() { return *world_; }
-    const catena_plugin& table() const { return *table_; }
-    // Of the second copy where the subject brings it.
+    std::size_t n_functions() const;
+    // The second copy's where the subject brings it, else the world's.
     const catena_function& function(const std::string& name);
-    bool brings(const std::string& name) const { return functions_.contains(name); }
+    bool brings(const std::string& name) const;
     std::vector<testing::Example> examples(const std::string& name);
     // For the function's examples, in training and without.
     std::vector<Play> plays(const std::string& name);
     Play play(const catena_function& f, testing::Sample sample);
-    Caller caller(const catena_function& f, const OwnedAttrs& attrs, bool train) {
-        return {*world_, devices_, f, attrs, train};
-    }
+    // One that calls the second copy.
+    Engine caller(const catena_function& f, const testing::OwnedAttrs& attrs, bool train,
+                  const Circumstances& now);
+    Reply run(const Use& use, const testing::detail::Given& given, const Play& play,
+              const Circumstances& now, Step last = Step::run);
+    std::vector<Callback> callbacks(const std::string& name, const Play& play);
     // Kernels of the second copy that this machine can run, in memory of the host or of a device that
     // the plugin brings itself.
     std::vector<const catena_kernel*> kernels(const std::string& name, int phase);
 
 private:
-    const catena_kernel* forward_of(const Use& use, const catena_function& f) const;
+    std::vector<const catena_kernel*> mine(const std::vector<const catena_kernel*>& known) const;
 
     const Subject& subject_;
     std::unique_ptr<testing::World> world_;
-    Devices devices_;
-    const catena_plugin* table_ = nullptr;
-    std::map<std::string, const catena_function*> functions_;
+    testing::World fresh_{std::vector<std::string>()};
     std::map<const catena_kernel*, const catena_kernel*> kernels_;  // by the world's
 };
 
 // A check that came to no callback of the plugin has nothing to say.
 void skip_if_idle(Findings& findings);
-
-// Whether a row of the kernel's dtypes has those of the arrays.
-bool fits(const catena_function& f, const catena_kernel& k, const std::vector<Array>& x,
-          const std::vector<catena_meta>& y);
-std::vector<catena_meta> metas_of(const std::vector<Array>& arrays, std::size_t n);
 
 }  // namespace catena::check

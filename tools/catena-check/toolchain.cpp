@@ -1,8 +1,9 @@
 // How the toolchain's part of a plugin is told from the author's.
 #include "toolchain.hpp"
 
+#include <regex.h>
+
 #include <algorithm>
-#include <regex>
 #include <set>
 #include <string_view>
 
@@ -12,6 +13,14 @@ namespace {
 std::string text_of(const ElfFile& elf, const ElfFile::Section& section) {
     const auto bytes = elf.contents(section);
     return {bytes.begin(), bytes.end()};
+}
+
+bool matches(const std::string& name, const char* pattern) {
+    regex_t compiled;
+    if (regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB) != 0) return false;
+    const bool found = regexec(&compiled, name.c_str(), 0, nullptr, 0) == 0;
+    regfree(&compiled);
+    return found;
 }
 
 }  // namespace
@@ -37,15 +46,14 @@ bool Toolchain::constructs(const std::string& name) const {
     static const std::set<std::string> known = {"frame_dummy",      "__cpu_indicator_init",
                                                 "asan.module_ctor", "tsan.module_ctor",
                                                 "_sub_I_00099_0",   "_sub_I_00099_1"};
-    static const std::regex of_library(  // the sources of libstdc++
-        "_GLOBAL__sub_I(\\.\\d+)?_(bitmap_allocator|cxx11_ios_failure|cxx11_w?locale_inst|eh_alloc|"
-        "future|globals_io|ios_init|w?locale_inst|memory_resource|parallel_settings|system_error|"
-        "tzdb)\\.cc");
-    static const std::regex of_profiler(
-        "_sub_I_00100_\\d+|__llvm_gcov_init|_GLOBAL__sub_I_InstrProfilingRuntime\\.cpp");
-    return known.contains(name) || (library_ && std::regex_match(name, of_library)) ||
-           (profiler_ && std::regex_match(name, of_profiler)) ||
-           name.find("ARGV_INIT_ARRAY") != name.npos ||
+    static constexpr const char* of_library =  // the sources of libstdc++
+        "^_GLOBAL__sub_I(\\.[0-9]+)?_(bitmap_allocator|cxx11_ios_failure|cxx11_w?locale_inst|eh_"
+        "alloc|future|globals_io|ios_init|w?locale_inst|memory_resource|parallel_settings|system_"
+        "error|tzdb)\\.cc$";
+    static constexpr const char* of_profiler =
+        "^(_sub_I_00100_[0-9]+|__llvm_gcov_init|_GLOBAL__sub_I_InstrProfilingRuntime\\.cpp)$";
+    return known.contains(name) || (library_ && matches(name, of_library)) ||
+           (profiler_ && matches(name, of_profiler)) || name.find("ARGV_INIT_ARRAY") != name.npos ||
            name.find("really_init") != name.npos ||               // Rust: the program's arguments
            name.find("__sti____cudaRegisterAll") != name.npos ||  // nvcc: where the kernels are
            name.rfind("libcudart_static_", 0) == 0;

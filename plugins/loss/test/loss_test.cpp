@@ -3,6 +3,7 @@
 
 #include <catena/testing.hpp>
 
+#include <algorithm>
 #include <cmath>
 
 using namespace catena::testing;

@@ -5,6 +5,9 @@
 
 #include <catena/testing.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 namespace onednn_test {
 
 using namespace catena::testing;

@@ -1,6 +1,8 @@
 // Convolutions on oneDNN against the portable ones.
 #include "compare.hpp"
 
+#include <cmath>
+
 using namespace onednn_test;
 
 namespace {

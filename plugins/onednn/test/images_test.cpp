@@ -1,6 +1,8 @@
 // Average pooling and normalisations on oneDNN against the portable ones.
 #include "compare.hpp"
 
+#include <cmath>
+
 using namespace onednn_test;
 
 namespace {

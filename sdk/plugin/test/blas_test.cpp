@@ -5,6 +5,7 @@
 #include <catena/plugin/blas.hpp>
 #include <catena/testing/plain_blas.hpp>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 

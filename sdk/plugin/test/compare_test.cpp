@@ -3,6 +3,8 @@
 
 #include <catena/testing/compare.hpp>
 
+#include <cmath>
+
 using namespace catena::testing;
 
 namespace {

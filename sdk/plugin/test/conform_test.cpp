@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <catena/testing/check.hpp>
-#include <catena/testing/coverage.hpp>
 #include <catena/testing/sample.hpp>
 
+#include "coverage.hpp"
 #include "faults.hpp"
 
 using namespace catena::testing;

@@ -4,6 +4,7 @@
 
 #include <catena/testing.hpp>
 
+#include <algorithm>
 #include <fstream>
 
 using namespace catena::testing;

@@ -3,6 +3,8 @@
 
 #include <catena/testing.hpp>
 
+#include <cstdlib>
+
 using namespace catena::testing;
 
 TEST_CASE("mul_add in C++: every kernel, gradient and request") {

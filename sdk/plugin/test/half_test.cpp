@@ -4,7 +4,9 @@
 #include <catena/plugin/half.hpp>
 #include <catena/testing.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
 
 using namespace catena::testing;

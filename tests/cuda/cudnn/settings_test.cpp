@@ -1,6 +1,8 @@
 // What the environment says: one case in a process.
 #include <catena/testing.hpp>
 
+#include <cstdlib>
+
 #include "stand_in.hpp"
 
 using namespace catena::testing;

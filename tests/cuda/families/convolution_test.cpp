@@ -1,6 +1,8 @@
 // Convolutions by our own kernels: edges of tiles and images, strides and what they leave out.
 #include "both.hpp"
 
+#include <cmath>
+
 namespace {
 
 struct Geometry {

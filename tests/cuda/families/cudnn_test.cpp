@@ -1,6 +1,8 @@
 // Kernels on cuDNN against those for the CPU: what cudnn.cuda.catena is given, it does itself.
 #include "both.hpp"
 
+#include <cstdlib>
+
 namespace {
 
 constexpr const char* cudnn_id = "org.catena.cudnn";

@@ -1,4 +1,6 @@
 // Rows of a table by id, and what is added up into them.
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "both.hpp"

@@ -1,6 +1,8 @@
 // Families' kernels in sizes and shapes that matter to a GPU.
 #include "both.hpp"
 
+#include <cmath>
+
 TEST_CASE_TEMPLATE("softmax: lines of every length, along any axis", T, float, double, Float16,
                    BFloat16) {
     const std::pair<Dims, std::int64_t> all[] = {

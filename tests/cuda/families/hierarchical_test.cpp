@@ -1,4 +1,5 @@
 // Trees of labels.
+#include <cmath>
 #include <numeric>
 
 #include "both.hpp"

@@ -1,6 +1,8 @@
 // Losses that are sums over everything.
 #include "both.hpp"
 
+#include <cmath>
+
 TEST_CASE_TEMPLATE("mean_squared_error: any size, huge and tiny differences", T, float, double,
                    Float16, BFloat16) {
     for (const Dims& shape : {Dims{}, Dims{1}, Dims{7}, Dims{3, 5, 2}, Dims{257}, Dims{100, 1003}})

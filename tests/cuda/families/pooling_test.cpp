@@ -3,6 +3,7 @@
 
 #include "both.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace {

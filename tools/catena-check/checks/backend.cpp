@@ -1,8 +1,10 @@
 // Backends: devices, their memory, and copies to and from it.
 #include "allocations.hpp"
-#include "plugin.hpp"
+#include "check.hpp"
 
-#include <fmt/format.h>
+#include <testing/library.hpp>
+
+#include <catena/testing/report.hpp>
 
 #include <algorithm>
 
@@ -27,13 +29,13 @@ public:
     Device& operator=(const Device&) = delete;
 
     void open() {
-        doing(fmt::format("{}: open()", name));
+        doing("{}: open()", name);
         need(table.open(&ctx, ordinal_, &dev), "open()");
         if (async()) need(table.stream_create(&ctx, dev, &stream), "stream_create()");
     }
     void close() {
         if (stream != nullptr) table.stream_destroy(dev, stream);
-        doing(fmt::format("{}: close()", name));
+        doing("{}: close()", name);
         table.close(dev);
     }
     bool async() const { return (table.flags & CATENA_BACKEND_ASYNC) != 0; }
@@ -43,21 +45,21 @@ public:
                                              ctx.error.empty() ? "no text" : ctx.error));
     }
     std::uint8_t* alloc(std::uint64_t bytes) {
-        doing(fmt::format("{}: alloc() of {} bytes", name, bytes));
+        doing("{}: alloc() of {} bytes", name, bytes);
         void* data = nullptr;
         need(table.alloc(&ctx, dev, stream, bytes, &data),
              fmt::format("alloc() of {} bytes", bytes));
         return static_cast<std::uint8_t*>(data);
     }
     void free(std::uint8_t* data, std::uint64_t bytes) {
-        doing(fmt::format("{}: free() of {} bytes", name, bytes));
+        doing("{}: free() of {} bytes", name, bytes);
         table.free(dev, stream, data, bytes);
     }
     // Done when it returns, on any backend.
     void copy(void* to, const void* from, std::uint64_t bytes, int direction) {
         static constexpr const char* const words[] = {"to the device", "to the host",
                                                       "within the device"};
-        doing(fmt::format("{}: copy() of {} bytes {}", name, bytes, words[direction]));
+        doing("{}: copy() of {} bytes {}", name, bytes, words[direction]);
         need(table.copy(&ctx, dev, stream, to, from, bytes, direction), testing::doing);
     }
     void sync() {
@@ -78,12 +80,7 @@ private:
 class Backends {
 public:
     explicit Backends(const Subject& subject)
-        : module_(subject.file), table_(module_.table(world_)) {
-        if (table_.init == nullptr) return;
-        catena_ctx ctx{&world_, {}, {}};
-        if (table_.init(&World::host(), &ctx) != CATENA_OK)
-            throw std::runtime_error("init() failed: see load/entry");
-    }
+        : module_(subject.file), table_(module_.table(World::host(), world_, true)) {}
     template <class Body>
     void each(Findings& findings, const Body& body) {
         for (std::uint32_t i = 0; i < table_.n_backends; ++i) body(*table_.backends[i]);
@@ -113,25 +110,24 @@ public:
     std::int32_t count(const catena_backend& b) {
         catena_ctx ctx{&world_, {}, {}};
         std::int32_t n = 0;
-        doing(fmt::format("{}: count()", b.name));
+        doing("{}: count()", b.name);
         return b.count(&ctx, &n) == CATENA_OK ? n : 0;
     }
     World& world() { return world_; }
 
 private:
     World world_{std::vector<std::string>()};
-    Module module_;
+    testing::detail::Module module_;
     const catena_plugin& table_;
 };
 
 // A refusal: a status, and a text that says why.
 void need_refusal(Findings& findings, const std::string& what, catena_status status,
                   const catena_ctx& ctx) {
-    if (status == CATENA_OK) findings.fail(fmt::format("{}: expected a refusal, got none", what));
+    if (status == CATENA_OK) findings.fail("{}: expected a refusal, got none", what);
     else if (status != CATENA_E_NOMEM && status != CATENA_E_DEVICE)
-        findings.fail(
-            fmt::format("{}: expected CATENA_E_NOMEM or CATENA_E_DEVICE, got {}", what, status));
-    else if (ctx.error.empty()) findings.fail(fmt::format("{}: expected a text, got none", what));
+        findings.fail("{}: expected CATENA_E_NOMEM or CATENA_E_DEVICE, got {}", what, status);
+    else if (ctx.error.empty()) findings.fail("{}: expected a text, got none", what);
 }
 
 void devices(const Subject& subject, Findings& findings) {
@@ -139,18 +135,16 @@ void devices(const Subject& subject, Findings& findings) {
     backends.each(findings, [&](const catena_backend& b) {
         const std::int32_t n = backends.count(b);
         if (const std::int32_t again = backends.count(b); again != n || n < 0)
-            findings.fail(
-                fmt::format("{}: count(): expected 0 or more, the same each time, got {} "
-                            "and {}",
-                            b.name, n, again));
+            findings.fail("{}: count(): expected 0 or more, the same each time, got {} and {}",
+                          b.name, n, again);
         Device none(b, backends.world(), std::max(n, 0));
-        doing(fmt::format("{}: open(), where there are {}", none.name, n));
+        doing("{}: open(), where there are {}", none.name, n);
         const catena_status status = b.open(&none.ctx, std::max(n, 0), &none.dev);
         need_refusal(findings, fmt::format("open() of {}, where there are {}", none.name, n),
                      status, none.ctx);
     });
     backends.devices(findings, [&](Device& device) {
-        doing(fmt::format("{}: supports_isa(), get_extension()", device.name));
+        doing("{}: supports_isa(), get_extension()", device.name);
         if (device.table.supports_isa(device.dev, "org.example.none") != 0)
             findings.fail(device.name + ": supports_isa(): expected 0 for org.example.none, got 1");
         if (device.table.get_extension != nullptr &&
@@ -170,17 +164,16 @@ void check_sizes(Device& device, Findings& findings) {
     for (const auto& [data, bytes] : blocks)
         if (data == nullptr || reinterpret_cast<std::uintptr_t>(data) % alignment != 0)
             findings.fail(
-                fmt::format("{}: alloc() of {} bytes: expected an address that is a "
-                            "multiple of {}, got {}",
-                            device.name, bytes, alignment, static_cast<void*>(data)));
+                "{}: alloc() of {} bytes: expected an address that is a multiple of {}, got {}",
+                device.name, bytes, alignment, static_cast<void*>(data));
     auto sorted = blocks;
     std::sort(sorted.begin(), sorted.end());
     for (std::size_t i = 1; i < sorted.size(); ++i)
         if (sorted[i - 1].first + sorted[i - 1].second > sorted[i].first)
             findings.fail(
-                fmt::format("{}: alloc(): expected blocks apart, got one of {} bytes that "
-                            "reaches into one of {}",
-                            device.name, sorted[i - 1].second, sorted[i].second));
+                "{}: alloc(): expected blocks apart, got one of {} bytes that reaches into one of "
+                "{}",
+                device.name, sorted[i - 1].second, sorted[i].second);
     for (const auto& [data, bytes] : blocks) device.free(data, bytes);
     device.free(device.alloc(0), 0);
 }
@@ -202,13 +195,13 @@ void memory(const Subject& subject, Findings& findings) {
         device.free(device.alloc(1), 1);  // works on
         if (device.table.memory == nullptr) return;
         std::uint64_t left = 0, all = 0;
-        doing(fmt::format("{}: memory()", device.name));
+        doing("{}: memory()", device.name);
         device.need(device.table.memory(&device.ctx, device.dev, &left, &all), "memory()");
         if (all == 0 || left > all)
             findings.fail(
-                fmt::format("{}: memory(): expected some bytes, and as many or fewer of "
-                            "them left, got {} of {}",
-                            device.name, left, all));
+                "{}: memory(): expected some bytes, and as many or fewer of them left, got {} of "
+                "{}",
+                device.name, left, all);
     });
 }
 const Registered r2{
@@ -247,9 +240,9 @@ void round_trip(Device& device, std::size_t bytes, std::size_t shift, Findings& 
         for (std::size_t i = 0; i < room; ++i)
             if (got[shift + i] != want[i])
                 return findings.fail(
-                    fmt::format("{}: copy() of {} bytes {}, by {}: byte {} of the block of {}: "
-                                "expected {}, got {}",
-                                device.name, bytes, what, at, i, room, want[i], got[shift + i]));
+                    "{}: copy() of {} bytes {}, by {}: byte {} of the block of {}: expected {}, "
+                    "got {}",
+                    device.name, bytes, what, at, i, room, want[i], got[shift + i]);
     };
     compare(first, shift, "to the device and back");
     compare(second, 2 * shift, "to the device, within it and back");
@@ -274,7 +267,7 @@ void streams(const Subject& subject, Findings& findings) {
         const catena_backend& b = device.table;
         if (!device.async()) return;
         any = true;
-        doing(fmt::format("{}: streams and events", device.name));
+        doing("{}: streams and events", device.name);
         catena_stream* other = nullptr;
         catena_event* event = nullptr;
         device.need(b.stream_create(&device.ctx, device.dev, &other), "stream_create()");

@@ -1,11 +1,6 @@
 // Calls of one kernel from several threads at once, as hosts make them.
-#include "plugin.hpp"
-
-#include <catena/testing/exam_kernels.hpp>
-
-#include <catena/testing/conform.hpp>
-
-#include <fmt/format.h>
+#include <testing/exam.hpp>
+#include <testing/resize.hpp>
 
 #include <algorithm>
 #include <barrier>
@@ -13,10 +8,11 @@
 #include <optional>
 #include <thread>
 
+#include "plugin.hpp"
+
 namespace catena::check {
 namespace {
 
-using testing::Array;
 using testing::Example;
 using testing::Failure;
 using testing::Options;
@@ -45,10 +41,7 @@ struct Caller {
     }
     // What differs from the result alone.
     std::string again(const Use& use) {
-        const std::vector<Array> got = exam->run(use, use.given, Options());
-        return (use.kernel->flags & CATENA_KERNEL_DETERMINISTIC) != 0
-                   ? testing::detail::same_bits(got, use.result, exam->results(use))
-                   : compare(got, use.result, use.tolerance, exam->results(use));
+        return exam->alike(use, exam->run(use, use.given, Options()));
     }
 
     std::unique_ptr<World> world;
@@ -82,25 +75,16 @@ std::string together(std::vector<Caller>& callers, const std::vector<const Use*>
 
 // A call of the example's kind that takes a while, but not long, if the function accepts one.
 Example longer(World& world, const catena_function& f, const Example& example, unsigned seed) {
-    for (const std::uint64_t set : testing::detail::equal_firsts(example)) {
-        const std::int64_t first = testing::detail::first_extent(example, set);
-        for (const bool attributes : {false, true}) {
-            const auto make = [&](std::int64_t n) -> std::optional<Sample> {
-                try {
-                    doing(fmt::format("makes \"{}\" longer: {}", text_of(f, example), n));
-                    return make_sample(
-                        world, f,
-                        testing::detail::resize_first(example, set, {first, n, false, attributes}),
-                        seed);
-                } catch (const Failure&) {
-                    return std::nullopt;
-                }
-            };
-            if (const auto sample = testing::detail::enlarge(first, 1001, make))
-                return sample->example;
+    const auto accepted = [&](const Example& e) -> std::optional<Sample> {
+        try {
+            doing("makes \"{}\" longer: \"{}\"", text_of(f, example), text_of(f, e));
+            return make_sample(world, f, e, seed);
+        } catch (const Failure&) {
+            return std::nullopt;
         }
-    }
-    return example;
+    };
+    const auto sample = testing::detail::longer_first(example, 1'000'000, 1001, accepted);
+    return sample ? sample->example : example;
 }
 
 class Concurrent {
@@ -132,8 +116,7 @@ private:
             for (Caller& c : callers_) all.push_back(c.uses(phase));
             for (const Use& use : all[0]) {
                 const catena_kernel& k = *use.kernel;
-                if (std::strcmp(k.device, "cpu") != 0 ||
-                    callers_[0].world->origin(k) != subject_.id)
+                if (!testing::detail::on_cpu(k) || callers_[0].world->origin(k) != subject_.id)
                     continue;
                 std::vector<const Use*> same;
                 for (const auto& uses : all)
@@ -149,7 +132,7 @@ private:
     void kernel(const catena_function& f, const Example& call,
                 const std::vector<const Use*>& uses) {
         const std::string what = fmt::format("{} of \"{}\"", uses[0]->label, text_of(f, call));
-        doing(fmt::format("{} in {} threads", what, n_threads));
+        doing("{} in {} threads", what, n_threads);
         const auto start = std::chrono::steady_clock::now();
         for (std::size_t t = 0; t < uses.size(); ++t) {
             if (callers_[t].again(*uses[t]).empty()) continue;
@@ -162,8 +145,8 @@ private:
             std::clamp(most_seconds / std::max(once.count(), 1e-9), 2.0, 1.0 * most_calls));
         const std::string problem = together(callers_, uses, n_calls);
         if (!problem.empty())
-            findings_.fail(fmt::format("{} in {} threads at once, each with numbers of its own: {}",
-                                       what, n_threads, problem));
+            findings_.fail("{} in {} threads at once, each with numbers of its own: {}", what,
+                           n_threads, problem);
     }
 
     const Subject& subject_;

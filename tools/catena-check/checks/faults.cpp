@@ -1,9 +1,10 @@
 // Faults: what goes wrong around a plugin comes back as a status with a text, and the next call works.
-#include <catena/testing/resize.hpp>
+#include <testing/resize.hpp>
 
-#include <fmt/format.h>
+#include <cmath>
 
-#include "callbacks.hpp"
+#include "garbage.hpp"
+#include "rig.hpp"
 
 namespace catena::check {
 namespace {
@@ -17,7 +18,7 @@ void each_fault(const Callback& callback, const char* what, Findings& findings, 
         const Reply r = callback.call({[&] { arm(n); }, {}});
         std::string problem = r.fired ? callback.judge(r) : callback.judge_success(r);
         if (!problem.empty() && !r.fired && n > 1) problem = "the next call: " + problem;
-        if (!problem.empty()) return findings.fail(fmt::format("{}: {}", label, problem));
+        if (!problem.empty()) return findings.fail("{}: {}", label, problem);
         if (!r.fired) return;
     }
 }
@@ -28,7 +29,7 @@ void faults(const Subject& subject, Findings& findings, const char* what, const 
     const std::vector<Play> plays = rig.plays(subject.function);
     if (plays.empty()) return findings.skip("no call is known that it accepts");
     for (const Play& p : plays)
-        for (const Callback& callback : callbacks_of(rig, subject.function, p))
+        for (const Callback& callback : rig.callbacks(subject.function, p))
             each_fault(callback, what, findings, arm);
     skip_if_idle(findings);
 }
@@ -49,12 +50,12 @@ void load(const Subject& subject, Findings& findings) {
     const std::unique_ptr<testing::World> world = make_world(subject);
     bool fired = true;
     for (long n = 1; n < 50 && fired; n += 1 + n / 4) {
-        const Module copy = second_copy(subject.file);
+        const testing::detail::Module copy = second_copy(subject.file);
         catena_ctx ctx{world.get(), {}, {}};
         std::string in = "catena_plugin_entry_v1()";
         bool failed = false;
         bool thrown = false;
-        doing(fmt::format("{}, failing allocation {}", in, n));
+        doing("{}, failing allocation {}", in, n);
         control.forget();
         fail_allocation(n);
         try {
@@ -64,7 +65,7 @@ void load(const Subject& subject, Findings& findings) {
             if (table != nullptr && table->init != nullptr) {
                 const Inside host(false);
                 in = "init()";
-                doing(fmt::format("{}, failing allocation {}", in, n));
+                doing("{}, failing allocation {}", in, n);
                 const Inside again(true);
                 failed = table->init(&controlled_host(), &ctx) != CATENA_OK;
             }
@@ -91,7 +92,7 @@ void leak(const Subject& subject, Findings& findings) {
     const std::vector<Play> plays = rig.plays(subject.function);
     if (plays.empty()) return findings.skip("no call is known that it accepts");
     for (const Play& p : plays)
-        for (const Callback& callback : callbacks_of(rig, subject.function, p)) {
+        for (const Callback& callback : rig.callbacks(subject.function, p)) {
             doing(callback.label + ", again and again");
             const auto grows_by = [&] {
                 const std::int64_t before = heap_in_use();
@@ -102,11 +103,10 @@ void leak(const Subject& subject, Findings& findings) {
             std::int64_t bytes = grows_by();
             for (int i = 0; i < 7 && bytes >= least; ++i) bytes = std::min(bytes, grows_by());
             if (bytes >= least)
-                findings.fail_once(
-                    callback.kind(),
-                    fmt::format("{}: expected the heap as before, got {} bytes more with "
-                                "each call: memory that nobody frees",
-                                callback.label, bytes));
+                findings.fail_once(callback.kind(),
+                                   fmt::format("{}: expected the heap as before, got {} bytes more "
+                                               "with each call: memory that nobody frees",
+                                               callback.label, bytes));
         }
     skip_if_idle(findings);
 }
@@ -127,10 +127,11 @@ void exception(const Subject& subject, Findings& findings) {
     const auto check = [&](const std::string& label, const auto& call) {
         doing(label);
         const std::string problem = judge(call(), f);
-        if (!problem.empty()) findings.fail(fmt::format("{}: {}", label, problem));
+        if (!problem.empty()) findings.fail("{}: {}", label, problem);
     };
     const std::vector<Play> plays = rig.plays(subject.function);
     if (plays.empty()) return findings.skip("no call is known that it accepts");
+    const Circumstances fenced = {{}, {Placement::Kind::fenced}};
     using Fill = std::pair<const char*, double>;
     static constexpr double large = 1e18;
     for (const Play& p : plays)
@@ -148,13 +149,7 @@ void exception(const Subject& subject, Findings& findings) {
                 };
                 const testing::detail::Given given = u.of.given.changed(spoil);
                 check(fmt::format("{} of \"{}\" with {} everywhere", u.of.label, p.text(), words),
-                      [&] {
-                          Caller c = rig.caller(f, p.sample.example.attrs, p.sample.train);
-                          c.placement.kind = Placement::Kind::fenced;
-                          if (!forward) return c.backward(*u.kernel, u.before, given, Step::run);
-                          return c.forward(*u.kernel, given.x, metas_of(u.of.result, f.n_outputs),
-                                           Step::run);
-                      });
+                      [&] { return rig.run(u, given, p, fenced); });
             }
     if (!rig.brings(subject.function)) return skip_if_idle(findings);
     for (const Play& p : plays)
@@ -162,13 +157,11 @@ void exception(const Subject& subject, Findings& findings) {
                                   testing::detail::wrong_ranks(p.sample.example)})
             for (const testing::Example& e : wrong)
                 check("infer() of \"" + testing::text_of(f, e) + "\"", [&] {
-                    std::vector<std::optional<catena_meta>> x;
+                    testing::detail::Metas x;
                     for (std::size_t i = 0; i < e.inputs.size(); ++i)
                         x.push_back(testing::detail::meta_of(
                             e.inputs[i], p.sample.x[i] ? p.sample.x[i].dtype() : catena_dtype()));
-                    Caller c = rig.caller(f, e.attrs, p.sample.train);
-                    c.placement.kind = Placement::Kind::fenced;
-                    return c.infer(x);
+                    return rig.caller(f, e.attrs, p.sample.train, fenced).infer(x);
                 });
 }
 const Registered r3{
@@ -179,27 +172,15 @@ const Registered r3{
 // A sample that is large enough for several pieces.
 std::optional<testing::Sample> larger(Rig& rig, const std::string& name, const Subject& subject,
                                       const testing::Example& example) {
-    namespace detail = testing::detail;
     const catena_function& known = rig.world().function(name);
-    for (const std::uint64_t set : detail::equal_firsts(example)) {
-        const std::int64_t first = detail::first_extent(example, set);
-        const std::int64_t row = std::max<std::int64_t>(1, detail::elements(example) / first);
-        const std::int64_t to = (40000 / row) | 1;
-        for (const bool attributes : {false, true}) {
-            const auto make = [&](std::int64_t n) -> std::optional<testing::Sample> {
-                try {
-                    return testing::make_sample(
-                        rig.world(), known,
-                        detail::resize_first(example, set, {first, n, false, attributes}),
-                        subject.seed32());
-                } catch (const testing::Failure&) {
-                    return std::nullopt;  // not a call of this function
-                }
-            };
-            if (auto sample = detail::enlarge(first, to, make)) return sample;
+    const auto accepted = [&](const testing::Example& e) -> std::optional<testing::Sample> {
+        try {
+            return testing::make_sample(rig.world(), known, e, subject.seed32());
+        } catch (const testing::Failure&) {
+            return std::nullopt;  // not a call of this function
         }
-    }
-    return std::nullopt;
+    };
+    return testing::detail::longer_first(example, 40000, 40001, accepted);
 }
 
 void pieces(const Subject& subject, Findings& findings) {
@@ -208,12 +189,12 @@ void pieces(const Subject& subject, Findings& findings) {
     if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return findings.skip("a view: it has no kernel");
     bool any = false;
     for (const testing::Example& e : rig.examples(subject.function)) {
-        doing(fmt::format("makes \"{}\" larger", testing::text_of(f, e)));
+        doing("makes \"{}\" larger", testing::text_of(f, e));
         auto sample = larger(rig, subject.function, subject, e);
         if (!sample) continue;
         any = true;
         const Play p = rig.play(f, std::move(*sample));
-        for (const Callback& callback : callbacks_of(rig, subject.function, p)) {
+        for (const Callback& callback : rig.callbacks(subject.function, p)) {
             if (callback.expected.empty()) continue;
             using Way = std::pair<const char*, Pieces>;
             for (const auto& [words, way] :
@@ -227,7 +208,7 @@ void pieces(const Subject& subject, Findings& findings) {
                 const std::string problem = callback.judge_success(callback.call({}));
                 control.pieces = Pieces::whole;
                 control.slots = 1;
-                if (!problem.empty()) findings.fail(fmt::format("{}: {}", label, problem));
+                if (!problem.empty()) findings.fail("{}: {}", label, problem);
             }
         }
     }

@@ -1,19 +1,17 @@
 // Fuzz: calls that no example has. They are refused in words or served; nothing is touched that was
 // not lent.
-#include <catena/testing/sample.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-#include "callbacks.hpp"
 #include "garbage.hpp"
+#include "rig.hpp"
 
 namespace catena::check {
 namespace {
 
 using testing::Example;
+using testing::detail::Metas;
 
 // Cases of one function, and of all functions of a plugin together.
 constexpr std::size_t most_cases = 600;
@@ -53,7 +51,7 @@ public:
             try_case(make(garbage, from), garbage);
         };
         if (subject_.reproduce) return case_of(subject_.seed);
-        const std::size_t n_functions = std::max<std::size_t>(1, rig_.table().n_functions);
+        const std::size_t n_functions = std::max<std::size_t>(1, rig_.n_functions());
         const std::size_t n = std::min(most_cases, all_cases / n_functions);
         std::mt19937_64 seeds(subject_.seed);
         for (std::size_t i = 0; i < n && failed_ < 5; ++i) {
@@ -100,13 +98,10 @@ private:
             e.inputs[k].shape = to;
         }
         if (same || !tried_.insert(testing::text_of(f_, e)).second) return;
-        const testing::TypeVars vars(f_);
         auto rows = testing::detail::rows_of(rig_.world(), rig_.world().function(f_.name));
         rows.resize(std::min<std::size_t>(rows.size(), 2));
         for (const auto& row : rows) {
-            std::vector<std::optional<catena_meta>> x;
-            for (std::size_t k = 0; k < e.inputs.size(); ++k)
-                x.push_back(testing::detail::meta_of(e.inputs[k], row[vars.input(k)]));
+            const Metas x = testing::detail::metas_in(f_, e, row);
             serve(e, x, true, [&](std::size_t k) {
                 return testing::detail::draw(e.inputs[k], x[k]->dtype,
                                              subject_.seed32() + static_cast<unsigned>(k));
@@ -115,35 +110,31 @@ private:
     }
 
     // In words that can be tried again.
-    std::string describe(const Example& e, const std::vector<std::optional<catena_meta>>& x) const {
+    std::string describe(const Example& e, const Metas& x) const {
         std::string dtypes;
         for (const auto& meta : x)
             dtypes += (dtypes.empty() ? "" : ",") + (meta ? plugin::text_of(meta->dtype) : "-");
         return fmt::format("\"{}\" of {}", testing::text_of(f_, e), dtypes);
     }
     // A row of dtypes that the function has kernels for, mostly.
-    std::vector<std::optional<catena_meta>> metas_for(const Example& e, Garbage& garbage) {
-        const testing::TypeVars vars(f_);
+    Metas metas_for(const Example& e, Garbage& garbage) {
+        const testing::detail::TypeVars vars(f_);
         const auto rows = testing::detail::rows_of(rig_.world(), rig_.world().function(f_.name));
         std::vector<catena_dtype> row(vars.size());
         for (catena_dtype& dtype : row) dtype = garbage.dtype();
         if (!rows.empty() && !garbage.chance(10))
             row = rows[static_cast<std::size_t>(
                 garbage.pick(0, static_cast<std::int64_t>(rows.size()) - 1))];
-        std::vector<std::optional<catena_meta>> x;
-        for (std::size_t i = 0; i < e.inputs.size(); ++i)
-            x.push_back(testing::detail::meta_of(e.inputs[i], row[vars.input(i)]));
-        return x;
+        return testing::detail::metas_in(f_, e, row);
     }
     bool report(const std::string& label, const std::string& problem) {
         if (problem.empty()) return false;
         ++failed_;
-        findings_.fail(fmt::format("{}: {}", label, problem));
+        findings_.fail("{}: {}", label, problem);
         return true;
     }
     // Extents that a host would take; it refuses them itself where an input cannot be.
-    std::string shapes_of(const std::vector<catena_meta>& y,
-                          const std::vector<std::optional<catena_meta>>& x) const {
+    std::string shapes_of(const std::vector<catena_meta>& y, const Metas& x) const {
         for (const auto& meta : x)
             if (meta && !exists(*meta)) return {};
         for (std::size_t i = 0; i < y.size(); ++i) {
@@ -166,11 +157,9 @@ private:
     // infer(), and every kernel that serves the call, in memory that ends where it may not be touched.
     // numbers: makes input i, which is there.
     template <class Numbers>
-    void serve(const Example& e, const std::vector<std::optional<catena_meta>>& x, bool train,
-               const Numbers& numbers) {
+    void serve(const Example& e, const Metas& x, bool train, const Numbers& numbers) {
         const std::string words = describe(e, x);
-        Caller caller = rig_.caller(f_, e.attrs, train);
-        caller.placement.kind = Placement::Kind::fenced;
+        Engine caller = rig_.caller(f_, e.attrs, train, {{}, {Placement::Kind::fenced}});
         std::vector<catena_meta> y;
         if (rig_.brings(f_.name)) {
             doing("infer() of " + words);
@@ -193,7 +182,7 @@ private:
         std::vector<Array> arrays;
         for (std::size_t i = 0; i < x.size(); ++i) arrays.push_back(x[i] ? numbers(i) : Array());
         for (const catena_kernel* k : rig_.kernels(f_.name, CATENA_PHASE_FORWARD)) {
-            if (!fits(f_, *k, arrays, y)) continue;
+            if (!testing::detail::fits(f_, *k, x, Metas(y.begin(), y.end()))) continue;
             const std::string label = fmt::format("forward '{}' of {}", k->isa, words);
             doing(label);
             report(label, judge(caller.forward(*k, arrays, y, Step::run), f_));

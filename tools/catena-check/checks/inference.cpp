@@ -1,17 +1,18 @@
 // infer(): called by itself, with descriptions that no kernel could be run on.
 #include "plugin.hpp"
 
-#include <catena/testing/sample.hpp>
+#include <testing/sample.hpp>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 namespace catena::check {
 namespace {
 
 using namespace testing;
 
-using Metas = std::vector<std::optional<catena_meta>>;
+using detail::Metas;
 
 constexpr std::int32_t host_memory = 1;  // kDLCPU, as detail::meta_of() has it
 
@@ -50,12 +51,9 @@ public:
         const std::vector<Example> examples = examples_of(*world_, f_, example_seed).calls;
         if (examples.empty()) return findings_.skip("no call is known that it accepts");
         for (const Example& e : examples) {
-            const auto values = values_of(e);
+            const auto values = values_of(f_, e.attrs);
             for (const detail::Row& row : detail::rows_of(*world_, f_)) {
-                const TypeVars vars(f_);
-                Metas x;
-                for (std::size_t i = 0; i < e.inputs.size(); ++i)
-                    x.push_back(detail::meta_of(e.inputs[i], row[vars.input(i)]));
+                const Metas x = detail::metas_in(f_, e, row);
                 if (ask(values, x, 0).status != CATENA_OK) continue;
                 body(values, x);
                 break;  // dtypes make no difference here
@@ -65,7 +63,7 @@ public:
 
     // `before` is what lies in the outputs.
     Answer ask(const std::vector<catena_value>& values, const Metas& x, int before) const {
-        doing(fmt::format("infer() of {} for {}", f_.name, text_of(x)));
+        doing("infer() of {} for {}", f_.name, text_of(x));
         Metas mine = x;
         std::vector<const catena_meta*> in;
         for (const auto& m : mine) in.push_back(m ? &*m : nullptr);
@@ -118,15 +116,6 @@ public:
     }
 
 private:
-    std::vector<catena_value> values_of(const Example& e) const {
-        std::vector<catena_value> values;
-        for (std::uint32_t i = 0; i < f_.n_attrs; ++i) {
-            const catena_value* given = e.attrs.find(f_.attrs[i]->name);
-            values.push_back(given != nullptr ? *given : f_.attrs[i]->def);
-        }
-        return values;
-    }
-
     std::unique_ptr<World> world_;
     const catena_function& f_;
     const Subject& subject_;
@@ -151,17 +140,15 @@ void pure(const Subject& subject, Findings& findings) {
         inference.sound(first, x);
         for (const catena_meta& m : first.y)
             if (first.status == CATENA_OK && m.device_type != host_memory)
-                findings.fail_once(
-                    "device_type",
-                    fmt::format("{}: device_type: expected it to stay on the device of "
-                                "the call ({}), got {}",
-                                text_of(x), host_memory, m.device_type));
+                findings.fail_once("device_type",
+                                   fmt::format("{}: device_type: expected it to stay on the device "
+                                               "of the call ({}), got {}",
+                                               text_of(x), host_memory, m.device_type));
         for (const int before : {0xa5, 0x01})
             if (!same(first, inference.ask(values, x, before)))
-                findings.fail_once("repeated",
-                                   text_of(x) +
-                                       ": expected the same from the same arguments, got "
-                                       "something else the second time");
+                findings.fail_once("repeated", text_of(x) +
+                                                   ": expected the same from the same arguments, "
+                                                   "got something else the second time");
     });
 }
 const Registered r1{{"inference", "pure",
@@ -219,10 +206,9 @@ void ranks(const Subject& subject, Findings& findings) {
                 if (m.ndim < 0 || m.ndim > CATENA_MAX_NDIM) return;
             if (!same(answer, inference.ask(values, surrounded(changed, 2, 3), 0)) ||
                 !same(answer, inference.ask(values, surrounded(changed, 7, 5), 0)))
-                findings.fail_once("ndim",
-                                   text_of(changed) +
-                                       ": expected ndim to be looked at first, got a result that "
-                                       "depends on axes which are not there");
+                findings.fail_once("ndim", text_of(changed) +
+                                               ": expected ndim to be looked at first, got a "
+                                               "result that depends on axes which are not there");
         };
         for (std::int32_t ndim = 0; ndim <= CATENA_MAX_NDIM; ++ndim)
             for (const std::int64_t extent : {-1, 0, 1, 2}) {  // -1: as it is

@@ -1,16 +1,13 @@
 // Loading by catena itself: it refuses what its core does not like, and this program need not know why.
-#include "plugin.hpp"
+#include "check.hpp"
 
-#include <fmt/format.h>
 #include <parse_json.hpp>
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <system_error>
@@ -21,16 +18,13 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-[[noreturn]] void fail_system(const std::string& what, int error) {
-    throw std::system_error(error, std::generic_category(), what);
-}
-
 // Links under names that are loaded in their order; the folder is gone afterwards.
 class Links {
 public:
     Links() {
         std::string name = (fs::temp_directory_path() / "catena-check-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr) fail_system(name, errno);
+        if (mkdtemp(name.data()) == nullptr)
+            throw std::system_error(errno, std::generic_category(), name);
         folder_ = name;
     }
     Links(const Links&) = delete;
@@ -60,54 +54,29 @@ private:
     std::map<std::string, std::string> files_;
 };
 
-// Without what the user has set for catena: folders, pins, a lock.
-std::vector<std::string> environment() {
-    std::vector<std::string> result = {"CATENA_PLUGIN_LOCK=off"};
+// What the program says, and how it ended; without what the user has set for catena: folders, pins, a
+// lock. This process is of this check alone.
+std::pair<std::string, int> output_of(const std::string& command) {
+    std::vector<std::string> set;
     for (char** entry = environ; *entry != nullptr; ++entry)
-        if (std::strncmp(*entry, "CATENA_", 7) != 0) result.emplace_back(*entry);
-    return result;
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-    std::vector<char*> result;
-    for (std::string& text : texts) result.push_back(text.data());
-    result.push_back(nullptr);
-    return result;
-}
-
-// What the program says, and how it ended.
-std::pair<std::string, int> output_of(const fs::path& program, std::vector<std::string> arguments) {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) fail_system("pipe", errno);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    arguments.insert(arguments.begin(), program.string());
-    std::vector<std::string> variables = environment();
-    pid_t pid = 0;
-    const int error = posix_spawn(&pid, program.c_str(), &actions, nullptr,
-                                  pointers(arguments).data(), pointers(variables).data());
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    if (error != 0) fail_system("spawn", error);
+        if (std::strncmp(*entry, "CATENA_", 7) == 0)
+            set.push_back(std::string(*entry).substr(0, std::strcspn(*entry, "=")));
+    for (const std::string& name : set) unsetenv(name.c_str());
+    setenv("CATENA_PLUGIN_LOCK", "off", 1);
+    FILE* const pipe = popen(("exec " + command).c_str(), "r");
+    if (pipe == nullptr) throw std::system_error(errno, std::generic_category(), "popen");
     std::string text;
     char piece[4096];
-    for (ssize_t n; (n = read(ends[0], piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR);)
-        if (n > 0) text.append(piece, static_cast<std::size_t>(n));
-    close(ends[0]);
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR) fail_system("waitpid", errno);
-    return {text, status};
+    while (const std::size_t n = std::fread(piece, 1, sizeof piece, pipe)) text.append(piece, n);
+    return {text, pclose(pipe)};
 }
 
 // By path: why a plugin is refused, else "".
 std::map<std::string, std::string> loads(const fs::path& program,
                                          const std::vector<std::string>& folders) {
-    std::vector<std::string> arguments = {"plugins", "--json"};
-    for (const std::string& folder : folders)
-        arguments.insert(arguments.end(), {"--plugins", folder});
-    const auto [text, status] = output_of(program, arguments);
+    std::string command = shell_word(program) + " plugins --json";
+    for (const std::string& folder : folders) command += " --plugins " + shell_word(folder);
+    const auto [text, status] = output_of(command);
     // Behind what plugins print.
     const std::size_t begin = text.rfind("{\n  \"");
     const json report = begin == text.npos ? json() : catena::parse_json(text.substr(begin));
@@ -128,14 +97,15 @@ void ask(const fs::path& program, const Subject& subject, Findings& findings) {
     for (const fs::path& file : subject.with) links.add(file);
     const std::string mine = links.add(subject.file).string();
     std::vector<std::string> folders = {links.folder().string()};
-    const std::string own = testing::detail::own_folder();
+    const char* const set = std::getenv("CATENA_TESTING_PLUGINS");
+    const std::string own = set != nullptr ? set : "";
     if (!own.empty()) folders.push_back(own);
 
     std::map<std::string, std::string> without;  // what catena says of its own alone
     try {
         if (!own.empty()) without = loads(program, {own});
     } catch (const std::exception& e) {
-        return findings.skip(fmt::format("without the plugin: {}", e.what()));
+        return findings.skip("without the plugin: {}", e.what());
     }
     doing("catena plugins");
     const auto states = loads(program, folders);
@@ -152,8 +122,8 @@ void ask(const fs::path& program, const Subject& subject, Findings& findings) {
     for (const auto& [path, reason] : states)
         if (!reason.empty() && without.contains(path) && without[path].empty() &&
             !fs::equivalent(path, mine, error))
-            findings.fail(fmt::format("with it, catena's own {} is refused: {}",
-                                      fs::path(path).filename().string(), links.named(reason)));
+            findings.fail("with it, catena's own {} is refused: {}",
+                          fs::path(path).filename().string(), links.named(reason));
 }
 void host(const Subject& subject, Findings& findings) {
     std::error_code error;
@@ -163,7 +133,7 @@ void host(const Subject& subject, Findings& findings) {
     try {
         ask(program, subject, findings);
     } catch (const std::system_error& e) {  // no room in /tmp, no process: not the plugin's fault
-        findings.skip(fmt::format("catena cannot be asked: {}", e.what()));
+        findings.skip("catena cannot be asked: {}", e.what());
     }
 }
 const Registered r1{

@@ -3,8 +3,6 @@
 
 #include <catena/testing/sample.hpp>
 
-#include <fmt/format.h>
-
 namespace catena::check {
 namespace {
 
@@ -17,8 +15,7 @@ struct Drawn {
 
 Drawn draw(World& world, const catena_function& f, const Sample& sample, std::uint64_t seed,
            std::uint64_t offset, int threads) {
-    doing(
-        fmt::format("{} of \"{}\" with seed {} on {} threads", f.name, sample.text, seed, threads));
+    doing("{} of \"{}\" with seed {} on {} threads", f.name, sample.text, seed, threads);
     Options options;
     options.train = sample.train;
     options.threads = threads;
@@ -52,21 +49,18 @@ void random(const Subject& subject, Findings& findings) {
             const Drawn again = draw(*world, f, sample, 11, 0, threads);
             if (again.blocks != first.blocks)
                 findings.fail(
-                    fmt::format("\"{}\": expected {} blocks reserved for any number of "
-                                "threads, got {} on {}",
-                                sample.text, first.blocks, again.blocks, threads));
+                    "\"{}\": expected {} blocks reserved for any number of threads, got {} on {}",
+                    sample.text, first.blocks, again.blocks, threads);
             if (again.y != first.y)
                 findings.fail(
-                    fmt::format("\"{}\": expected the same numbers on any number of "
-                                "threads, got others on {}",
-                                sample.text, threads));
+                    "\"{}\": expected the same numbers on any number of threads, got others on {}",
+                    sample.text, threads);
         }
     }
     if (!draws) findings.fail("it is STOCHASTIC: expected philox() to be called, got no call");
     else if (!differs)
         findings.fail(
-            "it is STOCHASTIC: expected other numbers with another seed or offset, got "
-            "the same");
+            "it is STOCHASTIC: expected other numbers with another seed or offset, got the same");
 }
 const Registered r1{{"determinism", "random",
                      "random numbers are the host's: by seed and offset, not by threads", random,

@@ -2,8 +2,9 @@
 #include "plugin.hpp"
 
 #include <catena/testing/example.hpp>
+#include <testing/functions.hpp>
+#include <testing/library.hpp>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <ids.hpp>
@@ -18,14 +19,17 @@
 namespace catena::check {
 namespace {
 
-using testing::TypeVars;
 using testing::World;
+using testing::detail::Module;
+using testing::detail::TypeVars;
 
 // The table, and functions of catena's own and --with by name.
 class Table {
 public:
     explicit Table(const Subject& subject)
-        : world_(make_world(subject)), module_(subject.file), table_(module_.table(*world_)) {}
+        : world_(make_world(subject)),
+          module_(subject.file),
+          table_(module_.table(World::host(), *world_, false)) {}
 
     template <class Body>
     void functions(const Body& body) const {
@@ -70,7 +74,8 @@ void table(const Subject& subject, Findings& findings) {
     World world{std::vector<std::string>()};
     try {
         const Module module(subject.file);
-        const std::string text = damage(*module.manifest, module.table(world));
+        const std::string text =
+            damage(*module.manifest, module.table(World::host(), world, false));
         if (!text.empty()) findings.fail(text);
     } catch (const testing::Failure&) {
         findings.skip("see load/entry");
@@ -78,8 +83,7 @@ void table(const Subject& subject, Findings& findings) {
 }
 const Registered r1{
     {"schema", "table",
-     "no entry is NULL, or lacks what it must have; sizes, counts and kinds are such as "
-     "there are",
+     "no entry is NULL, or lacks what it must have; sizes, counts and kinds are such as there are",
      table, Each::plugin, false}};
 
 // What wrappers in any language can be called.
@@ -106,24 +110,20 @@ void names(const Subject& subject, Findings& findings) {
     std::set<std::string> seen;
     table.functions([&](const catena_function& f) {
         const std::string name = f.name;
-        if (!is_id(name)) findings.fail(fmt::format("'{}': expected {}", name, id_rule));
+        if (!is_id(name)) findings.fail("'{}': expected {}", name, id_rule);
         if (name.size() > 200)
-            findings.fail(
-                fmt::format("'{}': expected at most 200 bytes, got {}", name, name.size()));
+            findings.fail("'{}': expected at most 200 bytes, got {}", name, name.size());
         if (!seen.insert(name).second) findings.fail(name + ": it is there twice");
         if (name.rfind("catena.", 0) == 0 && id.rfind("org.catena.", 0) != 0)
-            findings.fail(
-                fmt::format("{}: catena.* are catena's own: expected a name as in "
-                            "org.example.thing",
-                            name));
+            findings.fail("{}: catena.* are catena's own: expected a name as in org.example.thing",
+                          name);
         std::set<std::string> arguments;  // inputs and attributes share the examples' names
         std::set<std::string> outputs;
         const auto meet = [&](std::set<std::string>& known, const char* what, const char* text) {
             if (!identifier(text))
-                findings.fail(
-                    fmt::format("{}: {} '{}': expected letters, digits and _", name, what, text));
+                findings.fail("{}: {} '{}': expected letters, digits and _", name, what, text);
             if (!known.insert(text).second)
-                findings.fail(fmt::format("{}: {} {}: it is there twice", name, what, text));
+                findings.fail("{}: {} {}: it is there twice", name, what, text);
         };
         for (std::uint32_t i = 0; i < f.n_inputs; ++i) meet(arguments, "input", f.inputs[i]->name);
         for (std::uint32_t i = 0; i < f.n_attrs; ++i)
@@ -132,8 +132,7 @@ void names(const Subject& subject, Findings& findings) {
     });
     const auto plain = [&](const char* what, const std::string& text) {
         if (!plain_name(text))
-            findings.fail(
-                fmt::format("{} '{}': expected letters, digits and . _ - : /", what, text));
+            findings.fail("{} '{}': expected letters, digits and . _ - : /", what, text);
     };
     table.kernels([&](const catena_kernel& k) { plain("device of a kernel", k.device); });
     for (std::uint32_t i = 0; i < table.raw().n_backends; ++i)
@@ -152,11 +151,11 @@ const Registered r2{{"schema", "names",
 void docs(const Subject& subject, Findings& findings) {
     const Table table(subject);
     table.functions([&](const catena_function& f) {
-        if (*f.doc == 0) findings.fail(fmt::format("{}: expected a text, got none", f.name));
+        if (*f.doc == 0) findings.fail("{}: expected a text, got none", f.name);
         for (std::uint32_t i = 0; i < f.n_attrs; ++i)
             if (*f.attrs[i]->doc == 0)
-                findings.fail(fmt::format("{}: attribute {}: expected a text, got none", f.name,
-                                          f.attrs[i]->name));
+                findings.fail("{}: attribute {}: expected a text, got none", f.name,
+                              f.attrs[i]->name);
     });
 }
 const Registered r3{{"schema", "docs", "functions and attributes say what they are", docs}};
@@ -179,7 +178,7 @@ void attributes(const Subject& subject, Findings& findings) {
         for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
             const catena_attr_spec& a = *f.attrs[i];
             const auto fail = [&](const std::string& text) {
-                findings.fail(fmt::format("{}: attribute {}: {}", f.name, a.name, text));
+                findings.fail("{}: attribute {}: {}", f.name, a.name, text);
             };
             constexpr std::uint32_t known =
                 CATENA_ATTR_REQUIRED | CATENA_ATTR_RANGED | CATENA_ATTR_HINT;
@@ -229,9 +228,7 @@ bool variadic(const catena_function& f) {
 void ports(const Subject& subject, Findings& findings) {
     const Table table(subject);
     table.functions([&](const catena_function& f) {
-        const auto fail = [&](const std::string& text) {
-            findings.fail(fmt::format("{}: {}", f.name, text));
-        };
+        const auto fail = [&](const std::string& text) { findings.fail("{}: {}", f.name, text); };
         for (const bool in : {true, false})
             for (std::uint32_t i = 0; i < (in ? f.n_inputs : f.n_outputs); ++i) {
                 const catena_port_spec& p = in ? *f.inputs[i] : *f.outputs[i];
@@ -271,9 +268,8 @@ void ports(const Subject& subject, Findings& findings) {
         if (f != nullptr && (beyond(k.retain_x, f->n_inputs, variadic(*f)) ||
                              beyond(k.retain_y, f->n_outputs, false)))
             findings.fail(
-                fmt::format("{}: retain_x, retain_y: expected ports of the function, got "
-                            "{:#x} and {:#x}",
-                            label(k), k.retain_x, k.retain_y));
+                "{}: retain_x, retain_y: expected ports of the function, got {:#x} and {:#x}",
+                label(k), k.retain_x, k.retain_y);
     });
 }
 const Registered r5{{"schema", "ports",
@@ -283,19 +279,16 @@ void versions(const Subject& subject, Findings& findings) {
     const Table table(subject);
     table.functions([&](const catena_function& f) {
         if (f.version < 1 || f.version > newest_version)
-            findings.fail(
-                fmt::format("{}: expected 1 to {}, got {}", f.name, newest_version, f.version));
+            findings.fail("{}: expected 1 to {}, got {}", f.name, newest_version, f.version);
     });
     table.kernels([&](const catena_kernel& k) {
         const catena_function* f = table.find(k.function);
         if (k.version_min > k.version_max)
-            findings.fail(fmt::format("{}: expected a range, got {} to {}", label(k), k.version_min,
-                                      k.version_max));
+            findings.fail("{}: expected a range, got {} to {}", label(k), k.version_min,
+                          k.version_max);
         else if (f != nullptr && (f->version < k.version_min || f->version > k.version_max))
-            findings.fail(
-                fmt::format("{}: expected version {} among those that it computes, got {} "
-                            "to {}",
-                            label(k), f->version, k.version_min, k.version_max));
+            findings.fail("{}: expected version {} among those that it computes, got {} to {}",
+                          label(k), f->version, k.version_min, k.version_max);
     });
 }
 const Registered r6{
@@ -327,12 +320,10 @@ void gradient(const Subject& subject, Findings& findings) {
     const Table table(subject);
     table.functions([&](const catena_function& f) {
         if (f.gradient != nullptr && f.grad_function != nullptr)
-            findings.fail(
-                fmt::format("{}: expected one of gradient() and grad_function, got both", f.name));
+            findings.fail("{}: expected one of gradient() and grad_function, got both", f.name);
         if ((f.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) != 0 &&
             (f.gradient != nullptr || f.grad_function != nullptr))
-            findings.fail(
-                fmt::format("{}: NOT_DIFFERENTIABLE: expected no gradient, got one", f.name));
+            findings.fail("{}: NOT_DIFFERENTIABLE: expected no gradient, got one", f.name);
         if (f.grad_function != nullptr) grad_function(table, f, findings);
     });
 }
@@ -355,14 +346,12 @@ bool legal(catena_dtype d) {
 void kernels(const Subject& subject, Findings& findings) {
     const Table table(subject);
     table.kernels([&](const catena_kernel& k) {
-        const auto fail = [&](const std::string& text) {
-            findings.fail(fmt::format("{}: {}", label(k), text));
-        };
+        const auto fail = [&](const std::string& text) { findings.fail("{}: {}", label(k), text); };
         const catena_function* const f = table.find(k.function);
         if (f == nullptr)
             return fail(
-                "expected a function of the plugin, of catena's own or of --with, got one "
-                "that nobody has");
+                "expected a function of the plugin, of catena's own or of --with, got one that "
+                "nobody has");
         if ((f->flags & CATENA_FUNCTION_VIEW) != 0) fail("its function is a view, without kernels");
         constexpr std::uint32_t known =
             CATENA_KERNEL_ADDS | CATENA_KERNEL_STRIDED | CATENA_KERNEL_DETERMINISTIC;
@@ -376,10 +365,9 @@ void kernels(const Subject& subject, Findings& findings) {
             for (std::size_t i = 0; i < n; ++i) {
                 const catena_dtype d = k.types[r * n + i];
                 if (!legal(d))
-                    fail(
-                        fmt::format("row {}: expected a dtype that there is, got code {}, {} bits, "
-                                    "{} lanes",
-                                    r, d.code, d.bits, d.lanes));
+                    fail(fmt::format(
+                        "row {}: expected a dtype that there is, got code {}, {} bits, {} lanes", r,
+                        d.code, d.bits, d.lanes));
                 row += fmt::format("{}:{} ", d.code, d.bits);
             }
             if (!rows.insert(row).second) fail(fmt::format("row {}: it is there twice", r));
@@ -392,8 +380,7 @@ void kernels(const Subject& subject, Findings& findings) {
             computed = computed ||
                        (k->phase == CATENA_PHASE_FORWARD && std::strcmp(k->function, f.name) == 0);
         if (!computed)
-            findings.fail(
-                fmt::format("{}: expected a forward kernel, got none: nobody can call it", f.name));
+            findings.fail("{}: expected a forward kernel, got none: nobody can call it", f.name);
     });
 }
 const Registered r8{{"schema", "kernels",
@@ -418,14 +405,12 @@ void variants(const Subject& subject, Findings& findings) {
             saved = other.n_saved;
         });
         if (!paired)
-            findings.fail(fmt::format("{}: variant '{}': expected a {} kernel of it, got none",
-                                      label(k), k.variant,
-                                      k.phase == CATENA_PHASE_FORWARD ? "backward" : "forward"));
+            findings.fail("{}: variant '{}': expected a {} kernel of it, got none", label(k),
+                          k.variant, k.phase == CATENA_PHASE_FORWARD ? "backward" : "forward");
         else if (*saved != k.n_saved)
             findings.fail(
-                fmt::format("{}: variant '{}': expected {} saved tensors as in the other "
-                            "phase, got {}",
-                            label(k), k.variant, *saved, k.n_saved));
+                "{}: variant '{}': expected {} saved tensors as in the other phase, got {}",
+                label(k), k.variant, *saved, k.n_saved);
     });
 }
 const Registered r9{{"schema", "variants",
@@ -441,13 +426,13 @@ void examples(const Subject& subject, Findings& findings) {
                 const auto e = testing::parse_example(f, f.examples[i]);
                 for (std::uint32_t k = 0; k < f.n_inputs; ++k)
                     if (!e.inputs[k].present && (f.inputs[k]->flags & CATENA_PORT_OPTIONAL) == 0)
-                        findings.fail(fmt::format("[{}] example \"{}\": expected {}, got none",
-                                                  f.name, f.examples[i], f.inputs[k]->name));
+                        findings.fail("[{}] example \"{}\": expected {}, got none", f.name,
+                                      f.examples[i], f.inputs[k]->name);
                 for (std::uint32_t k = 0; k < f.n_attrs; ++k)
                     if ((f.attrs[k]->flags & CATENA_ATTR_REQUIRED) != 0 &&
                         e.attrs.find(f.attrs[k]->name) == nullptr)
-                        findings.fail(fmt::format("[{}] example \"{}\": expected {}, got none",
-                                                  f.name, f.examples[i], f.attrs[k]->name));
+                        findings.fail("[{}] example \"{}\": expected {}, got none", f.name,
+                                      f.examples[i], f.attrs[k]->name);
             } catch (const std::exception& e) {
                 findings.fail(e.what());
                 if (i >= 64) break;
@@ -477,10 +462,10 @@ void devices(const Subject& subject, Findings& findings) {
         if (says.count(device) == 0) has.erase(device);
         else has.insert(device);
     if (has != says)
-        findings.fail(fmt::format(
-            "expected those of its kernels in the manifest ({}), and perhaps of its own "
-            "backends, got {}",
-            fmt::join(has, ","), text));
+        findings.fail(
+            "expected those of its kernels in the manifest ({}), and perhaps of its own backends, "
+            "got {}",
+            fmt::join(has, ","), text);
 }
 const Registered r11{{"schema", "devices", "the manifest lists the devices of the table", devices}};
 

@@ -1,12 +1,18 @@
 // Skew: hosts that are older or newer than the headers which the plugin was built with.
-#include <fmt/format.h>
 
-#include "callbacks.hpp"
+#include "rig.hpp"
 
 namespace catena::check {
 namespace {
 
+using testing::detail::Ground;
+using testing::detail::Module;
+using testing::detail::Release;
+using testing::detail::releases;
 using Kind = Placement::Kind;
+
+static_assert(releases[std::size(releases) - 1].minor == CATENA_ABI_MINOR,
+              "a line for the sizes of each minor");
 
 std::uint16_t needed_by(const Subject& subject) {
     return Module(subject.file).manifest->abi_minor_needed;
@@ -24,11 +30,11 @@ void play(const Subject& subject, Findings& findings, const Placement& placement
     const std::vector<Play> plays = rig.plays(subject.function);
     if (plays.empty()) return findings.skip("no call is known that it accepts");
     for (const Play& p : plays)
-        for (const Callback& callback : callbacks_of(rig, subject.function, p)) {
+        for (const Callback& callback : rig.callbacks(subject.function, p)) {
             const std::string label = fmt::format("{}, {}", callback.label, words);
             doing(label);
             const std::string problem = callback.judge_success(callback.call({{}, placement}));
-            if (!problem.empty()) findings.fail(fmt::format("{}: {}", label, problem));
+            if (!problem.empty()) findings.fail("{}: {}", label, problem);
         }
     skip_if_idle(findings);
 }
@@ -94,11 +100,11 @@ void extensions(const Subject& subject, Findings& findings) {
     if (plays.empty()) return findings.skip("no call is known that it accepts");
     control.empty_handed = true;
     for (const Play& p : plays)
-        for (const Callback& callback : callbacks_of(rig, subject.function, p)) {
+        for (const Callback& callback : rig.callbacks(subject.function, p)) {
             const std::string label = callback.label + ", without extensions";
             doing(label);
             const std::string problem = callback.judge(callback.call({}));
-            if (!problem.empty()) findings.fail(fmt::format("{}: {}", label, problem));
+            if (!problem.empty()) findings.fail("{}: {}", label, problem);
         }
     skip_if_idle(findings);
 }

@@ -2,7 +2,6 @@
 #include "check.hpp"
 #include "toolchain.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <abi_sizes.hpp>
@@ -10,9 +9,11 @@
 #include <ids.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 
 namespace catena::check {
 namespace {
@@ -68,33 +69,29 @@ template <std::size_t N>
 std::string field(const char (&text)[N], const char* name, Findings& findings) {
     const std::string result(text, strnlen(text, N));
     if (result.size() == N)
-        findings.fail(fmt::format("{}: expected a zero within its {} bytes, got none", name, N));
-    if (!utf8(result)) findings.fail(fmt::format("{}: expected UTF-8 text, got other bytes", name));
+        findings.fail("{}: expected a zero within its {} bytes, got none", name, N);
+    if (!utf8(result)) findings.fail("{}: expected UTF-8 text, got other bytes", name);
     return result;
 }
 
 void check_manifest(const catena_manifest& m, Findings& findings) {
     if (m.abi_major != CATENA_ABI_MAJOR)
-        findings.fail(fmt::format("abi_major: expected {}, got {}", CATENA_ABI_MAJOR, m.abi_major));
+        findings.fail("abi_major: expected {}, got {}", CATENA_ABI_MAJOR, m.abi_major);
     if (m.abi_minor_needed > m.abi_minor_built)
         findings.fail(
-            fmt::format("abi_minor_needed: expected at most the minor that it was built "
-                        "with ({}), got {}",
-                        m.abi_minor_built, m.abi_minor_needed));
+            "abi_minor_needed: expected at most the minor that it was built with ({}), got {}",
+            m.abi_minor_built, m.abi_minor_needed);
     if (m.flags != 0 || m.reserved != 0)
-        findings.fail(
-            fmt::format("flags and reserved: expected 0, got {} and {}", m.flags, m.reserved));
+        findings.fail("flags and reserved: expected 0, got {} and {}", m.flags, m.reserved);
     const std::string id = field(m.id, "id", findings);
-    if (!is_id(id)) findings.fail(fmt::format("id: expected {}, got '{}'", id_rule, id));
+    if (!is_id(id)) findings.fail("id: expected {}, got '{}'", id_rule, id);
     const std::string text = field(m.version, "version", findings);
-    if (!version(text))
-        findings.fail(fmt::format("version: expected numbers as in 1.2.3, got '{}'", text));
+    if (!version(text)) findings.fail("version: expected numbers as in 1.2.3, got '{}'", text);
     field(m.vendor, "vendor", findings);
     field(m.license, "license", findings);
     const std::string devices = field(m.devices, "devices", findings);
     if (devices.find(' ') != devices.npos)
-        findings.fail(
-            fmt::format("devices: expected names with commas and no spaces, got '{}'", devices));
+        findings.fail("devices: expected names with commas and no spaces, got '{}'", devices);
 }
 
 void manifest(const Subject& subject, Findings& findings) {
@@ -105,26 +102,23 @@ void manifest(const Subject& subject, Findings& findings) {
         return findings.fail("expected a section " CATENA_MANIFEST_SECTION ", got none");
     const auto bytes = elf->contents(*section);
     if (bytes.size() < least_manifest)
-        return findings.fail(fmt::format("section " CATENA_MANIFEST_SECTION
-                                         ": expected at least {} bytes, got {}",
-                                         least_manifest, bytes.size()));
+        return findings.fail("section " CATENA_MANIFEST_SECTION
+                             ": expected at least {} bytes, got {}",
+                             least_manifest, bytes.size());
     catena_manifest m = {};
     std::memcpy(&m, bytes.data(), std::min(bytes.size(), sizeof m));
     if (std::memcmp(m.magic, CATENA_MANIFEST_MAGIC, sizeof m.magic) != 0)
         return findings.fail("magic: expected " CATENA_MANIFEST_MAGIC ", got other bytes");
     if (m.struct_size < least_manifest || m.struct_size > bytes.size())
-        return findings.fail(
-            fmt::format("struct_size: expected {} to the {} bytes of its section, "
-                        "got {}",
-                        least_manifest, bytes.size(), m.struct_size));
+        return findings.fail("struct_size: expected {} to the {} bytes of its section, got {}",
+                             least_manifest, bytes.size(), m.struct_size);
     check_manifest(m, findings);
     const std::uint64_t begin = section->header.sh_addr;
     for (const ElfFile::Relocation& r : elf->relocations())
         if (r.at >= begin && r.at < begin + section->header.sh_size) {
             findings.fail(
-                fmt::format("expected flat bytes, got a pointer at byte {} that the "
-                            "dynamic loader fills in",
-                            r.at - begin));
+                "expected flat bytes, got a pointer at byte {} that the dynamic loader fills in",
+                r.at - begin);
             break;
         }
     for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM))
@@ -150,20 +144,19 @@ void exports(const Subject& subject, Findings& findings) {
         if (missing.erase(s.name) > 0) {
             const bool data = s.name == "catena_manifest_v1";
             if (s.type != (data ? STT_OBJECT : STT_FUNC))
-                findings.fail(fmt::format("{}: expected {}, got another type", s.name,
-                                          data ? "an object" : "a function"));
+                findings.fail("{}: expected {}, got another type", s.name,
+                              data ? "an object" : "a function");
             if (data && s.size < least_manifest)
-                findings.fail(fmt::format("{}: expected at least {} bytes, got {}", s.name,
-                                          least_manifest, s.size));
+                findings.fail("{}: expected at least {} bytes, got {}", s.name, least_manifest,
+                              s.size);
         } else others.push_back(s.name);
     }
-    for (const std::string& name : missing)
-        findings.fail(fmt::format("expected the symbol {}, got none", name));
+    for (const std::string& name : missing) findings.fail("expected the symbol {}, got none", name);
     if (others.empty()) return;
     const std::size_t n = others.size();
     others.resize(std::min<std::size_t>(n, 8));
-    findings.fail(fmt::format("expected the two symbols of the ABI alone, got {} more: {}{}", n,
-                              fmt::join(others, ", "), n > others.size() ? " ..." : ""));
+    findings.fail("expected the two symbols of the ABI alone, got {} more: {}{}", n,
+                  fmt::join(others, ", "), n > others.size() ? " ..." : "");
 }
 const Registered r3{{"static", "exports", "the two symbols of the ABI, and no other", exports,
                      Each::plugin, false}};
@@ -176,84 +169,64 @@ void needed(const Subject& subject, Findings& findings) {
         const auto is = [&](const char* start) { return name.rfind(start, 0) == 0; };
         if (is("libcatena"))
             findings.fail(
-                fmt::format("expected no library of catena's, got {}: the host comes as a "
-                            "table of functions",
-                            name));
+                "expected no library of catena's, got {}: the host comes as a table of functions",
+                name);
         else if (is("libgomp") || is("libomp") || is("libiomp") || is("libtbb"))
-            findings.fail(
-                fmt::format("expected no threads of its own, got {}: parallel_for() is "
-                            "the host's",
-                            name));
+            findings.fail("expected no threads of its own, got {}: parallel_for() is the host's",
+                          name);
         else if (name.find('/') != name.npos)
-            findings.fail(fmt::format("expected names, got the path {}", name));
+            findings.fail("expected names, got the path {}", name);
         else rest.push_back(name);
     }
     for (const std::string& name : elf->stand_ins())
-        findings.fail(fmt::format("expected libraries under DT_NEEDED alone, got {}", name));
-    findings.note(fmt::format("needs {}", fmt::join(rest, " ")));
+        findings.fail("expected libraries under DT_NEEDED alone, got {}", name);
+    findings.note("needs {}", fmt::join(rest, " "));
 }
 const Registered r4{
     {"static", "needed",
      "no library of catena's, no OpenMP or TBB and no filters among the needed libraries", needed,
      Each::plugin, false}};
 
+std::set<std::string> words(const std::string& list) {
+    std::istringstream in(list);
+    return {std::istream_iterator<std::string>(in), {}};
+}
+
 void imports(const Subject& subject, Findings& findings) {
     const auto elf = opened(subject, findings);
     if (!elf) return;
     // What ends, forks or changes the whole process, or unwinds past a callback.
-    static const std::set<std::string> process = {
-        "exit",       "_exit",      "_Exit",    "quick_exit",    "fork",      "vfork",
-        "daemon",     "system",     "popen",    "signal",        "sigaction", "setlocale",
-        "uselocale",  "chdir",      "fchdir",   "umask",         "longjmp",   "_longjmp",
-        "siglongjmp", "fesetround", "fesetenv", "feenableexcept"};
+    static const auto process = words(
+        "exit _exit _Exit quick_exit fork vfork daemon system popen signal sigaction setlocale "
+        "uselocale chdir fchdir umask longjmp _longjmp siglongjmp fesetround fesetenv "
+        "feenableexcept");
     // What gives other numbers in each call, whatever the seed.
-    static const std::set<std::string> generators = {"rand",
-                                                     "rand_r",
-                                                     "srand",
-                                                     "random",
-                                                     "random_r",
-                                                     "srandom",
-                                                     "drand48",
-                                                     "erand48",
-                                                     "lrand48",
-                                                     "nrand48",
-                                                     "mrand48",
-                                                     "jrand48",
-                                                     "srand48",
-                                                     "getrandom",
-                                                     "getentropy",
-                                                     "arc4random",
-                                                     "arc4random_buf",
-                                                     "arc4random_uniform",
-                                                     "_ZNSt13random_device9_M_getvalEv"};
+    static const auto generators = words(
+        "rand rand_r srand random random_r srandom drand48 erand48 lrand48 nrand48 mrand48 jrand48 "
+        "srand48 getrandom getentropy arc4random arc4random_buf arc4random_uniform "
+        "_ZNSt13random_device9_M_getvalEv");
     const Toolchain toolchain(*elf);
     for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM)) {
         if (s.defined || s.binding == STB_WEAK || toolchain.imports(s.name)) continue;
         const auto is = [&](const char* start) { return s.name.rfind(start, 0) == 0; };
         if (is("catena"))
-            findings.fail(
-                fmt::format("expected nothing of the host, got {}: it comes as a table of "
-                            "functions",
-                            s.name));
+            findings.fail("expected nothing of the host, got {}: it comes as a table of functions",
+                          s.name);
         else if (is("GOMP_") || is("omp_") || is("__kmpc_"))
-            findings.fail(
-                fmt::format("expected no threads of its own, got {}: parallel_for() is "
-                            "the host's",
-                            s.name));
+            findings.fail("expected no threads of its own, got {}: parallel_for() is the host's",
+                          s.name);
         else if (generators.contains(s.name))
-            findings.fail(fmt::format(
-                "expected no random numbers but those of the host's philox(), got {}", s.name));
+            findings.fail("expected no random numbers but those of the host's philox(), got {}",
+                          s.name);
         else if (process.contains(s.name))
-            findings.fail(
-                fmt::format("expected nothing that changes or ends the host's process, "
-                            "got {}",
-                            s.name));
+            findings.fail("expected nothing that changes or ends the host's process, got {}",
+                          s.name);
     }
 }
-const Registered r5{{"static", "imports",
-                     "no symbol of the host, of OpenMP, of random numbers, or that changes or ends "
-                     "the process",
-                     imports, Each::plugin, false}};
+const Registered r5{
+    {"static", "imports",
+     "no symbol of the host, of OpenMP, of random numbers, or that changes or ends the process",
+     imports, Each::plugin, false}};
 
 void unique(const Subject& subject, Findings& findings) {
     const auto elf = opened(subject, findings);
@@ -261,9 +234,9 @@ void unique(const Subject& subject, Findings& findings) {
     for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM))
         if (s.defined && s.binding == STB_GNU_UNIQUE)
             findings.fail(
-                fmt::format("expected no unique symbol, got {}: plugins would share it "
-                            "(-fno-gnu-unique, -fvisibility=hidden)",
-                            s.name));
+                "expected no unique symbol, got {}: plugins would share it (-fno-gnu-unique, "
+                "-fvisibility=hidden)",
+                s.name);
 }
 const Registered r6{{"static", "unique",
                      "no STB_GNU_UNIQUE symbols, which plugins share and which pin the library",
@@ -278,14 +251,13 @@ void writable_code(const Subject& subject, Findings& findings) {
             stack = true;
             if ((s.p_flags & PF_X) != 0)
                 findings.fail(
-                    "expected a stack that is not executable (-z noexecstack), got one "
-                    "that is");
+                    "expected a stack that is not executable (-z noexecstack), got one that is");
         }
         if (s.p_type == PT_LOAD && (s.p_flags & PF_W) != 0 && (s.p_flags & PF_X) != 0)
             findings.fail(
-                fmt::format("expected code or data in a segment, got one at {:#x} that is "
-                            "writable and executable",
-                            s.p_vaddr));
+                "expected code or data in a segment, got one at {:#x} that is writable and "
+                "executable",
+                s.p_vaddr);
     }
     if (!stack)
         findings.fail("expected to say that its stack is not executable, got no PT_GNU_STACK");
@@ -294,8 +266,7 @@ void writable_code(const Subject& subject, Findings& findings) {
         text = text || (flags & DF_TEXTREL) != 0;
     if (text)
         findings.fail(
-            "expected position-independent code (-fPIC), got relocations in the code "
-            "(TEXTREL)");
+            "expected position-independent code (-fPIC), got relocations in the code (TEXTREL)");
 }
 const Registered r7{{"static", "writable-code",
                      "no executable stack, no writable code, no relocations in the code",
@@ -314,7 +285,7 @@ void run_path(const Subject& subject, Findings& findings) {
                 if (part == "$ORIGIN" || part.rfind("$ORIGIN/", 0) == 0 ||
                     part.rfind("${ORIGIN}", 0) == 0)
                     continue;
-                findings.fail(fmt::format("expected paths from $ORIGIN, got '{}'", part));
+                findings.fail("expected paths from $ORIGIN, got '{}'", part);
             }
         }
 }
@@ -330,8 +301,8 @@ void lone_function(const ElfFile& elf, std::int64_t tag, const char* own, Findin
         std::string name = fmt::format("one at {:#x}", address);
         for (const ElfFile::Symbol& s : elf.symbols(SHT_SYMTAB))
             if (s.type == STT_FUNC && s.value == address) name = s.name;
-        findings.fail(fmt::format("{}: expected the linker's, got {}",
-                                  tag == DT_INIT ? "DT_INIT" : "DT_FINI", name));
+        findings.fail("{}: expected the linker's, got {}", tag == DT_INIT ? "DT_INIT" : "DT_FINI",
+                      name);
     }
 }
 
@@ -370,14 +341,14 @@ void constructors(const Subject& subject, Findings& findings) {
                                   return toolchain.reads_cpu(address);
                               });
     if (nameless.size() > usual && toolchain.countable())
-        findings.fail(fmt::format("expected none, got {}", nameless.size() - usual));
+        findings.fail("expected none, got {}", nameless.size() - usual);
     else if (nameless.size() > usual)
         findings.note(
-            fmt::format("{} without names: of the C++ library, a profiler or CUDA inside, or "
-                        "your own; the file before strip tells",
-                        nameless.size()));
+            "{} without names: of the C++ library, a profiler or CUDA inside, or your own; the "
+            "file before strip tells",
+            nameless.size());
     for (const std::string& name : named)
-        findings.fail(fmt::format("expected none, got {}: entry() and init() are for that", name));
+        findings.fail("expected none, got {}: entry() and init() are for that", name);
 }
 const Registered r9{{"static", "constructors", "nothing runs when the library is mapped",
                      constructors, Each::plugin, false}};

@@ -3,6 +3,9 @@
 
 #include <catena/testing.hpp>
 
+#include <algorithm>
+#include <cmath>
+
 using namespace catena::testing;
 
 namespace {

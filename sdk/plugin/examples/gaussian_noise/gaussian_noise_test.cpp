@@ -3,6 +3,8 @@
 
 #include <catena/testing.hpp>
 
+#include <cmath>
+
 using namespace catena::testing;
 
 TEST_CASE("gaussian_noise") {

@@ -31,13 +31,9 @@ struct Case {
 };
 
 // All that was found out about one call.
-CATENA_TESTING_INLINE Report examine(World& world, const Case& c);
+Report examine(World& world, const Case& c);
 
 // Empty if all is well, else one line for each problem.
 inline std::string check(World& world, const Case& c) { return examine(world, c).failures(); }
 
 }  // namespace catena::testing
-
-#ifndef CATENA_TESTING_SEPARATE
-#include "catena/testing/check_run.hpp"
-#endif

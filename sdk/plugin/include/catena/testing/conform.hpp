@@ -13,8 +13,7 @@
 namespace catena::testing {
 
 // Plugins that the gradients are composed of have to be in the world. Deterministic.
-CATENA_TESTING_INLINE Report conform(World& world, const std::string& name,
-                                     const Settings& settings = {});
+Report conform(World& world, const std::string& name, const Settings& settings = {});
 
 // Of each function that the plugins to test describe, or have kernels for: World::names().
 struct Reports : std::vector<Report> {
@@ -32,7 +31,3 @@ inline Reports conform(World& world, const Settings& settings = {}) {
 }
 
 }  // namespace catena::testing
-
-#ifndef CATENA_TESTING_SEPARATE
-#include "catena/testing/conform_run.hpp"
-#endif

@@ -8,9 +8,6 @@
 
 namespace catena::testing {
 
-// What of the call is NULL while a backward pass runs, in words; else empty.
-inline char absent[256] = "";
-
 // A call that failed: its status and the kernel's text.
 class Failure : public std::runtime_error {
 public:

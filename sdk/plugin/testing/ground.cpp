@@ -1,5 +1,5 @@
 // Memory that ends where a page begins that nobody may touch.
-#include "ground.hpp"
+#include "testing/ground.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <map>
 #include <new>
 
-namespace catena::check {
+namespace catena::testing::detail {
 namespace {
 
 std::size_t page_size() {
@@ -72,4 +72,4 @@ std::byte* Ground::bytes(const void* from, std::size_t n, std::size_t alignment,
     return to;
 }
 
-}  // namespace catena::check
+}  // namespace catena::testing::detail

@@ -1,13 +1,14 @@
-// A page of coverage from reports: functions by checks, in Markdown.
+// The page of coverage from reports: functions by checks, in Markdown.
 #pragma once
 
-#include <map>
+#include <catena/testing/report.hpp>
 
-#include "catena/testing/report.hpp"
+#include <map>
 
 namespace catena::testing {
 
 // about: what more there is to say of where the functions ran.
+// `about` says more of where the functions ran.
 inline std::string coverage_page(const std::vector<Report>& reports,
                                  const std::string& about = {}) {
     std::map<std::string, std::size_t> notes;  // why not applicable -> its number

@@ -1,21 +1,20 @@
-// How conform() goes about it.
-#pragma once
-
+// The steps of conform().
 #include "catena/testing/conform.hpp"
-#include "catena/testing/exam_shapes.hpp"
+
+#include <algorithm>
+
+#include "testing/exam.hpp"
 
 namespace catena::testing {
 
 namespace detail {
 
-// What one sample says, with its numbers as they are.
-inline void examine(World& world, const catena_function& f, const Sample& sample, Report& report,
-                    const Settings& settings) {
+void check_sample(World& world, const catena_function& f, const Sample& sample, Report& report,
+                  const Settings& settings) {
     Exam exam(world, f, sample, report, settings);
-    KernelChecks kernels(exam);
     const std::vector<Use> forward = exam.uses(CATENA_PHASE_FORWARD);
-    if (!kernels.values(forward, Check::dtypes)) return;
-    for (const Use& u : forward) kernels.behaviour(u);
+    if (!check_values(exam, forward, Check::dtypes)) return;
+    for (const Use& u : forward) check_behaviour(exam, u);
     if (!exam.differentiable()) return;
     GradientChecks gradients(exam);
     gradients.first_order();
@@ -25,16 +24,18 @@ inline void examine(World& world, const catena_function& f, const Sample& sample
         gradients.composition();
     }
     const std::vector<Use> backward = exam.uses(CATENA_PHASE_BACKWARD);
-    if (!kernels.values(backward, Check::backward)) return;
+    if (!check_values(exam, backward, Check::backward)) return;
     for (const Use& u : backward) {
-        kernels.behaviour(u);
+        check_behaviour(exam, u);
         gradients.kernel(u);
     }
 }
 
+namespace {
+
 // Rows of dtypes that an attribute chooses.
-inline void examine_dtypes(World& world, const catena_function& f, const Example& example,
-                           Report& report, const Settings& settings) {
+void examine_dtypes(World& world, const catena_function& f, const Example& example, Report& report,
+                    const Settings& settings) {
     std::vector<catena_dtype> dtypes;
     for (const Row& row : rows_of(world, f))
         for (const catena_dtype d : row)
@@ -47,10 +48,9 @@ inline void examine_dtypes(World& world, const catena_function& f, const Example
                 Example other = example;
                 other.attrs.set(f.attrs[i]->name, plugin::value_of(d));
                 Exam exam(world, f, make_sample(world, f, other, settings.seed), report, settings);
-                KernelChecks kernels(exam);
-                kernels.values(exam.uses(CATENA_PHASE_FORWARD), Check::dtypes);
+                check_values(exam, exam.uses(CATENA_PHASE_FORWARD), Check::dtypes);
                 if (exam.differentiable())
-                    kernels.values(exam.uses(CATENA_PHASE_BACKWARD), Check::backward);
+                    check_values(exam, exam.uses(CATENA_PHASE_BACKWARD), Check::backward);
             } catch (const Failure&) {
                 // Not one of its choices.
             }
@@ -58,7 +58,7 @@ inline void examine_dtypes(World& world, const catena_function& f, const Example
 }
 
 // The call with another choice or truth for one of its attributes.
-inline std::vector<Example> other_choices(const catena_function& f, const Example& example) {
+std::vector<Example> other_choices(const catena_function& f, const Example& example) {
     std::vector<Example> result;
     const auto with = [&](const catena_attr_spec& spec, const catena_value& value) {
         result.push_back(example);
@@ -79,7 +79,7 @@ inline std::vector<Example> other_choices(const catena_function& f, const Exampl
 
 // Kernels of the plugins under test that nobody ran: nothing is known of them. One that chooses its
 // calls may want larger ones than the examples of another plugin's function are.
-inline void all_reached(World& world, const catena_function& f, Report& report) {
+void all_reached(World& world, const catena_function& f, Report& report) {
     // What failed may have kept them from running.
     for (const Check check : {Check::example, Check::dtypes, Check::determinism, Check::backward,
                               Check::retained, Check::inputs, Check::guard})
@@ -87,33 +87,33 @@ inline void all_reached(World& world, const catena_function& f, Report& report) 
     const std::size_t n = TypeVars(f).size();
     bool any = false;
     std::string why = "the plugins under test have no kernel that can run here";
-    for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
-        for (const catena_kernel* k : world.kernels(f.name, phase)) {
-            if (!world.under_test(*k)) continue;
-            for (std::uint32_t r = 0; r < k->n_types; ++r) {
-                const std::string row = text_of(Row(k->types + r * n, k->types + (r + 1) * n));
-                const bool reached = report.reached.contains({k, row});
-                any = any || reached;
-                if (reached) continue;
-                const std::string label = label_of(world, *k, row);
-                const bool chooses = k->supports != nullptr || k->plan != nullptr;
-                if (!chooses || world.origin(f) == world.origin(*k)) {
-                    const auto missed = report.missed.find({k, row});
-                    const bool known = missed != report.missed.end() && !missed->second.empty();
-                    report.fail(Check::reached, "no example reaches " + label +
-                                                    (known ? ": " + missed->second : ""));
-                } else {
-                    why = "no call that was tried is taken by " + label;
-                    report.skipped.insert("skipped: " + why);
-                }
-            }
+    const auto look = [&](const catena_kernel& k, const std::string& row) {
+        if (report.reached.contains({&k, row})) {
+            any = true;
+            return;
         }
+        const std::string label = label_of(world, k, row);
+        const bool chooses = k.supports != nullptr || k.plan != nullptr;
+        if (!chooses || world.origin(f) == world.origin(k)) {
+            const auto missed = report.missed.find({&k, row});
+            const bool known = missed != report.missed.end() && !missed->second.empty();
+            report.fail(Check::reached,
+                        "no example reaches " + label + (known ? ": " + missed->second : ""));
+        } else {
+            why = "no call that was tried is taken by " + label;
+            report.skipped.insert("skipped: " + why);
+        }
+    };
+    for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
+        for (const catena_kernel* k : world.kernels(f.name, phase))
+            if (world.under_test(*k))
+                each_row(*k, n, [&](const Row& row) { look(*k, text_of(row)); });
     if (any) report.pass(Check::reached);
     else report.skip(Check::reached, why);
 }
 
 // Why nothing under test has a part in the function's calls; empty: something has.
-inline std::string absent(World& world, const catena_function& f) {
+std::string why_absent(World& world, const catena_function& f) {
     if (world.under_test(f)) return {};
     for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
         for (const catena_kernel* k : world.kernels(f.name, phase))
@@ -122,23 +122,19 @@ inline std::string absent(World& world, const catena_function& f) {
 }
 
 // Whether the function comes with several kernels for the same dtypes, on any machine.
-inline bool has_variants(const World& world, const catena_function& f, std::size_t row) {
+bool has_variants(const World& world, const catena_function& f, std::size_t n_vars) {
     std::set<std::string> rows;
-    for (const catena_kernel* k : world.kernels()) {
-        if (std::strcmp(k->function, f.name) != 0 || std::strcmp(k->device, "cpu") != 0 ||
-            k->phase != CATENA_PHASE_FORWARD || world.origin(*k) != world.origin(f))
-            continue;
-        for (std::uint32_t r = 0; r < k->n_types; ++r) {
-            const catena_dtype* types = k->types + r * row;
-            if (!rows.insert(text_of(Row(types, types + row))).second) return true;
-        }
-    }
-    return false;
+    bool twice = false;
+    for (const catena_kernel* k : world.kernels())
+        if (std::strcmp(k->function, f.name) == 0 && on_cpu(*k) && is_forward(*k) &&
+            world.origin(*k) == world.origin(f))
+            each_row(*k, n_vars,
+                     [&](const Row& row) { twice = !rows.insert(text_of(row)).second || twice; });
+    return twice;
 }
 
 // What cannot be asked of this function.
-inline void excuse(const World& world, const catena_function& f, bool differentiable,
-                   Report& report) {
+void excuse(const World& world, const catena_function& f, bool differentiable, Report& report) {
     const auto skip = [&](std::initializer_list<Check> checks, const char* reason) {
         for (const Check check : checks) report.skip(check, reason);
     };
@@ -173,16 +169,16 @@ inline void excuse(const World& world, const catena_function& f, bool differenti
     else skip({Check::add}, "no kernel adds: the host does it, or results are integers");
 }
 
+}  // namespace
 }  // namespace detail
 
-CATENA_TESTING_INLINE Report conform(World& world, const std::string& name,
-                                     const Settings& settings) {
+Report conform(World& world, const std::string& name, const Settings& settings) {
     const catena_function& f = world.function(name);
     Report report(name);
     report.internal = (f.flags & CATENA_FUNCTION_INTERNAL) != 0;
     report.skipped = world.skipped(name);
     world.forget_runs();
-    if (const std::string why = detail::absent(world, f); !why.empty()) {
+    if (const std::string why = detail::why_absent(world, f); !why.empty()) {
         if (report.skipped.empty()) report.skipped.insert("skipped: " + why);
         for (std::size_t i = 0; i < n_checks; ++i) report.skip(static_cast<Check>(i), why);
         return report;
@@ -210,7 +206,7 @@ CATENA_TESTING_INLINE Report conform(World& world, const std::string& name,
                     differentiable || detail::Exam(world, f, s, report, settings).differentiable();
                 if (has_nan(s.y)) report.fail(Check::example, call + "it gives NaN");
                 else report.pass(Check::example);
-                detail::examine(world, f, s, report, settings);
+                detail::check_sample(world, f, s, report, settings);
             } catch (const OutOfBounds& e) {
                 report.fail(Check::guard, call + e.what());
             } catch (const InputChanged& e) {
@@ -228,7 +224,7 @@ CATENA_TESTING_INLINE Report conform(World& world, const std::string& name,
         for (const Example& other : detail::other_choices(f, example))
             if (tried.insert(text_of(f, other)).second) examine(other, true);
         detail::examine_dtypes(world, f, example, report, settings);
-        detail::ShapeChecks(world, f, example, report, settings).run();
+        detail::check_shapes(world, f, example, report, settings);
     }
     if (!settings.large) report.skip(Check::threads, "long calls are left out");
     if (!settings.large || !settings.gradients)

@@ -1,26 +1,19 @@
-// Other calls derived from an example: smaller, empty, larger, malformed.
-#pragma once
+// Deriving calls from an example.
+#include "testing/resize.hpp"
 
+#include <algorithm>
 #include <ctime>
 #include <set>
 
-#include "catena/testing/sample.hpp"
-
 namespace catena::testing::detail {
+namespace {
 
-struct Resize {
-    std::int64_t from;
-    std::int64_t to;
-    bool multiples = false;   // extents that are multiples of `from` keep their ratio
-    bool attributes = false;  // lists of integers, too
-};
-
-inline std::int64_t resized(std::int64_t extent, const Resize& r) {
+std::int64_t resized(std::int64_t extent, const Resize& r) {
     if (extent == r.from) return r.to;
     if (r.multiples && extent > r.from && extent % r.from == 0) return extent / r.from * r.to;
     return extent;
 }
-inline void resize_attributes(Example& e, const Resize& r) {
+void resize_attributes(Example& e, const Resize& r) {
     if (!r.attributes) return;
     const Attrs attrs = e.attrs.list();
     for (const catena_named_value& a : attrs) {
@@ -33,15 +26,15 @@ inline void resize_attributes(Example& e, const Resize& r) {
         }
     }
 }
-// Every extent of that size, wherever it stands: equal extents are taken to be the same thing.
-inline Example resize_all(Example e, const Resize& r) {
+}  // namespace
+
+Example resize_all(Example e, const Resize& r) {
     for (Example::Input& in : e.inputs)
         for (std::int64_t& d : in.shape) d = resized(d, r);
     resize_attributes(e, r);
     return e;
 }
-// First extents of the inputs in a set.
-inline Example resize_first(Example e, std::uint64_t inputs, const Resize& r) {
+Example resize_first(Example e, std::uint64_t inputs, const Resize& r) {
     for (std::size_t i = 0; i < e.inputs.size(); ++i)
         if (i < 64 && (inputs >> i & 1) != 0)
             e.inputs[i].shape[0] = resized(e.inputs[i].shape[0], r);
@@ -49,8 +42,7 @@ inline Example resize_first(Example e, std::uint64_t inputs, const Resize& r) {
     return e;
 }
 
-// Sets of inputs whose first extents are equal, larger sets first.
-inline std::vector<std::uint64_t> equal_firsts(const Example& e) {
+std::vector<std::uint64_t> equal_firsts(const Example& e) {
     const std::size_t n = std::min<std::size_t>(e.inputs.size(), 5);
     std::vector<std::uint64_t> sets;
     for (std::uint64_t set = 1; set < std::uint64_t{1} << n; ++set) {
@@ -67,10 +59,10 @@ inline std::vector<std::uint64_t> equal_firsts(const Example& e) {
     });
     return sets;
 }
-inline std::int64_t first_extent(const Example& e, std::uint64_t inputs) {
+std::int64_t first_extent(const Example& e, std::uint64_t inputs) {
     return e.inputs[static_cast<std::size_t>(__builtin_ctzll(inputs))].shape[0];
 }
-inline std::int64_t elements(const Example& e) {
+std::int64_t elements(const Example& e) {
     std::int64_t most = 0;
     for (const Example::Input& in : e.inputs) {
         std::int64_t n = in.present ? 1 : 0;
@@ -80,20 +72,10 @@ inline std::int64_t elements(const Example& e) {
     return most;
 }
 
-// How often each enlarge() of the process doubled an extent. Time decides, so that a repetition has to
-// be given the numbers.
-struct Doublings {
-    std::vector<int> given;  // of the first ones
-    std::vector<int> done;
-    bool cut = false;              // time ended the last one
-    void (*told)(bool) = nullptr;  // after each one
-};
-inline Doublings doublings;
+Doublings doublings;
 
-// A larger call, as far as it stays quick: the extent doubles from `from` to `to` for as long as a
-// call takes little time. make(extent) gives a std::optional, empty where the call is refused.
-template <class Make>
-auto enlarge(std::int64_t from, std::int64_t to, const Make& make) {
+std::optional<Sample> enlarge(std::int64_t from, std::int64_t to,
+                              const std::function<std::optional<Sample>(std::int64_t)>& make) {
     constexpr std::clock_t most = CLOCKS_PER_SEC / 100;
     const bool timed = doublings.done.size() >= doublings.given.size();
     const int given = timed ? 0 : doublings.given[doublings.done.size()];
@@ -112,8 +94,31 @@ auto enlarge(std::int64_t from, std::int64_t to, const Make& make) {
     return largest;
 }
 
-// Shapes with one extent changed.
-inline std::vector<Example> wrong_shapes(const Example& e) {
+std::optional<Sample> longer_first(
+    const Example& e, std::int64_t total, std::int64_t most,
+    const std::function<std::optional<Sample>(const Example&)>& accepted) {
+    for (const std::uint64_t set : equal_firsts(e)) {
+        const std::int64_t first = first_extent(e, set);
+        std::int64_t row = 1;  // elements for each first extent
+        for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+            if (i >= 64 || (set >> i & 1) == 0) continue;
+            std::int64_t n = 1;
+            for (const std::int64_t d : e.inputs[i].shape) n *= d;
+            row = std::max(row, n / first);
+        }
+        for (const int way : {0, 1, 2}) {
+            const auto make = [&](std::int64_t n) {
+                const std::int64_t extent = way == 2 ? first * (n / first + 1) : n;
+                return accepted(resize_first(e, set, {first, extent, false, way == 1}));
+            };
+            if (auto sample = enlarge(first, std::min(most, (total / row) | 1), make))
+                return sample;
+        }
+    }
+    return std::nullopt;
+}
+
+std::vector<Example> wrong_shapes(const Example& e) {
     std::vector<Example> result;
     for (std::size_t i = 0; i < e.inputs.size(); ++i)
         for (std::size_t d = 0; d < e.inputs[i].shape.size(); ++d)
@@ -124,8 +129,7 @@ inline std::vector<Example> wrong_shapes(const Example& e) {
             }
     return result;
 }
-// One axis more or less.
-inline std::vector<Example> wrong_ranks(const Example& e) {
+std::vector<Example> wrong_ranks(const Example& e) {
     std::vector<Example> result;
     for (std::size_t i = 0; i < e.inputs.size(); ++i) {
         if (!e.inputs[i].present) continue;

@@ -1,16 +1,13 @@
-// Checks of other calls derived from an example: empty, of size 1, without axes, large; and those
-// that a function has to refuse.
-#pragma once
+// Checks of calls derived from an example.
+#include <algorithm>
+#include <limits>
+#include <set>
 
-#include "catena/testing/exam_gradients.hpp"
+#include "testing/exam.hpp"
+#include "testing/resize.hpp"
 
 namespace catena::testing::detail {
-
-// "[catena.relu] ...", in so many words.
-inline bool explains(const catena_function& f, const std::string& text) {
-    const std::string start = std::string("[") + f.name + "] ";
-    return text.compare(0, start.size(), start) == 0 && text.size() > start.size() + 4;
-}
+namespace {
 
 class ShapeChecks {
 public:
@@ -61,11 +58,10 @@ private:
         Settings all = settings_;
         all.only.reset();
         Exam e(world_, f_, sample, found, all);
-        KernelChecks kernels(e);
         const auto watch = [&](int phase, Check values) {
             const std::vector<Use> uses = e.uses(phase);
-            if (!kernels.values(uses, values)) return;
-            for (const Use& u : uses) kernels.behaviour(u);
+            if (!check_values(e, uses, values)) return;
+            for (const Use& u : uses) check_behaviour(e, u);
         };
         watch(CATENA_PHASE_FORWARD, Check::dtypes);
         if (e.differentiable() && !report_.failed(Check::retained)) {
@@ -143,7 +139,10 @@ private:
     // Long enough for vectors and for threads.
     void large() {
         if (const auto sample = longer_last()) values(told(*sample), false);
-        if (const auto sample = longer_first()) values(told(*sample), true);
+        const auto make = [&](const Example& e) { return accepted(e); };
+        constexpr std::int64_t any = std::numeric_limits<std::int64_t>::max();
+        if (const auto sample = longer_first(example_, settings_.elements, any, make))
+            values(told(*sample), true);
         else report_.skip(Check::threads, "no larger call is accepted");
     }
     // Of an enlarge() that has just ended.
@@ -177,41 +176,17 @@ private:
         }
         return std::nullopt;
     }
-    std::optional<Sample> longer_first() {
-        for (const std::uint64_t set : equal_firsts(example_)) {
-            const std::int64_t first = first_extent(example_, set);
-            std::int64_t row = 1;
-            for (std::size_t i = 0; i < example_.inputs.size(); ++i) {
-                if (i >= 64 || (set >> i & 1) == 0) continue;
-                std::int64_t n = 1;
-                for (const std::int64_t d : example_.inputs[i].shape) n *= d;
-                row = std::max(row, n / first);
-            }
-            const std::int64_t to = (settings_.elements / row) | 1;
-            for (const int way : {0, 1, 2}) {
-                const bool attributes = way == 1, multiples = way == 2;
-                const auto make = [&](std::int64_t n) {
-                    const std::int64_t extent = multiples ? first * (n / first + 1) : n;
-                    return accepted(
-                        resize_first(example_, set, {first, extent, false, attributes}));
-                };
-                if (auto sample = enlarge(first, to, make)) return sample;
-            }
-        }
-        return std::nullopt;
-    }
     void values(const Sample& sample, bool threads) {
         Exam e(world_, f_, sample, report_, settings_);
-        KernelChecks kernels(e);
         for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD}) {
             if (phase == CATENA_PHASE_BACKWARD && !e.differentiable()) continue;
             const std::vector<Use> uses = e.uses(phase);
-            if (!kernels.values(uses,
-                                phase == CATENA_PHASE_FORWARD ? Check::dtypes : Check::backward))
+            if (!check_values(e, uses,
+                              phase == CATENA_PHASE_FORWARD ? Check::dtypes : Check::backward))
                 return;
             for (const Use& u : uses)
-                if (threads) kernels.threads(u, true);
-                else kernels.behaviour(u);
+                if (threads) check_threads(e, u, true);
+                else check_behaviour(e, u);
         }
     }
 
@@ -231,8 +206,7 @@ private:
                 std::vector<Array> x = sample.x;
                 for (Array& a : x)
                     if (a) a = a.moved(0, 0x3f);
-                if (!same_bits(exam.forward(x), sample.y, exam.results(CATENA_PHASE_FORWARD))
-                         .empty())
+                if (!exam.same_bits(exam.forward(x), sample.y, CATENA_PHASE_FORWARD).empty())
                     fail("it is accepted, and reads beside its inputs");
             } catch (const OutOfBounds& failure) {
                 fail(std::string("it is accepted: ") + failure.what());
@@ -298,5 +272,12 @@ private:
     Report& report_;
     const Settings& settings_;
 };
+
+}  // namespace
+
+void check_shapes(World& world, const catena_function& f, const Example& example, Report& report,
+                  const Settings& settings) {
+    ShapeChecks(world, f, example, report, settings).run();
+}
 
 }  // namespace catena::testing::detail

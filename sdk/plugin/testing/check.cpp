@@ -1,16 +1,20 @@
-// How check() goes about it.
-#pragma once
-
+// The steps of check().
 #include "catena/testing/check.hpp"
-#include "catena/testing/conform_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "testing/exam.hpp"
 
 namespace catena::testing {
 
-namespace detail {
+namespace {
+
+using namespace detail;
 
 // The inputs in the widest dtypes that the function takes, if it does not take them as they are.
-inline std::vector<Array> fitted(World& world, const catena_function& f, std::vector<Array> x,
-                                 const OwnedAttrs& attrs) {
+std::vector<Array> fitted(World& world, const catena_function& f, std::vector<Array> x,
+                          const OwnedAttrs& attrs) {
     const TypeVars vars(f);
     std::optional<std::vector<Array>> widest;
     for (const Row& row : rows_of(world, f)) {
@@ -36,7 +40,7 @@ inline std::vector<Array> fitted(World& world, const catena_function& f, std::ve
 }
 
 // An input of that shape, with numbers of the same range.
-inline Example::Input like(const Array& a) {
+Example::Input like(const Array& a) {
     Example::Input input = {bool(a), a.shape()};
     for (std::int64_t i = 0; a && i < a.size(); ++i) {
         if (!std::isfinite(a.at(i))) continue;
@@ -48,7 +52,7 @@ inline Example::Input like(const Array& a) {
 }
 
 // Whether other numbers of the same range do as well: shapes can be tried with those alone.
-inline bool takes_any(World& world, const catena_function& f, const Sample& sample) {
+bool takes_any(World& world, const catena_function& f, const Sample& sample) {
     for (const Array& a : sample.x)
         if (a && a.size() == 0) return false;  // no range
     try {
@@ -60,8 +64,8 @@ inline bool takes_any(World& world, const catena_function& f, const Sample& samp
 }
 
 // Those that are expected; the text names the first that is not as it should be.
-inline std::string compare_outputs(const catena_function& f, const std::vector<Array>& y,
-                                   const std::vector<Array>& expected, Tolerance tolerance) {
+std::string compare_outputs(const catena_function& f, const std::vector<Array>& y,
+                            const std::vector<Array>& expected, Tolerance tolerance) {
     if (expected.size() > y.size())
         return "expected " + std::to_string(expected.size()) + " outputs, got " +
                std::to_string(y.size());
@@ -73,7 +77,7 @@ inline std::string compare_outputs(const catena_function& f, const std::vector<A
 }
 
 // Empty, or how the call was not refused as expected.
-inline std::string refused(World& world, const Case& c) {
+std::string how_refused(World& world, const Case& c) {
     Options options;
     options.train = c.train;
     try {
@@ -85,15 +89,15 @@ inline std::string refused(World& world, const Case& c) {
     return "expected the error \"" + c.error + "\", got none";
 }
 
-}  // namespace detail
+}  // namespace
 
-CATENA_TESTING_INLINE Report examine(World& world, const Case& c) {
+Report examine(World& world, const Case& c) {
     Report report(c.function);
     try {
         const catena_function& f = world.function(c.function);
         report.skipped = world.skipped(c.function);
         if (!c.error.empty()) {
-            if (const std::string text = detail::refused(world, c); !text.empty())
+            if (const std::string text = how_refused(world, c); !text.empty())
                 report.fail(Check::example, text);
             else report.pass(Check::example);
             return report;
@@ -109,8 +113,8 @@ CATENA_TESTING_INLINE Report examine(World& world, const Case& c) {
         std::vector<Array> given = complete(f, c.inputs);
         for (Array& a : given)
             if (a && a.floating()) a = a.to(dtype_of<double>());
-        sample.x = detail::fitted(world, f, std::move(given), sample.example.attrs);
-        for (const Array& a : sample.x) sample.example.inputs.push_back(detail::like(a));
+        sample.x = fitted(world, f, std::move(given), sample.example.attrs);
+        for (const Array& a : sample.x) sample.example.inputs.push_back(like(a));
         Example shapes = sample.example;
         for (Example::Input& input : shapes.inputs) input.ranged = false;
         sample.text = text_of(f, shapes);
@@ -120,12 +124,12 @@ CATENA_TESTING_INLINE Report examine(World& world, const Case& c) {
         world.drawn = 0;
         sample.y = world.forward(f.name, sample.x, c.attrs, options);
         // Every kernel, of every dtype, is measured by these numbers below.
-        const std::string wrong = detail::compare_outputs(f, sample.y, c.expected, c.digits);
+        const std::string wrong = compare_outputs(f, sample.y, c.expected, c.digits);
         if (!wrong.empty()) report.fail(Check::example, sample.text + ": " + wrong);
-        detail::examine(world, f, sample, report, settings);
+        detail::check_sample(world, f, sample, report, settings);
         if (report.failed(Check::determinism)) return report;
-        if (c.edges.value_or(!c.expected.empty()) && detail::takes_any(world, f, sample))
-            detail::ShapeChecks(world, f, sample.example, report, settings).run();
+        if (c.edges.value_or(!c.expected.empty()) && takes_any(world, f, sample))
+            detail::check_shapes(world, f, sample.example, report, settings);
     } catch (const std::exception& e) {
         report.fail(Check::example, e.what());
     }

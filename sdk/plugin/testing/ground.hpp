@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-namespace catena::check {
+namespace catena::testing::detail {
 
 // The sizes that structs had in each released minor: numbers, but in the last line, which is these
 // headers'.
@@ -21,8 +21,6 @@ inline constexpr Release releases[] = {
     {0, sizeof(catena_host), sizeof(catena_call), sizeof(catena_gradient_call), sizeof(catena_plan),
      sizeof(catena_tensor), sizeof(catena_meta)},
 };
-static_assert(releases[std::size(releases) - 1].minor == CATENA_ABI_MINOR,
-              "a line for the sizes of each minor");
 
 inline std::size_t size_in(const Release& r, const catena_host*) { return r.host; }
 inline std::size_t size_in(const Release& r, const catena_call*) { return r.call; }
@@ -38,7 +36,7 @@ struct Placement {
         heap,
         fenced,  // each thing ends where a page begins that nobody may touch
         strict,  // so, and what is const cannot be written; supports() and plan() get no data
-        larger,  // structs go on behind what these headers know
+        larger,  // structs are longer than in these headers
     } kind = Kind::heap;
     Release release = releases[std::size(releases) - 1];
 };
@@ -119,4 +117,4 @@ private:
     std::byte* last_page_ = nullptr;
 };
 
-}  // namespace catena::check
+}  // namespace catena::testing::detail

@@ -1,0 +1,155 @@
+// Arrays of tests: guarded memory, and elements of any dtype.
+#include "catena/testing/array.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "testing/types.hpp"
+
+namespace catena::testing {
+
+Array::Array(Dims shape, catena_dtype dtype, std::size_t shift, std::uint8_t pattern)
+    : shape_(std::move(shape)), dtype_(dtype), shift_(shift), pattern_(pattern) {
+    strides_.resize(shape_.size());
+    for (std::size_t d = shape_.size(); d-- > 0; size_ = plugin::times(size_, shape_[d]))
+        strides_[d] = size_;
+    // Room for elements of 8 bytes: a kernel that takes them for wider ones is found and does no harm.
+    allocate(std::max(nbytes(), 8 * static_cast<std::size_t>(size_)));
+    if (is_floating(dtype)) fill(0xff);
+}
+
+Array Array::room(std::int64_t bytes) {
+    Array a;
+    a.shape_ = {bytes};
+    a.dtype_ = dtype_of<std::uint8_t>();
+    a.strides_ = {1};
+    a.size_ = bytes;
+    a.allocate(a.nbytes());
+    return a;
+}
+
+Array Array::random(Dims shape, catena_dtype dtype, unsigned seed, double low, double high) {
+    Array a(std::move(shape), dtype);
+    std::mt19937 engine(seed);
+    std::uniform_real_distribution<double> draw(low, high);
+    for (std::int64_t i = 0; i < a.size_; ++i) a.set(i, draw(engine));
+    return a;
+}
+
+Array Array::constant(Dims shape, catena_dtype dtype, double value) {
+    Array a(std::move(shape), dtype);
+    for (std::int64_t i = 0; i < a.size_; ++i) a.set(i, value);
+    return a;
+}
+
+double Array::at(std::int64_t i) const {
+    return detail::with_type(dtype_, [&]<class T>(T) { return detail::to_double(data<T>()[i]); });
+}
+void Array::set(std::int64_t i, double value) {
+    detail::with_type(dtype_, [&]<class T>(T) { data<T>()[i] = detail::from_double<T>(value); });
+}
+void Array::fill(std::uint8_t byte) {
+    if (nbytes() > 0) std::memset(bytes(), byte, nbytes());
+}
+
+Array Array::to(catena_dtype dtype) const {
+    if (plugin::same(dtype, dtype_)) return moved(0);  // large integers are no double
+    Array a(shape_, dtype);
+    for (std::int64_t i = 0; i < size_; ++i) a.set(i, at(i));
+    return a;
+}
+Array Array::reshaped(Dims shape) const {
+    Array a(std::move(shape), dtype_);
+    a.take(*this);
+    return a;
+}
+Array Array::moved(std::size_t shift, std::uint8_t pattern) const {
+    Array a(shape_, dtype_, shift, pattern);
+    a.take(*this);
+    return a;
+}
+
+std::string Array::damage() const {
+    const auto* all = reinterpret_cast<const std::uint8_t*>(chunks_.data());
+    const std::uint8_t* first = data<std::uint8_t>();
+    const std::uint8_t* last = first + nbytes();
+    const std::uint8_t* end = all + chunks_.size() * sizeof(Chunk);
+    const auto whole = [&](const std::uint8_t* from, const std::uint8_t* to) {
+        const auto n = static_cast<std::size_t>(to - from);
+        return n == 0 || (*from == pattern_ && std::memcmp(from, from + 1, n - 1) == 0);
+    };
+    const auto foreign = [&](std::uint8_t b) { return b != pattern_; };
+    const auto text = [](std::ptrdiff_t near, std::ptrdiff_t far, const char* where) {
+        const std::string bytes = near == far ? "byte " : "bytes ";
+        return bytes + std::to_string(near) + (near == far ? "" : " to " + std::to_string(far)) +
+               where;
+    };
+    if (!whole(last, end)) {
+        const auto* from = std::find_if(last, end, foreign);
+        const auto* to = end;
+        while (!foreign(to[-1])) --to;
+        // As many bytes as if it had been written as elements of another size.
+        std::string as;
+        for (const std::int64_t size : {2, 4, 8})
+            if (8 * size > dtype_.bits && to - first > size * (size_ - 1) &&
+                to - first <= size * size_)
+                as = ", as if its elements had " + std::to_string(size) + " bytes";
+        return text(from - last + 1, to - last, " behind its end") + as;
+    }
+    if (!whole(all, first)) {
+        const auto* from = std::find_if(all, first, foreign);
+        const auto* to = first;
+        while (!foreign(to[-1])) --to;
+        return text(first - to + 1, first - from, " before its beginning");
+    }
+    return {};
+}
+
+bool Array::operator==(const Array& other) const {
+    if (chunks_.empty() || other.chunks_.empty()) return chunks_.empty() == other.chunks_.empty();
+    return shape_ == other.shape_ && plugin::same(dtype_, other.dtype_) &&
+           std::memcmp(data<char>(), other.data<char>(), nbytes()) == 0;
+}
+
+catena_tensor Array::tensor() {
+    catena_tensor t = {};
+    t.struct_size = sizeof t;
+    t.flags = CATENA_TENSOR_CONTIGUOUS;
+    t.dl = {chunks_.data() + 1,
+            1,
+            0,
+            static_cast<std::int32_t>(shape_.size()),
+            dtype_,
+            shape_.data(),
+            strides_.data(),
+            shift_};
+    t.nbytes = nbytes();
+    t.align_log2 = static_cast<std::uint32_t>(__builtin_ctzll(shift_ | guard));
+    return t;
+}
+catena_meta Array::meta() const {
+    catena_meta m = {};
+    m.struct_size = sizeof m;
+    m.ndim = static_cast<std::int32_t>(shape_.size());
+    m.dtype = dtype_;
+    m.device_type = 1;
+    std::copy(shape_.begin(), shape_.end(), m.shape);
+    return m;
+}
+
+void Array::need_size(std::size_t n) const {
+    if (static_cast<std::int64_t>(n) != size_)
+        throw std::logic_error("Array::from: wrong number of values");
+}
+void Array::allocate(std::size_t bytes) {
+    Chunk chunk;
+    std::memset(chunk.bytes, pattern_, guard);
+    chunks_.assign(bytes / guard + 4, chunk);
+}
+void Array::take(const Array& other) {
+    if (nbytes() != other.nbytes()) throw std::logic_error("Array: other bytes");
+    if (nbytes() > 0) std::memcpy(bytes(), other.data<char>(), nbytes());
+}
+
+}  // namespace catena::testing

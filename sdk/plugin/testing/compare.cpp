@@ -1,0 +1,181 @@
+// Comparison of arrays, and finite differences to compare gradients with.
+#include "catena/testing/compare.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <optional>
+
+#include "testing/types.hpp"
+
+namespace catena::testing {
+
+namespace {
+
+using detail::to_double;
+using detail::with_type;
+
+// An integer of any dtype, or a float that is one, exactly.
+struct Integer {
+    bool negative;
+    std::uint64_t bits;
+    bool operator==(const Integer&) const = default;
+};
+std::optional<Integer> integer_at(const Array& a, std::int64_t i) {
+    return with_type(a.dtype(), [&]<class T>(T) -> std::optional<Integer> {
+        const T value = a.data<T>()[i];
+        if constexpr (std::is_integral_v<T>) {
+            return Integer{std::is_signed_v<T> && value < T(0), static_cast<std::uint64_t>(value)};
+        } else {
+            const double v = to_double(value);
+            if (v != std::trunc(v) || v < -0x1p63 || v >= 0x1p64) return std::nullopt;
+            return v < 0 ? Integer{true, static_cast<std::uint64_t>(static_cast<std::int64_t>(v))}
+                         : Integer{false, static_cast<std::uint64_t>(v)};
+        }
+    });
+}
+std::string element_text(const Array& a, std::int64_t i, int digits) {
+    return with_type(a.dtype(), [&]<class T>(T) -> std::string {
+        if constexpr (std::is_integral_v<T>) return std::to_string(a.data<T>()[i]);
+        char text[40];
+        std::snprintf(text, sizeof text, "%.*g", digits, a.at(i));
+        return text;
+    });
+}
+
+// The largest finite number of a float's dtype.
+double largest_of(catena_dtype dtype) {
+    if (dtype.code == CATENA_CODE_BFLOAT) return 0x1.fep127;
+    return dtype.bits == 16   ? 65504
+           : dtype.bits == 32 ? std::numeric_limits<float>::max()
+                              : std::numeric_limits<double>::max();
+}
+// `rounded` is what the expected number is in the dtype of `got`. What lies beyond the largest number
+// there is inf; within reach of it both may come.
+bool agrees(double got, double expected, double rounded, double reach, double largest) {
+    if (got == rounded || (std::isnan(got) && std::isnan(rounded))) return true;
+    if (std::isnan(got) || !std::isfinite(expected)) return false;
+    if (std::isinf(got)) return (got > 0 ? expected : -expected) + reach >= largest;
+    return std::abs(got - (std::isinf(rounded) ? expected : rounded)) <= reach;
+}
+
+}  // namespace
+
+std::string compare(const Array& got, const Array& expected, Tolerance tolerance) {
+    if (bool(got) != bool(expected))
+        return got ? "expected nothing" : "expected an array, got none";
+    if (!got) return {};
+    if (got.shape() != expected.shape())
+        return "shape: expected " + plugin::text_of(plugin::Shape(expected.shape())) + ", got " +
+               plugin::text_of(plugin::Shape(got.shape()));
+    const auto differs = [&](const Array& e, std::int64_t i) {
+        // As many digits as tell the two apart.
+        const bool alike = element_text(e, i, 9) == element_text(got, i, 9);
+        const int digits = alike ? 17 : 9;
+        return "element " + std::to_string(i) + ": expected " + element_text(e, i, digits) +
+               ", got " + element_text(got, i, digits);
+    };
+    if (!got.floating()) {
+        for (std::int64_t i = 0; i < got.size(); ++i)
+            if (integer_at(got, i) != integer_at(expected, i)) return differs(expected, i);
+        return {};
+    }
+    const Array rounded = expected.to(got.dtype());
+    double scale = 1;
+    for (std::int64_t i = 0; i < rounded.size(); ++i)
+        if (std::isfinite(rounded.at(i))) scale = std::max(scale, std::abs(rounded.at(i)));
+    const double largest = largest_of(got.dtype());
+    for (std::int64_t i = 0; i < got.size(); ++i) {
+        const double e = expected.at(i);
+        const double reach = tolerance.absolute * scale + tolerance.relative * std::abs(e);
+        if (!agrees(got.at(i), e, rounded.at(i), reach, largest)) return differs(rounded, i);
+    }
+    return {};
+}
+std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
+                    Tolerance tolerance) {
+    if (got.size() != expected.size())
+        return "expected " + std::to_string(expected.size()) + " arrays, got " +
+               std::to_string(got.size());
+    return compare(got, expected, tolerance, [](std::size_t i) { return std::to_string(i); });
+}
+
+bool has_nan(const Array& a) {
+    for (std::int64_t i = 0; a && a.floating() && i < a.size(); ++i)
+        if (std::isnan(a.at(i))) return true;
+    return false;
+}
+bool has_nan(const std::vector<Array>& arrays) {
+    return std::any_of(arrays.begin(), arrays.end(), [](const Array& a) { return has_nan(a); });
+}
+
+double dot(const std::vector<Array>& a, const std::vector<Array>& b) {
+    double sum = 0;
+    for (std::size_t k = 0; k < a.size() && k < b.size(); ++k)
+        for (std::int64_t i = 0; a[k] && b[k] && i < a[k].size(); ++i)
+            sum += a[k].at(i) * b[k].at(i);
+    return sum;
+}
+
+namespace {
+
+// Central differences of fourth order of a function of a distance from x[i] = center, where it is
+// `here`. NaN where it has a kink or a jump within reach, or where rounding takes the digits. Smooth
+// functions bend less, the smaller the step is; kinks do not, so that `bend`, the most that slopes to
+// both sides may differ by, is the same for all steps.
+template <class At>
+double slope_of(const At& at, double center, double here, double step, double bend, bool wide) {
+    const double up = at(step);
+    const double down = at(-step);
+    const double far_up = at(2 * step);
+    const double far_down = at(-2 * step);
+    const double slope = (8 * (up - down) - (far_up - far_down)) / (12 * step);
+    const double near_bend = std::abs(up + down - 2 * here) / step;
+    const double far_bend = std::abs(far_up + far_down - 2 * here) / (2 * step);
+    const double size = 1 + std::abs(slope);
+    const double lost = (std::abs(here) + std::abs(slope * center)) / step * (wide ? 2e-16 : 1e-7);
+    return std::isfinite(slope) && std::max(near_bend, far_bend) <= bend * size &&
+                   lost <= size * (wide ? 1e-6 : 1e-2)
+               ? slope
+               : std::nan("");
+}
+
+}  // namespace
+
+Array detail::differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
+                          Value function, const void* object) {
+    const auto value = [&](const std::vector<Array>& at) { return function(object, at); };
+    Array result(x[which].shape(), dtype_of<double>());
+    const std::int64_t n = x[which].size();
+    const double here = n > 0 ? value(x) : 0;
+    const bool wide = x[which].dtype().bits == 64;
+    for (std::int64_t i = 0; i < n; i += std::max<std::int64_t>(1, n / most)) {
+        const double center = x[which].at(i);
+        const auto at = [&](double distance) {
+            x[which].set(i, center + distance);
+            return value(x);
+        };
+        const double bend = 100 * step;
+        double slope = slope_of(at, center, here, step, bend, wide);
+        if (std::isnan(slope) && wide) slope = slope_of(at, center, here, step / 100, bend, wide);
+        x[which].set(i, center);
+        if (!std::isnan(slope)) result.set(i, slope);
+    }
+    return result;
+}
+
+std::string compare_slopes(const Array& got, const Array& slopes, Tolerance tolerance,
+                           std::int64_t& compared) {
+    Array known = got;
+    if (got.shape() == slopes.shape())
+        for (std::int64_t i = 0; i < slopes.size(); ++i) {
+            if (std::isnan(slopes.at(i))) continue;
+            known.set(i, slopes.at(i));
+            ++compared;
+        }
+    else known = slopes;
+    return compare(got, known, tolerance);
+}
+
+}  // namespace catena::testing

@@ -1,0 +1,305 @@
+// One call in every dtype, from every kernel.
+#include "testing/exam.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace catena::testing {
+
+bool Settings::wants(Check check) const {
+    if (!only || check == *only) return true;
+    // What differs from call to call says nothing else.
+    if (check == Check::determinism) return true;
+    // Kernels are measured by the composition, and some serve small calls alone.
+    if (*only == Check::backward) return check == Check::gradient;
+    return *only == Check::reached &&
+           (check == Check::empty || check == Check::size_one || check == Check::zero_d);
+}
+bool Settings::wants_kernels(int phase) const {
+    if (!only) return true;
+    switch (*only) {
+        case Check::example:
+        case Check::gradient:
+        case Check::second_order:
+        case Check::empty:
+        case Check::size_one:
+        case Check::zero_d:
+        case Check::wrong_rank:
+        case Check::wrong_shape:
+        case Check::wrong_dtype: return false;
+        case Check::dtypes: return phase == CATENA_PHASE_FORWARD;
+        case Check::backward:
+        case Check::targets:
+        case Check::missing_gy:
+        case Check::retained: return phase == CATENA_PHASE_BACKWARD;
+        default: return true;
+    }
+}
+
+namespace detail {
+
+bool explains(const catena_function& f, const std::string& text) {
+    const std::string start = std::string("[") + f.name + "] ";
+    return text.compare(0, start.size(), start) == 0 && text.size() > start.size() + 4;
+}
+std::vector<Array> plus_one(std::vector<Array> arrays, std::size_t n) {
+    for (std::size_t k = 0; k < n && k < arrays.size(); ++k)
+        for (std::int64_t i = 0; arrays[k] && arrays[k].floating() && i < arrays[k].size(); ++i)
+            arrays[k].set(i, arrays[k].at(i) + 1);
+    return arrays;
+}
+std::string asked_to_add(const std::string& text) {
+    return text.empty() ? text : "asked to add to what is there, which is 1: " + text;
+}
+
+void Exam::step(Check check, const std::string& what, const std::function<std::string()>& body,
+                bool decides) {
+    if (!settings.wants(check)) return;
+    now_doing(f.name, std::string(info(check).name) + " " + what + " of " + sample.text);
+    const std::string where = what + " of \"" + sample.text + "\": ";
+    try {
+        const std::string problem = body();
+        if (!problem.empty()) report.fail(check, where + problem);
+        else if (decides) report.pass(check);
+    } catch (const OutOfBounds& e) {
+        report.fail(settings.blamed(Check::guard), named(e));
+    } catch (const InputChanged& e) {
+        report.fail(settings.blamed(Check::inputs), named(e));
+    } catch (const std::exception& e) {
+        report.fail(check, where + e.what());
+    }
+}
+
+std::vector<Array> Exam::forward(const std::vector<Array>& x, Options options) {
+    options.train = sample.train;
+    world.drawn = 0;
+    return world.forward(f.name, x, sample.example.attrs.list(), options);
+}
+std::vector<Array> Exam::gradient(const Given& g, Options options) {
+    options.train = sample.train;
+    return world.gradient(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+}
+std::vector<Array> Exam::run(const Use& use, const Given& g, Options options) {
+    options.kernel = use.kernel;
+    if (use.kernel->phase == CATENA_PHASE_FORWARD) return forward(g.x, options);
+    options.train = sample.train;
+    world.drawn = 0;
+    return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+}
+
+bool Exam::differentiable() const {
+    if ((f.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE) != 0 || !settings.gradients) return false;
+    if (report.failed(Check::retained)) return false;  // it would crash
+    bool in = false;
+    bool out = false;
+    for (std::size_t i = 0; i < sample.x.size(); ++i) in = in || takes_gradient(f, i, sample.x[i]);
+    for (std::size_t i = 0; i < f.n_outputs; ++i) out = out || gives_gradient(f, i, sample.y[i]);
+    return in && out;
+}
+bool Exam::updates() const {
+    for (std::size_t i = 0; i < f.n_inputs; ++i)
+        if ((f.inputs[i]->flags & CATENA_PORT_MUTATED) != 0) return true;
+    return false;
+}
+// Gradients to feed to backward, one for each output that has one.
+std::vector<Array> Exam::draw_gy(const std::vector<Array>& y) const {
+    std::vector<Array> gy;
+    for (std::size_t i = 0; i < f.n_outputs; ++i)
+        gy.push_back(
+            gives_gradient(f, i, y[i])
+                ? Array::random<double>(y[i].shape(), settings.seed + 77 + static_cast<unsigned>(i))
+                      .to(y[i].dtype())
+                : Array());
+    return gy;
+}
+std::vector<Array> Exam::exact_gradient(const Given& g, Options options) {
+    if (composed()) return gradient(g, options);
+    options.train = sample.train;
+    return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+}
+
+std::string Exam::compare(const std::vector<Array>& got, const std::vector<Array>& expected,
+                          Tolerance tolerance, int phase) const {
+    return testing::compare(got, expected, tolerance,
+                            [&](std::size_t i) { return result_name(f, phase, i); });
+}
+std::string Exam::same_bits(const std::vector<Array>& got, const std::vector<Array>& expected,
+                            int phase) const {
+    if (got == expected) return {};
+    const std::string text = compare(got, expected, {0, 0}, phase);
+    return text.empty() ? "other bits" : text;
+}
+std::string Exam::alike(const Use& u, const std::vector<Array>& got) const {
+    return (u.kernel->flags & CATENA_KERNEL_DETERMINISTIC) != 0
+               ? same_bits(got, u.result, u.kernel->phase)
+               : compare(got, u.result, u.tolerance, u.kernel->phase);
+}
+bool Exam::repeats(const Use& u) {
+    bool same = false;
+    step(Check::determinism, u.label, [&] {
+        std::string text = alike(u, run(u, u.given, Options()));
+        if (text.empty() && world.drawn > 0 && (f.flags & CATENA_FUNCTION_STOCHASTIC) == 0)
+            text = "it draws random numbers and is not STOCHASTIC";
+        same = text.empty();
+        return text;
+    });
+    return same;
+}
+
+std::string Exam::reads_unretained(std::uint64_t kept_x, std::uint64_t kept_y, const Given& g,
+                                   Tolerance tolerance,
+                                   const std::function<std::vector<Array>(const Options&)>& run) {
+    std::vector<std::pair<int, std::string>> ports;
+    for (std::size_t i = 0; i < g.x.size(); ++i)
+        if (g.x[i] && !retains(kept_x, i, f.n_inputs))
+            ports.emplace_back(static_cast<int>(i), input_name(f, i) + " (not in retain_x)");
+    for (std::size_t i = 0; i < f.n_outputs && i < g.y.size(); ++i)
+        if (g.y[i] && (kept_y >> i & 1) == 0)
+            ports.emplace_back(static_cast<int>(g.x.size() + i),
+                               f.outputs[i]->name + std::string(" (not in retain_y)"));
+    if (ports.empty()) return {};
+    Options options;
+    options.unretained = Unretained::given;
+    const std::vector<Array> honest = run(options);
+    const auto differs = [&](Unretained how, int port) {
+        options.unretained = how;
+        options.spoilt = port;
+        try {
+            return !testing::compare(run(options), honest, tolerance).empty();
+        } catch (const Failure&) {
+            return true;
+        }
+    };
+    // A result that differs from call to call without a change says nothing.
+    if (!differs(Unretained::garbage, -1) || differs(Unretained::given, -1)) return {};
+    std::string names;
+    for (const auto& [port, name] : ports)
+        if (differs(Unretained::garbage, port)) names += (names.empty() ? "" : ", ") + name;
+    return "it reads what is not retained: " + names;
+}
+std::vector<Use> Exam::uses(int phase) {
+    std::vector<Use> result;
+    if (!settings.wants_kernels(phase)) return result;
+    for (const catena_kernel* k : world.kernels(f.name, phase)) {
+        if (settings.device != nullptr && std::strcmp(settings.device, k->device) != 0) continue;
+        each_row(*k, vars.size(), [&](const Row& row) { use(*k, row, result); });
+    }
+    return result;
+}
+
+namespace {
+
+// The array in another dtype. Floats become one of a few integers where that dtype is an integer.
+Array convert(const Array& a, catena_dtype dtype) {
+    if (!a || plugin::same(a.dtype(), dtype)) return a;
+    Array b(a.shape(), dtype);
+    const bool whole = a.floating() && !is_floating(dtype);
+    for (std::int64_t i = 0; i < a.size(); ++i) {
+        const double v = whole ? std::round(4 * a.at(i)) : a.at(i);
+        b.set(i, whole && dtype.code != CATENA_CODE_INT ? std::abs(v) : v);
+    }
+    return b;
+}
+
+}  // namespace
+
+void Exam::use(const catena_kernel& k, const Row& row, std::vector<Use>& result) {
+    Use u;
+    u.kernel = &k;
+    u.row = text_of(row);
+    const bool forward = k.phase == CATENA_PHASE_FORWARD;
+    u.label = label_of(world, k, u.row);
+    u.tolerance = tolerance(row);
+    for (std::size_t i = 0; i < sample.x.size(); ++i)
+        u.given.x.push_back(convert(sample.x[i], row[vars.input(i)]));
+    now_doing(f.name, u.label + " of " + sample.text);
+    const Check check = forward ? Check::dtypes : Check::backward;
+    try {
+        if (!fits(u.given.x, row)) {
+            report.missed.try_emplace({&k, u.row}, unfit_);
+            return;
+        }
+        if (!forward && !prepare_backward(u)) return;
+        if (!forward) {
+            const bool own = k.variant != nullptr;
+            const std::string read = reads_unretained(
+                own ? k.retain_x : f.retain_x, own ? k.retain_y : f.retain_y, u.given, u.tolerance,
+                [&](const Options& options) { return run(u, u.given, options); });
+            if (!read.empty()) {
+                report.fail(Check::retained, u.label + " of \"" + sample.text + "\": " + read);
+                return;
+            }
+        }
+        expect(u);
+        u.result = run(u, u.given, Options());
+        report.reached.emplace(&k, u.row);
+        result.push_back(std::move(u));
+    } catch (const NoKernel&) {
+        // It does not support this call.
+    } catch (const OutOfBounds& e) {
+        report.fail(Check::guard, named(e));
+    } catch (const InputChanged& e) {
+        report.fail(Check::inputs, named(e));
+    } catch (const std::exception& e) {
+        report.fail(check, u.label + " of \"" + sample.text + "\": " + e.what());
+    }
+}
+// The exception's text names the kernel.
+std::string Exam::named(const Violation& e) const { return "\"" + sample.text + "\": " + e.what(); }
+// Another row may serve this call: the attributes or the shapes may decide about dtypes. If it
+// does not fit, unfit_ says why.
+bool Exam::fits(const std::vector<Array>& x, const Row& row) {
+    try {
+        unfit_.clear();
+        return gives_row(world, f, metas_of(x), sample.example.attrs, row, &unfit_);
+    } catch (const Failure& e) {
+        unfit_ = e.what();
+        if (e.status() == CATENA_E_DTYPE) return false;
+        throw;
+    }
+}
+bool Exam::prepare_backward(Use& u) {
+    bool wanted = false;
+    for (std::size_t i = 0; i < u.given.x.size(); ++i)
+        wanted = wanted || takes_gradient(f, i, u.given.x[i]);
+    if (!wanted) return false;
+    u.given.y = forward(u.given.x);
+    u.given.gy = draw_gy(u.given.y);
+    return true;
+}
+// The same numbers in the sample's dtypes, computed there once for each row.
+void Exam::expect(Use& u) {
+    auto& [y, gx] = expected_[u.row];
+    Given wide;
+    for (std::size_t i = 0; i < sample.x.size(); ++i)
+        wide.x.push_back(sample.x[i] ? u.given.x[i].to(sample.x[i].dtype()) : Array());
+    if (y.empty()) y = forward(wide.x);
+    if (u.kernel->phase == CATENA_PHASE_FORWARD) {
+        u.expected = y;
+        return;
+    }
+    if (gx.empty()) {
+        wide.y = y;
+        for (std::size_t i = 0; i < u.given.gy.size(); ++i)
+            wide.gy.push_back(u.given.gy[i] ? u.given.gy[i].to(y[i].dtype()) : Array());
+        gx = exact_gradient(wide);
+    }
+    u.expected = gx;
+}
+// That of the row's float with the fewest digits.
+Tolerance Exam::tolerance(const Row& row) const {
+    Tolerance t = settings.float64;
+    const auto raise = [&](const Tolerance& to) {
+        t = {std::max(t.relative, to.relative), std::max(t.absolute, to.absolute)};
+    };
+    for (const catena_dtype d : row) {
+        if (d.code == CATENA_CODE_BFLOAT) raise(settings.bfloat16);
+        else if (d.code == CATENA_CODE_FLOAT && d.bits == 16) raise(settings.float16);
+        else if (d.code == CATENA_CODE_FLOAT && d.bits == 32) raise(settings.float32);
+    }
+    return t;
+}
+
+}  // namespace detail
+}  // namespace catena::testing

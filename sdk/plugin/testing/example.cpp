@@ -1,0 +1,197 @@
+// Reading and writing examples.
+#include "catena/testing/example.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "catena/plugin/error.hpp"
+
+namespace catena::testing {
+namespace {
+
+class ExampleParser {
+public:
+    ExampleParser(const catena_function& f, const std::string& text) : f_(f), text_(text) {}
+
+    Example parse() {
+        result_.inputs.resize(f_.n_inputs);
+        for (skip_spaces(); at_ < text_.size(); skip_spaces()) {
+            const std::size_t equals = text_.find('=', at_);
+            if (equals == std::string::npos) fail("NAME=VALUE");
+            const std::string name = text_.substr(at_, equals - at_);
+            at_ = equals + 1;
+            if (!input(name) && !attribute(name))
+                fail("the name of an input or attribute before '='");
+            if (at_ < text_.size() && text_[at_] != ' ') fail("a space");
+        }
+        return std::move(result_);
+    }
+
+private:
+    [[noreturn]] void fail(const std::string& expected) const {
+        throw Failure(CATENA_E_INVALID, std::string("[") + f_.name + "] example \"" + text_ +
+                                            "\": expected " + expected + ", got '" +
+                                            text_.substr(std::min(at_, text_.size())) + "'");
+    }
+    void skip_spaces() {
+        while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+    }
+    bool take(char c) {
+        if (at_ >= text_.size() || text_[at_] != c) return false;
+        ++at_;
+        return true;
+    }
+    void need(char c) {
+        if (!take(c)) fail(std::string("'") + c + "'");
+    }
+    template <class N>
+    N number() {
+        N value{};
+        const auto [end, error] =
+            std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+        if (error != std::errc()) fail("a number");
+        at_ = static_cast<std::size_t>(end - text_.data());
+        return value;
+    }
+    template <class N>
+    std::vector<N> numbers(char close) {
+        std::vector<N> list;
+        while (!take(close)) {
+            list.push_back(number<N>());
+            if (!take(',') && (at_ >= text_.size() || text_[at_] != close)) need(close);
+        }
+        return list;
+    }
+    // [1,2] or one number.
+    template <class N>
+    std::vector<N> list() {
+        return take('[') ? numbers<N>(']') : std::vector<N>{number<N>()};
+    }
+    std::string word() {
+        const std::size_t begin = at_;
+        while (at_ < text_.size() && text_[at_] != ' ') ++at_;
+        return text_.substr(begin, at_ - begin);
+    }
+    std::string quoted() {
+        need('"');
+        std::string result;
+        while (at_ < text_.size() && text_[at_] != '"') {
+            if (text_[at_] == '\\') ++at_;
+            if (at_ < text_.size()) result += text_[at_++];
+        }
+        need('"');
+        return result;
+    }
+
+    bool input(const std::string& name) {
+        std::size_t port = 0;
+        while (port < f_.n_inputs && name != f_.inputs[port]->name) ++port;
+        if (port == f_.n_inputs) return false;
+        Example::Input given;
+        given.present = true;
+        need('(');
+        given.shape = numbers<std::int64_t>(')');
+        if (take('[')) {
+            const std::vector<double> range = numbers<double>(']');
+            if (range.size() != 2) fail("two numbers");
+            given.ranged = true;
+            given.low = range[0];
+            given.high = range[1];
+        }
+        if (!result_.inputs[port].present) result_.inputs[port] = std::move(given);
+        else if ((f_.inputs[port]->flags & CATENA_PORT_VARIADIC) != 0)
+            result_.inputs.push_back(std::move(given));
+        else fail("each input once");
+        return true;
+    }
+    bool attribute(const std::string& name) {
+        for (std::uint32_t i = 0; i < f_.n_attrs; ++i)
+            if (name == f_.attrs[i]->name) {
+                value(name, f_.attrs[i]->kind);
+                return true;
+            }
+        return false;
+    }
+    void value(const std::string& name, std::int32_t kind) {
+        using plugin::value_of;
+        OwnedAttrs& attrs = result_.attrs;
+        if (kind == CATENA_ATTR_INT) attrs.set(name, value_of(number<std::int64_t>()));
+        else if (kind == CATENA_ATTR_FLOAT) attrs.set(name, value_of(number<double>()));
+        else if (kind == CATENA_ATTR_BOOL) {
+            const std::string truth = word();
+            if (truth != "true" && truth != "false") fail("true or false");
+            attrs.set(name, value_of(truth == "true"));
+        } else if (kind == CATENA_ATTR_STRING) attrs.set(name, value_of(quoted().c_str()));
+        else if (kind == CATENA_ATTR_INTS)
+            attrs.set(name, value_of(plugin::Ints(list<std::int64_t>())));
+        else if (kind == CATENA_ATTR_FLOATS)
+            attrs.set(name, value_of(plugin::Floats(list<double>())));
+        else attrs.set(name, value_of(dtype(quoted())));
+    }
+    catena_dtype dtype(const std::string& name) const {
+        for (const catena_dtype d :
+             {dtype_of<float>(), dtype_of<double>(), dtype_of<Float16>(), dtype_of<BFloat16>(),
+              dtype_of<std::int8_t>(), dtype_of<std::int16_t>(), dtype_of<std::int32_t>(),
+              dtype_of<std::int64_t>(), dtype_of<std::uint8_t>(), dtype_of<bool>()})
+            if (plugin::text_of(d) == name) return d;
+        fail("the name of a dtype");
+    }
+
+    const catena_function& f_;
+    const std::string& text_;
+    std::size_t at_ = 0;
+    Example result_;
+};
+
+// So that it can be read again.
+template <class N>
+std::string in_words(N number) {
+    char text[32];
+    return {text, std::to_chars(text, text + sizeof text, number).ptr};
+}
+std::string quoted(const char* word) {
+    std::string text = "\"";
+    for (; *word != '\0'; ++word) {
+        if (*word == '"' || *word == '\\') text += '\\';
+        text += *word;
+    }
+    return text + "\"";
+}
+template <class N>
+std::string in_words(const N* numbers, std::size_t n, const char* open, const char* close) {
+    std::string text = open;
+    for (std::size_t i = 0; i < n; ++i) text += (i == 0 ? "" : ",") + in_words(numbers[i]);
+    return text + close;
+}
+
+}  // namespace
+
+Example parse_example(const catena_function& f, const std::string& text) {
+    return ExampleParser(f, text).parse();
+}
+
+std::string text_of(const catena_function& f, const Example& e) {
+    std::string text;
+    for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+        const Example::Input& in = e.inputs[i];
+        if (!in.present) continue;
+        text += std::string(text.empty() ? "" : " ") +
+                f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->name + "=" +
+                in_words(in.shape.data(), in.shape.size(), "(", ")");
+        if (in.ranged) text += "[" + in_words(in.low) + "," + in_words(in.high) + "]";
+    }
+    for (const catena_named_value& a : e.attrs.list()) {
+        const catena_value& v = a.value;
+        text += std::string(text.empty() ? "" : " ") + a.name + "=";
+        if (v.kind == CATENA_ATTR_INT) text += std::to_string(v.v.i);
+        else if (v.kind == CATENA_ATTR_FLOAT) text += in_words(v.v.f);
+        else if (v.kind == CATENA_ATTR_BOOL) text += v.v.i != 0 ? "true" : "false";
+        else if (v.kind == CATENA_ATTR_STRING) text += quoted(v.v.s);
+        else if (v.kind == CATENA_ATTR_INTS) text += in_words(v.v.ints, v.n, "[", "]");
+        else if (v.kind == CATENA_ATTR_FLOATS) text += in_words(v.v.floats, v.n, "[", "]");
+        else text += "\"" + plugin::text_of(v.v.dtype) + "\"";
+    }
+    return text;
+}
+
+}  // namespace catena::testing

@@ -1,0 +1,114 @@
+// Files of plugins.
+#include "testing/library.hpp"
+
+#include <dirent.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+namespace catena::testing::detail {
+namespace {
+
+std::string real_path(const std::string& path) {
+    char* real = realpath(path.c_str(), nullptr);
+    if (real == nullptr)
+        throw Failure(CATENA_E_INVALID,
+                      "expected a file, got none (" + std::string(std::strerror(errno)) + ")");
+    const std::string result = real;
+    std::free(real);
+    return result;
+}
+
+std::string version(unsigned major, unsigned minor) {
+    return std::to_string(major) + "." + std::to_string(minor);
+}
+void need_manifest(const catena_manifest& m, const catena_host& host) {
+    if (std::memcmp(m.magic, CATENA_MANIFEST_MAGIC, sizeof m.magic) != 0)
+        throw Failure(CATENA_E_INVALID, "expected a manifest, got other bytes");
+    if (m.abi_major != host.abi_major || m.abi_minor_needed > host.abi_minor)
+        throw Failure(CATENA_E_INVALID,
+                      "ABI: it needs " + version(m.abi_major, m.abi_minor_needed) +
+                          ", this host has " + version(host.abi_major, host.abi_minor));
+}
+
+// Deinitialised at the process's end, in the other order.
+struct Libraries {
+    ~Libraries() {
+        for (std::size_t i = order.size(); i-- > 0;)
+            if (order[i]->deinit != nullptr) order[i]->deinit();
+    }
+    std::map<std::string, Library> all;
+    std::vector<const catena_plugin*> order;
+};
+
+}  // namespace
+
+Module::Module(const std::string& file) {
+    void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        const std::string text = dlerror();  // begins with the path, as a rule
+        throw Failure(
+            CATENA_E_INVALID,
+            "dlopen: " + (text.starts_with(file + ": ") ? text.substr(file.size() + 2) : text));
+    }
+    manifest = static_cast<const catena_manifest*>(dlsym(library, "catena_manifest_v1"));
+    entry = reinterpret_cast<decltype(entry)>(dlsym(library, "catena_plugin_entry_v1"));
+    if (manifest == nullptr || entry == nullptr)
+        throw Failure(CATENA_E_INVALID,
+                      "expected catena_manifest_v1 and catena_plugin_entry_v1 exported, got none");
+}
+
+const catena_plugin& Module::table(const catena_host& host, World& world, bool init) const {
+    catena_ctx ctx{&world, {}, {}};
+    const auto refuse = [&](const char* what) {
+        throw Failure(CATENA_E_INVALID,
+                      what + (ctx.error.empty() ? std::string("it gave no reason") : ctx.error));
+    };
+    const catena_plugin* table = entry(&host, &ctx);
+    if (table == nullptr) refuse("catena_plugin_entry_v1() returned NULL: ");
+    if (init && table->init != nullptr && table->init(&host, &ctx) != CATENA_OK)
+        refuse("init() failed: ");
+    return *table;
+}
+
+const Library& open_library(const std::string& path, World& world) try {
+    static Libraries libraries;
+    const std::string real = real_path(path);
+    if (const auto found = libraries.all.find(real); found != libraries.all.end())
+        return found->second;
+    const Module module(real);
+    need_manifest(*module.manifest, World::host());
+    const catena_plugin& table = module.table(World::host(), world, true);
+    libraries.order.push_back(&table);
+    return libraries.all.emplace(real, Library{real, module.manifest, &table}).first->second;
+} catch (const Failure& e) {
+    throw Failure(e.status(), "[plugin] " + path + ": " + e.what());
+}
+
+std::vector<std::string> plugins_with(const std::string& name, const std::string& folder) {
+    std::vector<std::string> files;
+    DIR* open = folder.empty() ? nullptr : opendir(folder.c_str());
+    if (open == nullptr) return files;
+    while (const dirent* entry = readdir(open)) {
+        const std::string file = entry->d_name;
+        const std::size_t dot = file.find('.');
+        if (dot != std::string::npos && file.substr(dot) == ".catena")
+            files.push_back(folder + "/" + file);
+    }
+    closedir(open);
+    std::sort(files.begin(), files.end());
+    std::erase_if(files, [&](const std::string& file) {
+        std::ifstream in(file, std::ios::binary);
+        const std::string bytes(std::istreambuf_iterator<char>(in), {});
+        return bytes.find(name + '\0') == std::string::npos;
+    });
+    return files;
+}
+
+}  // namespace catena::testing::detail

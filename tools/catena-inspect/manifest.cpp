@@ -4,7 +4,7 @@
 
 #include <catena/core/data_error.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -3,7 +3,7 @@
 
 #include "device/context.hpp"
 #include "device/device_state.hpp"
-#include "device/recording.hpp"
+#include "array/recording.hpp"
 
 #include <catena/core/error.hpp>
 

@@ -2,7 +2,7 @@
 #include "array/array_ops.hpp"
 #include "device/context.hpp"
 #include "device/named_config.hpp"
-#include "device/recording.hpp"
+#include "array/recording.hpp"
 #include "dispatch/dispatch.hpp"
 #include "registry/attributes.hpp"
 #include "registry/registry.hpp"

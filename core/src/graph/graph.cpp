@@ -1,6 +1,7 @@
 // Nodes of the graph: edges, lifetime, accumulation of gradients.
 #include "array/array_ops.hpp"
 #include "device/named_config.hpp"
+#include "device/plugin_source.hpp"
 #include "dispatch/dispatch.hpp"
 #include "graph/debug.hpp"
 #include "graph/stack_trace.hpp"
@@ -150,10 +151,9 @@ namespace {
 Variable sum(const Variable& a, const Variable& b) {
     FunctionEntry* addition = Registry::get().addition();
     if (!addition) {
-        throw PluginError(
+        throw PluginError(with_plugin_report(
             "[backward] gradients meet: expected a plugin with an addition "
-            "(CATENA_FUNCTION_ADDITION), got none\n" +
-            to_string(plugin_report()));
+            "(CATENA_FUNCTION_ADDITION), got none"));
     }
     const Variable* const inputs[2] = {&a, &b};
     CallResult result;

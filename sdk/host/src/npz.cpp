@@ -4,7 +4,7 @@
 #include "zip_members.hpp"
 
 #include <catena/abi/tensor.h>
-#include <catena/core/atomic_file.hpp>
+#include <catena/write_file.hpp>
 #include <catena/data_error.hpp>
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 
 #include "npy.hpp"
 
-#include <catena/core/atomic_file.hpp>
+#include <catena/write_file.hpp>
 #include <catena/core/tables.hpp>
 #include <catena/data_error.hpp>
 #include <catena/text.hpp>

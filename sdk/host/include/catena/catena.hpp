@@ -26,12 +26,14 @@
 #include <catena/link.hpp>
 #include <catena/links.hpp>
 #include <catena/lists.hpp>
+#include <catena/loader/plugins.hpp>
 #include <catena/minibatches.hpp>
 #include <catena/mnist.hpp>
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 #include <catena/optimizers.hpp>
 #include <catena/pair.hpp>
+#include <catena/plugin_lock.hpp>
 #include <catena/prefetch.hpp>
 #include <catena/profile.hpp>
 #include <catena/progress.hpp>

@@ -1,0 +1,77 @@
+// Writes the audit lines to the log and to a file.
+#include "audit.hpp"
+
+#include "lock.hpp"
+#include "trusted_file.hpp"
+
+#include "device/context.hpp"
+
+#include <fmt/format.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <string>
+
+namespace catena {
+namespace {
+
+const char* audit_file() {
+    const char* file = secure_getenv("CATENA_PLUGIN_AUDIT");
+    return file && *file ? file : nullptr;
+}
+
+std::string now() {
+    const std::time_t time = std::time(nullptr);
+    std::tm parts{};
+    gmtime_r(&time, &parts);
+    char text[32];
+    return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts)};
+}
+
+// Uses one write(), so that lines of several processes do not mix.
+void append(const char* file, const std::string& line) {
+    constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
+    const bool absolute = *file == '/';  // never in the current directory
+    const Descriptor fd(absolute ? open(file, flags, 0600) : -1);
+    if (fd && write(fd.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()))
+        return;
+    static bool said = false;
+    if (std::exchange(said, true)) return;
+    const std::string text =
+        fmt::format("[plugin] CATENA_PLUGIN_AUDIT: {}: cannot be written: {}", file,
+                    absolute ? system_error() : "expected an absolute path");
+    host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
+}
+
+std::string line_of(std::string_view verdict, const Attempt& a, std::string_view reason) {
+    std::string line = fmt::format("{} id={} version={} sha256={}", verdict, as_word(a.info.id),
+                                   as_word(a.info.version), as_word(a.info.sha256));
+    if (a.owner) line += fmt::format(" owner={} mode={:04o}", *a.owner, a.mode);
+    else line += " owner=- mode=-";
+    line += fmt::format(" path={}", as_word(a.info.path.string()));
+    if (a.info.is_another_file()) line += fmt::format(" file={}", as_word(a.info.file.string()));
+    if (!reason.empty()) line += " reason=";
+    for (const char c : reason) line += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? ' ' : c;
+    return line;
+}
+
+}  // namespace
+
+bool audit_has_file() { return audit_file() != nullptr; }
+
+void audit(std::string_view verdict, const Attempt& attempt, std::string_view reason) {
+    host_table().log(nullptr, CATENA_LOG_INFO, line_of(verdict, attempt, reason).c_str());
+    audit_to_file(verdict, attempt, reason);
+}
+
+void audit_to_file(std::string_view verdict, const Attempt& attempt, std::string_view reason) {
+    if (const char* file = audit_file()) {
+        append(file,
+               fmt::format("{} pid={} {}\n", now(), getpid(), line_of(verdict, attempt, reason)));
+    }
+}
+
+}  // namespace catena

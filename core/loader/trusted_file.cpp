@@ -1,0 +1,281 @@
+// Checks owners, modes and access lists along a path, and hashes files.
+#include "trusted_file.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <boost/dll/runtime_symbol_info.hpp>
+#include <fmt/format.h>
+
+#include <acl/libacl.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <nettle/sha2.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <list>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace catena {
+namespace {
+
+namespace fs = std::filesystem;
+using Uids = std::vector<uid_t>;
+
+// Where this library lies. Whoever owns it decides what runs anyway.
+struct Place {
+    fs::path folder;
+    std::optional<uid_t> owner;
+
+    bool is_below(const fs::path& above) const {
+        return std::mismatch(above.begin(), above.end(), folder.begin(), folder.end()).first ==
+               above.end();
+    }
+};
+
+const Place& place() {
+    static const Place found = [] {
+        std::error_code error;
+        const fs::path file = fs::canonical(boost::dll::this_line_location(error), error);
+        struct stat status {};
+        if (error || stat(file.c_str(), &status) != 0) return Place{};
+        return Place{file.parent_path(), status.st_uid};
+    }();
+    return found;
+}
+
+// Found at once, because the name may be relative to the directory that is current at the start.
+[[maybe_unused]] const Place& at_start = place();
+
+// Root, the user, the owner of this library, and the uids of $CATENA_PLUGIN_OWNERS ("1001:1002").
+Uids trusted_owners() {
+    Uids owners{0, geteuid()};
+    if (place().owner) owners.push_back(*place().owner);
+    const char* more = secure_getenv("CATENA_PLUGIN_OWNERS");
+    for (std::string_view rest = more ? more : ""; !rest.empty();) {
+        const std::string_view word = rest.substr(0, rest.find(':'));
+        const char* const end = word.data() + word.size();
+        uid_t uid = 0;
+        const auto [stop, error] = std::from_chars(word.data(), end, uid);
+        if (error != std::errc() || stop != end) {
+            throw PluginError(fmt::format(
+                "CATENA_PLUGIN_OWNERS: expected uids with ':' between, got '{}'", more));
+        }
+        owners.push_back(uid);
+        rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    }
+    return owners;
+}
+
+// A group's list of members leaves out the users whose primary group it is.
+bool is_primary_group_of_others(uid_t user, gid_t group) {
+    std::array<char, 16384> texts;
+    passwd entry, *other = nullptr;
+    int error = 0;
+    bool found = false;
+    setpwent();
+    while ((error = getpwent_r(&entry, texts.data(), texts.size(), &other)) == 0 && other)
+        found = found || (other->pw_gid == group && other->pw_uid != user);
+    endpwent();
+    return found || (error != 0 && error != ENOENT);  // ENOENT: that was the last one
+}
+
+// Whether the group has the user's name and no other member. Systems that make such a group for each
+// account use umask 002, and the group can write to the user's folders.
+bool is_private_group_of(uid_t user, gid_t group) {
+    std::array<char, 16384> user_texts, group_texts;
+    passwd user_entry, *u = nullptr;
+    ::group group_entry, *g = nullptr;
+    if (getpwuid_r(user, &user_entry, user_texts.data(), user_texts.size(), &u) != 0 || !u ||
+        getgrgid_r(group, &group_entry, group_texts.data(), group_texts.size(), &g) != 0 || !g ||
+        u->pw_gid != group || std::strcmp(u->pw_name, g->gr_name) != 0)
+        return false;
+    for (char** member = g->gr_mem; *member; ++member)
+        if (std::strcmp(*member, u->pw_name) != 0) return false;
+    return !is_primary_group_of_others(user, group);
+}
+
+// The first user or group whom the access list (POSIX ACL) lets write, besides the owner, the group
+// and the trusted users; "" if there is none.
+std::string listed_writer(const fs::path& path, const Uids& trusted) {
+    const std::unique_ptr<void, int (*)(void*)> list(
+        acl_get_file(path.c_str(), ACL_TYPE_ACCESS), acl_free);
+    if (!list)
+        return errno == ENOTSUP ? "" : fmt::format("a list that cannot be read ({})", system_error());
+    acl_entry_t entry;
+    for (int which = ACL_FIRST_ENTRY;
+         acl_get_entry(static_cast<acl_t>(list.get()), which, &entry) == 1;
+         which = ACL_NEXT_ENTRY) {
+        acl_tag_t tag;
+        acl_permset_t may;
+        if (acl_get_tag_type(entry, &tag) != 0 || acl_get_permset(entry, &may) != 0)
+            return "an entry that cannot be read";
+        if (acl_get_perm(may, ACL_WRITE) != 1 || (tag != ACL_USER && tag != ACL_GROUP)) continue;
+        const std::unique_ptr<void, int (*)(void*)> id(acl_get_qualifier(entry), acl_free);
+        const uid_t number = id ? *static_cast<const uid_t*>(id.get()) : uid_t(-1);
+        if (tag == ACL_GROUP) return fmt::format("group {}", number);
+        if (std::ranges::count(trusted, number) == 0) return fmt::format("user {}", number);
+    }
+    return "";
+}
+
+// what: "file", "folder" or "link".
+void check_owner(const char* what, const fs::path& path, const struct stat& status) {
+    if (std::ranges::count(trusted_owners(), status.st_uid) > 0) return;
+    throw PluginError(fmt::format(
+        "owner of the {} {}: expected root or this user (uid {}), got uid {}; if that owner is "
+        "trusted: CATENA_PLUGIN_OWNERS={}",
+        what, path.string(), geteuid(), status.st_uid, status.st_uid));
+}
+
+void check_mode(const char* what, const fs::path& path, const struct stat& status,
+                Writers writers) {
+    if (!(status.st_mode & (S_IWGRP | S_IWOTH))) return;
+    const Uids trusted = trusted_owners();
+    const auto is_private = [&] {
+        return std::ranges::any_of(
+            trusted, [&](uid_t u) { return is_private_group_of(u, status.st_gid); });
+    };
+    if (status.st_mode & S_IWOTH || writers == Writers::owner || !is_private()) {
+        throw PluginError(fmt::format(
+            "mode of the {} {}: expected that only its owner can write, got {:04o} (group {}); "
+            "chmod go-w {}",
+            what, path.string(), status.st_mode & 07777, status.st_gid, path.string()));
+    }
+    // With an access list, the group's bits are the most that any entry of the list may allow.
+    if (const std::string other = listed_writer(path, trusted); !other.empty()) {
+        throw PluginError(fmt::format(
+            "access list of the {} {}: expected that only its owner can write, got {}; setfacl -b "
+            "{}",
+            what, path.string(), other, path.string()));
+    }
+}
+
+// Follows a path from the root and checks each folder and each link on the way. No other user can
+// change what has been checked, so the path leads to the same file afterwards.
+class Walk {
+public:
+    explicit Walk(const fs::path& path) {
+        enter("/");
+        std::error_code error;
+        const fs::path relative = fs::absolute(path, error).relative_path();
+        rest_.assign(relative.begin(), relative.end());
+        while (!rest_.empty()) step();
+        if (file_.empty()) throw PluginError("it is no regular file");
+        if (!place().is_below(at_)) check_mode("folder", at_, folder_, Writers::private_group);
+    }
+    const fs::path& file() const { return file_; }
+
+private:
+    static struct stat status_of(const fs::path& path) {
+        struct stat status {};
+        if (lstat(path.c_str(), &status) == 0) return status;
+        if (errno == ENOENT) throw PluginError("there is no such file");
+        throw PluginError(fmt::format("{}: {}", path.string(), system_error()));
+    }
+
+    void enter(const fs::path& folder) {
+        at_ = folder;
+        folder_ = status_of(folder);
+        if (place().is_below(folder)) return;
+        check_owner("folder", folder, folder_);
+        // Only the owner of a file can replace it in a sticky folder, and the next step checks that.
+        if (!(folder_.st_mode & S_ISVTX))
+            check_mode("folder", folder, folder_, Writers::private_group);
+    }
+
+    void step() {
+        const fs::path name = rest_.front();
+        rest_.pop_front();
+        if (name.empty() || name == ".") return;
+        if (name == "..") return enter(at_.parent_path());
+        const fs::path here = at_ / name;
+        const struct stat status = status_of(here);
+        if (S_ISLNK(status.st_mode)) return follow(here, status);
+        if (S_ISDIR(status.st_mode)) return enter(here);
+        if (!rest_.empty()) throw PluginError("there is no such file");
+        if (S_ISREG(status.st_mode)) file_ = here;
+    }
+
+    void follow(const fs::path& link, const struct stat& status) {
+        check_owner("link", link, status);
+        if (++links_ > 40) throw PluginError(fmt::format("{}: links in a circle", link.string()));
+        std::error_code error;
+        const fs::path target = fs::read_symlink(link, error);
+        if (error)
+            throw PluginError(fmt::format("{}: the link cannot be read", link.string()));
+        if (target.is_absolute()) enter("/");
+        const fs::path relative = target.relative_path();
+        rest_.insert(rest_.begin(), relative.begin(), relative.end());
+    }
+
+    fs::path at_, file_;
+    struct stat folder_ {};  // of at_
+    std::list<fs::path> rest_;
+    int links_ = 0;
+};
+
+}  // namespace
+
+const fs::path& own_folder() { return place().folder; }
+
+std::string system_error() { return std::strerror(errno); }
+
+std::string sha256_of(int fd) {
+    sha256_ctx hash;
+    sha256_init(&hash);
+    std::vector<unsigned char> buffer(std::size_t{1} << 18);
+    for (off_t offset = 0;;) {
+        const ssize_t n = pread(fd, buffer.data(), buffer.size(), offset);
+        if (n < 0) throw PluginError("the file cannot be read");
+        if (n == 0) break;
+        sha256_update(&hash, static_cast<std::size_t>(n), buffer.data());
+        offset += n;
+    }
+    std::array<unsigned char, SHA256_DIGEST_SIZE> digest;
+    sha256_digest(&hash, digest.size(), digest.data());
+    return fmt::format("{:02x}", fmt::join(digest, ""));
+}
+
+Descriptor::~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+}
+
+TrustedFile::TrustedFile(const fs::path& path, Writers writers) : path_(Walk(path).file()) {
+    fd_ = Descriptor(
+        open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    if (!fd_ || fstat(fd(), &status_) != 0)
+        throw PluginError(fmt::format("the file cannot be opened: {}", system_error()));
+    if (!S_ISREG(status_.st_mode)) throw PluginError("it is no regular file");
+    check_owner("file", path_, status_);
+    check_mode("file", path_, status_, writers);
+}
+
+void TrustedFile::check_unchanged() const {
+    struct stat now {};
+    if (lstat(path_.c_str(), &now) != 0) {
+        throw PluginError(fmt::format("it went away after it was checked: {}", system_error()));
+    }
+    if (now.st_dev != status_.st_dev || now.st_ino != status_.st_ino) {
+        throw PluginError(
+            fmt::format("it was replaced after it was checked: expected inode {}, got {}",
+                        status_.st_ino, now.st_ino));
+    }
+    const auto same = [](const timespec& a, const timespec& b) {
+        return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+    };
+    if (now.st_size != status_.st_size || !same(now.st_mtim, status_.st_mtim) ||
+        !same(now.st_ctim, status_.st_ctim))
+        throw PluginError("it was changed after it was checked");
+}
+
+}  // namespace catena

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -35,11 +36,12 @@ std::string now() {
 void append(const char* file, const std::string& line) {
     constexpr int flags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
     const bool absolute = *file == '/';  // never in the current directory
-    const Descriptor fd(absolute ? open(file, flags, 0600) : -1);
-    if (fd && write(fd.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size()))
-        return;
-    static bool said = false;
-    if (std::exchange(said, true)) return;
+    const int fd = absolute ? open(file, flags, 0600) : -1;
+    const bool written =
+        fd >= 0 && write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+    if (fd >= 0) close(fd);
+    static bool told = false;
+    if (written || std::exchange(told, true)) return;
     const std::string text =
         fmt::format("[plugin] CATENA_PLUGIN_AUDIT: {}: cannot be written: {}", file,
                     absolute ? system_error() : "expected an absolute path");
@@ -59,6 +61,14 @@ std::string line_of(std::string_view verdict, const Attempt& a, std::string_view
 }
 
 }  // namespace
+
+Attempt::Attempt(const std::filesystem::path& file) {
+    info.path = file;
+    struct stat status {};
+    if (!file.is_absolute() || stat(file.c_str(), &status) != 0) return;
+    owner = status.st_uid;
+    mode = status.st_mode & 07777;
+}
 
 bool audit_has_file() { return audit_file() != nullptr; }
 

@@ -12,6 +12,8 @@ namespace catena {
 
 // What is known of a file so far.
 struct Attempt {
+    explicit Attempt(const std::filesystem::path& file);
+
     LoadedPlugin info;
     std::optional<uid_t> owner;
     mode_t mode = 0;

@@ -3,45 +3,21 @@
 
 #include <fmt/format.h>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <system_error>
-#include <utility>
 
 namespace catena {
-namespace {
 
-// Follows links. O_NONBLOCK: opening a FIFO must not wait for a writer.
-int opened(const std::filesystem::path& file) {
-    const int fd = open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd >= 0) return fd;
-    if (errno == ENOENT) throw PluginError("there is no such file");
-    throw PluginError(
-        fmt::format("the file cannot be opened: {}", std::generic_category().message(errno)));
-}
-
-}  // namespace
-
-ElfFile::ElfFile(const std::filesystem::path& file)
-    : ElfFile(std::shared_ptr<const int>(new int(opened(file)), [](const int* fd) {
-          close(*fd);
-          delete fd;
-      })) {}
-
-ElfFile::ElfFile(int fd) : ElfFile(std::make_shared<const int>(fd)) {}
-
-ElfFile::ElfFile(std::shared_ptr<const int> fd) : fd_(std::move(fd)) {
+ElfFile::ElfFile(int fd) {
     struct stat status {};
-    if (fstat(*fd_, &status) != 0) throw PluginError("the file cannot be read");
+    if (fstat(fd, &status) != 0) throw PluginError("the file cannot be read");
     if (!S_ISREG(status.st_mode)) throw PluginError("it is no regular file");
     size_ = static_cast<std::uint64_t>(status.st_size);
     if (size_ < sizeof header_) throw PluginError("not a shared library: it is too short");
-    if (pread(*fd_, &header_, sizeof header_, 0) != sizeof header_)
+    if (pread(fd, &header_, sizeof header_, 0) != sizeof header_)
         throw PluginError("the file cannot be read");
     if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0)
         throw PluginError("not a shared library: it does not begin as an ELF file");
@@ -57,7 +33,7 @@ ElfFile::ElfFile(std::shared_ptr<const int> fd) : fd_(std::move(fd)) {
     need(header_.e_shoff, std::uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr),
          "its section table");
     elf_version(EV_CURRENT);
-    elf_ = {elf_begin(*fd_, ELF_C_READ, nullptr), elf_end};
+    elf_ = {elf_begin(fd, ELF_C_READ, nullptr), elf_end};
     if (!elf_) throw PluginError(fmt::format("it cannot be read: {}", elf_errmsg(-1)));
     read_segments();
     read_sections();

@@ -7,7 +7,6 @@
 #include <gelf.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,9 +23,8 @@ public:
         Elf64_Shdr header;
     };
 
-    // Refuses a file that is no 64-bit little-endian shared library with sections, or is truncated.
-    explicit ElfFile(const std::filesystem::path& file);
-    // Reads from the descriptor, which the caller owns and keeps open.
+    // Refuses a file that is no 64-bit little-endian shared library with sections, or is truncated. The
+    // caller owns the descriptor, and keeps it open.
     explicit ElfFile(int fd);
 
     std::uint64_t size() const { return size_; }
@@ -49,13 +47,11 @@ public:
     }
 
 private:
-    explicit ElfFile(std::shared_ptr<const int> fd);
     void need(std::uint64_t offset, std::uint64_t bytes, const char* what) const;
     const void* bytes_at(std::uint64_t offset, std::uint64_t bytes, const char* what) const;
     void read_segments();
     void read_sections();
 
-    std::shared_ptr<const int> fd_;
     std::uint64_t size_ = 0;
     Elf64_Ehdr header_{};
     std::shared_ptr<Elf> elf_;

@@ -1,8 +1,7 @@
 // Finds, checks, loads and registers plugins.
 #include "audit.hpp"
 #include "lock.hpp"
-#include "manifest.hpp"
-#include "search.hpp"
+#include "plugin_file.hpp"
 #include "trusted_file.hpp"
 
 #include "device/context.hpp"
@@ -36,8 +35,7 @@ struct Loader {
     std::vector<std::string> unwanted;  // ids
     bool default_done = false;
     bool loading = false;
-    bool lock_fault_told = false;
-    std::vector<LoadedPlugin> idle;  // of the folders that are being loaded
+    std::size_t idle_told = 0;  // of report.idle, in the log
 
     static Loader& get() {
         static Loader* instance = new Loader;
@@ -114,17 +112,13 @@ void start(LoadedPlugin& info, const TrustedFile& file, PluginStep& step) {
     info.n_kernels = static_cast<int>(table->n_kernels);
     info.n_backends = static_cast<int>(table->n_backends);
     const PluginEntry& plugin = Registry::get().add(info.id, info.path, *table);
-    if (table->init) {
-        try {
-            catena_ctx init_ctx;
-            step.enters("init()");
-            if (guarded("init()", [&] { return table->init(&host_table(), &init_ctx); })) {
-                throw PluginError(fmt::format("its init() failed: {}", words(init_ctx)));
-            }
-        } catch (const PluginError&) {
-            Registry::get().remove(plugin);
-            throw;
-        }
+    step.enters("init()");
+    try {
+        if (table->init && guarded("init()", [&] { return table->init(&host_table(), &ctx); }))
+            throw PluginError(fmt::format("its init() failed: {}", words(ctx)));
+    } catch (const PluginError&) {
+        Registry::get().remove(plugin);
+        throw;
     }
     static const AtExit at_exit;
     (void)at_exit;
@@ -161,19 +155,16 @@ void load(Attempt& attempt, Asked asked) {
     }
     const fs::path path = attempt.info.path;
     const TrustedFile file(path, Writers::owner);
-    attempt.owner = file.owner();
-    attempt.mode = file.mode();
     attempt.info.file = file.path();
     const PluginFolders folders{path.parent_path(), file.path().parent_path()};
     const bool locked = loader.locks.mode(folders) != PluginLockMode::off;
-    attempt.info = check_manifest(read_raw_manifest(ElfFile(file.fd())), path);
+    attempt.info = read_manifest(file.fd(), path);
     attempt.info.file = file.path();
     if (locked || audit_has_file()) attempt.info.sha256 = sha256_of(file.fd());
     if (!is_wanted(attempt, asked)) return;
     if (asked == Asked::by_folder) {
         if (const auto reason = Registry::get().no_device(attempt.info.devices)) {
             loader.report.idle.push_back({attempt.info, *reason});
-            loader.idle.push_back(attempt.info);
             // The log has one line for each backend, not for each plugin: see tell_of_idle().
             return audit_to_file("idle", attempt, *reason);
         }
@@ -198,36 +189,27 @@ void load(Attempt& attempt, Asked asked) {
 std::optional<LoadedPlugin> peek(const fs::path& path) {
     try {
         const TrustedFile file(path, Writers::owner);
-        return check_manifest(read_raw_manifest(ElfFile(file.fd())), path);
+        return read_manifest(file.fd(), path);
     } catch (const PluginError&) {
         return std::nullopt;
     }
 }
 
 // Adds a refusal to the report and to the audit.
-void refused(Attempt& attempt, const RefusedPlugin& refusal) {
+void refused(const Attempt& attempt, const RefusedPlugin& refusal) {
     Loader::get().report.refused.push_back(refusal);
-    struct stat status {};
-    const fs::path& path = attempt.info.path;
-    if (!attempt.owner && path.is_absolute() && stat(path.c_str(), &status) == 0) {
-        attempt.owner = status.st_uid;
-        attempt.mode = status.st_mode & 07777;
-    }
     audit("refused", attempt, refusal.reason);
 }
 
-// The same for a folder, or for an invalid entry of the environment.
-void refused(const RefusedPlugin& refusal) {
-    Attempt attempt;
-    attempt.info.path = refusal.path;
-    refused(attempt, refusal);
+// The same for folders, and for invalid entries of the environment.
+void refused(const std::vector<RefusedPlugin>& all) {
+    for (const RefusedPlugin& refusal : all) refused(Attempt(refusal.path), refusal);
 }
 
 // Loads one file. Reports a refusal and throws it again, with its bare reason.
 void load_file(const fs::path& file, Asked asked) {
-    Attempt attempt;
     std::error_code error;
-    attempt.info.path = fs::absolute(file, error);
+    Attempt attempt(fs::absolute(file, error));
     try {
         load(attempt, asked);
     } catch (const std::exception& refusal) {
@@ -244,18 +226,6 @@ bool already_loaded(const fs::path& path) {
     });
 }
 
-// An invalid $CATENA_PLUGIN_LOCK is reported once, not for each plugin.
-bool knows_lock_of(const fs::path& folder) {
-    Loader& loader = Loader::get();
-    try {
-        loader.locks.mode({folder, folder});
-        return true;
-    } catch (const PluginError& error) {
-        if (!std::exchange(loader.lock_fault_told, true)) refused({folder, error.what()});
-        return false;
-    }
-}
-
 // Moves plugins that name no devices to the front, because they may bring devices. Two plugins with the
 // same id keep their order.
 void backends_first(std::vector<fs::path>& files) {
@@ -270,12 +240,14 @@ void backends_first(std::vector<fs::path>& files) {
 
 // Logs one line for each backend without a device: there may be many plugins for it.
 void tell_of_idle() {
-    const std::vector<LoadedPlugin> idle = std::exchange(Loader::get().idle, {});
-    if (idle.empty()) return;
+    Loader& loader = Loader::get();
+    const std::span<const IdlePlugin> all = loader.report.idle;
+    const auto idle = all.subspan(std::min(loader.idle_told, all.size()));
+    loader.idle_told = all.size();
     for (const BackendInfo& backend : Registry::get().backends()) {
         if (backend.devices > 0) continue;
         std::string ids;
-        for (const LoadedPlugin& plugin : idle) {
+        for (const auto& [plugin, reason] : idle) {
             const std::string served = "," + plugin.devices + ",";
             if (served.find("," + backend.name + ",") == served.npos) continue;
             ids += (ids.empty() ? "" : ", ") + plugin.id;
@@ -308,9 +280,14 @@ void load_folders(std::vector<SearchedFolder> folders) {
         Loader::get().report.searched.push_back(folder);
         std::vector<RefusedPlugin> unread;
         const std::vector<fs::path> files = plugin_files(folder, unread);
-        for (const auto& refusal : unread) refused(refusal);
-        if (files.empty() || !knows_lock_of(folder.path)) continue;
+        refused(unread);
         all.insert(all.end(), files.begin(), files.end());
+    }
+    if (all.empty()) return;
+    try {  // an invalid $CATENA_PLUGIN_LOCK is reported once, not for each plugin
+        Loader::get().locks.mode({all[0].parent_path(), all[0].parent_path()});
+    } catch (const PluginError& error) {
+        return refused({{all[0].parent_path(), error.what()}});
     }
     backends_first(all);
     for (const fs::path& file : all) {
@@ -359,7 +336,7 @@ void load_default_plugins() {
         loader.loading = true;
         std::vector<RefusedPlugin> odd;
         std::vector<SearchedFolder> folders = usual_folders(odd);
-        for (const auto& refusal : odd) refused(refusal);
+        refused(odd);
         load_folders(std::move(folders));
         loader.loading = false;
     }

@@ -1,7 +1,7 @@
 // Reads and checks lock files.
 #include "lock.hpp"
 
-#include "manifest.hpp"
+#include "plugin_file.hpp"
 #include "trusted_file.hpp"
 
 #include <catena/core/error.hpp>
@@ -9,10 +9,9 @@
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 
 namespace catena {
@@ -24,17 +23,6 @@ constexpr const char* default_name = "catena.plugins.lock";
 
 bool is_hash(std::string_view text) {
     return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
-std::string read_all(int fd) {
-    std::string text;
-    char part[4096];
-    for (;;) {
-        const ssize_t n = ::read(fd, part, sizeof(part));
-        if (n < 0) throw PluginError(fmt::format("it cannot be read: {}", system_error()));
-        if (n == 0) return text;
-        text.append(part, static_cast<std::size_t>(n));
-    }
 }
 
 // True for a link without a target, too: somebody wanted a lock there.
@@ -69,13 +57,12 @@ std::string as_word(std::string_view text) {
 PluginLock PluginLock::read(const fs::path& file) {
     PluginLock lock;
     lock.file_ = file;
-    std::string text;
+    std::ifstream lines;
     try {
-        text = read_all(TrustedFile(file, Writers::private_group).fd());
+        lines.open(TrustedFile(file, Writers::private_group).path());
     } catch (const PluginError& error) {
         throw PluginError(fmt::format("lock {}: {}", file.string(), error.what()));
     }
-    std::istringstream lines(text);
     int number = 0;
     for (std::string line; std::getline(lines, line);) {
         ++number;
@@ -122,14 +109,13 @@ std::optional<PluginLocks::Wish> PluginLocks::wish() const {
     if (!words || !*words) return std::nullopt;
     const std::string_view text = words;
     const std::string_view mode = text.substr(0, text.find(':'));
-    const fs::path file = mode.size() < text.size() ? text.substr(mode.size() + 1) : "";
+    const fs::path file = text.substr(std::min(mode.size() + 1, text.size()));
     constexpr std::pair<std::string_view, PluginLockMode> modes[] = {
         {"strict", PluginLockMode::strict},
         {"warn", PluginLockMode::warn},
         {"off", PluginLockMode::off}};
     const auto found = std::ranges::find(modes, mode, [](const auto& m) { return m.first; });
-    const bool has_file = mode.size() < text.size();
-    if (found == std::end(modes) || (has_file && !file.is_absolute())) {
+    if (found == std::end(modes) || (mode.size() < text.size() && !file.is_absolute())) {
         throw PluginError(fmt::format(
             "CATENA_PLUGIN_LOCK: expected strict, warn or off, or one with :/ABSOLUTE/FILE, got "
             "'{}'",
@@ -155,12 +141,6 @@ PluginLockMode PluginLocks::mode(const PluginFolders& folders) const {
     return files_for(folders).empty() ? PluginLockMode::off : PluginLockMode::strict;
 }
 
-const PluginLock& PluginLocks::lock_of(const fs::path& file) {
-    const auto found = read_.find(file);
-    return found != read_.end() ? found->second
-                                : read_.emplace(file, PluginLock::read(file)).first->second;
-}
-
 std::vector<std::string> PluginLocks::check(const LoadedPlugin& plugin,
                                             const PluginFolders& folders) {
     const PluginLockMode how = mode(folders);
@@ -168,7 +148,9 @@ std::vector<std::string> PluginLocks::check(const LoadedPlugin& plugin,
     if (how == PluginLockMode::off) return warnings;
     for (const fs::path& file : files_for(folders)) {
         try {
-            lock_of(file).check(plugin);
+            auto lock = read_.find(file);
+            if (lock == read_.end()) lock = read_.emplace(file, PluginLock::read(file)).first;
+            lock->second.check(plugin);
         } catch (const PluginError& error) {
             if (how == PluginLockMode::strict) throw;
             if (warned_.insert(error.what()).second) warnings.emplace_back(error.what());
@@ -181,9 +163,13 @@ std::string plugin_sha256(const fs::path& file) {
     return of_file(file, [](const TrustedFile& opened) { return sha256_of(opened.fd()); });
 }
 
+LoadedPlugin read_manifest(const fs::path& file) {
+    return of_file(file, [&](const TrustedFile& opened) { return read_manifest(opened.fd(), file); });
+}
+
 LoadedPlugin read_hashed_manifest(const fs::path& file) {
     return of_file(file, [&](const TrustedFile& opened) {
-        LoadedPlugin info = check_manifest(read_raw_manifest(ElfFile(opened.fd())), file);
+        LoadedPlugin info = read_manifest(opened.fd(), file);
         info.sha256 = sha256_of(opened.fd());
         opened.check_unchanged();
         return info;

@@ -41,7 +41,7 @@ struct PluginFolders {
 class PluginLocks {
 public:
     void set(PluginLockMode mode, const std::filesystem::path& file);
-    // Off if nothing asks for a lock. Throws PluginError if $CATENA_PLUGIN_LOCK has another value.
+    // Off if nothing asks for a lock. Throws PluginError if $CATENA_PLUGIN_LOCK is invalid.
     PluginLockMode mode(const PluginFolders& folders) const;
     // Throws PluginError if a lock does not allow the plugin or cannot be read. In mode warn, returns
     // these texts instead, each once.
@@ -56,7 +56,6 @@ private:
     std::optional<Wish> wish() const;
     // The locks that are asked for or exist.
     std::vector<std::filesystem::path> files_for(const PluginFolders& folders) const;
-    const PluginLock& lock_of(const std::filesystem::path& file);
 
     std::optional<Wish> program_;
     std::map<std::filesystem::path, PluginLock> read_;

@@ -21,7 +21,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <list>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -42,18 +41,19 @@ struct Place {
     }
 };
 
-const Place& place() {
-    static const Place found = [] {
-        std::error_code error;
-        const fs::path file = fs::canonical(boost::dll::this_line_location(error), error);
-        struct stat status {};
-        if (error || stat(file.c_str(), &status) != 0) return Place{};
-        return Place{file.parent_path(), status.st_uid};
-    }();
-    return found;
+Place find_place() {
+    std::error_code error;
+    const fs::path file = fs::canonical(boost::dll::this_line_location(error), error);
+    struct stat status {};
+    if (error || stat(file.c_str(), &status) != 0) return {};
+    return {file.parent_path(), status.st_uid};
 }
 
-// Found at once, because the name may be relative to the directory that is current at the start.
+// Found at the start, because the name may be relative to the directory that is current then.
+const Place& place() {
+    static const Place found = find_place();
+    return found;
+}
 [[maybe_unused]] const Place& at_start = place();
 
 // Root, the user, the owner of this library, and the uids of $CATENA_PLUGIN_OWNERS ("1001:1002").
@@ -104,30 +104,6 @@ bool is_private_group_of(uid_t user, gid_t group) {
     return !is_primary_group_of_others(user, group);
 }
 
-// The first user or group whom the access list (POSIX ACL) lets write, besides the owner, the group
-// and the trusted users; "" if there is none.
-std::string listed_writer(const fs::path& path, const Uids& trusted) {
-    const std::unique_ptr<void, int (*)(void*)> list(
-        acl_get_file(path.c_str(), ACL_TYPE_ACCESS), acl_free);
-    if (!list)
-        return errno == ENOTSUP ? "" : fmt::format("a list that cannot be read ({})", system_error());
-    acl_entry_t entry;
-    for (int which = ACL_FIRST_ENTRY;
-         acl_get_entry(static_cast<acl_t>(list.get()), which, &entry) == 1;
-         which = ACL_NEXT_ENTRY) {
-        acl_tag_t tag;
-        acl_permset_t may;
-        if (acl_get_tag_type(entry, &tag) != 0 || acl_get_permset(entry, &may) != 0)
-            return "an entry that cannot be read";
-        if (acl_get_perm(may, ACL_WRITE) != 1 || (tag != ACL_USER && tag != ACL_GROUP)) continue;
-        const std::unique_ptr<void, int (*)(void*)> id(acl_get_qualifier(entry), acl_free);
-        const uid_t number = id ? *static_cast<const uid_t*>(id.get()) : uid_t(-1);
-        if (tag == ACL_GROUP) return fmt::format("group {}", number);
-        if (std::ranges::count(trusted, number) == 0) return fmt::format("user {}", number);
-    }
-    return "";
-}
-
 // what: "file", "folder" or "link".
 void check_owner(const char* what, const fs::path& path, const struct stat& status) {
     if (std::ranges::count(trusted_owners(), status.st_uid) > 0) return;
@@ -151,12 +127,11 @@ void check_mode(const char* what, const fs::path& path, const struct stat& statu
             "chmod go-w {}",
             what, path.string(), status.st_mode & 07777, status.st_gid, path.string()));
     }
-    // With an access list, the group's bits are the most that any entry of the list may allow.
-    if (const std::string other = listed_writer(path, trusted); !other.empty()) {
+    // The group's bits are then those of an access list (POSIX ACL), which may name other users.
+    if (acl_extended_file(path.c_str()) > 0) {
         throw PluginError(fmt::format(
-            "access list of the {} {}: expected that only its owner can write, got {}; setfacl -b "
-            "{}",
-            what, path.string(), other, path.string()));
+            "access list of the {} {}: expected none where a group can write; setfacl -b {}", what,
+            path.string(), path.string()));
     }
 }
 
@@ -174,6 +149,7 @@ public:
         if (!place().is_below(at_)) check_mode("folder", at_, folder_, Writers::private_group);
     }
     const fs::path& file() const { return file_; }
+    const struct stat& status() const { return status_; }
 
 private:
     static struct stat status_of(const fs::path& path) {
@@ -203,7 +179,9 @@ private:
         if (S_ISLNK(status.st_mode)) return follow(here, status);
         if (S_ISDIR(status.st_mode)) return enter(here);
         if (!rest_.empty()) throw PluginError("there is no such file");
-        if (S_ISREG(status.st_mode)) file_ = here;
+        if (!S_ISREG(status.st_mode)) return;
+        file_ = here;
+        status_ = status;
     }
 
     void follow(const fs::path& link, const struct stat& status) {
@@ -219,7 +197,7 @@ private:
     }
 
     fs::path at_, file_;
-    struct stat folder_ {};  // of at_
+    struct stat folder_ {}, status_ {};  // of at_ and of file_
     std::list<fs::path> rest_;
     int links_ = 0;
 };
@@ -246,36 +224,29 @@ std::string sha256_of(int fd) {
     return fmt::format("{:02x}", fmt::join(digest, ""));
 }
 
-Descriptor::~Descriptor() {
-    if (fd_ >= 0) close(fd_);
-}
-
-TrustedFile::TrustedFile(const fs::path& path, Writers writers) : path_(Walk(path).file()) {
-    fd_ = Descriptor(
-        open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    if (!fd_ || fstat(fd(), &status_) != 0)
-        throw PluginError(fmt::format("the file cannot be opened: {}", system_error()));
-    if (!S_ISREG(status_.st_mode)) throw PluginError("it is no regular file");
+TrustedFile::TrustedFile(const fs::path& path, Writers writers) {
+    const Walk walk(path);
+    path_ = walk.file();
+    status_ = walk.status();
     check_owner("file", path_, status_);
     check_mode("file", path_, status_, writers);
+    fd_ = open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+    if (fd_ < 0)
+        throw PluginError(fmt::format("the file cannot be opened: {}", system_error()));
 }
+
+TrustedFile::~TrustedFile() { close(fd_); }
 
 void TrustedFile::check_unchanged() const {
     struct stat now {};
-    if (lstat(path_.c_str(), &now) != 0) {
-        throw PluginError(fmt::format("it went away after it was checked: {}", system_error()));
-    }
-    if (now.st_dev != status_.st_dev || now.st_ino != status_.st_ino) {
-        throw PluginError(
-            fmt::format("it was replaced after it was checked: expected inode {}, got {}",
-                        status_.st_ino, now.st_ino));
-    }
     const auto same = [](const timespec& a, const timespec& b) {
         return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
     };
-    if (now.st_size != status_.st_size || !same(now.st_mtim, status_.st_mtim) ||
-        !same(now.st_ctim, status_.st_ctim))
-        throw PluginError("it was changed after it was checked");
+    if (lstat(path_.c_str(), &now) == 0 && now.st_dev == status_.st_dev &&
+        now.st_ino == status_.st_ino && now.st_size == status_.st_size &&
+        same(now.st_mtim, status_.st_mtim) && same(now.st_ctim, status_.st_ctim))
+        return;
+    throw PluginError("it was replaced or changed after it was checked");
 }
 
 }  // namespace catena

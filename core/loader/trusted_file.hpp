@@ -6,27 +6,8 @@
 
 #include <filesystem>
 #include <string>
-#include <utility>
 
 namespace catena {
-
-// A file descriptor that is closed with its owner.
-class Descriptor {
-public:
-    Descriptor() = default;
-    explicit Descriptor(int fd) : fd_(fd) {}
-    Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    Descriptor& operator=(Descriptor&& other) noexcept {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~Descriptor();
-    explicit operator bool() const { return fd_ >= 0; }
-    int get() const { return fd_; }
-
-private:
-    int fd_ = -1;
-};
 
 // Who may write to a file: its owner alone, or also a group that has no other members.
 enum class Writers { owner, private_group };
@@ -39,18 +20,19 @@ class TrustedFile {
 public:
     // Throws PluginError with the bare reason.
     TrustedFile(const std::filesystem::path& path, Writers writers);
+    TrustedFile(const TrustedFile&) = delete;
+    TrustedFile& operator=(const TrustedFile&) = delete;
+    ~TrustedFile();
 
-    int fd() const { return fd_.get(); }
+    int fd() const { return fd_; }
     const std::filesystem::path& path() const { return path_; }  // without links
-    uid_t owner() const { return status_.st_uid; }
-    mode_t mode() const { return status_.st_mode & 07777; }
     // Throws PluginError if the path names another file now, or if the file was written to. An upgrade
     // may replace plugins while a program starts.
     void check_unchanged() const;
 
 private:
     std::filesystem::path path_;
-    Descriptor fd_;
+    int fd_;
     struct stat status_ {};
 };
 

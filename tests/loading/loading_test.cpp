@@ -11,7 +11,6 @@
 #include <doctest/doctest.h>
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -70,22 +69,21 @@ TEST_CASE("a file that was changed after it was opened is noticed") {
     const fs::path path = folder.write("a.catena", "one");
     const TrustedFile file(path, Writers::owner);
     CHECK(refusal([&] { file.check_unchanged(); }) == "fine");
+    const std::string changed = "it was replaced or changed after it was checked";
     wait_for_the_clock(path);
     SUBCASE("another file of that name") {
         fs::rename(folder.write("new", "two"), path);
-        CHECK(begins(refusal([&] { file.check_unchanged(); }),
-                     "it was replaced after it was checked: expected inode "));
+        CHECK(refusal([&] { file.check_unchanged(); }) == changed);
     }
     SUBCASE("written over in place, with its old time") {
         const auto time = fs::last_write_time(path);
         std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).write("x", 1);
         fs::last_write_time(path, time);
-        CHECK(refusal([&] { file.check_unchanged(); }) == "it was changed after it was checked");
+        CHECK(refusal([&] { file.check_unchanged(); }) == changed);
     }
     SUBCASE("removed") {
         fs::remove(path);
-        CHECK(refusal([&] { file.check_unchanged(); }) ==
-              "it went away after it was checked: No such file or directory");
+        CHECK(refusal([&] { file.check_unchanged(); }) == changed);
     }
 }
 
@@ -116,8 +114,6 @@ TEST_CASE("paths: links are followed, circles and folders refused") {
     fs::create_directory_symlink(folder / "sub", folder / "link");
     const TrustedFile file(folder / "link/./b.catena", Writers::owner);
     CHECK(file.path() == folder / "a.catena");
-    CHECK(file.owner() == geteuid());
-    CHECK(file.mode() == 0644);
     fs::create_symlink("c.catena", folder / "c.catena");
     const auto open = [&](const char* name) {
         return refusal([&] { TrustedFile(folder / name, Writers::owner); });
@@ -191,8 +187,8 @@ TEST_CASE("a lock holds for a file by any name") {
     const Folder folder;
     const fs::path path = folder.write("good.catena", bytes_of(modules / "good.catena"));
     const fs::path lock = folder.write("catena.plugins.lock", "# none\n");
-    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    const fs::path name = "/proc/self/fd/" + std::to_string(file.get());
+    const TrustedFile file(path, Writers::owner);
+    const fs::path name = "/proc/self/fd/" + std::to_string(file.fd());
     setenv("CATENA_PLUGIN_LOCK", "", 1);
     disable_default_plugins();
     CHECK(refusal([&] { load_plugin(name); }) ==

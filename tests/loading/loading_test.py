@@ -222,12 +222,12 @@ class Odd(Case):
         path = self.put(GOOD, self.system)
         self.put(OTHER, self.system, "new")
         audit = self.top / "audit"
-        self.refuses(path, "it was replaced after it was checked: expected inode [0-9]+, got [0-9]+$",
+        self.refuses(path, "it was replaced or changed after it was checked$",
                      LD_PRELOAD=str(SWAP), CATENA_TEST_SWAP=str(self.system / "new"),
                      CATENA_PLUGIN_AUDIT=str(audit))
         line, = audit.read_text().splitlines()
         self.assertIn(f" refused id=org.example.good version=1.2 sha256={sha256(GOOD)} ", line)
-        self.assertIn(" reason=it was replaced after it was checked: ", line)
+        self.assertIn(" reason=it was replaced or changed after it was checked", line)
 
     def test_a_missing_symbol_is_told_of_the_plugin_s_own_file(self):
         path = self.put(MODULES / "undefined.catena", self.named)
@@ -408,12 +408,10 @@ class Trust(Case):
                 os.chmod(path, 0o775)
                 if not self.in_a_private_group(path):
                     self.skipTest("needs a group that nobody else is in")
-                reason = (f"access list of the {what} {path}: expected that only its owner can "
-                          f"write, got {tag} {STRANGER}; setfacl -b {path}")
+                reason = (f"access list of the {what} {path}: expected none where a group can "
+                          f"write; setfacl -b {path}")
                 self.refuses(self.path, re.escape(reason if what == "folder" else
                                                   f"lock {lock}: {reason}") + "$")
-                self.let_write(path, tag, permissions=5)  # he reads
-                self.loads(self.path)
             os.removexattr(path, "system.posix_acl_access")
             os.chmod(path, 0o755)
 

@@ -3,12 +3,26 @@
 
 #include <fmt/format.h>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 namespace catena {
 namespace {
+
+// Follows links. O_NONBLOCK: opening a FIFO must not wait for a writer.
+int opened(const std::filesystem::path& file) {
+    const int fd = open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) return fd;
+    if (errno == ENOENT) throw PluginError("there is no such file");
+    throw PluginError(
+        fmt::format("the file cannot be opened: {}", std::generic_category().message(errno)));
+}
 
 // Zero-terminated, within a table.
 std::string text_at(std::span<const char> table, std::uint64_t at, const char* what) {
@@ -19,6 +33,12 @@ std::string text_at(std::span<const char> table, std::uint64_t at, const char* w
 }
 
 }  // namespace
+
+OpenFile::OpenFile(const std::filesystem::path& file)
+    : fd(new int(opened(file)), [](const int* open) {
+          close(*open);
+          delete open;
+      }) {}
 
 std::string ElfImage::machine() const {
     switch (header().e_machine) {

@@ -4,15 +4,23 @@
 #include <elf_file.hpp>
 
 #include <cstdint>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace catena {
 
+// A file that is open while the object or a copy lives.
+struct OpenFile {
+    explicit OpenFile(const std::filesystem::path& file);
+    std::shared_ptr<const int> fd;
+};
+
 // All functions throw PluginError with the bare reason.
-class ElfImage : public ElfFile {
+class ElfImage : OpenFile, public ElfFile {
 public:
-    using ElfFile::ElfFile;
+    explicit ElfImage(const std::filesystem::path& file) : OpenFile(file), ElfFile(*fd) {}
 
     struct Symbol {
         std::string name;

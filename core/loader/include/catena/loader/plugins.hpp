@@ -85,9 +85,10 @@ enum class PluginLockMode { off, warn, strict };
 // $CATENA_PLUGIN_LOCK ("strict", "warn", "off", each also with ":/FILE"). Without either, a lock beside
 // the plugins is strict.
 void set_plugin_lock(PluginLockMode mode, const std::filesystem::path& file = {});
-// Reads a file's manifest and hash, and runs nothing of the file. Throws PluginError if the file would
-// be refused for its owner or mode.
-LoadedPlugin read_hashed_manifest(const std::filesystem::path& file);
+// Reads a file's manifest, and runs nothing of the file. Throws PluginError if the file is no plugin, or
+// would be refused for its owner or mode.
+LoadedPlugin read_manifest(const std::filesystem::path& file);
+LoadedPlugin read_hashed_manifest(const std::filesystem::path& file);  // also computes `sha256`
 // A lock of plugins that read_hashed_manifest() returned. catena/plugin_lock.hpp writes it to a file.
 std::string plugin_lock_text(std::span<const LoadedPlugin> plugins);
 // The hash of a file, 64 hexadecimal digits. Throws PluginError if its owner or mode is refused.
@@ -102,8 +103,4 @@ std::string to_string(const PluginReport& report);
 std::string refusals(const PluginReport& report, std::size_t most = std::size_t(-1));
 // Why nothing is loaded, from the value of CATENA_PLUGINS.
 std::string switched_off_text(std::string_view value);
-
-// Reads a file's manifest and runs nothing of the file. Throws PluginError with the reason.
-LoadedPlugin read_manifest(const std::filesystem::path& file);
-
 }  // namespace catena

@@ -1,17 +1,21 @@
-// Where plugins are looked for when the program does not say.
+// Finds plugin files, and reads their manifests.
 #pragma once
 
+#include <catena/abi/plugin.h>
 #include <catena/loader/plugins.hpp>
 
 #include <vector>
 
 namespace catena {
 
-// In order of precedence, never the current directory. Invalid entries of the environment are added
-// to `refused`.
+// The usual folders in order of precedence, never the current directory. Invalid entries of the
+// environment are added to `refused`.
 std::vector<SearchedFolder> usual_folders(std::vector<RefusedPlugin>& refused);
 // The files *.catena of a folder, sorted by name.
 std::vector<std::filesystem::path> plugin_files(const SearchedFolder& folder,
                                                 std::vector<RefusedPlugin>& refused);
+
+// The manifest of an open file. Throws PluginError with the bare reason.
+LoadedPlugin read_manifest(int fd, const std::filesystem::path& path);
 
 }  // namespace catena

@@ -6,6 +6,7 @@
 
 #include "device/context.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <fcntl.h>
@@ -22,14 +23,6 @@ namespace {
 const char* audit_file() {
     const char* file = secure_getenv("CATENA_PLUGIN_AUDIT");
     return file && *file ? file : nullptr;
-}
-
-std::string now() {
-    const std::time_t time = std::time(nullptr);
-    std::tm parts{};
-    gmtime_r(&time, &parts);
-    char text[32];
-    return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
 // Uses one write(), so that lines of several processes do not mix.
@@ -80,7 +73,8 @@ void audit(std::string_view verdict, const Attempt& attempt, std::string_view re
 void audit_to_file(std::string_view verdict, const Attempt& attempt, std::string_view reason) {
     if (const char* file = audit_file()) {
         append(file,
-               fmt::format("{} pid={} {}\n", now(), getpid(), line_of(verdict, attempt, reason)));
+               fmt::format("{:%Y-%m-%dT%H:%M:%SZ} pid={} {}\n", fmt::gmtime(std::time(nullptr)),
+                           getpid(), line_of(verdict, attempt, reason)));
     }
 }
 

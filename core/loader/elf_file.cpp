@@ -28,10 +28,8 @@ ElfFile::ElfFile(int fd) {
         throw PluginError("its section table is damaged");
     if (header_.e_phentsize != sizeof(Elf64_Phdr))
         throw PluginError("its segment table is damaged");
-    need(header_.e_phoff, std::uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr),
-         "its segment table");
-    need(header_.e_shoff, std::uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr),
-         "its section table");
+    need(header_.e_phoff, std::uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr), "its segment table");
+    need(header_.e_shoff, std::uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr), "its section table");
     elf_version(EV_CURRENT);
     elf_ = {elf_begin(fd, ELF_C_READ, nullptr), elf_end};
     if (!elf_) throw PluginError(fmt::format("it cannot be read: {}", elf_errmsg(-1)));

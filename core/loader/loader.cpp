@@ -12,8 +12,8 @@
 #include <catena/core/error.hpp>
 #include <catena/core/tables.hpp>
 
-#include <boost/dll/shared_library.hpp>
 #include <fmt/format.h>
+#include <boost/dll/shared_library.hpp>
 
 #include <dlfcn.h>
 
@@ -63,8 +63,8 @@ std::optional<std::string> switched_off() {
     return wish;
 }
 
-const char* words(const catena_ctx& ctx) {
-    return ctx.error.empty() ? "it gave no reason" : ctx.error.c_str();
+std::string_view reason_of(const catena_ctx& ctx) {
+    return ctx.error.empty() ? "it gave no reason" : std::string_view(ctx.error);
 }
 
 // Runs code of the plugin. An exception, which it must not throw, becomes the reason of a refusal.
@@ -107,15 +107,16 @@ void start(LoadedPlugin& info, const TrustedFile& file, PluginStep& step) {
     catena_ctx ctx;
     step.enters("entry");
     const catena_plugin* table = guarded("entry", [&] { return entry(&host_table(), &ctx); });
-    if (!table) throw PluginError(fmt::format("its entry failed: {}", words(ctx)));
+    if (!table) throw PluginError(fmt::format("its entry failed: {}", reason_of(ctx)));
     info.n_functions = static_cast<int>(table->n_functions);
     info.n_kernels = static_cast<int>(table->n_kernels);
     info.n_backends = static_cast<int>(table->n_backends);
     const PluginEntry& plugin = Registry::get().add(info.id, info.path, *table);
     step.enters("init()");
+    forget_failure(ctx);
     try {
         if (table->init && guarded("init()", [&] { return table->init(&host_table(), &ctx); }))
-            throw PluginError(fmt::format("its init() failed: {}", words(ctx)));
+            throw PluginError(fmt::format("its init() failed: {}", reason_of(ctx)));
     } catch (const PluginError&) {
         Registry::get().remove(plugin);
         throw;

@@ -21,10 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* default_name = "catena.plugins.lock";
 
-bool is_hash(std::string_view text) {
-    return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
-}
-
 // True for a link without a target, too: somebody wanted a lock there.
 bool is_there(const fs::path& lock) {
     std::error_code error;
@@ -67,16 +63,17 @@ PluginLock PluginLock::read(const fs::path& file) {
     for (std::string line; std::getline(lines, line);) {
         ++number;
         std::istringstream words(line.substr(0, line.find('#')));
-        std::vector<std::string> found;
-        for (std::string word; words >> word;) found.push_back(word);
-        if (found.empty()) continue;
-        if (found.size() != 3 || !is_hash(found[2])) {
+        std::string id, version, hash, more;
+        if (!(words >> id)) continue;
+        words >> version >> hash >> more;
+        if (hash.size() != 64 || hash.find_first_not_of("0123456789abcdef") != hash.npos ||
+            !more.empty()) {
             throw PluginError(
                 fmt::format("lock {}, line {}: expected ID VERSION SHA256 (64 digits "
                             "0-9a-f), got '{}'",
                             file.string(), number, beginning(line)));
         }
-        lock.lines_.push_back({number, found[0], found[1], found[2]});
+        lock.lines_.push_back({number, id, version, hash});
     }
     return lock;
 }
@@ -164,7 +161,8 @@ std::string plugin_sha256(const fs::path& file) {
 }
 
 LoadedPlugin read_manifest(const fs::path& file) {
-    return of_file(file, [&](const TrustedFile& opened) { return read_manifest(opened.fd(), file); });
+    return of_file(file,
+                   [&](const TrustedFile& opened) { return read_manifest(opened.fd(), file); });
 }
 
 LoadedPlugin read_hashed_manifest(const fs::path& file) {

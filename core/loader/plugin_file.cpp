@@ -71,16 +71,13 @@ LoadedPlugin read_manifest(int fd, const fs::path& path) {
 // secure_getenv(): a setuid program must not follow the environment of the user who starts it.
 std::vector<SearchedFolder> usual_folders(std::vector<RefusedPlugin>& refused) {
     std::vector<SearchedFolder> folders;
-    const char* list = secure_getenv("CATENA_PLUGIN_PATH");
-    for (std::string_view rest = list ? list : ""; !rest.empty();) {
-        const std::string_view word = rest.substr(0, rest.find(':'));
+    for (const std::string& word : words_of(secure_getenv("CATENA_PLUGIN_PATH"))) {
         const fs::path folder(word);
         if (folder.is_absolute()) {
             folders.push_back({folder, "CATENA_PLUGIN_PATH"});
         } else if (!word.empty()) {
             refused.push_back({folder, "CATENA_PLUGIN_PATH: expected absolute folders"});
         }
-        rest.remove_prefix(std::min(rest.size(), word.size() + 1));
     }
     const char* data = secure_getenv("XDG_DATA_HOME");
     const char* home = secure_getenv("HOME");

@@ -3,8 +3,8 @@
 
 #include <catena/core/error.hpp>
 
-#include <boost/dll/runtime_symbol_info.hpp>
 #include <fmt/format.h>
+#include <boost/dll/runtime_symbol_info.hpp>
 
 #include <acl/libacl.h>
 #include <fcntl.h>
@@ -61,8 +61,7 @@ Uids trusted_owners() {
     Uids owners{0, geteuid()};
     if (place().owner) owners.push_back(*place().owner);
     const char* more = secure_getenv("CATENA_PLUGIN_OWNERS");
-    for (std::string_view rest = more ? more : ""; !rest.empty();) {
-        const std::string_view word = rest.substr(0, rest.find(':'));
+    for (const std::string& word : words_of(more)) {
         const char* const end = word.data() + word.size();
         uid_t uid = 0;
         const auto [stop, error] = std::from_chars(word.data(), end, uid);
@@ -71,7 +70,6 @@ Uids trusted_owners() {
                 "CATENA_PLUGIN_OWNERS: expected uids with ':' between, got '{}'", more));
         }
         owners.push_back(uid);
-        rest.remove_prefix(std::min(rest.size(), word.size() + 1));
     }
     return owners;
 }
@@ -118,8 +116,8 @@ void check_mode(const char* what, const fs::path& path, const struct stat& statu
     if (!(status.st_mode & (S_IWGRP | S_IWOTH))) return;
     const Uids trusted = trusted_owners();
     const auto is_private = [&] {
-        return std::ranges::any_of(
-            trusted, [&](uid_t u) { return is_private_group_of(u, status.st_gid); });
+        return std::ranges::any_of(trusted,
+                                   [&](uid_t u) { return is_private_group_of(u, status.st_gid); });
     };
     if (status.st_mode & S_IWOTH || writers == Writers::owner || !is_private()) {
         throw PluginError(fmt::format(
@@ -189,20 +187,29 @@ private:
         if (++links_ > 40) throw PluginError(fmt::format("{}: links in a circle", link.string()));
         std::error_code error;
         const fs::path target = fs::read_symlink(link, error);
-        if (error)
-            throw PluginError(fmt::format("{}: the link cannot be read", link.string()));
+        if (error) throw PluginError(fmt::format("{}: the link cannot be read", link.string()));
         if (target.is_absolute()) enter("/");
         const fs::path relative = target.relative_path();
         rest_.insert(rest_.begin(), relative.begin(), relative.end());
     }
 
     fs::path at_, file_;
-    struct stat folder_ {}, status_ {};  // of at_ and of file_
+    struct stat folder_ {
+    }, status_{};  // of at_ and of file_
     std::list<fs::path> rest_;
     int links_ = 0;
 };
 
 }  // namespace
+
+std::vector<std::string> words_of(const char* list) {
+    std::vector<std::string> words;
+    for (std::string_view rest = list ? list : ""; !rest.empty();) {
+        words.emplace_back(rest.substr(0, rest.find(':')));
+        rest.remove_prefix(std::min(rest.size(), words.back().size() + 1));
+    }
+    return words;
+}
 
 const fs::path& own_folder() { return place().folder; }
 
@@ -231,8 +238,7 @@ TrustedFile::TrustedFile(const fs::path& path, Writers writers) {
     check_owner("file", path_, status_);
     check_mode("file", path_, status_, writers);
     fd_ = open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
-    if (fd_ < 0)
-        throw PluginError(fmt::format("the file cannot be opened: {}", system_error()));
+    if (fd_ < 0) throw PluginError(fmt::format("the file cannot be opened: {}", system_error()));
 }
 
 TrustedFile::~TrustedFile() { close(fd_); }

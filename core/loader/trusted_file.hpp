@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace catena {
 
@@ -36,6 +37,8 @@ private:
     struct stat status_ {};
 };
 
+// The words of a list with ':' between them, as in $PATH.
+std::vector<std::string> words_of(const char* list);
 // The folder of catena's libraries, without links; "" if it is unknown.
 const std::filesystem::path& own_folder();
 // SHA-256 of a file, in hexadecimal. Throws PluginError with the bare reason.

@@ -89,7 +89,7 @@ TEST_CASE("a file that was changed after it was opened is noticed") {
 
 TEST_CASE("a loaded plugin has the name of its file for debuggers and profilers") {
     const Folder folder;
-    const fs::path path = folder.write("both.catena", bytes_of(modules / "both.catena"));
+    const fs::path path = folder.write("slip.catena", bytes_of(modules / "slip.catena"));
     fs::create_symlink(path, folder / "link.catena");
     disable_default_plugins();
     load_plugin(folder / "link.catena");

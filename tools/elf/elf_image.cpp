@@ -144,7 +144,7 @@ std::vector<ElfImage::Relocation> ElfImage::relocations() const {
 }
 
 std::uint64_t ElfImage::offset_of(std::uint64_t address, std::uint64_t bytes,
-                                 const char* what) const {
+                                  const char* what) const {
     for (const Elf64_Phdr& s : segments()) {
         const std::uint64_t into = address - s.p_vaddr;
         if (s.p_type == PT_LOAD && address >= s.p_vaddr && into <= s.p_filesz &&
@@ -156,7 +156,8 @@ std::uint64_t ElfImage::offset_of(std::uint64_t address, std::uint64_t bytes,
 }
 
 template <class T>
-std::span<const T> ElfImage::mapped(std::int64_t begin, std::int64_t bytes, const char* what) const {
+std::span<const T> ElfImage::mapped(std::int64_t begin, std::int64_t bytes,
+                                    const char* what) const {
     const auto address = values(begin), size = values(bytes);
     if (address.empty() && size.empty()) return {};
     if (address.size() != 1 || size.size() != 1)

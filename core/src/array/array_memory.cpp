@@ -1,7 +1,7 @@
 // Memory of arrays: copies between host and devices, on which queue, and who waits.
 #include "array/array_ops.hpp"
-#include "device/context.hpp"
 #include "array/recording.hpp"
+#include "device/context.hpp"
 
 #include <catena/core/error.hpp>
 

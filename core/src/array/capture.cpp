@@ -2,8 +2,8 @@
 #include <catena/core/capture.hpp>
 
 #include "array/array_ops.hpp"
-#include "device/context.hpp"
 #include "array/recording.hpp"
+#include "device/context.hpp"
 
 #include <catena/core/error.hpp>
 

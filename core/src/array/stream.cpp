@@ -2,8 +2,8 @@
 #include <catena/core/stream.hpp>
 
 #include "array/array_ops.hpp"
-#include "device/context.hpp"
 #include "array/recording.hpp"
+#include "device/context.hpp"
 
 #include <catena/core/backend.hpp>
 #include <catena/core/error.hpp>

@@ -214,9 +214,7 @@ DeviceState& need(const Device& device) {
 
 }  // namespace
 
-Device Device::current() {
-    return Device(catena::current ? catena::current : &default_device());
-}
+Device Device::current() { return Device(catena::current ? catena::current : &default_device()); }
 
 const std::string& Device::name() const { return need(*this).name; }
 

@@ -1,9 +1,9 @@
 // One opened device: its backend, queues, threads and random stream.
 #pragma once
 
+#include "device/call_log.hpp"
 #include "device/pinned.hpp"
 #include "device/queue.hpp"
-#include "device/call_log.hpp"
 
 #include <catena/core/device.hpp>
 

@@ -151,9 +151,9 @@ namespace {
 Variable sum(const Variable& a, const Variable& b) {
     FunctionEntry* addition = Registry::get().addition();
     if (!addition) {
-        throw PluginError(with_plugin_report(
-            "[backward] gradients meet: expected a plugin with an addition "
-            "(CATENA_FUNCTION_ADDITION), got none"));
+        throw PluginError(
+            with_plugin_report("[backward] gradients meet: expected a plugin with an addition "
+                               "(CATENA_FUNCTION_ADDITION), got none"));
     }
     const Variable* const inputs[2] = {&a, &b};
     CallResult result;

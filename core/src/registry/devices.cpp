@@ -106,7 +106,8 @@ DeviceState& Registry::device(std::string_view name) {
 // For a name of no backend: what there is, and what perhaps should have been.
 std::string Registry::unknown_device(std::string_view name, std::string_view kind) {
     if (backends_.empty())
-        return with_plugin_report(fmt::format("[device] {}: expected a plugin with backends, got none", name));
+        return with_plugin_report(
+            fmt::format("[device] {}: expected a plugin with backends, got none", name));
     std::string there, nearest;
     std::size_t least = kind.size() / 2 + 1;
     for (const auto& backend : backends_) {

@@ -56,8 +56,8 @@ void Registry::pin(std::string_view name, std::string_view plugin) {
         if (place.second == name) offers.push_back(&versions);
     }
     if (!function && offers.empty()) {
-        throw PluginError(with_plugin_report(
-            fmt::format("no plugin has the function or extension {}", name)));
+        throw PluginError(
+            with_plugin_report(fmt::format("no plugin has the function or extension {}", name)));
     }
     pins_[std::string(name)] = plugin;
     if (function) function->set_pin(plugin);
@@ -69,9 +69,7 @@ void Registry::report_pins() {
     const std::lock_guard lock(mutex_);
     for (const std::string& item : std::exchange(asked_pins_, {})) {
         const auto [name, plugin] = parse(item);
-        const auto is_of = [&, &id = plugin](const auto& offer) {
-            return offer.plugin->id == id;
-        };
+        const auto is_of = [&, &id = plugin](const auto& offer) { return offer.plugin->id == id; };
         const auto function = functions_.find(name);
         bool known = function != functions_.end();
         bool offered = known && std::ranges::any_of(function->second->kernels_, is_of);

@@ -135,9 +135,9 @@ FunctionEntry* Registry::find(std::string_view name) {
 FunctionEntry& Registry::require(std::string_view name) {
     if (FunctionEntry* entry = find(name)) return *entry;
     const std::string guess = nearest_function(name);
-    throw PluginError(with_plugin_report(
-        fmt::format("no plugin has the function {}{}", name,
-                    guess.empty() ? "" : "; did you mean " + guess + "?")));
+    throw PluginError(
+        with_plugin_report(fmt::format("no plugin has the function {}{}", name,
+                                       guess.empty() ? "" : "; did you mean " + guess + "?")));
 }
 
 std::vector<std::string> Registry::function_names() {

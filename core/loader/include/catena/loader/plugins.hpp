@@ -22,7 +22,7 @@ struct LoadedPlugin {
     int n_functions = 0;
     int n_kernels = 0;
     int n_backends = 0;
-    std::string sha256 = {};  // of the file, if a lock or an audit needs it
+    std::string sha256 = {};          // of the file, if a lock or an audit needs it
     std::filesystem::path file = {};  // `path` without links; "" if the plugin was only read
 
     bool is_another_file() const { return !file.empty() && file != path.lexically_normal(); }

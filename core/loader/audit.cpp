@@ -35,10 +35,9 @@ void append(const char* file, const std::string& line) {
     if (fd >= 0) close(fd);
     static bool told = false;
     if (written || std::exchange(told, true)) return;
-    const std::string text =
-        fmt::format("[plugin] CATENA_PLUGIN_AUDIT: {}: cannot be written: {}", file,
-                    absolute ? system_error() : "expected an absolute path");
-    host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
+    tell(CATENA_LOG_WARNING,
+         fmt::format("[plugin] CATENA_PLUGIN_AUDIT: {}: cannot be written: {}", file,
+                     absolute ? system_error() : "expected an absolute path"));
 }
 
 std::string line_of(std::string_view verdict, const Attempt& a, std::string_view reason) {
@@ -55,6 +54,10 @@ std::string line_of(std::string_view verdict, const Attempt& a, std::string_view
 
 }  // namespace
 
+void tell(std::int32_t level, const std::string& text) {
+    host_table().log(nullptr, level, text.c_str());
+}
+
 Attempt::Attempt(const std::filesystem::path& file) {
     info.path = file;
     struct stat status {};
@@ -66,7 +69,7 @@ Attempt::Attempt(const std::filesystem::path& file) {
 bool audit_has_file() { return audit_file() != nullptr; }
 
 void audit(std::string_view verdict, const Attempt& attempt, std::string_view reason) {
-    host_table().log(nullptr, CATENA_LOG_INFO, line_of(verdict, attempt, reason).c_str());
+    tell(CATENA_LOG_INFO, line_of(verdict, attempt, reason));
     audit_to_file(verdict, attempt, reason);
 }
 

@@ -171,8 +171,7 @@ void load(Attempt& attempt, Asked asked) {
         }
     }
     for (const std::string& warning : loader.locks.check(attempt.info, folders)) {
-        const std::string text = fmt::format("[plugin] {}: {}", path.string(), warning);
-        host_table().log(nullptr, CATENA_LOG_WARNING, text.c_str());
+        tell(CATENA_LOG_WARNING, fmt::format("[plugin] {}: {}", path.string(), warning));
     }
     {
         PluginStep step(path, "static constructors", [&](const std::string& reason) {
@@ -254,9 +253,8 @@ void tell_of_idle() {
             ids += (ids.empty() ? "" : ", ") + plugin.id;
         }
         if (ids.empty()) continue;
-        const std::string text = one_line(fmt::format("[plugin] {}: no device ({}): not loaded: {}",
-                                                      backend.name, backend.reason, ids));
-        host_table().log(nullptr, CATENA_LOG_INFO, text.c_str());
+        tell(CATENA_LOG_INFO, one_line(fmt::format("[plugin] {}: no device ({}): not loaded: {}",
+                                                   backend.name, backend.reason, ids)));
     }
 }
 
@@ -269,8 +267,7 @@ void tell_of_kernels_without_function() {
     for (const KernelsWithoutFunction& kernels : Registry::get().kernels_without_function()) {
         const std::string text = one_line("[plugin] " + to_string(kernels));
         if (!told.insert(text).second) continue;
-        const auto level = kernels.guess.empty() ? CATENA_LOG_INFO : CATENA_LOG_WARNING;
-        host_table().log(nullptr, level, text.c_str());
+        tell(kernels.guess.empty() ? CATENA_LOG_INFO : CATENA_LOG_WARNING, text);
     }
 }
 
@@ -279,10 +276,7 @@ void load_folders(std::vector<SearchedFolder> folders) {
     for (SearchedFolder& folder : folders) {
         if (!folder.path.has_filename()) folder.path = folder.path.parent_path();  // "/plugins/"
         Loader::get().report.searched.push_back(folder);
-        std::vector<RefusedPlugin> unread;
-        const std::vector<fs::path> files = plugin_files(folder, unread);
-        refused(unread);
-        all.insert(all.end(), files.begin(), files.end());
+        refused(add_plugin_files(folder.path, all));
     }
     if (all.empty()) return;
     try {  // an invalid $CATENA_PLUGIN_LOCK is reported once, not for each plugin
@@ -300,6 +294,15 @@ void load_folders(std::vector<SearchedFolder> folders) {
     }
     tell_of_idle();
 }
+
+// The core calls these when it searches and when it finds nothing.
+struct Source : PluginSource {
+    Source() { set_plugin_source(this); }
+    void load() override { load_default_plugins(); }
+    std::string report() override { return to_string(plugin_report()); }
+    std::string refusals() override { return catena::refusals(plugin_report(), 3); }
+};
+Source source;
 
 }  // namespace
 
@@ -375,18 +378,5 @@ std::vector<SearchedFolder> default_plugin_folders() {
     std::vector<RefusedPlugin> odd;
     return usual_folders(odd);
 }
-
-namespace {
-
-// The core calls these when it searches and when it finds nothing.
-struct Source : PluginSource {
-    Source() { set_plugin_source(this); }
-    void load() override { load_default_plugins(); }
-    std::string report() override { return to_string(plugin_report()); }
-    std::string refusals() override { return catena::refusals(plugin_report(), 3); }
-};
-Source source;
-
-}  // namespace
 
 }  // namespace catena

@@ -88,20 +88,15 @@ std::vector<SearchedFolder> usual_folders(std::vector<RefusedPlugin>& refused) {
     return folders;
 }
 
-std::vector<fs::path> plugin_files(const SearchedFolder& folder,
-                                   std::vector<RefusedPlugin>& refused) {
-    std::vector<fs::path> files;
+std::vector<RefusedPlugin> add_plugin_files(const fs::path& folder, std::vector<fs::path>& files) {
+    const auto before = static_cast<std::ptrdiff_t>(files.size());
     std::error_code error;
-    for (fs::directory_iterator item(folder.path, error), end; !error && item != end;
-         item.increment(error)) {
+    for (fs::directory_iterator item(folder, error), end; !error && item != end;
+         item.increment(error))
         if (item->path().extension() == ".catena") files.push_back(item->path());
-    }
-    if (error && error != std::errc::no_such_file_or_directory) {
-        refused.push_back(
-            {folder.path, fmt::format("the folder cannot be read: {}", error.message())});
-    }
-    std::ranges::sort(files);
-    return files;
+    std::sort(files.begin() + before, files.end());
+    if (!error || error == std::errc::no_such_file_or_directory) return {};
+    return {{folder, fmt::format("the folder cannot be read: {}", error.message())}};
 }
 
 }  // namespace catena

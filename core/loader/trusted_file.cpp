@@ -21,7 +21,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <list>
-#include <optional>
 #include <vector>
 
 namespace catena {
@@ -30,36 +29,24 @@ namespace {
 namespace fs = std::filesystem;
 using Uids = std::vector<uid_t>;
 
-// Where this library lies. Whoever owns it decides what runs anyway.
-struct Place {
-    fs::path folder;
-    std::optional<uid_t> owner;
-
-    bool is_below(const fs::path& above) const {
-        return std::mismatch(above.begin(), above.end(), folder.begin(), folder.end()).first ==
-               above.end();
-    }
-};
-
-Place find_place() {
+// This library. Found at the start, because the name may be relative to the directory that is current
+// then.
+const fs::path own_file = [] {
     std::error_code error;
-    const fs::path file = fs::canonical(boost::dll::this_line_location(error), error);
-    struct stat status {};
-    if (error || stat(file.c_str(), &status) != 0) return {};
-    return {file.parent_path(), status.st_uid};
-}
+    return fs::canonical(boost::dll::this_line_location(error), error);
+}();
 
-// Found at the start, because the name may be relative to the directory that is current then.
-const Place& place() {
-    static const Place found = find_place();
-    return found;
+// Whoever can write to a folder above this library decides what runs anyway.
+bool is_above_this(const fs::path& folder) {
+    return std::mismatch(folder.begin(), folder.end(), own_file.begin(), own_file.end()).first ==
+           folder.end();
 }
-[[maybe_unused]] const Place& at_start = place();
 
 // Root, the user, the owner of this library, and the uids of $CATENA_PLUGIN_OWNERS ("1001:1002").
 Uids trusted_owners() {
     Uids owners{0, geteuid()};
-    if (place().owner) owners.push_back(*place().owner);
+    struct stat status {};
+    if (stat(own_file.c_str(), &status) == 0) owners.push_back(status.st_uid);
     const char* more = secure_getenv("CATENA_PLUGIN_OWNERS");
     for (const std::string& word : words_of(more)) {
         const char* const end = word.data() + word.size();
@@ -144,7 +131,7 @@ public:
         rest_.assign(relative.begin(), relative.end());
         while (!rest_.empty()) step();
         if (file_.empty()) throw PluginError("it is no regular file");
-        if (!place().is_below(at_)) check_mode("folder", at_, folder_, Writers::private_group);
+        if (!is_above_this(at_)) check_mode("folder", at_, folder_, Writers::private_group);
     }
     const fs::path& file() const { return file_; }
     const struct stat& status() const { return status_; }
@@ -160,7 +147,7 @@ private:
     void enter(const fs::path& folder) {
         at_ = folder;
         folder_ = status_of(folder);
-        if (place().is_below(folder)) return;
+        if (is_above_this(folder)) return;
         check_owner("folder", folder, folder_);
         // Only the owner of a file can replace it in a sticky folder, and the next step checks that.
         if (!(folder_.st_mode & S_ISVTX))
@@ -211,7 +198,7 @@ std::vector<std::string> words_of(const char* list) {
     return words;
 }
 
-const fs::path& own_folder() { return place().folder; }
+fs::path own_folder() { return own_file.parent_path(); }
 
 std::string system_error() { return std::strerror(errno); }
 

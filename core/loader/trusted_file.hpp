@@ -40,7 +40,7 @@ private:
 // The words of a list with ':' between them, as in $PATH.
 std::vector<std::string> words_of(const char* list);
 // The folder of catena's libraries, without links; "" if it is unknown.
-const std::filesystem::path& own_folder();
+std::filesystem::path own_folder();
 // SHA-256 of a file, in hexadecimal. Throws PluginError with the bare reason.
 std::string sha256_of(int fd);
 // The text of errno, such as "Permission denied".

@@ -26,7 +26,7 @@ files=$(mktemp)
 trap 'rm "$files"' EXIT
 dpkg-deb -c "$deb" >"$files"
 for path in bin/catena bin/catena-check bin/catena-inspect bin/catena-new bin/catena-train-mnist \
-    lib/libcatena-core.so.1 lib/libcatena-host.so lib/catena/plugins/cpu.catena include/catena/abi.h \
+    lib/libcatena-core.so.1 lib/libcatena-loader.so lib/libcatena-host.so lib/catena/plugins/cpu.catena include/catena/abi.h \
     include/catena/plugin.hpp include/catena/testing.hpp include/catena/catena.hpp \
     include/catena/functions.hpp lib/cmake/catena/catenaConfig.cmake lib/pkgconfig/catena-host.pc \
     share/catena/digits/README.md share/catena/templates/host/main.cpp share/doc/catena/copyright \

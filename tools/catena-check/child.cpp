@@ -3,7 +3,7 @@
 #include "job.hpp"
 #include "plugin.hpp"
 
-#include <catena/core/data_error.hpp>
+#include <catena/data_error.hpp>
 #include <catena/testing/report.hpp>
 #include <catena/testing/resize.hpp>
 

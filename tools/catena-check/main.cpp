@@ -1,7 +1,7 @@
 // catena-check: whether plugins keep what the ABI asks of them.
 #include "report.hpp"
 
-#include <catena/core/data_error.hpp>
+#include <catena/data_error.hpp>
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>

@@ -2,8 +2,8 @@
 #include "inspect.hpp"
 #include "library.hpp"
 
-#include <catena/core/data_error.hpp>
 #include <catena/core/error.hpp>
+#include <catena/data_error.hpp>
 #include <catena/loader/plugins.hpp>
 
 #include <nlohmann/json.hpp>

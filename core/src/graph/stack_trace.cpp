@@ -103,12 +103,7 @@ Frame describe(void* return_address) {
         return frame;
     }
     const auto base = reinterpret_cast<std::uintptr_t>(info.dli_fbase);
-    // Plugins are mapped through a descriptor: /proc/N/fd/M stands for the file.
-    std::error_code error;
-    const std::filesystem::path path = info.dli_fname;
-    const bool descriptor = path.string().starts_with("/proc/");
-    const auto file = descriptor ? std::filesystem::read_symlink(path, error) : path;
-    frame.file = (error ? path : file).filename().string();
+    frame.file = std::filesystem::path(info.dli_fname).filename().string();
     frame.offset = address - base;
     std::string symbol = info.dli_sname ? info.dli_sname : "";
     if (symbol.empty()) {

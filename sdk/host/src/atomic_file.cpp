@@ -1,7 +1,7 @@
 // AtomicFile, by O_EXCL, fsync and rename.
 #include <catena/write_file.hpp>
 
-#include <catena/core/data_error.hpp>
+#include <catena/data_error.hpp>
 
 #include <fmt/format.h>
 

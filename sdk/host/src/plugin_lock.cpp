@@ -1,8 +1,8 @@
 // Writes lock files of plugins.
 #include <catena/plugin_lock.hpp>
 
-#include <catena/core/data_error.hpp>
 #include <catena/core/error.hpp>
+#include <catena/data_error.hpp>
 #include <catena/write_file.hpp>
 
 namespace catena {

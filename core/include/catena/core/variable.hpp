@@ -115,6 +115,4 @@ Variable as_variable(Array data);
 // Parameter(data), by its older name.
 inline Parameter as_parameter(Array data) { return Parameter(std::move(data)); }
 
-std::string to_string(const Variable& variable);
-
 }  // namespace catena

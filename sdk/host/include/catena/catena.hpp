@@ -4,6 +4,7 @@
 #pragma once
 
 #include <catena/array_file.hpp>
+#include <catena/array_text.hpp>
 #include <catena/computational_graph.hpp>
 #include <catena/copy.hpp>
 #include <catena/core.hpp>

@@ -1,5 +1,5 @@
 // Arrays as text, in rows.
-#include <catena/core/array.hpp>
+#include <catena/array_text.hpp>
 
 #include <fmt/format.h>
 
@@ -116,5 +116,17 @@ std::string to_string(const Array& array) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Array& array) { return out << to_string(array); }
+
+std::string to_string(const Variable& variable) {
+    if (!variable) return "variable(none)";
+    const std::string& name = variable.name();
+    std::string text = fmt::format("variable({}", name.empty() ? "" : name + ", ");
+    const std::string indent = "\n" + std::string(text.size(), ' ');
+    for (const char c : to_string(variable.data())) {  // rows stay below each other
+        if (c == '\n') text += indent;
+        else text += c;
+    }
+    return text + ")";
+}
 
 }  // namespace catena

@@ -4,11 +4,11 @@
 #include "array/array_ops.hpp"
 #include "device/context.hpp"
 #include "dispatch/call_inputs.hpp"
+#include "dispatch/debug.hpp"
 #include "dispatch/dispatch_errors.hpp"
 #include "dispatch/observed_call.hpp"
+#include "dispatch/stack_trace.hpp"
 #include "graph/call_node.hpp"
-#include "graph/debug.hpp"
-#include "graph/stack_trace.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>

@@ -2,9 +2,9 @@
 #include "array/array_ops.hpp"
 #include "device/named_config.hpp"
 #include "device/plugin_source.hpp"
+#include "dispatch/debug.hpp"
 #include "dispatch/dispatch.hpp"
-#include "graph/debug.hpp"
-#include "graph/stack_trace.hpp"
+#include "dispatch/stack_trace.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>

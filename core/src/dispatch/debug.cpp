@@ -1,8 +1,8 @@
 // Looks for NaN in arrays of any device.
-#include "graph/debug.hpp"
+#include "dispatch/debug.hpp"
 
 #include "array/array_ops.hpp"
-#include "graph/stack_trace.hpp"
+#include "dispatch/stack_trace.hpp"
 
 #include <fmt/format.h>
 

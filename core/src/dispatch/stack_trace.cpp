@@ -1,5 +1,5 @@
 // Names of addresses without any package: from the dynamic symbols, else from the ELF files.
-#include "graph/stack_trace.hpp"
+#include "dispatch/stack_trace.hpp"
 
 #include <fmt/format.h>
 

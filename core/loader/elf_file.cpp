@@ -7,9 +7,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <new>
+#include <string>
 
 namespace catena {
+namespace {
+
+// The text of libelf's last error. libelf does not say whether malloc() failed.
+std::string libelf_error() {
+    if (errno == ENOMEM) throw std::bad_alloc();
+    return elf_errmsg(-1);
+}
+
+}  // namespace
 
 ElfFile::ElfFile(int fd) {
     struct stat status {};
@@ -26,8 +38,6 @@ ElfFile::ElfFile(int fd) {
         throw PluginError("not a 64-bit little-endian shared library");
     if (header_.e_shentsize != sizeof(Elf64_Shdr) || header_.e_shstrndx >= header_.e_shnum)
         throw PluginError("its section table is damaged");
-    if (header_.e_phentsize != sizeof(Elf64_Phdr))
-        throw PluginError("its segment table is damaged");
     need(header_.e_phoff, std::uint64_t{header_.e_phnum} * sizeof(Elf64_Phdr), "its segment table");
     need(header_.e_shoff, std::uint64_t{header_.e_shnum} * sizeof(Elf64_Shdr), "its section table");
     elf_version(EV_CURRENT);
@@ -46,9 +56,10 @@ void ElfFile::need(std::uint64_t offset, std::uint64_t bytes, const char* what) 
 const void* ElfFile::bytes_at(std::uint64_t offset, std::uint64_t bytes, const char* what) const {
     need(offset, bytes, what);
     if (bytes == 0) return nullptr;
+    errno = 0;
     const Elf_Data* const data =
         elf_getdata_rawchunk(elf_.get(), static_cast<std::int64_t>(offset), bytes, ELF_T_BYTE);
-    if (!data) throw PluginError(fmt::format("{} cannot be read: {}", what, elf_errmsg(-1)));
+    if (!data) throw PluginError(fmt::format("{} cannot be read: {}", what, libelf_error()));
     return data->d_buf;
 }
 
@@ -73,10 +84,11 @@ void ElfFile::read_sections() {
             throw PluginError("its section table is damaged");
         if (s.sh_type != SHT_NULL && s.sh_type != SHT_NOBITS)
             need(s.sh_offset, s.sh_size, "a section");
+        errno = 0;
         const char* const name = elf_strptr(elf_.get(), header_.e_shstrndx, s.sh_name);
         if (!name) {
             throw PluginError(fmt::format("its section table is damaged: a name at {}: {}",
-                                          s.sh_name, elf_errmsg(-1)));
+                                          s.sh_name, libelf_error()));
         }
         sections_.push_back({name, s});
     }

@@ -33,17 +33,14 @@ public:
     const std::vector<Section>& sections() const { return sections_; }
     const Section* section(std::string_view name) const;  // null: none
     std::span<const std::uint8_t> contents(const Section& section) const {
-        return table<std::uint8_t>(section.header, "a section");
+        const Elf64_Shdr& s = section.header;
+        return table<std::uint8_t>(s.sh_offset, s.sh_type == SHT_NOBITS ? 0 : s.sh_size,
+                                   "a section");
     }
     // The entries of a table in the file. Valid as long as this object.
     template <class T>
     std::span<const T> table(std::uint64_t offset, std::uint64_t bytes, const char* what) const {
         return {static_cast<const T*>(bytes_at(offset, bytes, what)), bytes / sizeof(T)};
-    }
-    template <class T>
-    std::span<const T> table(const Elf64_Shdr& section, const char* what) const {
-        const bool in_file = section.sh_type != SHT_NOBITS;
-        return table<T>(section.sh_offset, in_file ? section.sh_size : 0, what);
     }
 
 private:

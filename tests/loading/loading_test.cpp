@@ -272,5 +272,5 @@ TEST_CASE("a plugin that is named is loaded, though its devices are not there") 
     } catch (const DeviceError& error) {
         text = error.what();
     }
-    CHECK(text.ends_with("\ndry: no device (the driver is not there)"));
+    CHECK(text.find("\ndry: no device (the driver is not there)") != text.npos);
 }

@@ -103,8 +103,9 @@ std::vector<ElfImage::Symbol> ElfImage::symbols(std::uint32_t section_type) cons
         const Elf64_Shdr& s = section.header;
         if (s.sh_type != section_type) continue;
         if (s.sh_link >= sections().size()) throw PluginError("its symbols have no names");
-        const auto texts = table<char>(sections()[s.sh_link].header, "the names of its symbols");
-        const auto entries = table<Elf64_Sym>(s, "its symbols");
+        const Elf64_Shdr& names = sections()[s.sh_link].header;
+        const auto texts = table<char>(names.sh_offset, names.sh_size, "the names of its symbols");
+        const auto entries = table<Elf64_Sym>(s.sh_offset, s.sh_size, "its symbols");
         for (std::size_t i = 1; i < entries.size(); ++i) {  // the first is none
             const Elf64_Sym& e = entries[i];
             result.push_back({text_at(texts, e.st_name, "its table of symbols"),

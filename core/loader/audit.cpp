@@ -13,7 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <string>
 
@@ -37,7 +39,7 @@ void append(const char* file, const std::string& line) {
     if (written || std::exchange(told, true)) return;
     tell(CATENA_LOG_WARNING,
          fmt::format("[plugin] CATENA_PLUGIN_AUDIT: {}: cannot be written: {}", file,
-                     absolute ? system_error() : "expected an absolute path"));
+                     absolute ? std::strerror(errno) : "expected an absolute path"));
 }
 
 std::string line_of(std::string_view verdict, const Attempt& a, std::string_view reason) {

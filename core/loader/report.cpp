@@ -15,17 +15,13 @@ std::string switched_off_text(std::string_view word) {
 }
 
 std::string refusals(const PluginReport& report, std::size_t most) {
+    const std::span<const RefusedPlugin> all = report.refused;
     std::string text;
-    for (std::size_t i = 0; i < report.refused.size(); ++i) {
-        if (i == most) {
-            text += fmt::format("\nrefused {} more files: see catena plugins",
-                                report.refused.size() - i);
-            break;
-        }
-        const RefusedPlugin& p = report.refused[i];
-        text += text.empty() ? "" : "\n";
-        text += one_line(fmt::format("refused {}: {}", p.path.string(), p.reason));
-    }
+    for (const RefusedPlugin& p : all.first(std::min(most, all.size())))
+        text += one_line(fmt::format("refused {}: {}", p.path.string(), p.reason)) + '\n';
+    if (all.size() > most)
+        text += fmt::format("refused {} more files: see catena plugins\n", all.size() - most);
+    if (!text.empty()) text.pop_back();
     return text;
 }
 

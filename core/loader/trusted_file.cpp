@@ -17,11 +17,9 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <list>
-#include <vector>
 
 namespace catena {
 namespace {
@@ -141,7 +139,7 @@ private:
         struct stat status {};
         if (lstat(path.c_str(), &status) == 0) return status;
         if (errno == ENOENT) throw PluginError("there is no such file");
-        throw PluginError(fmt::format("{}: {}", path.string(), system_error()));
+        throw PluginError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
     }
 
     void enter(const fs::path& folder) {
@@ -200,8 +198,6 @@ std::vector<std::string> words_of(const char* list) {
 
 fs::path own_folder() { return own_file.parent_path(); }
 
-std::string system_error() { return std::strerror(errno); }
-
 std::string sha256_of(int fd) {
     sha256_ctx hash;
     sha256_init(&hash);
@@ -225,7 +221,8 @@ TrustedFile::TrustedFile(const fs::path& path, Writers writers) {
     check_owner("file", path_, status_);
     check_mode("file", path_, status_, writers);
     fd_ = open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
-    if (fd_ < 0) throw PluginError(fmt::format("the file cannot be opened: {}", system_error()));
+    if (fd_ < 0)
+        throw PluginError(fmt::format("the file cannot be opened: {}", std::strerror(errno)));
 }
 
 TrustedFile::~TrustedFile() { close(fd_); }

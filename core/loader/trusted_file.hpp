@@ -43,7 +43,5 @@ std::vector<std::string> words_of(const char* list);
 std::filesystem::path own_folder();
 // SHA-256 of a file, in hexadecimal. Throws PluginError with the bare reason.
 std::string sha256_of(int fd);
-// The text of errno, such as "Permission denied".
-std::string system_error();
 
 }  // namespace catena

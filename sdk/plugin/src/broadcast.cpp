@@ -74,8 +74,8 @@ void broadcast_copy(catena_ctx* ctx, const T* x, Shape from, T* y, Shape to, boo
 
 }  // namespace detail
 
-#define CATENA_BROADCAST(T)                                                                   \
-    template void Broadcast::load(const T*, std::int64_t, std::int64_t, T*) const;            \
+#define CATENA_BROADCAST(T)                                                        \
+    template void Broadcast::load(const T*, std::int64_t, std::int64_t, T*) const; \
     template void detail::broadcast_copy(catena_ctx*, const T*, Shape, T*, Shape, bool);
 CATENA_EACH_TYPE(CATENA_BROADCAST)
 

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#define CATENA_EACH_TYPE(X)                                                                     \
-    X(bool)                                                                                     \
-    X(std::int8_t) X(std::int16_t) X(std::int32_t) X(std::int64_t)                              \
-    X(std::uint8_t) X(std::uint16_t) X(std::uint32_t) X(std::uint64_t) X(float) X(double)
+#define CATENA_EACH_TYPE(X)                                                          \
+    X(bool)                                                                          \
+    X(std::int8_t)                                                                   \
+    X(std::int16_t) X(std::int32_t) X(std::int64_t) X(std::uint8_t) X(std::uint16_t) \
+        X(std::uint32_t) X(std::uint64_t) X(float) X(double)

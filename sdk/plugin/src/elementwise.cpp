@@ -6,9 +6,10 @@
 namespace catena::plugin::detail {
 
 void fail_unretained(const char* function, const char* what, char port, std::size_t i) {
-    plugin::fail(CATENA_E_INTERNAL, function, what,
-                 std::string(port == 'x' ? "inputs" : "outputs") + " that retain_" + port + " names",
-                 std::string(1, port) + "(" + std::to_string(i) + ")");
+    plugin::fail(
+        CATENA_E_INTERNAL, function, what,
+        std::string(port == 'x' ? "inputs" : "outputs") + " that retain_" + port + " names",
+        std::string(1, port) + "(" + std::to_string(i) + ")");
 }
 void fail_missing(const char* function, const char* what, std::size_t i) {
     plugin::fail(CATENA_E_INTERNAL, function, what, "inputs that has() says are there",
@@ -36,11 +37,10 @@ void broadcast(const catena_function& f, std::uint32_t input, const catena_meta&
         const std::int64_t p = d < x.ndim ? x.shape[x.ndim - 1 - d] : 1;
         const std::int64_t q = d < y.ndim ? y.shape[y.ndim - 1 - d] : 1;
         if (p != q && p != 1 && q != 1)
-            plugin::fail(CATENA_E_SHAPE, f.name,
-                         (std::string(f.inputs[input]->name) + ".shape").c_str(),
-                         "broadcastable to " +
-                             text_of(Shape(y.shape, static_cast<std::size_t>(y.ndim))),
-                         Shape(x.shape, static_cast<std::size_t>(x.ndim)));
+            plugin::fail(
+                CATENA_E_SHAPE, f.name, (std::string(f.inputs[input]->name) + ".shape").c_str(),
+                "broadcastable to " + text_of(Shape(y.shape, static_cast<std::size_t>(y.ndim))),
+                Shape(x.shape, static_cast<std::size_t>(x.ndim)));
     }
     if (x.ndim > y.ndim) {
         std::copy_backward(y.shape, y.shape + y.ndim, y.shape + x.ndim);

@@ -166,9 +166,10 @@ template <class T>
             if (!sums[i]) continue;
             const Shape to = shape_of(*call.gx[i]);
             const std::size_t more = job.shape.size() - to.size();
-            sum_axes(ctx, loops.isa,
-                     Reduction(job.shape, [&](std::size_t d) { return d < more || to[d - more] == 1; }),
-                     static_cast<const T*>(summed[i]), g.out[i], call.req[i] == CATENA_REQ_ADD);
+            sum_axes(
+                ctx, loops.isa,
+                Reduction(job.shape, [&](std::size_t d) { return d < more || to[d - more] == 1; }),
+                static_cast<const T*>(summed[i]), g.out[i], call.req[i] == CATENA_REQ_ADD);
         }
     });
 }
@@ -226,8 +227,8 @@ catena_status run_backward(catena_ctx* ctx, const catena_call& call,
             ++wanted;
             last = i;
             g.out[i] = data_of<T>(*gx);
-            g.plain = g.plain && call.req[i] == CATENA_REQ_WRITE &&
-                      (n_x == 1 || same_shape(*gx, gy));
+            g.plain =
+                g.plain && call.req[i] == CATENA_REQ_WRITE && (n_x == 1 || same_shape(*gx, gy));
         }
     }
     if (wanted == 0) return CATENA_OK;
@@ -251,14 +252,14 @@ catena_status CATENA_CALL plan_backward(catena_ctx*, const catena_call* call,
     return CATENA_OK;
 }
 
-#define CATENA_FORWARD(T)                                                                  \
-    template catena_status run_forward(catena_ctx*, const catena_call&,                    \
+#define CATENA_FORWARD(T)                                               \
+    template catena_status run_forward(catena_ctx*, const catena_call&, \
                                        const ElementwiseLoops<T>&, const T*) noexcept;
 CATENA_EACH_TYPE(CATENA_FORWARD)
-#define CATENA_BACKWARD(T)                                                                 \
-    template catena_status run_backward(catena_ctx*, const catena_call&,                   \
-                                        const ElementwiseLoops<T>&, const T*) noexcept;    \
-    template catena_status CATENA_CALL plan_backward<T>(catena_ctx*, const catena_call*,   \
+#define CATENA_BACKWARD(T)                                                               \
+    template catena_status run_backward(catena_ctx*, const catena_call&,                 \
+                                        const ElementwiseLoops<T>&, const T*) noexcept;  \
+    template catena_status CATENA_CALL plan_backward<T>(catena_ctx*, const catena_call*, \
                                                         catena_plan*) noexcept;
 CATENA_BACKWARD(float)
 CATENA_BACKWARD(double)

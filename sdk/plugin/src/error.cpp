@@ -34,8 +34,8 @@ std::string text_of_element(const char* name, std::int64_t i, Shape shape) {
 
 namespace detail {
 
-void fail(catena_status status, const char* function, const char* what,
-          const std::string& expected, const std::string& got) {
+void fail(catena_status status, const char* function, const char* what, const std::string& expected,
+          const std::string& got) {
     throw Error(status, std::string("[") + function + "] " + what + ": expected " + expected +
                             ", got " + got);
 }

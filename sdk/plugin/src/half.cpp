@@ -33,7 +33,7 @@ void convert_halves(const From* from, To* to, std::int64_t n) {
 #if defined(CATENA_X86)
 template <>
 CATENA_TARGET_V3 void convert_halves<Isa::x86_64_v3>(const Float16* from, float* to,
-                                                            std::int64_t n) {
+                                                     std::int64_t n) {
     std::int64_t i = 0;
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(
@@ -42,7 +42,7 @@ CATENA_TARGET_V3 void convert_halves<Isa::x86_64_v3>(const Float16* from, float*
 }
 template <>
 CATENA_TARGET_V3 void convert_halves<Isa::x86_64_v3>(const float* from, Float16* to,
-                                                            std::int64_t n) {
+                                                     std::int64_t n) {
     std::int64_t i = 0;
     for (; i + 8 <= n; i += 8)
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
@@ -51,7 +51,7 @@ CATENA_TARGET_V3 void convert_halves<Isa::x86_64_v3>(const float* from, Float16*
 }
 template <>
 CATENA_TARGET_V4 void convert_halves<Isa::x86_64_v4>(const Float16* from, float* to,
-                                                            std::int64_t n) {
+                                                     std::int64_t n) {
     for (std::int64_t i = 0; i < n; i += 16) {
         const auto mask = static_cast<__mmask16>(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
         _mm512_mask_storeu_ps(
@@ -60,7 +60,7 @@ CATENA_TARGET_V4 void convert_halves<Isa::x86_64_v4>(const Float16* from, float*
 }
 template <>
 CATENA_TARGET_V4 void convert_halves<Isa::x86_64_v4>(const float* from, Float16* to,
-                                                            std::int64_t n) {
+                                                     std::int64_t n) {
     for (std::int64_t i = 0; i < n; i += 16) {
         const auto mask = static_cast<__mmask16>(n - i < 16 ? (1u << (n - i)) - 1 : 0xffffu);
         _mm256_mask_storeu_epi16(to + i, mask,
@@ -70,10 +70,10 @@ CATENA_TARGET_V4 void convert_halves<Isa::x86_64_v4>(const float* from, Float16*
 }
 #endif
 
-#define CATENA_CONVERT(isa)                                                                  \
-    template void convert_halves<Isa::isa>(const Float16*, float*, std::int64_t);            \
-    template void convert_halves<Isa::isa>(const BFloat16*, float*, std::int64_t);           \
-    template void convert_halves<Isa::isa>(const float*, Float16*, std::int64_t);            \
+#define CATENA_CONVERT(isa)                                                        \
+    template void convert_halves<Isa::isa>(const Float16*, float*, std::int64_t);  \
+    template void convert_halves<Isa::isa>(const BFloat16*, float*, std::int64_t); \
+    template void convert_halves<Isa::isa>(const float*, Float16*, std::int64_t);  \
     template void convert_halves<Isa::isa>(const float*, BFloat16*, std::int64_t);
 CATENA_CONVERT(baseline)
 #if defined(CATENA_X86)

@@ -62,16 +62,15 @@ void sum_axes_for(catena_ctx* ctx, const Reduction& r, const T* x, T* y, bool ad
             Total<T> own[strip];
             Total<T>* const acc = pieces == 1 ? own : part + piece * kept + first;
             std::fill_n(acc, width, Total<T>(0));
-            sum_block(r, x, first, width, reduced * piece / pieces,
-                              reduced * (piece + 1) / pieces, acc);
+            sum_block(r, x, first, width, reduced * piece / pieces, reduced * (piece + 1) / pieces,
+                      acc);
             if (pieces > 1) continue;
             for (std::int64_t k = 0; k < width; ++k)
                 store(y[first + k], add, static_cast<T>(acc[k]));
         }
     };
     const std::int64_t units = pieces * strips;
-    parallel<isa>(ctx, units, std::max<std::int64_t>(1, kept * reduced / units),
-                        body);
+    parallel<isa>(ctx, units, std::max<std::int64_t>(1, kept * reduced / units), body);
     if (pieces == 1) return;
     for (std::int64_t k = 0; k < kept; ++k) {
         Total<T> total = 0;
@@ -95,7 +94,8 @@ void sum_axes(catena_ctx* ctx, [[maybe_unused]] Isa isa, const Reduction& r, con
     sum_axes_for<Isa::baseline>(ctx, r, x, y, add);
 }
 
-#define CATENA_SUM(T) template void sum_axes(catena_ctx*, Isa, const Reduction&, const T*, T*, bool);
+#define CATENA_SUM(T) \
+    template void sum_axes(catena_ctx*, Isa, const Reduction&, const T*, T*, bool);
 CATENA_EACH_TYPE(CATENA_SUM)
 
 }  // namespace catena::plugin::detail

@@ -39,14 +39,13 @@ void detail::call_all(std::atomic<const catena_callable*>& found, const char* na
         x[n_x++] = input.is_constant() ? scalar_like(*first, input.constant()).get() : input.get();
     std::array<catena_var*, CATENA_MAX_PORTS> made{};
     const catena_status s =
-        host().call(ctx, callable, attrs.data(), static_cast<std::uint32_t>(attrs.size()),
-                    x.data(), n_x, made.data(), static_cast<std::uint32_t>(y.size()));
+        host().call(ctx, callable, attrs.data(), static_cast<std::uint32_t>(attrs.size()), x.data(),
+                    n_x, made.data(), static_cast<std::uint32_t>(y.size()));
     if (s != CATENA_OK) throw Error(s);
     for (std::size_t i = 0; i < y.size(); ++i) y[i] = Var(ctx, made[i]);
 }
 
-catena_var* detail::gradient_like(const char* function, const Var& gradient,
-                                  const catena_meta* x) {
+catena_var* detail::gradient_like(const char* function, const Var& gradient, const catena_meta* x) {
     if (gradient.is_constant()) {
         if (!gradient.is_constant(0))
             plugin::fail(CATENA_E_INTERNAL, function, "gradient", "a multiple of gy", "a constant");
@@ -170,9 +169,7 @@ Var sum(const Var& x, Ints axis, bool keepdims) {
     if (x.is_constant(0)) return x;
     return call<"catena.sum">({x}, {set("axis", axis), set("keepdims", keepdims)});
 }
-Var sum(const Var& x, IntList axis, bool keepdims) {
-    return sum(x, ints_of(axis), keepdims);
-}
+Var sum(const Var& x, IntList axis, bool keepdims) { return sum(x, ints_of(axis), keepdims); }
 Var cast(const Var& x, catena_dtype dtype) {
     return x.is_constant(0) ? x : call<"catena.cast">({x}, {set("dtype", dtype)});
 }

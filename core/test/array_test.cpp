@@ -6,8 +6,6 @@
 
 #include <doctest/doctest.h>
 
-#include <sstream>
-
 using namespace catena;
 using toys::Values;
 using toys::values;
@@ -17,7 +15,6 @@ TEST_CASE("arrays of every dtype are made, filled and read on every kind of devi
         for (int i = 0; i < dtype_count; ++i) {
             const auto dtype = static_cast<Dtype>(i);
             const Array a = Array::full({2, 3}, 1, dtype, Device::get(device));
-            INFO(to_string(a));
             CHECK(a.shape() == Shape{2, 3});
             CHECK(a.ndim() == 2);
             CHECK(a.size() == 6);
@@ -62,13 +59,11 @@ TEST_CASE("arrays without elements and without axes") {
     CHECK(none.astype(Dtype::float64).size() == 0);
     CHECK(none.to(Device::get("vault")).to(Device::get("toy")).shape() == Shape{0, 3});
     CHECK(Array::from<float>({}, {2, 0}).size() == 0);
-    CHECK(to_string(none) == "array([], shape=(0, 3), float32, toy:0)");
     const Array scalar = Array::full({}, 2.5);
     CHECK(scalar.ndim() == 0);
     CHECK(scalar.size() == 1);
     CHECK(scalar.item<double>() == 2.5);
     CHECK(Array::from<float>({2}, {1, 1}).item<float>() == 2);
-    CHECK(to_string(scalar) == "array(2.5, shape=(), float32, toy:0)");
     CHECK_THROWS_WITH_AS((void)Array::zeros({2}).item<float>(),
                          "[array] item(): expected one element, got shape (2,)", ShapeError);
     CHECK_THROWS_WITH_AS((void)none.item<float>(),
@@ -156,7 +151,6 @@ TEST_CASE("copies between all devices") {
 TEST_CASE("misuse of arrays is told") {
     const Array none;
     CHECK_FALSE(none);
-    CHECK(to_string(none) == "array(none)");
     CHECK_THROWS_WITH_AS((void)none.shape(), "[array] expected an array, got an empty handle",
                          InvalidError);
     CHECK_THROWS_AS((void)none.size(), InvalidError);
@@ -187,49 +181,6 @@ TEST_CASE("misuse of arrays is told") {
     for (int log = 30; log < 61; ++log) {  // every size class: an error, not a crash
         CHECK_THROWS_AS(Array::empty({std::int64_t{1} << log}), MemoryError);
     }
-}
-
-TEST_CASE("arrays are printed in rows") {
-    CHECK(to_string(Array::from<double>({1, 2.5, 10, -4}, {2, 2})) ==
-          "array([[ 1  ,  2.5],\n"
-          "       [10  , -4  ]], shape=(2, 2), float64, toy:0)");
-    CHECK(to_string(
-              Array::from<std::int64_t>({1, -20, 3, 9007199254740993, 5, 6, 7, 8}, {2, 2, 2})) ==
-          "array([[[               1,              -20],\n"
-          "        [               3, 9007199254740993]],\n"
-          "\n"
-          "       [[               5,                6],\n"
-          "        [               7,                8]]], shape=(2, 2, 2), int64, toy:0)");
-    CHECK(to_string(Array::from<bool>({true, false}, {2, 1})) ==
-          "array([[ true],\n       [false]], shape=(2, 1), bool, toy:0)");
-    CHECK(to_string(Array::from<double>({1e10, 0.5}, {2, 1})) ==
-          "array([[1e+10],\n       [  0.5]], shape=(2, 1), float64, toy:0)");
-    CHECK(to_string(Array::zeros({2, 0})) == "array([], shape=(2, 0), float32, toy:0)");
-    std::ostringstream out;
-    out << Array::ones({1, 2});
-    CHECK(out.str() == "array([[1, 1]], shape=(1, 2), float32, toy:0)");
-    Variable named(Array::ones({2, 1}));
-    named.set_name("w");
-    CHECK(to_string(named) ==
-          "variable(w, array([[1],\n"
-          "                   [1]], shape=(2, 1), float32, toy:0))");
-}
-
-TEST_CASE("a long array shows its ends") {
-    CHECK(to_string(Array::full({2000}, 7)) ==
-          "array([7, 7, 7, ..., 7, 7, 7], shape=(2000,), float32, toy:0)");
-    CHECK(to_string(Array::zeros({5, 300})) ==
-          "array([[0, 0, 0, ..., 0, 0, 0],\n"
-          "       [0, 0, 0, ..., 0, 0, 0],\n"
-          "       [0, 0, 0, ..., 0, 0, 0],\n"
-          "       [0, 0, 0, ..., 0, 0, 0],\n"
-          "       [0, 0, 0, ..., 0, 0, 0]], shape=(5, 300), float32, toy:0)");
-    CHECK(
-        to_string(Array::zeros({1000, 2})).find("       [0, 0],\n       ...,\n       [0, 0],\n") !=
-        std::string::npos);
-    CHECK(to_string(Array::zeros({1000})).find("...") == std::string::npos);
-    CHECK(to_string(Array::from<double>({1, -0.5, 1e10}, {3})) ==
-          "array([1, -0.5, 1e+10], shape=(3,), float64, toy:0)");
 }
 
 TEST_CASE("the 16th axis counts") {

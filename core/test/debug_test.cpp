@@ -1,7 +1,7 @@
 // Debug mode: NaN is an error that names the function, the port and the place of the call.
 #include "toys.hpp"
 
-#include "graph/stack_trace.hpp"
+#include "dispatch/stack_trace.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>

@@ -3,8 +3,8 @@
 
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/plugins.hpp>
 #include <catena/core/tables.hpp>
+#include <catena/loader/plugins.hpp>
 
 #include <doctest/doctest.h>
 

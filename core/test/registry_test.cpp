@@ -5,7 +5,7 @@
 
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -402,9 +402,7 @@ TEST_CASE("tables that are refused as a whole") {
     table.struct_size = sizeof(table);
     const auto refusal = [&] {
         try {
-            LoadedPlugin info{};
-            info.id = "toys.table";
-            Registry::get().add(info, table);
+            Registry::get().add("toys.table", "/toys/table", table);
         } catch (const PluginError& error) {
             return std::string(error.what());
         }

@@ -3,6 +3,8 @@
 
 #include "device/context.hpp"
 
+#include <catena/loader/plugins.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>

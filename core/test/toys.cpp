@@ -133,10 +133,7 @@ catena_plugin& Plugin::table() {
 }
 
 const catena::PluginEntry& Plugin::add() {
-    catena::LoadedPlugin info{};
-    info.id = tables_.id;
-    info.path = "/toys/" + tables_.id;
-    return catena::Registry::get().add(std::move(info), table());
+    return catena::Registry::get().add(tables_.id, "/toys/" + tables_.id, table());
 }
 
 Memory& memory(const std::string& device) {

@@ -41,7 +41,7 @@ struct Trailer {
 constexpr std::array<char, 8> magic = {'C', 'A', 'T', 'K', 'R', 'N', '0', '1'};
 
 Trailer trailer_of(const std::vector<unsigned char>& bytes) {
-    catena::Sha256 hash;
+    Sha256 hash;
     hash.add(bytes.data(), bytes.size());
     return {magic, bytes.size(), hash.digest()};
 }

@@ -55,7 +55,7 @@ catena_status identity_of(catena_ctx* ctx, const catena_compiler& compiler, void
 
 // made_by: the compiler's identity, or what a shipped binary has in its place.
 std::string key_of(const Formula& f, const std::string& made_by, const std::string& source) {
-    catena::Sha256 hash;
+    Sha256 hash;
     const auto add = [&](const std::string& text) {
         const uint64_t size = text.size();
         hash.add(&size, sizeof size);

@@ -40,14 +40,14 @@ function(abi_test_program name source)
     endif()
 endfunction()
 
-abi_test_program(abi-skew skew_test.cpp LIBS catena::core catena::testing
+abi_test_program(abi-skew skew_test.cpp LIBS catena::loader catena::testing
     PLUGINS NEXT=abi_NEXT NEEDED=abi_NEEDED UNGUARDED=abi_UNGUARDED)
 add_dependencies(abi-skew ${plugin_targets})
 add_test(NAME abi-skew COMMAND abi-skew)
 set_tests_properties(abi-skew PROPERTIES LABELS abi TIMEOUT ${CATENA_TEST_TIMEOUT})
 
 set(families MATH=math ARRAY=array ACTIVATION=activation)
-abi_test_program(abi-kept-core kept_core_test.cpp LIBS catena::core catena::plugin)
+abi_test_program(abi-kept-core kept_core_test.cpp LIBS catena::loader catena::plugin)
 add_dependencies(abi-kept-core ${plugin_targets})
 abi_test_program(abi-kept-world kept_world_test.cpp LIBS catena::testing PLUGINS ${families})
 # With catena::testing as it would be in the next minor: its sources, compiled in one piece.

@@ -3,7 +3,7 @@
 #include <catena/core/error.hpp>
 #include <catena/core/grad.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 #include <catena/testing.hpp>
 
 #include <doctest/doctest.h>

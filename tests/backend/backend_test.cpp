@@ -1,7 +1,7 @@
 // A net on a third party's device: kernels that the device has run there; what it lacks is refused by
 // name, or runs on the CPU where the program asks for it, with the same results.
 #include <catena/catena.hpp>
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 
 #include <doctest/doctest.h>
 

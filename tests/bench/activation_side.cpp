@@ -3,7 +3,7 @@
 
 #include <catena/catena.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 
 namespace catena_bench {
 namespace {

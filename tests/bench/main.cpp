@@ -10,7 +10,7 @@
 #include "table.hpp"
 #include "worker.hpp"
 
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>

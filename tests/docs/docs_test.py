@@ -84,7 +84,7 @@ def spans(text):
 
 def files(tree, _):
     """Files of the repository that are named are there; so are headers."""
-    includes = [tree.root / "core/include"] + list(tree.root.glob("sdk/*/include"))
+    includes = [*tree.root.glob("core/**/include"), *tree.root.glob("sdk/*/include")]
     for page, text in tree.pages.items():
         for position, code in spans(text):
             path = re.fullmatch(r"<?((?:[\w.-]+/)+[\w.-]+)/?>?", code)
@@ -166,7 +166,7 @@ def public_words(tree):
     """The words of the public headers, and the names of functions and of their attributes, whose
     wrappers are generated."""
     found = set(CPP)
-    for folder in [tree.root / "core/include", *tree.root.glob("sdk/*/include")]:
+    for folder in [*tree.root.glob("core/**/include"), *tree.root.glob("sdk/*/include")]:
         for path in folder.rglob("*.h*"):
             found.update(re.findall(r"\w+", COMMENT.sub(" ", path.read_text("utf-8", "replace"))))
     functions = tree.root / "sdk/doc/functions.md"

@@ -1,8 +1,8 @@
 """Runs hosts with no, few and bad plugins.
 
-usage: empty_core.py CORE_LIBRARY HOST GOOD_PLUGIN [PROGRAM...]
+usage: empty_core.py LOADER_LIBRARY HOST GOOD_PLUGIN [PROGRAM...]
 
-The core is copied into a tree of its own, so that its plugin folder is the test's."""
+The loader is copied into a tree of its own, so that its plugin folder is the test's."""
 import os
 import pathlib
 import shutil
@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-CORE, HOST, GOOD = map(pathlib.Path, sys.argv[1:4])
+LOADER, HOST, GOOD = map(pathlib.Path, sys.argv[1:4])
 PROGRAMS = sys.argv[4:]
 
 
@@ -22,7 +22,7 @@ class EmptyCore(unittest.TestCase):
         self.lib = pathlib.Path(folder.name).resolve() / "lib"
         self.plugins = self.lib / "catena/plugins"
         self.plugins.mkdir(parents=True)
-        shutil.copy(CORE, self.lib / "libcatena-core.so.1")
+        shutil.copy(LOADER, self.lib / LOADER.resolve().name.rsplit(".", 1)[0])
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("CATENA_")}
         self.env["LD_LIBRARY_PATH"] = str(self.lib)
         self.env["XDG_DATA_HOME"] = str(self.lib / "data")
@@ -73,7 +73,7 @@ class EmptyCore(unittest.TestCase):
         self.fails(["no plugin has the function test.b", self.user,
                     f"looked in {self.plugins}", f"loaded org.example.a 1.2 from {self.plugins}/{GOOD.name}"], what="test.b")
 
-    def test_the_folder_beside_the_core(self):
+    def test_the_folder_beside_the_library(self):
         shutil.copy(GOOD, self.plugins)
         self.works()
 

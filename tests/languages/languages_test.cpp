@@ -2,7 +2,7 @@
 // language, CATENA_LANGUAGE_PLUGIN its mul_add.
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 #include <catena/testing.hpp>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 """Lock files and the audit.
 
-usage: lock_test.py CATENA CORE_LIBRARY HOST MODULES [unittest options]"""
+usage: lock_test.py CATENA LOADER_LIBRARY HOST MODULES [unittest options]"""
 import os
 import pathlib
 import re
@@ -273,7 +273,7 @@ class Audit(Case):
 
     def test_a_file_that_cannot_be_written(self):
         path = self.put(GOOD, self.system)
-        self.put(MODULES / "careless.catena", self.system)
+        (self.system / "text.catena").write_text("no plugin")
         self.report(CATENA_PLUGIN_AUDIT="/nowhere/audit")
         self.assertEqual(self.log, "catena warning: [plugin] CATENA_PLUGIN_AUDIT: /nowhere/audit: "
                                    "cannot be written: No such file or directory\n")

@@ -16,7 +16,7 @@ dpkg-deb --info "$deb" | sed -n 's/^ \(Depends\|Installed-Size\)/\1/p'
 for name in Package Version Architecture Maintainer Section Priority Depends Description; do
     [[ -n $(field $name) ]] || fail "no $name"
 done
-for package in libc6 libstdc++6 libopenblas0 libzip4 libboost-filesystem; do
+for package in libc6 libstdc++6 libopenblas0 libzip4 libelf1 libnettle8 libacl1; do
     [[ $(field Depends) == *"$package"* ]] || fail "Depends: expected $package, got $(field Depends)"
 done
 [[ $(field Depends) != *catena* ]] || fail "Depends: on itself"
@@ -26,7 +26,7 @@ files=$(mktemp)
 trap 'rm "$files"' EXIT
 dpkg-deb -c "$deb" >"$files"
 for path in bin/catena bin/catena-check bin/catena-inspect bin/catena-new bin/catena-train-mnist \
-    lib/libcatena-core.so.1 lib/libcatena-host.so lib/catena/plugins/cpu.catena include/catena/abi.h \
+    lib/libcatena-core.so.1 lib/libcatena-loader.so lib/libcatena-host.so lib/catena/plugins/cpu.catena include/catena/abi.h \
     include/catena/plugin.hpp include/catena/testing.hpp include/catena/catena.hpp \
     include/catena/functions.hpp lib/cmake/catena/catenaConfig.cmake lib/pkgconfig/catena-host.pc \
     share/catena/digits/README.md share/catena/templates/host/main.cpp share/doc/catena/copyright \

@@ -4,7 +4,7 @@
 #include "message.hpp"
 #include "plugin.hpp"
 
-#include <catena/core/data_error.hpp>
+#include <catena/data_error.hpp>
 #include <testing/engine.hpp>
 #include <testing/library.hpp>
 #include <testing/report.hpp>

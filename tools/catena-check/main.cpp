@@ -1,7 +1,7 @@
 // catena-check: validates plugins against the rules of the ABI.
 #include "report.hpp"
 
-#include <catena/core/data_error.hpp>
+#include <catena/data_error.hpp>
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>

@@ -10,7 +10,7 @@
 namespace catena::check {
 namespace {
 
-std::string text_of(const ElfFile& elf, const ElfFile::Section& section) {
+std::string text_of(const ElfImage& elf, const ElfImage::Section& section) {
     const auto bytes = elf.contents(section);
     return {bytes.begin(), bytes.end()};
 }
@@ -26,9 +26,9 @@ bool matches(const std::string& name, const char* pattern) {
 }  // namespace
 
 // The marks are texts and sections, since names may be stripped.
-Toolchain::Toolchain(const ElfFile& elf) : elf_(elf) {
+Toolchain::Toolchain(const ElfImage& elf) : elf_(elf) {
     gpu_ = elf.section(".nv_fatbin") != nullptr;
-    if (const ElfFile::Section* const section = elf.section(".rodata")) {
+    if (const ElfImage::Section* const section = elf.section(".rodata")) {
         const std::string texts = text_of(elf, *section);
         library_ = texts.find("N10__cxxabiv117__class_type_infoE") != texts.npos;
         profiler_ = texts.find("GCOV_PREFIX") != texts.npos;  // in LLVM's, too
@@ -61,7 +61,7 @@ bool Toolchain::constructs(const std::string& name) const {
 
 bool Toolchain::reads_cpu(std::uint64_t address) const {
     constexpr std::string_view cpuid = "\x0f\xa2";
-    for (const ElfFile::Section& s : elf_.sections()) {
+    for (const ElfImage::Section& s : elf_.sections()) {
         const std::uint64_t begin = s.header.sh_addr;
         if ((s.header.sh_flags & SHF_EXECINSTR) == 0 || address < begin ||
             address - begin >= s.header.sh_size)

@@ -1,7 +1,7 @@
 // What compilers and their libraries put into a plugin by themselves: no fault of the author's.
 #pragma once
 
-#include <elf_file.hpp>
+#include <elf_image.hpp>
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@ namespace catena::check {
 
 class Toolchain {
 public:
-    explicit Toolchain(const ElfFile& elf);
+    explicit Toolchain(const ElfImage& elf);
 
     // What a C++ library or a profiler inside the plugin needs of the system.
     bool imports(const std::string& name) const;
@@ -22,7 +22,7 @@ public:
     bool reads_cpu(std::uint64_t address) const;
 
 private:
-    const ElfFile& elf_;
+    const ElfImage& elf_;
     bool library_ = false, profiler_ = false, gpu_ = false;
 };
 

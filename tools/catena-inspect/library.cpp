@@ -3,7 +3,7 @@
 
 #include <catena/core/error.hpp>
 
-#include <elf_file.hpp>
+#include <elf_image.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -11,9 +11,9 @@
 namespace catena::inspect {
 namespace {
 
-std::vector<std::string> exports(const ElfFile& file) {
+std::vector<std::string> exports(const ElfImage& file) {
     std::vector<std::string> names;
-    for (ElfFile::Symbol& symbol : file.symbols(SHT_DYNSYM)) {
+    for (ElfImage::Symbol& symbol : file.symbols(SHT_DYNSYM)) {
         if (symbol.defined && !symbol.absolute && symbol.binding != STB_LOCAL)
             names.push_back(std::move(symbol.name));
     }
@@ -24,8 +24,8 @@ std::vector<std::string> exports(const ElfFile& file) {
 }  // namespace
 
 Library read_library(const std::filesystem::path& path) {
-    const ElfFile file(path);
-    const ElfFile::Section* const section = file.section(CATENA_MANIFEST_SECTION);
+    const ElfImage file(path);
+    const ElfImage::Section* const section = file.section(CATENA_MANIFEST_SECTION);
     if (!section || section->header.sh_type == SHT_NOBITS) {
         throw Error("no catena plugin: it has no manifest (section .catena)");
     }

@@ -6,8 +6,8 @@
 #include <catena/core/dtype.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/plugins.hpp>
 #include <catena/core/tables.hpp>
+#include <catena/loader/plugins.hpp>
 
 #include <catena/abi/ext/draft/about.h>
 

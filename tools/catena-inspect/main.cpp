@@ -1,12 +1,12 @@
 // catena-inspect: shows what plugins have, and writes the typed wrappers of their functions.
 #include "inspect.hpp"
 
-#include <catena/core/atomic_file.hpp>
-#include <catena/core/data_error.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/plugins.hpp>
 #include <catena/core/tables.hpp>
+#include <catena/data_error.hpp>
+#include <catena/loader/plugins.hpp>
+#include <catena/write_file.hpp>
 
 #include <fmt/format.h>
 #include <boost/program_options.hpp>

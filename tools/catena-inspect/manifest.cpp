@@ -2,9 +2,9 @@
 #include "inspect.hpp"
 #include "library.hpp"
 
-#include <catena/core/data_error.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/plugins.hpp>
+#include <catena/data_error.hpp>
+#include <catena/loader/plugins.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -3,6 +3,8 @@
 
 #include <catena/array_file.hpp>
 #include <catena/core.hpp>
+#include <catena/loader/plugins.hpp>
+#include <catena/plugin_lock.hpp>
 
 #include <cstdint>
 #include <map>

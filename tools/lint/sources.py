@@ -9,13 +9,17 @@ SKIPPED = {".git", ".cache", "build", "__pycache__"}
 DEVICES = ("cpu", "cuda")
 MAX_LINES = 600
 
+# The folders of core/src: each may include itself and those before it.
+CORE = ("device", "array", "registry", "dispatch", "graph")
+
 # Who may include whom. A test may also use the layers in the second set.
 LAYERS = {
     "sdk/abi": ({"abi"}, set()),
-    "sdk/plugin": ({"abi", "plugin"}, {"core", "host"}),
-    "core": ({"abi", "core"}, {"plugin"}),
-    "plugins": ({"abi", "plugin"}, {"core", "host"}),
-    "sdk/host": ({"abi", "core", "host"}, {"plugin"}),
+    "sdk/plugin": ({"abi", "plugin"}, {"core", "host", "loader"}),
+    "core/loader": ({"abi", "core", "loader"}, set()),
+    "core": ({"abi", "core"}, {"loader", "plugin"}),
+    "plugins": ({"abi", "plugin"}, {"core", "host", "loader"}),
+    "sdk/host": ({"abi", "core", "host", "loader"}, {"plugin"}),
     "sdk/models": ({"core", "host", "models"}, set()),
     "sdk/images": ({"core", "host", "images"}, set()),
     "sdk/program": ({"core", "host", "program"}, set()),
@@ -100,7 +104,7 @@ def layer_of_header(name):
     match = re.match(r"catena/(abi|core|plugin|testing)\b", name)
     if match:
         return {"testing": "plugin"}.get(match.group(1), match.group(1))
-    match = re.match(r"catena/(models|images|program)\b", name)
+    match = re.match(r"catena/(loader|models|images|program)\b", name)
     if match:
         return match.group(1)
     return "host" if name.startswith("catena/") else None
@@ -132,6 +136,16 @@ def arrows(tree):
                 yield at(path, code, match.start(), f"may not link {match.group()}")
 
 
+def core_order(tree):
+    """A folder of the core includes itself and those before it in CORE."""
+    for path, text in tree.code("core/src"):
+        folder = path.split("/")[2]
+        for match in re.finditer(r'^#include "(\w+)/', text, re.M):
+            name = match.group(1)
+            if folder not in CORE or name not in CORE[:CORE.index(folder) + 1]:
+                yield at(path, text, match.start(), f"core/src/{folder} may not include {name}/")
+
+
 MANNERS = [
     (r"\bstd::cout\b", "std::cout"),
     (r"(?<![\w.>])(?:std::)?(?:printf|vprintf|puts|putchar)\s*\(", "printing to stdout"),
@@ -147,7 +161,7 @@ def manners(tree):
     part of one, and plugin_step.cpp ends a process that a plugin is ending."""
     for path, text in tree.code("core", "sdk", "plugins"):
         if is_test(path) or pathlib.PurePosixPath(path).stem == "main" or \
-                path.startswith("sdk/program/") or path == "core/src/loader/plugin_step.cpp":
+                path.startswith("sdk/program/") or path == "core/src/device/plugin_step.cpp":
             continue
         code = bare(text)
         for pattern, what in MANNERS:
@@ -241,4 +255,4 @@ def fix_quotes(tree):
                 tree.texts[path] = new
 
 
-RULES = [core_names, arrows, manners, macros, length, heads, words, quotes]
+RULES = [core_names, arrows, core_order, manners, macros, length, heads, words, quotes]

@@ -11,6 +11,5 @@
 #include <catena/core/extension_call.hpp>
 #include <catena/core/grad.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/plugins.hpp>
 #include <catena/core/stream.hpp>
 #include <catena/core/variable.hpp>

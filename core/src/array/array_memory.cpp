@@ -1,8 +1,7 @@
 // Memory of arrays: copies between host and devices, on which queue, and who waits.
 #include "array/array_ops.hpp"
+#include "array/recording.hpp"
 #include "device/context.hpp"
-#include "device/recording.hpp"
-#include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -124,7 +123,7 @@ bool convert_there(ArrayBody& to, ArrayBody& from) {
 }
 
 DeviceState& host_device() {
-    DeviceState& state = Registry::get().default_device();
+    DeviceState& state = default_device();
     if (plain(state)) return state;
     throw DeviceError("[array] pinned(): expected a device in the host's memory, got none");
 }

@@ -1,7 +1,23 @@
-// Maps ABI status codes to exception classes.
+// Maps ABI status codes to exception classes; texts for messages.
 #include <catena/core/error.hpp>
+#include <catena/core/tables.hpp>
+
+#include <algorithm>
 
 namespace catena {
+
+std::string one_line(std::string text) {
+    const auto control = [](unsigned char c) { return c < ' ' || c == 0x7f; };
+    std::ranges::replace_if(text, control, '?');
+    return text;
+}
+
+std::string beginning(std::string_view text) {
+    std::size_t n = 200;
+    if (text.size() <= n) return std::string(text);
+    while (n > 0 && (text[n] & 0xc0) == 0x80) --n;
+    return std::string(text.substr(0, n)) + "...";
+}
 
 void throw_status(catena_status status, const std::string& text) {
     switch (status) {

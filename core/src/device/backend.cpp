@@ -2,9 +2,8 @@
 #include <catena/core/backend.hpp>
 
 #include "device/context.hpp"
-#include "device/device_state.hpp"
-#include "loader/plugin_step.hpp"
-#include "registry/registry.hpp"
+#include "device/plugin_entry.hpp"
+#include "device/plugin_step.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -21,7 +20,7 @@ DeviceState& need(Device device) {
 const void* backend_extension(Device device, const char* id) {
     const DeviceState& state = need(device);
     if (!state.table.get_extension) return nullptr;
-    const PluginStep step(state.backend.plugin->info.path, "get_extension()");
+    const PluginStep step(state.backend.plugin->file, "get_extension()");
     return state.table.get_extension(state.dev, id);
 }
 

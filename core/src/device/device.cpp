@@ -1,7 +1,7 @@
 // Devices by name, and the thread's current one.
 #include "device/context.hpp"
-#include "loader/plugin_step.hpp"
-#include "registry/registry.hpp"
+#include "device/plugin_entry.hpp"
+#include "device/plugin_step.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -21,12 +21,11 @@ namespace {
 thread_local DeviceState* current = nullptr;
 thread_local const Device* fallback = nullptr;  // of the innermost scope
 
-// Every ordinal draws its own numbers; ordinal 0 draws the same on every backend.
-std::uint64_t mix(std::uint64_t seed, int ordinal) {
+}  // namespace
+
+std::uint64_t seed_of(std::uint64_t seed, int ordinal) noexcept {
     return seed ^ static_cast<std::uint64_t>(ordinal) * 0x9e3779b97f4a7c15u;
 }
-
-}  // namespace
 
 DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int device_index)
     : backend(backend_entry),
@@ -35,7 +34,7 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
       index(device_index),
       name(fmt::format("{}:{}", table.name, ordinal)) {
     catena_ctx ctx;
-    const PluginStep step(backend.plugin->info.path, "open()");
+    const PluginStep step(backend.plugin->file, "open()");
     const catena_status status = table.open(&ctx, ordinal, &dev);
     if (status != CATENA_OK) throw_failure(ctx, status, name, "the device could not be opened");
     ask(threads, CATENA_THREADS_1,
@@ -55,7 +54,7 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
 template <class Table>
 void DeviceState::ask(const Table*& table_of, const char* id, std::size_t least) {
     if (!table.get_extension) return;
-    const PluginStep step(backend.plugin->info.path, "get_extension()");
+    const PluginStep step(backend.plugin->file, "get_extension()");
     const auto* const given = static_cast<const Table*>(table.get_extension(dev, id));
     if (given && given->struct_size < least) {
         throw DeviceError(fmt::format("[{}] {}: struct_size: expected at least {}, got {}", name,
@@ -206,151 +205,6 @@ void DeviceState::reset_peak() {
     for (CachingAllocator* pool : heap.pools) pool->reset_peak();
 }
 
-int Registry::count(const BackendEntry& backend, std::string* reason) {
-    catena_ctx ctx;
-    std::int32_t n = 0;
-    const PluginStep step(backend.plugin->info.path, "count()");
-    const catena_status status = backend.table->count(&ctx, &n);
-    if (status == CATENA_OK && n > 0 && n <= most_devices) return n;
-    if (!reason) return 0;
-    if (!ctx.error.empty()) *reason = one_line(ctx.error);
-    else if (status) *reason = fmt::format("status {}", status);
-    else if (n > 0) *reason = fmt::format("expected at most {} devices, got {}", most_devices, n);
-    else *reason = "it found none";
-    return 0;
-}
-
-std::vector<BackendInfo> Registry::backends() {
-    const std::lock_guard lock(mutex_);
-    std::vector<BackendInfo> all;
-    for (const auto& backend : backends_) {
-        const catena_backend& table = *backend->table;
-        BackendInfo& info = all.emplace_back();
-        info.name = table.name;
-        info.doc = table.doc ? table.doc : "";
-        info.plugin = backend->plugin->info.id;
-        info.devices = count(*backend, &info.reason);
-        info.host_memory = table.flags & CATENA_BACKEND_HOST_MEMORY;
-        info.async = table.flags & CATENA_BACKEND_ASYNC;
-    }
-    return all;
-}
-
-std::optional<std::string> Registry::no_device(std::string_view names) {
-    const std::lock_guard lock(mutex_);
-    std::string text;
-    while (!names.empty()) {
-        const std::string_view name = names.substr(0, names.find(','));
-        names.remove_prefix(std::min(names.size(), name.size() + 1));
-        const auto backend = std::ranges::find(
-            backends_, name, [](const auto& b) { return std::string_view(b->table->name); });
-        if (backend == backends_.end() || count(**backend) > 0) return std::nullopt;
-        text += fmt::format("{}{} has no device", text.empty() ? "" : ", ", name);
-    }
-    if (text.empty()) return std::nullopt;
-    return text;
-}
-
-DeviceState& Registry::open(BackendEntry& backend, int ordinal) {
-    const auto slot = static_cast<std::size_t>(ordinal);
-    if (backend.devices.size() <= slot) backend.devices.resize(slot + 1);
-    if (!backend.devices[slot]) {
-        const std::uint64_t seed = seed_ ? *seed_ : initial_seed();
-        auto state =
-            std::make_unique<DeviceState>(backend, ordinal, static_cast<int>(opened_.size()));
-        state->random_seed = mix(seed, ordinal);
-        opened_.push_back(state.get());
-        backend.devices[slot] = std::move(state);
-    }
-    return *backend.devices[slot];
-}
-
-DeviceState& Registry::device(std::string_view name) {
-    load_default_plugins();
-    const std::lock_guard lock(mutex_);
-    const std::size_t colon = name.find(':');
-    const std::string_view kind = name.substr(0, colon);
-    int ordinal = 0;
-    if (colon != std::string_view::npos) {
-        const std::string_view digits = name.substr(colon + 1);
-        const auto [end, error] =
-            std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
-        if (error != std::errc() || end != digits.data() + digits.size() || ordinal < 0) {
-            throw DeviceError(fmt::format("[device] name: expected NAME:ORDINAL, got '{}'", name));
-        }
-    }
-    for (const auto& backend : backends_) {
-        if (backend->table->name != kind) continue;
-        std::string reason;
-        const int n = count(*backend, &reason);
-        if (ordinal < n) return open(*backend, ordinal);
-        if (n == 0) {
-            throw DeviceError(fmt::format("[device] {}: expected a device, got none: {}",
-                                          backend->table->name, reason));
-        }
-        throw DeviceError(
-            fmt::format("[device] {}: expected an ordinal below {}, got {}", kind, n, ordinal));
-    }
-    throw DeviceError(unknown_device(name, kind));
-}
-
-// For a name of no backend: what there is, and what perhaps should have been.
-std::string Registry::unknown_device(std::string_view name, std::string_view kind) {
-    if (backends_.empty())
-        return missing(fmt::format("[device] {}: expected a plugin with backends, got none", name));
-    std::string there, nearest;
-    std::size_t least = kind.size() / 2 + 1;
-    for (const auto& backend : backends_) {
-        const std::string_view known = backend->table->name;
-        const int n = count(*backend);
-        there += fmt::format("{}{} ({} device{})", there.empty() ? "" : ", ", known,
-                             n == 0 ? "no" : std::to_string(n), n > 1 ? "s" : "");
-        const std::size_t distance = edit_distance(kind, known);
-        if (distance < least) nearest = fmt::format("; did you mean {}?", known);
-        least = std::min(least, distance);
-    }
-    const PluginReport report = plugin_report();
-    std::string refused;
-    if (!report.refused.empty()) refused = "\n" + refusals(report, 3);
-    return fmt::format(
-        "[device] name: expected a device of {}, got '{}'{}{}\n"
-        "plugins bring backends; 'catena plugins' or to_string(plugin_report()) has the details",
-        there, name, nearest, refused);
-}
-
-DeviceState& Registry::default_device() {
-    if (DeviceState* known = default_device_.load(std::memory_order_acquire)) return *known;
-    load_default_plugins();
-    const std::lock_guard lock(mutex_);
-    for (const bool host_memory : {true, false}) {
-        for (const auto& backend : backends_) {
-            const bool has = backend->table->flags & CATENA_BACKEND_HOST_MEMORY;
-            if (has != host_memory || count(*backend) < 1) continue;
-            DeviceState& state = open(*backend, 0);
-            default_device_.store(&state, std::memory_order_release);
-            return state;
-        }
-    }
-    throw DeviceError(missing("no plugin has a backend with a device"));
-}
-
-std::vector<std::string> Registry::devices() {
-    load_default_plugins();
-    const std::lock_guard lock(mutex_);
-    std::vector<std::string> names;
-    for (const auto& backend : backends_) {
-        for (int i = 0, n = count(*backend); i < n; ++i) {
-            names.push_back(fmt::format("{}:{}", backend->table->name, i));
-        }
-    }
-    return names;
-}
-
-std::vector<DeviceState*> Registry::opened() {
-    const std::lock_guard lock(mutex_);
-    return opened_;
-}
-
 namespace {
 
 DeviceState& need(const Device& device) {
@@ -360,24 +214,7 @@ DeviceState& need(const Device& device) {
 
 }  // namespace
 
-Device Device::get(std::string_view name) { return Device(&Registry::get().device(name)); }
-
-Device Device::current() {
-    return Device(catena::current ? catena::current : &Registry::get().default_device());
-}
-
-std::vector<BackendInfo> Device::backends() {
-    load_default_plugins();
-    return Registry::get().backends();
-}
-
-std::vector<std::string> Device::list() { return Registry::get().devices(); }
-
-std::vector<Device> Device::opened() {
-    std::vector<Device> all;
-    for (DeviceState* state : Registry::get().opened()) all.emplace_back(state);
-    return all;
-}
+Device Device::current() { return Device(catena::current ? catena::current : &default_device()); }
 
 const std::string& Device::name() const { return need(*this).name; }
 
@@ -389,15 +226,6 @@ MemoryStats Device::memory() const { return need(*this).memory_stats(); }
 MemorySize Device::memory_size() const { return need(*this).memory_size(); }
 void Device::reset_peak_memory() const { need(*this).reset_peak(); }
 void Device::release_cached() const { need(*this).release_cached(); }
-
-std::span<const void* const> Device::extensions(const char* id) const {
-    const DeviceState& state = need(*this);
-    load_default_plugins();
-    const void* const* tables = Registry::get().extensions(&state.backend, id);
-    std::size_t n = 0;
-    while (tables[n]) ++n;
-    return {tables, n};
-}
 
 int Device::threads() const {
     return need(*this).threads ? need(*this).threads->count(need(*this).dev) : 1;
@@ -428,15 +256,8 @@ using_fallback::using_fallback(Device device) : device_(device), before_(catena:
 }
 using_fallback::~using_fallback() { catena::fallback = before_; }
 
-void seed(std::uint64_t value) {
-    Registry& registry = Registry::get();
-    const std::lock_guard lock(registry.mutex());
-    registry.seed_ = value;
-    for (DeviceState* device : registry.opened()) seed(value, Device(device));
-}
-
 void seed(std::uint64_t value, Device device) {
-    set_random_state(device, {mix(value, device.ordinal()), 0});
+    set_random_state(device, {seed_of(value, device.ordinal()), 0});
 }
 
 std::uint64_t initial_seed() {

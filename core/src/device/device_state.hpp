@@ -1,9 +1,9 @@
 // One opened device: its backend, queues, threads and random stream.
 #pragma once
 
+#include "device/call_log.hpp"
 #include "device/pinned.hpp"
 #include "device/queue.hpp"
-#include "dispatch/call_log.hpp"
 
 #include <catena/core/device.hpp>
 
@@ -93,6 +93,11 @@ void note_call(const Queue& queue, const Call&... call) noexcept {
     if (queue.async && !queue.recording.load(std::memory_order_relaxed))
         queue.device.calls.note(call...);
 }
+
+// The first device that the host can write to; throws DeviceError if there is none.
+DeviceState& default_device();
+// Every ordinal draws its own numbers; ordinal 0 draws the same on every backend.
+std::uint64_t seed_of(std::uint64_t seed, int ordinal) noexcept;
 
 inline Queue& main_queue(DeviceState& device) noexcept { return device.main(); }
 

@@ -2,10 +2,10 @@
 #include "dispatch/dispatch.hpp"
 
 #include "dispatch/call_inputs.hpp"
+#include "dispatch/debug.hpp"
 #include "dispatch/dispatch_errors.hpp"
 #include "dispatch/kernel_run.hpp"
-#include "graph/debug.hpp"
-#include "graph/stack_trace.hpp"
+#include "dispatch/stack_trace.hpp"
 
 #include <catena/core/error.hpp>
 

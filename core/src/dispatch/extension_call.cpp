@@ -3,12 +3,12 @@
 
 #include "array/array_ops.hpp"
 #include "device/context.hpp"
+#include "device/plugin_source.hpp"
 #include "device/queue.hpp"
 #include "dispatch/observed_call.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>
-#include <catena/core/plugins.hpp>
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@
 namespace catena {
 
 const void* extension(const char* id) {
-    load_default_plugins();
+    load_plugins_once();
     return *Registry::get().extensions(nullptr, id);
 }
 

@@ -1,8 +1,8 @@
 // The host's side of the ABI: the table of services that every plugin gets.
 #include "array/array_ops.hpp"
+#include "array/recording.hpp"
 #include "device/context.hpp"
 #include "device/named_config.hpp"
-#include "device/recording.hpp"
 #include "dispatch/dispatch.hpp"
 #include "registry/attributes.hpp"
 #include "registry/registry.hpp"

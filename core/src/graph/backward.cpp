@@ -1,8 +1,8 @@
 // Backpropagation: from one head or several into every leaf.
 #include "array/array_ops.hpp"
 #include "device/named_config.hpp"
+#include "dispatch/debug.hpp"
 #include "graph/backward_pass.hpp"
-#include "graph/debug.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>

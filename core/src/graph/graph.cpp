@@ -1,10 +1,11 @@
 // Nodes of the graph: edges, lifetime, what calls keep, accumulation of gradients.
 #include "array/array_ops.hpp"
 #include "device/named_config.hpp"
+#include "device/plugin_source.hpp"
+#include "dispatch/debug.hpp"
+#include "dispatch/stack_trace.hpp"
 #include "graph/backward_pass.hpp"
 #include "graph/call_node.hpp"
-#include "graph/debug.hpp"
-#include "graph/stack_trace.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
@@ -254,9 +255,8 @@ Variable sum(const Variable& a, const Variable& b) {
     FunctionEntry* addition = Registry::get().addition();
     if (!addition) {
         throw PluginError(
-            "[backward] gradients meet: expected a plugin with an addition "
-            "(CATENA_FUNCTION_ADDITION), got none\n" +
-            to_string(plugin_report()));
+            with_plugin_report("[backward] gradients meet: expected a plugin with an addition "
+                               "(CATENA_FUNCTION_ADDITION), got none"));
     }
     const Variable* const inputs[2] = {&a, &b};
     return std::move(call_function(*addition, *addition->defaults, inputs)[0]);

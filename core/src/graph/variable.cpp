@@ -162,16 +162,4 @@ void Variable::unchain_backward() const {
     }
 }
 
-std::string to_string(const Variable& variable) {
-    if (!variable) return "variable(none)";
-    const std::string& name = variable.name();
-    std::string text = fmt::format("variable({}", name.empty() ? "" : name + ", ");
-    const std::string indent = "\n" + std::string(text.size(), ' ');
-    for (const char c : to_string(variable.data())) {  // rows stay below each other
-        if (c == '\n') text += indent;
-        else text += c;
-    }
-    return text + ")";
-}
-
 }  // namespace catena

@@ -1,7 +1,7 @@
 // One registered function: what its descriptor says, and the choice of its kernels.
 #include "registry/registry.hpp"
 
-#include "loader/plugin_step.hpp"
+#include "device/plugin_step.hpp"
 #include "registry/attributes.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ catena_function whole(const catena_function& given) {
 }
 
 bool supports_isa(const DeviceState& device, const char* isa) {
-    const PluginStep step(device.backend.plugin->info.path, "supports_isa()");
+    const PluginStep step(device.backend.plugin->file, "supports_isa()");
     return device.table.supports_isa(device.dev, isa) != 0;
 }
 
@@ -112,8 +112,8 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
     }
     std::stable_sort(eligible.begin(), eligible.end(),
                      [&](const KernelEntry& a, const KernelEntry& b) {
-                         const bool pin_a = !pin_.empty() && a.plugin->info.id == pin_;
-                         const bool pin_b = !pin_.empty() && b.plugin->info.id == pin_;
+                         const bool pin_a = !pin_.empty() && a.plugin->id == pin_;
+                         const bool pin_b = !pin_.empty() && b.plugin->id == pin_;
                          if (pin_a != pin_b) return pin_a;
                          if (a.kernel->priority != b.kernel->priority) {
                              return a.kernel->priority > b.kernel->priority;
@@ -121,13 +121,13 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
                          if (a.plugin->order != b.plugin->order) {
                              return a.plugin->order < b.plugin->order;
                          }
-                         return a.plugin->info.id < b.plugin->info.id;
+                         return a.plugin->id < b.plugin->id;
                      });
     static auto* const all = new std::deque<Selection>;
     Selection* selection = &all->emplace_back();
     selection->key = key;
     for (const KernelEntry& entry : eligible) {
-        const bool of_pin = !pin_.empty() && entry.plugin->info.id == pin_;
+        const bool of_pin = !pin_.empty() && entry.plugin->id == pin_;
         if (of_pin) selection->pin = entry.plugin;
         if (entry.kernel->phase == CATENA_PHASE_BACKWARD) {
             if (entry.kernel->variant) continue;

@@ -43,7 +43,7 @@ std::vector<KernelInfo> Registry::kernels_of(std::string_view name) {
     const std::lock_guard lock(mutex_);
     std::vector<KernelInfo> list;
     for (const KernelEntry& k : entry.kernels_) {
-        KernelInfo info{k.plugin->info.id,
+        KernelInfo info{k.plugin->id,
                         k.kernel->device,
                         k.kernel->isa ? k.kernel->isa : "",
                         k.kernel->variant ? k.kernel->variant : "",

@@ -1,4 +1,5 @@
 // What was meant by the name of a function that is not there.
+#include "device/plugin_source.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/plugin_function.hpp>
@@ -66,14 +67,14 @@ std::vector<KernelsWithoutFunction> Registry::kernels_without_function() {
         for (std::uint32_t i = 0; i < plugin->table->n_kernels; ++i) {
             const std::string_view name = plugin->table->kernels[i]->function;
             if (functions_.contains(name) || !seen.insert(name).second) continue;
-            list.push_back({plugin->info.id, std::string(name), nearest(name, true)});
+            list.push_back({plugin->id, std::string(name), nearest(name, true)});
         }
     }
     return list;
 }
 
 std::string nearest_function(std::string_view name) {
-    load_default_plugins();
+    load_plugins_once();
     return Registry::get().nearest(name, false);
 }
 

@@ -2,6 +2,7 @@
 #include "registry/registry.hpp"
 
 #include "device/context.hpp"
+#include "device/plugin_source.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -55,7 +56,8 @@ void Registry::pin(std::string_view name, std::string_view plugin) {
         if (place.second == name) offers.push_back(&versions);
     }
     if (!function && offers.empty()) {
-        throw PluginError(missing(fmt::format("no plugin has the function or extension {}", name)));
+        throw PluginError(
+            with_plugin_report(fmt::format("no plugin has the function or extension {}", name)));
     }
     pins_[std::string(name)] = plugin;
     if (function) function->set_pin(plugin);
@@ -67,9 +69,7 @@ void Registry::report_pins() {
     const std::lock_guard lock(mutex_);
     for (const std::string& item : std::exchange(asked_pins_, {})) {
         const auto [name, plugin] = parse(item);
-        const auto is_of = [&, &id = plugin](const auto& offer) {
-            return offer.plugin->info.id == id;
-        };
+        const auto is_of = [&, &id = plugin](const auto& offer) { return offer.plugin->id == id; };
         const auto function = functions_.find(name);
         bool known = function != functions_.end();
         bool offered = known && std::ranges::any_of(function->second->kernels_, is_of);
@@ -78,7 +78,7 @@ void Registry::report_pins() {
             known = true;
             offered = offered || std::ranges::any_of(versions.back()->sorted, is_of);
         }
-        const auto has_id = [&, &id = plugin](const auto& p) { return p->info.id == id; };
+        const auto has_id = [&, &id = plugin](const auto& p) { return p->id == id; };
         std::string_view why;
         if (plugin.empty()) {
             why = "expected FUNCTION=PLUGIN or EXTENSION=PLUGIN";

@@ -2,6 +2,7 @@
 #include "registry/registry.hpp"
 
 #include "device/context.hpp"
+#include "device/plugin_source.hpp"
 #include "registry/attributes.hpp"
 #include "registry/registry_check.hpp"
 
@@ -22,11 +23,13 @@ Registry& Registry::get() {
     return *instance;
 }
 
-const PluginEntry& Registry::add(LoadedPlugin info, const catena_plugin& table) {
+const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
+                                 const catena_plugin& table) {
     const std::lock_guard lock(mutex_);
-    check(info, table);
+    check(id, table);
     auto entry = std::make_unique<PluginEntry>();
-    entry->info = std::move(info);
+    entry->id = std::move(id);
+    entry->file = std::move(file);
     entry->table = &table;
     entry->order = static_cast<int>(plugins_.size());
     PluginEntry& plugin = *entry;
@@ -41,7 +44,7 @@ const PluginEntry& Registry::add(LoadedPlugin info, const catena_plugin& table) 
                 } catch (const PluginError& error) {
                     host_table().log(nullptr, CATENA_LOG_WARNING,
                                      fmt::format("[plugin] {}: not used: {}",
-                                                 kernel.plugin->info.path.string(), error.what())
+                                                 kernel.plugin->file.string(), error.what())
                                          .c_str());
                 }
         }
@@ -80,8 +83,8 @@ void Registry::set_extensions(Versions& versions, std::string_view id, std::vect
     auto next = std::make_unique<Extensions>();
     next->sorted = std::move(offers);
     std::stable_sort(next->sorted.begin(), next->sorted.end(), [&](const Offer& a, const Offer& b) {
-        const bool pin_a = !pin.empty() && a.plugin->info.id == pin;
-        const bool pin_b = !pin.empty() && b.plugin->info.id == pin;
+        const bool pin_a = !pin.empty() && a.plugin->id == pin;
+        const bool pin_b = !pin.empty() && b.plugin->id == pin;
         if (pin_a != pin_b) return pin_a;
         if (a.extension->priority != b.extension->priority) {
             return a.extension->priority > b.extension->priority;
@@ -123,29 +126,34 @@ void Registry::remove(const PluginEntry& plugin) {
 }
 
 FunctionEntry* Registry::find(std::string_view name) {
-    load_default_plugins();
+    load_plugins_once();
     const std::lock_guard lock(mutex_);
     const auto found = functions_.find(name);
     return found == functions_.end() ? nullptr : found->second.get();
 }
 
-std::string Registry::missing(std::string_view what) {
-    return fmt::format("{}\n{}", what, to_string(plugin_report()));
-}
-
 FunctionEntry& Registry::require(std::string_view name) {
     if (FunctionEntry* entry = find(name)) return *entry;
     const std::string guess = nearest_function(name);
-    throw PluginError(missing(fmt::format("no plugin has the function {}{}", name,
-                                          guess.empty() ? "" : "; did you mean " + guess + "?")));
+    throw PluginError(
+        with_plugin_report(fmt::format("no plugin has the function {}{}", name,
+                                       guess.empty() ? "" : "; did you mean " + guess + "?")));
 }
 
 std::vector<std::string> Registry::function_names() {
-    load_default_plugins();
+    load_plugins_once();
     const std::lock_guard lock(mutex_);
     std::vector<std::string> names;
     for (const auto& [name, entry] : functions_) names.push_back(name);
     return names;
+}
+
+std::vector<PluginTable> Registry::tables() {
+    load_plugins_once();
+    const std::lock_guard lock(mutex_);
+    std::vector<PluginTable> list;
+    for (const auto& plugin : plugins_) list.push_back({plugin->id, plugin->table});
+    return list;
 }
 
 const void* const* Registry::extensions(const BackendEntry* backend, const char* id) {
@@ -179,6 +187,7 @@ const void* const* Registry::extensions(const BackendEntry* backend, const char*
     return tables;
 }
 
+std::vector<PluginTable> plugin_tables() { return Registry::get().tables(); }
 std::vector<std::string> function_names() { return Registry::get().function_names(); }
 const catena_function& function_descriptor(std::string_view name) {
     return Registry::get().require(name).descriptor;

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "device/device_state.hpp"
+#include "device/plugin_entry.hpp"
 
 #include <catena/abi/plugin.h>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/plugins.hpp>
 #include <catena/core/tables.hpp>
 
 #include <atomic>
@@ -19,22 +19,9 @@
 
 namespace catena {
 
-struct PluginEntry {
-    LoadedPlugin info;
-    const catena_plugin* table = nullptr;
-    int order = 0;  // of loading
-};
-
 struct KernelEntry {
     const catena_kernel* kernel;
     const PluginEntry* plugin;
-};
-
-struct BackendEntry {
-    const catena_backend* table;
-    const PluginEntry* plugin;
-    int index;
-    std::vector<std::unique_ptr<DeviceState>> devices;  // by ordinal; null until opened
 };
 
 // A forward kernel, and the backward kernel bound to it by a variant (else null).
@@ -122,7 +109,7 @@ public:
     static Registry& get();
 
     // Registers all of a plugin or nothing. Throws PluginError with the reason.
-    const PluginEntry& add(LoadedPlugin info, const catena_plugin& table);
+    const PluginEntry& add(std::string id, std::filesystem::path file, const catena_plugin& table);
     void remove(const PluginEntry& plugin);  // for an init() that failed
 
     // Null if there is none.
@@ -167,14 +154,13 @@ private:
         std::vector<const void*> tables;  // of sorted, NULL-terminated
     };
     Registry();
-    void check(const LoadedPlugin& info, const catena_plugin& table);
+    void check(std::string_view id, const catena_plugin& table);
     using Versions = std::vector<std::unique_ptr<Extensions>>;
     void set_extensions(Versions& versions, std::string_view id, std::vector<Offer> offers);
     std::string_view pin_of(std::string_view name) const;
     DeviceState& open(BackendEntry& backend, int ordinal);
     // Of devices; reason: why there is none.
     int count(const BackendEntry& backend, std::string* reason = nullptr);
-    std::string missing(std::string_view what);
     std::string unknown_device(std::string_view name, std::string_view kind);
 
     std::recursive_mutex mutex_;

@@ -97,15 +97,15 @@ void check_kernel_of(const catena_function& f, const catena_kernel& k) {
     }
 }
 
-void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
+void Registry::check(std::string_view id, const catena_plugin& table) {
     check_struct(&table, "plugin table", 0);
     check_count(table.n_functions, table.functions, "n_functions");
     check_count(table.n_kernels, table.kernels, "n_kernels");
     check_count(table.n_backends, table.backends, "n_backends");
     check_count(table.n_extensions, table.extensions, "n_extensions");
     for (const auto& other : plugins_) {
-        if (other->info.id == info.id) {
-            refuse("id {} is already loaded from {}", info.id, other->info.path.string());
+        if (other->id == id) {
+            refuse("id {} is already loaded from {}", id, other->file.string());
         }
     }
     std::set<std::string_view> names;
@@ -116,7 +116,7 @@ void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
         const std::string_view name = table.functions[i]->name;
         if (const auto found = functions_.find(name); found != functions_.end()) {
             refuse("function {} is already there, from {}", name,
-                   found->second->plugin.info.path.string());
+                   found->second->plugin.file.string());
         }
         if (!names.insert(name).second) refuse("function {} is there twice", name);
         if (!(table.functions[i]->flags & CATENA_FUNCTION_ADDITION)) continue;
@@ -154,7 +154,7 @@ void Registry::check(const LoadedPlugin& info, const catena_plugin& table) {
         for (const auto& other : backends_) {
             if (std::strcmp(other->table->name, table.backends[i]->name) == 0) {
                 refuse("backend {} is already there, from {}", other->table->name,
-                       other->plugin->info.path.string());
+                       other->plugin->file.string());
             }
         }
     }

@@ -1,6 +1,8 @@
 // Gradient checks, on the host in float64.
 #include <catena/core/grad.hpp>
 #include <catena/gradient_check.hpp>
+
+#include <catena/array_text.hpp>
 #include <catena/random.hpp>
 
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 #include "zip_members.hpp"
 
 #include <catena/abi/tensor.h>
-#include <catena/core/atomic_file.hpp>
 #include <catena/data_error.hpp>
+#include <catena/write_file.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -3,10 +3,10 @@
 
 #include "npy.hpp"
 
-#include <catena/core/atomic_file.hpp>
 #include <catena/core/tables.hpp>
 #include <catena/data_error.hpp>
 #include <catena/text.hpp>
+#include <catena/write_file.hpp>
 
 #include <fmt/format.h>
 #include <parse_json.hpp>

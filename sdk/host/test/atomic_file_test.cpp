@@ -1,6 +1,6 @@
 // Files that are written whole or not at all, in folders that others can write to as well.
 #include <catena/catena.hpp>
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 
 #include "temporary.hpp"
 

@@ -1,4 +1,4 @@
-// expect: static/needed load/host
+// expect: static/needed
 // says: got libm.so.6 (DT_AUXILIARY)
 // link: -Wl,--auxiliary,libm.so.6
 #include "module.h"

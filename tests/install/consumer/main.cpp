@@ -1,7 +1,7 @@
 // Calls a third party's plugins through an installed catena: w = x * y + z and its gradients, by name
 // and by a wrapper that was made when this was built.
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 
 #include <beside/functions.hpp>
 #include <exception>

@@ -11,13 +11,11 @@
 
 int brought(void);
 
-/* The folder of the file that has this address, with a '/' behind; 0 if it has none. */
+/* The folder of the file that has this address, with a '/' at its end; 0 if it has none. */
 static int folder_of(const void *address, char *path, size_t size) {
     Dl_info info;
     if (!dladdr(address, &info)) return 0;
-    const ssize_t n = readlink(info.dli_fname, path, size - 1); /* a descriptor, in catena */
-    if (n >= 0) path[n] = '\0';
-    else snprintf(path, size, "%s", info.dli_fname); /* a path, elsewhere */
+    snprintf(path, size, "%s", info.dli_fname);
     char *end = path[0] == '/' ? strrchr(path, '/') : NULL;
     if (!end || access(path, F_OK) != 0) return 0;
     end[1] = '\0';
@@ -33,10 +31,10 @@ static int opens(const void *beside, const char *library) {
 
 static catena_status CATENA_CALL init(const catena_host *host, catena_ctx *ctx) {
     char found[256];
-    /* By RUNPATH, where it is: a descriptor has no $ORIGIN. One that is linked: by its name. */
+    /* In the plugin's RUNPATH. */
     const int by_runpath = dlopen("libdeep.so.1", RTLD_NOW | RTLD_LOCAL) != NULL;
     const int linked = dlopen("libbrought.so.1", RTLD_NOW | RTLD_LOCAL) != NULL;
-    /* By the folder of one that is linked, of the host's library, of this file. */
+    /* In the folder of a linked library, of the host's library, and of this file. */
     const int by_linked = opens((const void *)(uintptr_t)&brought, "../chain/deep/libdeep.so.1");
     const int by_host = opens((const void *)(uintptr_t)host->fail, "catena/private/libdeep.so.1");
     const int by_itself = opens((const void *)(uintptr_t)&init, "chain/deep/libdeep.so.1");

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <abi_sizes.hpp>
-#include <elf_file.hpp>
+#include <elf_image.hpp>
 #include <ids.hpp>
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace {
 // The manifest of the ABI's first minor; later ones are longer.
 constexpr std::size_t least_manifest = size_1_0<catena_manifest>;
 
-std::optional<ElfFile> opened(const Subject& subject, Findings& findings) {
+std::optional<ElfImage> opened(const Subject& subject, Findings& findings) {
     try {
-        return ElfFile(subject.file);
+        return ElfImage(subject.file);
     } catch (const PluginError&) {
         findings.skip("it is no whole shared library: see static/file");
         return std::nullopt;
@@ -31,7 +31,7 @@ std::optional<ElfFile> opened(const Subject& subject, Findings& findings) {
 }
 
 void file(const Subject& subject, Findings&) {
-    const ElfFile elf(subject.file);
+    const ElfImage elf(subject.file);
     elf.symbols(SHT_DYNSYM);
     elf.symbols(SHT_SYMTAB);
     elf.relocations();
@@ -97,7 +97,7 @@ void check_manifest(const catena_manifest& m, Findings& findings) {
 void manifest(const Subject& subject, Findings& findings) {
     const auto elf = opened(subject, findings);
     if (!elf) return;
-    const ElfFile::Section* const section = elf->section(CATENA_MANIFEST_SECTION);
+    const ElfImage::Section* const section = elf->section(CATENA_MANIFEST_SECTION);
     if (section == nullptr)
         return findings.fail("expected a section " CATENA_MANIFEST_SECTION ", got none");
     const auto bytes = elf->contents(*section);
@@ -114,14 +114,14 @@ void manifest(const Subject& subject, Findings& findings) {
                              least_manifest, bytes.size(), m.struct_size);
     check_manifest(m, findings);
     const std::uint64_t begin = section->header.sh_addr;
-    for (const ElfFile::Relocation& r : elf->relocations())
+    for (const ElfImage::Relocation& r : elf->relocations())
         if (r.at >= begin && r.at < begin + section->header.sh_size) {
             findings.fail(
                 "expected flat bytes, got a pointer at byte {} that the dynamic loader fills in",
                 r.at - begin);
             break;
         }
-    for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM))
+    for (const ElfImage::Symbol& s : elf->symbols(SHT_DYNSYM))
         if (s.defined && s.name == "catena_manifest_v1" && s.value != begin)
             findings.fail(
                 "catena_manifest_v1: expected it at the beginning of its section, got it "
@@ -137,7 +137,7 @@ void exports(const Subject& subject, Findings& findings) {
     if (!elf) return;
     std::set<std::string> missing = {"catena_manifest_v1", "catena_plugin_entry_v1"};
     std::vector<std::string> others;
-    for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM)) {
+    for (const ElfImage::Symbol& s : elf->symbols(SHT_DYNSYM)) {
         if (!s.defined || s.absolute || s.binding == STB_LOCAL || s.type == STT_SECTION) continue;
         if (s.visibility == STV_HIDDEN || s.visibility == STV_INTERNAL) continue;
         if (s.binding == STB_GNU_UNIQUE) continue;  // static/unique names them
@@ -206,7 +206,7 @@ void imports(const Subject& subject, Findings& findings) {
         "srand48 getrandom getentropy arc4random arc4random_buf arc4random_uniform "
         "_ZNSt13random_device9_M_getvalEv");
     const Toolchain toolchain(*elf);
-    for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM)) {
+    for (const ElfImage::Symbol& s : elf->symbols(SHT_DYNSYM)) {
         if (s.defined || s.binding == STB_WEAK || toolchain.imports(s.name)) continue;
         const auto is = [&](const char* start) { return s.name.rfind(start, 0) == 0; };
         if (is("catena"))
@@ -231,7 +231,7 @@ const Registered r5{
 void unique(const Subject& subject, Findings& findings) {
     const auto elf = opened(subject, findings);
     if (!elf) return;
-    for (const ElfFile::Symbol& s : elf->symbols(SHT_DYNSYM))
+    for (const ElfImage::Symbol& s : elf->symbols(SHT_DYNSYM))
         if (s.defined && s.binding == STB_GNU_UNIQUE)
             findings.fail(
                 "expected no unique symbol, got {}: plugins would share it (-fno-gnu-unique, "
@@ -294,12 +294,12 @@ const Registered r8{{"static", "run-path",
                      run_path, Each::plugin, false}};
 
 // Runs with the library, before or after its lists: as a rule the linker's own, where its section is.
-void lone_function(const ElfFile& elf, std::int64_t tag, const char* own, Findings& findings) {
-    const ElfFile::Section* const section = elf.section(own);
+void lone_function(const ElfImage& elf, std::int64_t tag, const char* own, Findings& findings) {
+    const ElfImage::Section* const section = elf.section(own);
     for (const std::uint64_t address : elf.values(tag)) {
         if (address == 0 || (section != nullptr && address == section->header.sh_addr)) continue;
         std::string name = fmt::format("one at {:#x}", address);
-        for (const ElfFile::Symbol& s : elf.symbols(SHT_SYMTAB))
+        for (const ElfImage::Symbol& s : elf.symbols(SHT_SYMTAB))
             if (s.type == STT_FUNC && s.value == address) name = s.name;
         findings.fail("{}: expected the linker's, got {}", tag == DT_INIT ? "DT_INIT" : "DT_FINI",
                       name);
@@ -318,14 +318,14 @@ void constructors(const Subject& subject, Findings& findings) {
     if (addresses.empty() || sizes.empty()) return;
     // In the file, or filled in by the dynamic loader.
     std::map<std::uint64_t, std::uint64_t> functions;
-    if (const ElfFile::Section* const section = elf->section(".init_array")) {
+    if (const ElfImage::Section* const section = elf->section(".init_array")) {
         const auto bytes = elf->contents(*section);
         for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8)
             std::memcpy(&functions[section->header.sh_addr + i], bytes.data() + i, 8);
     }
-    for (const ElfFile::Relocation& r : elf->relocations())
+    for (const ElfImage::Relocation& r : elf->relocations())
         if (r.at >= addresses[0] && r.at < addresses[0] + sizes[0]) functions[r.at] = r.addend;
-    const std::vector<ElfFile::Symbol> symbols = elf->symbols(SHT_SYMTAB);
+    const std::vector<ElfImage::Symbol> symbols = elf->symbols(SHT_SYMTAB);
     const Toolchain toolchain(*elf);
     std::vector<std::string> named;
     std::vector<std::uint64_t> nameless;

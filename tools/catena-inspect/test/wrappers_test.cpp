@@ -1,5 +1,5 @@
 // Typed wrappers of a third party's plugin, generated when this program is built.
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 #include <catena/operators.hpp>
 
 #include <doctest/doctest.h>

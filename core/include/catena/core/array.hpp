@@ -9,7 +9,6 @@
 
 #include <functional>
 #include <initializer_list>
-#include <iosfwd>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -143,14 +142,5 @@ private:
 
     Ref<ArrayBody> body_;
 };
-
-// The elements in rows, as NumPy prints them, then shape, dtype and device:
-//
-//     array([[1  ,  2.5],
-//            [3  , -4  ]], shape=(2, 2), float32, NAME:0)
-//
-// Six significant digits. With more than 1000 elements, the first three and last three of each axis.
-std::string to_string(const Array& array);
-std::ostream& operator<<(std::ostream& out, const Array& array);
 
 }  // namespace catena

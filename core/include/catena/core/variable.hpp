@@ -118,6 +118,4 @@ Variable as_variable(Array data);
 // The old name of Parameter(data).
 inline Parameter as_parameter(Array data) { return Parameter(std::move(data)); }
 
-std::string to_string(const Variable& variable);
-
 }  // namespace catena

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <catena/array_file.hpp>
+#include <catena/array_text.hpp>
 #include <catena/computational_graph.hpp>
 #include <catena/copy.hpp>
 #include <catena/core.hpp>
@@ -26,12 +27,14 @@
 #include <catena/link.hpp>
 #include <catena/links.hpp>
 #include <catena/lists.hpp>
+#include <catena/loader/plugins.hpp>
 #include <catena/minibatches.hpp>
 #include <catena/mnist.hpp>
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 #include <catena/optimizers.hpp>
 #include <catena/pair.hpp>
+#include <catena/plugin_lock.hpp>
 #include <catena/prefetch.hpp>
 #include <catena/profile.hpp>
 #include <catena/progress.hpp>

@@ -5,7 +5,7 @@
 #include <catena/abi/ext/draft/kernels.h>
 #include <catena/core/error.hpp>
 #include <catena/core/extension_call.hpp>
-#include <catena/core/plugins.hpp>
+#include <catena/loader/plugins.hpp>
 
 #include <fmt/format.h>
 

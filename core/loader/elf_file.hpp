@@ -1,0 +1,59 @@
+// A shared library as a file, read by libelf: none of its code runs. Offsets and counts are checked
+// against the size of the file; a damaged file throws and does no harm.
+#pragma once
+
+#include <catena/core/error.hpp>
+
+#include <gelf.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena {
+
+// All functions throw PluginError with the bare reason.
+class ElfFile {
+public:
+    struct Section {
+        std::string name;
+        Elf64_Shdr header;
+    };
+
+    // Refuses a file that is no 64-bit little-endian shared library with sections, or is truncated. The
+    // caller owns the descriptor, and keeps it open.
+    explicit ElfFile(int fd);
+
+    std::uint64_t size() const { return size_; }
+    const Elf64_Ehdr& header() const { return header_; }
+    const std::vector<Elf64_Phdr>& segments() const { return segments_; }
+    const std::vector<Section>& sections() const { return sections_; }
+    const Section* section(std::string_view name) const;  // null: none
+    std::span<const std::uint8_t> contents(const Section& section) const {
+        const Elf64_Shdr& s = section.header;
+        return table<std::uint8_t>(s.sh_offset, s.sh_type == SHT_NOBITS ? 0 : s.sh_size,
+                                   "a section");
+    }
+    // The entries of a table in the file. Valid as long as this object.
+    template <class T>
+    std::span<const T> table(std::uint64_t offset, std::uint64_t bytes, const char* what) const {
+        return {static_cast<const T*>(bytes_at(offset, bytes, what)), bytes / sizeof(T)};
+    }
+
+private:
+    void need(std::uint64_t offset, std::uint64_t bytes, const char* what) const;
+    const void* bytes_at(std::uint64_t offset, std::uint64_t bytes, const char* what) const;
+    void read_segments();
+    void read_sections();
+
+    std::uint64_t size_ = 0;
+    Elf64_Ehdr header_{};
+    std::shared_ptr<Elf> elf_;
+    std::vector<Elf64_Phdr> segments_;
+    std::vector<Section> sections_;
+};
+
+}  // namespace catena

@@ -1,0 +1,382 @@
+// Finds, checks, loads and registers plugins.
+#include "audit.hpp"
+#include "lock.hpp"
+#include "plugin_file.hpp"
+#include "trusted_file.hpp"
+
+#include "device/context.hpp"
+#include "device/plugin_source.hpp"
+#include "device/plugin_step.hpp"
+#include "registry/registry.hpp"
+
+#include <catena/core/error.hpp>
+#include <catena/core/tables.hpp>
+
+#include <fmt/format.h>
+#include <boost/dll/shared_library.hpp>
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+namespace catena {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Loader {
+    PluginReport report;
+    PluginLocks locks;
+    std::vector<const PluginEntry*> started;
+    std::vector<std::string> unwanted;  // ids
+    bool default_done = false;
+    bool loading = false;
+    std::size_t idle_told = 0;  // of report.idle, in the log
+
+    static Loader& get() {
+        static Loader* instance = new Loader;
+        return *instance;
+    }
+};
+
+// Calls deinit() at the end of the process, so that plugins end their threads.
+struct AtExit {
+    ~AtExit() {
+        auto& started = Loader::get().started;
+        for (auto it = started.rbegin(); it != started.rend(); ++it) {
+            if (!(*it)->table->deinit) continue;
+            const PluginStep step((*it)->file, "deinit()");
+            (*it)->table->deinit();
+        }
+        started.clear();
+    }
+};
+
+// Any value but "on" switches plugins off, so that a misspelled "off" does, too.
+std::optional<std::string> switched_off() {
+    const char* wish = std::getenv("CATENA_PLUGINS");
+    if (!wish || !*wish || std::string_view(wish) == "on") return std::nullopt;
+    return wish;
+}
+
+std::string_view reason_of(const catena_ctx& ctx) {
+    return ctx.error.empty() ? "it gave no reason" : std::string_view(ctx.error);
+}
+
+// Runs code of the plugin. An exception, which it must not throw, becomes the reason of a refusal.
+template <class Body>
+auto guarded(const char* what, const Body& body) {
+    try {
+        return body();
+    } catch (const std::exception& thrown) {
+        throw PluginError(fmt::format("its {} threw an exception: {}", what, thrown.what()));
+    } catch (...) {
+        throw PluginError(fmt::format("its {} threw an exception", what));
+    }
+}
+
+// The library stays open until the process ends: arrays, kernels and type information may point into
+// it.
+boost::dll::shared_library& open_library(const TrustedFile& file) {
+    file.check_unchanged();
+    std::error_code error;
+    auto* const library = new boost::dll::shared_library;
+    library->load(file.path(), error,
+                  boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    if (error) {
+        delete library;
+        const char* reason = dlerror();
+        throw PluginError(fmt::format("the system's loader refuses it: {}",
+                                      reason ? reason : "it gives no reason"));
+    }
+    file.check_unchanged();
+    return *library;
+}
+
+void start(LoadedPlugin& info, const TrustedFile& file, PluginStep& step) {
+    boost::dll::shared_library& library = open_library(file);
+    if (!library.has("catena_plugin_entry_v1")) {
+        throw PluginError("it exports no catena_plugin_entry_v1");
+    }
+    using Entry = const catena_plugin*(const catena_host*, catena_ctx*);
+    auto& entry = library.get<Entry>("catena_plugin_entry_v1");
+    catena_ctx ctx;
+    step.enters("entry");
+    const catena_plugin* table = guarded("entry", [&] { return entry(&host_table(), &ctx); });
+    if (!table) throw PluginError(fmt::format("its entry failed: {}", reason_of(ctx)));
+    info.n_functions = static_cast<int>(table->n_functions);
+    info.n_kernels = static_cast<int>(table->n_kernels);
+    info.n_backends = static_cast<int>(table->n_backends);
+    const PluginEntry& plugin = Registry::get().add(info.id, info.path, *table);
+    step.enters("init()");
+    forget_failure(ctx);
+    try {
+        if (table->init && guarded("init()", [&] { return table->init(&host_table(), &ctx); }))
+            throw PluginError(fmt::format("its init() failed: {}", reason_of(ctx)));
+    } catch (const PluginError&) {
+        Registry::get().remove(plugin);
+        throw;
+    }
+    static const AtExit at_exit;
+    (void)at_exit;
+    Loader::get().started.push_back(&plugin);
+}
+
+enum class Asked { by_name, by_folder };
+
+// False if the plugin is skipped: left out by the program, or overridden by one of an earlier folder.
+bool is_wanted(const Attempt& attempt, Asked asked) {
+    Loader& loader = Loader::get();
+    const LoadedPlugin& info = attempt.info;
+    if (std::ranges::count(loader.unwanted, info.id) > 0) {
+        loader.report.left_out.push_back(info);
+        audit("left-out", attempt, "");
+        return false;
+    }
+    const auto first = std::ranges::find(loader.report.loaded, info.id, &LoadedPlugin::id);
+    if (first == loader.report.loaded.end()) return true;
+    if (asked == Asked::by_name || first->path.parent_path() == info.path.parent_path()) {
+        throw PluginError(
+            fmt::format("id {} is already loaded from {}", info.id, first->path.string()));
+    }
+    loader.report.overridden.push_back({info, first->path});
+    audit("overridden", attempt, first->path.string() + " came first");
+    return false;
+}
+
+// Throws PluginError with the bare reason. The attempt has what is known by then.
+void load(Attempt& attempt, Asked asked) {
+    Loader& loader = Loader::get();
+    if (const auto off = switched_off()) {
+        throw PluginError(switched_off_text(*off));
+    }
+    const fs::path path = attempt.info.path;
+    const TrustedFile file(path, Writers::owner);
+    attempt.info.file = file.path();
+    const PluginFolders folders{path.parent_path(), file.path().parent_path()};
+    const bool locked = loader.locks.mode(folders) != PluginLockMode::off;
+    attempt.info = read_manifest(file.fd(), path);
+    attempt.info.file = file.path();
+    if (locked || audit_has_file()) attempt.info.sha256 = sha256_of(file.fd());
+    if (!is_wanted(attempt, asked)) return;
+    if (asked == Asked::by_folder) {
+        if (const auto reason = Registry::get().no_device(attempt.info.devices)) {
+            loader.report.idle.push_back({attempt.info, *reason});
+            // The log has one line for each backend, not for each plugin: see tell_of_idle().
+            return audit_to_file("idle", attempt, *reason);
+        }
+    }
+    for (const std::string& warning : loader.locks.check(attempt.info, folders)) {
+        tell(CATENA_LOG_WARNING, fmt::format("[plugin] {}: {}", path.string(), warning));
+    }
+    {
+        PluginStep step(path, "static constructors", [&](const std::string& reason) {
+            audit_to_file("refused", attempt, reason);
+        });
+        start(attempt.info, file, step);
+    }
+    std::erase_if(loader.report.idle,
+                  [&](const IdlePlugin& idle) { return idle.plugin.id == attempt.info.id; });
+    loader.report.loaded.push_back(attempt.info);
+    audit("loaded", attempt, "");
+}
+
+// The manifest, or nothing if the file would be refused.
+std::optional<LoadedPlugin> peek(const fs::path& path) {
+    try {
+        const TrustedFile file(path, Writers::owner);
+        return read_manifest(file.fd(), path);
+    } catch (const PluginError&) {
+        return std::nullopt;
+    }
+}
+
+// Adds a refusal to the report and to the audit.
+void refused(const Attempt& attempt, const RefusedPlugin& refusal) {
+    Loader::get().report.refused.push_back(refusal);
+    audit("refused", attempt, refusal.reason);
+}
+
+// The same for folders, and for invalid entries of the environment.
+void refused(const std::vector<RefusedPlugin>& all) {
+    for (const RefusedPlugin& refusal : all) refused(Attempt(refusal.path), refusal);
+}
+
+// Loads one file. Reports a refusal and throws it again, with its bare reason.
+void load_file(const fs::path& file, Asked asked) {
+    std::error_code error;
+    Attempt attempt(fs::absolute(file, error));
+    try {
+        load(attempt, asked);
+    } catch (const std::exception& refusal) {
+        refused(attempt, {file, refusal.what()});
+        throw;
+    }
+}
+
+bool already_loaded(const fs::path& path) {
+    const auto& loaded = Loader::get().report.loaded;
+    return std::any_of(loaded.begin(), loaded.end(), [&](const LoadedPlugin& p) {
+        std::error_code error;
+        return p.path == path || fs::equivalent(p.path, path, error);
+    });
+}
+
+// Moves plugins that name no devices to the front, because they may bring devices. Two plugins with the
+// same id keep their order.
+void backends_first(std::vector<fs::path>& files) {
+    std::vector<std::string> later;
+    std::stable_partition(files.begin(), files.end(), [&](const fs::path& file) {
+        const auto info = peek(file);
+        if (info && info->devices.empty() && std::ranges::count(later, info->id) == 0) return true;
+        if (info) later.push_back(info->id);
+        return false;
+    });
+}
+
+// Logs one line for each backend without a device: there may be many plugins for it.
+void tell_of_idle() {
+    Loader& loader = Loader::get();
+    const std::span<const IdlePlugin> all = loader.report.idle;
+    const auto idle = all.subspan(std::min(loader.idle_told, all.size()));
+    loader.idle_told = all.size();
+    for (const BackendInfo& backend : Registry::get().backends()) {
+        if (backend.devices > 0) continue;
+        std::string ids;
+        for (const auto& [plugin, reason] : idle) {
+            const std::string served = "," + plugin.devices + ",";
+            if (served.find("," + backend.name + ",") == served.npos) continue;
+            ids += (ids.empty() ? "" : ", ") + plugin.id;
+        }
+        if (ids.empty()) continue;
+        tell(CATENA_LOG_INFO, one_line(fmt::format("[plugin] {}: no device ({}): not loaded: {}",
+                                                   backend.name, backend.reason, ids)));
+    }
+}
+
+// Logs each function once, after the usual folders were searched: until then a plugin may still bring
+// it. It is a warning if the name is probably misspelled; otherwise the functions may not be installed.
+void tell_of_kernels_without_function() {
+    const Loader& loader = Loader::get();
+    if (!loader.default_done || loader.loading) return;
+    static std::set<std::string> told;
+    for (const KernelsWithoutFunction& kernels : Registry::get().kernels_without_function()) {
+        const std::string text = one_line("[plugin] " + to_string(kernels));
+        if (!told.insert(text).second) continue;
+        tell(kernels.guess.empty() ? CATENA_LOG_INFO : CATENA_LOG_WARNING, text);
+    }
+}
+
+void load_folders(std::vector<SearchedFolder> folders) {
+    std::vector<fs::path> all;
+    for (SearchedFolder& folder : folders) {
+        if (!folder.path.has_filename()) folder.path = folder.path.parent_path();  // "/plugins/"
+        Loader::get().report.searched.push_back(folder);
+        refused(add_plugin_files(folder.path, all));
+    }
+    if (all.empty()) return;
+    try {  // an invalid $CATENA_PLUGIN_LOCK is reported once, not for each plugin
+        Loader::get().locks.mode({all[0].parent_path(), all[0].parent_path()});
+    } catch (const PluginError& error) {
+        return refused({{all[0].parent_path(), error.what()}});
+    }
+    backends_first(all);
+    for (const fs::path& file : all) {
+        if (already_loaded(file)) continue;
+        try {
+            load_file(file, Asked::by_folder);
+        } catch (const std::exception&) {  // the other files are loaded all the same
+        }
+    }
+    tell_of_idle();
+}
+
+// The core calls these when it searches and when it finds nothing.
+struct Source : PluginSource {
+    Source() { set_plugin_source(this); }
+    void load() override { load_default_plugins(); }
+    std::string report() override { return to_string(plugin_report()); }
+    std::string refusals() override { return catena::refusals(plugin_report(), 3); }
+};
+Source source;
+
+}  // namespace
+
+void load_plugin(const fs::path& file) {
+    const std::lock_guard lock(Registry::get().mutex());
+    if (!switched_off() && already_loaded(file)) return;
+    try {
+        load_file(file, Asked::by_name);
+    } catch (const PluginError& error) {
+        throw PluginError(fmt::format("[plugin] {}: refused: {}", file.string(), error.what()));
+    }
+    tell_of_kernels_without_function();
+}
+
+void load_plugins(const fs::path& folder) {
+    const std::lock_guard lock(Registry::get().mutex());
+    if (switched_off()) return;
+    std::error_code error;  // a usual place may be missing, a folder that is named may not
+    (void)fs::directory_iterator(folder, error);
+    if (error) {
+        throw PluginError(fmt::format("[plugins] expected a folder, got '{}': {}", folder.string(),
+                                      error.message()));
+    }
+    load_folders({{fs::absolute(folder, error), "program"}});
+    tell_of_kernels_without_function();
+}
+
+void load_default_plugins() {
+    static std::atomic<bool> done{false};
+    if (done.load(std::memory_order_acquire)) return;
+    const std::lock_guard lock(Registry::get().mutex());
+    Loader& loader = Loader::get();
+    if (loader.loading) return;  // called by a plugin that is being loaded
+    if (!loader.default_done && !switched_off()) {
+        loader.loading = true;
+        std::vector<RefusedPlugin> odd;
+        std::vector<SearchedFolder> folders = usual_folders(odd);
+        refused(odd);
+        load_folders(std::move(folders));
+        loader.loading = false;
+    }
+    loader.default_done = true;
+    Registry::get().report_pins();
+    tell_of_kernels_without_function();
+    done.store(true, std::memory_order_release);
+}
+
+void disable_default_plugins() {
+    const std::lock_guard lock(Registry::get().mutex());
+    Loader::get().default_done = true;
+}
+
+void leave_out_plugin(std::string_view id) {
+    const std::lock_guard lock(Registry::get().mutex());
+    Loader::get().unwanted.emplace_back(id);
+}
+
+void set_plugin_lock(PluginLockMode mode, const fs::path& file) {
+    const std::lock_guard lock(Registry::get().mutex());
+    Loader::get().locks.set(mode, file);
+}
+
+PluginReport plugin_report() {
+    const std::lock_guard lock(Registry::get().mutex());
+    PluginReport report = Loader::get().report;
+    report.switched_off = switched_off();
+    report.backends = Registry::get().backends();
+    report.kernels_without_function = Registry::get().kernels_without_function();
+    return report;
+}
+
+std::vector<SearchedFolder> default_plugin_folders() {
+    std::vector<RefusedPlugin> odd;
+    return usual_folders(odd);
+}
+
+}  // namespace catena

@@ -1,0 +1,189 @@
+// Streams and events as programs have them.
+#include <catena/core/stream.hpp>
+
+#include "array/array_ops.hpp"
+#include "array/recording.hpp"
+#include "device/context.hpp"
+
+#include <catena/core/backend.hpp>
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+
+namespace catena {
+namespace {
+
+DeviceState& need(Device device) { return *(device ? device : Device::current()).state(); }
+
+Queue& need(const Stream& stream) {
+    if (!stream) throw InvalidError("[stream] expected a stream, got an empty handle");
+    return *stream.queue();
+}
+
+}  // namespace
+
+Stream::Stream(Device device) {
+    DeviceState& state = need(device);
+    Queue& queue = state.take_queue();
+    if (&queue == &state.main()) *this = queue.as_stream();
+    else queue_ = {&queue, [](Queue* done) { done->device.give_back_queue(*done); }};
+}
+
+Stream Stream::current(Device device) {
+    DeviceState& state = need(device);
+    for (const using_stream* scope = streams; scope; scope = scope->outer()) {
+        if (&scope->stream().queue()->device == &state) return scope->stream();
+    }
+    return state.main().as_stream();
+}
+
+Device Stream::device() const { return Device(&need(*this).device); }
+void Stream::synchronize() const {
+    Queue& queue = need(*this);
+    if (queue.recording.load()) queue.refuse("a wait of the host");
+    queue.finish();
+}
+bool Stream::done() const {
+    Queue& queue = need(*this);
+    if (queue.recording.load()) queue.refuse("a question of the host");
+    return queue.done();
+}
+void Stream::wait(const Stream& other) const { need(*this).after(need(other), Queue::end); }
+MemoryStats Stream::memory() const { return need(*this).own.stats(); }
+catena_stream* Stream::native() const { return need(*this).native; }
+
+using_stream::using_stream(const Stream& stream) : stream_(stream), outer_(streams) {
+    need(stream);
+    streams = this;
+}
+using_stream::~using_stream() { streams = outer_; }
+
+void use(const Stream& stream, const Array& array, bool writes) {
+    Queue& queue = recorded(need(stream));
+    if (!array) throw InvalidError("[stream] use(): expected an array, got an empty handle");
+    if (!writes) return before_read(*array.body(), queue);
+    before_write(*array.body(), queue);
+    written(*array.body());
+    after_write(*array.body(), queue, Queue::end);  // whenever it is given
+    queue.advance();
+}
+
+// ---- events
+
+struct Event::State {
+    using Clock = std::chrono::steady_clock;
+
+    explicit State(DeviceState& of) : device(of) {}
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    ~State() {
+        if (native) device.table.event_destroy(device.dev, native);
+    }
+
+    DeviceState& device;
+    catena_event* native = nullptr;
+    Queue* queue = nullptr;  // of the last record
+    std::uint64_t ticket = 0;
+    std::optional<Clock::time_point> time;  // of a device that does all at once
+};
+
+const Event::State& Event::need() const {
+    if (!state_) throw InvalidError("[event] expected an event, got an empty handle");
+    return *state_;
+}
+
+Event::Event(Device device) : state_(std::make_shared<State>(catena::need(device))) {
+    DeviceState& state = state_->device;
+    if (!state.async()) return;
+    const auto timed = state.events ? state.events->timed_event_create : nullptr;
+    const auto create = timed ? timed : state.table.event_create;
+    call_backend(Device(&state), state.name,
+                 [&](catena_ctx* ctx, void* dev) { return create(ctx, dev, &state_->native); });
+}
+
+Event::Event(Device device, catena_event* native)
+    : state_(std::make_shared<State>(catena::need(device))) {
+    state_->native = native;
+}
+
+Device Event::device() const { return Device(&need().device); }
+catena_event* Event::native() const { return need().native; }
+
+void Event::record(const Stream& stream) const {
+    need();
+    Queue& queue = catena::need(stream);
+    State& state = *state_;
+    if (&queue.device != &state.device) {
+        throw DeviceError(fmt::format("[event] record(): expected a stream of {}, got one of {}",
+                                      state.device.name, queue.device.name));
+    }
+    if (state.native) queue.record(state.native);
+    else state.time = State::Clock::now();
+    state.queue = &queue;
+    state.ticket = queue.now();
+}
+
+void Event::synchronize() const {
+    const State& state = need();
+    if (!state.native) return;
+    if (state.device.events) {
+        call_backend(Device(&state.device), state.device.name, [&](catena_ctx* ctx, void* dev) {
+            return state.device.events->event_sync(ctx, dev, state.native);
+        });
+    } else if (state.queue) {
+        state.queue->finish(state.ticket);
+    }
+}
+
+bool Event::done() const {
+    const State& state = need();
+    if (!state.native) return true;
+    if (!state.device.events) {
+        throw UnsupportedError(fmt::format(
+            "[event] done(): expected a backend that can say it, got {}", state.device.name));
+    }
+    std::int32_t done = 0;
+    call_backend(Device(&state.device), state.device.name, [&](catena_ctx* ctx, void* dev) {
+        return state.device.events->event_query(ctx, dev, state.native, &done);
+    });
+    return done != 0;
+}
+
+double Event::elapsed_since(const Event& begin) const {
+    const State& a = begin.need();
+    const State& b = need();
+    if (&a.device != &b.device) {
+        throw DeviceError(fmt::format("[event] elapsed_since(): expected an event of {}, got {}",
+                                      b.device.name, a.device.name));
+    }
+    for (const State* state : {&a, &b}) {
+        if (!state->queue) {
+            throw InvalidError("[event] elapsed_since(): expected record() first, got none");
+        }
+    }
+    if (!b.native) return std::chrono::duration<double, std::milli>(*b.time - *a.time).count();
+    if (!b.device.events) {
+        throw UnsupportedError(fmt::format(
+            "[event] elapsed_since(): expected a backend that measures, got {}", b.device.name));
+    }
+    begin.synchronize();
+    synchronize();
+    double milliseconds = 0;
+    call_backend(Device(&b.device), b.device.name, [&](catena_ctx* ctx, void* dev) {
+        return b.device.events->elapsed(ctx, dev, a.native, b.native, &milliseconds);
+    });
+    return milliseconds;
+}
+
+void Stream::wait(const Event& event) const {
+    Queue& queue = catena::need(*this);
+    const Event::State& state = event.need();
+    if (!state.native) return;
+    if (queue.async && &queue.device.table == &state.device.table) queue.after(state.native);
+    else event.synchronize();
+}
+
+}  // namespace catena

@@ -1,0 +1,194 @@
+// Devices of the registered backends, by name.
+#include "device/context.hpp"
+#include "device/plugin_source.hpp"
+#include "device/plugin_step.hpp"
+#include "registry/registry.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
+
+#include <limits.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+namespace catena {
+
+int Registry::count(const BackendEntry& backend, std::string* reason) {
+    catena_ctx ctx;
+    std::int32_t n = 0;
+    const PluginStep step(backend.plugin->file, "count()");
+    const catena_status status = backend.table->count(&ctx, &n);
+    if (status == CATENA_OK && n > 0 && n <= most_devices) return n;
+    if (!reason) return 0;
+    if (!ctx.error.empty()) *reason = one_line(ctx.error);
+    else if (status) *reason = fmt::format("status {}", status);
+    else if (n > 0) *reason = fmt::format("expected at most {} devices, got {}", most_devices, n);
+    else *reason = "it found none";
+    return 0;
+}
+
+std::vector<BackendInfo> Registry::backends() {
+    const std::lock_guard lock(mutex_);
+    std::vector<BackendInfo> all;
+    for (const auto& backend : backends_) {
+        const catena_backend& table = *backend->table;
+        BackendInfo& info = all.emplace_back();
+        info.name = table.name;
+        info.doc = table.doc ? table.doc : "";
+        info.plugin = backend->plugin->id;
+        info.devices = count(*backend, &info.reason);
+        info.host_memory = table.flags & CATENA_BACKEND_HOST_MEMORY;
+        info.async = table.flags & CATENA_BACKEND_ASYNC;
+    }
+    return all;
+}
+
+std::optional<std::string> Registry::no_device(std::string_view names) {
+    const std::lock_guard lock(mutex_);
+    std::string text;
+    while (!names.empty()) {
+        const std::string_view name = names.substr(0, names.find(','));
+        names.remove_prefix(std::min(names.size(), name.size() + 1));
+        const auto backend = std::ranges::find(
+            backends_, name, [](const auto& b) { return std::string_view(b->table->name); });
+        if (backend == backends_.end() || count(**backend) > 0) return std::nullopt;
+        text += fmt::format("{}{} has no device", text.empty() ? "" : ", ", name);
+    }
+    if (text.empty()) return std::nullopt;
+    return text;
+}
+
+DeviceState& Registry::open(BackendEntry& backend, int ordinal) {
+    const auto slot = static_cast<std::size_t>(ordinal);
+    if (backend.devices.size() <= slot) backend.devices.resize(slot + 1);
+    if (!backend.devices[slot]) {
+        const std::uint64_t seed = seed_ ? *seed_ : initial_seed();
+        auto state =
+            std::make_unique<DeviceState>(backend, ordinal, static_cast<int>(opened_.size()));
+        state->random_seed = seed_of(seed, ordinal);
+        opened_.push_back(state.get());
+        backend.devices[slot] = std::move(state);
+    }
+    return *backend.devices[slot];
+}
+
+DeviceState& Registry::device(std::string_view name) {
+    load_plugins_once();
+    const std::lock_guard lock(mutex_);
+    const std::size_t colon = name.find(':');
+    const std::string_view kind = name.substr(0, colon);
+    int ordinal = 0;
+    if (colon != std::string_view::npos) {
+        const std::string_view digits = name.substr(colon + 1);
+        const auto [end, error] =
+            std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
+        if (error != std::errc() || end != digits.data() + digits.size() || ordinal < 0) {
+            throw DeviceError(fmt::format("[device] name: expected NAME:ORDINAL, got '{}'", name));
+        }
+    }
+    for (const auto& backend : backends_) {
+        if (backend->table->name != kind) continue;
+        std::string reason;
+        const int n = count(*backend, &reason);
+        if (ordinal < n) return open(*backend, ordinal);
+        if (n == 0) {
+            throw DeviceError(fmt::format("[device] {}: expected a device, got none: {}",
+                                          backend->table->name, reason));
+        }
+        throw DeviceError(
+            fmt::format("[device] {}: expected an ordinal below {}, got {}", kind, n, ordinal));
+    }
+    throw DeviceError(unknown_device(name, kind));
+}
+
+// For a name of no backend: what there is, and what perhaps should have been.
+std::string Registry::unknown_device(std::string_view name, std::string_view kind) {
+    if (backends_.empty())
+        return with_plugin_report(
+            fmt::format("[device] {}: expected a plugin with backends, got none", name));
+    std::string there, nearest;
+    std::size_t least = kind.size() / 2 + 1;
+    for (const auto& backend : backends_) {
+        const std::string_view known = backend->table->name;
+        const int n = count(*backend);
+        there += fmt::format("{}{} ({} device{})", there.empty() ? "" : ", ", known,
+                             n == 0 ? "no" : std::to_string(n), n > 1 ? "s" : "");
+        const std::size_t distance = edit_distance(kind, known);
+        if (distance < least) nearest = fmt::format("; did you mean {}?", known);
+        least = std::min(least, distance);
+    }
+    return fmt::format(
+        "[device] name: expected a device of {}, got '{}'{}{}\n"
+        "plugins bring backends; 'catena plugins' or to_string(plugin_report()) has the details",
+        there, name, nearest, plugin_refusals());
+}
+
+DeviceState& Registry::default_device() {
+    if (DeviceState* known = default_device_.load(std::memory_order_acquire)) return *known;
+    load_plugins_once();
+    const std::lock_guard lock(mutex_);
+    for (const bool host_memory : {true, false}) {
+        for (const auto& backend : backends_) {
+            const bool has = backend->table->flags & CATENA_BACKEND_HOST_MEMORY;
+            if (has != host_memory || count(*backend) < 1) continue;
+            DeviceState& state = open(*backend, 0);
+            default_device_.store(&state, std::memory_order_release);
+            return state;
+        }
+    }
+    throw DeviceError(with_plugin_report("no plugin has a backend with a device"));
+}
+
+std::vector<std::string> Registry::devices() {
+    load_plugins_once();
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> names;
+    for (const auto& backend : backends_) {
+        for (int i = 0, n = count(*backend); i < n; ++i) {
+            names.push_back(fmt::format("{}:{}", backend->table->name, i));
+        }
+    }
+    return names;
+}
+
+std::vector<DeviceState*> Registry::opened() {
+    const std::lock_guard lock(mutex_);
+    return opened_;
+}
+
+DeviceState& default_device() { return Registry::get().default_device(); }
+
+Device Device::get(std::string_view name) { return Device(&Registry::get().device(name)); }
+
+std::vector<BackendInfo> Device::backends() {
+    load_plugins_once();
+    return Registry::get().backends();
+}
+
+std::vector<std::string> Device::list() { return Registry::get().devices(); }
+
+std::vector<Device> Device::opened() {
+    std::vector<Device> all;
+    for (DeviceState* state : Registry::get().opened()) all.emplace_back(state);
+    return all;
+}
+
+std::span<const void* const> Device::extensions(const char* id) const {
+    if (!state_) throw InvalidError("[device] expected a device, got an empty handle");
+    load_plugins_once();
+    const void* const* tables = Registry::get().extensions(&state_->backend, id);
+    std::size_t n = 0;
+    while (tables[n]) ++n;
+    return {tables, n};
+}
+
+void seed(std::uint64_t value) {
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    registry.seed_ = value;
+    for (DeviceState* device : registry.opened()) seed(value, Device(device));
+}
+
+}  // namespace catena

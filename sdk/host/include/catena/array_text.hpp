@@ -1,0 +1,21 @@
+// Arrays and variables as text.
+#pragma once
+
+#include <catena/core/variable.hpp>
+
+#include <iosfwd>
+#include <string>
+
+namespace catena {
+
+// The elements in rows, as NumPy prints them, then shape, dtype and device:
+//
+//     array([[1  ,  2.5],
+//            [3  , -4  ]], shape=(2, 2), float32, NAME:0)
+//
+// Six significant digits. With more than 1000 elements, the first three and last three of each axis.
+std::string to_string(const Array& array);
+std::ostream& operator<<(std::ostream& out, const Array& array);
+std::string to_string(const Variable& variable);
+
+}  // namespace catena

@@ -1,6 +1,7 @@
 // array.catena alone: shapes, dtypes, dropout.
 #include <doctest/doctest.h>
 
+#include <catena/plugin/philox.hpp>
 #include <catena/testing.hpp>
 
 #include <algorithm>

@@ -4,6 +4,7 @@
 #include <catena/abi/half.h>
 #include <catena/abi/tensor.h>
 
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <string_view>

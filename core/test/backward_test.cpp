@@ -394,8 +394,8 @@ TEST_CASE("what the host writes after the call is an error in backward; what it 
     z.backward();
     CHECK(values(x.grad()) == Values{3});
     const char* said =
-        "[toy.mul] backward: expected a as it was at the call, got one that was written in place "
-        "since; host<T>() is a write unless T is const";
+        "[toy.mul] backward: expected a unmodified since the call, got one that was changed in "
+        "place; host<T>() counts as a change unless T is const";
     SUBCASE("by its own handle") { x.data().host<float>()[0] = 14; }
     SUBCASE("by a copy of it") {
         const Array copy = x.data();

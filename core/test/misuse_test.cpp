@@ -62,8 +62,8 @@ TEST_CASE("writing into a retained array is noticed") {
     const Variable y = mul.first({&x, &x});
     x.data().fill(5);
     CHECK_THROWS_WITH_AS(y.backward(),
-                         "[toy.mul] backward: expected a as it was at the call, got one that was "
-                         "written in place since; host<T>() is a write unless T is const",
+                         "[toy.mul] backward: expected a unmodified since the call, got one that was "
+                         "changed in place; host<T>() counts as a change unless T is const",
                          GraphError);
     const Variable w(floats({2}));
     const Variable v = mul.first({&w, &w});

@@ -200,8 +200,8 @@ void GraphNode::check_retained() const {
         std::ranges::none_of(retained_y_, is_changed))
         return;
     throw GraphError(
-        fmt::format("[{}] backward: expected {} as it was at the call, got one that was written in "
-                    "place since; host<T>() is a write unless T is const",
+        fmt::format("[{}] backward: expected {} unmodified since the call, got one that was changed "
+                    "in place; host<T>() counts as a change unless T is const",
                     label(), changed()));
 }
 

@@ -53,7 +53,7 @@ class Word2Vec(Case):
 
     def train_places(self, *options):
         out = self.run_program("--data", self.text, "--epochs", 0, *options)
-        return out.split(" places")[0].split("(")[1]
+        return out.split(" positions")[0].split("(")[1]
 
     def test_vectors_are_written_as_text(self):
         file = self.folder / "vectors.txt"

@@ -200,8 +200,8 @@ void UserCall::gradients(std::span<const Variable> gy, std::span<const bool> wan
 
 void UserCall::throw_written(const char* method, const std::string& what) const {
     throw InvalidError(
-        fmt::format("[{}] {}: expected {} to stay as it is, got it written in place "
-                    "(+= and the like change an array; x * 2 is a new one)",
+        fmt::format("[{}] {}: expected {} to be unmodified, got an in-place change "
+                    "(+= changes an array; x * 2 makes a new one)",
                     name(), method, what));
 }
 

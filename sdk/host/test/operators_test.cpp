@@ -139,8 +139,8 @@ TEST_CASE("compound assignment writes the data and the gradient of a variable") 
     CHECK(values(x.grad()) == Doubles{8, 12});
     // The graph kept what was overwritten.
     CHECK_THROWS_WITH_AS(y.backward(),
-                         doctest::Contains("expected x0 as it was at the call, got one that was "
-                                           "written in place since"),
+                         doctest::Contains("expected x0 unmodified since the call, got one that was "
+                                           "changed in place"),
                          GraphError);
     Array data = x.data();
     y = F::sum(x * x);

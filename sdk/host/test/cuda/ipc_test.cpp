@@ -96,7 +96,7 @@ TEST_CASE("what is no handle, and what is on no GPU") {
     for (const std::string& bytes : {std::string(), std::string("x"), std::string(304, '\0'),
                                      std::string(304, '\xff'), std::string(305, 'c')}) {
         contains(error_of<InvalidError>([&] { (void)cuda::IPCArrayHandle::from_bytes(bytes); }),
-                 "[IPCArrayHandle] bytes: expected the result of bytes() of an array gave");
+                 "[IPCArrayHandle] bytes: expected the result of bytes() of an array, got");
         contains(error_of<InvalidError>([&] { (void)cuda::IPCEvent::from_bytes(bytes); }),
                  "[IPCEvent] bytes");
     }

@@ -15,7 +15,8 @@ ROOT = HERE.parents[2]
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 # Where a qualified name has to be declared; elsewhere any public header will do.
 HOST = "sdk/host/include/catena"
-FOLDERS = {"links": f"{HOST}/links", "optimizers": f"{HOST}/optimizers", "cuda": f"{HOST}/cuda"}
+FOLDERS = {"links": f"{HOST}/links", "optimizers": f"{HOST}/optimizers.hpp",
+           "cuda": f"{HOST}/cuda"}
 NAMESPACES = {"catena", "std"}
 LANGUAGE = {"std", "vector", "struct", "static", "constexpr", "const", "auto", "throw", "false",
             "true", "return", "size_t", "int", "double", "using", "namespace", "bool"}
@@ -47,7 +48,8 @@ def without_comments(code):
 def words(*folders):
     found = set()
     for folder in folders:
-        for header in sorted((ROOT / folder).rglob("*.hpp")):
+        path = ROOT / folder
+        for header in [path] if path.is_file() else sorted(path.rglob("*.hpp")):
             found.update(re.findall(r"[A-Za-z_]\w*", without_comments(header.read_text())))
     return found
 

@@ -34,7 +34,7 @@ const fs::path own_file = [] {
     return fs::canonical(boost::dll::this_line_location(error), error);
 }();
 
-// Whoever can write to a folder above this library decides what runs anyway.
+// A user who can write to a folder above this library can replace the library itself.
 bool is_above_this(const fs::path& folder) {
     return std::mismatch(folder.begin(), folder.end(), own_file.begin(), own_file.end()).first ==
            folder.end();

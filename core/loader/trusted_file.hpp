@@ -15,8 +15,8 @@ enum class Writers { owner, private_group };
 
 // An open file. The constructor refuses a file, folder or link that belongs to neither root nor the
 // user, and every folder on the path, links included, that others can write to. Sticky folders are
-// accepted above the file's own folder. The folders above catena's libraries are not checked: whoever
-// can write there can replace catena itself.
+// accepted above the file's own folder. The folders above catena's libraries are not checked: a
+// user who can write there can replace catena itself.
 class TrustedFile {
 public:
     // Throws PluginError with the bare reason.

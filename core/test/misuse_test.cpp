@@ -61,10 +61,11 @@ TEST_CASE("writing into a retained array is noticed") {
     const Variable x(floats({2}));
     const Variable y = mul.first({&x, &x});
     x.data().fill(5);
-    CHECK_THROWS_WITH_AS(y.backward(),
-                         "[toy.mul] backward: expected a unmodified since the call, got one that was "
-                         "changed in place; host<T>() counts as a change unless T is const",
-                         GraphError);
+    CHECK_THROWS_WITH_AS(
+        y.backward(),
+        "[toy.mul] backward: expected a unmodified since the call, got one that was "
+        "changed in place; host<T>() counts as a change unless T is const",
+        GraphError);
     const Variable w(floats({2}));
     const Variable v = mul.first({&w, &w});
     w.data().reshape({1, 1}).copy_from(Array::ones({1, 1}));  // through a view, too

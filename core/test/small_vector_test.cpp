@@ -1,4 +1,4 @@
-// SmallVector: inside itself and in the pool, whoever moves, and nothing lost or freed twice.
+// SmallVector: elements inside the object and in the pool, moves in both directions, nothing lost or freed twice.
 #include <catena/core/small_vector.hpp>
 
 #include <doctest/doctest.h>

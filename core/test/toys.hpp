@@ -33,7 +33,7 @@ struct Port {
     const char* type = "T";
 };
 
-// Collects the tables of one plugin; they live for ever, as those of a library do.
+// Collects the tables of one plugin; they are never freed, like those of a loaded library.
 class Plugin {
 public:
     explicit Plugin(std::string id);

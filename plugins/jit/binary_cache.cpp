@@ -30,7 +30,7 @@ constexpr std::uint64_t default_limit = std::uint64_t{256} << 20;
 constexpr std::string_view suffix = ".kernel";
 constexpr std::string_view source_suffix = ".source";
 constexpr std::string_view temporary = ".new-";
-constexpr time_t stale = 3600;  // seconds: whoever wrote a temporary file has died
+constexpr time_t stale = 3600;  // seconds: the writer of an older temporary file has died
 
 // Behind the bytes of a file.
 struct Trailer {

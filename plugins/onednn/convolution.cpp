@@ -367,7 +367,7 @@ void Correlation::run(catena_ctx* ctx, const float* x, const float* gy, float* g
                          first == from);
         }
     });
-    // In the order of the groups, whoever made them.
+    // In the order of the groups, on any number of threads.
     constexpr std::int64_t stretch = 4096;
     const std::int64_t stretches = ceil_div(w_floats, stretch);
     if (groups_ > 1)

@@ -17,8 +17,8 @@ extern const catena_blas blas_table;
 // Generates the code of all products, if there is none yet. Throws Error. [any]
 void generate_products();
 
-// Where the portable kernels are faster, measured (README.md): these run for whoever pins them, and
-// for tests that compare two implementations.
+// For kernels that are slower than the portable ones (README.md has the measurements). They run if they
+// are pinned, and in tests that compare two implementations.
 constexpr int below_portable = CATENA_PRIORITY_PORTABLE - 10;
 
 // A kernel in float32 for version 1 of a function.

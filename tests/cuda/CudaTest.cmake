@@ -52,7 +52,7 @@ endfunction()
 # one GPU; copies from pageable memory wait there, as they may. What takes long says EMULATOR DEVICES=1,
 # and runs with one device alone.
 #   LATE        once more on the emulator, as cuda-NAME-late, with streams that take their time, blocks
-#               on two threads and the last threads first: whoever does not wait is found out
+#               on two threads and the last threads first: code that does not wait fails
 #   EMULATOR    settings, without CATENA_EMULATOR_
 #   ON_...      further words of one of the two, or NEVER: that one is left out
 function(catena_add_cuda_test name)

@@ -42,7 +42,7 @@ class Case(unittest.TestCase):
         self.lib = self.folder("lib")
         self.system, self.user, self.named = (
             self.lib / "catena/plugins", self.top / "data/catena/plugins", self.top / "named")
-        self.library = pathlib.Path(shutil.copy(LOADER, self.lib / SONAME))
+        self.brought = pathlib.Path(shutil.copy(LOADER, self.lib / SONAME))
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("CATENA_")}
         self.env |= {"LD_LIBRARY_PATH": str(self.lib), "XDG_DATA_HOME": str(self.top / "data")}
 
@@ -447,7 +447,7 @@ class Trust(Case):
         self.loads(elsewhere, CATENA_PLUGIN_PATH=str(self.named))
         os.chown(elsewhere, STRANGER, -1)
         self.refuses(elsewhere, "owner of the file ", CATENA_PLUGIN_PATH=str(self.named))
-        os.chown(self.library, STRANGER, -1)
+        os.chown(self.brought, STRANGER, -1)
         self.loads(elsewhere, CATENA_PLUGIN_PATH=str(self.named))
 
     @unittest.skipUnless(ROOT, "needs root: runs as another user")

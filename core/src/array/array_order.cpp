@@ -92,7 +92,7 @@ void give_back_memory(ArrayBody& body) noexcept {
             for (Queue* reader : extra->readers) settle(home->queue, *reader);
         }
         home->free(body.block, body.capacity);
-    } else if (extra && extra->pinned) {  // whoever gets it next waits
+    } else if (extra && extra->pinned) {  // its next user waits
         PinnedPool::Uses uses{{&last, last.now()}};
         for (Queue* reader : extra->readers) uses.emplace_back(reader, reader->now());
         extra->pinned->free(body.block, body.capacity, std::move(uses));

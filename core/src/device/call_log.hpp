@@ -14,7 +14,7 @@ namespace catena {
 // A ring that any thread writes to without a lock. What it says while others write is near the truth.
 class CallLog {
 public:
-    // The function lives for ever.
+    // The function is never freed.
     void note(const catena_function& function, std::int32_t phase) noexcept {
         put(&function, phase != 0 ? backward : forward);
     }

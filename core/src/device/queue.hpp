@@ -19,8 +19,8 @@ namespace catena {
 class PinnedPool;
 class Recording;
 
-// Lives for ever: arrays and their memory refer to it. All that is given to it counts up its ticket,
-// after it was given: so an event that is recorded now is behind all tickets of now.
+// It is never freed, because arrays and their memory refer to it. Each submission increments the ticket
+// afterwards, so an event that is recorded next covers all earlier submissions.
 class Queue {
 public:
     static constexpr std::uint64_t end = ~std::uint64_t{0};  // as a ticket: all that was given
@@ -63,7 +63,7 @@ public:
     void record(catena_event* event);
     // Records an event: those that need what came until now will not wait for what comes.
     void mark();
-    // Whoever has waited for the whole device knows that this ticket is done.
+    // After a wait for the whole device, this ticket is known to be done.
     void known_done(std::uint64_t ticket) noexcept;
 
     // Of a recorder, a queue that shares its stream with the one that is recorded: others that used

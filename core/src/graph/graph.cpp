@@ -199,10 +199,10 @@ void GraphNode::check_retained() const {
     if (std::ranges::none_of(retained_x_, is_changed) &&
         std::ranges::none_of(retained_y_, is_changed))
         return;
-    throw GraphError(
-        fmt::format("[{}] backward: expected {} unmodified since the call, got one that was changed "
-                    "in place; host<T>() counts as a change unless T is const",
-                    label(), changed()));
+    throw GraphError(fmt::format(
+        "[{}] backward: expected {} unmodified since the call, got one that was changed "
+        "in place; host<T>() counts as a change unless T is const",
+        label(), changed()));
 }
 
 const GraphNode::Retained* GraphNode::find(const RetainedArrays& list, std::size_t i) {

@@ -16,7 +16,7 @@ namespace catena {
 // Immutable. values() points into itself.
 class BoundAttributes : public Pooled {
 public:
-    // All defaults; lives for ever.
+    // All defaults; never freed.
     static const BoundAttributes* make_defaults(const catena_function& function);
     // Throws InvalidError naming function and attribute.
     static const BoundAttributes* make(const catena_function& function,

@@ -1,5 +1,5 @@
 // What the plugins registered: functions with their kernels, backends, extensions. Entries are made
-// once and live for ever; the hot path reads them without a lock.
+// once and are never freed; the hot path reads them without a lock.
 #pragma once
 
 #include "device/device_state.hpp"

@@ -138,10 +138,11 @@ TEST_CASE("compound assignment writes the data and the gradient of a variable") 
     x.grad() *= 2;
     CHECK(values(x.grad()) == Doubles{8, 12});
     // The graph kept what was overwritten.
-    CHECK_THROWS_WITH_AS(y.backward(),
-                         doctest::Contains("expected x0 unmodified since the call, got one that was "
-                                           "changed in place"),
-                         GraphError);
+    CHECK_THROWS_WITH_AS(
+        y.backward(),
+        doctest::Contains("expected x0 unmodified since the call, got one that was "
+                          "changed in place"),
+        GraphError);
     Array data = x.data();
     y = F::sum(x * x);
     data.reshape({2, 1}) += 1;

@@ -303,9 +303,10 @@ TEST_CASE("what a parameterized function must not do") {
         }
     };
     const Variable x = var({1});
-    CHECK_THROWS_WITH_AS(Doubling()(x).backward(),
-                         doctest::Contains("[Doubling] backward: expected grad_outputs[0] to be unmodified"),
-                         InvalidError);
+    CHECK_THROWS_WITH_AS(
+        Doubling()(x).backward(),
+        doctest::Contains("[Doubling] backward: expected grad_outputs[0] to be unmodified"),
+        InvalidError);
 
     struct Squaring : Function<Squaring> {
         Arrays forward(ArraySpan inputs) override {

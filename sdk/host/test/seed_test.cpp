@@ -23,7 +23,7 @@ TEST_CASE("CATENA_SEED seeds every device, until seed() does") {
     CHECK(states[1].seed != states[2].seed);
     const auto weights = links::Linear(3, 4).W.data().to_vector<float>();
 
-    // What is no number is refused by whoever opens a device, which opens it when that is mended.
+    // A value that is no number is refused when a device is opened. The device opens once the value is corrected.
     for (const char* wrong : {"abc", "-1", "1.5", "18446744073709551616", "7 ", " 7", "0x1"}) {
         CAPTURE(wrong);
         setenv("CATENA_SEED", wrong, 1);

@@ -58,7 +58,7 @@ static int64_t CATENA_CALL config(catena_ctx *ctx, const char *key, int64_t othe
     (void)ctx;
     return strcmp(key, "train") == 0 ? 1 : otherwise;
 }
-/* Lists live for ever, so each is made once; one that a later plugin adds to is made anew. */
+/* Lists are never freed, so each is made once. A list that a later plugin extends is made again. */
 static const void *const *CATENA_CALL extensions(catena_ctx *ctx, const char *id) {
     struct list {
         char id[64];

@@ -170,7 +170,7 @@ TEST_CASE("kernels that no example reaches") {
     CHECK(row[Check::reached].text ==
           "no example reaches forward int32 '' of org.example.broken: [org.example.row] a.dtype: "
           "expected a float, got another\n");
-    // Whoever brings kernels for functions of others cannot write examples.
+    // A plugin with kernels for functions of other plugins cannot write examples.
     World with_declining(DECLINES);
     const Report declines = conform(with_declining, "catena.relu");
     CHECK(declines.failures() == "");

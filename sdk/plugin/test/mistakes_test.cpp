@@ -81,7 +81,7 @@ TEST_CASE("what a piece of parallel() throws is the error of the call, on any nu
 TEST_CASE("pieces of parallel() that have not begun when one throws are left out") {
     static std::size_t threads;
     catena_host host = {};
-    // Whoever is free takes the next piece, as in the pool of the CPU.
+    // A free thread takes the next piece, as in the pool of the CPU.
     host.parallel_for = [](catena_ctx*, std::int64_t n, std::int64_t grain, catena_range_fn fn,
                            void* user) {
         std::atomic<std::int64_t> next{0};

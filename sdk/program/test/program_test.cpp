@@ -37,7 +37,7 @@ bool parse(Program& program, std::vector<std::string> words) {
     return program.parse(static_cast<int>(words.size()), argv.data());
 }
 
-// What is said of options that cannot be; "" if they can.
+// The error for invalid options; "" if they are valid.
 std::string refused(const std::vector<std::string>& words, bool trains = false) {
     Program program("test", "Tests.");
     if (trains) program.add_training_options();

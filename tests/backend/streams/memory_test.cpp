@@ -6,7 +6,7 @@
 
 using namespace river;
 
-TEST_CASE("pinned arrays: copies run beside the host, and whoever needs them waits") {
+TEST_CASE("pinned arrays: copies run asynchronously, and their users wait") {
     const Device d = device();
     const Stream copies(d);
     Array host = Array::pinned({1000}, Dtype::float64, d);

@@ -111,7 +111,7 @@ TEST_CASE("one wait serves many uses") {
     CHECK(values(y) == same(153, 10));
 }
 
-TEST_CASE("whoever needs a copy does not wait for what its stream got later") {
+TEST_CASE("a user of a copy does not wait for later work of its stream") {
     const Device d = device(), other = device(1);
     const Stream copies(d);
     Array host = Array::pinned({100}, Dtype::float64, d);

@@ -1,4 +1,4 @@
-// A thread for ever at the first call.
+// Starts a thread that never ends at the first call.
 // expect: values/process
 // says: expected no thread of its own, got 1 more
 #define _GNU_SOURCE

@@ -1,4 +1,4 @@
-// It waits for ever where there are many elements: the time limit ends it.
+// It never returns for many elements: the time limit ends it.
 // expect: values/survives
 // options: --only values --only gradients --timeout 4
 #define _GNU_SOURCE

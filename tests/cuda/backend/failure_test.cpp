@@ -231,7 +231,7 @@ TEST_CASE("failures: code that was made at run time") {
     binary.data = code.data();
     binary.bytes = code.size();
     const catena_compiled* kernel = nullptr;
-    static auto& kept = *new std::vector<const catena_compiled*>;  // for ever, as a host has them
+    static auto& kept = *new std::vector<const catena_compiled*>;  // never freed, as in a host
     CHECK(fail_each([&] { return compiler.load(ctx, dev(), &binary, &kernel); },
                     [&] {
                         kept.push_back(kernel);

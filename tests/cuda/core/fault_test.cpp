@@ -2,7 +2,7 @@
 #include "emulator/control.h"
 #include "gpu.hpp"
 
-TEST_CASE("a fault of a device is an error with its name, for whoever waits") {
+TEST_CASE("a fault of a device is an error with its name, for every wait") {
     const Array x = ramp(10).to(second());
     const int ordinal = second().ordinal();
     second().synchronize();

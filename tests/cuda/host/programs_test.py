@@ -1,5 +1,5 @@
-"""Programs that train say on a GPU what they say on the CPU; what one saves, the other goes on with, and
-catena-predict answers the same from it. Replicas and a net over two devices, where there are two GPUs.
+"""Training programs print the same on a GPU as on the CPU, and each resumes the other's snapshots;
+catena-predict gives the same answers with both. Replicas and a net over two devices need two GPUs.
 
 usage: programs_test.py TRAIN-MNIST TRAIN-LM TRAIN-WORD2VEC TRAIN-IMAGES PREDICT DIGITS PICTURES.PY
 """

@@ -1,4 +1,4 @@
-// A plugin that computes relu in a way of its own, y = 42, for whoever pins it.
+// A plugin with another relu, y = 42, which runs only if it is pinned.
 #include <catena/plugin.hpp>
 
 #include <algorithm>

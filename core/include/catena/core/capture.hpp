@@ -16,7 +16,7 @@ namespace catena {
 //     Array y;
 //     const Capture step(Stream(gpu), [&] { y = F::relu(x); });  // x keeps its memory
 //     x.copy_from(next);
-//     step.launch();  // y has relu(next) now; whoever uses it waits for it
+//     step.launch();  // y has relu(next) now; a use of y waits for it
 //
 // The body first runs `warm_ups` times normally, so that libraries allocate their memory, and then
 // once more for the recording, in which calls compute nothing. Its results are in memory that stays

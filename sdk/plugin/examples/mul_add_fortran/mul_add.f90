@@ -35,7 +35,7 @@ module mul_add_plugin
                         vendor=[(nul, i=1, 64)], license=[(nul, i=1, 32)], &
                         devices=[(devices_64(i:i), i=1, 64)])
 
-    ! Texts and tables that live for ever. Addresses are no constants in Fortran: entry writes them.
+    ! Texts and tables, never freed. Addresses are not constants in Fortran, so entry writes them.
     character(len(id) + 1), target :: name = id//nul
     character(14), target :: doc = 'w = x * y + z'//nul
     character(25), target :: example = 'x=(2,3) y=(2,3) z=(2,3)'//nul

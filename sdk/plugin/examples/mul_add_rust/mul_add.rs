@@ -261,7 +261,7 @@ pub static catena_manifest_v1: Manifest = Manifest {
 };
 
 /// # Safety
-/// The host's table lives for ever.
+/// The host's table is never freed.
 #[no_mangle]
 pub unsafe extern "C" fn catena_plugin_entry_v1(host: *const Host, _ctx: Ctx) -> *const Plugin {
     HOST.store(host as *mut Host, Ordering::Relaxed);

@@ -101,11 +101,13 @@ template <class F, Isa isa>
 inline constexpr bool loop_for_each = n_inputs<F> > 1 && n_inputs<F> <= 3 && isa != Isa::baseline;
 template <class F, class T, Isa isa>
 constexpr auto loops_for_each() {
-    return []<std::size_t... I>(std::index_sequence<I...>) {
-        return std::array<Loop<T>, sizeof...(I)>{
-            loop_of<BackwardLoop<F, T, std::uint64_t{1} << I>, T, isa>()...};
+    constexpr std::size_t n = loop_for_each<F, isa> ? n_inputs<F> : 0;
+    std::array<Loop<T>, n> loops{};
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+        ((loops[I] = loop_of<BackwardLoop<F, T, std::uint64_t{1} << I>, T, isa>()), ...);
     }
-    (std::make_index_sequence < loop_for_each<F, isa> ? n_inputs<F> : 0 > ());
+    (std::make_index_sequence<n>());
+    return loops;
 }
 template <class F, class T, Isa isa>
 inline constexpr auto each_loop = loops_for_each<F, T, isa>();

@@ -434,7 +434,8 @@ const catena_plugin& table_of(const Part* const* begin, const Part* const* end);
     CATENA_EXPORT_PLUGIN(                                                                    \
         id, version, ::catena::plugin::Plugin<>::devices,                                    \
         ::catena::plugin::detail::table_of(__start_catena_parts, __stop_catena_parts))
-#if defined(CATENA_CUDA)  // whose kernels are instantiated after their specialisations
+// CUDA families list their functions in CATENA_PLUGIN, after the specializations of Kernels<F>.
+#if defined(CATENA_CUDA)
 #define CATENA_FUNCTIONS(...) static_assert(true)
 #else
 #define CATENA_FUNCTIONS(...) CATENA_FUNCTIONS_AT(__COUNTER__, __VA_ARGS__)

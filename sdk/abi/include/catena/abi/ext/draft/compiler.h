@@ -11,7 +11,7 @@
 enum { CATENA_COMPILER_IDENTITY = 1024 }; /* bytes that an identity needs at most */
 
 typedef struct catena_compiled
-    catena_compiled; /* compiler's: a kernel, ready to launch; for ever */
+    catena_compiled; /* the compiler's: a kernel, ready to launch; never freed */
 
 /* One translation unit with one kernel. */
 typedef struct catena_compilation {

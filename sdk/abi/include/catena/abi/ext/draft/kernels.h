@@ -7,7 +7,7 @@
 
 #define CATENA_KERNELS_DRAFT_1 "catena.kernels.draft/1" /* its id */
 
-typedef struct catena_formula_kernel catena_formula_kernel; /* of the extension; lives for ever */
+typedef struct catena_formula_kernel catena_formula_kernel; /* of the extension; never freed */
 
 enum {
     CATENA_FORMULA_ELEMENTWISE = 0, /* statements for each element */

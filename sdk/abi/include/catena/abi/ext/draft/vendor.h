@@ -14,7 +14,7 @@ typedef struct catena_vendor {
     /* [compute] The library's handle ("cublas": a cublasHandle_t), bound to stream and to the calling
      * thread, made on the first call, or left by a thread that ended; the backend's, valid until the
      * stream is destroyed. Work on it is work on the stream. The backend's own products have another
-     * handle: whoever uses this one sets the modes that he needs. CATENA_E_UNSUPPORTED, with text, if
+     * handle: each user sets the modes that it needs. CATENA_E_UNSUPPORTED, with text, if
      * the library is not to be had. */
     catena_status(CATENA_CALL *handle)(catena_ctx *ctx, void *dev, catena_stream *stream,
                                        const char *library, void **handle);

@@ -83,8 +83,10 @@ void prepare_peer(int threads) {
 
 #if defined(CATENA_BENCH_TORCH)
 constexpr const char* torch_library = CATENA_BENCH_TORCH;
+constexpr const char* torch_name = CATENA_BENCH_TORCH_NAME;
 #else
 constexpr const char* torch_library = "";
+constexpr const char* torch_name = "libtorch";
 #endif
 
 std::vector<Work> open_torch(int threads) {
@@ -105,9 +107,9 @@ void load_all_but(const char* module) {
 }
 
 std::vector<Planned> make_plan(const Options& options) {
-    static const Comparison torch{"libtorch", false};
+    static const Comparison torch{torch_name, false};
     static const Comparison openblas{"OpenBLAS", true};
-    static const Comparison torch_memory{"libtorch", false, true};
+    static const Comparison torch_memory{torch_name, false, true};
     static const Comparison built_in{"built-in sigmoid", true, false, "third party"};
     static const Comparison composed{"composed", true, false, "formula"};
     static const Comparison fused{"plugin", true, false, "formula"};

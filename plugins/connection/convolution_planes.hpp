@@ -9,23 +9,6 @@ namespace catena::plugins {
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
-// Blocks of scratch, one after another: counted, or handed out if there is memory.
-class Blocks {
-public:
-    explicit Blocks(void* memory = nullptr) : memory_(static_cast<char*>(memory)) {}
-    template <class T>
-    T* take(std::int64_t n) {
-        T* const block = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + bytes_);
-        bytes_ += round_up(n * static_cast<std::int64_t>(sizeof(T)), 64);
-        return block;
-    }
-    std::int64_t bytes() const { return bytes_; }
-
-private:
-    char* memory_;
-    std::int64_t bytes_ = 0;
-};
-
 // Filters as an array with any strides; taps count through (kh, kw).
 template <class T>
 struct Filters {

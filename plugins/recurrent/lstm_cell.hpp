@@ -98,9 +98,10 @@ inline Var or_zeros(const Var& v, const Var& like, Shape shape) {
 
 // Cells (N, units, ...) and their gates (N, 4 units, ...).
 struct LstmLayout {
-    LstmLayout(Shape c, Shape x) : trailing(c.subspan(2)), batch(c[0]), rows(x[0]), units(c[1]) {
-        for (const std::int64_t d : trailing) inner *= d;
-    }
+    LstmLayout(Shape c, Shape x)
+        : trailing(c.subspan(2)), batch(c[0]), rows(x[0]), units(c[1]), inner(size_of(trailing)) {}
+    LstmLayout(std::int64_t n, std::int64_t n_units)
+        : batch(n), rows(n), units(n_units), inner(1) {}
     // Runs of cells that lie side by side: body(p, q, n) for n cells from p on, whose first gate
     // is at x[q].
     template <class Call, class Body>
@@ -137,7 +138,7 @@ struct LstmLayout {
     std::int64_t batch;
     std::int64_t rows;  // of x
     std::int64_t units;
-    std::int64_t inner = 1;
+    std::int64_t inner;
 
 private:
     Extents with(std::initializer_list<std::int64_t> head) const {

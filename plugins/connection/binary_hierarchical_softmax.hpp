@@ -7,8 +7,6 @@
 
 namespace catena::plugins {
 
-using namespace catena::plugin;
-
 using TreeTypes = Rows<Row<float, std::int32_t>, Row<float, std::int64_t>,
                        Row<double, std::int32_t>, Row<double, std::int64_t>>;
 inline constexpr Attribute tree_attribute = required<const char*>(

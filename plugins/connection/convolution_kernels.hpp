@@ -29,40 +29,7 @@ inline Convolution adjoint_of(const Convolution& c) {
             .pad = {c.kh - 1 - c.pad.y, c.kw - 1 - c.pad.x}};
 }
 
-// y = x with w, plus bias (may be null), or added to y.
-template <class T, class Call>
-CATENA_KERNEL void convolve(const Call& call, const Convolution& c, const T* x, const T* w,
-                            const T* bias, T* y, bool add) {
-    if (c.n * c.outputs == 0) return;
-    const Gather<T, Call::isa> product(call.context(), c, call.template scratch<char>());
-    product.run(x, {w, c.taps(), c.kh * c.kw, 1}, bias, y, add);
-}
-// gx = the adjoint of convolve() for gy, plus bias for each channel (may be null), or added to gx.
-template <class T, class Call>
-CATENA_KERNEL void convolve_back(const Call& call, const Convolution& c, const T* gy, const T* w,
-                                 const T* bias, T* gx, bool add) {
-    if (c.n * c.channels == 0) return;
-    char* const scratch = call.template scratch<char>();
-    const std::int64_t area = c.kh * c.kw;
-    if (gathers_back(c)) {
-        const Gather<T, Call::isa> product(call.context(), adjoint_of(c), scratch);
-        product.run(gy, {w + area - 1, area, c.taps(), -1}, bias, gx, add);
-    } else {
-        const Spread<T, Call::isa> product(call.context(), c, scratch);
-        product.run(gy, {w, c.taps(), area, 1}, bias, gx, add);
-    }
-}
-// gw = the gradient of convolve() for w, or added to gw.
-template <class T, class Call>
-CATENA_KERNEL void correlate(const Call& call, const Convolution& c, const T* x, const T* gy, T* gw,
-                             bool add) {
-    if (c.n * c.outputs * c.channels == 0)
-        return add ? void() : void(std::fill_n(gw, c.outputs * c.taps(), T(0)));
-    const Correlate<T, Call::isa> product(call.context(), c, call.template scratch<char>());
-    product.run(x, gy, gw, add);
-}
-
-// Scratch of the products above, enough for each instruction set.
+// Scratch of a product, enough for each instruction set.
 template <class T, template <class, Isa> class Product, Isa... isa>
 std::uint64_t scratch_of(catena_ctx* ctx, const Convolution& c, IsaList<isa...>) {
     return std::max({Product<T, isa>(ctx, c).bytes()...});
@@ -157,20 +124,35 @@ private:
         of[result] = shape_of(*(forward ? call.raw().y[0] : call.raw().gy[0]));
         return convolution_of(call, of[images], of[places], of[filters]);
     }
-    template <Array array, class T>
-    CATENA_KERNEL static void compute(const auto& call, const Arrays<T>& of, const T* bias, T* to,
+    static bool is_empty(const Convolution& c, Array array) {
+        return c.n * (array == images ? 1 : c.outputs) * (array == places ? 1 : c.channels) == 0;
+    }
+    // to = the array, plus bias (may be null), or added to what is there.
+    template <Array array, class T, class Call>
+    CATENA_KERNEL static void compute(const Call& call, const Arrays<T>& of, const T* bias, T* to,
                                       bool add) {
+        catena_ctx* const ctx = call.context();
+        char* const memory = call.template scratch<char>();
         const Convolution c = sizes(call);
-        if constexpr (array == places) convolve(call, c, of[images], of[filters], bias, to, add);
-        else if constexpr (array == images)
-            convolve_back(call, c, of[places], of[filters], bias, to, add);
-        else correlate(call, c, of[images], of[places], to, add);
+        const std::int64_t area = c.kh * c.kw, taps = c.taps();
+        const T* const w = of[filters];
+        if (is_empty(c, array)) {
+            if (array == filters && !add) std::fill_n(to, c.outputs * taps, T(0));
+        } else if constexpr (array == filters) {
+            Correlate<T, Call::isa>(ctx, c, memory).run(of[images], of[places], to, add);
+        } else if constexpr (array == places) {
+            Gather<T, Call::isa>(ctx, c, memory).run(of[images], {w, taps, area, 1}, bias, to, add);
+        } else if (gathers_back(c)) {
+            Gather<T, Call::isa>(ctx, adjoint_of(c), memory)
+                .run(of[places], {w + area - 1, area, taps, -1}, bias, to, add);
+        } else {
+            Spread<T, Call::isa>(ctx, c, memory).run(of[places], {w, taps, area, 1}, bias, to, add);
+        }
     }
     template <class T>
     static std::uint64_t scratch(const auto& call, const Convolution& c, Array array) {
         catena_ctx* const ctx = call.context();
-        if (c.n * (array == images ? 1 : c.outputs) * (array == places ? 1 : c.channels) == 0)
-            return 0;
+        if (is_empty(c, array)) return 0;
         if (array == filters) return scratch_of<T, Correlate>(ctx, c, Isas());
         if (array == places) return scratch_of<T, Gather>(ctx, c, Isas());
         return gathers_back(c) ? scratch_of<T, Gather>(ctx, adjoint_of(c), Isas())

@@ -1,10 +1,8 @@
 // activation.cuda.catena, table of contents: nonlinearities.
-#include "leaky_relu.hpp"
 #include "prelu.cuh"
 #include "relu.hpp"
 #include "sigmoid.hpp"
 #include "softmax.cuh"
-#include "tanh.hpp"
 
 using namespace catena::plugins;
 

@@ -40,7 +40,6 @@ struct Prelu {
         if (!w.empty()) std::copy(w.begin(), w.end(), wide + 1);
         const Shape beside(wide, x.size());
         const Var gy = g.gy(0);
-        if (gy.is_constant()) return;
         if (g.wants(0))
             g.gx(0, math::where(g.x(0) >= 0, gy,
                                 math::unless_nan(g.x(0), gy * reshape(g.x(1), beside))));
@@ -68,11 +67,6 @@ struct Prelu {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         const auto gw = call.template gx<T>(1);
-        if (!gy) {
-            if (gx && !call.adds(0)) std::fill_n(gx.data, gx.size(), T(0));
-            if (gw && !call.adds(1)) std::fill_n(gw.data, gw.size(), T(0));
-            return;
-        }
         if (gx) apply(call, x, gy, w, gx, call.adds(0));
         if (gw) sum_negative(call, x, gy, gw, call.adds(1));
     }

@@ -1,4 +1,4 @@
-// Rectified linear unit.
+// Rectified linear units.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -25,6 +25,27 @@ struct Relu {
     }
 };
 
-CATENA_FUNCTIONS(Relu);
+struct LeakyRelu {
+    static constexpr auto about =
+        describe(
+            "catena.leaky_relu",
+            "y = x where x >= 0, else slope * x; the gradient is the slope at 0 and NaN at NaN",
+            in("x"), out("y"), attr("slope", 0.2, "the slope where x < 0"))
+            .since(2)
+            .example("x=(2,3)[0.5,1.5]")
+            .example("x=(2,3)[-1.5,-0.5]")
+            .example("x=(4)[-1.5,-0.5] slope=-0.5");
+
+    template <class T>
+    CATENA_FN static T forward(T x, T slope) {
+        return math::where(x < T(0), slope * x, x);
+    }
+    template <class T>
+    CATENA_FN static T backward(T gy, T x, T slope) {
+        return math::where(x > T(0), gy, math::unless_nan(x, slope * gy));
+    }
+};
+
+CATENA_FUNCTIONS(Relu, LeakyRelu);
 
 }  // namespace catena::plugins

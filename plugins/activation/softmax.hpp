@@ -49,7 +49,6 @@ struct Softmax {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
         const bool add = call.adds(0);
-        if (!gy) return add ? void() : void(std::fill_n(gx.data, gx.size(), T(0)));
         const Axis axis = axis_of(call, y.shape);
         const std::int64_t step = axis.inner;
         const std::int64_t length = axis.length;
@@ -103,15 +102,8 @@ private:
     CATENA_KERNEL static void strip(const T* x, T* y, std::int64_t length, std::int64_t step,
                                     std::int64_t width, bool add) {
         T most[64];
-        T sum[64] = {};
-        std::copy_n(x, width, most);
-        for (std::int64_t i = 1; i < length; ++i)
-            for (std::int64_t j = 0; j < width; ++j)
-                most[j] = most[j] > x[i * step + j] ? most[j] : x[i * step + j];
-        for (std::int64_t i = 0; i < length; ++i) {
-            CATENA_LOOP
-            for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
-        }
+        T sum[64];
+        max_and_sum_exp(x, length, step, width, most, sum);
         for (std::int64_t j = 0; j < width; ++j) sum[j] = T(1) / sum[j];
         for (std::int64_t i = 0; i < length; ++i) {
             T* const to = y + i * step;

@@ -4,7 +4,6 @@
 #include <catena/plugin/cuda/reduce.cuh>
 
 #include "broadcast_to.hpp"
-#include "sum_to.hpp"
 
 namespace catena::plugins {
 

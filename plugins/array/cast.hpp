@@ -2,12 +2,27 @@
 #pragma once
 
 #include <catena/plugin.hpp>
-
-#include "half.hpp"
+#include <catena/plugin/half.hpp>
 
 namespace catena::plugins {
 
 using namespace catena::plugin;
+
+template <class T>
+inline constexpr bool is_float = std::is_floating_point_v<T> || is_half_type<T>;
+
+// A number to compute with, and back.
+template <class T>
+constexpr auto number(T x) {
+    if constexpr (is_half_type<T>) return to_float(x);
+    else return x;
+}
+template <class To, class From>
+constexpr To convert_to(From x) {
+    if constexpr (is_half_type<To>) return to_half<To>(static_cast<float>(x));
+    else if constexpr (std::is_same_v<To, bool>) return x != From(0);
+    else return static_cast<To>(x);
+}
 
 struct Cast {
     static constexpr auto about =
@@ -16,7 +31,6 @@ struct Cast {
                  in("x"), out(Port("y").of("U")), required<catena_dtype>("dtype", "the dtype of y"))
             .example("x=(2,3) dtype=\"float64\"");
     using isas = IsaList<Isa::baseline>;
-
     using types = Pairs<AllTypes>::type;
 
     static void infer(const auto& s) { s.y(0, s.x(0), s.template attr<"dtype">()); }
@@ -34,7 +48,6 @@ struct Cast {
 private:
     template <class From, class To>
     static void convert(const auto& call, Tensor<const From> x, Tensor<To> y, bool add) {
-        if (!x) return;
         call.parallel(x.size(), 1, [&](std::int64_t begin, std::int64_t end) {
             const From* from = x.data;
             To* to = y.data;

@@ -1,6 +1,8 @@
 // Arrays joined along an axis.
 #pragma once
 
+#include <catena/plugin/rows.hpp>
+
 #include "runs.hpp"
 
 namespace catena::plugins {
@@ -47,7 +49,7 @@ struct Concat {
             const std::size_t axis = axis_of(g, x.size());
             end[axis] = begin[axis] + x[axis];
             std::fill_n(end, axis, std::numeric_limits<std::int64_t>::max());
-            if (g.wants(i) && !g.gy(0).is_constant())
+            if (g.wants(i))
                 g.gx(i, call<"catena.get_item">({g.gy(0)}, {set("begin", Ints(begin, axis + 1)),
                                                             set("end", Ints(end, axis + 1))}));
             begin[axis] = end[axis];
@@ -58,20 +60,14 @@ struct Concat {
     CATENA_KERNEL static void forward(const auto& call) {
         const auto y = call.template y<T>(0);
         std::int64_t* const ends = call.template y<std::int64_t>(1).data;
-        const std::size_t axis = axis_of(call, y.ndim());
-        const std::int64_t inner = y.count(axis + 1, y.ndim());
-        const std::int64_t width = y.dim(axis) * inner;
         std::int64_t end = 0;
         for (std::size_t i = 0; i < call.raw().n_x; ++i) {
             const auto x = call.template x<T>(i);
-            T* const to = y.data + end * inner;
-            const std::int64_t length = x.dim(axis) * inner;
-            for_each_piece(call, y.count(0, axis), length,
-                           [&](std::int64_t row, std::int64_t first, std::int64_t n) {
-                               move_run(x.data + row * length + first, 1, to + row * width + first,
-                                        1, n, call.adds(0));
-                           });
-            ends[i] = end += x.dim(axis);
+            ends[i] = end += x.dim(axis_of(call, x.ndim()));
+            for_each_run(call, x.shape, y.shape, end,
+                         [&](std::int64_t from, std::int64_t to, std::int64_t n) {
+                             move_run(x.data + from, 1, y.data + to, 1, n, call.adds(0));
+                         });
         }
     }
     template <class T, class>
@@ -81,26 +77,29 @@ struct Concat {
         for (std::size_t i = 0; i < call.raw().n_x; ++i) {
             const auto gx = call.template gx<T>(i);
             if (!gx) continue;
-            if (!gy) {
-                if (!call.adds(i)) fill_zeros(call, gx);
-                continue;
-            }
-            const std::size_t axis = axis_of(call, gx.ndim());
-            const std::int64_t inner = gx.count(axis + 1, gx.ndim());
-            const std::int64_t width = gy.dim(axis) * inner;
-            const std::int64_t length = gx.dim(axis) * inner;
-            const T* const from = gy.data + (ends[i] - gx.dim(axis)) * inner;
-            for_each_piece(call, gx.count(0, axis), length,
-                           [&](std::int64_t row, std::int64_t first, std::int64_t n) {
-                               move_run(from + row * width + first, 1,
-                                        gx.data + row * length + first, 1, n, call.adds(i));
-                           });
+            for_each_run(call, gx.shape, gy.shape, ends[i],
+                         [&](std::int64_t to, std::int64_t from, std::int64_t n) {
+                             move_run(gy.data + from, 1, gx.data + to, 1, n, call.adds(i));
+                         });
         }
     }
 
 private:
     static std::size_t axis_of(const auto& call, std::size_t ndim) {
         return axis_index(call.template attr<"axis">(), ndim);
+    }
+    // Calls body(element of x, element of y, n) for runs of n elements of x, which ends at `end`
+    // along the axis of y.
+    static void for_each_run(const auto& call, Shape x, Shape y, std::int64_t end,
+                             const auto& body) {
+        const std::size_t axis = axis_of(call, y.size());
+        const Axis whole(y, axis);
+        const std::int64_t length = x[axis] * whole.inner;
+        for_each_piece(call, whole.outer, length,
+                       [&](std::int64_t row, std::int64_t first, std::int64_t n) {
+                           const std::int64_t begin = row * whole.length + end - x[axis];
+                           body(row * length + first, begin * whole.inner + first, n);
+                       });
     }
 };
 

@@ -87,12 +87,11 @@ struct ApplyDropout {
 
     static void infer(const auto& s) {
         check_ratio(s);
-        s.check(std::ranges::equal(s.x(1), draws_shape), "draws.shape", Shape(draws_shape), s.x(1));
+        s.check_shape(1, draws_shape);
         s.y(0, s.x(0));
     }
     static void gradient(const auto& g) {
-        const double ratio = g.template attr<"ratio">();
-        g.gx(0, call<"catena.apply_dropout">({g.gy(0), g.x(1)}, {set("ratio", ratio)}));
+        g.gx(0, call<"catena.apply_dropout">({g.gy(0), g.x(1)}, {g.same("ratio")}));
     }
     template <class T, class>
     CATENA_KERNEL static void forward(const auto& call) {
@@ -129,8 +128,7 @@ struct Dropout {
         s.y(1, draws_shape, dtype_of<std::int64_t>());
     }
     static void gradient(const auto& g) {
-        const double ratio = g.template attr<"ratio">();
-        g.gx(0, call<"catena.apply_dropout">({g.gy(0), g.y(1)}, {set("ratio", ratio)}));
+        g.gx(0, call<"catena.apply_dropout">({g.gy(0), g.y(1)}, {g.same("ratio")}));
     }
 
     template <class T, class>
@@ -150,10 +148,8 @@ struct Dropout {
     }
     template <class T, class>
     CATENA_KERNEL static void backward(const auto& call) {
-        const auto gy = call.template gy<T>(0);
-        const auto gx = call.template gx<T>(0);
-        if (gy) drop(call, gy, draws_in(call.template y<std::int64_t>(1).data), gx, call.adds(0));
-        else if (!call.adds(0)) std::fill_n(gx.data, gx.size(), T(0));
+        drop(call, call.template gy<T>(0), draws_in(call.template y<std::int64_t>(1).data),
+             call.template gx<T>(0), call.adds(0));
     }
 };
 

@@ -1,9 +1,142 @@
-// A slice of an array.
+// A slice of an array, as by NumPy's basic slicing.
 #pragma once
 
-#include "slices.hpp"
+#include <limits>
+
+#include "runs.hpp"
 
 namespace catena::plugins {
+
+inline constexpr Attribute begin_attribute = attr(
+    "begin", Ints{}, "first index for each leading axis; negative: from the end; none: the start");
+inline constexpr Attribute end_attribute =
+    attr("end", Ints{},
+         "index after the last one, for each leading axis; negative: from the end; none or out of "
+         "range: the end");
+inline constexpr Attribute step_attribute =
+    attr("step", Ints{}, "step between indices, negative for backwards; empty: all 1");
+
+// A slice of an array of shape x. Axes that have no entry are taken whole.
+class Slices {
+public:
+    Slices(Shape x, Ints begin, Ints end, Ints step) : ndim_(x.size()) {
+        using Limits = std::numeric_limits<std::int64_t>;
+        std::int64_t stride = 1;
+        for (std::size_t d = ndim_; d-- > 0;) {
+            const std::int64_t by = d < step.size() ? step[d] : 1;
+            add(d, x[d], stride,
+                d < begin.size() ? begin[d]
+                : by > 0         ? 0
+                                 : Limits::max(),
+                d < end.size() ? end[d]
+                : by > 0       ? Limits::max()
+                               : Limits::min(),
+                by);
+            stride = times(stride, x[d]);
+        }
+        last_ = n_ > 0 ? axes_[0] : Run{1, 1};
+        for (std::size_t i = 1; i < n_; ++i) rows_ = times(rows_, axes_[i].length);
+    }
+    Shape shape() const { return {shape_, ndim_}; }
+    // The first element in the array, and the axes that are left when those that continue a
+    // contiguous run are merged with it, from the first on: how long they are and how far apart their
+    // elements lie in the array.
+    std::int64_t start() const { return start_; }
+    std::size_t n_axes() const { return n_; }
+    std::int64_t length(std::size_t i) const { return axes_[n_ - 1 - i].length; }
+    std::int64_t stride(std::size_t i) const { return axes_[n_ - 1 - i].stride; }
+
+    // Calls body(dense, sparse, n, step) in parallel: n elements of the slice from `dense` on lie in
+    // the array from `sparse` on, each `step` behind the other.
+    template <class Body>
+    void for_each_run(const auto& call, const Body& body) const {
+        for_each_piece(call, rows_, last_.length,
+                       [&](std::int64_t row, std::int64_t first, std::int64_t n) {
+                           std::int64_t sparse = start_ + first * last_.stride;
+                           std::int64_t rest = row;
+                           for (std::size_t i = 1; i < n_; rest /= axes_[i++].length)
+                               sparse += rest % axes_[i].length * axes_[i].stride;
+                           body(row * last_.length + first, sparse, n, last_.stride);
+                       });
+    }
+
+private:
+    struct Run {
+        std::int64_t length;
+        std::int64_t stride;  // in elements of the array
+    };
+
+    // From the last axis on. One that continues the contiguous run before it is merged with it.
+    void add(std::size_t d, std::int64_t n, std::int64_t stride, std::int64_t begin,
+             std::int64_t end, std::int64_t step) {
+        const std::int64_t low = step > 0 ? 0 : -1;
+        const std::int64_t high = step > 0 ? n : n - 1;
+        const auto cut = [&](std::int64_t i) { return std::clamp(i < 0 ? i + n : i, low, high); };
+        begin = cut(begin);
+        end = cut(end);
+        const bool some = step > 0 ? begin < end : begin > end;
+        const std::int64_t length = some ? (end - begin - (step > 0 ? 1 : -1)) / step + 1 : 0;
+        shape_[d] = length;
+        start_ = plus(start_, length > 0 ? times(begin, stride) : 0);
+        const std::int64_t jump =
+            length > 1 ? times(step, stride) : stride;  // a step that is taken
+        if (n_ > 0 && jump == stride && times(axes_[n_ - 1].stride, axes_[n_ - 1].length) == stride)
+            axes_[n_ - 1].length = times(axes_[n_ - 1].length, length);
+        else axes_[n_++] = {length, jump};
+    }
+
+    std::size_t ndim_;
+    std::size_t n_ = 0;
+    std::int64_t shape_[CATENA_MAX_NDIM];
+    Run axes_[CATENA_MAX_NDIM];  // the last axis first
+    Run last_;
+    std::int64_t start_ = 0;
+    std::int64_t rows_ = 1;
+};
+
+// The slice that the attributes of F describe, after check_slices.
+template <class Call>
+Slices slices_of(const Call& call, Shape x) {
+    return {x, call.template attr<"begin">(), call.template attr<"end">(),
+            call.template attr<"step">()};
+}
+inline void check_slices(const auto& s, Shape x) {
+    const Ints begin = s.template attr<"begin">();
+    const Ints end = s.template attr<"end">();
+    const Ints step = s.template attr<"step">();
+    const auto wrong = [&](const char* what, const std::string& expected, Ints got) {
+        s.check(false, what, expected, got, CATENA_E_INVALID);
+    };
+    const std::string most = "at most " + text_of(x.size()) + " indices, one for each axis";
+    if (begin.size() > x.size()) wrong("begin", most, begin);
+    if (end.size() > x.size()) wrong("end", most, end);
+    if (step.size() > x.size()) wrong("step", most, step);
+    const auto unlike = [](Ints a, Ints b) {
+        return !a.empty() && !b.empty() && a.size() != b.size();
+    };
+    if (unlike(begin, end)) wrong("end", text_of(begin.size()) + " indices, as begin has", end);
+    if (unlike(begin, step) || unlike(end, step))
+        wrong("step", "as many distances as begin and end have indices", step);
+    if (std::ranges::find(step, 0) != step.end()) wrong("step", "no 0", step);
+}
+
+// The slice of x into the dense y, or y into that slice.
+template <class T>
+CATENA_KERNEL void take_slice(const auto& call, const Slices& slices, const T* x, T* y, bool add) {
+    slices.for_each_run(
+        call, [&](std::int64_t dense, std::int64_t sparse, std::int64_t n, std::int64_t step) {
+            move_run(x + sparse, step, y + dense, 1, n, add);
+        });
+}
+template <class T>
+CATENA_KERNEL void put_slice(const auto& call, const Slices& slices, const T* y, Tensor<T> x,
+                             bool add) {
+    if (!add) fill_zeros(call, x);
+    slices.for_each_run(
+        call, [&](std::int64_t dense, std::int64_t sparse, std::int64_t n, std::int64_t step) {
+            move_run(y + dense, 1, x.data + sparse, step, n, add);
+        });
+}
 
 struct GetItem {
     static constexpr auto about =
@@ -24,11 +157,8 @@ struct GetItem {
         s.y(0, slices_of(s, s.x(0)).shape());
     }
     static void gradient(const auto& g) {
-        if (g.gy(0).is_constant()) return;
-        g.gx(0, call<"catena.put_item">({g.gy(0)}, {set("shape", g.x_shape(0)),
-                                                    set("begin", g.template attr<"begin">()),
-                                                    set("end", g.template attr<"end">()),
-                                                    set("step", g.template attr<"step">())}));
+        g.gx(0, call<"catena.put_item">({g.gy(0)}, {set("shape", g.x_shape(0)), g.same("begin"),
+                                                    g.same("end"), g.same("step")}));
     }
 
     template <class T>
@@ -62,14 +192,12 @@ struct PutItem {
         s.check(fits, "shape", "one that an array can have", shape, CATENA_E_INVALID);
         check_slices(s, shape);
         const Slices slices = slices_of(s, shape);
-        s.check(std::ranges::equal(s.x(0), slices.shape()), "x.shape", slices.shape(), s.x(0));
+        s.check_shape(0, slices.shape());
         s.y(0, shape);
     }
     static void gradient(const auto& g) {
-        if (g.gy(0).is_constant()) return;
-        g.gx(0, call<"catena.get_item">({g.gy(0)}, {set("begin", g.template attr<"begin">()),
-                                                    set("end", g.template attr<"end">()),
-                                                    set("step", g.template attr<"step">())}));
+        g.gx(0,
+             call<"catena.get_item">({g.gy(0)}, {g.same("begin"), g.same("end"), g.same("step")}));
     }
 
     template <class T>
@@ -81,8 +209,7 @@ struct PutItem {
     CATENA_KERNEL static void backward(const auto& call) {
         const auto gy = call.template gy<T>(0);
         const auto gx = call.template gx<T>(0);
-        if (gy) take_slice(call, slices_of(call, gy.shape), gy.data, gx.data, call.adds(0));
-        else if (!call.adds(0)) fill_zeros(call, gx);
+        take_slice(call, slices_of(call, gy.shape), gy.data, gx.data, call.adds(0));
     }
 };
 

@@ -1,8 +1,6 @@
 // Runs: elements moved between a dense array and equally spaced places of another one.
 #pragma once
 
-#include <algorithm>
-
 #include <catena/plugin.hpp>
 
 namespace catena::plugins {

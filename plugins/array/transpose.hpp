@@ -55,6 +55,8 @@ private:
     template <class T>
     static void permute(const auto& call, Tensor<const T> x, Tensor<T> y, bool inverted, bool add) {
         const std::size_t n = y.ndim();
+        if (n == 0) return store(y[0], add, x[0]);
+        if (y.size() == 0) return;
         const Ints axes = call.template attr<"axes">();
         std::int64_t strides[CATENA_MAX_NDIM];  // x's, in the order of y's axes
         for (std::size_t d = 0; d < n; ++d) {
@@ -66,13 +68,12 @@ private:
         std::size_t fast = 0;
         for (std::size_t d = 0; d < n; ++d)
             if (y.dim(d) != 1 && (y.dim(fast) == 1 || strides[d] < strides[fast])) fast = d;
-        const std::size_t last = n == 0 ? 0 : n - 1;
-        const std::int64_t width = n == 0 ? 1 : y.dim(last);
-        const std::int64_t step = n == 0 ? 1 : strides[last];
-        const std::int64_t tall = n == 0 || fast == last ? 1 : y.dim(fast);
-        const std::int64_t jump = n == 0 || fast == last ? 0 : strides[fast];
-        const std::int64_t leap = n == 0 || fast == last ? 0 : y.count(fast + 1, n);
-        if (y.size() == 0) return;
+        const std::size_t last = n - 1;
+        const std::int64_t width = y.dim(last);
+        const std::int64_t step = strides[last];
+        const std::int64_t tall = fast == last ? 1 : y.dim(fast);
+        const std::int64_t jump = fast == last ? 0 : strides[fast];
+        const std::int64_t leap = fast == last ? 0 : y.count(fast + 1, n);
         // One unit of work: a tile's height of rows, for one index of all other axes.
         constexpr std::int64_t tile = 32;
         const std::int64_t tiles = (tall + tile - 1) / tile;
@@ -85,7 +86,7 @@ private:
                     std::int64_t to = 0;
                     std::int64_t rest = u / tiles;
                     std::int64_t stride = width;
-                    for (std::size_t d = n == 0 ? 0 : n - 1; d-- > 0; stride *= y.dim(d)) {
+                    for (std::size_t d = last; d-- > 0; stride *= y.dim(d)) {
                         if (d == fast) continue;
                         from += rest % y.dim(d) * strides[d];
                         to += rest % y.dim(d) * stride;

@@ -7,16 +7,14 @@
 
 namespace catena::plugins {
 
-using namespace catena::plugin;
-
 using TreeTypes = Rows<Row<float, std::int32_t>, Row<float, std::int64_t>,
                        Row<double, std::int32_t>, Row<double, std::int64_t>>;
 inline constexpr Attribute tree_attribute = required<const char*>(
     "tree", "JSON: a label, or [left, right], nested: \"[[0, 1], 2]\"; each label once");
 
 inline void check_samples(const auto& s) {
-    s.check(s.x(0).size() == 2, "x.ndim", 2, s.x(0).size());
-    s.check(std::ranges::equal(s.x(1), s.x(0).first(1)), "t.shape", s.x(0).first(1), s.x(1));
+    s.check_ndim(0, 2);
+    s.check_shape(1, s.x(0).first(1));
 }
 
 // The leaf of each label, or CATENA_E_VALUE for the first label that the tree does not have.
@@ -38,8 +36,8 @@ struct BinaryHierarchicalSoftmax {
                  "The code is -1 if the path to the label turns left, +1 if it turns right; inner "
                  "nodes are numbered in pre-order. (This follows Chainer's documentation; "
                  "Chainer's code uses the opposite sign, so its W is the negative of this one.) "
-                 "The loss is summed over the samples. (Morin "
-                 "and Bengio, \"Hierarchical Probabilistic Neural Network Language Model\", 2005.)",
+                 "The loss is summed over the samples. (Morin and Bengio, \"Hierarchical "
+                 "Probabilistic Neural Network Language Model\", 2005.)",
                  in(Port("x", "(N, size)"), Port("t", "labels (N,)").of("I").not_differentiable(),
                     Port("W", "(inner nodes, size)")),
                  out(Port("loss", "()")), tree_attribute)
@@ -51,34 +49,27 @@ struct BinaryHierarchicalSoftmax {
     static void infer(const auto& s) {
         check_samples(s);
         const auto tree = tree_of(about.name, s.template attr<"tree">());
-        const std::int64_t shape[] = {tree->nodes(), s.x(0)[1]};
-        s.check(std::ranges::equal(s.x(2), Shape(shape)), "W.shape", Shape(shape), s.x(2));
+        s.check_shape(2, {tree->nodes(), s.x(0)[1]});
         s.y(0, {});
     }
 
     // The ways of all samples, padded to the same length, as rows of W.
     static void gradient(const auto& g) {
-        const std::string tree(g.template attr<"tree">());
         const auto [nodes, codes] =
-            call_all<"catena.tree_ways", 2>({g.x(0), g.x(1)}, {set("tree", tree.c_str())});
+            call_all<"catena.tree_ways", 2>({g.x(0), g.x(1)}, {g.same("tree")});
         const std::int64_t nothing = -1;
-        const Ints ignored(&nothing, 1);
-        const Shape shape = g.x_shape(0);
-        const std::int64_t deep = shape_of(nodes.meta())[1];
-        const std::int64_t wide[] = {shape[0], 1, shape[1]};
-        const std::int64_t tall[] = {shape[0], deep, 1};
-        const std::int64_t along[] = {1, 2};
-        const Var w = call<"catena.embed_id">({nodes, g.x(2)}, {set("ignore_label", ignored)});
-        const Var x = reshape(g.x(0), wide);
-        const Var code = reshape(codes, tall);
-        const Var dot = sum(w * x, Ints(along + 1, 1), true);
+        const auto ignored = set("ignore_label", Ints(&nothing, 1));
+        const std::int64_t n = g.x_shape(0)[0], size = g.x_shape(0)[1];
+        const std::int64_t depth = shape_of(nodes.meta())[1];
+        const Var w = call<"catena.embed_id">({nodes, g.x(2)}, {ignored});
+        const Var x = reshape(g.x(0), {n, 1, size});
+        const Var code = reshape(codes, {n, depth, 1});
+        const Var dot = sum(w * x, {2}, true);
         const Var each = -code * math::sigmoid(-(code * dot)) * g.gy(0);
-        if (each.is_constant()) return;
-        if (g.wants(0)) g.gx(0, sum(each * w, Ints(along, 1), false));
+        if (g.wants(0)) g.gx(0, sum(each * w, {1}));
         if (g.wants(2))
-            g.gx(2, call<"catena.embed_id_gradient">(
-                        {nodes, each * x},
-                        {set("rows", g.x_shape(2)[0]), set("ignore_label", ignored)}));
+            g.gx(2, call<"catena.embed_id_gradient">({nodes, each * x},
+                                                     {set("rows", g.x_shape(2)[0]), ignored}));
     }
 
     // Leaves and losses of all samples, or leaves and the factors of some of them.
@@ -133,7 +124,6 @@ struct BinaryHierarchicalSoftmax {
         const std::int64_t depth = tree->depth();
         if (gx && !call.adds(0)) std::fill_n(gx.data, gx.size(), T(0));
         if (gw && !call.adds(2)) std::fill_n(gw.data, gw.size(), T(0));
-        if (!gy) return;
         auto** const leaves = call.template scratch<const LabelTree::Leaf*>();
         auto* const factors = reinterpret_cast<T*>(leaves + 2 * n);
         find_leaves(call, *tree, t, leaves);
@@ -214,8 +204,8 @@ struct TreeWays {
 
     static void infer(const auto& s) {
         check_samples(s);
-        const std::int64_t shape[] = {s.x(0)[0],
-                                      tree_of(about.name, s.template attr<"tree">())->depth()};
+        const auto tree = tree_of(about.name, s.template attr<"tree">());
+        const std::int64_t shape[] = {s.x(0)[0], tree->depth()};
         s.y(0, shape, s.dtype(1));
         s.y(1, shape);
     }

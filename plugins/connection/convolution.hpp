@@ -94,15 +94,13 @@ inline void check_fit(const auto& s, const char* what, Pair filter, Pair side, P
         s.check(false, what, "at most the padded image " + pair_text(padded), pair_text(filter));
 }
 
-inline void check_ndim(const auto& s, std::size_t i, const char* name) {
-    s.check(s.x(i).size() == 4, name, 4, s.x(i).size());
+// Where a filter is placed, by the attributes of a call, which are checked. what: names its size.
+inline Pair checked_places(const auto& s, const char* what, Pair filter, Shape x) {
+    const Pair stride = checked_pair(s, "stride", s.template attr<"stride">());
+    const Pair pad = checked_pair(s, "pad", s.template attr<"pad">());
+    const bool cover = s.template attr<"cover_all">();
+    check_fit(s, what, filter, {x[2], x[3]}, pad, beyond_of(stride, cover));
+    return filter_positions({x[2], x[3]}, filter, stride, pad, cover);
 }
-inline void check_bias(const auto& s, std::size_t i, std::int64_t outputs) {
-    if (s.has(i))
-        s.check(std::ranges::equal(s.x(i), Shape(&outputs, 1)), "b.shape", Shape(&outputs, 1),
-                s.x(i));
-}
-
-inline constexpr std::int64_t channel_axes[] = {0, 2, 3};  // all but the channel's
 
 }  // namespace catena::plugins

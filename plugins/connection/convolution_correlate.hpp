@@ -9,11 +9,10 @@ namespace catena::plugins {
 // output and a channel. A unit is a band of an image, or some small images. Groups of units have sums
 // of their own, which are added up at the end: as many as the sizes say, not the threads.
 template <class T, Isa isa>
-class Correlate {
+class Correlate : public ConvolutionProduct {
 public:
     Correlate(catena_ctx* ctx, const Convolution& c, void* scratch = nullptr)
-        : ctx_(ctx),
-          c_(c),
+        : ConvolutionProduct(ctx, c, scratch),
           outputs_(round_up(c.outputs, lanes)),
           images_(std::clamp<std::int64_t>(places / c.pixels(), 1, c.n)),
           band_(images_ > 1 ? c.oh : std::clamp<std::int64_t>(places / c.ow, 1, c.oh)),
@@ -24,16 +23,11 @@ public:
           channels_(ceil_div(c.channels, std::min(c.channels, ceil_div(pieces, groups_)))),
           parts_(ceil_div(c.channels, channels_)),
           taps_(round_up(channels_ * c.kh * c.kw, tile_rows)),
-          planes_(c, channels_, band_),
-          blocks_(scratch) {
+          planes_(c, channels_, band_) {
         offsets_ = blocks_.take<std::int64_t>(taps_);
         sums_ = blocks_.take<T>(groups_ * parts_ * taps_ * outputs_);
-        Blocks own;
-        take(own);
-        own_bytes_ = own.bytes();
-        own_ = blocks_.take<char>(own_bytes_ * host().slots(ctx));
+        take_for_workers([&](Blocks& own) { take(own); });
     }
-    std::uint64_t bytes() const { return static_cast<std::uint64_t>(blocks_.bytes()); }
 
     CATENA_KERNEL void run(const T* x, const T* gy, T* gw, bool add) const {
         const Convolution& c = c_;
@@ -43,7 +37,7 @@ public:
                               ? planes_.tap(c, i / per_channel, i % per_channel / c.kw, i % c.kw)
                               : 0;
         auto piece = [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
-            Blocks blocks(own_ + own_bytes_ * slot);
+            Blocks blocks = blocks_of(slot);
             const Own own = take(blocks);
             for (std::int64_t i = begin; i < end; ++i) {
                 const std::int64_t group = i / parts_;
@@ -118,8 +112,6 @@ private:
         }
     }
 
-    catena_ctx* ctx_;
-    Convolution c_;
     std::int64_t outputs_;  // rounded up to whole vectors
     std::int64_t images_;   // in a unit
     std::int64_t band_;     // rows of places in a unit
@@ -130,11 +122,8 @@ private:
     std::int64_t parts_;     // of channels
     std::int64_t taps_;      // of a part, rounded up to whole tiles
     Planes planes_;
-    Blocks blocks_;
     std::int64_t* offsets_;
     T* sums_;
-    char* own_;
-    std::int64_t own_bytes_;
 };
 
 }  // namespace catena::plugins

@@ -7,11 +7,10 @@ namespace catena::plugins {
 
 // y = x with filters, plus bias (may be null), or added to y. There is an image and an output.
 template <class T, Isa isa>
-class Gather {
+class Gather : public ConvolutionProduct {
 public:
     Gather(catena_ctx* ctx, const Convolution& c, void* scratch = nullptr)
-        : ctx_(ctx),
-          c_(c),
+        : ConvolutionProduct(ctx, c, scratch),
           images_(images_of(c)),
           groups_(ceil_div(c.n, images_)),
           band_(images_ > 1 ? c.oh : band_of(c)),
@@ -20,16 +19,11 @@ public:
                              ceil_div(c.outputs, 8 * tile_rows))),
           share_(round_up(ceil_div(c.outputs, shares_), tile_rows)),
           depth_(ceil_div(c.taps(), std::max<std::int64_t>(ceil_div(c.taps(), most_depth), 1))),
-          planes_(c, c.channels, band_),
-          blocks_(scratch) {
+          planes_(c, c.channels, band_) {
         weights_ = blocks_.take<T>(round_up(c.outputs, tile_rows) * c.taps());
         taps_ = blocks_.take<std::int64_t>(c.taps());
-        Blocks own;
-        take(own);
-        own_bytes_ = own.bytes();
-        own_ = blocks_.take<char>(own_bytes_ * host().slots(ctx));
+        take_for_workers([&](Blocks& own) { take(own); });
     }
-    std::uint64_t bytes() const { return static_cast<std::uint64_t>(blocks_.bytes()); }
 
     CATENA_KERNEL void run(const T* x, const Filters<T>& filters, const T* bias, T* y,
                            bool add) const {
@@ -51,7 +45,7 @@ public:
         };
         parallel<isa>(ctx_, ceil_div(c.outputs, tile_rows), k * tile_rows, pack);
         auto work = [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
-            Blocks blocks(own_ + own_bytes_ * slot);
+            Blocks blocks = blocks_of(slot);
             const Own own = take(blocks);
             for (std::int64_t i = begin; i < end; ++i) {
                 const std::int64_t n = i / (bands_ * shares_) * images_;
@@ -154,8 +148,6 @@ private:
             }
     }
 
-    catena_ctx* ctx_;
-    Convolution c_;
     std::int64_t images_;  // in a piece
     std::int64_t groups_;  // of images
     std::int64_t band_;    // rows of places in a piece
@@ -164,11 +156,8 @@ private:
     std::int64_t share_;
     std::int64_t depth_;  // taps done together
     Planes planes_;
-    Blocks blocks_;
     T* weights_;
     std::int64_t* taps_;
-    char* own_;
-    std::int64_t own_bytes_;
 };
 
 }  // namespace catena::plugins

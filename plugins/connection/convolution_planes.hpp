@@ -9,21 +9,30 @@ namespace catena::plugins {
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
-// Blocks of scratch, one after another: counted, or handed out if there is memory.
-class Blocks {
+// A product of two arrays of a convolution, and its scratch memory: for all workers, and for each.
+class ConvolutionProduct {
 public:
-    explicit Blocks(void* memory = nullptr) : memory_(static_cast<char*>(memory)) {}
-    template <class T>
-    T* take(std::int64_t n) {
-        T* const block = memory_ == nullptr ? nullptr : reinterpret_cast<T*>(memory_ + bytes_);
-        bytes_ += round_up(n * static_cast<std::int64_t>(sizeof(T)), 64);
-        return block;
+    std::uint64_t bytes() const { return static_cast<std::uint64_t>(blocks_.bytes()); }
+
+protected:
+    ConvolutionProduct(catena_ctx* ctx, const Convolution& c, void* scratch)
+        : ctx_(ctx), c_(c), blocks_(scratch) {}
+    // take(blocks): what a worker takes from blocks_of(slot).
+    void take_for_workers(const auto& take) {
+        Blocks own;
+        take(own);
+        own_bytes_ = own.bytes();
+        own_ = blocks_.take<char>(own_bytes_ * host().slots(ctx_));
     }
-    std::int64_t bytes() const { return bytes_; }
+    Blocks blocks_of(std::int32_t slot) const { return Blocks(own_ + own_bytes_ * slot); }
+
+    catena_ctx* ctx_;
+    Convolution c_;
+    Blocks blocks_;
 
 private:
-    char* memory_;
-    std::int64_t bytes_ = 0;
+    char* own_ = nullptr;
+    std::int64_t own_bytes_ = 0;
 };
 
 // Filters as an array with any strides; taps count through (kh, kw).

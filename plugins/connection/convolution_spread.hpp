@@ -8,24 +8,18 @@ namespace catena::plugins {
 // x = the sum of filters, weighted with y, at each of their places, plus bias for each channel (may be
 // null), or added to x. There is an image and a channel.
 template <class T, Isa isa>
-class Spread {
+class Spread : public ConvolutionProduct {
 public:
     Spread(catena_ctx* ctx, const Convolution& c, void* scratch = nullptr)
-        : ctx_(ctx),
-          c_(c),
+        : ConvolutionProduct(ctx, c, scratch),
           channels_(channels_of(c)),
           shares_(ceil_div(c.channels, channels_)),
           taps_(round_up(channels_ * c.kh * c.kw, tile_rows)),
-          planes_(c, channels_, c.oh),
-          blocks_(scratch) {
+          planes_(c, channels_, c.oh) {
         weights_ = blocks_.take<T>(shares_ * taps_ * c.outputs);
         offsets_ = blocks_.take<std::int64_t>(taps_);
-        Blocks own;
-        take(own);
-        own_bytes_ = own.bytes();
-        own_ = blocks_.take<char>(own_bytes_ * host().slots(ctx));
+        take_for_workers([&](Blocks& own) { take(own); });
     }
-    std::uint64_t bytes() const { return static_cast<std::uint64_t>(blocks_.bytes()); }
 
     CATENA_KERNEL void run(const T* y, const Filters<T>& filters, const T* bias, T* x,
                            bool add) const {
@@ -48,7 +42,7 @@ public:
         };
         parallel<isa>(ctx_, shares_ * taps_, c.outputs, pack);
         auto work = [&](std::int64_t begin, std::int64_t end, std::int32_t slot) CATENA_LAMBDA {
-            Blocks blocks(own_ + own_bytes_ * slot);
+            Blocks blocks = blocks_of(slot);
             const Own own = take(blocks);
             for (std::int64_t i = begin; i < end; ++i) {
                 const std::int64_t n = i / shares_;
@@ -117,17 +111,12 @@ private:
         }
     }
 
-    catena_ctx* ctx_;
-    Convolution c_;
     std::int64_t channels_;  // in a share
     std::int64_t shares_;
     std::int64_t taps_;  // of a share, rounded up to whole tiles
     Planes planes_;
-    Blocks blocks_;
     T* weights_;
     std::int64_t* offsets_;
-    char* own_;
-    std::int64_t own_bytes_;
 };
 
 }  // namespace catena::plugins

@@ -1,7 +1,6 @@
 // A row of a table for each id, on CUDA.
 #pragma once
 
-#include "embed_id.hpp"
 #include "rows_by_id.cuh"
 
 namespace catena::plugins {

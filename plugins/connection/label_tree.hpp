@@ -1,12 +1,9 @@
 // A binary tree with labels at its leaves, read from JSON, and the last few such trees.
 #pragma once
 
-#include <algorithm>
 #include <charconv>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <catena/plugin.hpp>
@@ -26,7 +23,6 @@ public:
     struct Leaf {
         std::int64_t label;
         Link link;
-        std::int32_t depth;  // inner nodes above it
         std::size_t position;
         bool operator==(const Leaf&) const = default;
     };
@@ -93,7 +89,7 @@ inline LabelTree LabelTree::parse(const char* function, std::string_view text) {
         const char* const first = text.data() + at;
         const auto [end, error] = std::from_chars(first, text.data() + text.size(), label);
         if (error != std::errc()) wrong("a whole number or '['");
-        tree.leaves_.push_back({label, link, static_cast<std::int32_t>(open.size()), at});
+        tree.leaves_.push_back({label, link, at});
         tree.depth_ = std::max(tree.depth_, static_cast<std::int64_t>(open.size()));
         at += static_cast<std::size_t>(end - first);
         while (!open.empty() && ++open.back().children == 2) {

@@ -21,14 +21,13 @@ struct Linear {
     static constexpr auto retain_x = ports(0, 1);
 
     static void infer(const auto& s) {
-        s.check(s.x(0).size() >= 1, "x.ndim", "at least 1", s.x(0).size());
-        s.check(s.x(1).size() == 2, "W.ndim", 2, s.x(1).size());
+        s.check_least_ndim(0, 1);
+        s.check_ndim(1, 2);
         const std::int64_t outputs = s.x(1)[0];
         if (size_of(s.x(0).subspan(1)) != s.x(1)[1]) [[unlikely]]  // the text costs heap memory
-            s.check(false, "x.shape[1:]", text(s.x(1)[1]), s.x(0).subspan(1));
-        if (s.has(2))
-            s.check(std::ranges::equal(s.x(2), Shape(&outputs, 1)), "b.shape", Shape(&outputs, 1),
-                    s.x(2));
+            s.check(false, "x.shape[1:]",
+                    std::to_string(s.x(1)[1]) + " elements, as W.shape[1] says", s.x(0).subspan(1));
+        s.check_shape(2, {outputs});
         s.y(0, {s.x(0)[0], outputs});
     }
     static void gradient(const auto& g) {
@@ -58,16 +57,8 @@ struct Linear {
                 }
             });
         }
-        gemm<T>(call.context(), call.raw(),
-                {.transpose_a = false,
-                 .transpose_b = true,
-                 .m = rows,
-                 .n = columns,
-                 .k = w.dim(1),
-                 .a = call.template x<T>(0).data,
-                 .b = w.data,
-                 .c = y.data,
-                 .add = b || call.adds(0)});
+        multiply<T>(call, {call.template x<T>(0).data, rows, w.dim(1)},
+                    {w.data, columns, w.dim(1), true}, y.data, b || call.adds(0));
     }
 
     template <class T>
@@ -79,34 +70,13 @@ struct Linear {
         const std::int64_t outputs = w.dim(0);
         const std::int64_t inputs = w.dim(1);
         if (const auto gx = call.template gx<T>(0))
-            gemm<T>(call.context(), call.raw(),
-                    {.transpose_a = false,
-                     .transpose_b = false,
-                     .m = rows,
-                     .n = inputs,
-                     .k = outputs,
-                     .a = gy.data,
-                     .b = w.data,
-                     .c = gx.data,
-                     .add = call.adds(0)});
+            multiply<T>(call, {gy.data, rows, outputs}, {w.data, outputs, inputs}, gx.data,
+                        call.adds(0));
         if (const auto gw = call.template gx<T>(1))
-            gemm<T>(call.context(), call.raw(),
-                    {.transpose_a = true,
-                     .transpose_b = false,
-                     .m = outputs,
-                     .n = inputs,
-                     .k = rows,
-                     .a = gy.data,
-                     .b = x.data,
-                     .c = gw.data,
-                     .add = call.adds(1)});
+            multiply<T>(call, {gy.data, rows, outputs, true}, {x.data, rows, inputs}, gw.data,
+                        call.adds(1));
         if (const auto gb = call.template gx<T>(2))
             sum_to_shape(call, gy.data, gy.shape, gb.data, gb.shape, call.adds(2));
-    }
-
-private:
-    static std::string text(std::int64_t inputs) {
-        return std::to_string(inputs) + " elements, as W.shape[1] says";
     }
 };
 

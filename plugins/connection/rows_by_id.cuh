@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "columns.cuh"
-#include "rows_by_id.hpp"
+#include "embed_id.hpp"
 
 namespace catena::plugins {
 

@@ -13,8 +13,7 @@ struct Accuracy {
         describe("catena.accuracy",
                  "y = fraction of the rows whose largest score is at their label\n\n"
                  "Of equal scores the first counts as the largest. NaN for an empty batch, 0 if "
-                 "all labels "
-                 "are ignored.",
+                 "all labels are ignored.",
                  in(Port("y", "scores (N, classes, ...)"),
                     Port("t", "labels (N, ...)").of("I").not_differentiable()),
                  out(Port("y", "the fraction ()")), ignore_label)
@@ -26,7 +25,7 @@ struct Accuracy {
     using isas = IsaList<Isa::baseline>;
 
     static void infer(const auto& s) {
-        check_labels(s, "y");
+        check_labels(s, "y.shape[1]");
         s.y(0, {});
     }
     template <class T, class I>

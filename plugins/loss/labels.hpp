@@ -13,20 +13,15 @@ inline constexpr Attribute ignore_label =
 using LabelTypes = Rows<Row<float, std::int32_t>, Row<float, std::int64_t>,
                         Row<double, std::int32_t>, Row<double, std::int64_t>>;
 
-// t has the shape of x without axis 1.
-inline void check_labels(const auto& s, const char* scores) {
+// t has the shape of x without axis 1. classes: the name of that axis.
+inline void check_labels(const auto& s, const char* classes) {
     const Shape x = s.x(0);
-    const Shape t = s.x(1);
-    if (x.size() < 2 || x[1] < 1) {
-        const std::string name = scores;
-        s.check(x.size() >= 2, (name + ".ndim").c_str(), "at least 2", x.size());
-        s.check(false, (name + ".shape[1]").c_str(), "at least 1 class", x[1]);
-    }
+    s.check_least_ndim(0, 2);
+    s.check(x[1] >= 1, classes, "at least 1 class", x[1]);
     std::int64_t shape[CATENA_MAX_NDIM];
     shape[0] = x[0];
     std::copy(x.begin() + 2, x.end(), shape + 1);
-    const Shape expected(shape, x.size() - 1);
-    if (!std::ranges::equal(t, expected)) s.check(false, "t.shape", expected, t);
+    s.check_shape(1, Shape(shape, x.size() - 1));
 }
 
 // How many labels count; all of these are classes, or CATENA_E_VALUE names the first that is none.

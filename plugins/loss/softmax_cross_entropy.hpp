@@ -28,7 +28,7 @@ struct SoftmaxCrossEntropy {
     static constexpr auto retain_y = ports(1);
 
     static void infer(const auto& s) {
-        check_labels(s, "x");
+        check_labels(s, "x.shape[1]");
         s.y(0, {});
         const Shape t = s.x(1);
         std::int64_t shape[CATENA_MAX_NDIM] = {2};
@@ -37,9 +37,8 @@ struct SoftmaxCrossEntropy {
     }
     // (softmax(x) - one_hot(t)) * weight * gy, all of it differentiable.
     static void gradient(const auto& g) {
-        const std::int64_t ignored = g.template attr<"ignore_label">();
         const auto [one_hot, weight] =
-            call_all<"catena.label_weights", 2>({g.x(0), g.x(1)}, {set("ignore_label", ignored)});
+            call_all<"catena.label_weights", 2>({g.x(0), g.x(1)}, {g.same("ignore_label")});
         const Var p = call<"catena.softmax">({g.x(0)}, {set("axis", std::int64_t{1})});
         g.gx(0, (p - one_hot) * (weight * g.gy(0)));
     }
@@ -72,7 +71,7 @@ struct SoftmaxCrossEntropy {
                     most[0] = max_of(row, classes);
                     sum[0] = sum_exp(row, classes, most[0]);
                 } else {
-                    sum_strip(row, classes, step, width, most, sum);
+                    max_and_sum_exp(row, classes, step, width, most, sum);
                 }
                 for (std::int64_t j = 0; j < width; ++j) {
                     const std::int64_t label = t[first + j];
@@ -105,7 +104,7 @@ struct SoftmaxCrossEntropy {
         const std::int64_t step = axis.inner;
         const std::int64_t classes = axis.length;
         const std::int64_t count = count_labels(call, t, classes, ignored);
-        const T scale = gy && count > 0 ? gy[0] / static_cast<T>(count) : T(0);
+        const T scale = count > 0 ? gy[0] / static_cast<T>(count) : T(0);
         for_each_strip(
             call, axis, [&](std::int64_t first, std::int64_t p, std::int64_t width) CATENA_LAMBDA {
                 const T* const row = x.data + p;
@@ -142,21 +141,6 @@ private:
         const T p = math::exp(x) * weight;
         return weight == T(0) ? T(0) : p;
     }
-    template <class T>
-    CATENA_KERNEL static void sum_strip(const T* x, std::int64_t classes, std::int64_t step,
-                                        std::int64_t width, T* most, T* sum) {
-        for (std::int64_t j = 0; j < width; ++j) {
-            most[j] = x[j];
-            sum[j] = T(0);
-        }
-        for (std::int64_t i = 1; i < classes; ++i)
-            for (std::int64_t j = 0; j < width; ++j)
-                most[j] = most[j] > x[i * step + j] ? most[j] : x[i * step + j];
-        for (std::int64_t i = 0; i < classes; ++i) {
-            CATENA_LOOP
-            for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
-        }
-    }
 };
 
 // What the gradient needs of labels; not meant to be called by users.
@@ -173,7 +157,7 @@ struct LabelWeights {
     using isas = IsaList<Isa::baseline>;
 
     static void infer(const auto& s) {
-        check_labels(s, "x");
+        check_labels(s, "x.shape[1]");
         s.y(0, s.x(0));
         std::int64_t shape[CATENA_MAX_NDIM];
         std::ranges::copy(s.x(0), shape);

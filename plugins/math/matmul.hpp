@@ -23,8 +23,8 @@ struct Matmul {
     static void infer(const auto& s) {
         const bool ta = s.template attr<"transa">();
         const bool tb = s.template attr<"transb">();
-        s.check(s.x(0).size() == 2, "a.ndim", 2, s.x(0).size());
-        s.check(s.x(1).size() == 2, "b.ndim", 2, s.x(1).size());
+        s.check_ndim(0, 2);
+        s.check_ndim(1, 2);
         const std::int64_t k = s.x(0)[ta ? 0 : 1];
         s.check(s.x(1)[tb ? 1 : 0] == k, tb ? "b.shape[1]" : "b.shape[0]", k, s.x(1)[tb ? 1 : 0]);
         s.y(0, {s.x(0)[ta ? 1 : 0], s.x(1)[tb ? 0 : 1]});
@@ -39,8 +39,9 @@ struct Matmul {
 
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        multiply(call, call.template x<T>(0), call.template attr<"transa">(), call.template x<T>(1),
-                 call.template attr<"transb">(), call.template y<T>(0), call.adds(0));
+        multiply(call, matrix(call.template x<T>(0), call.template attr<"transa">()),
+                 matrix(call.template x<T>(1), call.template attr<"transb">()),
+                 call.template y<T>(0).data, call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
@@ -50,29 +51,19 @@ struct Matmul {
         const auto b = call.template x<T>(1);
         const auto gy = call.template gy<T>(0);
         if (const auto ga = call.template gx<T>(0)) {
-            if (ta) multiply(call, b, tb, gy, true, ga, call.adds(0));
-            else multiply(call, gy, false, b, !tb, ga, call.adds(0));
+            if (ta) multiply(call, matrix(b, tb), matrix(gy, true), ga.data, call.adds(0));
+            else multiply(call, matrix(gy, false), matrix(b, !tb), ga.data, call.adds(0));
         }
         if (const auto gb = call.template gx<T>(1)) {
-            if (tb) multiply(call, gy, true, a, ta, gb, call.adds(1));
-            else multiply(call, a, !ta, gy, false, gb, call.adds(1));
+            if (tb) multiply(call, matrix(gy, true), matrix(a, ta), gb.data, call.adds(1));
+            else multiply(call, matrix(a, !ta), matrix(gy, false), gb.data, call.adds(1));
         }
     }
 
 private:
     template <class T>
-    static void multiply(const auto& call, Tensor<const T> a, bool ta, Tensor<const T> b, bool tb,
-                         Tensor<T> c, bool add) {
-        gemm<T>(call.context(), call.raw(),
-                {.transpose_a = ta,
-                 .transpose_b = tb,
-                 .m = c.dim(0),
-                 .n = c.dim(1),
-                 .k = a.dim(ta ? 0 : 1),
-                 .a = a.data,
-                 .b = b.data,
-                 .c = c.data,
-                 .add = add});
+    static Matrix<T> matrix(Tensor<const T> x, bool transposed) {
+        return {x.data, x.dim(0), x.dim(1), transposed};
     }
 };
 

@@ -13,8 +13,7 @@ struct BatchNormalization {
             "catena.batch_normalization",
             "y = gamma (x - mean) / sqrt(var + eps) + beta, with mean and var of each channel\n\n"
             "Both are computed over all axes except axis 1; var is the biased variance. (Ioffe and "
-            "Szegedy, "
-            "\"Batch Normalization\", ICML 2015.)",
+            "Szegedy, \"Batch Normalization\", ICML 2015.)",
             in(Port("x", "(N, C, ...)"), Port("gamma", "(C,)"), Port("beta", "(C,)")),
             out("y", Port("mean", "(C,)").of("S").hidden(), Port("var", "(C,)").of("S").hidden()),
             eps_attr)
@@ -26,8 +25,7 @@ struct BatchNormalization {
     static constexpr auto retain_y = ports(1, 2);
 
     static void infer(const auto& s) {
-        static constexpr const char* names[] = {"x", "gamma.shape", "beta.shape"};
-        check_channels(s, 3, names);
+        check_channels(s);
         s.y(0, s.x(0));
         s.y(1, s.x(1), s.wide(0));
         s.y(2, s.x(1), s.wide(0));
@@ -113,7 +111,7 @@ struct BatchNormalization {
             T centre[most_columns];
             T inverse[most_columns];
             T scale[most_columns];
-            double sums[2][most_columns] = {};  // of gy, and of gy times the normal value
+            double sums[2][most_columns];  // of gy, and of gy times the normal value
             for (std::int64_t c = 0; c < group.width; ++c) {
                 const std::int64_t at = group.first + c;
                 centre[c] = mean[at];
@@ -122,10 +120,9 @@ struct BatchNormalization {
             }
             group.spread(centre);
             group.spread(inverse);
-            if (gy != nullptr)
-                group.sum<T>(sums, [&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
-                    return std::array<T, 2>{gy[i], gy[i] * ((p[i] - centre[k]) * inverse[k])};
-                });
+            group.sum<T>(sums, [&](std::int64_t i, std::int64_t k) CATENA_LAMBDA {
+                return std::array<T, 2>{gy[i], gy[i] * ((p[i] - centre[k]) * inverse[k])};
+            });
             T mean_g[most_columns];
             T mean_gn[most_columns];
             for (std::int64_t c = 0; c < group.width; ++c) {
@@ -137,11 +134,6 @@ struct BatchNormalization {
             }
             T* const out = gx.data;
             if (!gx) return;
-            if (gy == nullptr) {
-                if (!add_x)
-                    group.map([&](std::int64_t i, std::int64_t) CATENA_LAMBDA { out[i] = T(0); });
-                return;
-            }
             group.spread(scale);
             group.spread(mean_g);
             group.spread(mean_gn);
@@ -153,6 +145,24 @@ struct BatchNormalization {
     }
 };
 
-CATENA_FUNCTIONS(BatchNormalization);
+// Updates running statistics with those of a minibatch.
+struct RunningUpdate {
+    static constexpr auto about =
+        describe("catena.running_update", "average = share * average + (1 - share) * scale * value",
+                 in(Port("average").mutated(), Port("value", "float32 for halves").of("S")), out(),
+                 required<double>("share", "of the average that stays").range(0, 1),
+                 attr("scale", 1.0, "factor of the value"))
+            .internal()
+            .example("average=(3) value=(3) share=0.9 scale=1.25")
+            .example("average=() value=() share=0");
+    using types = StatisticTypes;
+
+    template <class T>
+    CATENA_FN static void update(T& average, T value, T share, T scale) {
+        average = share * average + (T(1) - share) * (scale * value);
+    }
+};
+
+CATENA_FUNCTIONS(BatchNormalization, RunningUpdate);
 
 }  // namespace catena::plugins

@@ -154,12 +154,11 @@ private:
     std::int64_t shape_[CATENA_MAX_NDIM];
 };
 
-// x has channels, and the other inputs [from, to) one value for each.
-inline void check_channels(const auto& s, std::size_t to, const char* const* names) {
-    const Shape x = s.x(0);
-    s.check(x.size() >= 2, "x.ndim", "at least 2", x.size());
-    for (std::size_t i = 1; i < to; ++i)
-        s.check(std::ranges::equal(s.x(i), x.subspan(1, 1)), names[i], x.subspan(1, 1), s.x(i));
+// x has channels, and each of the other inputs has one value for each channel.
+template <class F>
+void check_channels(const Inference<F>& s) {
+    s.check_least_ndim(0, 2);
+    for (std::size_t i = 1; i < n_inputs<F>; ++i) s.check_shape(i, s.x(0).subspan(1, 1));
 }
 
 inline constexpr Attribute eps_attr = attr("eps", 1e-5, "added to the variance").range(0, 1e30);

@@ -2,7 +2,6 @@
 #include "batch_normalization.cuh"
 #include "fixed_batch_normalization.cuh"
 #include "local_response_normalization.cuh"
-#include "running_update.hpp"
 
 using namespace catena::plugins;
 

@@ -20,18 +20,14 @@ struct FixedBatchNormalization {
     static constexpr auto retain_x = ports(0, 1, 3, 4);
 
     static void infer(const auto& s) {
-        static constexpr const char* names[] = {"x", "gamma.shape", "beta.shape", "mean.shape",
-                                                "var.shape"};
-        check_channels(s, 5, names);
+        check_channels(s);
         s.y(0, s.x(0));
     }
     static void gradient(const auto& g) {
         const AllButChannels over(g.x_shape(0));
-        // Statistics of halves are float32; cast() leaves the others as they are.
+        // Statistics of halves are float32.
         const auto as = [](const Var& v, const catena_meta& like) {
-            return same(v.meta().dtype, like.dtype)
-                       ? v
-                       : call<"catena.cast">({v}, {set("dtype", like.dtype)});
+            return same(v.meta().dtype, like.dtype) ? v : cast(v, like.dtype);
         };
         const Var gy = g.gy(0);
         const Var gamma = g.x(1);

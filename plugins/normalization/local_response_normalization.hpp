@@ -9,8 +9,8 @@ using namespace catena::plugin;
 
 // Values of one image side by side: a strip of up to 64 of them in every channel.
 struct Strips {
-    Strips(Shape x, std::int64_t n) : images(x[0]), channels(x[1]), reach(n / 2) {
-        for (const std::int64_t d : x.subspan(2)) rest *= d;
+    Strips(Shape x, std::int64_t n)
+        : images(x[0]), channels(x[1]), reach(n / 2), rest(size_of(x.subspan(2))) {
         per_image = (rest + width - 1) / width;
         if (channels == 0) images = 0;  // no walk over images without pixels
     }
@@ -26,16 +26,21 @@ struct Strips {
                           }
                       });
     }
-    // sum[0 .. n) = f(element) over channel c and its neighbours, for the strip at `at`.
-    template <class T, class F>
-    CATENA_KERNEL void window_sum(std::int64_t at, std::int64_t n, std::int64_t c, T* sum,
-                                  const F& f) const {
-        for (std::int64_t k = 0; k < n; ++k) sum[k] = T(0);
-        const std::int64_t to = std::min(c + reach + 1, channels);
-        for (std::int64_t j = std::max<std::int64_t>(0, c - reach); j < to; ++j) {
-            const std::int64_t row = at + j * rest;
-            CATENA_LOOP
-            for (std::int64_t k = 0; k < n; ++k) sum[k] += f(row + k);
+    // Calls body(row, sum) for each channel of the strip at `at`, n wide: `row` is its first element,
+    // and sum[k] is the sum of f(element) over the channel and its neighbours.
+    template <class T, class F, class Body>
+    CATENA_KERNEL void for_each_channel(std::int64_t at, std::int64_t n, const F& f,
+                                        const Body& body) const {
+        T sum[width];
+        for (std::int64_t c = 0; c < channels; ++c) {
+            std::fill_n(sum, n, T(0));
+            const std::int64_t to = std::min(c + reach + 1, channels);
+            for (std::int64_t j = std::max<std::int64_t>(0, c - reach); j < to; ++j) {
+                const std::int64_t row = at + j * rest;
+                CATENA_LOOP
+                for (std::int64_t k = 0; k < n; ++k) sum[k] += f(row + k);
+            }
+            body(at + c * rest, sum);
         }
     }
 
@@ -43,7 +48,7 @@ struct Strips {
     std::int64_t images;
     std::int64_t channels;
     std::int64_t reach;  // channels on either side
-    std::int64_t rest = 1;
+    std::int64_t rest;
     std::int64_t per_image;
 };
 
@@ -60,11 +65,11 @@ struct ChannelWindowSum {
             .example("x=(1,6) n=3");
 
     static void infer(const auto& s) {
-        s.check(s.x(0).size() >= 2, "x.ndim", "at least 2", s.x(0).size());
+        s.check_least_ndim(0, 2);
         s.y(0, s.x(0));
     }
     static void gradient(const auto& g) {
-        g.gx(0, call<"catena.channel_window_sum">({g.gy(0)}, {set("n", g.template attr<"n">())}));
+        g.gx(0, call<"catena.channel_window_sum">({g.gy(0)}, {g.same("n")}));
     }
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
@@ -80,14 +85,14 @@ private:
     CATENA_KERNEL static void apply(const auto& call, Tensor<const T> x, Tensor<T> y, bool add) {
         const Strips strips(x.shape, call.template attr<"n">());
         strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
-            T sum[Strips::width];
-            for (std::int64_t c = 0; c < strips.channels; ++c) {
-                strips.window_sum(at, n, c, sum,
-                                  [&](std::int64_t i) CATENA_LAMBDA { return x.data[i]; });
-                T* const out = y.data + at + c * strips.rest;
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k) store(out[k], add, sum[k]);
-            }
+            const auto value = [&](std::int64_t i) CATENA_LAMBDA { return x.data[i]; };
+            strips.for_each_channel<T>(at, n, value,
+                                       [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                                           T* const out = y.data + row;
+                                           CATENA_LOOP
+                                           for (std::int64_t k = 0; k < n; ++k)
+                                               store(out[k], add, sum[k]);
+                                       });
         });
     }
 };
@@ -123,12 +128,12 @@ struct LocalResponseNormalization {
     static constexpr auto retain_x = ports(0);
 
     static void infer(const auto& s) {
-        s.check(s.x(0).size() >= 2, "x.ndim", "at least 2", s.x(0).size());
+        s.check_least_ndim(0, 2);
         s.y(0, s.x(0));
     }
     static void gradient(const auto& g) {
         const auto total = [&](const Var& v) {
-            return call<"catena.channel_window_sum">({v}, {set("n", g.template attr<"n">())});
+            return call<"catena.channel_window_sum">({v}, {g.same("n")});
         };
         const double alpha = g.template attr<"alpha">();
         const double beta = g.template attr<"beta">();
@@ -180,17 +185,15 @@ private:
         const Strips strips(call.template x<T>(0).shape, call.template attr<"n">());
         strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
             const Rule<T> rule = shared;  // no store can change a local one
-            T sum[Strips::width];
-            for (std::int64_t c = 0; c < strips.channels; ++c) {
-                strips.window_sum(at, n, c, sum,
-                                  [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; });
-                const std::int64_t row = at + c * strips.rest;
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k) {
-                    const T unit = rule.k + rule.alpha * sum[k];
-                    store(y[row + k], add, x[row + k] * power(unit, rule.beta));
-                }
-            }
+            const auto square = [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; };
+            strips.for_each_channel<T>(
+                at, n, square, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                    CATENA_LOOP
+                    for (std::int64_t k = 0; k < n; ++k) {
+                        const T unit = rule.k + rule.alpha * sum[k];
+                        store(y[row + k], add, x[row + k] * power(unit, rule.beta));
+                    }
+                });
         });
     }
     template <class T, class Power>
@@ -205,26 +208,24 @@ private:
         strips.for_each(call, [&](std::int64_t at, std::int64_t n) CATENA_LAMBDA {
             const Rule<T> rule = shared;
             const T slope = T(2) * rule.alpha * rule.beta;
-            T sum[Strips::width];
-            for (std::int64_t c = 0; c < strips.channels; ++c) {
-                strips.window_sum(at, n, c, sum,
-                                  [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; });
-                const std::int64_t row = at + c * strips.rest;
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k) {
-                    const T unit = rule.k + rule.alpha * sum[k];
-                    const T scaled = gy[row + k] * power(unit, rule.beta);
-                    store(gx[row + k], add, scaled);
-                    inner[row + k] = x[row + k] * scaled / unit;
-                }
-            }
-            for (std::int64_t c = 0; c < strips.channels; ++c) {
-                strips.window_sum(at, n, c, sum,
-                                  [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; });
-                const std::int64_t row = at + c * strips.rest;
-                CATENA_LOOP
-                for (std::int64_t k = 0; k < n; ++k) gx[row + k] -= slope * x[row + k] * sum[k];
-            }
+            const auto square = [&](std::int64_t i) CATENA_LAMBDA { return x[i] * x[i]; };
+            strips.for_each_channel<T>(
+                at, n, square, [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                    CATENA_LOOP
+                    for (std::int64_t k = 0; k < n; ++k) {
+                        const T unit = rule.k + rule.alpha * sum[k];
+                        const T scaled = gy[row + k] * power(unit, rule.beta);
+                        store(gx[row + k], add, scaled);
+                        inner[row + k] = x[row + k] * scaled / unit;
+                    }
+                });
+            const auto term = [&](std::int64_t i) CATENA_LAMBDA { return inner[i]; };
+            strips.for_each_channel<T>(at, n, term,
+                                       [&](std::int64_t row, const T* sum) CATENA_LAMBDA {
+                                           CATENA_LOOP
+                                           for (std::int64_t k = 0; k < n; ++k)
+                                               gx[row + k] -= slope * x[row + k] * sum[k];
+                                       });
         });
     }
 };

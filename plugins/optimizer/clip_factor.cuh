@@ -3,7 +3,7 @@
 
 #include <catena/plugin/cuda/elementwise.cuh>
 
-#include "clip_factor.hpp"
+#include "gradients.hpp"
 
 namespace catena::plugins {
 

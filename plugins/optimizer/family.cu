@@ -1,13 +1,8 @@
 // optimizer.cuda.catena, table of contents: updates of parameters, and of their gradients.
-#include "ada_delta_update.hpp"
-#include "ada_grad_update.hpp"
+#include "ada_updates.hpp"
 #include "adam_update.hpp"
 #include "clip_factor.cuh"
-#include "decay_update.hpp"
-#include "momentum_sgd_update.hpp"
-#include "rmsprop_update.hpp"
-#include "scale_update.hpp"
-#include "sgd_update.hpp"
+#include "sgd_updates.hpp"
 #include "sum_of_squares.cuh"
 
 using namespace catena::plugins;

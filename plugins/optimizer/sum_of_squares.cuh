@@ -3,7 +3,7 @@
 
 #include <catena/plugin/cuda/reduce.cuh>
 
-#include "sum_of_squares.hpp"
+#include "gradients.hpp"
 
 namespace catena::plugins {
 

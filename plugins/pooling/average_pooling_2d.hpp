@@ -1,9 +1,170 @@
-// Means over windows of images.
+// Means over windows of images: sums first down the columns and then along the rows, or the other way
+// round.
 #pragma once
 
-#include "window_sums.hpp"
+#include <bit>
+
+#include "windows.hpp"
 
 namespace catena::plugins {
+
+// Rows that are worked on at once have so many places in all, and this many more may be overwritten.
+inline constexpr std::int64_t most_places = 4096;
+// Shorter rows are worked on as if they had this many numbers, where there is room: what is too much
+// is overwritten by the next row. (Always as many: shorter loops would not become vectors.)
+inline constexpr std::int64_t least_row = 32;
+template <class T>
+using Places = T[most_places + 4 * least_row];
+
+// Some targets along a row, and so many places of the window of each: what is worked on at once.
+// Sources stand `spread` places apart, windows begin `step` places apart.
+struct Stretch {
+    std::int64_t extent() const { return (targets - 1) * step + cells; }
+
+    std::int64_t spread;
+    std::int64_t step;
+    std::int64_t target = 0;  // the first
+    std::int64_t targets = 0;
+    std::int64_t cells = 0;
+    std::int64_t source = 0;  // the first within
+    std::int64_t sources = 0;
+    std::int64_t left = 0;  // places before it
+    bool add = false;       // to what other cells gave
+};
+
+// Calls visit(stretch) for stretches of a row that together are all of it, those with the same targets
+// one after the other. Target i takes what stands on ksize places from start + i * step on; source i
+// stands on place i * spread.
+CATENA_KERNEL void for_each_stretch(std::int64_t sources, std::int64_t spread, std::int64_t targets,
+                                    std::int64_t step, std::int64_t start, std::int64_t ksize,
+                                    const auto& visit) {
+    constexpr std::int64_t most_cells = most_places / 2;
+    const auto behind = [&](std::int64_t place) CATENA_LAMBDA {  // sources before a place
+        return place <= 0 ? 0 : std::min(sources, (place + spread - 1) / spread);
+    };
+    const std::int64_t most = (most_places - std::min(ksize, most_cells)) / step + 1;
+    for (std::int64_t i = 0; i < targets; i += most) {
+        Stretch s{spread, step, i, std::min(most, targets - i)};
+        const std::int64_t place = start + i * step;
+        const std::int64_t last = place + (s.targets - 1) * step;
+        // Cells beyond these meet no source.
+        const std::int64_t begin = std::clamp<std::int64_t>(-last, 0, ksize);
+        const std::int64_t end = std::clamp((sources - 1) * spread - place + 1, begin, ksize);
+        for (std::int64_t c = begin; c == begin || c < end; c += most_cells) {
+            s.add = c > begin;
+            s.cells = std::clamp<std::int64_t>(end - c, 1, most_cells);
+            s.source = behind(place + c);
+            s.sources = end == begin ? 0 : behind(place + c + s.extent()) - s.source;
+            s.left = s.sources == 0 ? 0 : s.source * spread - place - c;
+            visit(s);
+        }
+    }
+}
+
+// Calls row(n) for a loop over n numbers, or over least_row or `half` of them if `room` is enough.
+template <std::int64_t half = 0>
+CATENA_KERNEL void for_row(std::int64_t n, std::int64_t room, const auto& row) {
+    if (n <= half && room >= half) row(half);
+    else if (n <= least_row && room >= least_row) row(least_row);
+    else row(n);
+}
+
+template <class T>
+CATENA_KERNEL void clear(T* to, std::int64_t n) {
+    if (n <= 0) return;
+    for_row<16>(n, least_row, [&](std::int64_t all) CATENA_LAMBDA { std::fill_n(to, all, T(0)); });
+}
+
+// to[i * spread] = share * from[i]; what lies between has to be 0 already unless spread is 2.
+template <class T>
+CATENA_KERNEL void put(const T* from, std::int64_t n, std::int64_t spread, T share, T* to) {
+    if (spread == 1) {
+        CATENA_LOOP
+        for (std::int64_t i = 0; i < n; ++i) to[i] = share * from[i];
+    } else if (spread == 2) {  // stores without gaps
+        CATENA_LOOP
+        for (std::int64_t i = 0; i < n; ++i) {
+            to[2 * i] = share * from[i];
+            to[2 * i + 1] = 0;
+        }
+    } else {
+        for (std::int64_t i = 0; i < n; ++i) to[i * spread] = share * from[i];
+    }
+}
+// to[i] = share * from[i * step], or added to it.
+template <class T>
+CATENA_KERNEL void take(const T* from, std::int64_t n, std::int64_t step, T share, bool add,
+                        T* to) {
+    if (add) {
+        for (std::int64_t i = 0; i < n; ++i) to[i] += share * from[i * step];
+    } else if (step == 1) {
+        CATENA_LOOP
+        for (std::int64_t i = 0; i < n; ++i) to[i] = share * from[i];
+    } else if (step == 2) {
+        CATENA_LOOP
+        for (std::int64_t i = 0; i < n; ++i) to[i] = share * from[2 * i];
+    } else {
+        for (std::int64_t i = 0; i < n; ++i) to[i] = share * from[i * step];
+    }
+}
+
+// to = the sum of `rows` rows of n numbers, or added to it.
+template <class T>
+CATENA_KERNEL void add_rows(const T* from, std::int64_t pitch, std::int64_t rows, std::int64_t n,
+                            bool add, T* to) {
+    const T* const second = from + pitch;
+    const T* const third = second + pitch;
+    std::int64_t i = 0;
+    if (add) {
+        i = rows % 2;
+        for (std::int64_t f = 0; i == 1 && f < n; ++f) to[f] += from[f];
+    } else if (rows == 0) {
+        std::fill_n(to, n, T(0));
+    } else if (rows == 1) {
+        CATENA_LOOP
+        for (std::int64_t f = 0; f < n; ++f) to[f] = from[f];
+        i = 1;
+    } else if (rows % 2 == 0) {
+        CATENA_LOOP
+        for (std::int64_t f = 0; f < n; ++f) to[f] = from[f] + second[f];
+        i = 2;
+    } else {
+        CATENA_LOOP
+        for (std::int64_t f = 0; f < n; ++f) to[f] = from[f] + second[f] + third[f];
+        i = 3;
+    }
+    for (; i < rows; i += 2) {
+        const T* const even = from + i * pitch;
+        const T* const odd = even + pitch;
+        CATENA_LOOP
+        for (std::int64_t f = 0; f < n; ++f) to[f] += even[f] + odd[f];
+    }
+}
+
+// to[f] = sum of from[f] .. from[f + k - 1] for all f below n: sums of sums, in log2(k) passes and as
+// exact as pairwise ones.
+template <class T>
+CATENA_KERNEL void add_shifted(const T* from, std::int64_t n, std::int64_t k, T* to) {
+    const T* sums = from;  // of m
+    if (k == 1) std::copy_n(from, n, to);
+    std::int64_t m = 1;
+    for (int bit = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(k))) - 1;
+         bit-- > 0;) {
+        const bool odd = (k >> bit & 1) != 0;
+        const T* const second = sums + m;
+        const T* const third = from + 2 * m;
+        m = 2 * m + odd;
+        const std::int64_t count = n + k - m;
+        if (odd) {
+            CATENA_LOOP
+            for (std::int64_t f = 0; f < count; ++f) to[f] = sums[f] + second[f] + third[f];
+        } else {
+            CATENA_LOOP
+            for (std::int64_t f = 0; f < count; ++f) to[f] = sums[f] + second[f];
+        }
+        sums = to;
+    }
+}
 
 inline std::int64_t averaging_work(const Windows& w) {  // of a plane
     return w.image() + w.count() * (w.y.ksize / w.y.stride + 4);
@@ -11,13 +172,17 @@ inline std::int64_t averaging_work(const Windows& w) {  // of a plane
 
 // y = mean of each window of x, or added to y: sums down the columns, then along the rows.
 template <class T>
-CATENA_KERNEL void average(const auto& call, const Windows& w, const T* x, T* y, bool add) {
+CATENA_KERNEL void average(const auto& call, const Tensor<const T>& images, const Tensor<T>& means,
+                           bool add) {
+    const Windows w = windows_of(call, images.shape, means.shape);
+    const T* const x = images.data;
+    T* const y = means.data;
     const T share = T(1) / static_cast<T>(w.cells());
     const T* const x_end = x + w.planes * w.image();
     const std::int64_t work = averaging_work(w);
     call.parallel(w.planes, work, [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         alignas(64) Places<T> columns;
-        alignas(64) Places<T> means;
+        alignas(64) Places<T> sums;
         T* const y_end = y + end * w.count();
         const auto visit = [&](const Stretch& s) CATENA_LAMBDA {
             const std::int64_t pitch = s.extent();
@@ -41,14 +206,14 @@ CATENA_KERNEL void average(const auto& call, const Windows& w, const T* x, T* y,
                             });
                     clear(to + s.sources, pitch - s.sources - (r + 1 < n ? 0 : s.left));
                 }
-                add_shifted(columns, n * pitch - s.cells + 1, s.cells, means);
+                add_shifted(columns, n * pitch - s.cells + 1, s.cells, sums);
                 for (std::int64_t r = 0; r < n; ++r) {
                     T* const to = y + (q + r) * w.x.count + s.target;
                     // With longer steps, what is too much would lie behind the means.
                     const bool whole = s.targets == w.x.count && !adds && s.step <= 4;
                     for_row(s.targets, whole ? y_end - to : 0,
                             [&](std::int64_t width) CATENA_LAMBDA {
-                                take(means + r * pitch, width, s.step, share, adds, to);
+                                take(sums + r * pitch, width, s.step, share, adds, to);
                             });
                 }
             }
@@ -86,7 +251,11 @@ CATENA_KERNEL void spread_down(const Windows& w, const Stretch& s, const T* sums
 // Each window's gradient spread over its cells, along the rows and then down the columns: the adjoint
 // of average().
 template <class T>
-CATENA_KERNEL void spread(const auto& call, const Windows& w, const T* gy, T* gx, bool add) {
+CATENA_KERNEL void spread(const auto& call, const Tensor<const T>& means, const Tensor<T>& images,
+                          bool add) {
+    const Windows w = windows_of(call, images.shape, means.shape);
+    const T* const gy = means.data;
+    T* const gx = images.data;
     const T share = T(1) / static_cast<T>(w.cells());
     const T* const gy_end = gy + w.planes * w.count();
     const std::int64_t work = averaging_work(w);
@@ -142,23 +311,17 @@ struct AveragePooling2D {
     static void infer(const auto& s) { infer_pooling(s, false); }
     static void gradient(const auto& g) {
         g.gx(0, call<"catena.average_pooling_2d_grad">(
-                    {g.gy(0)},
-                    {set("ksize", g.template attr<"ksize">()),
-                     set("stride", g.template attr<"stride">()),
-                     set("pad", g.template attr<"pad">()), set("size", g.x_shape(0).subspan(2))}));
+                    {g.gy(0)}, {g.same("ksize"), g.same("stride"), g.same("pad"),
+                                set("size", g.x_shape(0).subspan(2))}));
     }
 
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        const auto x = call.template x<T>(0);
-        const auto y = call.template y<T>(0);
-        average(call, windows_of(call, x.shape, y.shape), x.data, y.data, call.adds(0));
+        average(call, call.template x<T>(0), call.template y<T>(0), call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        const auto gy = call.template gy<T>(0);
-        const auto gx = call.template gx<T>(0);
-        spread(call, windows_of(call, gx.shape, gy.shape), gy.data, gx.data, call.adds(0));
+        spread(call, call.template gy<T>(0), call.template gx<T>(0), call.adds(0));
     }
 };
 
@@ -173,23 +336,17 @@ struct AveragePooling2DGrad {
 
     static void infer(const auto& s) { infer_images(s, false); }
     static void gradient(const auto& g) {
-        g.gx(0, call<"catena.average_pooling_2d">({g.gy(0)},
-                                                  {set("ksize", g.template attr<"ksize">()),
-                                                   set("stride", g.template attr<"stride">()),
-                                                   set("pad", g.template attr<"pad">())}));
+        g.gx(0, call<"catena.average_pooling_2d">(
+                    {g.gy(0)}, {g.same("ksize"), g.same("stride"), g.same("pad")}));
     }
 
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
-        const auto gy = call.template x<T>(0);
-        const auto gx = call.template y<T>(0);
-        spread(call, windows_of(call, gx.shape, gy.shape), gy.data, gx.data, call.adds(0));
+        spread(call, call.template x<T>(0), call.template y<T>(0), call.adds(0));
     }
     template <class T>
     CATENA_KERNEL static void backward(const auto& call) {
-        const auto ggx = call.template gy<T>(0);
-        const auto ggy = call.template gx<T>(0);
-        average(call, windows_of(call, ggx.shape, ggy.shape), ggx.data, ggy.data, call.adds(0));
+        average(call, call.template gy<T>(0), call.template gx<T>(0), call.adds(0));
     }
 };
 

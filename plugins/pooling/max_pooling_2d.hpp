@@ -105,17 +105,20 @@ CATENA_KERNEL void max_row(const Windows& w, const T* plane, const T* end, std::
 }
 
 template <class T, class M>
-CATENA_KERNEL void maxima(const auto& call, const Windows& w, const T* x, T* y, M* at, bool add) {
+CATENA_KERNEL void maxima(const auto& call, const Tensor<const T>& x, const Tensor<T>& most, M* at,
+                          bool add) {
+    const Windows w = windows_of(call, x.shape, most.shape);
+    T* const y = most.data;
     call.parallel(w.planes, w.work(), [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         alignas(64) T best[lanes];
         alignas(64) Cell<T> cell[lanes];
         alignas(64) M narrow[lanes];
         for (std::int64_t p = begin; p < end; ++p) {
-            const T* const plane = x + p * w.image();
+            const T* const plane = x.data + p * w.image();
             for (std::int64_t oy = 0; oy < w.y.count; ++oy) {
                 for (std::int64_t ox = 0; ox < w.x.count; ox += lanes) {
                     const std::int64_t n = std::min(lanes, w.x.count - ox);
-                    max_row(w, plane, x + w.planes * w.image(), oy, ox, n, best, cell);
+                    max_row(w, plane, x.data + w.planes * w.image(), oy, ox, n, best, cell);
                     for (std::int64_t k = 0; k < lanes; ++k) narrow[k] = static_cast<M>(cell[k]);
                     const std::int64_t out = p * w.count() + oy * w.x.count + ox;
                     if (add)
@@ -176,8 +179,11 @@ CATENA_KERNEL void scatter_pairs(const Windows& w, const T* gy, const M* at, T* 
 
 // gx = gy at the maxima, 0 elsewhere; or added to gx.
 template <class T, class M>
-CATENA_KERNEL void scatter(const auto& call, const Windows& w, const T* gy, const M* at, T* gx,
-                           bool add) {
+CATENA_KERNEL void scatter(const auto& call, const Tensor<const T>& windows, const M* at,
+                           const Tensor<T>& images, bool add) {
+    const Windows w = windows_of(call, images.shape, windows.shape);
+    const T* const gy = windows.data;
+    T* const gx = images.data;
     const auto tiled = [](const Side& s) {
         return s.ksize == 2 && s.stride == 2 && s.pad == 0 && s.extent == 2 * s.count;
     };
@@ -199,8 +205,11 @@ CATENA_KERNEL void scatter(const auto& call, const Windows& w, const T* gy, cons
 
 // y = x at the maxima, 0 for windows without; or added to y. The adjoint of scatter().
 template <class T, class M>
-CATENA_KERNEL void gather(const auto& call, const Windows& w, const T* x, const M* at, T* y,
-                          bool add) {
+CATENA_KERNEL void gather(const auto& call, const Tensor<const T>& images, const M* at,
+                          const Tensor<T>& windows, bool add) {
+    const Windows w = windows_of(call, images.shape, windows.shape);
+    const T* const x = images.data;
+    T* const y = windows.data;
     call.parallel(w.planes, w.work(), [&](std::int64_t begin, std::int64_t end) CATENA_LAMBDA {
         for (std::int64_t p = begin; p < end; ++p) {
             if (!add) std::fill_n(y + p * w.count(), w.count(), T(0));
@@ -215,9 +224,8 @@ CATENA_KERNEL void gather(const auto& call, const Windows& w, const T* x, const 
 template <class G>
 Var call_scatter(const G& g, const Var& gy, const Var& at, Shape size) {
     return call<"catena.max_pooling_2d_grad">(
-        {gy, at}, {set("ksize", g.template attr<"ksize">()),
-                   set("stride", g.template attr<"stride">()), set("pad", g.template attr<"pad">()),
-                   set("cover_all", g.template attr<"cover_all">()), set("size", size)});
+        {gy, at},
+        {g.same("ksize"), g.same("stride"), g.same("pad"), g.same("cover_all"), set("size", size)});
 }
 
 inline void check_cells(const auto& s, const Windows& w) {
@@ -247,8 +255,7 @@ struct MaxPooling2D {
             s.check(false, "ksize", "at most " + std::to_string(most_cells) + " cells", w.cells(),
                     CATENA_E_INVALID);
         const Shape x = s.x(0);
-        const std::int64_t shape[] = {x[0], x[1], w.y.count, w.x.count};
-        s.y(1, shape, cell_type(w));
+        s.y(1, {x[0], x[1], w.y.count, w.x.count}, cell_type(w));
     }
     static void gradient(const auto& g) {
         g.gx(0, call_scatter(g, g.gy(0), g.y(1), g.x_shape(0).subspan(2)));
@@ -256,19 +263,13 @@ struct MaxPooling2D {
 
     template <class T, class M>
     CATENA_KERNEL static void forward(const auto& call) {
-        const auto x = call.template x<T>(0);
-        const auto y = call.template y<T>(0);
-        maxima(call, windows_of(call, x.shape, y.shape), x.data, y.data, call.template y<M>(1).data,
+        maxima(call, call.template x<T>(0), call.template y<T>(0), call.template y<M>(1).data,
                call.adds(0));
     }
     template <class T, class M>
     CATENA_KERNEL static void backward(const auto& call) {
-        const auto gy = call.template gy<T>(0);
-        const auto gx = call.template gx<T>(0);
-        if (gy)
-            scatter(call, windows_of(call, gx.shape, gy.shape), gy.data, call.template y<M>(1).data,
-                    gx.data, call.adds(0));
-        else if (!call.adds(0)) std::fill_n(gx.data, gx.size(), T(0));
+        scatter(call, call.template gy<T>(0), call.template y<M>(1).data, call.template gx<T>(0),
+                call.adds(0));
     }
 };
 
@@ -286,31 +287,25 @@ struct MaxPooling2DGrad {
 
     static void infer(const auto& s) {
         infer_images(s, s.template attr<"cover_all">());
-        s.check(std::ranges::equal(s.x(1), s.x(0)), "at.shape", s.x(0), s.x(1));
+        s.check_shape(1, s.x(0));
         const Ints size = s.template attr<"size">();
         check_cells(s, windows_of(s, size[0], size[1]));
     }
     static void gradient(const auto& g) {
         g.gx(0, call<"catena.max_pooling_2d_at">(
-                    {g.gy(0), g.x(1)}, {set("ksize", g.template attr<"ksize">()),
-                                        set("stride", g.template attr<"stride">()),
-                                        set("pad", g.template attr<"pad">()),
-                                        set("cover_all", g.template attr<"cover_all">())}));
+                    {g.gy(0), g.x(1)},
+                    {g.same("ksize"), g.same("stride"), g.same("pad"), g.same("cover_all")}));
     }
 
     template <class T, class M>
     CATENA_KERNEL static void forward(const auto& call) {
-        const auto gy = call.template x<T>(0);
-        const auto gx = call.template y<T>(0);
-        scatter(call, windows_of(call, gx.shape, gy.shape), gy.data, call.template x<M>(1).data,
-                gx.data, call.adds(0));
+        scatter(call, call.template x<T>(0), call.template x<M>(1).data, call.template y<T>(0),
+                call.adds(0));
     }
     template <class T, class M>
     CATENA_KERNEL static void backward(const auto& call) {
-        const auto ggx = call.template gy<T>(0);
-        const auto ggy = call.template gx<T>(0);
-        gather(call, windows_of(call, ggx.shape, ggy.shape), ggx.data, call.template x<M>(1).data,
-               ggy.data, call.adds(0));
+        gather(call, call.template gy<T>(0), call.template x<M>(1).data, call.template gx<T>(0),
+               call.adds(0));
     }
 };
 
@@ -328,8 +323,7 @@ struct MaxPooling2DAt {
 
     static void infer(const auto& s) {
         const Windows w = infer_pooling(s, s.template attr<"cover_all">());
-        const std::int64_t shape[] = {s.x(0)[0], s.x(0)[1], w.y.count, w.x.count};
-        s.check(std::ranges::equal(s.x(1), shape), "at.shape", Shape(shape), s.x(1));
+        s.check_shape(1, {s.x(0)[0], s.x(0)[1], w.y.count, w.x.count});
         check_cells(s, w);
     }
     static void gradient(const auto& g) {
@@ -338,17 +332,13 @@ struct MaxPooling2DAt {
 
     template <class T, class M>
     CATENA_KERNEL static void forward(const auto& call) {
-        const auto x = call.template x<T>(0);
-        const auto y = call.template y<T>(0);
-        gather(call, windows_of(call, x.shape, y.shape), x.data, call.template x<M>(1).data, y.data,
+        gather(call, call.template x<T>(0), call.template x<M>(1).data, call.template y<T>(0),
                call.adds(0));
     }
     template <class T, class M>
     CATENA_KERNEL static void backward(const auto& call) {
-        const auto gy = call.template gy<T>(0);
-        const auto gx = call.template gx<T>(0);
-        scatter(call, windows_of(call, gx.shape, gy.shape), gy.data, call.template x<M>(1).data,
-                gx.data, call.adds(0));
+        scatter(call, call.template gy<T>(0), call.template x<M>(1).data, call.template gx<T>(0),
+                call.adds(0));
     }
 };
 

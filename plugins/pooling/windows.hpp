@@ -107,8 +107,8 @@ Windows checked_windows(const S& s, std::int64_t height, std::int64_t width, boo
 }
 template <class S>
 Windows infer_pooling(const S& s, bool cover_all) {
+    s.check_ndim(0, 4);
     const Shape x = s.x(0);
-    s.check(x.size() == 4, "x.ndim", 4, x.size());
     const Windows w = checked_windows(s, x[2], x[3], cover_all);
     s.y(0, {x[0], x[1], w.y.count, w.x.count});
     return w;
@@ -118,7 +118,7 @@ template <class S>
 void infer_images(const S& s, bool cover_all) {
     const Shape gy = s.x(0);
     const Ints size = s.template attr<"size">();
-    s.check(gy.size() == 4, "gy.ndim", 4, gy.size());
+    s.check_ndim(0, 4);
     s.check(size.size() == 2 && size[0] >= 0 && size[1] >= 0, "size", "(height, width)", size,
             CATENA_E_INVALID);
     const Windows w = checked_windows(s, size[0], size[1], cover_all);

@@ -27,7 +27,7 @@ struct Lstm {
     static void infer(const auto& s) {
         const Shape c = s.x(0);
         const Shape x = s.x(1);
-        s.check(c.size() >= 2, "c_prev.ndim", "at least 2", c.size());
+        s.check_least_ndim(0, 2);
         if (x.size() != c.size() || x[1] != times(4, c[1]) || x[0] > c[0] ||
             !std::ranges::equal(x.subspan(2), c.subspan(2))) [[unlikely]] {
             s.check(x.size() == c.size(), "x.ndim", text_of(c.size()) + " as c_prev", x.size());

@@ -35,40 +35,30 @@ template <class T>
 struct LstmRun {
     static constexpr std::int64_t most = 64;
 
-    CATENA_KERNEL LstmGates<T> operator[](std::int64_t k) const { return {a[k], i[k], f[k], o[k]}; }
+    CATENA_KERNEL LstmGates<T> operator[](std::int64_t k) const {
+        return {gate[0][k], gate[1][k], gate[2][k], gate[3][k]};
+    }
     CATENA_KERNEL void set(std::int64_t k, const LstmGates<T>& v) {
-        a[k] = v.a;
-        i[k] = v.i;
-        f[k] = v.f;
-        o[k] = v.o;
+        gate[0][k] = v.a, gate[1][k] = v.i, gate[2][k] = v.f, gate[3][k] = v.o;
     }
     CATENA_KERNEL void load(const T* x, std::int64_t step, std::int64_t n) {
         if (step == 1) {
             CATENA_LOOP
             for (std::int64_t k = 0; k < n; ++k)
                 set(k, {x[4 * k], x[4 * k + 1], x[4 * k + 2], x[4 * k + 3]});
-            return;
+        } else {
+            for (std::int64_t g = 0; g < 4; ++g) std::copy_n(x + g * step, n, gate[g]);
         }
-        std::copy_n(x, n, a);
-        std::copy_n(x + step, n, i);
-        std::copy_n(x + 2 * step, n, f);
-        std::copy_n(x + 3 * step, n, o);
     }
     CATENA_KERNEL void store(T* x, std::int64_t step, std::int64_t n, bool add) const {
         if (step == 1) {
             CATENA_LOOP
-            for (std::int64_t k = 0; k < n; ++k) {
-                x[4 * k] = (add ? x[4 * k] : T(0)) + a[k];
-                x[4 * k + 1] = (add ? x[4 * k + 1] : T(0)) + i[k];
-                x[4 * k + 2] = (add ? x[4 * k + 2] : T(0)) + f[k];
-                x[4 * k + 3] = (add ? x[4 * k + 3] : T(0)) + o[k];
-            }
-            return;
+            for (std::int64_t k = 0; k < n; ++k)
+                for (std::int64_t g = 0; g < 4; ++g)
+                    x[4 * k + g] = (add ? x[4 * k + g] : T(0)) + gate[g][k];
+        } else {
+            for (std::int64_t g = 0; g < 4; ++g) put(x + g * step, gate[g], n, add);
         }
-        put(x, a, n, add);
-        put(x + step, i, n, add);
-        put(x + 2 * step, f, n, add);
-        put(x + 3 * step, o, n, add);
     }
     CATENA_KERNEL static void put(T* to, const T* from, std::int64_t n, bool add) {
         if (!add) return void(std::copy_n(from, n, to));
@@ -81,7 +71,7 @@ struct LstmRun {
         else std::copy_n(from, n, to);
     }
 
-    T a[most], i[most], f[most], o[most];
+    T gate[4][most];  // a, i, f, o
 };
 
 // Rows of a Var, and zeros for gradients that did not come. A constant is itself.
@@ -98,9 +88,10 @@ inline Var or_zeros(const Var& v, const Var& like, Shape shape) {
 
 // Cells (N, units, ...) and their gates (N, 4 units, ...).
 struct LstmLayout {
-    LstmLayout(Shape c, Shape x) : trailing(c.subspan(2)), batch(c[0]), rows(x[0]), units(c[1]) {
-        for (const std::int64_t d : trailing) inner *= d;
-    }
+    LstmLayout(Shape c, Shape x)
+        : trailing(c.subspan(2)), batch(c[0]), rows(x[0]), units(c[1]), inner(size_of(trailing)) {}
+    LstmLayout(std::int64_t n, std::int64_t n_units)
+        : batch(n), rows(n), units(n_units), inner(1) {}
     // Runs of cells that lie side by side: body(p, q, n) for n cells from p on, whose first gate
     // is at x[q].
     template <class Call, class Body>
@@ -137,7 +128,7 @@ struct LstmLayout {
     std::int64_t batch;
     std::int64_t rows;  // of x
     std::int64_t units;
-    std::int64_t inner = 1;
+    std::int64_t inner;
 
 private:
     Extents with(std::initializer_list<std::int64_t> head) const {

@@ -7,9 +7,64 @@
 #include <catena/plugin/blas.hpp>
 
 #include "lstm_cell.hpp"
-#include "steps.hpp"
 
 namespace catena::plugins {
+
+// Steps of a sequence: which rows of a batch belong to each.
+// Of x (steps, N, ...), N rows each; of x (rows in all, ...), as many as `rows` says for each.
+class Steps {
+public:
+    struct Step {
+        std::int64_t index;
+        std::int64_t rows;
+        std::int64_t first;   // its first row, of all
+        std::int64_t before;  // the first row of the step before, which has as many rows or more
+        std::int64_t after;   // rows of the step after, which has as many or fewer
+        bool is_first() const { return index == 0; }
+    };
+
+    // Of x without elements there are no steps, however many rows.
+    Steps(Shape x, Ints rows) : listed_(rows), each_(rows.empty() ? x[1] : 0) {
+        if (size_of(x) == 0) return;
+        count_ = rows.empty() ? x[0] : static_cast<std::int64_t>(rows.size());
+        total_ = rows.empty() ? x[0] * x[1] : x[0];
+    }
+
+    std::int64_t count() const { return count_; }
+    std::int64_t total() const { return total_; }
+    // Rows of the first step, which is the largest.
+    std::int64_t most() const { return count_ > 0 ? rows(0) : 0; }
+    bool even() const { return most() * count_ == total_; }  // all steps are as large
+    std::int64_t rows(std::int64_t step) const {
+        return listed_.empty() ? each_ : listed_[static_cast<std::size_t>(step)];
+    }
+
+    template <class Body>
+    CATENA_KERNEL void for_each(const Body& body) const {
+        std::int64_t first = 0;
+        for (std::int64_t t = 0; t < count_; first += rows(t++)) body(step(t, first));
+    }
+    // From the last to the first.
+    template <class Body>
+    CATENA_KERNEL void for_each_back(const Body& body) const {
+        std::int64_t first = total_;
+        for (std::int64_t t = count_; t-- > 0;) body(step(t, first -= rows(t)));
+    }
+
+private:
+    Step step(std::int64_t t, std::int64_t first) const {
+        return {.index = t,
+                .rows = rows(t),
+                .first = first,
+                .before = t > 0 ? first - rows(t - 1) : 0,
+                .after = t + 1 < count_ ? rows(t + 1) : 0};
+    }
+
+    Ints listed_;
+    std::int64_t each_;
+    std::int64_t count_ = 0;
+    std::int64_t total_ = 0;
+};
 
 // What gradients of cells add up in, step by step.
 template <class T>
@@ -54,15 +109,14 @@ struct LstmSequence {
             "catena.lstm_sequence",
             "An LSTM layer over whole sequences\n\n"
             "Each step: c = tanh(a) sigmoid(i) + c_prev sigmoid(f), h = tanh(c) sigmoid(o), where "
-            "a, "
-            "i, f and o of unit j are the channels 4 j to 4 j + 3 of x + h_prev W^T; c_prev and "
+            "a, i, f and o of unit j are the channels 4 j to 4 j + 3 of x + h_prev W^T; c_prev and "
             "h_prev are from the previous step. x is the projected input of all steps, including "
             "biases, computed by catena.linear. Sequences of different lengths are packed step by "
             "step, with the longest sequence first: `rows` is the number of sequences at each step "
             "(batch_sizes of PyTorch's PackedSequence), and these are the first ones of the "
             "previous step. The final state is the last rows of h and c. Outputs are h, then c; "
-            "catena.lstm "
-            "has c first. (Hochreiter and Schmidhuber, \"Long Short-Term Memory\", 1997; forget "
+            "catena.lstm has c first. (Hochreiter and Schmidhuber, \"Long Short-Term Memory\", "
+            "1997; forget "
             "gates of Gers et al., 2000.)",
             in(Port("x", "(steps, N, 4 units), or packed (sum of rows, 4 units)"),
                Port("W", "weights of the state: (4 units, units)"),
@@ -87,7 +141,7 @@ struct LstmSequence {
         if (x.size() != (rows.empty() ? 3u : 2u)) [[unlikely]]
             s.check(false, "x.ndim", rows.empty() ? "3, or 2 with rows" : "2, for there are rows",
                     x.size());
-        s.check(w.size() == 2, "W.ndim", 2, w.size());
+        s.check_ndim(1, 2);
         if (w[0] != times(4, w[1])) [[unlikely]]
             s.check(false, "W.shape[0]", text_of(times(4, w[1])) + ", 4 times its columns", w[0]);
         if (x.back() != w[0]) [[unlikely]]
@@ -108,10 +162,8 @@ struct LstmSequence {
             s.check(false, "rows", "a sum of " + std::to_string(x[0]) + ", x's rows", x[0] - left,
                     CATENA_E_INVALID);
         const std::int64_t state[] = {rows.empty() ? x[1] : rows[0], w[1]};
-        for (const std::size_t i : {std::size_t{2}, std::size_t{3}})
-            if (s.has(i))
-                s.check(std::ranges::equal(s.x(i), state), i == 2 ? "h0.shape" : "c0.shape",
-                        Shape(state), s.x(i));
+        s.check_shape(2, state);
+        s.check_shape(3, state);
         std::int64_t shape[3];
         std::copy(x.begin(), x.end(), shape);
         shape[x.size() - 1] = w[1];
@@ -151,10 +203,8 @@ struct LstmSequence {
             Var& state = states[static_cast<std::size_t>(s.index)] = prev(h, g.x(2));
             Var reached = own(x);
             if (!state.is_constant()) reached = reached + matmul(state, w, false, true);
-            const std::int64_t cells[] = {s.rows, units};
-            const std::int64_t all_gates[] = {s.rows, 4 * units};
             const LstmGradients of = lstm_gradients(
-                LstmLayout(cells, all_gates), prev(c, g.x(3)), reached, own(c),
+                LstmLayout(s.rows, units), prev(c, g.x(3)), reached, own(c),
                 own(of_c) + padded(gc, s.after, s.rows), own(of_h) + padded(gh, s.after, s.rows),
                 !s.is_first() || g.wants(3), true);
             gates[static_cast<std::size_t>(s.index)] = of.x;
@@ -173,7 +223,8 @@ struct LstmSequence {
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
-        plan.scratch_bytes = forward ? Outputs<T>(call).bytes : Gradients<T>(call).bytes;
+        plan.scratch_bytes =
+            static_cast<std::uint64_t>(forward ? Outputs<T>(call).bytes : Gradients<T>(call).bytes);
     }
     template <class T>
     CATENA_KERNEL static void forward(const auto& call) {
@@ -195,9 +246,8 @@ struct LstmSequence {
             const std::int64_t at = s.first * units, before = s.before * units;
             const T* const h_prev = s.is_first() ? call.template x<T>(2).data : to.h + before;
             if (h_prev != nullptr)
-                gemm<T>(call.context(), call.raw(),
-                        Product<T>{false, true, s.rows, 4 * units, units, h_prev, w.data,
-                                   to.gates + 4 * at, false});
+                multiply<T>(call, {h_prev, s.rows, units}, {w.data, 4 * units, units, true},
+                            to.gates + 4 * at, false);
             device.run(LstmStep<T>{
                 .rows = s.rows,
                 .units = units,
@@ -249,9 +299,8 @@ struct LstmSequence {
             });
             T* const gh_prev = s.is_first() ? gh0.data : to.gh;
             if (gh_prev != nullptr)
-                gemm<T>(call.context(), call.raw(),
-                        Product<T>{false, false, s.rows, units, 4 * units, of_gates, w.data,
-                                   gh_prev, s.is_first() && call.adds(2)});
+                multiply<T>(call, {of_gates, s.rows, 4 * units}, {w.data, 4 * units, units},
+                            gh_prev, s.is_first() && call.adds(2));
         });
         if (steps.count() == 0) {
             if (gh0 && !call.adds(2)) device.zero(gh0.size(), gh0.data);
@@ -259,10 +308,9 @@ struct LstmSequence {
         }
         if (gw) {  // the rows of h stand before those of the gates by one step, or are in `states`
             const std::int64_t first = to.states != nullptr ? 0 : steps.most();
-            gemm<T>(call.context(), call.raw(),
-                    Product<T>{true, false, 4 * units, units, steps.total() - first,
-                               to.of_gates + first * 4 * units,
-                               to.states != nullptr ? to.states : h, gw.data, call.adds(1)});
+            const std::int64_t rows = steps.total() - first;
+            multiply<T>(call, {to.of_gates + first * 4 * units, rows, 4 * units, true},
+                        {to.states != nullptr ? to.states : h, rows, units}, gw.data, call.adds(1));
         }
         if (gx && to.of_gates != gx.data) device.add(gx.size(), to.of_gates, gx.data);
     }
@@ -279,27 +327,11 @@ private:
         return Steps(x, call.template attr<"rows">());
     }
 
-    // Pieces of the scratch memory, one after the other; of none yet, in plan(), their sizes.
-    class Scratch {
-    public:
-        explicit Scratch(const auto& call) : data_(call.template scratch<char>()) {}
-        template <class T>
-        T* take(std::int64_t n) {
-            const std::uint64_t at = taken_;
-            taken_ += (static_cast<std::uint64_t>(n) * sizeof(T) + 63) / 64 * 64;
-            return data_ == nullptr || n == 0 ? nullptr : reinterpret_cast<T*>(data_ + at);
-        }
-        std::uint64_t bytes() const { return taken_; }
-
-    private:
-        char* data_;
-        std::uint64_t taken_ = 0;
-    };
     // Where outputs are computed: in place, but for those that are added to.
     template <class T>
     struct Outputs {
         explicit Outputs(const auto& call) {
-            Scratch scratch(call);
+            Blocks scratch(call.template scratch<char>());
             T** const parts[] = {&h, &c, &gates};
             for (std::size_t i = 0; i < 3; ++i) {
                 const auto y = call.template y<T>(i);
@@ -312,7 +344,7 @@ private:
             if (add) device.add(y.size(), from[i], y.data);
         }
         T *h, *c, *gates;
-        std::uint64_t bytes;
+        std::int64_t bytes;
     };
     // Where gradients are kept: those of the gates, and of the state that a step hands on; and the
     // states before all steps, if those do not lie together in h.
@@ -324,7 +356,7 @@ private:
             const std::int64_t units = call.template x<T>(1).dim(1);
             const std::int64_t state = steps.count() > 1 ? steps.most() * units : 0;
             const bool apart = !steps.even() || call.template x<T>(2);
-            Scratch scratch(call);
+            Blocks scratch(call.template scratch<char>());
             of_gates = call.wants(0) && !call.adds(0) ? call.template gx<T>(0).data
                                                       : scratch.take<T>(x.size());
             gh = scratch.take<T>(state);
@@ -335,7 +367,7 @@ private:
         T *of_gates, *gh;
         LstmSum<T>* gc;
         T* states;
-        std::uint64_t bytes;
+        std::int64_t bytes;
     };
 
     template <class Call>
@@ -345,9 +377,7 @@ private:
 
         template <class T>
         CATENA_KERNEL void run(const LstmStep<T>& s) const {
-            const std::int64_t cells[] = {s.rows, s.units};
-            const std::int64_t all_gates[] = {s.rows, 4 * s.units};
-            LstmLayout(cells, all_gates)
+            LstmLayout(s.rows, s.units)
                 .for_each_run(
                     call_, [&](std::int64_t p, std::int64_t q, std::int64_t n) CATENA_LAMBDA {
                         LstmRun<T> gates;
@@ -378,10 +408,8 @@ private:
         }
         template <class T>
         CATENA_KERNEL void run(const LstmStepGradient<T>& s) const {
-            const std::int64_t cells[] = {s.rows, s.units};
-            const std::int64_t all_gates[] = {s.rows, 4 * s.units};
             const std::int64_t cells_after = s.rows_after * s.units;
-            LstmLayout(cells, all_gates)
+            LstmLayout(s.rows, s.units)
                 .for_each_run(call_, [&](std::int64_t p, std::int64_t q,
                                          std::int64_t n) CATENA_LAMBDA {
                     const bool handed = p < cells_after;  // whole rows are, and a run is within one

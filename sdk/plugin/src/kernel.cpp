@@ -41,6 +41,15 @@ void fail_axis(const char* function, const char* what, std::int64_t axis, std::i
                            : "from " + std::to_string(-ndim) + " to " + std::to_string(ndim - 1),
                  axis);
 }
+void fail_ndim(const char* function, const Port& input, const char* least, std::size_t expected,
+               std::size_t got) {
+    plugin::fail(CATENA_E_SHAPE, function, (std::string(input.name) + ".ndim").c_str(),
+                 least + std::to_string(expected), got);
+}
+void fail_shape(const char* function, const Port& input, Shape expected, Shape got) {
+    plugin::fail(CATENA_E_SHAPE, function, (std::string(input.name) + ".shape").c_str(), expected,
+                 got);
+}
 
 void check_described(const Described& mine, const catena_function& f) {
     const std::size_t n_in = mine.inputs.size();

@@ -1,7 +1,9 @@
-// The table of a plugin of several translation units.
+// The table of a plugin of several translation units, and calls of its functions.
 #include "catena/plugin/registry.hpp"
 
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -35,6 +37,22 @@ const catena_plugin& table_of(const Part* const* begin, const Part* const* end) 
     plugin.functions = table->functions.data();
     plugin.kernels = table->kernels.data();
     return table.release()->plugin;
+}
+
+bool set_zero_gradients(const catena_call& call) {
+    if (std::any_of(call.gy, call.gy + call.n_y, std::identity())) return false;
+    for (std::uint32_t i = 0; i < call.n_x; ++i) {
+        const catena_tensor* const gx = call.gx[i];
+        if (gx != nullptr && call.req[i] != CATENA_REQ_ADD)
+            std::memset(data_of<char>(*gx), 0,
+                        static_cast<std::size_t>(size_of(*gx)) * gx->dl.dtype.bits / 8);
+    }
+    return true;
+}
+bool set_zero_gradients(const catena_gradient_call& call) {
+    if (std::any_of(call.gy, call.gy + call.n_y, std::identity())) return false;
+    std::fill_n(call.gx, call.n_x, nullptr);
+    return true;
 }
 
 }  // namespace catena::plugin::detail

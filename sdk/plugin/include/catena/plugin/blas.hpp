@@ -128,6 +128,29 @@ void gemm(catena_ctx* ctx, const catena_call& call, const Product<T>& p) {
     Blas(ctx, call).gemm(p);
 }
 
+// A dense matrix as it is in memory, and whether a product takes its transpose.
+template <class T>
+struct Matrix {
+    const T* data;
+    std::int64_t rows;
+    std::int64_t columns;
+    bool transposed = false;
+};
+// c = a b, or added to c, outside of call.parallel().
+template <class T, class C>
+void multiply(const C& call, const Matrix<T>& a, const Matrix<T>& b, T* c, bool add) {
+    gemm<T>(call.context(), call.raw(),
+            {.transpose_a = a.transposed,
+             .transpose_b = b.transposed,
+             .m = a.transposed ? a.columns : a.rows,
+             .n = b.transposed ? b.rows : b.columns,
+             .k = a.transposed ? a.rows : a.columns,
+             .a = a.data,
+             .b = b.data,
+             .c = c,
+             .add = add});
+}
+
 // Computes one product and adds the n elements of bias to each row, if a plugin does both in one
 // pass. Otherwise returns false and changes nothing.
 template <class T>

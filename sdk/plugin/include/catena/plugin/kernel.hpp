@@ -105,6 +105,10 @@ namespace detail {
                                        catena_dtype wanted, catena_dtype got);
 [[noreturn, gnu::cold]] void fail_axis(const char* function, const char* what, std::int64_t axis,
                                        std::int64_t ndim);
+[[noreturn, gnu::cold]] void fail_ndim(const char* function, const Port& input, const char* least,
+                                       std::size_t expected, std::size_t got);
+[[noreturn, gnu::cold]] void fail_shape(const char* function, const Port& input, Shape expected,
+                                        Shape got);
 
 }  // namespace detail
 
@@ -112,6 +116,25 @@ template <class T>
 CATENA_KERNEL void store(T& target, bool add, T value) {
     target = add ? target + value : value;
 }
+
+// Blocks of scratch memory, one after another. Without memory, as in plan(), they are only counted,
+// and all are null.
+class Blocks {
+public:
+    explicit Blocks(void* memory = nullptr) : memory_(static_cast<char*>(memory)) {}
+    template <class T>
+    T* take(std::int64_t n) {
+        T* const block =
+            memory_ == nullptr || n == 0 ? nullptr : reinterpret_cast<T*>(memory_ + bytes_);
+        bytes_ += (n * static_cast<std::int64_t>(sizeof(T)) + 63) / 64 * 64;
+        return block;
+    }
+    std::int64_t bytes() const { return bytes_; }
+
+private:
+    char* memory_;
+    std::int64_t bytes_ = 0;
+};
 
 // The argument of F::forward<T>(call) and F::backward<T>(call).
 template <class F, Isa instruction_set>
@@ -237,6 +260,22 @@ public:
                catena_status status = CATENA_E_SHAPE) const {
         if (!ok) [[unlikely]]
             plugin::fail(status, F::about.name, what, expected, got);
+    }
+    // The shape that an input must have. A missing optional input has any.
+    void check_ndim(std::size_t i, std::size_t expected) const {
+        if (has(i) && x(i).size() != expected) [[unlikely]]
+            detail::fail_ndim(F::about.name, F::about.inputs[i], "", expected, x(i).size());
+    }
+    void check_least_ndim(std::size_t i, std::size_t least) const {
+        if (has(i) && x(i).size() < least) [[unlikely]]
+            detail::fail_ndim(F::about.name, F::about.inputs[i], "at least ", least, x(i).size());
+    }
+    void check_shape(std::size_t i, Shape expected) const {
+        if (has(i) && !std::ranges::equal(x(i), expected)) [[unlikely]]
+            detail::fail_shape(F::about.name, F::about.inputs[i], expected, x(i));
+    }
+    void check_shape(std::size_t i, std::initializer_list<std::int64_t> expected) const {
+        check_shape(i, Shape(expected.begin(), expected.size()));
     }
     // An axis in 0 .. ndim-1, counted from the end if negative.
     std::size_t axis(std::int64_t axis, std::size_t ndim, const char* what = "axis") const {

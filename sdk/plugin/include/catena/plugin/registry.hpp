@@ -74,9 +74,14 @@ template <class F>
 catena_status CATENA_CALL infer_formula(catena_ctx* ctx, const catena_value* attrs,
                                         const catena_meta* const* x, std::uint32_t,
                                         catena_meta* const* y, std::uint32_t) noexcept;
+// Whether no output has a gradient. The gradients of all inputs are zero then, which these set.
+bool set_zero_gradients(const catena_call& call);
+bool set_zero_gradients(const catena_gradient_call& call);
+
 template <class F>
 catena_status CATENA_CALL gradient(catena_ctx* ctx, const catena_gradient_call* call) noexcept {
     return guarded(ctx, [&] {
+        if (set_zero_gradients(*call)) return;
         const Gradient<F> g(ctx, *call);
         if constexpr (ElementwiseGradient<F>) {
             Var x[n_inputs<F> + 1];
@@ -178,6 +183,7 @@ struct ForwardByHand {
 template <class F, Isa isa, class... T>
 struct BackwardByHand {
     CATENA_KERNEL static void run(catena_ctx* ctx, const catena_call* call) {
+        if (set_zero_gradients(*call)) return;
         const Call<F, isa> c(ctx, *call);
         F::template backward<T...>(c);
     }

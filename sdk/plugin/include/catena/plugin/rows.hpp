@@ -60,6 +60,22 @@ CATENA_KERNEL T sum_exp(const T* p, std::int64_t n, T shift) {
     return lane[0];
 }
 
+// The same for `width` lines of n numbers side by side, whose rows lie `step` apart: the maximum of each,
+// and the sum of e^(x - maximum).
+template <class T>
+CATENA_KERNEL void max_and_sum_exp(const T* x, std::int64_t n, std::int64_t step,
+                                   std::int64_t width, T* most, T* sum) {
+    std::copy_n(x, width, most);
+    std::fill_n(sum, width, T(0));
+    for (std::int64_t i = 1; i < n; ++i)
+        for (std::int64_t j = 0; j < width; ++j)
+            most[j] = most[j] > x[i * step + j] ? most[j] : x[i * step + j];
+    for (std::int64_t i = 0; i < n; ++i) {
+        CATENA_LOOP
+        for (std::int64_t j = 0; j < width; ++j) sum[j] += math::exp(x[i * step + j] - most[j]);
+    }
+}
+
 // y[i] = factor * e^(x[i] - shift) for n contiguous numbers; or adds it to y[i].
 template <class T>
 CATENA_KERNEL void scaled_exp(const T* x, std::int64_t n, T shift, T factor, T* y, bool add) {

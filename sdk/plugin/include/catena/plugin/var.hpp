@@ -159,6 +159,16 @@ public:
     auto attr() const {
         return attribute<F, name>(call_.attrs);
     }
+    // An attribute of this call for another one, under the same name: g.same("axis").
+    struct Same {
+        consteval Same(const char* name) : index(F::about.attribute(name)) {  // NOLINT
+            if (index == F::about.attrs.size()) throw "same(): the function has no such attribute";
+        }
+        std::size_t index;
+    };
+    catena_named_value same(Same attr) const {
+        return {F::about.attrs[attr.index].name, call_.attrs[attr.index]};
+    }
     bool train() const { return (call_.flags & CATENA_CALL_TRAIN) != 0; }
     // Sums over the axes that the forward call broadcast.
     void gx(std::size_t i, const Var& gradient) const {

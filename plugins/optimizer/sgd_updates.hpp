@@ -1,9 +1,22 @@
-// Gradient descent with momentum (Polyak, 1964).
+// Stochastic gradient descent, and with momentum (Polyak, 1964).
 #pragma once
 
 #include "update_types.hpp"
 
 namespace catena::plugins {
+
+struct SgdUpdate {
+    static constexpr auto about =
+        describe("catena.sgd_update", "param -= lr * grad", in(Port("param").mutated(), "grad"),
+                 out(), not_negative(attr("lr", 0.01, "the learning rate")))
+            .example("param=(2,3) grad=(2,3)")
+            .example("param=() grad=() lr=0.5");
+
+    template <class T>
+    CATENA_FN static void update(T& param, T grad, T lr) {
+        param -= lr * grad;
+    }
+};
 
 struct MomentumSgdUpdate {
     static constexpr auto about =
@@ -21,6 +34,6 @@ struct MomentumSgdUpdate {
     }
 };
 
-CATENA_FUNCTIONS(MomentumSgdUpdate);
+CATENA_FUNCTIONS(SgdUpdate, MomentumSgdUpdate);
 
 }  // namespace catena::plugins

@@ -1,4 +1,4 @@
-// Another shape for the same elements.
+// Views: the same elements, also in another shape.
 #pragma once
 
 #include <catena/plugin.hpp>
@@ -49,6 +49,17 @@ private:
     }
 };
 
-CATENA_FUNCTIONS(Reshape);
+struct Identity {
+    static constexpr auto about =
+        describe("catena.identity", "y = x, in the same memory", in("x"), out("y"))
+            .view()
+            .example("x=(2,3)")
+            .example("x=()");
+
+    static void infer(const auto& s) { s.y(0, s.x(0)); }
+    static void gradient(const auto& g) { g.gx(0, g.gy(0)); }
+};
+
+CATENA_FUNCTIONS(Reshape, Identity);
 
 }  // namespace catena::plugins

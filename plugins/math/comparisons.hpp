@@ -1,0 +1,122 @@
+// Comparisons of arrays, and choices between them.
+#pragma once
+
+#include <catena/plugin.hpp>
+
+namespace catena::plugins {
+
+using namespace catena::plugin;
+
+constexpr auto comparison(const char* name, const char* doc) {
+    return describe(name, doc, in("x0", "x1"), out("y"))
+        .not_differentiable()
+        .example("x0=(2,3) x1=(2,3)")
+        .example("x0=(2,1) x1=(1,3)")
+        .example("x0=(3)[1,1] x1=()[1,1]");
+}
+
+struct Equal {
+    static constexpr auto about =
+        comparison("catena.equal", "y = 1 where x0 equals x1, else 0, in the inputs' dtype");
+    using types = Numbers;
+
+    template <class T>
+    CATENA_FN static T forward(T x0, T x1) {
+        return math::where(x0 == x1, T(1), T(0));
+    }
+};
+
+struct Greater {
+    static constexpr auto about =
+        comparison("catena.greater", "y = 1 where x0 > x1, else 0, in the inputs' dtype");
+    using types = Numbers;
+
+    template <class T>
+    CATENA_FN static T forward(T x0, T x1) {
+        return math::where(x0 > x1, T(1), T(0));
+    }
+};
+
+struct GreaterEqual {
+    static constexpr auto about =
+        comparison("catena.greater_equal", "y = 1 where x0 >= x1, else 0, in the inputs' dtype");
+    using types = Numbers;
+
+    template <class T>
+    CATENA_FN static T forward(T x0, T x1) {
+        return math::where(x0 >= x1, T(1), T(0));
+    }
+};
+
+constexpr auto extreme(const char* name, const char* doc) {
+    return describe(name, doc, in("x0", "x1"), out("y"))
+        .example("x0=(2,3)[0.5,1.5] x1=(2,3)[-1.5,-0.5]")
+        .example("x0=(3)[-1.5,-0.5] x1=(2,3)[0.5,1.5]")
+        .example("x0=(2,1)[-1.5,-0.5] x1=(1,3)[0.5,1.5]")
+        .example("x0=()[0.5,1.5] x1=(2)[-1.5,-0.5]");
+}
+// The gradient of the other input: 0, or NaN if one is NaN.
+template <class T>
+CATENA_FN T zero_unless_nan(T x0, T x1) {
+    return math::unless_nan(x0, math::unless_nan(x1, T(0)));
+}
+
+struct Maximum {
+    static constexpr auto about =
+        extreme("catena.maximum",
+                "y = the larger of x0 and x1. If one is NaN, y and both gradients are NaN. If "
+                "they are equal, x0 gets the gradient");
+    using types = Numbers;
+
+    template <class T>
+    CATENA_FN static T forward(T x0, T x1) {
+        return math::max(x0, x1);
+    }
+    template <class T>
+    CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
+        const T other = zero_unless_nan(x0, x1);
+        return {math::where(x0 >= x1, gy, other), math::where(x0 < x1, gy, other)};
+    }
+};
+
+struct Minimum {
+    static constexpr auto about =
+        extreme("catena.minimum",
+                "y = the smaller of x0 and x1. If one is NaN, y and both gradients are NaN. If "
+                "they are equal, x0 gets the gradient");
+    using types = Numbers;
+
+    template <class T>
+    CATENA_FN static T forward(T x0, T x1) {
+        return math::min(x0, x1);
+    }
+    template <class T>
+    CATENA_FN static Grads<T, 2> backward(T gy, T x0, T x1) {
+        const T other = zero_unless_nan(x0, x1);
+        return {math::where(x0 <= x1, gy, other), math::where(x0 > x1, gy, other)};
+    }
+};
+
+struct Where {
+    static constexpr auto about =
+        describe("catena.where", "y = x0 where condition is not 0, else x1",
+                 in(Port("condition").not_differentiable(), "x0", "x1"), out("y"))
+            .example("condition=(2,3)[0,0] x0=(2,3) x1=(2,3)")
+            .example("condition=(2,3) x0=(3) x1=(2,1)")
+            .example("condition=() x0=(2,3) x1=(2,3)")
+            .example("condition=(2,3)[0,0] x0=() x1=(3)");
+    using types = Numbers;
+
+    template <class T>
+    CATENA_FN static T forward(T condition, T x0, T x1) {
+        return math::where(condition == T(0), x1, x0);
+    }
+    template <class T>
+    CATENA_FN static Grads<T, 3> backward(T gy, T condition, T, T) {
+        return {T(0), math::where(condition, gy, T(0)), math::where(condition, T(0), gy)};
+    }
+};
+
+CATENA_FUNCTIONS(Equal, Greater, GreaterEqual, Maximum, Minimum, Where);
+
+}  // namespace catena::plugins

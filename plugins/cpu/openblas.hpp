@@ -2,28 +2,24 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 
-#include "catena/abi.h"
+#include "cpu.hpp"
 
 namespace catena_cpu {
 
 // Constants of cblas.h, which is not included because it differs between builds of OpenBLAS.
 enum { cblas_row_major = 101, cblas_no_trans = 111, cblas_trans = 112 };
 
-using SgemmFn = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
-                         const float* a, int lda, const float* b, int ldb, float beta, float* c,
-                         int ldc);
-using DgemmFn = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha,
-                         const double* a, int lda, const double* b, int ldb, double beta, double* c,
-                         int ldc);
+template <class T>
+using Gemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha, const T* a,
+                      int lda, const T* b, int ldb, T beta, T* c, int ldc);
 
 struct OpenBlas {
-    SgemmFn sgemm = nullptr;
-    DgemmFn dgemm = nullptr;
+    Gemm<float> sgemm = nullptr;
+    Gemm<double> dgemm = nullptr;
     int (*omp_get_max_threads)() = nullptr;  // NULL in builds without OpenMP
     void (*omp_set_num_threads)(int) = nullptr;
-    char error[512] = {};  // why sgemm and dgemm are NULL, or why few products run at a time
+    std::string error;  // why sgemm and dgemm are NULL, or why few products run at a time
     catena_status status = CATENA_E_DEVICE;  // what a product returns if they are NULL
     int32_t buffers = 0;                     // products that may run at the same time
 };

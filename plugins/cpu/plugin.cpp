@@ -3,11 +3,6 @@
 #include <cstring>
 #include <new>
 
-#include "blas.hpp"
-#include "compiler.hpp"
-#include "host.hpp"
-#include "isa.hpp"
-#include "memory.hpp"
 #include "openblas.hpp"
 #include "threads.hpp"
 
@@ -90,8 +85,8 @@ const catena_extension* const extensions[] = {&blas, &compiler, &targets};
 // The environment is read and OpenBLAS loaded here, where one thread runs. Without OpenBLAS memory
 // and threads still serve; products say what is missing.
 catena_status init(const catena_host*, catena_ctx* ctx) {
-    if (const OpenBlas& loaded = openblas(); loaded.error[0] != '\0')
-        host->log(ctx, CATENA_LOG_WARNING, loaded.error);
+    if (const OpenBlas& loaded = openblas(); !loaded.error.empty())
+        host().log(ctx, CATENA_LOG_WARNING, loaded.error.c_str());
     return CATENA_OK;
 }
 

@@ -120,7 +120,7 @@ int type_by_name(const std::string& name) {
 }
 
 void Formula::refuse(const std::string& text) const {
-    throw Failure{CATENA_E_INVALID, "[" + name + "] " + text};
+    throw Error{CATENA_E_INVALID, "[" + name + "] " + text};
 }
 
 Formula::Formula(const catena_formula& source)

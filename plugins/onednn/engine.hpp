@@ -1,18 +1,21 @@
 // What every kernel here needs: oneDNN's engine, its calls on one thread, and made primitives kept.
 #pragma once
 
+#include <algorithm>
 #include <csignal>
-
-#include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
-#include <oneapi/dnnl/dnnl.hpp>
-#include <utility>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <catena/plugin/tables.hpp>
 #include <catena/plugin/vendor.hpp>
+
+#include "catena/abi/ext/blas.h"
 
 namespace catena_onednn {
 
@@ -94,46 +97,64 @@ private:
     std::size_t size_ = 0;
 };
 
-using Key = std::array<std::int64_t, 18>;
-
-// Primitives by what they were made for; those not used for longest make room. [any]
 template <class T>
+T* at(void* base, std::size_t offset) {
+    return reinterpret_cast<T*>(static_cast<char*>(base) + offset);
+}
+
+// A primitive that works in memory of the caller.
+struct Primitive {
+    // desc: made with with_scratchpad().
+    template <class P>
+    static Primitive make(const typename P::primitive_desc& desc) {
+        return {P(desc), desc.scratchpad_desc()};
+    }
+    std::size_t padding_bytes() const { return padding.get_size(); }
+    void run(std::unordered_map<int, memory> arguments, void* scratch) const {
+        arguments.emplace(DNNL_ARG_SCRATCHPAD, view(padding, scratch));
+        primitive.execute(stream(), arguments);
+    }
+
+    dnnl::primitive primitive;
+    memory::desc padding;
+};
+inline dnnl::primitive_attr with_scratchpad() {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attr;
+}
+
+// What was made, by what it was made for; the least recently used makes room. [any]
+template <class T, class Spec>
 class Cache {
 public:
     template <class Make>
-    std::shared_ptr<const T> get(const Key& key, const Make& make) {
-        if (auto found = find(key)) return found;
+    std::shared_ptr<const T> get(const Spec& spec, const Make& make) {
+        if (auto found = find(spec)) return found;
         require_memory();
-        const Undisturbed guard;  // it is a property of what is made, too
+        const Undisturbed guard;  // oneDNN makes code for the number of threads that it sees
         std::shared_ptr<const T> made = make();
         const std::lock_guard lock(mutex_);
-        if (entries_.size() == most) {
-            std::size_t oldest = 0;
-            for (std::size_t i = 1; i < entries_.size(); ++i)
-                if (entries_[i].used < entries_[oldest].used) oldest = i;
-            entries_[oldest] = std::move(entries_.back());
-            entries_.pop_back();
-        }
-        entries_.push_back({key, made, ++now_});
+        if (entries_.size() == most)
+            entries_.erase(std::ranges::min_element(entries_, {}, &Entry::used));
+        entries_.push_back({spec, made, ++now_});
         return made;
     }
 
 private:
     static constexpr std::size_t most = 128;
     struct Entry {
-        Key key;
+        Spec spec;
         std::shared_ptr<const T> value;
         std::uint64_t used;
     };
 
-    std::shared_ptr<const T> find(const Key& key) {
+    std::shared_ptr<const T> find(const Spec& spec) {
         const std::lock_guard lock(mutex_);
-        for (Entry& entry : entries_) {
-            if (entry.key != key) continue;
-            entry.used = ++now_;
-            return entry.value;
-        }
-        return nullptr;
+        const auto entry = std::ranges::find(entries_, spec, &Entry::spec);
+        if (entry == entries_.end()) return nullptr;
+        entry->used = ++now_;
+        return entry->value;
     }
 
     std::mutex mutex_;
@@ -141,16 +162,60 @@ private:
     std::uint64_t now_ = 0;
 };
 
-// The border to the host, for what plans: oneDNN cannot do it, so another kernel shall.
-template <class Body>
-catena_status planned(catena_ctx* ctx, Body&& body) noexcept {
+// T(spec), from a cache. Spec compares with ==.
+template <class T, class Spec>
+std::shared_ptr<const T> made_for(const Spec& spec) {
+    static auto* const cache = new Cache<T, Spec>;
+    return cache->get(spec, [&] { return std::make_shared<const T>(spec); });
+}
+
+// plan() and run() of a kernel whose primitives make(call) finds or makes. If oneDNN cannot make them,
+// another kernel runs.
+template <auto make>
+catena_status plan_made(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
     return guarded(ctx, [&] {
         try {
-            body();
+            plan->scratch_bytes = make(*call)->scratch_bytes(host().slots(ctx));
         } catch (const dnnl::error& e) {
             throw Error(CATENA_E_UNSUPPORTED, std::string("oneDNN: ") + e.what());
         }
     });
+}
+template <auto make>
+catena_status run_made(catena_ctx* ctx, const catena_call* call) {
+    return guarded(ctx, [&] { make(*call)->run(ctx, *call); });
+}
+
+// The kernels of each file, which plugin.cpp lists.
+extern const std::span<const catena_kernel> convolution_kernels;
+extern const std::span<const catena_kernel> pooling_kernels;
+extern const std::span<const catena_kernel> batch_normalization_kernels;
+extern const std::span<const catena_kernel> local_response_normalization_kernels;
+extern const catena_blas blas_table;
+
+// Generates the code of all products, if there is none yet. Throws Error. [any]
+void generate_products();
+
+// For kernels that are slower than the portable ones (README.md has the measurements). They run if they
+// are pinned, and in tests that compare two implementations.
+constexpr int below_portable = CATENA_PRIORITY_PORTABLE - 10;
+
+// A kernel in float32 for version 1 of a function.
+constexpr catena_kernel kernel(const char* function, int phase,
+                               decltype(catena_kernel::supports) supports,
+                               decltype(catena_kernel::plan) plan, decltype(catena_kernel::run) run,
+                               int priority = CATENA_PRIORITY_VENDOR,
+                               const catena_dtype* types = Row<float>::dtypes) {
+    return kernel_of({.name = "oneDNN",
+                      .device = "cpu",
+                      .function = function,
+                      .phase = phase,
+                      .types = types,
+                      .priority = priority,
+                      .deterministic = true,
+                      .supports = supports,
+                      .plan = plan,
+                      .run = run});
 }
 
 }  // namespace catena_onednn

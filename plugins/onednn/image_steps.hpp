@@ -1,7 +1,6 @@
 // Kernels that move more than they compute: images or channels in steps, each in a thread's own place.
 #pragma once
 
-#include <algorithm>
 #include <climits>
 #include <initializer_list>
 
@@ -17,6 +16,7 @@ struct Images {
     }
     std::int64_t plane() const { return height * width; }
     std::int64_t image() const { return channels * plane(); }
+    bool operator==(const Images&) const = default;
 
     std::int64_t n, channels, height, width = 1;
 };
@@ -38,38 +38,21 @@ inline std::int64_t images_of_step(std::int64_t n, std::int64_t bytes) {
     return images;
 }
 
-inline dnnl::primitive_attr with_scratchpad() {
-    dnnl::primitive_attr attr;
-    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    return attr;
-}
-
-template <class T>
-T* at(void* base, std::size_t offset) {
-    return reinterpret_cast<T*>(static_cast<char*>(base) + offset);
-}
-
 // One step's scratch memory, laid out once; every thread has its own.
 class Place : public Layout {
 public:
-    std::size_t scratch_bytes(catena_ctx* ctx) const {
-        return static_cast<std::size_t>(host().slots(ctx)) * size();
+    std::size_t scratch_bytes(std::int32_t slots) const {
+        return static_cast<std::size_t>(slots) * size();
     }
     // body(step, mine) for steps 0 .. n on the host's threads; mine(offset) is where a piece begins.
     template <class Body>
     void for_each(catena_ctx* ctx, std::int64_t n, void* scratch, const Body& body) const {
         parallel(ctx, n, [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
-            char* const own = at<char>(scratch, static_cast<std::size_t>(slot) * size());
-            const auto mine = [own](std::size_t offset) { return at<float>(own, offset); };
+            const std::size_t own = static_cast<std::size_t>(slot) * size();
+            const auto mine = [&](std::size_t offset) { return at<float>(scratch, own + offset); };
             for (std::int64_t i = begin; i < end; ++i) body(i, mine);
         });
     }
 };
-
-// The plan() of a kernel whose primitives make(call) finds or makes.
-template <auto make>
-catena_status plan_place(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
-    return planned(ctx, [&] { plan->scratch_bytes = make(*call)->scratch_bytes(ctx); });
-}
 
 }  // namespace catena_onednn

@@ -6,8 +6,8 @@
 #include <catena/plugin/tables.hpp>
 
 #include "catena/abi/ext/blas.h"
-#include "catena/abi/ext/draft/compiled.h"
-#include "catena/abi/ext/draft/compiler.h"
+#include "catena/abi/ext/compiled.h"
+#include "catena/abi/ext/compiler.h"
 #include "catena/abi/ext/threads.h"
 
 namespace catena_cpu {

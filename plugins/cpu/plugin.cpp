@@ -77,9 +77,9 @@ const catena_backend* const backends[] = {&backend};
 
 using catena::plugin::extension;
 constexpr catena_extension blas = extension(CATENA_BLAS_1, "cpu", &blas_table);
-constexpr catena_extension compiler = extension(CATENA_COMPILER_DRAFT_1, "cpu", &compiler_table);
+constexpr catena_extension compiler = extension(CATENA_COMPILER_1, "cpu", &compiler_table);
 constexpr catena_extension targets =
-    extension(CATENA_TARGETS_DRAFT_1, "cpu", &targets_table, CATENA_PRIORITY_PORTABLE);
+    extension(CATENA_TARGETS_1, "cpu", &targets_table, CATENA_PRIORITY_PORTABLE);
 const catena_extension* const extensions[] = {&blas, &compiler, &targets};
 
 // The environment is read and OpenBLAS loaded here, where one thread runs. Without OpenBLAS memory

@@ -9,7 +9,7 @@
 
 #include <catena/plugin/error.hpp>
 
-#include "catena/abi/ext/draft/kernels.h"
+#include "catena/abi/ext/kernels.h"
 
 namespace catena_jit {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "catena/abi/ext/draft/compiled.h"
+#include "catena/abi/ext/compiled.h"
 
 // A kernel in memory. They are a list that only grows, at its head: a call reads it without a lock.
 struct catena_variant {
@@ -135,7 +135,7 @@ void log_found(catena_ctx* ctx, const Binding& b) {
 }
 
 const catena_targets* targets_of(catena_ctx* ctx) {
-    return static_cast<const catena_targets*>(*host().extensions(ctx, CATENA_TARGETS_DRAFT_1));
+    return static_cast<const catena_targets*>(*host().extensions(ctx, CATENA_TARGETS_1));
 }
 
 // A kernel that was shipped with the program. NULL if there is none, or it does not load.
@@ -266,7 +266,7 @@ Shipped& shipped() {
 
 const catena_compiler* const* compilers(catena_ctx* ctx) {
     return reinterpret_cast<const catena_compiler* const*>(
-        host().extensions(ctx, CATENA_COMPILER_DRAFT_1));
+        host().extensions(ctx, CATENA_COMPILER_1));
 }
 
 Cut make_cut(const Binding& b, const catena_compiler& compiler) {

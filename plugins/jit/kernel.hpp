@@ -9,7 +9,7 @@
 
 #include "binaries.hpp"
 #include "binding.hpp"
-#include "catena/abi/ext/draft/compiler.h"
+#include "catena/abi/ext/compiler.h"
 
 struct catena_formula_kernel {
     explicit catena_formula_kernel(const catena_formula& source) : formula(source) {}

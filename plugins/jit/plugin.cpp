@@ -4,7 +4,7 @@
 #include <memory>
 #include <shared_mutex>
 
-#include "catena/abi/ext/draft/compiled.h"
+#include "catena/abi/ext/compiled.h"
 #include "kernel.hpp"
 
 namespace catena_jit {
@@ -113,9 +113,9 @@ const catena_compiled_kernels compiled_table = {
 };
 
 constexpr catena_extension kernels =
-    extension(CATENA_KERNELS_DRAFT_1, "", &table, CATENA_PRIORITY_PORTABLE);
+    extension(CATENA_KERNELS_1, "", &table, CATENA_PRIORITY_PORTABLE);
 constexpr catena_extension compiled =
-    extension(CATENA_COMPILED_KERNELS_DRAFT_1, "", &compiled_table, CATENA_PRIORITY_PORTABLE);
+    extension(CATENA_COMPILED_KERNELS_1, "", &compiled_table, CATENA_PRIORITY_PORTABLE);
 const catena_extension* const extensions[] = {&kernels, &compiled};
 
 constexpr catena_plugin plugin =

@@ -19,8 +19,6 @@
 
 namespace catena_cpu {
 
-constinit std::atomic<int32_t> BufferLease::free_ = 0;
-
 namespace {
 
 // OpenBLAS maps one buffer for each processor when it is loaded, and one more for each product that
@@ -180,11 +178,8 @@ OpenBlas load() {
 }  // namespace
 
 const OpenBlas& openblas() {
-    static const auto* const blas = [] {
-        const auto* loaded = new OpenBlas(load());  // never deleted: products run until the end
-        BufferLease::free_.store(loaded->buffers);
-        return loaded;
-    }();
+    static const auto* const blas =
+        new OpenBlas(load());  // never deleted: products run until the end
     return *blas;
 }
 

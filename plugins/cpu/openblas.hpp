@@ -1,7 +1,7 @@
 // OpenBLAS, loaded at run time: its kernels must be chosen before it is loaded.
 #pragma once
 
-#include <atomic>
+#include <semaphore>
 
 #include "cpu.hpp"
 
@@ -33,28 +33,16 @@ const OpenBlas& openblas();
 // and a product waits while all of them are in use.
 class BufferLease {
 public:
-    BufferLease() {
-        int32_t n = free_.load(std::memory_order_relaxed);
-        do {
-            while (n == 0) {
-                free_.wait(0, std::memory_order_relaxed);
-                n = free_.load(std::memory_order_relaxed);
-            }
-        } while (!free_.compare_exchange_weak(n, n - 1, std::memory_order_acquire,
-                                              std::memory_order_relaxed));
-    }
-
-    // Wakes all waiting threads, because a release that does not find 0 wakes none.
-    ~BufferLease() {
-        if (free_.fetch_add(1, std::memory_order_release) == 0) free_.notify_all();
-    }
-
+    BufferLease() { unused().acquire(); }
+    ~BufferLease() { unused().release(); }
     BufferLease(const BufferLease&) = delete;
     BufferLease& operator=(const BufferLease&) = delete;
 
 private:
-    friend const OpenBlas& openblas();
-    static constinit std::atomic<int32_t> free_;
+    static std::counting_semaphore<>& unused() {
+        static std::counting_semaphore<> buffers(openblas().buffers);
+        return buffers;
+    }
 };
 
 // While it lives, OpenBLAS uses the calling thread alone. OpenMP keeps this setting for each thread,

@@ -84,7 +84,7 @@ std::string compile(catena_ctx* ctx, const Binding& b, const catena_compiler& co
         throw Error(status, explain(b, compiler.name, result.messages));
     check(status);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    counts().compiled.fetch_add(1, std::memory_order_relaxed);
+    counts.compiled.fetch_add(1, std::memory_order_relaxed);
     log(ctx, CATENA_LOG_DEBUG, b,
         "compiled in " + std::to_string(static_cast<int>(time.count())) + " ms: " + b.types_text());
     return std::move(result.binary);
@@ -130,7 +130,7 @@ bool reads_files(const Formula& f) {
 }
 
 void log_found(catena_ctx* ctx, const Binding& b) {
-    counts().loaded.fetch_add(1, std::memory_order_relaxed);
+    counts.loaded.fetch_add(1, std::memory_order_relaxed);
     log(ctx, CATENA_LOG_DEBUG, b, "found compiled: " + b.types_text());
 }
 
@@ -249,11 +249,6 @@ void launch(catena_ctx* ctx, const Binding& b, const catena_variant& variant, co
 
 }  // namespace
 
-Counts& counts() {
-    static Counts all;
-    return all;
-}
-
 BinaryCache& binary_cache() {
     static auto* cache = new BinaryCache;
     return *cache;
@@ -284,7 +279,7 @@ Cut make_cut(const Binding& b, const catena_compiler& compiler) {
 void run(catena_ctx* ctx, const catena_formula_kernel& kernel, const Binding& b) {
     if (b.outputs == 0) return;
     const catena_variant* variant = find(kernel, b.key);
-    if (variant != nullptr) counts().hits.fetch_add(1, std::memory_order_relaxed);
+    if (variant != nullptr) counts.hits.fetch_add(1, std::memory_order_relaxed);
     else variant = make_variant(ctx, kernel, b);
     if (!b.formula.is_reduction()) return launch(ctx, b, *variant, {});
     Cut cut = make_cut(b, *variant->compiler);

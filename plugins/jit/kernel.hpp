@@ -23,11 +23,9 @@ namespace catena_jit {
 
 // Since the start of the process.
 struct Counts {
-    std::atomic<uint64_t> compiled = 0;
-    std::atomic<uint64_t> loaded = 0;
-    std::atomic<uint64_t> hits = 0;
+    std::atomic<uint64_t> compiled = 0, loaded = 0, hits = 0;
 };
-Counts& counts();
+inline constinit Counts counts;
 BinaryCache& binary_cache();
 Shipped& shipped();
 

@@ -85,9 +85,9 @@ catena_status run_call(catena_ctx* ctx, const catena_formula_kernel* kernel,
 }
 
 void stats(catena_kernels_stats* s) {
-    s->compiled = counts().compiled.load(std::memory_order_relaxed);
-    s->loaded = counts().loaded.load(std::memory_order_relaxed);
-    s->hits = counts().hits.load(std::memory_order_relaxed);
+    s->compiled = counts.compiled.load(std::memory_order_relaxed);
+    s->loaded = counts.loaded.load(std::memory_order_relaxed);
+    s->hits = counts.hits.load(std::memory_order_relaxed);
     s->evicted = binary_cache().evicted();
 }
 

@@ -1,5 +1,5 @@
 // average_pooling_2d and its gradient. (Not max_pooling_2d: oneDNN ignores NaN in it, and is slower.)
-#include "image_steps.hpp"
+#include "engine.hpp"
 
 namespace catena_onednn {
 namespace {

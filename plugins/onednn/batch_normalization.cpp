@@ -1,5 +1,5 @@
 // batch_normalization and its gradient, and fixed_batch_normalization, some channels at a time.
-#include "image_steps.hpp"
+#include "engine.hpp"
 
 namespace catena_onednn {
 namespace {

@@ -1,5 +1,5 @@
 // local_response_normalization: on AVX-512 oneDNN has code for five channels to the power 0.75.
-#include "image_steps.hpp"
+#include "engine.hpp"
 
 namespace catena_onednn {
 namespace {

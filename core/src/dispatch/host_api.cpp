@@ -13,6 +13,7 @@
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
+#include <ids.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -186,7 +187,7 @@ catena_status host_reserve(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed
 const catena_draws draws_table = {sizeof(catena_draws), 0, host_reserve};
 
 const void* host_get_extension(const catena_host*, const char* id) {
-    return std::strcmp(id, CATENA_DRAWS_1) == 0 ? &draws_table : nullptr;
+    return stable_id(id) == CATENA_DRAWS_1 ? &draws_table : nullptr;
 }
 
 }  // namespace

@@ -155,8 +155,8 @@ private:
     const catena_kernels& table() const {
         const void* found = *host().extensions(nullptr, CATENA_KERNELS_1);
         if (found == nullptr)
-            fail(CATENA_E_UNSUPPORTED, source_.name, CATENA_KERNELS_1,
-                 "a plugin that offers it", "none");
+            fail(CATENA_E_UNSUPPORTED, source_.name, CATENA_KERNELS_1, "a plugin that offers it",
+                 "none");
         return *static_cast<const catena_kernels*>(found);
     }
     const catena_formula_kernel* kernel(catena_ctx* ctx) const {

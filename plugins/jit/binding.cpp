@@ -311,15 +311,10 @@ void Binding::lay_out_reduction() {
 }
 
 std::string Binding::types_text() const {
-    std::string text;
-    for (std::size_t i = 0; i < formula.count(); ++i) {
-        if (i == formula.n_x) text += i == 0 ? "-> " : " -> ";
-        else if (i != 0) text += ", ";
-        if (key.form[i] == form_raw) text += "raw ";
-        text += std::string(type_at(key.type[i]).name) + " " + name_of(i);
-        if (key.form[i] == form_number) text += " (a number)";
-    }
-    return text;
+    return formula.listed([&](std::size_t i) {
+        return (key.form[i] == form_raw ? "raw " : "") + std::string(type_at(key.type[i]).name) +
+               " " + name_of(i) + (key.form[i] == form_number ? " (a number)" : "");
+    });
 }
 
 }  // namespace catena_jit

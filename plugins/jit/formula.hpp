@@ -86,6 +86,14 @@ struct Formula {
     std::string entry() const { return "catena_formula_" + name; }
     // "T x, T y -> T w", for messages.
     std::string signature() const;
+    // The texts of the parameters in this form.
+    template <class Text>
+    std::string listed(const Text& text_of) const {
+        std::string all;
+        for (std::size_t i = 0; i < count(); ++i)
+            all += (i == n_x ? " -> " : i != 0 ? ", " : "") + text_of(i);
+        return n_x == 0 ? all.substr(1) : all;
+    }
 
     int kind;
     std::string name;

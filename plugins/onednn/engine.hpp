@@ -205,7 +205,7 @@ struct Images {
 
 // Whether oneDNN takes these sizes.
 inline bool fit(std::initializer_list<std::int64_t> sizes) {
-    return std::ranges::min(sizes) >= 1 && std::ranges::max(sizes) <= INT_MAX;
+    return std::min(sizes) >= 1 && std::max(sizes) <= INT_MAX;
 }
 inline bool fit(const Images& x) { return fit({x.n, x.channels, x.height, x.width}); }
 

@@ -492,7 +492,7 @@ struct Work {
     ConvolutionCall call;
 };
 std::unique_ptr<const Work> make(const catena_call& call) {
-    return std::make_unique<const Work>(read(call));
+    return std::make_unique<const Work>(Work{read(call)});
 }
 
 constexpr catena_kernel of(const char* function, int phase) {

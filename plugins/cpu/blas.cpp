@@ -1,14 +1,10 @@
 // One product is cut into tiles of C, each one call of OpenBLAS on one thread. K is never cut.
-#include "blas.hpp"
-
 #include <algorithm>
 #include <atomic>
 #include <cinttypes>
 #include <climits>
 #include <cstdlib>
 
-#include "host.hpp"
-#include "isa.hpp"
 #include "openblas.hpp"
 #include "threads.hpp"
 
@@ -67,16 +63,6 @@ Grid make_grid(int64_t m, int64_t n, int64_t parts, const Cut& cut) {
     return best;
 }
 
-void call(const OpenBlas& blas, int trans_a, int trans_b, int m, int n, int k, float alpha,
-          const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc) {
-    blas.sgemm(cblas_row_major, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-}
-
-void call(const OpenBlas& blas, int trans_a, int trans_b, int m, int n, int k, double alpha,
-          const double* a, int lda, const double* b, int ldb, double beta, double* c, int ldc) {
-    blas.dgemm(cblas_row_major, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-}
-
 template <typename T>
 struct Product {
     const catena_gemm& gemm;
@@ -124,16 +110,22 @@ struct Product {
         return columns != nullptr;
     }
 
+    static Gemm<T> gemm_of(const OpenBlas& blas) {
+        if constexpr (std::is_same_v<T, float>) return blas.sgemm;
+        else return blas.dgemm;
+    }
+
     void run_tile(int64_t tile) const {
         const int64_t row = tile / grid.across * grid.rows;
         const int64_t column = tile % grid.across * grid.columns;
         const int64_t m = std::min(grid.rows, gemm.m - row);
         const int64_t n = std::min(grid.columns, gemm.n - column);
-        call(blas, gemm.transpose_a != 0 ? cblas_trans : cblas_no_trans,
-             gemm.transpose_b != 0 ? cblas_trans : cblas_no_trans, static_cast<int>(m),
-             static_cast<int>(n), static_cast<int>(gemm.k), static_cast<T>(gemm.alpha), a(row, 0),
-             static_cast<int>(gemm.lda), b(0, column), static_cast<int>(gemm.ldb),
-             static_cast<T>(gemm.beta), c(row, column), static_cast<int>(gemm.ldc));
+        gemm_of(blas)(cblas_row_major, gemm.transpose_a != 0 ? cblas_trans : cblas_no_trans,
+                      gemm.transpose_b != 0 ? cblas_trans : cblas_no_trans, static_cast<int>(m),
+                      static_cast<int>(n), static_cast<int>(gemm.k), static_cast<T>(gemm.alpha),
+                      a(row, 0), static_cast<int>(gemm.lda), b(0, column),
+                      static_cast<int>(gemm.ldb), static_cast<T>(gemm.beta), c(row, column),
+                      static_cast<int>(gemm.ldc));
     }
 
     static void run_tiles(void* user, int64_t begin, int64_t end, int32_t) {
@@ -220,7 +212,8 @@ catena_status run(catena_ctx* ctx, const catena_gemm* gemm) {
     if (gemm->c == nullptr || (reads && (gemm->a == nullptr || gemm->b == nullptr)))
         return fail(ctx, CATENA_E_INVALID, "[gemm] data: expected a, b and c, got NULL");
     const OpenBlas& blas = openblas();
-    if (blas.sgemm == nullptr) return fail(ctx, blas.status, "[gemm] library: %s", blas.error);
+    if (blas.sgemm == nullptr)
+        return fail(ctx, blas.status, "[gemm] library: %s", blas.error.c_str());
     const bool done = is_float(gemm->dtype, 32) ? Product<float>{*gemm, blas}.run()
                                                 : Product<double>{*gemm, blas}.run();
     if (done) return CATENA_OK;

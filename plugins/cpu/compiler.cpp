@@ -1,26 +1,28 @@
 // Kernels at run time: the system's C++ compiler makes a library of the source, which is then opened.
-#include "compiler.hpp"
-
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <new>
-#include <string>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <system_error>
 #include <vector>
 
-#include "child.hpp"
+#include "cpu.hpp"
+#include "descriptor.hpp"
 #include "dialect.hpp"
-#include "host.hpp"
-#include "isa.hpp"
 
 struct catena_compiled {
     void (*entry)(const void* args, int64_t begin, int64_t end);
@@ -28,6 +30,8 @@ struct catena_compiled {
 
 namespace catena_cpu {
 namespace {
+
+using catena::Descriptor, catena::plugin::Error, catena::plugin::guarded;
 
 constexpr int64_t grain = 16384;  // as in the dialect
 
@@ -38,14 +42,84 @@ struct Tool {
     std::string missing;  // why there is no command
 };
 
-std::vector<std::string> words_of(const std::string& text) {
-    std::vector<std::string> words;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find(' ', at), text.size());
-        if (end > at) words.push_back(text.substr(at, end - at));
-        at = end + 1;
+std::string contents(const std::string& path) {
+    std::ostringstream all;
+    all << std::ifstream(path, std::ios::binary).rdbuf();
+    return all.str();
+}
+
+std::string path_of(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+struct Outcome {
+    bool started = false;
+    int status = -1;     // of the exit; 128 + signal if one ended it
+    std::string output;  // what it wrote to stdout and stderr
+};
+
+// [any] Runs arguments[0], a path, without a shell, without input and in the environment of this process.
+Outcome run_program(const std::vector<std::string>& arguments) {
+    Outcome outcome;
+    const Descriptor output(memfd_create("output", MFD_CLOEXEC));
+    if (!output) return outcome;
+    std::vector<char*> words;
+    for (const std::string& argument : arguments)
+        words.push_back(const_cast<char*>(argument.c_str()));
+    words.push_back(nullptr);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, output.get(), 1);
+    posix_spawn_file_actions_adddup2(&files, output.get(), 2);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    // The program does not inherit which signals this thread blocks and this process ignores.
+    sigset_t none, usual;
+    sigemptyset(&none);
+    sigemptyset(&usual);
+    sigaddset(&usual, SIGCHLD);
+    sigaddset(&usual, SIGPIPE);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &usual);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    pid_t child = 0;
+    outcome.started =
+        posix_spawn(&child, words[0], &files, &attributes, words.data(), environ) == 0;
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    if (!outcome.started) return outcome;
+    int status = 0;
+    pid_t waited = 0;
+    do waited = waitpid(child, &status, 0);
+    while (waited < 0 && errno == EINTR);
+    // If this process ignores SIGCHLD, there is no status: the caller looks for the program's results.
+    if (waited != child) outcome.status = 0;
+    else outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    outcome.output = contents(path_of(output.get()));
+    return outcome;
+}
+
+// The path of a program: itself if it has a '/', else the first in $PATH. "" if there is none.
+std::string find_program(const std::string& name) {
+    if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0 ? name : "";
+    const char* path = secure_getenv("PATH");
+    std::istringstream folders(path != nullptr ? path : "/usr/bin:/bin");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        const std::string file = folder + "/" + name;
+        // Never the current folder.
+        if (folder.starts_with('/') && access(file.c_str(), X_OK) == 0) return file;
     }
-    return words;
+    return "";
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+    std::istringstream words(text);
+    return {std::istream_iterator<std::string>(words), {}};
+}
+
+// A setting of the environment, or otherwise.
+std::string setting(const char* name, const char* otherwise) {
+    const char* value = secure_getenv(name);
+    return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
 // The system's library of mathematics on vectors: 0 none, 1 the functions of its first years, 2 all.
@@ -58,18 +132,14 @@ int vector_mathematics() {
 }
 
 // What -march= gets: another for binaries that several machines share.
-std::string target() {
-    const char* wish = secure_getenv("CATENA_CPU_MARCH");
-    return wish != nullptr && *wish != '\0' ? wish : "native";
-}
+std::string target() { return setting("CATENA_CPU_MARCH", "native"); }
 
 Tool find_tool() {
     Tool tool;
-    const char* wish = secure_getenv("CATENA_CXX");
+    const std::string wish = setting("CATENA_CXX", "");
     std::string looked_for;
-    for (const std::string& name : wish != nullptr && *wish != '\0'
-                                       ? std::vector<std::string>{wish}
-                                       : std::vector<std::string>{"c++", "g++", "clang++"}) {
+    for (const std::string& name : wish.empty() ? std::vector<std::string>{"c++", "g++", "clang++"}
+                                                : std::vector<std::string>{wish}) {
         looked_for += (looked_for.empty() ? "" : ", ") + name;
         std::vector<std::string> command = words_of(name);
         if (command.empty()) continue;
@@ -110,124 +180,75 @@ const Tool& tool() {
     return found;
 }
 
-// Any callback may run out of memory.
-template <class Body>
-catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
-    try {
-        return body();
-    } catch (...) {
-        return fail(ctx, CATENA_E_NOMEM, "[cpu compiler] out of memory");
-    }
+// Throws if there is no compiler.
+const Tool& checked_tool() {
+    if (tool().command.empty())
+        throw Error(CATENA_E_UNSUPPORTED, "[cpu compiler] " + tool().missing);
+    return tool();
 }
 
 catena_status identity(catena_ctx* ctx, void*, char* text) {
-    return guarded(ctx, [&]() -> catena_status {
-        if (tool().command.empty())
-            return fail(ctx, CATENA_E_UNSUPPORTED, "[cpu compiler] %s", tool().missing.c_str());
-        std::snprintf(text, CATENA_COMPILER_IDENTITY, "%s", tool().identity.c_str());
-        return CATENA_OK;
+    return guarded(ctx, [&] {
+        std::snprintf(text, CATENA_COMPILER_IDENTITY, "%s", checked_tool().identity.c_str());
     });
 }
 
-// A folder of its own, which is gone with everything in it at the end.
+// A folder of its own, which is deleted with everything in it at the end.
 class WorkFolder {
 public:
     WorkFolder() {
-        const char* wish = secure_getenv("TMPDIR");
-        path_ = std::string(wish != nullptr && *wish == '/' ? wish : "/tmp") + "/catena-XXXXXX";
-        if (mkdtemp(path_.data()) == nullptr) path_.clear();
+        const std::string base = setting("TMPDIR", "/tmp");
+        path_ = (base[0] == '/' ? base : "/tmp") + "/catena-XXXXXX";
+        if (mkdtemp(path_.data()) == nullptr)
+            throw Error(CATENA_E_DEVICE,
+                        "[cpu compiler] folder for a kernel: expected to make one in $TMPDIR or "
+                        "/tmp, got: " +
+                            std::generic_category().message(errno));
     }
     ~WorkFolder() {
-        if (path_.empty()) return;
-        for (const std::string& file : files_) unlink(file.c_str());
-        rmdir(path_.c_str());
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
     }
     WorkFolder(const WorkFolder&) = delete;
     WorkFolder& operator=(const WorkFolder&) = delete;
-    bool good() const { return !path_.empty(); }
-    const std::string& file(const std::string& name) {
-        return files_.emplace_back(path_ + "/" + name);
-    }
+    const std::string& path() const { return path_; }
 
 private:
     std::string path_;
-    std::vector<std::string> files_;
 };
 
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-
-bool write_file(const std::string& path, const char* text) {
-    const File file(std::fopen(path.c_str(), "we"), std::fclose);
-    return file != nullptr && std::fputs(text, file.get()) >= 0 && std::fflush(file.get()) == 0;
-}
-
-std::string read_file(const std::string& path) {
-    const File file(std::fopen(path.c_str(), "re"), std::fclose);
-    std::string all;
-    char bytes[65536];
-    while (file != nullptr) {
-        const std::size_t n = std::fread(bytes, 1, sizeof bytes, file.get());
-        if (n == 0) break;
-        all.append(bytes, n);
-    }
-    return all;
-}
-
 catena_status compile(catena_ctx* ctx, void*, const catena_compilation* c) {
-    return guarded(ctx, [&]() -> catena_status {
-        if (tool().command.empty())
-            return fail(ctx, CATENA_E_UNSUPPORTED, "[cpu compiler] %s", tool().missing.c_str());
-        WorkFolder folder;
-        if (!folder.good())
-            return fail(ctx, CATENA_E_DEVICE,
-                        "[cpu compiler] folder for a kernel: expected to make one in $TMPDIR or "
-                        "/tmp, got: %s",
-                        std::strerror(errno));
-        std::vector<std::string> command = tool().command;
+    return guarded(ctx, [&] {
+        std::vector<std::string> command = checked_tool().command;
+        const WorkFolder folder;
+        const std::string stem = folder.path() + "/" + c->name;
+        const std::string source = stem + ".cpp", library = stem + ".so";
         for (const char* const* option = c->options; option != nullptr && *option; ++option)
             command.emplace_back(*option);
-        const std::string source = folder.file(std::string(c->name) + ".cpp");
-        const std::string library = folder.file(std::string(c->name) + ".so");
-        if (!write_file(source, c->source))
-            return fail(ctx, CATENA_E_DEVICE, "[cpu compiler] %s: cannot be written",
-                        source.c_str());
-        for (const std::string& word : {std::string("-o"), library, source})
-            command.push_back(word);
+        command.insert(command.end(), {"-o", library, source});
+        if (!(std::ofstream(source) << c->source).flush())
+            throw Error(CATENA_E_DEVICE, "[cpu compiler] " + source + ": cannot be written");
         const Outcome outcome = run_program(command);
-        const std::string binary = outcome.status == 0 ? read_file(library) : std::string();
         if (!outcome.started)
-            return fail(ctx, CATENA_E_DEVICE, "[cpu compiler] %s: cannot be run",
-                        command[0].c_str());
-        if (binary.empty()) {
-            if (outcome.output.empty())
-                return fail(
-                    ctx, CATENA_E_DEVICE,
-                    "[cpu compiler] %s: expected a kernel or a message, got neither; it ended "
-                    "with status %d",
-                    command[0].c_str(), outcome.status);
-            c->messages(c->user, outcome.output.c_str());
-            return CATENA_E_INVALID;
-        }
-        c->binary(c->user, binary.data(), binary.size());
-        return CATENA_OK;
+            throw Error(CATENA_E_DEVICE, "[cpu compiler] " + command[0] + ": cannot be run");
+        const std::string binary = outcome.status == 0 ? contents(library) : "";
+        if (!binary.empty()) return c->binary(c->user, binary.data(), binary.size());
+        if (outcome.output.empty())
+            throw Error(CATENA_E_DEVICE,
+                        "[cpu compiler] " + command[0] +
+                            ": expected a kernel or a message, got neither; it ended with status " +
+                            std::to_string(outcome.status));
+        c->messages(c->user, outcome.output.c_str());
+        throw Error(CATENA_E_INVALID);
     });
 }
 
 // Memory with the bytes, by a name that maps and debuggers show.
-int memory_file(const catena_binary& binary) {
-    const int fd = memfd_create(binary.name, MFD_CLOEXEC);
-    const char* at = static_cast<const char*>(binary.data);
-    for (uint64_t left = binary.bytes; fd >= 0 && left > 0;) {
-        const ssize_t n = write(fd, at, left);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) {
-            close(fd);
-            return -1;
-        }
-        at += n;
-        left -= static_cast<uint64_t>(n);
-    }
-    return fd;
+Descriptor memory_file(const catena_binary& binary) {
+    Descriptor file(memfd_create(binary.name, MFD_CLOEXEC));
+    const auto bytes = static_cast<ssize_t>(binary.bytes);
+    return file && write(file.get(), binary.data, binary.bytes) == bytes ? std::move(file)
+                                                                         : Descriptor();
 }
 
 // The system's loader takes two libraries of one name for one, and a descriptor's number comes again: so
@@ -240,18 +261,16 @@ std::string unused_name(int fd) {
     return name + std::to_string(fd);
 }
 
-void* open_descriptor(int fd) {
-    if (fd < 0) return nullptr;
-    void* library = dlopen(unused_name(fd).c_str(), RTLD_NOW | RTLD_LOCAL);
-    close(fd);
-    return library;
+void* open_descriptor(const Descriptor& file) {
+    return file ? dlopen(unused_name(file.get()).c_str(), RTLD_NOW | RTLD_LOCAL) : nullptr;
 }
 
-// By a descriptor: what was checked is what is opened. From memory where there is no file, or where
-// nothing may be run from its disk.
+// By a descriptor: what was checked is what is opened. From memory if there is no file, or if nothing may
+// be run from its disk.
 void* open_library(const catena_binary& binary) {
     void* library = nullptr;
-    if (binary.path != nullptr) library = open_descriptor(open(binary.path, O_RDONLY | O_CLOEXEC));
+    if (binary.path != nullptr)
+        library = open_descriptor(Descriptor(open(binary.path, O_RDONLY | O_CLOEXEC)));
     return library != nullptr ? library : open_descriptor(memory_file(binary));
 }
 
@@ -271,15 +290,6 @@ catena_status load(catena_ctx* ctx, void*, const catena_binary* binary,
     return CATENA_OK;
 }
 
-struct Share {
-    const catena_launch& launch;
-
-    static void run(void* user, int64_t begin, int64_t end, int32_t) {
-        const catena_launch& launch = static_cast<const Share*>(user)->launch;
-        launch.kernel->entry(launch.args, begin, end);
-    }
-};
-
 catena_status launch(catena_ctx* ctx, const catena_launch* launch) {
     const int64_t unit = launch->unit;
     const int64_t items = launch->kind == CATENA_LAUNCH_ELEMENTS
@@ -289,8 +299,11 @@ catena_status launch(catena_ctx* ctx, const catena_launch* launch) {
         launch->kernel->entry(launch->args, 0, launch->n);
         return CATENA_OK;
     }
-    Share share{*launch};
-    host->parallel_for(ctx, launch->n, items, Share::run, &share);
+    const auto run = [](void* user, int64_t begin, int64_t end, int32_t) {
+        const auto& share = *static_cast<const catena_launch*>(user);
+        share.kernel->entry(share.args, begin, end);
+    };
+    host().parallel_for(ctx, launch->n, items, run, const_cast<catena_launch*>(launch));
     return CATENA_OK;
 }
 

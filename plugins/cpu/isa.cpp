@@ -1,9 +1,6 @@
 // Reads CPUID once: it traps in virtual machines, and hosts ask for every kernel.
-#include "isa.hpp"
-
 #include <sys/utsname.h>
 
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 
@@ -11,61 +8,43 @@
 #include <cpuid.h>
 #endif
 
+#include "cpu.hpp"
+
 namespace catena_cpu {
-namespace {
 
 #if defined(__x86_64__)
+namespace {
 
 struct Registers {
-    uint32_t a = 0;
-    uint32_t b = 0;
-    uint32_t c = 0;
-    uint32_t d = 0;
+    unsigned a = 0, b = 0, c = 0, d = 0;
 };
-
-Registers cpuid(uint32_t leaf) {
+Registers cpuid(unsigned leaf) {
     Registers r;
     return __get_cpuid_count(leaf, 0, &r.a, &r.b, &r.c, &r.d) != 0 ? r : Registers();
 }
 
-// State that the system saves on a context switch: bits 1, 2 for AVX, 5 .. 7 for AVX-512.
-uint32_t saved_state(bool osxsave) {
-    uint32_t low = 0;
-    uint32_t high = 0;
-    if (osxsave) __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-    return low;
-}
-
-constexpr bool has(uint32_t word, uint32_t mask) { return (word & mask) == mask; }
-
-template <typename... Bits>
-constexpr uint32_t mask(Bits... bits) {
-    return ((1u << bits) | ...);
-}
+constexpr bool has(unsigned word, unsigned mask) { return (word & mask) == mask; }
 
 int detect() {
-    const Registers basic = cpuid(1);
-    const Registers more = cpuid(7);
-    const Registers extended = cpuid(0x80000001u);
-    const uint32_t state = saved_state(has(basic.c, mask(27)));
-    // SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT; LAHF.
-    if (!has(basic.c, mask(0, 9, 13, 19, 20, 23)) || !has(extended.c, mask(0))) return 1;
-    // FMA, MOVBE, AVX, F16C; LZCNT; BMI1, AVX2, BMI2.
-    if (!has(state, 0x06u) || !has(basic.c, mask(12, 22, 28, 29)) || !has(extended.c, mask(5)) ||
-        !has(more.b, mask(3, 5, 8)))
+    const Registers basic = cpuid(1), more = cpuid(7), extended = cpuid(0x80000001u);
+    // What the system saves on a context switch: bits 1, 2 for AVX, 5 .. 7 for AVX-512.
+    unsigned saved = 0, high = 0;
+    if (has(basic.c, bit_OSXSAVE)) __asm__("xgetbv" : "=a"(saved), "=d"(high) : "c"(0));
+    if (!has(basic.c,
+             bit_SSE3 | bit_SSSE3 | bit_CMPXCHG16B | bit_SSE4_1 | bit_SSE4_2 | bit_POPCNT) ||
+        !has(extended.c, bit_LAHF_LM))
+        return 1;
+    if (!has(saved, 0x06u) || !has(basic.c, bit_FMA | bit_MOVBE | bit_AVX | bit_F16C) ||
+        !has(extended.c, bit_LZCNT) || !has(more.b, bit_BMI | bit_AVX2 | bit_BMI2))
         return 2;
-    // AVX-512 F, DQ, CD, BW, VL.
-    return has(state, 0xe6u) && has(more.b, mask(16, 17, 28, 30, 31)) ? 4 : 3;
+    constexpr unsigned avx512 =
+        bit_AVX512F | bit_AVX512DQ | bit_AVX512CD | bit_AVX512BW | bit_AVX512VL;
+    return has(saved, 0xe6u) && has(more.b, avx512) ? 4 : 3;
 }
 
-#else
+}  // namespace
 
-int detect() { return 0; }
-
-#endif
-
-#if defined(__x86_64__)
-std::string signature() {
+std::string cpu_signature() {
     char text[160];
     const Registers basic = cpuid(1), more = cpuid(7), extended = cpuid(0x80000001u);
     // The low half of basic.b names the processor that happens to run this.
@@ -73,22 +52,20 @@ std::string signature() {
                   more.c, more.d, extended.c, extended.d);
     return text;
 }
-#else
-std::string signature() {
-    utsname system = {};
-    uname(&system);
-    return std::string(system.machine) + "-" + system.nodename;
-}
-#endif
-
-}  // namespace
-
-std::string cpu_signature() { return signature(); }
 
 int isa_level() {
     static const int level = detect();
     return level;
 }
+#else
+std::string cpu_signature() {
+    utsname system = {};
+    uname(&system);
+    return std::string(system.machine) + "-" + system.nodename;
+}
+
+int isa_level() { return 0; }
+#endif
 
 bool supports_isa(const char* isa) {
     constexpr const char* names[] = {"", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};

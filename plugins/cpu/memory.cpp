@@ -1,6 +1,4 @@
 // Aligned blocks from malloc, so that sanitizers and heap profilers see them.
-#include "memory.hpp"
-
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -8,8 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
-#include "host.hpp"
 #include "threads.hpp"
 
 namespace catena_cpu {
@@ -20,16 +18,6 @@ constexpr uint64_t huge_page = uint64_t{2} << 20;
 constexpr uint64_t huge_from = 2 * huge_page;  // smaller blocks would waste too much of a page
 constexpr int64_t copy_grain = int64_t{256} << 10;
 constexpr uint64_t parallel_copy_from = uint64_t{2} << 20;
-
-struct Copy {
-    char* dst;
-    const char* src;
-};
-
-void copy_piece(void* user, int64_t begin, int64_t end, int32_t) {
-    const Copy& job = *static_cast<const Copy*>(user);
-    std::memcpy(job.dst + begin, job.src + begin, static_cast<size_t>(end - begin));
-}
 
 }  // namespace
 
@@ -52,7 +40,14 @@ void release(void*, catena_stream*, void* data, uint64_t) { std::free(data); }
 catena_status copy(catena_ctx*, void*, catena_stream*, void* dst, const void* src, uint64_t bytes,
                    int32_t) {
     if (bytes == 0 || dst == src) return CATENA_OK;
-    Copy job = {static_cast<char*>(dst), static_cast<const char*>(src)};
+    struct Copy {
+        char* dst;
+        const char* src;
+    } job = {static_cast<char*>(dst), static_cast<const char*>(src)};
+    const auto copy_piece = [](void* user, int64_t begin, int64_t end, int32_t) {
+        const Copy& copy = *static_cast<const Copy*>(user);
+        std::memcpy(copy.dst + begin, copy.src + begin, static_cast<size_t>(end - begin));
+    };
     if (bytes < parallel_copy_from) std::memcpy(dst, src, bytes);
     else pool.parallel_for(static_cast<int64_t>(bytes), copy_grain, copy_piece, &job);
     return CATENA_OK;
@@ -63,13 +58,11 @@ catena_status memory(catena_ctx*, void*, uint64_t* free_bytes, uint64_t* total_b
     *total_bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page;
     *free_bytes = static_cast<uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * page;
     // What can be had without swapping is more than what lies idle, where the system tells it.
-    if (std::FILE* file = std::fopen("/proc/meminfo", "r")) {
-        char line[128];
-        uint64_t kib = 0;
-        while (std::fgets(line, sizeof line, file) != nullptr)
-            if (std::sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1) *free_bytes = kib * 1024;
-        std::fclose(file);
-    }
+    std::ifstream file("/proc/meminfo");
+    uint64_t kib = 0;
+    for (std::string line; std::getline(file, line);)
+        if (std::sscanf(line.c_str(), "MemAvailable: %" SCNu64, &kib) == 1)
+            *free_bytes = kib * 1024;
     return CATENA_OK;
 }
 

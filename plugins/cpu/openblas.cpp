@@ -12,17 +12,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 #include <catena/plugin/memory_limit.hpp>
 
-#include "host.hpp"
-#include "isa.hpp"
 #include "threads.hpp"
 
 namespace catena_cpu {
-
-constinit std::atomic<int32_t> BufferLease::free_ = 0;
 
 namespace {
 
@@ -49,15 +44,11 @@ const char* best_core() {
 // copy of the file in memory.
 void* open_carried() {
     Dl_info library = {};
-    if (host == nullptr || dladdr(reinterpret_cast<void*>(host->fail), &library) == 0)
-        return nullptr;
-    const char* end = std::strrchr(library.dli_fname, '/');
-    if (library.dli_fname[0] != '/') return nullptr;
-    char path[4096];
-    const int length = std::snprintf(path, sizeof path, "%.*s/catena/private/libopenblas.so.0",
-                                     static_cast<int>(end - library.dli_fname), library.dli_fname);
-    if (length < 0 || static_cast<size_t>(length) >= sizeof path) return nullptr;
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (dladdr(reinterpret_cast<void*>(host().fail), &library) == 0) return nullptr;
+    const std::string name = library.dli_fname;
+    if (name[0] != '/') return nullptr;
+    const std::string path = name.substr(0, name.rfind('/')) + "/catena/private/libopenblas.so.0";
+    return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
 }
 
 void* map(size_t bytes) {
@@ -135,15 +126,16 @@ int32_t reserve_buffers(void* library) {
     return n;
 }
 
+std::string mib(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
 void refuse_without_memory(OpenBlas& blas, int32_t at_load) {
     blas.sgemm = nullptr;
     blas.dgemm = nullptr;
     blas.status = CATENA_E_NOMEM;
-    std::snprintf(
-        blas.error, sizeof blas.error,
-        "expected memory for OpenBLAS' buffers, %zu MiB for each of %d processors and for "
-        "one product, got less; OMP_NUM_THREADS=N makes it N processors",
-        buffer_bytes >> 20, static_cast<int>(at_load));
+    blas.error =
+        "expected memory for OpenBLAS' buffers, " + mib(buffer_bytes) + " for each of " +
+        std::to_string(at_load) +
+        " processors and for one product, got less; OMP_NUM_THREADS=N makes it N processors";
 }
 
 OpenBlas load() {
@@ -160,10 +152,11 @@ OpenBlas load() {
     }
     if (blas.sgemm == nullptr || blas.dgemm == nullptr) {
         const char* reason = dlerror();  // NOLINT(concurrency-mt-unsafe)
-        std::snprintf(blas.error, sizeof blas.error,
-                      "expected OpenBLAS (Debian: libopenblas0-openmp; a path in CATENA_OPENBLAS "
-                      "goes first), got: %s",
-                      reason != nullptr ? reason : "no cblas_sgemm in it");
+        blas.error =
+            "expected OpenBLAS (Debian: libopenblas0-openmp; a path in CATENA_OPENBLAS goes "
+            "first), "
+            "got: " +
+            std::string(reason != nullptr ? reason : "no cblas_sgemm in it");
         blas.sgemm = nullptr;
         return blas;
     }
@@ -176,23 +169,18 @@ OpenBlas load() {
     blas.buffers = reserve_buffers(library);
     if (blas.buffers == 0) refuse_without_memory(blas, at_load);
     else if (blas.buffers < std::min(processors(), most_buffers))
-        std::snprintf(blas.error, sizeof blas.error,
-                      "OpenBLAS: expected memory for %d products at a time, %zu MiB each, got it "
-                      "for %d: the others wait",
-                      static_cast<int>(processors()), buffer_bytes >> 20,
-                      static_cast<int>(blas.buffers));
+        blas.error = "OpenBLAS: expected memory for " + std::to_string(processors()) +
+                     " products at a time, " + mib(buffer_bytes) + " each, got it for " +
+                     std::to_string(blas.buffers) + ": the others wait";
     return blas;
 }
 
 }  // namespace
 
 const OpenBlas& openblas() {
-    static const OpenBlas blas = [] {
-        const OpenBlas loaded = load();
-        BufferLease::free_.store(loaded.buffers);
-        return loaded;
-    }();
-    return blas;
+    static const auto* const blas =
+        new OpenBlas(load());  // never deleted: products run until the end
+    return *blas;
 }
 
 }  // namespace catena_cpu

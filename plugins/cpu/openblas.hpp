@@ -1,29 +1,25 @@
 // OpenBLAS, loaded at run time: its kernels must be chosen before it is loaded.
 #pragma once
 
-#include <atomic>
-#include <cstdint>
+#include <semaphore>
 
-#include "catena/abi.h"
+#include "cpu.hpp"
 
 namespace catena_cpu {
 
 // Constants of cblas.h, which is not included because it differs between builds of OpenBLAS.
 enum { cblas_row_major = 101, cblas_no_trans = 111, cblas_trans = 112 };
 
-using SgemmFn = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha,
-                         const float* a, int lda, const float* b, int ldb, float beta, float* c,
-                         int ldc);
-using DgemmFn = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, double alpha,
-                         const double* a, int lda, const double* b, int ldb, double beta, double* c,
-                         int ldc);
+template <class T>
+using Gemm = void (*)(int order, int trans_a, int trans_b, int m, int n, int k, T alpha, const T* a,
+                      int lda, const T* b, int ldb, T beta, T* c, int ldc);
 
 struct OpenBlas {
-    SgemmFn sgemm = nullptr;
-    DgemmFn dgemm = nullptr;
+    Gemm<float> sgemm = nullptr;
+    Gemm<double> dgemm = nullptr;
     int (*omp_get_max_threads)() = nullptr;  // NULL in builds without OpenMP
     void (*omp_set_num_threads)(int) = nullptr;
-    char error[512] = {};  // why sgemm and dgemm are NULL, or why few products run at a time
+    std::string error;  // why sgemm and dgemm are NULL, or why few products run at a time
     catena_status status = CATENA_E_DEVICE;  // what a product returns if they are NULL
     int32_t buffers = 0;                     // products that may run at the same time
 };
@@ -37,28 +33,16 @@ const OpenBlas& openblas();
 // and a product waits while all of them are in use.
 class BufferLease {
 public:
-    BufferLease() {
-        int32_t n = free_.load(std::memory_order_relaxed);
-        do {
-            while (n == 0) {
-                free_.wait(0, std::memory_order_relaxed);
-                n = free_.load(std::memory_order_relaxed);
-            }
-        } while (!free_.compare_exchange_weak(n, n - 1, std::memory_order_acquire,
-                                              std::memory_order_relaxed));
-    }
-
-    // Wakes all waiting threads, because a release that does not find 0 wakes none.
-    ~BufferLease() {
-        if (free_.fetch_add(1, std::memory_order_release) == 0) free_.notify_all();
-    }
-
+    BufferLease() { unused().acquire(); }
+    ~BufferLease() { unused().release(); }
     BufferLease(const BufferLease&) = delete;
     BufferLease& operator=(const BufferLease&) = delete;
 
 private:
-    friend const OpenBlas& openblas();
-    static constinit std::atomic<int32_t> free_;
+    static std::counting_semaphore<>& unused() {
+        static std::counting_semaphore<> buffers(openblas().buffers);
+        return buffers;
+    }
 };
 
 // While it lives, OpenBLAS uses the calling thread alone. OpenMP keeps this setting for each thread,

@@ -1,13 +1,7 @@
 // cpu.catena, table of contents: the backend "cpu", its threads and its matrix products.
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
-#include "blas.hpp"
-#include "compiler.hpp"
-#include "host.hpp"
-#include "isa.hpp"
-#include "memory.hpp"
 #include "openblas.hpp"
 #include "threads.hpp"
 
@@ -18,10 +12,8 @@ namespace {
 constexpr int32_t default_devices = 8;
 constexpr int32_t max_devices = 4096;
 
-// A share in the machine's memory and threads: devices differ by number alone.
-struct Device {
-    int32_t ordinal;
-};
+// Devices share the machine's memory and threads, and differ by their addresses alone.
+char devices[max_devices];
 
 catena_status count(catena_ctx* ctx, int32_t* n) {
     *n = default_devices;
@@ -38,16 +30,14 @@ catena_status count(catena_ctx* ctx, int32_t* n) {
 }
 
 catena_status open(catena_ctx* ctx, int32_t ordinal, void** dev) {
-    int32_t devices = 0;
-    if (const catena_status status = count(ctx, &devices); status != CATENA_OK) return status;
-    if (ordinal < 0 || ordinal >= devices)
-        return fail(ctx, CATENA_E_DEVICE, "[cpu open] ordinal: expected 0 to %d, got %d",
-                    devices - 1, ordinal);
-    *dev = new (std::nothrow) Device{ordinal};
-    return *dev != nullptr ? CATENA_OK : fail(ctx, CATENA_E_NOMEM, "[cpu open] out of memory");
+    int32_t n = 0;
+    if (const catena_status status = count(ctx, &n); status != CATENA_OK) return status;
+    if (ordinal < 0 || ordinal >= n)
+        return fail(ctx, CATENA_E_DEVICE, "[cpu open] ordinal: expected 0 to %d, got %d", n - 1,
+                    ordinal);
+    *dev = &devices[ordinal];
+    return CATENA_OK;
 }
-
-void close(void* dev) { delete static_cast<Device*>(dev); }
 
 const void* get_extension(void*, const char* id) {
     return std::strcmp(id, CATENA_THREADS_1) == 0 ? &threads_table : nullptr;
@@ -62,7 +52,7 @@ const catena_backend backend = {
     .reserved = 0,
     .count = count,
     .open = open,
-    .close = close,
+    .close = [](void*) {},
     .supports_isa = [](void*, const char* isa) -> int32_t { return supports_isa(isa) ? 1 : 0; },
     .alloc = alloc,
     .free = release,
@@ -82,16 +72,16 @@ const catena_backend* const backends[] = {&backend};
 
 using catena::plugin::extension;
 constexpr catena_extension blas = extension(CATENA_BLAS_1, "cpu", &blas_table);
-constexpr catena_extension compiler = extension(CATENA_COMPILER_DRAFT_1, "cpu", &compiler_table);
+constexpr catena_extension compiler = extension(CATENA_COMPILER_1, "cpu", &compiler_table);
 constexpr catena_extension targets =
-    extension(CATENA_TARGETS_DRAFT_1, "cpu", &targets_table, CATENA_PRIORITY_PORTABLE);
+    extension(CATENA_TARGETS_1, "cpu", &targets_table, CATENA_PRIORITY_PORTABLE);
 const catena_extension* const extensions[] = {&blas, &compiler, &targets};
 
 // The environment is read and OpenBLAS loaded here, where one thread runs. Without OpenBLAS memory
 // and threads still serve; products say what is missing.
 catena_status init(const catena_host*, catena_ctx* ctx) {
-    if (const OpenBlas& loaded = openblas(); loaded.error[0] != '\0')
-        host->log(ctx, CATENA_LOG_WARNING, loaded.error);
+    if (const OpenBlas& loaded = openblas(); !loaded.error.empty())
+        host().log(ctx, CATENA_LOG_WARNING, loaded.error.c_str());
     return CATENA_OK;
 }
 

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <new>
 
 namespace catena_cpu {
@@ -60,20 +61,12 @@ void run_inline(int64_t n, catena_range_fn fn, void* user) {
 
 // Processors' worth of time that a cgroup grants: two numbers, quota and period; 0 if unlimited.
 double cgroup_quota() {
-    double quota = 0;
-    double period = 0;
-    if (std::FILE* file = std::fopen("/sys/fs/cgroup/cpu.max", "r")) {
-        if (std::fscanf(file, "%lf %lf", &quota, &period) != 2) quota = 0;
-        std::fclose(file);
+    double quota = 0, period = 0;
+    if (std::ifstream file("/sys/fs/cgroup/cpu.max"); file) {
+        file >> quota >> period;
     } else {
-        std::FILE* files[] = {std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "r"),
-                              std::fopen("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "r")};
-        double* const values[] = {&quota, &period};
-        for (int i = 0; i < 2; ++i) {
-            if (files[i] == nullptr) continue;
-            if (std::fscanf(files[i], "%lf", values[i]) != 1) *values[i] = 0;
-            std::fclose(files[i]);
-        }
+        std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_quota_us") >> quota;
+        std::ifstream("/sys/fs/cgroup/cpu/cpu.cfs_period_us") >> period;
     }
     return quota > 0 && period > 0 ? quota / period : 0;
 }

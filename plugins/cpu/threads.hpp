@@ -4,9 +4,8 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cstdint>
 
-#include "catena/abi/ext/threads.h"
+#include "cpu.hpp"
 
 namespace catena_cpu {
 
@@ -71,7 +70,5 @@ extern ThreadPool pool;
 
 // [any] Processors that this process may use: its affinity mask and its cgroup's quota.
 int32_t processors();
-
-extern const catena_threads threads_table;
 
 }  // namespace catena_cpu

@@ -1,7 +1,7 @@
-// catena.compiler.draft/1 of CUDA: NVRTC, opened when the first kernel is made.
+// catena.compiler/1 of CUDA: NVRTC, opened when the first kernel is made.
 #pragma once
 
-#include "catena/abi/ext/draft/compiler.h"
+#include "catena/abi/ext/compiler.h"
 
 namespace catena_cuda {
 

@@ -78,7 +78,7 @@ const catena_backend* const backends[] = {&backend};
 
 using catena::plugin::extension;
 constexpr catena_extension blas = extension(CATENA_BLAS_1, "cuda", &blas_table);
-constexpr catena_extension compiler = extension(CATENA_COMPILER_DRAFT_1, "cuda", &compiler_table);
+constexpr catena_extension compiler = extension(CATENA_COMPILER_1, "cuda", &compiler_table);
 constexpr catena_extension vendor = extension(CATENA_VENDOR_DRAFT_1, "cuda", &vendor_table);
 constexpr catena_extension affine = extension(CATENA_AFFINE_DRAFT_1, "cuda", &affine_table);
 const catena_extension* const extensions[] = {&blas, &compiler, &vendor, &affine};

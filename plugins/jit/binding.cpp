@@ -62,21 +62,10 @@ void fill_up(Dims& dims, std::size_t arguments, bool neighbours) {
 
 }  // namespace
 
-std::string Extents::text() const {
-    std::string text = "(";
-    for (int d = 0; d < ndim; ++d) text += (d == 0 ? "" : ", ") + std::to_string(at[d]);
-    return text + (ndim == 1 ? ",)" : ")");
-}
-
-void Binding::refuse(catena_status status, std::size_t i, const std::string& text) const {
-    throw Failure{status, "[" + formula.name + "] " + name_of(i) + ": " + text};
-}
-
 Binding::Binding(const Formula& f, const catena_formula_call& c) : formula(f), call(c) {
     if (call.n_x != formula.n_x || (call.y != nullptr && call.n_y != formula.n_y))
-        throw Failure{CATENA_E_INVALID, "[" + formula.name + "] arguments: expected " +
-                                            formula.signature() + ", got " +
-                                            std::to_string(call.n_x) + " inputs"};
+        refuse(CATENA_E_INVALID, "arguments", formula.signature(),
+               std::to_string(call.n_x) + " inputs");
     std::memset(&key, 0, sizeof key);
     key.dev = call.dev;
     bind_types();
@@ -94,9 +83,10 @@ void Binding::bind_letter(std::size_t i, int type) {
         for (std::size_t k = 0; k < i && other.empty(); ++k)
             if (formula.at(k).letter == formula.at(i).letter && tensor(k) != nullptr)
                 other = name_of(k);
-        refuse(CATENA_E_DTYPE, i,
-               std::string("expected ") + type_at(bound).name + " (" + formula.at(i).letter +
-                   ", as " + other + "), got " + type_at(type).name);
+        refuse(
+            CATENA_E_DTYPE, name_of(i),
+            std::string(type_at(bound).name) + " (" + formula.at(i).letter + ", as " + other + ")",
+            type_at(type).name);
     }
 }
 
@@ -106,20 +96,18 @@ void Binding::bind_types() {
         const catena_tensor* t = tensor(i);
         if (t == nullptr) continue;
         const int type = type_of(t->dl.dtype);
-        if (type < 0) refuse(CATENA_E_DTYPE, i, "expected a dtype that formulas know, got another");
+        if (type < 0) refuse(CATENA_E_DTYPE, name_of(i), "a dtype that formulas know", "another");
         if (formula.at(i).letter != 0) bind_letter(i, type);
         else if (formula.at(i).type != type)
-            refuse(CATENA_E_DTYPE, i,
-                   std::string("expected ") + type_at(formula.at(i).type).name + ", got " +
-                       type_at(type).name);
+            refuse(CATENA_E_DTYPE, name_of(i), type_at(formula.at(i).type).name,
+                   type_at(type).name);
         key.type[i] = static_cast<uint8_t>(type);
         if ((formula.is_output(i) || formula.at(i).writes) &&
             (t->flags & CATENA_TENSOR_READONLY) != 0)
-            refuse(CATENA_E_INVALID, i,
-                   "expected an array that may be written, got a read-only one");
+            refuse(CATENA_E_INVALID, name_of(i), "an array that may be written", "a read-only one");
         if (formula.at(i).raw) {
             if (!is_dense(*t))
-                refuse(CATENA_E_UNSUPPORTED, i, "expected a dense array, got a strided one");
+                refuse(CATENA_E_UNSUPPORTED, name_of(i), "a dense array", "a strided one");
             key.form[i] = form_raw;
         }
     }
@@ -127,7 +115,7 @@ void Binding::bind_types() {
     for (std::size_t i = 0; i < formula.n_x; ++i) {
         const catena_operand& x = call.x[i];
         if (x.tensor != nullptr) continue;
-        if (formula.at(i).raw) refuse(CATENA_E_INVALID, i, "expected an array, got a number");
+        if (formula.at(i).raw) refuse(CATENA_E_INVALID, name_of(i), "an array", "a number");
         const int given = type_of(x.dtype);
         int type = formula.at(i).type;
         if (formula.at(i).letter != 0) {
@@ -136,10 +124,8 @@ void Binding::bind_types() {
             type = bound;
         }
         if (!is_floating(type) && !holds(type, x, is_floating(given)))
-            refuse(
-                CATENA_E_DTYPE, i,
-                std::string("expected a number for ") + type_at(type).name + ", got " +
-                    (is_floating(given) ? std::to_string(x.number.f) : std::to_string(x.number.i)));
+            refuse(CATENA_E_DTYPE, name_of(i), std::string("a number for ") + type_at(type).name,
+                   is_floating(given) ? std::to_string(x.number.f) : std::to_string(x.number.i));
         key.type[i] = static_cast<uint8_t>(type);
         key.form[i] = form_number;
     }
@@ -148,9 +134,9 @@ void Binding::bind_types() {
         const Parameter& p = formula.at(i);
         const int type = p.letter != 0 ? letter[p.letter - 'A'] : p.type;
         if (type < 0)
-            refuse(CATENA_E_DTYPE, i,
-                   std::string("expected an input of dtype ") + p.letter +
-                       ", which says what it stands for, or an array for the output; got neither");
+            refuse(CATENA_E_DTYPE, name_of(i),
+                   std::string("an input of dtype ") + p.letter + " or an array for the output",
+                   "neither");
         key.type[i] = static_cast<uint8_t>(type);
         key.form[i] = p.raw ? form_raw : form_next;
     }
@@ -190,8 +176,8 @@ void Binding::join(std::size_t i, const Extents& shape) {
         const int64_t a = from_end(loop);
         const int64_t b = from_end(shape);
         if (a != b && a != 1 && b != 1)
-            refuse(CATENA_E_SHAPE, i,
-                   "expected a shape that goes with " + loop.text() + ", got " + shape.text());
+            refuse(CATENA_E_SHAPE, name_of(i), "a shape that goes with " + loop.text(),
+                   shape.text());
         all.at[d] = a == 1 ? b : a;
     }
     loop = all;
@@ -214,12 +200,11 @@ void Binding::find_loop() {
         const Extents shape = extents_of(*t);
         join(i, shape);
         if (formula.is_output(i) && !(loop == shape))
-            refuse(CATENA_E_SHAPE, i, "expected shape " + loop.text() + ", got " + shape.text());
+            refuse(CATENA_E_SHAPE, name_of(i), "shape " + loop.text(), shape.text());
         known = true;
     }
     if ((call.flags & CATENA_FORMULA_SHAPE) != 0 && !(loop == asked))
-        throw Failure{CATENA_E_SHAPE, "[" + formula.name + "] shape: expected " + loop.text() +
-                                          ", got " + asked.text()};
+        refuse(CATENA_E_SHAPE, "shape", loop.text(), asked.text());
     for (std::size_t i = 0; i < formula.count() && !known; ++i) {
         const catena_tensor* t = tensor(i);
         // An indexed input says nothing about outputs that are not there yet.
@@ -229,10 +214,8 @@ void Binding::find_loop() {
         known = true;
     }
     if (!known)
-        throw Failure{CATENA_E_INVALID,
-                      "[" + formula.name +
-                          "] size: expected a plain array argument, an array for an output or "
-                          "over(shape), which say how many elements there are; got none"};
+        refuse(CATENA_E_INVALID, "size",
+               "a plain array argument, an array for an output or over(shape)", "none");
     size = loop.size();
 }
 
@@ -240,6 +223,7 @@ void Binding::find_loop() {
 void Binding::strides_of(std::size_t i, int64_t* strides) const {
     const catena_tensor* t = tensor(i);
     std::fill_n(strides, loop.ndim, int64_t{0});
+    if (formula.at(i).raw) return;
     if (t == nullptr && formula.is_output(i)) {
         int64_t step = 1;
         for (int d = loop.ndim - 1; d >= 0; --d) {
@@ -265,10 +249,7 @@ void Binding::set_forms(const Dims& lanes) {
 void Binding::lay_out() {
     int64_t strides[max_arguments][CATENA_MAX_NDIM];
     const std::size_t n = formula.count();
-    for (std::size_t i = 0; i < n; ++i) {
-        if (formula.at(i).raw) std::fill_n(strides[i], loop.ndim, int64_t{0});
-        else strides_of(i, strides[i]);
-    }
+    for (std::size_t i = 0; i < n; ++i) strides_of(i, strides[i]);
     for (int d = 0; d < loop.ndim; ++d)
         append(dims, n, loop.at[d], [&](std::size_t i) { return strides[i][d]; });
     fill_up(dims, n, true);
@@ -284,19 +265,15 @@ void Binding::lay_out_reduction() {
     for (int32_t k = 0; (call.flags & CATENA_FORMULA_AXES) != 0 && k < call.n_axes; ++k) {
         const int axis = call.axes[k] < 0 ? call.axes[k] + loop.ndim : call.axes[k];
         if (axis < 0 || axis >= loop.ndim || chosen[axis])
-            throw Failure{CATENA_E_INVALID, "[" + formula.name + "] axis: expected each from " +
-                                                std::to_string(-loop.ndim) + " to " +
-                                                std::to_string(loop.ndim - 1) +
-                                                " once, for the shape " + loop.text() + ", got " +
-                                                std::to_string(call.axes[k])};
+            refuse(CATENA_E_INVALID, "axis",
+                   "each from " + std::to_string(-loop.ndim) + " to " +
+                       std::to_string(loop.ndim - 1) + " once, for the shape " + loop.text(),
+                   call.axes[k]);
         chosen[axis] = true;
     }
     int64_t strides[max_arguments][CATENA_MAX_NDIM];
     const std::size_t n = formula.n_x;
-    for (std::size_t i = 0; i < n; ++i) {
-        if (formula.at(i).raw) std::fill_n(strides[i], loop.ndim, int64_t{0});
-        else strides_of(i, strides[i]);
-    }
+    for (std::size_t i = 0; i < n; ++i) strides_of(i, strides[i]);
     const bool keepdims = (call.flags & CATENA_FORMULA_KEEPDIMS) != 0;
     outputs = reduced = 1;
     key.along = 1;
@@ -324,28 +301,20 @@ void Binding::lay_out_reduction() {
         const catena_tensor* t = tensor(i);
         if (t == nullptr) continue;
         if (!(extents_of(*t) == output) || !is_dense(*t))
-            refuse(CATENA_E_SHAPE, i,
-                   "expected a dense array of shape " + output.text() + ", got " +
-                       extents_of(*t).text());
+            refuse(CATENA_E_SHAPE, name_of(i), "a dense array of shape " + output.text(),
+                   extents_of(*t).text());
         key.form[i] = form_next;
     }
     if (reduced == 0 && outputs != 0 && !formula.has_identity)
-        throw Failure{CATENA_E_VALUE, "[" + formula.name +
-                                          "] axis: expected at least one element in each reduced "
-                                          "part, got shape " +
-                                          loop.text() + " and no identity"};
+        refuse(CATENA_E_VALUE, "axis", "at least one element in each reduced part",
+               "shape " + loop.text() + " and no identity");
 }
 
 std::string Binding::types_text() const {
-    std::string text;
-    for (std::size_t i = 0; i < formula.count(); ++i) {
-        if (i == formula.n_x) text += i == 0 ? "-> " : " -> ";
-        else if (i != 0) text += ", ";
-        if (key.form[i] == form_raw) text += "raw ";
-        text += std::string(type_at(key.type[i]).name) + " " + name_of(i);
-        if (key.form[i] == form_number) text += " (a number)";
-    }
-    return text;
+    return formula.listed([&](std::size_t i) {
+        return (key.form[i] == form_raw ? "raw " : "") + std::string(type_at(key.type[i]).name) +
+               " " + name_of(i) + (key.form[i] == form_number ? " (a number)" : "");
+    });
 }
 
 }  // namespace catena_jit

@@ -1,6 +1,7 @@
-// One call of a formula: dtypes bound, shapes broadcast, memory laid out.
+// One call of a formula: dtypes bound, shapes broadcast, memory laid out; and its kernel's source.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 
 #include "formula.hpp"
@@ -40,28 +41,27 @@ struct Extents {
     int ndim = 0;
     int64_t at[CATENA_MAX_NDIM];
 
-    int64_t size() const {
-        int64_t size = 1;
-        for (int d = 0; d < ndim; ++d) size *= at[d];
-        return size;
-    }
+    catena::plugin::Shape shape() const { return {at, static_cast<std::size_t>(ndim)}; }
+    int64_t size() const { return catena::plugin::size_of(shape()); }
+    std::string text() const { return catena::plugin::text_of(shape()); }
     bool operator==(const Extents& other) const {
-        return ndim == other.ndim &&
-               std::memcmp(at, other.at, sizeof(int64_t) * static_cast<std::size_t>(ndim)) == 0;
+        return std::ranges::equal(shape(), other.shape());
     }
-    std::string text() const;
 };
 
 struct Binding {
-    // Throws Failure. Outputs that call has no tensors for are laid out densely.
+    // Throws Error. Outputs that call has no tensors for are laid out densely.
     Binding(const Formula& formula, const catena_formula_call& call);
 
-    const catena_operand* operand(std::size_t i) const {
-        return i < formula.n_x ? &call.x[i] : nullptr;
-    }
     const catena_tensor* tensor(std::size_t i) const {
         if (i < formula.n_x) return call.x[i].tensor;
         return call.y != nullptr ? call.y[i - formula.n_x] : nullptr;
+    }
+    // Throws "[name] what: expected X, got Y".
+    template <class Expected, class Got>
+    [[noreturn]] void refuse(catena_status status, const std::string& what,
+                             const Expected& expected, const Got& got) const {
+        catena::plugin::fail(status, formula.name.c_str(), what.c_str(), expected, got);
     }
     // "float32 x, float32 y", as bound.
     std::string types_text() const;
@@ -79,7 +79,6 @@ struct Binding {
     Dims reduced_dims;
 
 private:
-    [[noreturn]] void refuse(catena_status status, std::size_t i, const std::string& text) const;
     const std::string& name_of(std::size_t i) const { return formula.at(i).name; }
     void bind_letter(std::size_t i, int type);
     void bind_types();
@@ -91,5 +90,22 @@ private:
     void strides_of(std::size_t i, int64_t* strides) const;
     void set_forms(const Dims& lanes);
 };
+
+// For the key's dtypes, forms and dimensions; nothing else of the call is in it.
+std::string make_source(const Binding& binding, const char* dialect);
+
+// Bytes of the entry's struct, in the order of the source: fills to, which has room for max_args_bytes.
+// Throws Error if there is not enough. partial: of a reduction that is cut.
+constexpr std::size_t max_args_bytes = 4000;
+struct Cut {
+    int64_t pieces = 1;
+    int64_t length = 0;  // elements of a piece
+    int64_t phase = 0;   // 0: all at once, 1: pieces, 2: joins them
+    void* partial = nullptr;
+};
+std::size_t pack_arguments(const Binding& binding, const Cut& cut, unsigned char* to);
+
+// A compiler's messages for people: the author's line, what the compiler says of it, the types.
+std::string explain(const Binding& binding, const char* compiler, const std::string& messages);
 
 }  // namespace catena_jit

@@ -120,7 +120,7 @@ int type_by_name(const std::string& name) {
 }
 
 void Formula::refuse(const std::string& text) const {
-    throw Failure{CATENA_E_INVALID, "[" + name + "] " + text};
+    throw Error{CATENA_E_INVALID, "[" + name + "] " + text};
 }
 
 Formula::Formula(const catena_formula& source)
@@ -229,16 +229,11 @@ void Formula::parse(const std::string& list, bool output) {
 }
 
 std::string Formula::signature() const {
-    std::string text;
-    for (std::size_t i = 0; i < count(); ++i) {
+    return listed([&](std::size_t i) {
         const Parameter& p = at(i);
-        if (i == n_x) text += n_x == 0 ? "-> " : " -> ";
-        else if (i != 0) text += ", ";
         const std::string type = p.letter != 0 ? std::string(1, p.letter) : type_at(p.type).name;
-        if (p.raw) text += "raw ";
-        text += type + " " + p.name;
-    }
-    return text;
+        return (p.raw ? "raw " : "") + type + " " + p.name;
+    });
 }
 
 }  // namespace catena_jit

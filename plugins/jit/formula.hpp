@@ -1,15 +1,55 @@
-// A formula as its author wrote it, argument lists taken apart.
+// A formula as its author wrote it, argument lists taken apart, and its element types.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "catena/abi/ext/draft/kernels.h"
-#include "types.hpp"
+#include <catena/plugin/error.hpp>
+
+#include "catena/abi/ext/kernels.h"
 
 namespace catena_jit {
+
+using catena::plugin::Error;  // "[name] what: expected X, got Y"
+
+struct Type {
+    catena_dtype dtype;
+    const char* name;
+    const char* storage;  // in memory, by the dialect's name
+    const char* value;    // what a formula computes with
+};
+
+// Halves are stored, and computed with in float32.
+inline constexpr std::array<Type, 8> types = {{
+    {{CATENA_CODE_FLOAT, 16, 1}, "float16", "float16", "float32"},
+    {{CATENA_CODE_BFLOAT, 16, 1}, "bfloat16", "bfloat16", "float32"},
+    {{CATENA_CODE_FLOAT, 32, 1}, "float32", "float32", "float32"},
+    {{CATENA_CODE_FLOAT, 64, 1}, "float64", "float64", "float64"},
+    {{CATENA_CODE_INT, 32, 1}, "int32", "int32", "int32"},
+    {{CATENA_CODE_INT, 64, 1}, "int64", "int64", "int64"},
+    {{CATENA_CODE_UINT, 8, 1}, "uint8", "uint8", "uint8"},
+    {{CATENA_CODE_BOOL, 8, 1}, "bool", "bool", "bool"},
+}};
+
+constexpr bool is_half(int type) { return type < 2; }
+constexpr bool is_floating(int type) { return type < 4; }
+
+// Index into types, -1 if it is none of them.
+constexpr int type_of(catena_dtype dtype) {
+    for (int i = 0; i < static_cast<int>(types.size()); ++i) {
+        const catena_dtype& known = types[static_cast<std::size_t>(i)].dtype;
+        if (known.code == dtype.code && known.bits == dtype.bits && known.lanes == dtype.lanes)
+            return i;
+    }
+    return -1;
+}
+// By NumPy's names and C's; -1 if there is none.
+int type_by_name(const std::string& name);
+
+inline const Type& type_at(int i) { return types[static_cast<std::size_t>(i)]; }
 
 constexpr std::size_t max_arguments = 32;  // inputs and outputs
 
@@ -35,7 +75,7 @@ struct Code {
 };
 
 struct Formula {
-    // Throws Failure with "[name] what: expected X, got Y".
+    // Throws Error with "[name] what: expected X, got Y".
     explicit Formula(const catena_formula& source);
 
     bool is_reduction() const { return kind == CATENA_FORMULA_REDUCTION; }
@@ -46,6 +86,14 @@ struct Formula {
     std::string entry() const { return "catena_formula_" + name; }
     // "T x, T y -> T w", for messages.
     std::string signature() const;
+    // The texts of the parameters in this form.
+    template <class Text>
+    std::string listed(const Text& text_of) const {
+        std::string all;
+        for (std::size_t i = 0; i < count(); ++i)
+            all += (i == n_x ? " -> " : i != 0 ? ", " : "") + text_of(i);
+        return n_x == 0 ? all.substr(1) : all;
+    }
 
     int kind;
     std::string name;

@@ -3,78 +3,70 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 
-#include "catena/abi/ext/draft/compiled.h"
-#include "sha256.hpp"
+#include "catena/abi/ext/compiled.h"
 
 // A kernel in memory. They are a list that only grows, at its head: a call reads it without a lock.
 struct catena_variant {
     catena_jit::Key key;
-    const catena_compiler* compiler;
-    const catena_compiled* compiled;
-    const catena_variant* next;
+    const catena_compiler* compiler = nullptr;
+    const catena_compiled* compiled = nullptr;
+    const catena_variant* next = nullptr;
 };
 
 namespace catena_jit {
 namespace {
 
-struct Compilation {
-    std::vector<unsigned char> binary;
-    std::string messages;
-};
+// A status of a compiler's table, whose failure has its text already.
+void check(catena_status status) {
+    if (status != CATENA_OK) throw Error(status);
+}
 
-// The identity asks a program and lasts: one for each compiler and device.
-struct Identities {
-    struct Known {
-        const catena_compiler* compiler;
-        const void* dev;
-        std::string text;
-    };
-    std::mutex mutex;
-    std::vector<Known> known;
-};
+void log(catena_ctx* ctx, int level, const Binding& b, const std::string& text) {
+    host().log(ctx, level, ("[" + b.formula.name + "] " + text).c_str());
+}
 
-// Throws nothing: the failure's text is the host's already.
-catena_status identity_of(catena_ctx* ctx, const catena_compiler& compiler, void* dev,
-                          std::string& identity) {
-    static auto* all = new Identities;
-    const std::lock_guard guard(all->mutex);
-    for (const Identities::Known& known : all->known) {
-        if (known.compiler != &compiler || known.dev != dev) continue;
-        identity = known.text;
-        return CATENA_OK;
+// The compiler's answer lasts: it runs a program for it.
+const std::string& identity_of(catena_ctx* ctx, const catena_compiler& compiler, void* dev) {
+    static std::mutex mutex;
+    static auto* all = new std::map<std::pair<const catena_compiler*, void*>, std::string>;
+    const std::lock_guard guard(mutex);
+    std::string& identity = (*all)[{&compiler, dev}];
+    if (identity.empty()) {
+        char text[CATENA_COMPILER_IDENTITY] = {};
+        check(compiler.identity(ctx, dev, text));
+        identity = text;
     }
-    char text[CATENA_COMPILER_IDENTITY] = {};
-    const catena_status status = compiler.identity(ctx, dev, text);
-    if (status != CATENA_OK) return status;
-    identity = text;
-    all->known.push_back({&compiler, dev, identity});
-    return CATENA_OK;
+    return identity;
 }
 
 // made_by: the compiler's identity, or what a shipped binary has in its place.
 std::string key_of(const Formula& f, const std::string& made_by, const std::string& source) {
-    Sha256 hash;
+    std::string all;
     const auto add = [&](const std::string& text) {
         const uint64_t size = text.size();
-        hash.add(&size, sizeof size);
-        hash.add(text);
+        all.append(reinterpret_cast<const char*>(&size), sizeof size) += text;
     };
     add("catena kernel 1");
     add(f.name);
     add(made_by);
     for (const std::string& option : f.options) add(option);
     add(source);
-    return hash.hex();
+    return sha256(all);
 }
 
-catena_status compile(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
-                      const std::string& source, std::vector<unsigned char>& binary) {
+// Returns the binary.
+std::string compile(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
+                    const std::string& source) {
+    struct {
+        std::string binary, messages;
+    } result;
+    using Result = decltype(result);
     std::vector<const char*> options;
     for (const std::string& option : b.formula.options) options.push_back(option.c_str());
     options.push_back(nullptr);
-    Compilation result;
     const std::string entry = b.formula.entry();
     catena_compilation c = {};
     c.struct_size = sizeof c;
@@ -82,26 +74,20 @@ catena_status compile(catena_ctx* ctx, const Binding& b, const catena_compiler& 
     c.source = source.c_str();
     c.options = options.data();
     c.binary = [](void* user, const void* data, uint64_t bytes) {
-        const auto* begin = static_cast<const unsigned char*>(data);
-        static_cast<Compilation*>(user)->binary.assign(begin, begin + bytes);
+        static_cast<Result*>(user)->binary.assign(static_cast<const char*>(data), bytes);
     };
-    c.messages = [](void* user, const char* text) {
-        static_cast<Compilation*>(user)->messages = text;
-    };
+    c.messages = [](void* user, const char* text) { static_cast<Result*>(user)->messages = text; };
     c.user = &result;
     const auto start = std::chrono::steady_clock::now();
     const catena_status status = compiler.compile(ctx, b.call.dev, &c);
     if (status != CATENA_OK && !result.messages.empty())
-        throw Failure{status, explain(b, compiler.name, result.messages)};
-    if (status != CATENA_OK) return status;
+        throw Error(status, explain(b, compiler.name, result.messages));
+    check(status);
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
-    counts().compiled.fetch_add(1, std::memory_order_relaxed);
-    host->log(ctx, CATENA_LOG_DEBUG,
-              ("[" + b.formula.name + "] compiled in " +
-               std::to_string(static_cast<int>(time.count())) + " ms: " + b.types_text())
-                  .c_str());
-    binary = std::move(result.binary);
-    return CATENA_OK;
+    counts.compiled.fetch_add(1, std::memory_order_relaxed);
+    log(ctx, CATENA_LOG_DEBUG, b,
+        "compiled in " + std::to_string(static_cast<int>(time.count())) + " ms: " + b.types_text());
+    return std::move(result.binary);
 }
 
 catena_status load(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
@@ -144,84 +130,69 @@ bool reads_files(const Formula& f) {
 }
 
 void log_found(catena_ctx* ctx, const Binding& b) {
-    counts().loaded.fetch_add(1, std::memory_order_relaxed);
-    host->log(ctx, CATENA_LOG_DEBUG,
-              ("[" + b.formula.name + "] found compiled: " + b.types_text()).c_str());
+    counts.loaded.fetch_add(1, std::memory_order_relaxed);
+    log(ctx, CATENA_LOG_DEBUG, b, "found compiled: " + b.types_text());
 }
 
 const catena_targets* targets_of(catena_ctx* ctx) {
-    return static_cast<const catena_targets*>(*host->extensions(ctx, CATENA_TARGETS_DRAFT_1));
+    return static_cast<const catena_targets*>(*host().extensions(ctx, CATENA_TARGETS_1));
 }
 
-// The same wherever it is compiled, and by what.
-std::string shipped_key(const Binding& b, const catena_compiler& compiler,
-                        const std::string& source) {
-    return key_of(b.formula, std::string("shipped ") + compiler.name, source);
-}
-
-// One that came with the program. False if there is none, or the device does not take it.
-bool load_shipped(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
-                  const std::string& source, const catena_compiled** compiled) {
+// A kernel that was shipped with the program. NULL if there is none, or it does not load.
+const catena_compiled* load_shipped(catena_ctx* ctx, const Binding& b,
+                                    const catena_compiler& compiler, const std::string& key) {
     const catena_targets* targets = targets_of(ctx);
-    if (targets == nullptr || shipped().empty()) return false;
+    if (targets == nullptr || shipped().empty()) return nullptr;
     const std::optional<Binary> binary =
-        shipped().find(b.formula.name, shipped_key(b, compiler, source), targets->runs(b.call.dev));
-    if (!binary) return false;
-    if (load(ctx, b, compiler, *binary, compiled) == CATENA_OK) {
-        log_found(ctx, b);
-        return true;
-    }
-    host->log(ctx, CATENA_LOG_WARNING,
-              ("[" + b.formula.name + "] the kernel that was shipped does not load here").c_str());
-    return false;
+        shipped().find(b.formula.name, key, targets->runs(b.call.dev));
+    if (!binary) return nullptr;
+    const catena_compiled* compiled = nullptr;
+    if (load(ctx, b, compiler, *binary, &compiled) == CATENA_OK) log_found(ctx, b);
+    else log(ctx, CATENA_LOG_WARNING, b, "the kernel that was shipped does not load here");
+    return compiled;
+}
+
+void keep_source(catena_ctx* ctx, const Binding& b, const std::string& key,
+                 const std::string& source) {
+    const std::string path = binary_cache().keep_source(b.formula.name, key, source);
+    if (!path.empty()) return log(ctx, CATENA_LOG_INFO, b, "the source is in " + path);
+    warn("source of " + b.formula.name +
+         ": expected a folder of compiled kernels to keep it in, see CATENA_KERNEL_CACHE, got none "
+         "that can be written to");
 }
 
 // With one compiler of the device. kernel.compiling is held.
-catena_status make(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler,
-                   const catena_compiled** compiled) {
+const catena_compiled* make(catena_ctx* ctx, const Binding& b, const catena_compiler& compiler) {
+    const std::string& name = b.formula.name;
     const std::string source = make_source(b, compiler.dialect);
     const bool keeps = !reads_files(b.formula);
     const bool exports = keeps && shipped().exports();
-    if (keeps && !exports && load_shipped(ctx, b, compiler, source, compiled)) return CATENA_OK;
-    std::string identity;
-    if (const catena_status status = identity_of(ctx, compiler, b.call.dev, identity);
-        status != CATENA_OK)
-        return status;
-    const std::string key = key_of(b.formula, identity, source);
+    // The same wherever it is compiled, and by what.
+    const std::string shipped_key =
+        key_of(b.formula, std::string("shipped ") + compiler.name, source);
+    const catena_compiled* compiled = nullptr;
+    if (keeps && !exports) compiled = load_shipped(ctx, b, compiler, shipped_key);
+    if (compiled != nullptr) return compiled;
+    const std::string key = key_of(b.formula, identity_of(ctx, compiler, b.call.dev), source);
     BinaryCache& cache = binary_cache();
-    if (b.formula.keep_source) {
-        const std::string path = cache.keep_source(b.formula.name, key, source);
-        if (path.empty())
-            host->log(ctx, CATENA_LOG_WARNING,
-                      ("[kernels] source of " + b.formula.name +
-                       ": expected a folder of compiled kernels to keep it in, see "
-                       "CATENA_KERNEL_CACHE, got none that can be written to")
-                          .c_str());
-        else
-            host->log(ctx, CATENA_LOG_INFO,
-                      ("[" + b.formula.name + "] the source is in " + path).c_str());
-    }
+    if (b.formula.keep_source) keep_source(ctx, b, key, source);
     std::optional<Binary> binary;
-    if (keeps) binary = cache.find(b.formula.name, key);
+    if (keeps) binary = cache.find(name, key);
     Descriptor lock;
     if (keeps && !binary) {
         lock = cache.lock(key);
-        binary = cache.find(b.formula.name, key);  // made while this process waited
+        binary = cache.find(name, key);  // made while this process waited
     }
     if (binary) {
         log_found(ctx, b);
     } else {
-        std::vector<unsigned char> bytes;
-        if (const catena_status status = compile(ctx, b, compiler, source, bytes);
-            status != CATENA_OK)
-            return status;
-        binary = keeps ? cache.store(b.formula.name, key, std::move(bytes))
-                       : Binary{std::move(bytes), {}};
+        std::string bytes = compile(ctx, b, compiler, source);
+        binary = keeps ? cache.store(name, key, std::move(bytes)) : Binary{std::move(bytes), {}};
     }
     if (const catena_targets* targets = exports ? targets_of(ctx) : nullptr)
-        shipped().put(b.formula.name, shipped_key(b, compiler, source), targets->makes(b.call.dev),
-                      binary->bytes);
-    return load(ctx, b, compiler, *binary, compiled);
+        shipped().put(name, shipped_key, targets->makes(b.call.dev), binary->bytes);
+    check(load(ctx, b, compiler, *binary, &compiled));
+    return compiled;
 }
 
 const catena_variant* find(const catena_formula_kernel& kernel, const Key& key) {
@@ -230,32 +201,30 @@ const catena_variant* find(const catena_formula_kernel& kernel, const Key& key) 
     return v;
 }
 
-catena_status make_variant(catena_ctx* ctx, const catena_formula_kernel& kernel, const Binding& b,
-                           const catena_variant*& variant) {
+const catena_variant* make_variant(catena_ctx* ctx, const catena_formula_kernel& kernel,
+                                   const Binding& b) {
     const std::lock_guard guard(kernel.compiling);
-    variant = find(kernel, b.key);
-    if (variant != nullptr) return CATENA_OK;
+    if (const catena_variant* variant = find(kernel, b.key)) return variant;
     const catena_compiler* const* tables = compilers(ctx);
     if (*tables == nullptr)
-        throw Failure{CATENA_E_UNSUPPORTED, "[" + b.formula.name +
-                                                "] device: expected one that has a compiler for "
-                                                "kernels at run time, got one without"};
+        b.refuse(CATENA_E_UNSUPPORTED, "device", "one that has a compiler for kernels at run time",
+                 "one without");
     auto made = std::make_unique<catena_variant>();
-    catena_status status = CATENA_E_UNSUPPORTED;
-    for (; *tables != nullptr && status == CATENA_E_UNSUPPORTED; ++tables) {
-        made->compiler = *tables;
-        status = make(ctx, b, **tables, &made->compiled);
+    while (made->compiled == nullptr) {
+        made->compiler = *tables++;
+        try {
+            made->compiled = make(ctx, b, *made->compiler);
+        } catch (const Error& error) {  // the next compiler may support it
+            if (error.status() != CATENA_E_UNSUPPORTED || *tables == nullptr) throw;
+        }
     }
-    if (status != CATENA_OK) return status;
     made->key = b.key;
     made->next = kernel.variants.load(std::memory_order_relaxed);
-    variant = made.release();
-    kernel.variants.store(variant, std::memory_order_release);
-    return CATENA_OK;
+    kernel.variants.store(made.get(), std::memory_order_release);
+    return made.release();
 }
 
-catena_status launch(catena_ctx* ctx, const Binding& b, const catena_variant& variant,
-                     const Cut& cut) {
+void launch(catena_ctx* ctx, const Binding& b, const catena_variant& variant, const Cut& cut) {
     alignas(8) unsigned char args[max_args_bytes];
     catena_launch launch = {};
     launch.struct_size = sizeof launch;
@@ -275,29 +244,24 @@ catena_status launch(catena_ctx* ctx, const Binding& b, const catena_variant& va
     launch.args = args;
     launch.dev = b.call.dev;
     launch.stream = b.call.stream;
-    return variant.compiler->launch(ctx, &launch);
+    check(variant.compiler->launch(ctx, &launch));
 }
 
 }  // namespace
 
-Counts& counts() {
-    static Counts all;
-    return all;
-}
-
 BinaryCache& binary_cache() {
-    static auto* cache = new BinaryCache(*host);
+    static auto* cache = new BinaryCache;
     return *cache;
 }
 
 Shipped& shipped() {
-    static auto* all = new Shipped(*host);
+    static auto* all = new Shipped;
     return *all;
 }
 
 const catena_compiler* const* compilers(catena_ctx* ctx) {
     return reinterpret_cast<const catena_compiler* const*>(
-        host->extensions(ctx, CATENA_COMPILER_DRAFT_1));
+        host().extensions(ctx, CATENA_COMPILER_1));
 }
 
 Cut make_cut(const Binding& b, const catena_compiler& compiler) {
@@ -312,29 +276,20 @@ Cut make_cut(const Binding& b, const catena_compiler& compiler) {
     return cut;
 }
 
-catena_status run(catena_ctx* ctx, const catena_formula_kernel& kernel, const Binding& b) {
-    if (b.outputs == 0) return CATENA_OK;
+void run(catena_ctx* ctx, const catena_formula_kernel& kernel, const Binding& b) {
+    if (b.outputs == 0) return;
     const catena_variant* variant = find(kernel, b.key);
-    if (variant != nullptr) {
-        counts().hits.fetch_add(1, std::memory_order_relaxed);
-    } else {
-        const catena_status status = make_variant(ctx, kernel, b, variant);
-        if (status != CATENA_OK) return status;
-    }
+    if (variant != nullptr) counts.hits.fetch_add(1, std::memory_order_relaxed);
+    else variant = make_variant(ctx, kernel, b);
     if (!b.formula.is_reduction()) return launch(ctx, b, *variant, {});
     Cut cut = make_cut(b, *variant->compiler);
     if (cut.pieces == 1) return launch(ctx, b, *variant, cut);
     const auto needed = static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes;
     if (b.call.scratch == nullptr || b.call.scratch_bytes < needed)
-        throw Failure{CATENA_E_INVALID,
-                      "[" + kernel.formula.name + "] scratch: expected " + std::to_string(needed) +
-                          " bytes, as infer() says, got " + std::to_string(b.call.scratch_bytes)};
+        b.refuse(CATENA_E_INVALID, "scratch", std::to_string(needed) + " bytes, as infer() says",
+                 b.call.scratch_bytes);
     cut.partial = b.call.scratch;
-    cut.phase = 1;
-    if (const catena_status status = launch(ctx, b, *variant, cut); status != CATENA_OK)
-        return status;
-    cut.phase = 2;
-    return launch(ctx, b, *variant, cut);
+    for (cut.phase = 1; cut.phase <= 2; ++cut.phase) launch(ctx, b, *variant, cut);
 }
 
 }  // namespace catena_jit

@@ -7,11 +7,9 @@
 
 #include <catena/plugin/tables.hpp>
 
-#include "binary_cache.hpp"
+#include "binaries.hpp"
 #include "binding.hpp"
-#include "catena/abi/ext/draft/compiler.h"
-#include "shipped.hpp"
-#include "source.hpp"
+#include "catena/abi/ext/compiler.h"
 
 struct catena_formula_kernel {
     explicit catena_formula_kernel(const catena_formula& source) : formula(source) {}
@@ -25,15 +23,13 @@ namespace catena_jit {
 
 // Since the start of the process.
 struct Counts {
-    std::atomic<uint64_t> compiled = 0;
-    std::atomic<uint64_t> loaded = 0;
-    std::atomic<uint64_t> hits = 0;
+    std::atomic<uint64_t> compiled = 0, loaded = 0, hits = 0;
 };
-Counts& counts();
+inline constinit Counts counts;
 BinaryCache& binary_cache();
 Shipped& shipped();
 
-inline const catena_host* const& host = catena::plugin::the_host;
+using catena::plugin::host;
 
 // The device's compilers, the best first; NULL-terminated.
 const catena_compiler* const* compilers(catena_ctx* ctx);
@@ -42,7 +38,7 @@ Cut make_cut(const Binding& binding, const catena_compiler& compiler);
 // A partial result's bytes at most, as dialects assert.
 constexpr uint64_t partial_bytes = 64;
 
-// Finds, loads or compiles, and launches. Throws Failure, or returns what a compiler's table returned.
-catena_status run(catena_ctx* ctx, const catena_formula_kernel& kernel, const Binding& binding);
+// Finds, loads or compiles, and launches. Throws Error.
+void run(catena_ctx* ctx, const catena_formula_kernel& kernel, const Binding& binding);
 
 }  // namespace catena_jit

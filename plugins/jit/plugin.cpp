@@ -4,25 +4,13 @@
 #include <memory>
 #include <shared_mutex>
 
-#include "catena/abi/ext/draft/compiled.h"
+#include "catena/abi/ext/compiled.h"
 #include "kernel.hpp"
 
 namespace catena_jit {
-
 namespace {
 
-template <class Body>
-catena_status guarded(catena_ctx* ctx, Body&& body) noexcept {
-    try {
-        return body();
-    } catch (const Failure& failure) {
-        return host->fail(ctx, failure.status, failure.text.c_str());
-    } catch (const std::bad_alloc&) {
-        return host->fail(ctx, CATENA_E_NOMEM, "[kernels] out of memory");
-    } catch (const std::exception& error) {
-        return host->fail(ctx, CATENA_E_INTERNAL, error.what());
-    }
-}
+using catena::plugin::extension, catena::plugin::guarded;
 
 // All that makes two formulas the same.
 std::string identity_of(const catena_formula& f) {
@@ -41,21 +29,19 @@ std::string identity_of(const catena_formula& f) {
 
 catena_status create(catena_ctx* ctx, const catena_formula* source,
                      const catena_formula_kernel** kernel) {
-    return guarded(ctx, [&]() -> catena_status {
+    return guarded(ctx, [&] {
         static auto* kernels = new std::map<std::string, std::unique_ptr<catena_formula_kernel>>;
         static std::shared_mutex mutex;
         std::string identity = identity_of(*source);
         {
-            const std::shared_lock guard(mutex);
-            if (const auto found = kernels->find(identity); found != kernels->end()) {
-                *kernel = found->second.get();
-                return CATENA_OK;
-            }
+            const std::shared_lock lock(mutex);
+            const auto found = kernels->find(identity);
+            *kernel = found != kernels->end() ? found->second.get() : nullptr;
         }
+        if (*kernel != nullptr) return;
         auto made = std::make_unique<catena_formula_kernel>(*source);
-        const std::lock_guard guard(mutex);
+        const std::lock_guard lock(mutex);
         *kernel = kernels->try_emplace(std::move(identity), std::move(made)).first->second.get();
-        return CATENA_OK;
     });
 }
 
@@ -67,7 +53,7 @@ void arity(const catena_formula_kernel* kernel, uint32_t* n_x, uint32_t* n_y) {
 catena_status infer(catena_ctx* ctx, const catena_formula_kernel* kernel,
                     const catena_formula_call* call, catena_meta* const* y,
                     uint64_t* scratch_bytes) {
-    return guarded(ctx, [&]() -> catena_status {
+    return guarded(ctx, [&] {
         const Formula& f = kernel->formula;
         const Binding b(f, *call);
         for (std::size_t k = 0; k < f.n_y; ++k) {
@@ -77,33 +63,31 @@ catena_status infer(catena_ctx* ctx, const catena_formula_kernel* kernel,
             std::copy_n(b.output.at, b.output.ndim, y[k]->shape);
         }
         *scratch_bytes = 0;
-        if (!f.is_reduction()) return CATENA_OK;
+        if (!f.is_reduction()) return;
         for (const catena_compiler* const* c = compilers(ctx); *c != nullptr; ++c) {
             const Cut cut = make_cut(b, **c);  // any of them may turn out to be the one
             if (cut.pieces > 1)
                 *scratch_bytes = std::max(
                     *scratch_bytes, static_cast<uint64_t>(cut.pieces * b.outputs) * partial_bytes);
         }
-        return CATENA_OK;
     });
 }
 
 catena_status run_call(catena_ctx* ctx, const catena_formula_kernel* kernel,
                        const catena_formula_call* call) {
-    return guarded(ctx, [&]() -> catena_status {
+    return guarded(ctx, [&] {
+        const Binding b(kernel->formula, *call);
         for (uint32_t k = 0; k < kernel->formula.n_y; ++k)
             if (call->y == nullptr || call->y[k] == nullptr)
-                throw Failure{
-                    CATENA_E_INVALID,
-                    "[" + kernel->formula.name + "] outputs: expected an array for each, got none"};
-        return run(ctx, *kernel, Binding(kernel->formula, *call));
+                b.refuse(CATENA_E_INVALID, "outputs", "an array for each", "none");
+        run(ctx, *kernel, b);
     });
 }
 
 void stats(catena_kernels_stats* s) {
-    s->compiled = counts().compiled.load(std::memory_order_relaxed);
-    s->loaded = counts().loaded.load(std::memory_order_relaxed);
-    s->hits = counts().hits.load(std::memory_order_relaxed);
+    s->compiled = counts.compiled.load(std::memory_order_relaxed);
+    s->loaded = counts.loaded.load(std::memory_order_relaxed);
+    s->hits = counts.hits.load(std::memory_order_relaxed);
     s->evicted = binary_cache().evicted();
 }
 
@@ -124,18 +108,14 @@ const catena_compiled_kernels compiled_table = {
     .struct_size = sizeof(catena_compiled_kernels),
     .reserved = 0,
     .use = [](catena_ctx* ctx, const char* folder) -> catena_status {
-        return guarded(ctx, [&]() -> catena_status {
-            shipped().use(folder);
-            return CATENA_OK;
-        });
+        return guarded(ctx, [&] { shipped().use(folder); });
     },
 };
 
-using catena::plugin::extension;
 constexpr catena_extension kernels =
-    extension(CATENA_KERNELS_DRAFT_1, "", &table, CATENA_PRIORITY_PORTABLE);
+    extension(CATENA_KERNELS_1, "", &table, CATENA_PRIORITY_PORTABLE);
 constexpr catena_extension compiled =
-    extension(CATENA_COMPILED_KERNELS_DRAFT_1, "", &compiled_table, CATENA_PRIORITY_PORTABLE);
+    extension(CATENA_COMPILED_KERNELS_1, "", &compiled_table, CATENA_PRIORITY_PORTABLE);
 const catena_extension* const extensions[] = {&kernels, &compiled};
 
 constexpr catena_plugin plugin =

@@ -1,9 +1,10 @@
 // Writes kernels.
-#include "source.hpp"
+#include "binding.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <cstdio>
+#include <sstream>
 
 namespace catena_jit {
 namespace {
@@ -74,17 +75,13 @@ private:
 
     // Lines that include come before the namespace, whatever else the preamble has.
     void write_preamble() {
-        std::string includes, rest;
-        const std::string& all = f_.preamble.text;
-        for (std::size_t at = 0; at < all.size();) {
-            const std::size_t end = std::min(all.find('\n', at), all.size());
-            const std::string one = all.substr(at, end - at);
+        std::string includes, rest, one;
+        for (std::istringstream all(f_.preamble.text); std::getline(all, one);) {
             const std::size_t first = one.find_first_not_of(" \t");
             const bool include = first != std::string::npos && one[first] == '#' &&
                                  one.find("include", first) != std::string::npos;
             includes += (include ? one : "") + "\n";
             rest += (include ? "" : one) + "\n";
-            at = end + 1;
         }
         if (includes.find('#') != std::string::npos) user({f_.preamble.label, includes});
         line("namespace catena_kernel {");
@@ -130,35 +127,42 @@ private:
     std::string loaded(std::size_t i, const std::string& place) const {
         return is_half(type(i)) ? "catena_kernel::load(" + place + ")" : place;
     }
-    std::string as_number(std::size_t i) const {
-        return "const " + value(i) + " " + name(i) + " = (" + value(i) + ")" + member(i) +
-               "; (void)" + name(i) + ";";
+    // A variable that the author's code need not use.
+    void declare(const std::string& declaration, const std::string& variable,
+                 const std::string& initial) {
+        line(declaration + " " + variable + " = " + initial + "; (void)" + variable + ";");
+    }
+    void declare_size(const char* member) {
+        if (!has("n")) declare("const int64", "n", std::string("catena_args.") + member);
+    }
+    void declare_value(std::size_t i, const std::string& place) {
+        declare((writes(i) ? "" : "const ") + value(i), name(i), loaded(i, place));
+    }
+    void store(std::size_t i, const std::string& place) {
+        line(is_half(type(i)) ? "catena_kernel::store(" + place + ", " + name(i) + ");"
+                              : place + " = " + name(i) + ";");
     }
     // Whole arrays and numbers, which all elements share.
     void write_shared() {
         for (std::size_t i = 0; i < f_.count(); ++i) {
-            if (form(i) == form_number) line(as_number(i));
-            if (form(i) != form_raw) continue;
-            if (!is_half(type(i)))
-                line((writes(i) ? "" : "const ") + storage(i) + "* const " + name(i) + " = " +
-                     member(i) + "; (void)" + name(i) + ";");
-            else
-                line(std::string("const half_") + (writes(i) ? "writer" : "reader") + "<" +
-                     storage(i) + "> " + name(i) + " = {" + member(i) + "}; (void)" + name(i) +
-                     ";");
+            const std::string pointer = (writes(i) ? "" : "const ") + storage(i) + "* const";
+            const std::string half = writes(i) ? "const half_writer<" : "const half_reader<";
+            if (form(i) == form_number)
+                declare("const " + value(i), name(i), "(" + value(i) + ")" + member(i));
+            else if (form(i) == form_raw && is_half(type(i)))
+                declare(half + storage(i) + ">", name(i), "{" + member(i) + "}");
+            else if (form(i) == form_raw) declare(pointer, name(i), member(i));
         }
     }
 
     void write_elementwise() {
         if (is_flat()) write_plain_list();
         line("CATENA_ENTRY(" + f_.entry() + ", catena_arguments)");
-        if (!has("n")) line("const int64 n = catena_args.size; (void)n;");
+        declare_size("size");
         write_shared();
         if (is_flat()) {
             for (std::size_t i = 0; i < f_.count(); ++i)
-                if (form(i) == form_once && !writes(i))
-                    line("const " + value(i) + " " + name(i) + " = " + loaded(i, "*" + member(i)) +
-                         "; (void)" + name(i) + ";");
+                if (form(i) == form_once && !writes(i)) declare_value(i, "*" + member(i));
         }
         if (!f_.loop_prep.empty()) user(f_.loop_prep, ";");
         if (is_flat()) write_flat_loop();
@@ -221,18 +225,12 @@ private:
     // input's memory. The code may leave by continue or break.
     template <class Place, class Wanted>
     void write_body(const Place& place, const Wanted& wanted) {
-        for (std::size_t i = 0; i < f_.count(); ++i) {
-            if (!is_plain(i) || !wanted(i)) continue;
-            line((writes(i) ? "" : "const ") + value(i) + " " + name(i) + " = " +
-                 loaded(i, place(i)) + "; (void)" + name(i) + ";");
-        }
+        for (std::size_t i = 0; i < f_.count(); ++i)
+            if (is_plain(i) && wanted(i)) declare_value(i, place(i));
         line("do {");
         user(f_.operation, "; } while (0);");
-        for (std::size_t i = f_.n_x; i < f_.count(); ++i) {
-            if (!is_plain(i)) continue;
-            if (is_half(type(i))) line("catena_kernel::store(" + place(i) + ", " + name(i) + ");");
-            else line(place(i) + " = " + name(i) + ";");
-        }
+        for (std::size_t i = f_.n_x; i < f_.count(); ++i)
+            if (is_plain(i)) store(i, place(i));
     }
 
     void write_reduction() {
@@ -241,14 +239,13 @@ private:
         else if (const int known = type_by_name(v); known >= 0) v = type_at(known).value;
         line("typedef " + v + " catena_value;");
         line("struct catena_operation {");
-        const auto constant = [&](const char* what, std::size_t n) {
-            line(std::string("static constexpr int ") + what + " = " + std::to_string(n) + ";");
-        };
-        constant("inputs", strided());
-        constant("kept", b_.key.dims);
-        constant("reduced", b_.key.reduced);
-        constant("along", b_.key.along);
-        constant("has_identity", f_.has_identity ? 1 : 0);
+        const std::pair<std::string, std::size_t> constants[] = {{"inputs", strided()},
+                                                                 {"kept", b_.key.dims},
+                                                                 {"reduced", b_.key.reduced},
+                                                                 {"along", b_.key.along},
+                                                                 {"has_identity", f_.has_identity}};
+        for (const auto& [constant, n] : constants)
+            line("static constexpr int " + constant + " = " + std::to_string(n) + ";");
         line("static CATENA_FN catena_value identity() { return (");
         if (f_.has_identity) user(f_.identity, "); }");
         else line("catena_value()); }");
@@ -260,7 +257,7 @@ private:
             "static CATENA_FN catena_value map(const catena_arguments& catena_args, "
             "const int64* catena_offset, int64 catena_lane, int64 i, int64 j) {");
         line("(void)i; (void)j; (void)catena_lane; (void)catena_offset;");
-        if (!has("n")) line("const int64 n = catena_args.n; (void)n;");
+        declare_size("n");
         write_shared();
         std::size_t k = 0;
         for (std::size_t i = 0; i < f_.n_x; ++i) {
@@ -273,8 +270,7 @@ private:
                          (b_.key.along != 0 ? "reduced_stride[" : "kept_stride[") + at + "][" +
                          std::to_string((b_.key.along != 0 ? b_.key.reduced : b_.key.dims) - 1) +
                          "]";
-            line("const " + value(i) + " " + name(i) + " = " + loaded(i, place + "]") + "; (void)" +
-                 name(i) + ";");
+            declare_value(i, place + "]");
         }
         line("return (");
         user(f_.operation, "); }");
@@ -283,17 +279,13 @@ private:
             "a, "
             "int64 j) {");
         line("(void)j;");
-        if (!has("n")) line("const int64 n = catena_args.n; (void)n;");
+        declare_size("n");
         write_shared();
         for (std::size_t i = f_.n_x; i < f_.count(); ++i)
             line(value(i) + " " + name(i) + " = " + value(i) + "();");
         line("do {");
         user(f_.finish, "; } while (0);");
-        for (std::size_t i = f_.n_x; i < f_.count(); ++i) {
-            if (is_half(type(i)))
-                line("catena_kernel::store(" + member(i) + "[j], " + name(i) + ");");
-            else line(member(i) + "[j] = " + name(i) + ";");
-        }
+        for (std::size_t i = f_.n_x; i < f_.count(); ++i) store(i, member(i) + "[j]");
         line("}};");
         line("CATENA_REDUCTION(" + f_.entry() +
              ", catena_arguments, catena_operation, catena_value)");
@@ -304,32 +296,6 @@ private:
     std::string text_;
 };
 
-// Values of eight bytes, one after the other, as all members of the struct are.
-class Packer {
-public:
-    explicit Packer(const Binding& binding, unsigned char* at) : b_(binding), begin_(at), at_(at) {}
-    template <class T>
-    void add(T value) {
-        static_assert(sizeof(T) == 8);
-        if (at_ + 8 > begin_ + max_args_bytes)
-            throw Failure{CATENA_E_UNSUPPORTED,
-                          "[" + b_.formula.name +
-                              "] arguments: expected fewer, or shapes with fewer "
-                              "dimensions; got more than a launch can carry"};
-        std::memcpy(at_, &value, 8);
-        at_ += 8;
-    }
-    void add(const Dims& dims, const int64_t* values) {
-        for (int d = 0; d < dims.n; ++d) add(values[d]);
-    }
-    std::size_t bytes() const { return static_cast<std::size_t>(at_ - begin_); }
-
-private:
-    const Binding& b_;
-    unsigned char* begin_;
-    unsigned char* at_;
-};
-
 // The first place of the author's code that the messages name: "LABEL:3:7: error" or "LABEL(3): error".
 struct Place {
     const Code* code = nullptr;
@@ -337,40 +303,31 @@ struct Place {
     std::size_t column = 0;
 };
 
-std::size_t number_at(const std::string& text, std::size_t& at) {
-    std::size_t number = 0;
-    while (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at])) != 0)
-        number = number * 10 + static_cast<std::size_t>(text[at++] - '0');
-    return number;
-}
-
 std::string line_of(const std::string& text, std::size_t number) {
-    std::size_t begin = 0;
-    for (; number > 1 && begin < text.size(); --number)
-        begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
-    return text.substr(begin, text.find('\n', begin) - begin);
+    std::istringstream lines(text);
+    std::string line;
+    while (number-- > 0 && std::getline(lines, line)) {
+    }
+    return line;
 }
 
 Place first_place(const Formula& f, const std::string& messages) {
-    for (std::size_t begin = 0; begin < messages.size();) {
-        const std::size_t end = std::min(messages.find('\n', begin), messages.size());
-        const std::string one = messages.substr(begin, end - begin);
-        begin = end + 1;
+    std::istringstream lines(messages);
+    for (std::string one; std::getline(lines, one);) {
         if (one.find("error") == std::string::npos) continue;
         for (const Code* code : {&f.preamble, &f.loop_prep, &f.after_loop, &f.reduce, &f.finish,
                                  &f.identity, &f.operation}) {
-            std::size_t at = code->label.size();
-            if (!one.starts_with(code->label) || at >= one.size() ||
-                (one[at] != ':' && one[at] != '('))
-                continue;
-            Place place{code, number_at(one, ++at), 0};
-            if (at < one.size() && one[at] == ':') place.column = number_at(one, ++at);
+            if (!one.starts_with(code->label)) continue;
+            Place place{code};
+            const char* const rest = one.c_str() + code->label.size();
+            if (std::sscanf(rest, ":%zu:%zu", &place.line, &place.column) < 1)
+                std::sscanf(rest, "(%zu", &place.line);
             if (place.line == 0) continue;
-            // Behind the end something is missing there.
+            // Something is missing there if it is behind the end.
             const auto breaks = std::ranges::count(code->text, '\n');
-            const std::size_t lines = 1 + static_cast<std::size_t>(breaks);
-            if (place.line > lines) {
-                place.line = lines;
+            const std::size_t lines_of_code = 1 + static_cast<std::size_t>(breaks);
+            if (place.line > lines_of_code) {
+                place.line = lines_of_code;
                 place.column = line_of(code->text, place.line).size() + 1;
             }
             return place;
@@ -385,15 +342,26 @@ std::string make_source(const Binding& binding, const char* dialect) {
     return Writer(binding, dialect).take();
 }
 
-std::size_t pack_arguments(const Binding& b, const Cut& cut, unsigned char* at) {
-    Packer packer(b, at);
+std::size_t pack_arguments(const Binding& b, const Cut& cut, unsigned char* to) {
     const Formula& f = b.formula;
+    std::size_t bytes = 0;
+    const auto add = [&](auto value) {
+        static_assert(sizeof value == 8);
+        if (bytes + sizeof value > max_args_bytes)
+            b.refuse(CATENA_E_UNSUPPORTED, "arguments", "fewer, or shapes with fewer dimensions",
+                     "more than a launch can carry");
+        std::memcpy(to + bytes, &value, sizeof value);
+        bytes += sizeof value;
+    };
+    const auto add_each = [&](const Dims& dims, const int64_t* values) {
+        std::for_each_n(values, dims.n, add);
+    };
     if (f.is_reduction()) {
         for (const int64_t value : {b.reduced, b.outputs, cut.pieces, cut.length, cut.phase})
-            packer.add(value);
-        packer.add(cut.partial);
+            add(value);
+        add(cut.partial);
     } else {
-        packer.add(b.size);
+        add(b.size);
     }
     bool flat = b.key.dims == 1;
     std::array<std::size_t, max_arguments> strided;
@@ -403,27 +371,27 @@ std::size_t pack_arguments(const Binding& b, const Cut& cut, unsigned char* at) 
             const catena_operand& x = b.call.x[i];
             const bool given = is_floating(type_of(x.dtype));
             if (is_floating(b.key.type[i]))
-                packer.add(given ? x.number.f : static_cast<double>(x.number.i));
-            else packer.add(given ? static_cast<int64_t>(x.number.f) : x.number.i);
+                add(given ? x.number.f : static_cast<double>(x.number.i));
+            else add(given ? static_cast<int64_t>(x.number.f) : x.number.i);
             continue;
         }
         const catena_tensor& t = *b.tensor(i);
-        packer.add(static_cast<char*>(t.dl.data) + t.dl.byte_offset);
+        add(static_cast<char*>(t.dl.data) + t.dl.byte_offset);
         if (b.key.form[i] == form_strided) flat = false;
         if (b.key.form[i] <= form_strided && (!f.is_reduction() || i < f.n_x)) strided[n++] = i;
     }
     if (f.is_reduction()) {
-        packer.add(b.dims, b.dims.extent);
-        packer.add(b.reduced_dims, b.reduced_dims.extent);
+        add_each(b.dims, b.dims.extent);
+        add_each(b.reduced_dims, b.reduced_dims.extent);
         for (const Dims* dims : {&b.dims, &b.reduced_dims}) {
-            for (std::size_t k = 0; k < n; ++k) packer.add(*dims, dims->stride[strided[k]]);
-            if (n == 0) packer.add(*dims, dims->extent);  // the struct has room for one
+            for (std::size_t k = 0; k < n; ++k) add_each(*dims, dims->stride[strided[k]]);
+            if (n == 0) add_each(*dims, dims->extent);  // the struct has room for one
         }
     } else if (!flat) {
-        packer.add(b.dims, b.dims.extent);
-        for (std::size_t k = 0; k < n; ++k) packer.add(b.dims, b.dims.stride[strided[k]]);
+        add_each(b.dims, b.dims.extent);
+        for (std::size_t k = 0; k < n; ++k) add_each(b.dims, b.dims.stride[strided[k]]);
     }
-    return packer.bytes();
+    return bytes;
 }
 
 std::string explain(const Binding& binding, const char* compiler, const std::string& messages) {

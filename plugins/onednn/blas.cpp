@@ -3,8 +3,7 @@
 #include <climits>
 #include <vector>
 
-#include "catena/abi/ext/blas.h"
-#include "kernels.hpp"
+#include "engine.hpp"
 
 namespace catena_onednn {
 namespace {

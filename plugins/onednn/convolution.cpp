@@ -1,17 +1,23 @@
-// Cuts convolutions into steps of a few images, and runs them.
-#include "convolution.hpp"
-
+// convolution_2d, deconvolution_2d and the gradient for filters: each is one or two of three products.
+// A product runs in steps of a few images, each on one thread, with tensors in oneDNN's blocked layout
+// within that thread's cache.
 #include <algorithm>
 
 #include <catena/plugin/isa.hpp>
 
-#include "image_steps.hpp"
+#include "engine.hpp"
 
 namespace catena_onednn {
 namespace {
 
 using Dims = memory::dims;
+using Geometry = ConvolutionSizes;
+using enum ConvolutionProduct;
 constexpr auto f32 = memory::data_type::f32;
+
+constexpr auto& convolution = "catena.convolution_2d";
+constexpr auto& deconvolution = "catena.deconvolution_2d";
+constexpr auto& grad_w = "catena.convolution_2d_grad_w";
 
 // What a step's images should fit into: the second-level cache, with room for the filters.
 constexpr std::int64_t cache_bytes = 1 << 20;
@@ -73,35 +79,8 @@ memory::desc images(std::int64_t n, std::int64_t channels, std::int64_t all, std
         {n, channels, height, width}, f32, Dims{all * height * width, height * width, width, 1}};
 }
 memory::desc any(const memory::desc& like) { return {like.dims(), f32, memory::format_tag::any}; }
-memory::desc x_images(const Geometry& g, std::int64_t n, std::int64_t channels) {
-    return images(n, channels, g.channels, g.height, g.width);
-}
-memory::desc y_images(const Geometry& g, std::int64_t n, std::int64_t outputs) {
-    return images(n, outputs, g.outputs, g.oh, g.ow);
-}
 memory::desc filters(const Geometry& g, std::int64_t outputs, std::int64_t channels) {
     return {{outputs, channels, g.kh, g.kw}, f32, Dims{g.taps(), g.kh * g.kw, g.kw, 1}};
-}
-
-// Not every CPU has code for Winograd's.
-template <class Make>
-auto fastest(const Make& make) {
-    try {
-        return make(true);
-    } catch (const dnnl::error&) {
-        return make(false);
-    }
-}
-
-dnnl::convolution_forward::primitive_desc forward_desc(const Geometry& g, dnnl::algorithm algorithm,
-                                                       const memory::desc& x, const memory::desc& w,
-                                                       const memory::desc& b,
-                                                       const memory::desc& y) {
-    const Dims stride = {g.stride_y, g.stride_x};
-    const Dims pad = {g.pad_y, g.pad_x};
-    return {{dnnl::prop_kind::forward_training, algorithm, x, w, b, y, stride, pad, pad},
-            with_scratchpad(),
-            engine()};
 }
 
 void add_to(float* sum, const float* values, std::int64_t n) {
@@ -109,287 +88,427 @@ void add_to(float* sum, const float* values, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) sum[i] += values[i];
 }
 
-Key key_of(const Geometry& g, std::int64_t what, bool bias, bool add) {
-    return {what, bias, add,  g.n,  g.channels, g.height,   g.width, g.outputs,
-            g.oh, g.ow, g.kh, g.kw, g.stride_y, g.stride_x, g.pad_y, g.pad_x};
+struct Spec {
+    Geometry sizes;
+    ConvolutionProduct product;
+    bool bias;  // for each channel of the result
+    bool add;   // to the result
+
+    bool operator==(const Spec&) const = default;
+};
+
+// A product of n images, and the layouts that it wants.
+struct Step {
+    std::int64_t n = 0;
+    Operand x, y;
+    Primitive product;
+};
+
+// What the three products have in common.
+class Product {
+public:
+    std::size_t scratch_bytes(std::int32_t slots) const {
+        return shared_.size() + static_cast<std::size_t>(slots) * own_.size();
+    }
+
+protected:
+    explicit Product(const Spec& s) : s_(s), g_(s_.sizes) {}
+    Product(const Product&) = delete;
+    Product& operator=(const Product&) = delete;
+
+    // The filters and one step, then another for the images that are left.
+    void make_steps(const Cut& cut, const memory::desc& filters) {
+        images_ = cut.images;
+        weights_.plain = filters;
+        const std::int64_t rest = g_.n % images_;
+        usual_ = make_step(cut.algorithm, images_, any(filters));
+        if (rest != 0) last_ = make_step(cut.algorithm, rest, weights_.inner);
+    }
+    const Step& step(std::int64_t first) const { return first + images_ <= g_.n ? usual_ : last_; }
+    std::size_t padding_bytes() const {
+        return std::max(usual_.product.padding_bytes(), last_.product.padding_bytes());
+    }
+    // Of a thread.
+    char* own(void* scratch, std::int32_t slot) const {
+        return at<char>(scratch, shared_.size() + static_cast<std::size_t>(slot) * own_.size());
+    }
+    // The data in the layout that the primitive wants, in place if it has to be converted.
+    static memory inner(const Operand& operand, const float* data, char* place) {
+        const memory plain = view(operand.plain, data);
+        if (operand.direct()) return plain;
+        const memory made = view(operand.inner, place);
+        convert(operand.convert, plain, made);
+        return made;
+    }
+
+    const Spec s_;
+    const Geometry& g_;
+    std::int64_t parts_ = 1;   // of the channels that are computed
+    std::int64_t part_ = 0;    // channels of a part
+    std::int64_t images_ = 0;  // of a step
+    Operand weights_;
+    memory::desc bias_desc_;
+    Step usual_, last_;
+    Layout shared_, own_;
+
+private:
+    template <class P>
+    void take(Step& step, const typename P::primitive_desc& desc, const memory::desc& x,
+              const memory::desc& y, const memory::desc& weights) {
+        require_fast(desc.impl_info_str());
+        step.product = Primitive::make<P>(desc);
+        step.x.inner = x;
+        step.y.inner = y;
+        weights_.inner = weights;
+    }
+    Step make_step(dnnl::algorithm algorithm, std::int64_t n, const memory::desc& weights) {
+        Step step;
+        step.n = n;
+        step.x.plain =
+            images(n, s_.product == data ? part_ : g_.channels, g_.channels, g_.height, g_.width);
+        step.y.plain = images(n, s_.product == data ? g_.outputs : part_, g_.outputs, g_.oh, g_.ow);
+        const memory::desc x = any(step.x.plain), y = any(step.y.plain);
+        const memory::desc b = s_.bias && s_.product != data ? bias_desc_ : memory::desc();
+        const Dims stride = {g_.stride_y, g_.stride_x}, pad = {g_.pad_y, g_.pad_x};
+        using Forward = dnnl::convolution_forward;
+        using Data = dnnl::convolution_backward_data;
+        using Filter = dnnl::convolution_backward_weights;
+        const Forward::primitive_desc desc(
+            {dnnl::prop_kind::forward_training, algorithm, x,
+             s_.product == forward ? weights : any(weights), b, y, stride, pad, pad},
+            with_scratchpad(), engine());
+        if (s_.product == forward) {
+            take<Forward>(step, desc, desc.src_desc(), desc.dst_desc(), desc.weights_desc());
+        } else if (s_.product == data) {
+            const Data::primitive_desc back({algorithm, x, weights, y, stride, pad, pad},
+                                            with_scratchpad(), engine(), desc);
+            take<Data>(step, back, back.diff_src_desc(), back.diff_dst_desc(), back.weights_desc());
+        } else {
+            const Filter::primitive_desc back({algorithm, x, weights, b, y, stride, pad, pad},
+                                              with_scratchpad(), engine(), desc);
+            take<Filter>(step, back, back.src_desc(), back.diff_dst_desc(),
+                         back.diff_weights_desc());
+        }
+        if (s_.product == data) step.x.make_writer(s_.add || s_.bias);
+        else step.x.make_reader();
+        if (s_.product == forward) step.y.make_writer(s_.add);
+        else step.y.make_reader();
+        return step;
+    }
+};
+
+// Images to images: y = x with W, or its adjoint, x from y and W.
+class Mapping : public Product {
+public:
+    Mapping(const Spec& s, bool winograd) : Product(s), forward_(s.product == forward) {
+        const std::int64_t channels = forward_ ? g_.outputs : g_.channels;
+        const Cut chosen = cut(g_, winograd, images_for_work(g_));
+        steps_ = ceil_div(g_.n, chosen.images);
+        parts_ = parts_of(channels, steps_, block, g_.work() * chosen.images);
+        part_ = channels / parts_;
+        bias_desc_ = {{part_}, f32, memory::format_tag::x};
+        make_steps(chosen,
+                   forward_ ? filters(g_, part_, g_.channels) : filters(g_, g_.outputs, part_));
+        weights_.make_reader();
+        for (std::int64_t i = 0; i < parts_; ++i) shared_.add(weights_.bytes());
+        from_at_ = own_.add(from(usual_).bytes());
+        to_at_ = own_.add(to(usual_).bytes());
+        padding_at_ = own_.add(padding_bytes());
+    }
+
+    // to: the result.
+    void run(catena_ctx* ctx, const float* from_data, const float* w, const float* bias,
+             float* to_data, void* scratch) const {
+        const std::int64_t from_image = forward_ ? g_.x_image() : g_.y_image();
+        const std::int64_t to_image = forward_ ? g_.y_image() : g_.x_image();
+        const std::int64_t to_plane = forward_ ? g_.oh * g_.ow : g_.height * g_.width;
+        const std::int64_t w_part = part_ * (forward_ ? g_.taps() : g_.kh * g_.kw);
+        const std::size_t w_stride = shared_.size() / static_cast<std::size_t>(parts_);
+        const auto weights_of = [&](std::int64_t part) {
+            return weights_.direct()
+                       ? view(weights_.inner, w + part * w_part)
+                       : view(weights_.inner,
+                              at<float>(scratch, static_cast<std::size_t>(part) * w_stride));
+        };
+        if (!weights_.direct())
+            parallel(ctx, parts_, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+                for (std::int64_t i = begin; i < end; ++i)
+                    convert(weights_.convert, view(weights_.plain, w + i * w_part), weights_of(i));
+            });
+        const auto run_step = [&](char* own, std::int64_t first, std::int64_t part) {
+            const Step& s = step(first);
+            float* const target = to_data + first * to_image + part * part_ * to_plane;
+            const memory source = inner(from(s), from_data + first * from_image, own + from_at_);
+            const memory plain = view(to(s).plain, target);
+            const bool straight = to(s).direct() && !s_.add && (forward_ || !s_.bias);
+            const memory result = straight ? plain : view(to(s).inner, own + to_at_);
+            std::unordered_map<int, memory> arguments = {
+                {forward_ ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, source},
+                {DNNL_ARG_WEIGHTS, weights_of(part)},
+                {forward_ ? DNNL_ARG_DST : DNNL_ARG_DIFF_SRC, result}};
+            if (forward_ && s_.bias)
+                arguments.emplace(DNNL_ARG_BIAS, view(bias_desc_, bias + part * part_));
+            s.product.run(std::move(arguments), own + padding_at_);
+            for (std::int64_t n = 0; !forward_ && s_.bias && n < s.n; ++n)
+                for (std::int64_t c = 0; c < part_; ++c) {
+                    float* const plane = target + n * to_image + c * to_plane;
+                    const float value = bias[part * part_ + c];
+                    for (std::int64_t p = 0; p < to_plane; ++p)
+                        plane[p] = s_.add ? plane[p] + value : value;
+                }
+            if (!straight) convert(to(s).convert, result, plain);
+        };
+        parallel(ctx, steps_ * parts_,
+                 [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
+                     for (std::int64_t i = begin; i < end; ++i)
+                         run_step(own(scratch, slot), i / parts_ * images_, i % parts_);
+                 });
+    }
+
+private:
+    const Operand& from(const Step& s) const { return forward_ ? s.x : s.y; }
+    const Operand& to(const Step& s) const { return forward_ ? s.y : s.x; }
+
+    bool forward_;
+    std::int64_t steps_;  // for all images
+    std::size_t from_at_, to_at_, padding_at_;
+};
+
+// Images with images: gW and gb.
+class Correlation : public Product {
+public:
+    // A group's sum goes through memory after each step, so a step's images outweigh the filters.
+    Correlation(const Spec& s, bool winograd) : Product(s) {
+        constexpr std::int64_t least_part = 64;  // each part reads the images again
+        parts_ =
+            parts_of(g_.outputs, std::min(g_.n, std::int64_t{2}), least_part, g_.work() * g_.n);
+        part_ = g_.outputs / parts_;
+        const std::int64_t filter_floats = part_ * g_.taps();
+        const std::int64_t outweigh = 2 * filter_floats / (g_.x_image() + g_.y_image());
+        const std::int64_t pieces = ceil_div(most_pieces, parts_);
+        bias_desc_ = {{part_}, f32, memory::format_tag::x};
+        make_steps(cut(g_, winograd,
+                       std::max(images_for_work(g_), std::min(outweigh, ceil_div(g_.n, pieces)))),
+                   filters(g_, part_, g_.channels));
+        weights_.make_writer(s.add);
+        const std::int64_t steps = ceil_div(g_.n, images_);
+        group_ = ceil_div(steps, std::min(steps, pieces));
+        groups_ = ceil_div(steps, group_);
+        for (std::int64_t i = 0; i < groups_ * parts_; ++i) {
+            sums_at_.push_back(shared_.add(weights_.bytes()));
+            biases_at_.push_back(shared_.add(bias_desc_.get_size()));
+        }
+        x_at_ = own_.add(usual_.x.bytes());
+        gy_at_ = own_.add(usual_.y.bytes());
+        w_at_ = own_.add(weights_.bytes());
+        b_at_ = own_.add(bias_desc_.get_size());
+        padding_at_ = own_.add(padding_bytes());
+    }
+
+    // gb may be null if there is no bias.
+    void run(catena_ctx* ctx, const float* x, const float* gy, float* gw, float* gb, bool add_b,
+             void* scratch) const {
+        const std::int64_t gy_part = part_ * g_.oh * g_.ow;
+        const auto w_floats = static_cast<std::int64_t>(weights_.bytes() / sizeof(float));
+        const auto sum_of = [&](std::int64_t group, std::int64_t part) {
+            return at<float>(scratch, sums_at_[static_cast<std::size_t>(group * parts_ + part)]);
+        };
+        const auto bias_of = [&](std::int64_t group, std::int64_t part) {
+            return at<float>(scratch, biases_at_[static_cast<std::size_t>(group * parts_ + part)]);
+        };
+        const auto add_step = [&](char* place, std::int64_t first, std::int64_t part, float* w_sum,
+                                  float* b_sum, bool begins) {
+            const Step& s = step(first);
+            const memory images = inner(s.x, x + first * g_.x_image(), place + x_at_);
+            const memory outputs =
+                inner(s.y, gy + first * g_.y_image() + part * gy_part, place + gy_at_);
+            float* const w = begins ? w_sum : at<float>(place, w_at_);
+            float* const b = begins ? b_sum : at<float>(place, b_at_);
+            std::unordered_map<int, memory> arguments = {
+                {DNNL_ARG_SRC, images},
+                {DNNL_ARG_DIFF_DST, outputs},
+                {DNNL_ARG_DIFF_WEIGHTS, view(weights_.inner, w)}};
+            if (s_.bias) arguments.emplace(DNNL_ARG_DIFF_BIAS, view(bias_desc_, b));
+            s.product.run(std::move(arguments), place + padding_at_);
+            if (begins) return;
+            add_to(w_sum, w, w_floats);
+            if (s_.bias) add_to(b_sum, b, part_);
+        };
+        parallel(ctx, groups_ * parts_,
+                 [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
+                     for (std::int64_t i = begin; i < end; ++i) {
+                         const std::int64_t group = i / parts_;
+                         const std::int64_t part = i % parts_;
+                         const std::int64_t from = group * group_ * images_;
+                         const std::int64_t to = std::min(from + group_ * images_, g_.n);
+                         for (std::int64_t first = from; first < to; first += images_)
+                             add_step(own(scratch, slot), first, part, sum_of(group, part),
+                                      bias_of(group, part), first == from);
+                     }
+                 });
+        // In the order of the groups, on any number of threads.
+        constexpr std::int64_t stretch = 4096;
+        const std::int64_t stretches = ceil_div(w_floats, stretch);
+        if (groups_ > 1)
+            parallel(ctx, parts_ * stretches,
+                     [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+                         for (std::int64_t i = begin; i < end; ++i) {
+                             const std::int64_t first = i % stretches * stretch;
+                             const std::int64_t n = std::min(stretch, w_floats - first);
+                             for (std::int64_t group = 1; group < groups_; ++group)
+                                 add_to(sum_of(0, i / stretches) + first,
+                                        sum_of(group, i / stretches) + first, n);
+                         }
+                     });
+        parallel(ctx, parts_, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+            for (std::int64_t part = begin; part < end; ++part) {
+                convert(weights_.convert, view(weights_.inner, sum_of(0, part)),
+                        view(weights_.plain, gw + part * part_ * g_.taps()));
+                for (std::int64_t group = 1; s_.bias && group < groups_; ++group)
+                    add_to(bias_of(0, part), bias_of(group, part), part_);
+                for (std::int64_t o = 0; s_.bias && o < part_; ++o)
+                    store(gb[part * part_ + o], add_b, bias_of(0, part)[o]);
+            }
+        });
+    }
+
+private:
+    std::int64_t groups_;  // of steps: each has a sum of its own
+    std::int64_t group_;   // steps
+    std::vector<std::size_t> sums_at_, biases_at_;
+    std::size_t x_at_, gy_at_, w_at_, b_at_, padding_at_;
+};
+
+// Not every CPU has code for Winograd's.
+template <class T>
+std::shared_ptr<const T> made_for_product(const Spec& spec) {
+    static auto* const cache = new Cache<T, Spec>;
+    return cache->get(spec, [&] {
+        try {
+            return std::make_shared<const T>(spec, true);
+        } catch (const dnnl::error&) {
+            return std::make_shared<const T>(spec, false);
+        }
+    });
 }
+
+// What the portable kernels do not do as fast, measured: README.md has the numbers.
+constexpr double least_call = 1e6;      // smaller ones are over before a primitive is called
+constexpr double least_fullness = 0.7;  // of the channels that oneDNN computes
+constexpr double least_reuse = 64;      // multiply-adds for each number that a 1x1 filter moves
+
+double fullness(std::int64_t channels) {
+    return static_cast<double>(channels) / static_cast<double>((channels + 15) / 16 * 16);
+}
+
+bool worth_it(const Geometry& g) {
+    if (!g.is_common()) return false;
+    // Padding beyond the filter leaves pixels that see zeros alone: oneDNN's fast code wants none.
+    if (g.pad_y >= g.kh || g.pad_x >= g.kw) return false;
+    const auto channels = static_cast<double>(g.channels);
+    const auto outputs = static_cast<double>(g.outputs);
+    if (g.kh == 1 && g.kw == 1 &&
+        (g.stride_y > 1 || g.stride_x > 1 ||
+         channels * outputs < least_reuse * (channels + outputs)))
+        return false;
+    return fullness(g.channels) * fullness(g.outputs) >= least_fullness &&
+           static_cast<double>(g.n) * static_cast<double>(g.work()) >= least_call;
+}
+
+ConvolutionCall read(const catena_call& call) {
+    const std::string_view function = call.function->name;
+    if (function == convolution) return convolution_2d(call);
+    return function == deconvolution ? deconvolution_2d(call) : convolution_2d_grad_w(call);
+}
+
+std::int32_t supports(catena_ctx*, const catena_call* call) {
+    return outcome(*call) != nullptr && worth_it(read(*call).sizes) ? 1 : 0;
+}
+
+// A convolution's gradient for the bias comes with that for the filters.
+bool has_bias_sum(const ConvolutionCall& work, const ConvolutionStep& s) {
+    return s.product == filter && work.sum != nullptr && work.summed == s.y;
+}
+std::shared_ptr<const Mapping> mapping(const ConvolutionCall& work, const ConvolutionStep& s) {
+    return made_for_product<Mapping>({work.sizes, s.product, s.bias != nullptr, s.add});
+}
+std::shared_ptr<const Correlation> correlation(const ConvolutionCall& work,
+                                               const ConvolutionStep& s) {
+    return made_for_product<Correlation>({work.sizes, s.product, has_bias_sum(work, s), s.add});
+}
+
+// Sums images over all but their channels.
+void sum_channels(catena_ctx* ctx, const catena_tensor& images, catena_tensor& sums, bool add) {
+    const Shape shape = shape_of(images);
+    const float* const data = data_of<const float>(images);
+    float* const out = data_of<float>(sums);
+    const std::int64_t plane = shape[2] * shape[3];
+    parallel(ctx, shape[1], [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+        for (std::int64_t c = begin; c < end; ++c) {
+            double sum = 0;
+            for (std::int64_t n = 0; n < shape[0]; ++n) {
+                const float* const pixels = data + (n * shape[1] + c) * plane;
+                float part[16] = {};  // independent, so that vectors can add them
+                for (std::int64_t p = 0; p < plane; ++p) part[p % 16] += pixels[p];
+                for (const float value : part) sum += static_cast<double>(value);
+            }
+            store(out[c], add, static_cast<float>(sum));
+        }
+    });
+}
+
+// All products of a call.
+struct Work {
+    std::size_t scratch_bytes(std::int32_t slots) const {
+        std::size_t bytes = 0;
+        for (const ConvolutionStep& s : call.products())
+            bytes = std::max(bytes, s.product == filter ? correlation(call, s)->scratch_bytes(slots)
+                                                        : mapping(call, s)->scratch_bytes(slots));
+        return bytes;
+    }
+    void run(catena_ctx* ctx, const catena_call& host_call) const {
+        void* const scratch = host_call.scratch;
+        const auto data_of_or_null = [](const catena_tensor* t) {
+            return t == nullptr ? nullptr : data_of<float>(*t);
+        };
+        bool summed = call.sum == nullptr;
+        for (const ConvolutionStep& s : call.products()) {
+            float *const x = data_of_or_null(s.x), *const w = data_of_or_null(s.w),
+                         *const y = data_of_or_null(s.y), *const bias = data_of_or_null(s.bias);
+            if (s.product == forward) {
+                mapping(call, s)->run(ctx, x, w, bias, y, scratch);
+            } else if (s.product == data) {
+                mapping(call, s)->run(ctx, y, w, bias, x, scratch);
+            } else {
+                const bool sums = has_bias_sum(call, s);
+                correlation(call, s)->run(ctx, x, y, w, sums ? data_of_or_null(call.sum) : nullptr,
+                                          call.add_sum, scratch);
+                summed = summed || sums;
+            }
+        }
+        if (!summed) sum_channels(ctx, *call.summed, *call.sum, call.add_sum);
+    }
+
+    ConvolutionCall call;
+};
+std::unique_ptr<const Work> make(const catena_call& call) {
+    return std::make_unique<const Work>(Work{read(call)});
+}
+
+constexpr catena_kernel of(const char* function, int phase) {
+    catena_kernel k = kernel(function, phase, supports, plan_made<make>, run_made<make>);
+    k.version_max = 2;  // which has cover_all
+    return k;
+}
+
+constexpr catena_kernel kernels[] = {
+    of(convolution, CATENA_PHASE_FORWARD),   of(convolution, CATENA_PHASE_BACKWARD),
+    of(deconvolution, CATENA_PHASE_FORWARD), of(deconvolution, CATENA_PHASE_BACKWARD),
+    of(grad_w, CATENA_PHASE_FORWARD),        of(grad_w, CATENA_PHASE_BACKWARD),
+};
 
 }  // namespace
 
-std::shared_ptr<const Mapping> Mapping::get(const Geometry& g, Direction direction, bool bias,
-                                            bool add) {
-    static auto* const cache = new Cache<Mapping>;
-    return cache->get(key_of(g, direction, bias, add), [&] {
-        return fastest([&](bool winograd) {
-            return std::make_shared<const Mapping>(g, direction, bias, add, winograd);
-        });
-    });
-}
-
-Mapping::Mapping(const Geometry& g, Direction direction, bool bias, bool add, bool winograd)
-    : g_(g), direction_(direction), bias_(bias), add_(add) {
-    const std::int64_t channels = direction == forwards ? g.outputs : g.channels;
-    const Cut chosen = cut(g, winograd, images_for_work(g));
-    algorithm_ = chosen.algorithm;
-    images_ = chosen.images;
-    steps_ = ceil_div(g.n, images_);
-    parts_ = parts_of(channels, steps_, block, g.work() * images_);
-    part_ = channels / parts_;
-    weights_.plain =
-        direction == forwards ? filters(g, part_, g.channels) : filters(g, g.outputs, part_);
-    bias_desc_ = {{part_}, f32, memory::format_tag::x};
-    usual_ = make_step(images_, any(weights_.plain));
-    if (const std::int64_t rest = g.n % images_; rest != 0) last_ = make_step(rest, weights_.inner);
-    weights_.make_reader();
-    for (std::int64_t i = 0; i < parts_; ++i) shared_.add(weights_.bytes());
-    from_at_ = own_.add(usual_.from.bytes());
-    to_at_ = own_.add(usual_.to.bytes());
-    padding_at_ = own_.add(std::max(usual_.padding.get_size(), last_.padding.get_size()));
-}
-
-Mapping::Step Mapping::make_step(std::int64_t n, const memory::desc& weights) {
-    Step step;
-    step.n = n;
-    if (direction_ == forwards) {
-        step.from.plain = x_images(g_, n, g_.channels);
-        step.to.plain = y_images(g_, n, part_);
-        const auto desc = forward_desc(g_, algorithm_, any(step.from.plain), weights,
-                                       bias_ ? bias_desc_ : memory::desc(), any(step.to.plain));
-        require_fast(desc.impl_info_str());
-        step.product = dnnl::convolution_forward(desc);
-        step.from.inner = desc.src_desc();
-        step.to.inner = desc.dst_desc();
-        weights_.inner = desc.weights_desc();
-        step.padding = desc.scratchpad_desc();
-    } else {
-        step.from.plain = y_images(g_, n, g_.outputs);
-        step.to.plain = x_images(g_, n, part_);
-        const Dims stride = {g_.stride_y, g_.stride_x};
-        const Dims pad = {g_.pad_y, g_.pad_x};
-        const memory::desc x = any(step.to.plain);
-        const memory::desc y = any(step.from.plain);
-        const dnnl::convolution_backward_data::primitive_desc desc(
-            {algorithm_, x, weights, y, stride, pad, pad}, with_scratchpad(), engine(),
-            forward_desc(g_, algorithm_, x, any(weights_.plain), memory::desc(), y));
-        require_fast(desc.impl_info_str());
-        step.product = dnnl::convolution_backward_data(desc);
-        step.from.inner = desc.diff_dst_desc();
-        step.to.inner = desc.diff_src_desc();
-        weights_.inner = desc.weights_desc();
-        step.padding = desc.scratchpad_desc();
-    }
-    step.from.make_reader();
-    step.to.make_writer(add_ || (bias_ && direction_ == backwards));
-    return step;
-}
-
-void Mapping::run(catena_ctx* ctx, const float* from, const float* w, const float* bias, float* to,
-                  void* scratch) const {
-    const bool forward = direction_ == forwards;
-    const std::int64_t from_image = forward ? g_.x_image() : g_.y_image();
-    const std::int64_t to_image = forward ? g_.y_image() : g_.x_image();
-    const std::int64_t to_plane = forward ? g_.oh * g_.ow : g_.height * g_.width;
-    const std::int64_t w_part = part_ * (forward ? g_.taps() : g_.kh * g_.kw);
-    const std::size_t w_stride = shared_.size() / static_cast<std::size_t>(parts_);
-    if (!weights_.direct())
-        parallel(ctx, parts_, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-            for (std::int64_t i = begin; i < end; ++i)
-                convert(weights_.convert, view(weights_.plain, w + i * w_part),
-                        view(weights_.inner,
-                             at<float>(scratch, static_cast<std::size_t>(i) * w_stride)));
-        });
-    parallel(ctx, steps_ * parts_, [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
-        char* const own =
-            at<char>(scratch, shared_.size() + static_cast<std::size_t>(slot) * own_.size());
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t part = i % parts_;
-            const std::int64_t first = i / parts_ * images_;
-            const Step& step = first + images_ <= g_.n ? usual_ : last_;
-            const float* const source = from + first * from_image;
-            float* const target = to + first * to_image + part * part_ * to_plane;
-            const memory plain_to = view(step.to.plain, target);
-            memory x = view(step.from.plain, source);
-            if (!step.from.direct()) {
-                const memory inner = view(step.from.inner, own + from_at_);
-                convert(step.from.convert, x, inner);
-                x = inner;
-            }
-            const bool straight = step.to.direct() && !add_ && (forward || !bias_);
-            const memory y = straight ? plain_to : view(step.to.inner, own + to_at_);
-            const memory weights =
-                weights_.direct()
-                    ? view(weights_.inner, w + part * w_part)
-                    : view(weights_.inner,
-                           at<float>(scratch, static_cast<std::size_t>(part) * w_stride));
-            const memory padding = view(step.padding, own + padding_at_);
-            if (forward) {
-                std::unordered_map<int, memory> args = {{DNNL_ARG_SRC, x},
-                                                        {DNNL_ARG_WEIGHTS, weights},
-                                                        {DNNL_ARG_DST, y},
-                                                        {DNNL_ARG_SCRATCHPAD, padding}};
-                if (bias_) args.emplace(DNNL_ARG_BIAS, view(bias_desc_, bias + part * part_));
-                step.product.execute(stream(), args);
-            } else {
-                step.product.execute(stream(), {{DNNL_ARG_DIFF_DST, x},
-                                                {DNNL_ARG_WEIGHTS, weights},
-                                                {DNNL_ARG_DIFF_SRC, y},
-                                                {DNNL_ARG_SCRATCHPAD, padding}});
-                for (std::int64_t n = 0; bias_ && n < step.n; ++n)
-                    for (std::int64_t c = 0; c < part_; ++c) {
-                        float* const plane = target + n * to_image + c * to_plane;
-                        const float value = bias[part * part_ + c];
-                        for (std::int64_t p = 0; p < to_plane; ++p)
-                            plane[p] = add_ ? plane[p] + value : value;
-                    }
-            }
-            if (!straight) convert(step.to.convert, y, plain_to);
-        }
-    });
-}
-
-std::shared_ptr<const Correlation> Correlation::get(const Geometry& g, bool bias, bool add_w) {
-    static auto* const cache = new Cache<Correlation>;
-    return cache->get(key_of(g, 0, bias, add_w), [&] {
-        return fastest([&](bool winograd) {
-            return std::make_shared<const Correlation>(g, bias, add_w, winograd);
-        });
-    });
-}
-
-// A group's sum goes through memory after each step, so a step's images outweigh the filters.
-Correlation::Correlation(const Geometry& g, bool bias, bool add_w, bool winograd)
-    : g_(g), bias_(bias) {
-    constexpr std::int64_t least_part = 64;  // each part reads the images again
-    parts_ = parts_of(g.outputs, std::min(g.n, std::int64_t{2}), least_part, g.work() * g.n);
-    part_ = g.outputs / parts_;
-    const std::int64_t filter_floats = part_ * g.taps();
-    const std::int64_t outweigh = 2 * filter_floats / (g.x_image() + g.y_image());
-    const std::int64_t pieces = ceil_div(most_pieces, parts_);
-    const Cut chosen =
-        cut(g, winograd, std::max(images_for_work(g), std::min(outweigh, ceil_div(g.n, pieces))));
-    algorithm_ = chosen.algorithm;
-    images_ = chosen.images;
-    const std::int64_t steps = ceil_div(g.n, images_);
-    group_ = ceil_div(steps, std::min(steps, pieces));
-    groups_ = ceil_div(steps, group_);
-    weights_.plain = filters(g, part_, g.channels);
-    bias_desc_ = {{part_}, f32, memory::format_tag::x};
-    usual_ = make_step(images_, any(weights_.plain));
-    if (const std::int64_t rest = g.n % images_; rest != 0) last_ = make_step(rest, weights_.inner);
-    weights_.make_writer(add_w);
-    Layout sum;
-    sum.add(weights_.bytes());
-    sum_stride_ = sum.size();
-    Layout bias_sum;
-    bias_sum.add(bias_desc_.get_size());
-    bias_stride_ = bias_sum.size();
-    const auto sums = static_cast<std::size_t>(groups_ * parts_);
-    sums_at_ = shared_.add(sums * sum_stride_);
-    biases_at_ = shared_.add(sums * bias_stride_);
-    x_at_ = own_.add(usual_.x.bytes());
-    gy_at_ = own_.add(usual_.gy.bytes());
-    w_at_ = own_.add(weights_.bytes());
-    b_at_ = own_.add(bias_desc_.get_size());
-    padding_at_ = own_.add(std::max(usual_.padding.get_size(), last_.padding.get_size()));
-}
-
-Correlation::Step Correlation::make_step(std::int64_t n, const memory::desc& weights) {
-    Step step;
-    step.n = n;
-    step.x.plain = x_images(g_, n, g_.channels);
-    step.gy.plain = y_images(g_, n, part_);
-    const Dims stride = {g_.stride_y, g_.stride_x};
-    const Dims pad = {g_.pad_y, g_.pad_x};
-    const memory::desc x = any(step.x.plain);
-    const memory::desc y = any(step.gy.plain);
-    const memory::desc b = bias_ ? bias_desc_ : memory::desc();
-    const dnnl::convolution_backward_weights::primitive_desc desc(
-        {algorithm_, x, weights, b, y, stride, pad, pad}, with_scratchpad(), engine(),
-        forward_desc(g_, algorithm_, x, any(weights_.plain), b, y));
-    require_fast(desc.impl_info_str());
-    step.product = dnnl::convolution_backward_weights(desc);
-    step.x.inner = desc.src_desc();
-    step.gy.inner = desc.diff_dst_desc();
-    weights_.inner = desc.diff_weights_desc();
-    step.padding = desc.scratchpad_desc();
-    step.x.make_reader();
-    step.gy.make_reader();
-    return step;
-}
-
-void Correlation::run(catena_ctx* ctx, const float* x, const float* gy, float* gw, float* gb,
-                      bool add_b, void* scratch) const {
-    const std::int64_t gy_part = part_ * g_.oh * g_.ow;
-    const auto w_floats = static_cast<std::int64_t>(weights_.bytes() / sizeof(float));
-    const auto sum_of = [&](std::int64_t group, std::int64_t part) {
-        return at<float>(scratch,
-                         sums_at_ + static_cast<std::size_t>(group * parts_ + part) * sum_stride_);
-    };
-    const auto bias_of = [&](std::int64_t group, std::int64_t part) {
-        return at<float>(
-            scratch, biases_at_ + static_cast<std::size_t>(group * parts_ + part) * bias_stride_);
-    };
-    const auto add_step = [&](char* own, std::int64_t first, std::int64_t part, float* w_sum,
-                              float* b_sum, bool begins) {
-        const Step& step = first + images_ <= g_.n ? usual_ : last_;
-        const auto inner = [&](const Operand& operand, const float* data, std::size_t place) {
-            const memory plain = view(operand.plain, data);
-            if (operand.direct()) return plain;
-            const memory made = view(operand.inner, own + place);
-            convert(operand.convert, plain, made);
-            return made;
-        };
-        const memory images = inner(step.x, x + first * g_.x_image(), x_at_);
-        const memory outputs = inner(step.gy, gy + first * g_.y_image() + part * gy_part, gy_at_);
-        float* const w = begins ? w_sum : reinterpret_cast<float*>(own + w_at_);
-        float* const b = begins ? b_sum : reinterpret_cast<float*>(own + b_at_);
-        std::unordered_map<int, memory> args = {
-            {DNNL_ARG_SRC, images},
-            {DNNL_ARG_DIFF_DST, outputs},
-            {DNNL_ARG_DIFF_WEIGHTS, view(weights_.inner, w)},
-            {DNNL_ARG_SCRATCHPAD, view(step.padding, own + padding_at_)}};
-        if (bias_) args.emplace(DNNL_ARG_DIFF_BIAS, view(bias_desc_, b));
-        step.product.execute(stream(), args);
-        if (begins) return;
-        add_to(w_sum, w, w_floats);
-        if (bias_) add_to(b_sum, b, part_);
-    };
-    parallel(ctx, groups_ * parts_, [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
-        char* const own =
-            at<char>(scratch, shared_.size() + static_cast<std::size_t>(slot) * own_.size());
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::int64_t group = i / parts_;
-            const std::int64_t part = i % parts_;
-            const std::int64_t from = group * group_ * images_;
-            const std::int64_t to = std::min(from + group_ * images_, g_.n);
-            for (std::int64_t first = from; first < to; first += images_)
-                add_step(own, first, part, sum_of(group, part), bias_of(group, part),
-                         first == from);
-        }
-    });
-    // In the order of the groups, on any number of threads.
-    constexpr std::int64_t stretch = 4096;
-    const std::int64_t stretches = ceil_div(w_floats, stretch);
-    if (groups_ > 1)
-        parallel(ctx, parts_ * stretches, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-            for (std::int64_t i = begin; i < end; ++i) {
-                const std::int64_t first = i % stretches * stretch;
-                const std::int64_t n = std::min(stretch, w_floats - first);
-                for (std::int64_t group = 1; group < groups_; ++group)
-                    add_to(sum_of(0, i / stretches) + first, sum_of(group, i / stretches) + first,
-                           n);
-            }
-        });
-    parallel(ctx, parts_, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-        for (std::int64_t part = begin; part < end; ++part) {
-            convert(weights_.convert, view(weights_.inner, sum_of(0, part)),
-                    view(weights_.plain, gw + part * part_ * g_.taps()));
-            for (std::int64_t group = 1; bias_ && group < groups_; ++group)
-                add_to(bias_of(0, part), bias_of(group, part), part_);
-            for (std::int64_t o = 0; bias_ && o < part_; ++o)
-                store(gb[part * part_ + o], add_b, bias_of(0, part)[o]);
-        }
-    });
-}
+constinit const std::span<const catena_kernel> convolution_kernels = kernels;
 
 }  // namespace catena_onednn

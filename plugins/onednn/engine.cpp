@@ -12,17 +12,12 @@ namespace {
 
 // Of the OpenMP runtime that libdnnl itself brought, whichever it is.
 struct OpenMp {
-    OpenMp() {
-        look_up("omp_get_max_threads", get);
-        look_up("omp_set_num_threads", set);
-        if (set == nullptr) get = nullptr;
-    }
     template <class F>
-    static void look_up(const char* name, F*& function) {
-        function = reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
+    static F* find(const char* name) {
+        return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
     }
-    int (*get)() = nullptr;
-    void (*set)(int) = nullptr;
+    void (*set)(int) = find<void(int)>("omp_set_num_threads");
+    int (*get)() = set != nullptr ? find<int()>("omp_get_max_threads") : nullptr;
 };
 
 // All signals but those that an instruction causes: blocked, they would end the process.

@@ -1,18 +1,23 @@
 // What every kernel here needs: oneDNN's engine, its calls on one thread, and made primitives kept.
 #pragma once
 
+#include <algorithm>
+#include <climits>
 #include <csignal>
-
-#include <array>
 #include <cstdint>
-#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
-#include <oneapi/dnnl/dnnl.hpp>
-#include <utility>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <catena/plugin/tables.hpp>
 #include <catena/plugin/vendor.hpp>
+
+#include "catena/abi/ext/blas.h"
 
 namespace catena_onednn {
 
@@ -94,46 +99,64 @@ private:
     std::size_t size_ = 0;
 };
 
-using Key = std::array<std::int64_t, 18>;
-
-// Primitives by what they were made for; those not used for longest make room. [any]
 template <class T>
+T* at(void* base, std::size_t offset) {
+    return reinterpret_cast<T*>(static_cast<char*>(base) + offset);
+}
+
+// A primitive that works in memory of the caller.
+struct Primitive {
+    // desc: made with with_scratchpad().
+    template <class P>
+    static Primitive make(const typename P::primitive_desc& desc) {
+        return {P(desc), desc.scratchpad_desc()};
+    }
+    std::size_t padding_bytes() const { return padding.get_size(); }
+    void run(std::unordered_map<int, memory> arguments, void* scratch) const {
+        arguments.emplace(DNNL_ARG_SCRATCHPAD, view(padding, scratch));
+        primitive.execute(stream(), arguments);
+    }
+
+    dnnl::primitive primitive;
+    memory::desc padding;
+};
+inline dnnl::primitive_attr with_scratchpad() {
+    dnnl::primitive_attr attr;
+    attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+    return attr;
+}
+
+// What was made, by what it was made for; the least recently used makes room. [any]
+template <class T, class Spec>
 class Cache {
 public:
     template <class Make>
-    std::shared_ptr<const T> get(const Key& key, const Make& make) {
-        if (auto found = find(key)) return found;
+    std::shared_ptr<const T> get(const Spec& spec, const Make& make) {
+        if (auto found = find(spec)) return found;
         require_memory();
-        const Undisturbed guard;  // it is a property of what is made, too
+        const Undisturbed guard;  // oneDNN makes code for the number of threads that it sees
         std::shared_ptr<const T> made = make();
         const std::lock_guard lock(mutex_);
-        if (entries_.size() == most) {
-            std::size_t oldest = 0;
-            for (std::size_t i = 1; i < entries_.size(); ++i)
-                if (entries_[i].used < entries_[oldest].used) oldest = i;
-            entries_[oldest] = std::move(entries_.back());
-            entries_.pop_back();
-        }
-        entries_.push_back({key, made, ++now_});
+        if (entries_.size() == most)
+            entries_.erase(std::ranges::min_element(entries_, {}, &Entry::used));
+        entries_.push_back({spec, made, ++now_});
         return made;
     }
 
 private:
     static constexpr std::size_t most = 128;
     struct Entry {
-        Key key;
+        Spec spec;
         std::shared_ptr<const T> value;
         std::uint64_t used;
     };
 
-    std::shared_ptr<const T> find(const Key& key) {
+    std::shared_ptr<const T> find(const Spec& spec) {
         const std::lock_guard lock(mutex_);
-        for (Entry& entry : entries_) {
-            if (entry.key != key) continue;
-            entry.used = ++now_;
-            return entry.value;
-        }
-        return nullptr;
+        const auto entry = std::ranges::find(entries_, spec, &Entry::spec);
+        if (entry == entries_.end()) return nullptr;
+        entry->used = ++now_;
+        return entry->value;
     }
 
     std::mutex mutex_;
@@ -141,16 +164,109 @@ private:
     std::uint64_t now_ = 0;
 };
 
-// The border to the host, for what plans: oneDNN cannot do it, so another kernel shall.
-template <class Body>
-catena_status planned(catena_ctx* ctx, Body&& body) noexcept {
+// T(spec), from a cache. Spec compares with ==.
+template <class T, class Spec>
+std::shared_ptr<const T> made_for(const Spec& spec) {
+    static auto* const cache = new Cache<T, Spec>;
+    return cache->get(spec, [&] { return std::make_shared<const T>(spec); });
+}
+
+// plan() and run() of a kernel whose primitives make(call) finds or makes. If oneDNN cannot make them,
+// another kernel runs.
+template <auto make>
+catena_status plan_made(catena_ctx* ctx, const catena_call* call, catena_plan* plan) {
     return guarded(ctx, [&] {
         try {
-            body();
+            plan->scratch_bytes = make(*call)->scratch_bytes(host().slots(ctx));
         } catch (const dnnl::error& e) {
             throw Error(CATENA_E_UNSUPPORTED, std::string("oneDNN: ") + e.what());
         }
     });
+}
+template <auto make>
+catena_status run_made(catena_ctx* ctx, const catena_call* call) {
+    return guarded(ctx, [&] { make(*call)->run(ctx, *call); });
+}
+
+// Kernels that move more than they compute: images or channels in steps, each in a thread's own place.
+
+// An array (N, C, ...): what follows the channels is two axes.
+struct Images {
+    explicit Images(const catena_tensor& x) : Images(shape_of(x)) {}
+    explicit Images(Shape x) : n(x[0]), channels(x[1]), height(x.size() > 2 ? x[2] : 1) {
+        for (std::size_t i = 3; i < x.size(); ++i) width *= x[i];
+    }
+    std::int64_t plane() const { return height * width; }
+    std::int64_t image() const { return channels * plane(); }
+    bool operator==(const Images&) const = default;
+
+    std::int64_t n, channels, height, width = 1;
+};
+
+// Whether oneDNN takes these sizes.
+inline bool fit(std::initializer_list<std::int64_t> sizes) {
+    return std::min(sizes) >= 1 && std::max(sizes) <= INT_MAX;
+}
+inline bool fit(const Images& x) { return fit({x.n, x.channels, x.height, x.width}); }
+
+// A divisor of n, so that all steps are alike: images of `bytes` each that stay in the cache, in
+// pieces for all threads.
+inline std::int64_t images_of_step(std::int64_t n, std::int64_t bytes) {
+    constexpr std::int64_t cache_bytes = 1 << 19;
+    constexpr std::int64_t most_pieces = 16;
+    std::int64_t images = std::clamp<std::int64_t>(
+        std::min(cache_bytes / bytes, (n + most_pieces - 1) / most_pieces), 1, n);
+    while (n % images != 0) --images;
+    return images;
+}
+
+// One step's scratch memory, laid out once; every thread has its own.
+class Place : public Layout {
+public:
+    std::size_t scratch_bytes(std::int32_t slots) const {
+        return static_cast<std::size_t>(slots) * size();
+    }
+    // body(step, mine) for steps 0 .. n on the host's threads; mine(offset) is where a piece begins.
+    template <class Body>
+    void for_each(catena_ctx* ctx, std::int64_t n, void* scratch, const Body& body) const {
+        parallel(ctx, n, [&](std::int64_t begin, std::int64_t end, std::int32_t slot) {
+            const std::size_t own = static_cast<std::size_t>(slot) * size();
+            const auto mine = [&](std::size_t offset) { return at<float>(scratch, own + offset); };
+            for (std::int64_t i = begin; i < end; ++i) body(i, mine);
+        });
+    }
+};
+
+// The kernels of each file, which plugin.cpp lists.
+extern const std::span<const catena_kernel> convolution_kernels;
+extern const std::span<const catena_kernel> pooling_kernels;
+extern const std::span<const catena_kernel> batch_normalization_kernels;
+extern const std::span<const catena_kernel> local_response_normalization_kernels;
+extern const catena_blas blas_table;
+
+// Generates the code of all products, if there is none yet. Throws Error. [any]
+void generate_products();
+
+// For kernels that are slower than the portable ones (README.md has the measurements). They run if they
+// are pinned, and in tests that compare two implementations.
+constexpr int below_portable = CATENA_PRIORITY_PORTABLE - 10;
+
+// A kernel in float32 for version 1 of a function.
+constexpr catena_kernel kernel(const char* function, int phase,
+                               decltype(catena_kernel::supports) supports,
+                               decltype(catena_kernel::plan) plan, decltype(catena_kernel::run) run,
+                               int priority = CATENA_PRIORITY_VENDOR,
+                               const catena_dtype* types = Row<float>::dtypes) {
+    return kernel_of({.name = "oneDNN",
+                      .device = "cpu",
+                      .function = function,
+                      .phase = phase,
+                      .types = types,
+                      .priority = priority,
+                      .deterministic = true,
+                      .supports = supports,
+                      .plan = plan,
+                      .run = run});
 }
 
 }  // namespace catena_onednn

@@ -4,10 +4,8 @@
 #include <vector>
 
 #include <catena/plugin/memory_limit.hpp>
-#include <catena/plugin/tables.hpp>
 
-#include "catena/abi/ext/blas.h"
-#include "kernels.hpp"
+#include "engine.hpp"
 
 namespace catena_onednn {
 namespace {

@@ -72,7 +72,8 @@ foreach(sums IN LISTS kept)
     foreach(host IN ITEMS core world world-next)
         add_test(NAME abi-kept-${host}-${version} COMMAND abi-kept-${host})
         set_tests_properties(abi-kept-${host}-${version} PROPERTIES
-            LABELS abi ENVIRONMENT "CATENA_KEPT=${copies}" TIMEOUT ${CATENA_TEST_TIMEOUT})
+            LABELS abi ENVIRONMENT "CATENA_KEPT=${copies};CATENA_KERNEL_CACHE=off"
+            TIMEOUT ${CATENA_TEST_TIMEOUT})
     endforeach()
 endforeach()
 

@@ -7,12 +7,13 @@
 #include "registry/attributes.hpp"
 #include "registry/registry.hpp"
 
-#include <catena/abi/ext/draft/draws.h>
+#include <catena/abi/ext/draws.h>
 #include <catena/core/config.hpp>
 #include <catena/core/device.hpp>
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
+#include <ids.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -186,7 +187,7 @@ catena_status host_reserve(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed
 const catena_draws draws_table = {sizeof(catena_draws), 0, host_reserve};
 
 const void* host_get_extension(const catena_host*, const char* id) {
-    return std::strcmp(id, CATENA_DRAWS_DRAFT_1) == 0 ? &draws_table : nullptr;
+    return stable_id(id) == CATENA_DRAWS_1 ? &draws_table : nullptr;
 }
 
 }  // namespace

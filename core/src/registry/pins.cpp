@@ -7,6 +7,7 @@
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
+#include <ids.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -25,7 +26,7 @@ Wish parse(std::string_view item) {
     const std::size_t equals = std::min(item.find('='), item.size());
     const std::string_view name = item.substr(0, equals);
     const bool is_short = name.find('.') == name.npos;
-    return {(is_short ? "catena." : "") + std::string(name),
+    return {(is_short ? "catena." : "") + std::string(stable_id(name)),
             item.substr(std::min(equals + 1, item.size()))};
 }
 
@@ -49,6 +50,7 @@ std::string_view Registry::pin_of(std::string_view name) const {
 }
 
 void Registry::pin(std::string_view name, std::string_view plugin) {
+    name = stable_id(name);
     FunctionEntry* const function = find(name);
     const std::lock_guard lock(mutex_);
     std::vector<Versions*> offers;

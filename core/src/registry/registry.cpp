@@ -11,6 +11,7 @@
 #include <catena/core/tables.hpp>
 
 #include <fmt/format.h>
+#include <ids.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -67,11 +68,12 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
     }
     for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
         const catena_extension& added = *table.extensions[i];
-        auto& versions = extensions_[{added.device, added.id}];
+        const std::string id(stable_id(added.id));
+        auto& versions = extensions_[{added.device, id}];
         std::vector<Offer> offers;
         if (!versions.empty()) offers = versions.back()->sorted;
         offers.push_back({&added, &plugin});
-        set_extensions(versions, added.id, std::move(offers));
+        set_extensions(versions, id, std::move(offers));
     }
     epoch_.fetch_add(1, std::memory_order_release);
     return plugin;
@@ -116,10 +118,11 @@ void Registry::remove(const PluginEntry& plugin) {
     std::erase_if(backends_, [&](const auto& b) { return b->plugin == &plugin; });
     for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
         const catena_extension& gone = *table.extensions[i];
-        auto& versions = extensions_[{gone.device, gone.id}];
+        const std::string id(stable_id(gone.id));
+        auto& versions = extensions_[{gone.device, id}];
         auto rest = versions.back()->sorted;
         std::erase_if(rest, [&](const Offer& offer) { return offer.extension == &gone; });
-        set_extensions(versions, gone.id, std::move(rest));
+        set_extensions(versions, id, std::move(rest));
     }
     std::erase_if(plugins_, [&](const auto& p) { return p.get() == &plugin; });
     epoch_.fetch_add(1, std::memory_order_release);
@@ -174,7 +177,8 @@ const void* const* Registry::extensions(const BackendEntry* backend, const char*
     }
     static const void* const none[1] = {nullptr};
     const std::lock_guard lock(mutex_);
-    const auto found = extensions_.find({backend ? backend->table->name : "", id});
+    const auto found =
+        extensions_.find({backend ? backend->table->name : "", std::string(stable_id(id))});
     const void* const* tables =
         found == extensions_.end() ? none : found->second.back()->tables.data();
     if (const std::size_t length = std::strlen(id); length < sizeof(Answer::id)) {

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string>
 
-#include "catena/abi/ext/draft/compiled.h"
-#include "catena/abi/ext/draft/compiler.h"
+#include "catena/abi/ext/compiled.h"
+#include "catena/abi/ext/compiler.h"
 #include "host.hpp"
 
 using namespace cpu_test;
@@ -29,9 +29,9 @@ TEST_CASE("the tables are complete") {
     CHECK((plugin().backend->flags & CATENA_BACKEND_ASYNC) == 0);
     CHECK(std::string(table.extensions[0]->id) == CATENA_BLAS_1);
     CHECK(std::string(table.extensions[0]->device) == "cpu");
-    CHECK(std::string(table.extensions[1]->id) == CATENA_COMPILER_DRAFT_1);
+    CHECK(std::string(table.extensions[1]->id) == CATENA_COMPILER_1);
     CHECK(std::string(table.extensions[1]->device) == "cpu");
-    CHECK(std::string(table.extensions[2]->id) == CATENA_TARGETS_DRAFT_1);
+    CHECK(std::string(table.extensions[2]->id) == CATENA_TARGETS_1);
     CHECK(std::string(table.extensions[2]->device) == "cpu");
     CHECK(plugin().threads != nullptr);
     CHECK(plugin().backend->get_extension(plugin().dev, "org.example.thing/1") == nullptr);

@@ -1,7 +1,7 @@
 // A plugin that computes by a formula, and the table as plugins in C see it.
 #include <doctest/doctest.h>
 
-#include <catena/abi/ext/draft/kernels.h>
+#include <catena/abi/ext/kernels.h>
 #include <catena/catena.hpp>
 
 #include <cmath>
@@ -54,7 +54,7 @@ TEST_CASE("a plugin's reduction: numbers, an array that is added to, scratch mem
 }
 
 TEST_CASE("tensors with strides of their own") {
-    const auto& table = *static_cast<const catena_kernels*>(extension(CATENA_KERNELS_DRAFT_1));
+    const auto& table = *static_cast<const catena_kernels*>(extension(CATENA_KERNELS_1));
     const auto run = [&](const char* code, std::int64_t rows, std::int64_t columns,
                          bool transposed) {
         catena_formula formula{};
@@ -99,7 +99,7 @@ TEST_CASE("tensors with strides of their own") {
 }
 
 TEST_CASE("what is written must be writable, and there") {
-    const auto& table = *static_cast<const catena_kernels*>(extension(CATENA_KERNELS_DRAFT_1));
+    const auto& table = *static_cast<const catena_kernels*>(extension(CATENA_KERNELS_1));
     const Array x = Array::ones({2});
     ExtensionCall call(x.device());
     const catena_tensor* read_only = call.reads(x);

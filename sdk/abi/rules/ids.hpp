@@ -1,5 +1,5 @@
-// The names of plugins and of functions: one rule, for the core and the tools. sdk/doc/plugin-guide.md
-// says it to authors.
+// The names of plugins, functions and extensions: one rule, for the core and the tools.
+// sdk/doc/plugin-guide.md explains it to authors.
 #pragma once
 
 #include <string_view>
@@ -21,6 +21,19 @@ constexpr bool is_id(std::string_view text) {
         words += first;
     }
     return words >= 2 && !first;
+}
+
+// The id of an extension, by any of its ids: drafts that 1.1 promoted are offered until 1.2.
+constexpr std::string_view stable_id(std::string_view id) {
+    constexpr std::string_view promoted[][2] = {
+        {"catena.kernels.draft/1", "catena.kernels/1"},
+        {"catena.compiled_kernels.draft/1", "catena.compiled_kernels/1"},
+        {"catena.compiler.draft/1", "catena.compiler/1"},
+        {"catena.targets.draft/1", "catena.targets/1"},
+        {"catena.draws.draft/1", "catena.draws/1"}};
+    for (const auto& [draft, stable] : promoted)
+        if (id == draft) return stable;
+    return id;
 }
 
 }  // namespace catena

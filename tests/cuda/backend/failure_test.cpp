@@ -3,7 +3,7 @@
 #include <new>
 #include <thread>
 
-#include "catena/abi/ext/draft/compiler.h"
+#include "catena/abi/ext/compiler.h"
 #include "emulator/control.h"
 #include "host.hpp"
 

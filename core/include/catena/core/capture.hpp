@@ -27,7 +27,7 @@ namespace catena {
 // Work that needs the host or the system cannot be recorded and throws UnsupportedError: reading
 // elements, waiting, copies of host memory that is not pinned, other streams, fallback devices.
 // Each launch draws new random numbers, as its calls would; kernels that ask the host for them
-// directly cannot be recorded (see abi/ext/draft/draws.h). Control flow, attributes and addresses
+// directly cannot be recorded (see abi/ext/draws.h). Control flow, attributes and addresses
 // are fixed at recording time. During a recording the device's cached memory is not released, so
 // running out of memory is an error.
 class Capture {

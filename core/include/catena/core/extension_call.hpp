@@ -16,7 +16,7 @@ namespace catena {
 
 class Queue;
 
-// The table with the highest priority that plugins provide under an id ("catena.kernels.draft/1")
+// The table with the highest priority that plugins provide under an id ("catena.kernels/1")
 // for no particular device, or null. Searches the usual folders first. Stays valid.
 const void* extension(const char* id);
 

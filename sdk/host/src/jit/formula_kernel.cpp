@@ -1,8 +1,8 @@
 // Calls kernels from formulas: arrays in and out of the extension's table.
 #include <catena/kernels/formula_kernel.hpp>
 
-#include <catena/abi/ext/draft/compiled.h>
-#include <catena/abi/ext/draft/kernels.h>
+#include <catena/abi/ext/compiled.h>
+#include <catena/abi/ext/kernels.h>
 #include <catena/core/error.hpp>
 #include <catena/core/extension_call.hpp>
 #include <catena/loader/plugins.hpp>
@@ -17,9 +17,9 @@ namespace {
 constexpr std::size_t max_arguments = CATENA_MAX_PORTS;
 
 const catena_kernels& table() {
-    const void* found = extension(CATENA_KERNELS_DRAFT_1);
+    const void* found = extension(CATENA_KERNELS_1);
     if (!found) {
-        throw PluginError("no plugin has kernels from formulas (" CATENA_KERNELS_DRAFT_1 ")\n" +
+        throw PluginError("no plugin has kernels from formulas (" CATENA_KERNELS_1 ")\n" +
                           to_string(plugin_report()));
     }
     return *static_cast<const catena_kernels*>(found);
@@ -170,10 +170,9 @@ KernelStats kernel_stats() {
 }
 
 void use_compiled_kernels(const std::filesystem::path& folder) {
-    const void* found = extension(CATENA_COMPILED_KERNELS_DRAFT_1);
+    const void* found = extension(CATENA_COMPILED_KERNELS_1);
     if (!found) {
-        throw PluginError("no plugin takes compiled kernels (" CATENA_COMPILED_KERNELS_DRAFT_1
-                          ")\n" +
+        throw PluginError("no plugin takes compiled kernels (" CATENA_COMPILED_KERNELS_1 ")\n" +
                           to_string(plugin_report()));
     }
     ExtensionCall call;

@@ -2,7 +2,7 @@
 #include <catena/elementwise.hpp>
 #include <catena/reduction.hpp>
 
-#include <catena/abi/ext/draft/kernels.h>
+#include <catena/abi/ext/kernels.h>
 #include <catena/core/error.hpp>
 
 namespace catena {

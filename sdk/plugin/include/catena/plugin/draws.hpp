@@ -1,7 +1,7 @@
 // Random numbers for kernels on devices that record their work.
 #pragma once
 
-#include "catena/abi/ext/draft/draws.h"
+#include "catena/abi/ext/draws.h"
 #include "catena/plugin/error.hpp"
 #include "catena/plugin/kernel.hpp"
 
@@ -17,7 +17,7 @@ struct Reserved {
 inline Reserved reserve_draws(catena_ctx* ctx, std::uint64_t n) {
     Reserved r;
     const auto* const draws =
-        static_cast<const catena_draws*>(host().get_extension(&host(), CATENA_DRAWS_DRAFT_1));
+        static_cast<const catena_draws*>(host().get_extension(&host(), CATENA_DRAWS_1));
     const catena_status status = draws != nullptr
                                      ? draws->reserve(ctx, n, &r.seed, &r.offset, &r.where)
                                      : host().philox(ctx, n, &r.seed, &r.offset);

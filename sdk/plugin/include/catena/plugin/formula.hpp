@@ -1,5 +1,5 @@
 // Kernels that are written as formulas and compiled at run time, for the device of the call.
-// abi/ext/draft/kernels.h describes formulas, sdk/doc/kernels.md shows examples.
+// abi/ext/kernels.h describes formulas, sdk/doc/kernels.md shows examples.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "catena/abi/ext/draft/kernels.h"
+#include "catena/abi/ext/kernels.h"
 #include "catena/plugin/kernel.hpp"
 
 namespace catena::plugin {
@@ -153,10 +153,10 @@ private:
         if (status != CATENA_OK) throw Error(status);
     }
     const catena_kernels& table() const {
-        const void* found = *host().extensions(nullptr, CATENA_KERNELS_DRAFT_1);
+        const void* found = *host().extensions(nullptr, CATENA_KERNELS_1);
         if (found == nullptr)
-            fail(CATENA_E_UNSUPPORTED, source_.name, CATENA_KERNELS_DRAFT_1,
-                 "a plugin that offers it", "none");
+            fail(CATENA_E_UNSUPPORTED, source_.name, CATENA_KERNELS_1, "a plugin that offers it",
+                 "none");
         return *static_cast<const catena_kernels*>(found);
     }
     const catena_formula_kernel* kernel(catena_ctx* ctx) const {

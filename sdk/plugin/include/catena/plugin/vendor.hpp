@@ -85,6 +85,7 @@ struct ConvolutionSizes {
     std::int64_t x_image() const { return channels * height * width; }
     std::int64_t y_image() const { return outputs * oh * ow; }
     std::int64_t taps() const { return channels * kh * kw; }
+    bool operator==(const ConvolutionSizes&) const = default;
 
     // Nothing is empty, numbers have 31 bits, and no place lies beyond the pad, as with cover_all:
     // libraries are told of the same pad on both sides.

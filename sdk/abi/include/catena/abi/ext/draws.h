@@ -1,10 +1,10 @@
-/* catena.draws.draft/1: a host extension; random numbers for work that may be recorded. */
-#ifndef CATENA_ABI_EXT_DRAFT_DRAWS_H
-#define CATENA_ABI_EXT_DRAFT_DRAWS_H
+/* catena.draws/1: a host extension; random numbers for work that may be recorded. Since 1.1. */
+#ifndef CATENA_ABI_EXT_DRAWS_H
+#define CATENA_ABI_EXT_DRAWS_H
 
 #include "catena/abi/host.h"
 
-#define CATENA_DRAWS_DRAFT_1 "catena.draws.draft/1" /* its id */
+#define CATENA_DRAWS_1 "catena.draws/1" /* its id */
 
 /* The table of the extension. */
 typedef struct catena_draws {

@@ -1,13 +1,13 @@
 /* Kernels from formulas that are compiled ahead of time, on one machine, and shipped with a program to
- * others that have no compiler. Two drafts of extensions. */
-#ifndef CATENA_ABI_EXT_DRAFT_COMPILED_H
-#define CATENA_ABI_EXT_DRAFT_COMPILED_H
+ * others that have no compiler. Two extensions, since 1.1. */
+#ifndef CATENA_ABI_EXT_COMPILED_H
+#define CATENA_ABI_EXT_COMPILED_H
 
 #include "catena/abi/host.h"
 
-/* catena.targets.draft/1: beside a catena.compiler.draft/1 and for the same device, from the same plugin.
+/* catena.targets/1: beside a catena.compiler/1 and for the same device, from the same plugin.
  * Without it, or on a device for which it names no target, no binary is shipped. */
-#define CATENA_TARGETS_DRAFT_1 "catena.targets.draft/1"
+#define CATENA_TARGETS_1 "catena.targets/1"
 
 /* The table of the extension. */
 typedef struct catena_targets {
@@ -21,8 +21,8 @@ typedef struct catena_targets {
     const char *(CATENA_CALL *makes)(void *dev);
 } catena_targets;
 
-/* catena.compiled_kernels.draft/1: of no device; beside catena.kernels.draft/1 and from the same plugin. */
-#define CATENA_COMPILED_KERNELS_DRAFT_1 "catena.compiled_kernels.draft/1"
+/* catena.compiled_kernels/1: of no device; beside catena.kernels/1 and from the same plugin. */
+#define CATENA_COMPILED_KERNELS_1 "catena.compiled_kernels/1"
 
 /* The table of the extension. */
 typedef struct catena_compiled_kernels {

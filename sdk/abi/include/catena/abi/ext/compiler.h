@@ -1,17 +1,17 @@
-/* catena.compiler.draft/1: an extension between plugins; source text becomes kernels of a device. It is
+/* catena.compiler/1: an extension between plugins; source text becomes kernels of a device. It is
  * offered for a backend by name, as catena.blas/1 is, and not by the backend itself: so another plugin
- * can bring a better compiler for a device that it did not make. */
-#ifndef CATENA_ABI_EXT_DRAFT_COMPILER_H
-#define CATENA_ABI_EXT_DRAFT_COMPILER_H
+ * can bring a better compiler for a device that it did not make. Since 1.1. */
+#ifndef CATENA_ABI_EXT_COMPILER_H
+#define CATENA_ABI_EXT_COMPILER_H
 
 #include "catena/abi/host.h"
 
-#define CATENA_COMPILER_DRAFT_1 "catena.compiler.draft/1" /* its id */
+#define CATENA_COMPILER_1 "catena.compiler/1" /* its id */
 
 enum { CATENA_COMPILER_IDENTITY = 1024 }; /* bytes that an identity needs at most */
 
-typedef struct catena_compiled
-    catena_compiled; /* the compiler's: a kernel, ready to launch; never freed */
+/* The compiler's: a kernel, ready to launch; never freed. */
+typedef struct catena_compiled catena_compiled;
 
 /* One translation unit with one kernel. */
 typedef struct catena_compilation {

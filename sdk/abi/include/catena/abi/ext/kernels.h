@@ -1,11 +1,11 @@
-/* catena.kernels.draft/1: an extension of no device; kernels from formulas that are written down at run
- * time, for every device that has a catena.compiler.draft/1. */
-#ifndef CATENA_ABI_EXT_DRAFT_KERNELS_H
-#define CATENA_ABI_EXT_DRAFT_KERNELS_H
+/* catena.kernels/1: kernels from formulas that are written at run time, for every device that has a
+ * catena.compiler/1. The extension belongs to no device. Since 1.1. */
+#ifndef CATENA_ABI_EXT_KERNELS_H
+#define CATENA_ABI_EXT_KERNELS_H
 
 #include "catena/abi/host.h"
 
-#define CATENA_KERNELS_DRAFT_1 "catena.kernels.draft/1" /* its id */
+#define CATENA_KERNELS_1 "catena.kernels/1" /* its id */
 
 typedef struct catena_formula_kernel catena_formula_kernel; /* of the extension; never freed */
 
@@ -29,11 +29,11 @@ typedef struct catena_formula {
     const char *name;    /* an identifier */
     const char *inputs;  /* argument list */
     const char *outputs; /* argument list; may be empty where an input is written */
-    const char
-        *operation; /* elementwise: statements with the arguments, the index i and the size n.
-                              Reduction: an expression, the value of element i of the n reduced ones */
-    const char
-        *preamble; /* before the kernel: includes, types, functions; placeholders are types */
+    /* Elementwise: statements with the arguments, the index i and the size n. Reduction: an expression,
+     * the value of element i of the n reduced ones. */
+    const char *operation;
+    /* Before the kernel: includes, types, functions. Placeholders are types. */
+    const char *preamble;
     /* Elementwise: statements around the loop over a thread's share. */
     const char *loop_prep;
     const char *after_loop;
@@ -89,7 +89,7 @@ typedef struct catena_kernels_stats {
     uint32_t struct_size;
     uint32_t reserved;
     uint64_t compiled; /* by a compiler */
-    uint64_t loaded;   /* from the folder of binaries */
+    uint64_t loaded;   /* from a folder of binaries */
     uint64_t hits;     /* calls that found their kernel in memory */
     uint64_t evicted;  /* binaries deleted because the folder was full */
 } catena_kernels_stats;

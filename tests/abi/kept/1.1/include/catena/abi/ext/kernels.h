@@ -1,0 +1,122 @@
+/* catena.kernels/1: kernels from formulas that are written at run time, for every device that has a
+ * catena.compiler/1. The extension belongs to no device. Since 1.1. */
+#ifndef CATENA_ABI_EXT_KERNELS_H
+#define CATENA_ABI_EXT_KERNELS_H
+
+#include "catena/abi/host.h"
+
+#define CATENA_KERNELS_1 "catena.kernels/1" /* its id */
+
+typedef struct catena_formula_kernel catena_formula_kernel; /* of the extension; never freed */
+
+enum {
+    CATENA_FORMULA_ELEMENTWISE = 0, /* statements for each element */
+    CATENA_FORMULA_REDUCTION = 1    /* many elements become one */
+};
+
+enum {
+    CATENA_FORMULA_KEEP_SOURCE = 1u /* the source that is compiled stays in the folder of kernels */
+};
+
+/* A kernel's source; strings may be NULL where they are empty. An argument list is "T x, raw float32 y,
+ * const float* z": a dtype by name, or a placeholder, which is one capital letter and stands for the
+ * dtype of the first argument that has it; then the name. Plain arguments are values: those of the
+ * element at hand, all arrays broadcast against each other. raw ones are whole arrays to be indexed, a
+ * pointer likewise; a pointer without const may be written. */
+typedef struct catena_formula {
+    uint32_t struct_size;
+    int32_t kind;        /* CATENA_FORMULA_* */
+    const char *name;    /* an identifier */
+    const char *inputs;  /* argument list */
+    const char *outputs; /* argument list; may be empty where an input is written */
+    /* Elementwise: statements with the arguments, the index i and the size n. Reduction: an expression,
+     * the value of element i of the n reduced ones. */
+    const char *operation;
+    /* Before the kernel: includes, types, functions. Placeholders are types. */
+    const char *preamble;
+    /* Elementwise: statements around the loop over a thread's share. */
+    const char *loop_prep;
+    const char *after_loop;
+    /* Reduction: the expression that joins a and b, in any order; the statements that make the outputs
+     * of a, the index j of the output and n; the value that changes nothing, NULL if there is none; the
+     * type of a and b, at most 64 bytes: NULL for that of the first output. */
+    const char *reduce;
+    const char *finish;
+    const char *identity;
+    const char *reduce_type;
+    const char *const *options; /* for the compiler; NULL-terminated, or NULL */
+    uint32_t flags;             /* CATENA_FORMULA_KEEP_SOURCE */
+    uint32_t reserved;
+} catena_formula;
+
+/* An argument of a call: an array or a number; frozen. */
+typedef struct catena_operand {
+    const catena_tensor *tensor; /* NULL: the number */
+    catena_dtype dtype;          /* of the number, as it was given */
+    uint32_t reserved;
+    union {
+        double f;  /* of a floating dtype */
+        int64_t i; /* of others */
+    } number;      /* where there is no tensor */
+} catena_operand;
+
+enum {
+    CATENA_FORMULA_AXES = 1u,     /* reductions: along axes[0 .. n_axes); else along all */
+    CATENA_FORMULA_KEEPDIMS = 2u, /* reductions: reduced axes stay, of extent 1 */
+    CATENA_FORMULA_SHAPE = 4u     /* shape[0 .. ndim) is what the call runs over */
+};
+
+/* One call. Its arrays are on ctx's device. */
+typedef struct catena_formula_call {
+    uint32_t struct_size;
+    uint32_t flags;          /* CATENA_FORMULA_AXES ... */
+    const catena_operand *x; /* inputs, as declared */
+    catena_tensor *const *y; /* outputs; infer(): NULL, or NULL entries, for those to be made */
+    uint32_t n_x;
+    uint32_t n_y;
+    const int32_t *axes;  /* may be negative, as in NumPy */
+    const int64_t *shape; /* of CATENA_FORMULA_SHAPE */
+    int32_t n_axes;
+    int32_t ndim;
+    void *dev;              /* as in catena_call */
+    catena_stream *stream;  /* as in catena_call */
+    void *scratch;          /* run(): the bytes that infer() asked for, aligned to 64 */
+    uint64_t scratch_bytes; /* at scratch */
+} catena_formula_call;
+
+/* Since the start of the process. */
+typedef struct catena_kernels_stats {
+    uint32_t struct_size;
+    uint32_t reserved;
+    uint64_t compiled; /* by a compiler */
+    uint64_t loaded;   /* from a folder of binaries */
+    uint64_t hits;     /* calls that found their kernel in memory */
+    uint64_t evicted;  /* binaries deleted because the folder was full */
+} catena_kernels_stats;
+
+/* The table of the extension. */
+typedef struct catena_kernels {
+    uint32_t struct_size;
+    uint32_t reserved;
+    /* [any] Checks the argument lists; compiles nothing. Of equal formulas the same kernel: a call costs
+     * a search then. */
+    catena_status(CATENA_CALL *create)(catena_ctx *ctx, const catena_formula *formula,
+                                       const catena_formula_kernel **kernel);
+    /* [any] Inputs and outputs that the kernel has. */
+    void(CATENA_CALL *arity)(const catena_formula_kernel *kernel, uint32_t *n_x, uint32_t *n_y);
+    /* [any] 1 if the kernel writes into input i. */
+    int32_t(CATENA_CALL *writes)(const catena_formula_kernel *kernel, uint32_t i);
+    /* [any] Shapes and dtypes of the outputs, but for their struct_size and device_type; checks the call.
+     * y[k] is left alone where call->y[k] is there. scratch_bytes: what run() needs. */
+    catena_status(CATENA_CALL *infer)(catena_ctx *ctx, const catena_formula_kernel *kernel,
+                                      const catena_formula_call *call, catena_meta *const *y,
+                                      uint64_t *scratch_bytes);
+    /* [compute] Compiles or loads what is not in memory yet, then enqueues or does the work. An output
+     * may be an input's memory, exactly. */
+    catena_status(CATENA_CALL *run)(catena_ctx *ctx, const catena_formula_kernel *kernel,
+                                    const catena_formula_call *call);
+    /* [any] struct_size is the caller's. */
+    void(CATENA_CALL *stats)(catena_kernels_stats *stats);
+} catena_kernels;
+
+#endif

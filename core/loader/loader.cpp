@@ -5,8 +5,7 @@
 #include "trusted_file.hpp"
 
 #include "device/context.hpp"
-#include "device/plugin_source.hpp"
-#include "device/plugin_step.hpp"
+#include "device/plugin.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>

@@ -5,7 +5,6 @@
 #include "array/recording.hpp"
 #include "device/context.hpp"
 
-#include <catena/core/backend.hpp>
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
@@ -16,8 +15,6 @@
 namespace catena {
 namespace {
 
-DeviceState& need(Device device) { return *(device ? device : Device::current()).state(); }
-
 Queue& need(const Stream& stream) {
     if (!stream) throw InvalidError("[stream] expected a stream, got an empty handle");
     return *stream.queue();
@@ -26,14 +23,14 @@ Queue& need(const Stream& stream) {
 }  // namespace
 
 Stream::Stream(Device device) {
-    DeviceState& state = need(device);
+    DeviceState& state = state_or_current(device);
     Queue& queue = state.take_queue();
     if (&queue == &state.main()) *this = queue.as_stream();
     else queue_ = {&queue, [](Queue* done) { done->device.give_back_queue(*done); }};
 }
 
 Stream Stream::current(Device device) {
-    DeviceState& state = need(device);
+    DeviceState& state = state_or_current(device);
     for (const using_stream* scope = streams; scope; scope = scope->outer()) {
         if (&scope->stream().queue()->device == &state) return scope->stream();
     }
@@ -83,6 +80,15 @@ struct Event::State {
         if (native) device.table.event_destroy(device.dev, native);
     }
 
+    template <class Call>
+    void ask(const char* what, const Call& call) const {
+        if (!device.events) {
+            throw UnsupportedError(fmt::format(
+                "[event] {}(): expected a backend that can say it, got {}", what, device.name));
+        }
+        on_backend(device, [&](catena_ctx* ctx) { return call(ctx, *device.events); });
+    }
+
     DeviceState& device;
     catena_event* native = nullptr;
     Queue* queue = nullptr;  // of the last record
@@ -95,17 +101,16 @@ const Event::State& Event::need() const {
     return *state_;
 }
 
-Event::Event(Device device) : state_(std::make_shared<State>(catena::need(device))) {
+Event::Event(Device device) : Event(device, nullptr) {
     DeviceState& state = state_->device;
     if (!state.async()) return;
     const auto timed = state.events ? state.events->timed_event_create : nullptr;
     const auto create = timed ? timed : state.table.event_create;
-    call_backend(Device(&state), state.name,
-                 [&](catena_ctx* ctx, void* dev) { return create(ctx, dev, &state_->native); });
+    on_backend(state, [&](catena_ctx* ctx) { return create(ctx, state.dev, &state_->native); });
 }
 
 Event::Event(Device device, catena_event* native)
-    : state_(std::make_shared<State>(catena::need(device))) {
+    : state_(std::make_shared<State>(state_or_current(device))) {
     state_->native = native;
 }
 
@@ -129,9 +134,10 @@ void Event::record(const Stream& stream) const {
 void Event::synchronize() const {
     const State& state = need();
     if (!state.native) return;
-    if (state.device.events) {
-        call_backend(Device(&state.device), state.device.name, [&](catena_ctx* ctx, void* dev) {
-            return state.device.events->event_sync(ctx, dev, state.native);
+    DeviceState& device = state.device;
+    if (device.events) {
+        on_backend(device, [&](catena_ctx* ctx) {
+            return device.events->event_sync(ctx, device.dev, state.native);
         });
     } else if (state.queue) {
         state.queue->finish(state.ticket);
@@ -141,13 +147,9 @@ void Event::synchronize() const {
 bool Event::done() const {
     const State& state = need();
     if (!state.native) return true;
-    if (!state.device.events) {
-        throw UnsupportedError(fmt::format(
-            "[event] done(): expected a backend that can say it, got {}", state.device.name));
-    }
     std::int32_t done = 0;
-    call_backend(Device(&state.device), state.device.name, [&](catena_ctx* ctx, void* dev) {
-        return state.device.events->event_query(ctx, dev, state.native, &done);
+    state.ask("done", [&](catena_ctx* ctx, const catena_events& events) {
+        return events.event_query(ctx, state.device.dev, state.native, &done);
     });
     return done != 0;
 }
@@ -159,21 +161,14 @@ double Event::elapsed_since(const Event& begin) const {
         throw DeviceError(fmt::format("[event] elapsed_since(): expected an event of {}, got {}",
                                       b.device.name, a.device.name));
     }
-    for (const State* state : {&a, &b}) {
-        if (!state->queue) {
-            throw InvalidError("[event] elapsed_since(): expected record() first, got none");
-        }
-    }
+    if (!a.queue || !b.queue)
+        throw InvalidError("[event] elapsed_since(): expected record() first, got none");
     if (!b.native) return std::chrono::duration<double, std::milli>(*b.time - *a.time).count();
-    if (!b.device.events) {
-        throw UnsupportedError(fmt::format(
-            "[event] elapsed_since(): expected a backend that measures, got {}", b.device.name));
-    }
     begin.synchronize();
     synchronize();
     double milliseconds = 0;
-    call_backend(Device(&b.device), b.device.name, [&](catena_ctx* ctx, void* dev) {
-        return b.device.events->elapsed(ctx, dev, a.native, b.native, &milliseconds);
+    b.ask("elapsed_since", [&](catena_ctx* ctx, const catena_events& events) {
+        return events.elapsed(ctx, b.device.dev, a.native, b.native, &milliseconds);
     });
     return milliseconds;
 }

@@ -4,9 +4,9 @@
 #include "device/context.hpp"
 #include "device/device_state.hpp"
 #include "device/recycle.hpp"
-#include "device/thread_exit.hpp"
 
 #include <catena/core/error.hpp>
+#include <catena/core/per_thread.hpp>
 
 #include <fmt/format.h>
 
@@ -45,35 +45,29 @@ std::uint64_t size_of_class(int index) noexcept {
 }
 
 struct ThreadLists {
-    CachingAllocator* owner[most_slots] = {};
-    int count[most_slots][CachingAllocator::small_classes] = {};
-    void* block[most_slots][CachingAllocator::small_classes][CachingAllocator::thread_depth];
-};
-
-__attribute__((tls_model("initial-exec"))) thread_local ThreadLists* lists = nullptr;
-__attribute__((tls_model("initial-exec"))) thread_local bool closed = false;
-
-void close_lists(void* of_thread) {
-    closed = true;
-    lists = nullptr;
-    auto* mine = static_cast<ThreadLists*>(of_thread);
-    for (int slot = 0; slot < most_slots; ++slot) {
-        if (!mine->owner[slot]) continue;
-        for (int index = 0; index < CachingAllocator::small_classes; ++index) {
-            mine->owner[slot]->give_back(index, mine->block[slot][index], mine->count[slot][index]);
+    struct List {
+        int n = 0;
+        void* blocks[CachingAllocator::thread_depth];
+    };
+    ThreadLists() {}  // NOLINT: the blocks stay uninitialized
+    ~ThreadLists() {
+        for (int slot = 0; slot < most_slots; ++slot) {
+            if (!owner[slot]) continue;
+            for (int index = 0; index < CachingAllocator::small_classes; ++index)
+                owner[slot]->give_back(index, lists[slot][index].blocks, lists[slot][index].n);
         }
     }
-    delete mine;
-}
+    CachingAllocator* owner[most_slots] = {};
+    List lists[most_slots][CachingAllocator::small_classes];
+};
+__attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<ThreadLists> of_thread;
 
-// NULL where the thread ends, or without memory.
-ThreadLists* open_lists() noexcept {
-    static const ThreadExit at_exit(close_lists);
-    if (closed) return nullptr;
-    auto* mine = new (std::nothrow) ThreadLists;
-    if (!mine || at_exit.set(mine)) return lists = mine;
-    delete mine;
-    return nullptr;
+// NULL for an allocator without a slot, or without memory.
+ThreadLists::List* list_of(CachingAllocator& owner, int slot, int index) noexcept {
+    ThreadLists* mine = recycle && slot < most_slots ? of_thread.try_get() : nullptr;
+    if (!mine) return nullptr;
+    mine->owner[slot] = &owner;
+    return &mine->lists[slot][index];
 }
 
 }  // namespace
@@ -94,47 +88,55 @@ bool CachingAllocator::keeps() const noexcept { return recycle || kind_ == Kind:
 
 void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     const int index = class_of(bytes);
-    if (index >= small_classes) {
-        if (bytes > largest_memory) {  // sums of larger ones would overflow
-            throw MemoryError(fmt::format("[{}] memory: expected at most {} bytes, got {}",
-                                          queue.device.name, largest_memory, bytes));
-        }
-        capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
-        return take_large(capacity);
+    const bool small = index < small_classes;
+    if (bytes > largest_memory) {  // sums of larger ones would overflow
+        throw MemoryError(fmt::format("[{}] memory: expected at most {} bytes, got {}",
+                                      queue.device.name, largest_memory, bytes));
     }
-    capacity = size_of_class(index);
-    if (recycle && slot_ < most_slots) {
-        ThreadLists* mine = lists ? lists : open_lists();
-        if (mine) {
-            int& n = mine->count[slot_][index];
-            if (n == 0) {
-                mine->owner[slot_] = this;
-                n = refill(index, mine->block[slot_][index], thread_depth / 2);
-            }
-            return mine->block[slot_][index][--n];
+    capacity = small ? size_of_class(index)
+                     : (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
+    void* block = nullptr;
+    if (small && keeps()) {
+        if (ThreadLists::List* list = list_of(*this, slot_, index)) {
+            if (list->n == 0) list->n = refill(index, list->blocks, thread_depth / 2);
+            return list->blocks[--list->n];
         }
+        refill(index, &block, 1);
+        return block;
     }
-    return take_small(index);
+    const auto size = static_cast<std::int64_t>(capacity);
+    const std::lock_guard lock(memory_.mutex);
+    if (!keeps()) {
+        block = ask_backend(capacity);
+        count(size, 0);
+    } else {
+        block = segments_.take(capacity);
+        if (!block) block = grow(capacity);
+        count(size, -size);
+    }
+    return block;
 }
 
 void CachingAllocator::free(void* block, std::uint64_t capacity) noexcept {
     const int index = class_of(capacity);
-    if (index >= small_classes) return give_back_large(block, capacity);
-    if (recycle && slot_ < most_slots) {
-        ThreadLists* mine = lists ? lists : open_lists();
-        if (mine) {
-            mine->owner[slot_] = this;
-            int& n = mine->count[slot_][index];
-            void** blocks = mine->block[slot_][index];
-            if (n == thread_depth) {
-                n = thread_depth / 2;
-                give_back(index, blocks + n, thread_depth - n);
-            }
-            blocks[n++] = block;
-            return;
+    if (index < small_classes) {
+        ThreadLists::List* list = list_of(*this, slot_, index);
+        if (!list) return give_back(index, &block, 1);
+        if (list->n == thread_depth) {
+            list->n = thread_depth / 2;
+            give_back(index, list->blocks + list->n, thread_depth - list->n);
         }
+        list->blocks[list->n++] = block;
+        return;
     }
-    give_back(index, &block, 1);
+    const auto size = static_cast<std::int64_t>(capacity);
+    const std::lock_guard lock(memory_.mutex);
+    if (!keeps()) {
+        return_to_backend(block, capacity);
+        return count(-size, 0);
+    }
+    count(-size, size);
+    segments_.give_back(block);
 }
 
 void CachingAllocator::count(std::int64_t in_use, std::int64_t cached) noexcept {
@@ -170,45 +172,6 @@ void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept
     count(-all, all);
     auto& all_free = free_[static_cast<std::size_t>(index)].blocks;  // refill() reserved its memory
     all_free.insert(all_free.end(), blocks, blocks + n);
-}
-
-void* CachingAllocator::take_small(int index) {
-    void* block = nullptr;
-    if (keeps()) {
-        refill(index, &block, 1);
-        return block;
-    }
-    const std::uint64_t bytes = size_of_class(index);
-    const std::lock_guard lock(memory_.mutex);
-    block = ask_backend(bytes);
-    count(static_cast<std::int64_t>(bytes), 0);
-    return block;
-}
-
-void* CachingAllocator::take_large(std::uint64_t capacity) {
-    const std::lock_guard lock(memory_.mutex);
-    const auto bytes = static_cast<std::int64_t>(capacity);
-    void* block = nullptr;
-    if (keeps()) {
-        block = segments_.take(capacity);
-        if (!block) block = grow(capacity);
-        count(bytes, -bytes);
-    } else {
-        block = ask_backend(capacity);
-        count(bytes, 0);
-    }
-    return block;
-}
-
-void CachingAllocator::give_back_large(void* block, std::uint64_t capacity) noexcept {
-    const auto bytes = static_cast<std::int64_t>(capacity);
-    const std::lock_guard lock(memory_.mutex);
-    if (!keeps()) {
-        return_to_backend(block, capacity);
-        return count(-bytes, 0);
-    }
-    count(-bytes, bytes);
-    segments_.give_back(block);
 }
 
 // A segment as large as all there are, so that blocks of changing sizes find room in few of them.
@@ -340,11 +303,10 @@ void CachingAllocator::keep(bool kept) noexcept {
 }
 
 std::int64_t CachingAllocator::at_hand() const noexcept {
-    if (!lists || slot_ >= most_slots) return 0;
+    const ThreadLists* const mine = slot_ < most_slots ? of_thread.find() : nullptr;
     std::int64_t bytes = 0;
-    for (int index = 0; index < small_classes; ++index) {
-        bytes += static_cast<std::int64_t>(size_of_class(index)) * lists->count[slot_][index];
-    }
+    for (int index = 0; mine && index < small_classes; ++index)
+        bytes += static_cast<std::int64_t>(size_of_class(index)) * mine->lists[slot_][index].n;
     return bytes;
 }
 

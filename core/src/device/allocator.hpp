@@ -63,9 +63,6 @@ public:
 
 private:
     bool keeps() const noexcept;  // what is freed, for the next allocation
-    void* take_small(int size_class);
-    void* take_large(std::uint64_t capacity);
-    void give_back_large(void* block, std::uint64_t capacity) noexcept;
     void* grow(std::uint64_t capacity);
     void trim(std::int64_t wanted);
     void* ask_backend(std::uint64_t capacity);

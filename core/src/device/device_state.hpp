@@ -3,6 +3,7 @@
 
 #include "device/call_log.hpp"
 #include "device/pinned.hpp"
+#include "device/plugin.hpp"
 #include "device/queue.hpp"
 
 #include <catena/core/device.hpp>
@@ -22,7 +23,14 @@
 
 namespace catena {
 
-struct BackendEntry;
+class DeviceState;
+
+// A backend of a registered plugin.
+struct BackendEntry {
+    const catena_backend* table;
+    const PluginEntry* plugin;
+    std::vector<std::unique_ptr<DeviceState>> devices;  // by ordinal; null until opened
+};
 
 class DeviceState {
 public:
@@ -94,6 +102,8 @@ void note_call(const Queue& queue, const Call&... call) noexcept {
         queue.device.calls.note(call...);
 }
 
+DeviceState& state_of(Device device);  // throws InvalidError for an empty handle
+DeviceState& state_or_current(Device device);
 // The first device that the host can write to; throws DeviceError if there is none.
 DeviceState& default_device();
 // Every ordinal draws its own numbers; ordinal 0 draws the same on every backend.

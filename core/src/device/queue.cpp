@@ -2,7 +2,6 @@
 #include "device/queue.hpp"
 
 #include "device/context.hpp"
-#include "device/device_state.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -44,12 +43,14 @@ Queue::Point* Queue::find(std::uint64_t ticket) {
 Queue::Point& Queue::point(std::uint64_t ticket) {
     if (Point* known = find(ticket)) return *known;
     Point& p = points_[next_point_++ % std::size(points_)];
-    catena_ctx ctx;
-    ctx.device = &device;
     p.ticket = 0;  // until it is recorded
-    if (!p.event) check(ctx, device.table.event_create(&ctx, device.dev, &p.event));
+    const catena_backend& b = device.table;
+    on_backend(device, [&](catena_ctx* ctx) {
+        return p.event ? CATENA_OK : b.event_create(ctx, device.dev, &p.event);
+    });
     const std::uint64_t until = now();
-    check(ctx, device.table.event_record(&ctx, device.dev, p.event, native));
+    on_backend(device,
+               [&](catena_ctx* ctx) { return b.event_record(ctx, device.dev, p.event, native); });
     p.ticket = until;
     return p;
 }
@@ -78,9 +79,7 @@ void Queue::after(Queue& other, std::uint64_t ticket) {
         const std::lock_guard lock(other.mutex_);
         const Point& p = other.point(ticket);
         until = p.ticket;
-        catena_ctx ctx;
-        ctx.device = &device;
-        check(ctx, device.table.event_wait(&ctx, device.dev, p.event, native));
+        wait_for(p.event);
     }
     advance();
     const std::lock_guard lock(mutex_);
@@ -90,10 +89,14 @@ void Queue::after(Queue& other, std::uint64_t ticket) {
 
 void Queue::after(catena_event* event) {
     if (recording.load()) refuse("a wait for an event");
-    catena_ctx ctx;
-    ctx.device = &device;
-    check(ctx, device.table.event_wait(&ctx, device.dev, event, native));
+    wait_for(event);
     advance();
+}
+
+void Queue::wait_for(catena_event* event) {
+    on_backend(device, [&](catena_ctx* ctx) {
+        return device.table.event_wait(ctx, device.dev, event, native);
+    });
 }
 
 void Queue::finish(std::uint64_t ticket) {
@@ -110,10 +113,10 @@ void Queue::finish(std::uint64_t ticket) {
             until = known->ticket;
         }
     }
-    catena_ctx ctx;
-    ctx.device = &device;
-    check(ctx, event ? device.events->event_sync(&ctx, device.dev, event)
-                     : device.table.stream_sync(&ctx, device.dev, native));
+    on_backend(device, [&](catena_ctx* ctx) {
+        return event ? device.events->event_sync(ctx, device.dev, event)
+                     : device.table.stream_sync(ctx, device.dev, native);
+    });
     known_done(until);
 }
 
@@ -131,10 +134,16 @@ bool Queue::done() {
         throw UnsupportedError(fmt::format(
             "[stream] done(): expected a backend that can say it, got {}", device.name));
     }
-    catena_ctx ctx;
-    ctx.device = &device;
+    return ask(nullptr, until);
+}
+
+// Whether the event, or all of the stream, is reached.
+bool Queue::ask(const Point* point, std::uint64_t until) {
     std::int32_t done = 0;
-    check(ctx, device.events->stream_query(&ctx, device.dev, native, &done));
+    on_backend(device, [&](catena_ctx* ctx) {
+        return point ? device.events->event_query(ctx, device.dev, point->event, &done)
+                     : device.events->stream_query(ctx, device.dev, native, &done);
+    });
     if (done) known_done(until);
     return done != 0;
 }
@@ -147,14 +156,7 @@ bool Queue::reached(std::uint64_t ticket) noexcept {
         if (!device.events) return finish(ticket), true;
         const std::lock_guard lock(mutex_);
         const Point* known = find(ticket);
-        const std::uint64_t until = known ? known->ticket : now();
-        catena_ctx ctx;
-        ctx.device = &device;
-        std::int32_t done = 0;
-        check(ctx, known ? device.events->event_query(&ctx, device.dev, known->event, &done)
-                         : device.events->stream_query(&ctx, device.dev, native, &done));
-        if (done) known_done(until);
-        return done != 0;
+        return ask(known, known ? known->ticket : now());
     } catch (...) {  // nobody knows: not yet
         return false;
     }
@@ -162,9 +164,9 @@ bool Queue::reached(std::uint64_t ticket) noexcept {
 
 void Queue::record(catena_event* event) {
     if (recording.load()) refuse("an event");
-    catena_ctx ctx;
-    ctx.device = &device;
-    check(ctx, device.table.event_record(&ctx, device.dev, event, native));
+    on_backend(device, [&](catena_ctx* ctx) {
+        return device.table.event_record(ctx, device.dev, event, native);
+    });
 }
 
 void Queue::mark() {
@@ -187,7 +189,7 @@ void Queue::used_by(Queue& other, bool writes) {
 }
 
 void Queue::after_users() {
-    SmallVector<std::pair<Queue*, bool>, 2> users;
+    decltype(users_) users;
     {
         const std::lock_guard lock(mutex_);
         users = users_;
@@ -200,12 +202,12 @@ void Queue::after_users() {
 }
 
 void Queue::before_writers() {
-    SmallVector<std::pair<Queue*, bool>, 2> writers;
+    decltype(users_) users;
     {
         const std::lock_guard lock(mutex_);
-        writers = users_;
+        users = users_;
     }
-    for (const auto& [user, writes] : writers) {
+    for (const auto& [user, writes] : users) {
         if (writes) user->after(*this, end);
     }
 }

@@ -75,6 +75,9 @@ public:
     void sees_as(Queue& queue);  // it comes after all that the queue comes after
 
     Stream as_stream() noexcept;
+    // Calls the backend, which gives work to this queue; throws its error with the device's name.
+    template <class Call>
+    void give(const Call& call);
     void check(catena_ctx& ctx, catena_status status) const;
     [[noreturn]] void refuse(const char* what) const;  // while it is recorded
 
@@ -86,6 +89,8 @@ private:
     Point* find(std::uint64_t ticket);
     Point& point(std::uint64_t ticket);
     std::uint64_t& seen(const Queue& other);
+    void wait_for(catena_event* event);
+    bool ask(const Point* point, std::uint64_t until);
 
     std::atomic<std::uint64_t> ticket_{0};
     std::atomic<std::uint64_t> done_{0};

@@ -1,7 +1,7 @@
 // Checks attributes against the schema.
 #include "registry/attributes.hpp"
 
-#include "registry/registry_check.hpp"
+#include <table_rules.hpp>
 
 #include <catena/core/error.hpp>
 
@@ -83,8 +83,8 @@ void check_range(const catena_function& f, const catena_attr_spec& spec,
                  const catena_value& value) {
     if (!(spec.flags & CATENA_ATTR_RANGED)) return;
     for (std::uint32_t i = 0; i < value.n; ++i) {
-        const double x = number(value, i);
-        if (x >= number(spec.lo) && x <= number(spec.hi)) continue;
+        const double x = number_of(value, i);
+        if (x >= number_of(spec.lo) && x <= number_of(spec.hi)) continue;
         throw InvalidError(fmt::format("[{}] attribute '{}': expected {} to {}, got {}", f.name,
                                        spec.name, show(spec.lo), show(spec.hi), show(value)));
     }

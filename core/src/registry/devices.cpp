@@ -1,7 +1,6 @@
 // Devices of the registered backends, by name.
 #include "device/context.hpp"
-#include "device/plugin_source.hpp"
-#include "device/plugin_step.hpp"
+#include "device/plugin.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>

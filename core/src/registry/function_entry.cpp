@@ -1,7 +1,7 @@
 // One registered function: what its descriptor says, and the choice of its kernels.
 #include "registry/registry.hpp"
 
-#include "device/plugin_step.hpp"
+#include "device/plugin.hpp"
 #include "registry/attributes.hpp"
 
 #include <fmt/format.h>

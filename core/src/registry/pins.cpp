@@ -2,7 +2,7 @@
 #include "registry/registry.hpp"
 
 #include "device/context.hpp"
-#include "device/plugin_source.hpp"
+#include "device/plugin.hpp"
 
 #include <catena/core/error.hpp>
 

@@ -2,9 +2,8 @@
 #include "registry/registry.hpp"
 
 #include "device/context.hpp"
-#include "device/plugin_source.hpp"
+#include "device/plugin.hpp"
 #include "registry/attributes.hpp"
-#include "registry/registry_check.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
@@ -12,15 +11,105 @@
 
 #include <fmt/format.h>
 
+#include <table_rules.hpp>
+
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace catena {
+namespace {
+
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
+    throw PluginError(fmt::format(text, std::forward<Args>(args)...));
+}
+
+const Broken refused([](const std::string& text) { throw PluginError(text); });
+
+void check_function(const catena_function& f) {
+    check_id(f.name, "a function", refused);
+    check_version(f, refused);
+    for (std::uint32_t i = 0; i < f.n_inputs + f.n_outputs; ++i) {
+        const bool in = i < f.n_inputs;
+        const std::uint32_t index = in ? i : i - f.n_inputs;
+        check_name((in ? f.inputs : f.outputs)[index]->name,
+                   fmt::format("port {} of {}", index, f.name), refused);
+    }
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i)
+        check_name(f.attrs[i]->name, fmt::format("attribute {} of {}", i, f.name), refused);
+    check_ports(f, refused);
+    check_gradient(f, refused);
+    check_attributes(f, refused);
+    check_examples(f, refused);
+}
+
+}  // namespace
+
+void check_grad_function(const catena_function& f, const catena_function& g) {
+    check_grad_function(f, g, refused);
+}
 
 Registry& Registry::get() {
     static Registry* instance =
         new Registry;  // arrays of static objects may outlive any destructor
     return *instance;
+}
+
+// All of a plugin's table, before anything of it is registered.
+void Registry::check(std::string_view id, const catena_plugin& table) {
+    check_table(table, {}, refused);
+    for (const auto& other : plugins_) {
+        if (other->id == id) refuse("id {} is already loaded from {}", id, other->file.string());
+    }
+    std::map<std::string_view, const catena_function*> own;
+    const char* sums = addition() ? addition()->descriptor.name : nullptr;
+    for (std::uint32_t i = 0; i < table.n_functions; ++i) {
+        const catena_function& f = *table.functions[i];
+        check_function(f);
+        if (const auto found = functions_.find(std::string_view(f.name));
+            found != functions_.end()) {
+            refuse("function {} is already there, from {}", f.name,
+                   found->second->plugin.file.string());
+        }
+        if (!own.emplace(f.name, &f).second) refuse("function {} is there twice", f.name);
+        if (!(f.flags & CATENA_FUNCTION_ADDITION)) continue;
+        if (sums) refuse("function {} claims to be the addition, which is {}", f.name, sums);
+        sums = f.name;
+    }
+    // Of this plugin or another; add() checks the kernels of a function that comes later.
+    const auto known = [&](std::string_view name) -> const catena_function* {
+        if (const auto found = own.find(name); found != own.end()) return found->second;
+        const auto found = functions_.find(name);
+        return found == functions_.end() ? nullptr : &found->second->descriptor;
+    };
+    for (const auto& [name, f] : own) {
+        const catena_function* gradient = f->grad_function ? known(f->grad_function) : nullptr;
+        if (gradient) check_grad_function(*f, *gradient);
+    }
+    for (std::uint32_t i = 0; i < table.n_kernels; ++i) {
+        const catena_kernel& k = *table.kernels[i];
+        check_id(k.function, "a kernel's function", refused);
+        check_name(k.device, "a kernel's device", refused);
+        check_versions(k, refused);
+        if (const catena_function* f = known(k.function)) check_kernel_of(*f, k, refused);
+    }
+    check_variants(table, refused);
+    std::set<std::string_view> backends;
+    for (std::uint32_t i = 0; i < table.n_backends; ++i) {
+        const char* const name = table.backends[i]->name;
+        check_name(name, "a backend", refused);
+        if (!backends.insert(name).second) refuse("backend {} is there twice", name);
+        for (const auto& other : backends_) {
+            if (std::strcmp(other->table->name, name) == 0)
+                refuse("backend {} is already there, from {}", name, other->plugin->file.string());
+        }
+    }
+    for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
+        check_name(table.extensions[i]->id, "an extension", refused);
+        const char* device = table.extensions[i]->device;
+        if (*device) check_name(device, "an extension's device", refused);
+    }
 }
 
 const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
@@ -39,7 +128,7 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
         // Kernels may have come before their function, and may not fit it.
         if (const auto found = kernels_.find(table.functions[i]->name); found != kernels_.end()) {
             for (const KernelEntry& kernel : found->second) try {
-                    check_kernel_of(*table.functions[i], *kernel.kernel);
+                    check_kernel_of(*table.functions[i], *kernel.kernel, refused);
                     function->kernels_.push_back(kernel);
                 } catch (const PluginError& error) {
                     host_table().log(nullptr, CATENA_LOG_WARNING,
@@ -62,8 +151,8 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
         }
     }
     for (std::uint32_t i = 0; i < table.n_backends; ++i) {
-        backends_.push_back(std::make_unique<BackendEntry>(
-            BackendEntry{table.backends[i], &plugin, static_cast<int>(backends_.size()), {}}));
+        backends_.push_back(
+            std::make_unique<BackendEntry>(BackendEntry{table.backends[i], &plugin, {}}));
     }
     for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
         const catena_extension& added = *table.extensions[i];

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "device/device_state.hpp"
-#include "device/plugin_entry.hpp"
 
 #include <catena/abi/plugin.h>
 #include <catena/core/plugin_function.hpp>

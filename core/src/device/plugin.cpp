@@ -1,5 +1,5 @@
-// Ends the process with a message where a plugin calls exit().
-#include "device/plugin_step.hpp"
+// Calls the loader, if the program has one, and names the plugin that ends the process.
+#include "device/plugin.hpp"
 
 #include "device/context.hpp"
 
@@ -7,17 +7,35 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <utility>
 
 namespace catena {
 namespace {
 
+constinit std::atomic<PluginSource*> source{nullptr};
 thread_local PluginStep* current = nullptr;
 
 }  // namespace
+
+void set_plugin_source(PluginSource* registered) noexcept { source = registered; }
+
+void load_plugins_once() {
+    if (PluginSource* const loader = source.load(std::memory_order_acquire)) loader->load();
+}
+
+std::string with_plugin_report(std::string what) {
+    PluginSource* const loader = source;
+    return std::move(what) + '\n' +
+           (loader ? loader->report() : "no plugin loader is linked: see catena::loader");
+}
+
+std::string plugin_refusals() {
+    PluginSource* const loader = source;
+    const std::string text = loader ? loader->refusals() : "";
+    return text.empty() ? text : '\n' + text;
+}
 
 // exit() does not unwind the stack, so the step still exists.
 void PluginStep::process_ends() {

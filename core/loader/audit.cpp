@@ -56,10 +56,6 @@ std::string line_of(std::string_view verdict, const Attempt& a, std::string_view
 
 }  // namespace
 
-void tell(std::int32_t level, const std::string& text) {
-    host_table().log(nullptr, level, text.c_str());
-}
-
 Attempt::Attempt(const std::filesystem::path& file) {
     info.path = file;
     struct stat status {};

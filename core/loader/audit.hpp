@@ -19,8 +19,6 @@ struct Attempt {
     mode_t mode = 0;
 };
 
-// Writes to the host's log; level: CATENA_LOG_*.
-void tell(std::int32_t level, const std::string& text);
 // True if $CATENA_PLUGIN_AUDIT names a file, whose lines have hashes.
 bool audit_has_file();
 // Writes to the host's log, and appends to that file. The verdict is one word; reason may be "".

@@ -30,6 +30,11 @@ inline thread_local DeviceState* draws_from = nullptr;
 // The table that every plugin gets.
 const catena_host& host_table() noexcept;
 
+// Writes to the log; level: CATENA_LOG_*.
+inline void tell(std::int32_t level, const std::string& text) {
+    host_table().log(nullptr, level, text.c_str());
+}
+
 // A kernel that declines leaves no failure to the next one.
 inline void forget_failure(catena_ctx& ctx) noexcept {
     ctx.status = CATENA_OK;

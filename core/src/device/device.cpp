@@ -140,16 +140,6 @@ void DeviceState::synchronize() {
     for (const auto& [queue, ticket] : reached) queue->known_done(ticket);
 }
 
-MemoryStats DeviceState::memory_stats() {
-    const std::lock_guard lock(heap.mutex);
-    MemoryStats stats = heap.stats;
-    for (const CachingAllocator* pool : heap.pools) {  // what this thread keeps at hand is free
-        stats.in_use -= pool->at_hand();
-        stats.cached += pool->at_hand();
-    }
-    return stats;
-}
-
 MemorySize DeviceState::memory_size() {
     MemorySize size;
     if (!table.memory) return size;
@@ -193,12 +183,6 @@ void DeviceState::end_recording() noexcept {
     if (release) release_cached();
 }
 
-void DeviceState::reset_peak() {
-    const std::lock_guard lock(heap.mutex);
-    heap.stats.peak = heap.stats.in_use;
-    for (CachingAllocator* pool : heap.pools) pool->reset_peak();
-}
-
 DeviceState& state_of(Device device) {
     if (!device) throw InvalidError("[device] expected a device, got an empty handle");
     return *device.state();
@@ -234,9 +218,23 @@ std::string_view Device::backend() const { return state_of(*this).table.name; }
 int Device::ordinal() const { return state_of(*this).ordinal; }
 bool Device::host_accessible() const { return state_of(*this).host_accessible(); }
 void Device::synchronize() const { state_of(*this).synchronize(); }
-MemoryStats Device::memory() const { return state_of(*this).memory_stats(); }
+MemoryStats Device::memory() const {
+    DeviceMemory& heap = state_of(*this).heap;
+    const std::lock_guard lock(heap.mutex);
+    MemoryStats stats = heap.stats;
+    for (const CachingAllocator* pool : heap.pools) {  // what this thread keeps at hand is free
+        stats.in_use -= pool->at_hand();
+        stats.cached += pool->at_hand();
+    }
+    return stats;
+}
 MemorySize Device::memory_size() const { return state_of(*this).memory_size(); }
-void Device::reset_peak_memory() const { state_of(*this).reset_peak(); }
+void Device::reset_peak_memory() const {
+    DeviceMemory& heap = state_of(*this).heap;
+    const std::lock_guard lock(heap.mutex);
+    heap.stats.peak = heap.stats.in_use;
+    for (CachingAllocator* pool : heap.pools) pool->reset_peak();
+}
 void Device::release_cached() const { state_of(*this).release_cached(); }
 
 int Device::threads() const {

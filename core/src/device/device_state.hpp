@@ -72,10 +72,8 @@ public:
     // with the backend's words.
     void copy(Queue& queue, void* target, const void* source, std::uint64_t bytes, int direction);
     void synchronize();  // all queues
-    MemoryStats memory_stats();
     MemorySize memory_size();
     void release_cached() noexcept;  // once nothing is recorded
-    void reset_peak();
     // A wait for the whole device would break every recording: one that begins waits until such a
     // wait is over, and while there is one the device refuses to be waited for.
     std::shared_mutex waits;

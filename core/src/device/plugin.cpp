@@ -42,10 +42,8 @@ void PluginStep::process_ends() {
     const PluginStep* const step = std::exchange(current, nullptr);
     if (!step) return;
     const std::string reason = fmt::format("its {} called exit()", step->step_);
-    host_table().log(nullptr, CATENA_LOG_ERROR,
-                     fmt::format("[plugin] {}: {}: the process ends with code {}",
-                                 step->file_.string(), reason, EXIT_FAILURE)
-                         .c_str());
+    tell(CATENA_LOG_ERROR, fmt::format("[plugin] {}: {}: the process ends with code {}",
+                                       step->file_.string(), reason, EXIT_FAILURE));
     if (step->tell_) step->tell_(reason);
     std::fflush(nullptr);
     _exit(EXIT_FAILURE);

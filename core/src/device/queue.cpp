@@ -1,4 +1,4 @@
-// Queues of work: tickets, and the events behind them.
+// Streams: tickets, and the events behind them.
 #include "device/queue.hpp"
 
 #include "device/context.hpp"
@@ -16,7 +16,7 @@ constinit thread_local const using_stream* streams = nullptr;
 Queue::Queue(DeviceState& of, catena_stream* stream, CachingAllocator::Kind kind)
     : device(of), native(stream), async(of.async()), own(*this, kind) {}
 
-// It belongs to the device.
+// The device's own: it is not given back.
 Stream Queue::as_stream() noexcept {
     return Stream(std::shared_ptr<Queue>(std::shared_ptr<void>(), this));
 }
@@ -174,6 +174,49 @@ void Queue::mark() {
     const std::lock_guard lock(mutex_);
     point(now());
 }
+
+// ---- streams, as programs have them
+
+Queue& queue_of(const Stream& stream) {
+    if (!stream) throw InvalidError("[stream] expected a stream, got an empty handle");
+    return *stream.queue();
+}
+
+Stream::Stream(Device device) {
+    DeviceState& state = state_or_current(device);
+    Queue& queue = state.take_queue();
+    if (&queue == &state.main()) *this = queue.as_stream();
+    else queue_ = {&queue, [](Queue* done) { done->device.give_back_queue(*done); }};
+}
+
+Stream Stream::current(Device device) {
+    DeviceState& state = state_or_current(device);
+    for (const using_stream* scope = streams; scope; scope = scope->outer()) {
+        if (&scope->stream().queue()->device == &state) return scope->stream();
+    }
+    return state.main().as_stream();
+}
+
+Device Stream::device() const { return Device(&queue_of(*this).device); }
+void Stream::synchronize() const {
+    Queue& queue = queue_of(*this);
+    if (queue.recording.load()) queue.refuse("a wait of the host");
+    queue.finish();
+}
+bool Stream::done() const {
+    Queue& queue = queue_of(*this);
+    if (queue.recording.load()) queue.refuse("a question of the host");
+    return queue.done();
+}
+void Stream::wait(const Stream& other) const { queue_of(*this).after(queue_of(other), Queue::end); }
+MemoryStats Stream::memory() const { return queue_of(*this).own.stats(); }
+catena_stream* Stream::native() const { return queue_of(*this).native; }
+
+using_stream::using_stream(const Stream& stream) : stream_(stream), outer_(streams) {
+    queue_of(stream);
+    streams = this;
+}
+using_stream::~using_stream() { streams = outer_; }
 
 // ---- recorders
 

@@ -109,6 +109,8 @@ struct ArrayExtra {
 };
 ArrayExtra& extra_of(ArrayBody& body);
 
+// Throws InvalidError for an empty handle.
+Queue& queue_of(const Stream& stream);
 // The thread's queue of a device.
 extern constinit
     __attribute__((tls_model("initial-exec"))) thread_local const using_stream* streams;

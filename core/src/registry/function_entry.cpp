@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <table_rules.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -47,13 +49,12 @@ FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& fr
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         output_type.push_back(index_of(d.outputs[i]->type_var));
     }
-    variadic = d.n_inputs && (d.inputs[d.n_inputs - 1]->flags & CATENA_PORT_VARIADIC);
+    variadic = is_variadic(d);
     type_vars = static_cast<int>(names.size());
-    defaults = nullptr;
-    const auto required = [&](std::uint32_t i) { return d.attrs[i]->flags & CATENA_ATTR_REQUIRED; };
-    bool all_optional = true;
-    for (std::uint32_t i = 0; i < d.n_attrs; ++i) all_optional = all_optional && !required(i);
-    if (all_optional) defaults = BoundAttributes::make_defaults(d);
+    const bool required = std::any_of(d.attrs, d.attrs + d.n_attrs, [](const auto* attribute) {
+        return attribute->flags & CATENA_ATTR_REQUIRED;
+    });
+    defaults = required ? nullptr : BoundAttributes::make_defaults(d);
 }
 
 std::string FunctionEntry::input_name(std::uint32_t i) const {
@@ -83,7 +84,7 @@ void FunctionEntry::set_pin(std::string_view wish) {
     forget_selections();
 }
 
-// Collects what fits key, best first: pinned plugin, priority, order of loading, name of plugin.
+// Collects what fits key, best first.
 const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) {
     const std::lock_guard lock(Registry::get().mutex());
     for (const Selection* made : selections_) {  // pushed out of the cache
@@ -110,19 +111,9 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
         }
         if (fits) eligible.push_back(entry);
     }
-    std::stable_sort(eligible.begin(), eligible.end(),
-                     [&](const KernelEntry& a, const KernelEntry& b) {
-                         const bool pin_a = !pin_.empty() && a.plugin->id == pin_;
-                         const bool pin_b = !pin_.empty() && b.plugin->id == pin_;
-                         if (pin_a != pin_b) return pin_a;
-                         if (a.kernel->priority != b.kernel->priority) {
-                             return a.kernel->priority > b.kernel->priority;
-                         }
-                         if (a.plugin->order != b.plugin->order) {
-                             return a.plugin->order < b.plugin->order;
-                         }
-                         return a.plugin->id < b.plugin->id;
-                     });
+    std::ranges::stable_sort(eligible, [&](const KernelEntry& a, const KernelEntry& b) {
+        return comes_before(pin_, *a.plugin, a.kernel->priority, *b.plugin, b.kernel->priority);
+    });
     static auto* const all = new std::deque<Selection>;
     Selection* selection = &all->emplace_back();
     selection->key = key;

@@ -3,9 +3,7 @@
 
 #include "device/context.hpp"
 #include "device/plugin.hpp"
-#include "registry/attributes.hpp"
 
-#include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/tables.hpp>
 
@@ -15,39 +13,24 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
+#include <span>
 
 namespace catena {
 namespace {
 
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> text, Args&&... args) {
-    throw PluginError(fmt::format(text, std::forward<Args>(args)...));
-}
-
 const Broken refused([](const std::string& text) { throw PluginError(text); });
-
-void check_function(const catena_function& f) {
-    check_id(f.name, "a function", refused);
-    check_version(f, refused);
-    for (std::uint32_t i = 0; i < f.n_inputs + f.n_outputs; ++i) {
-        const bool in = i < f.n_inputs;
-        const std::uint32_t index = in ? i : i - f.n_inputs;
-        check_name((in ? f.inputs : f.outputs)[index]->name,
-                   fmt::format("port {} of {}", index, f.name), refused);
-    }
-    for (std::uint32_t i = 0; i < f.n_attrs; ++i)
-        check_name(f.attrs[i]->name, fmt::format("attribute {} of {}", i, f.name), refused);
-    check_ports(f, refused);
-    check_gradient(f, refused);
-    check_attributes(f, refused);
-    check_examples(f, refused);
-}
 
 }  // namespace
 
 void check_grad_function(const catena_function& f, const catena_function& g) {
     check_grad_function(f, g, refused);
+}
+
+bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t priority_a,
+                  const PluginEntry& b, std::int32_t priority_b) {
+    const bool pin_a = !pin.empty() && a.id == pin, pin_b = !pin.empty() && b.id == pin;
+    if (pin_a != pin_b) return pin_a;
+    return priority_a != priority_b ? priority_a > priority_b : a.order < b.order;
 }
 
 Registry& Registry::get() {
@@ -56,59 +39,36 @@ Registry& Registry::get() {
     return *instance;
 }
 
-// All of a plugin's table, before anything of it is registered.
+// All of a plugin's table, before anything of it is registered. add() checks the kernels of a function
+// that comes later.
 void Registry::check(std::string_view id, const catena_plugin& table) {
     check_table(table, {}, refused);
     for (const auto& other : plugins_) {
-        if (other->id == id) refuse("id {} is already loaded from {}", id, other->file.string());
+        if (other->id == id) refused("id {} is already loaded from {}", id, other->file.string());
     }
-    std::map<std::string_view, const catena_function*> own;
-    const char* sums = addition() ? addition()->descriptor.name : nullptr;
-    for (std::uint32_t i = 0; i < table.n_functions; ++i) {
-        const catena_function& f = *table.functions[i];
-        check_function(f);
-        if (const auto found = functions_.find(std::string_view(f.name));
-            found != functions_.end()) {
-            refuse("function {} is already there, from {}", f.name,
-                   found->second->plugin.file.string());
-        }
-        if (!own.emplace(f.name, &f).second) refuse("function {} is there twice", f.name);
-        if (!(f.flags & CATENA_FUNCTION_ADDITION)) continue;
-        if (sums) refuse("function {} claims to be the addition, which is {}", f.name, sums);
-        sums = f.name;
-    }
-    // Of this plugin or another; add() checks the kernels of a function that comes later.
     const auto known = [&](std::string_view name) -> const catena_function* {
-        if (const auto found = own.find(name); found != own.end()) return found->second;
         const auto found = functions_.find(name);
         return found == functions_.end() ? nullptr : &found->second->descriptor;
     };
-    for (const auto& [name, f] : own) {
-        const catena_function* gradient = f->grad_function ? known(f->grad_function) : nullptr;
-        if (gradient) check_grad_function(*f, *gradient);
-    }
-    for (std::uint32_t i = 0; i < table.n_kernels; ++i) {
-        const catena_kernel& k = *table.kernels[i];
-        check_id(k.function, "a kernel's function", refused);
-        check_name(k.device, "a kernel's device", refused);
-        check_versions(k, refused);
-        if (const catena_function* f = known(k.function)) check_kernel_of(*f, k, refused);
-    }
-    check_variants(table, refused);
-    std::set<std::string_view> backends;
-    for (std::uint32_t i = 0; i < table.n_backends; ++i) {
-        const char* const name = table.backends[i]->name;
-        check_name(name, "a backend", refused);
-        if (!backends.insert(name).second) refuse("backend {} is there twice", name);
-        for (const auto& other : backends_) {
-            if (std::strcmp(other->table->name, name) == 0)
-                refuse("backend {} is already there, from {}", name, other->plugin->file.string());
+    check_rules(table, known, refused);
+    const char* sums = addition() ? addition()->descriptor.name : nullptr;
+    for (const catena_function* f : std::span(table.functions, table.n_functions)) {
+        if (const auto found = functions_.find(std::string_view(f->name));
+            found != functions_.end()) {
+            refused("function {} is already there, from {}", f->name,
+                    found->second->plugin.file.string());
         }
+        if (!(f->flags & CATENA_FUNCTION_ADDITION)) continue;
+        if (sums) refused("function {} claims to be the addition, which is {}", f->name, sums);
+        sums = f->name;
     }
-    for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
-        check_name(table.extensions[i]->id, "an extension", refused);
-        const char* device = table.extensions[i]->device;
-        if (*device) check_name(device, "an extension's device", refused);
+    for (const catena_backend* b : std::span(table.backends, table.n_backends)) {
+        for (const auto& other : backends_) {
+            if (std::strcmp(other->table->name, b->name) == 0) {
+                refused("backend {} is already there, from {}", b->name,
+                        other->plugin->file.string());
+            }
+        }
     }
 }
 
@@ -116,51 +76,42 @@ const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
                                  const catena_plugin& table) {
     const std::lock_guard lock(mutex_);
     check(id, table);
-    auto entry = std::make_unique<PluginEntry>();
-    entry->id = std::move(id);
-    entry->file = std::move(file);
-    entry->table = &table;
-    entry->order = static_cast<int>(plugins_.size());
-    PluginEntry& plugin = *entry;
-    plugins_.push_back(std::move(entry));
-    for (std::uint32_t i = 0; i < table.n_functions; ++i) {
-        auto function = std::make_unique<FunctionEntry>(*table.functions[i], plugin);
+    const int order = static_cast<int>(plugins_.size());
+    PluginEntry& plugin = *plugins_.emplace_back(
+        std::make_unique<PluginEntry>(PluginEntry{std::move(id), std::move(file), &table, order}));
+    for (const catena_function* f : std::span(table.functions, table.n_functions)) {
+        auto function = std::make_unique<FunctionEntry>(*f, plugin);
         // Kernels may have come before their function, and may not fit it.
-        if (const auto found = kernels_.find(table.functions[i]->name); found != kernels_.end()) {
+        if (const auto found = kernels_.find(f->name); found != kernels_.end()) {
             for (const KernelEntry& kernel : found->second) try {
-                    check_kernel_of(*table.functions[i], *kernel.kernel, refused);
+                    check_kernel_of(*f, *kernel.kernel, refused);
                     function->kernels_.push_back(kernel);
                 } catch (const PluginError& error) {
-                    host_table().log(nullptr, CATENA_LOG_WARNING,
-                                     fmt::format("[plugin] {}: not used: {}",
-                                                 kernel.plugin->file.string(), error.what())
-                                         .c_str());
+                    tell(CATENA_LOG_WARNING,
+                         fmt::format("[plugin] {}: not used: {}", kernel.plugin->file.string(),
+                                     error.what()));
                 }
         }
-        function->set_pin(pin_of(table.functions[i]->name));
-        if (table.functions[i]->flags & CATENA_FUNCTION_ADDITION) addition_ = function.get();
-        functions_.emplace(table.functions[i]->name, std::move(function));
+        function->set_pin(pin_of(f->name));
+        if (f->flags & CATENA_FUNCTION_ADDITION) addition_ = function.get();
+        functions_.emplace(f->name, std::move(function));
     }
-    for (std::uint32_t i = 0; i < table.n_kernels; ++i) {
-        const KernelEntry kernel{table.kernels[i], &plugin};
-        kernels_[table.kernels[i]->function].push_back(kernel);
-        if (const auto found = functions_.find(std::string_view(table.kernels[i]->function));
+    for (const catena_kernel* k : std::span(table.kernels, table.n_kernels)) {
+        kernels_[k->function].push_back({k, &plugin});
+        if (const auto found = functions_.find(std::string_view(k->function));
             found != functions_.end()) {
-            found->second->kernels_.push_back(kernel);
+            found->second->kernels_.push_back({k, &plugin});
             found->second->forget_selections();
         }
     }
-    for (std::uint32_t i = 0; i < table.n_backends; ++i) {
-        backends_.push_back(
-            std::make_unique<BackendEntry>(BackendEntry{table.backends[i], &plugin, {}}));
-    }
-    for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
-        const catena_extension& added = *table.extensions[i];
-        auto& versions = extensions_[{added.device, added.id}];
+    for (const catena_backend* b : std::span(table.backends, table.n_backends))
+        backends_.push_back(std::make_unique<BackendEntry>(BackendEntry{b, &plugin, {}}));
+    for (const catena_extension* e : std::span(table.extensions, table.n_extensions)) {
+        auto& versions = extensions_[{e->device, e->id}];
         std::vector<Offer> offers;
         if (!versions.empty()) offers = versions.back()->sorted;
-        offers.push_back({&added, &plugin});
-        set_extensions(versions, added.id, std::move(offers));
+        offers.push_back({e, &plugin});
+        set_extensions(versions, e->id, std::move(offers));
     }
     epoch_.fetch_add(1, std::memory_order_release);
     return plugin;
@@ -172,13 +123,8 @@ void Registry::set_extensions(Versions& versions, std::string_view id, std::vect
     auto next = std::make_unique<Extensions>();
     next->sorted = std::move(offers);
     std::stable_sort(next->sorted.begin(), next->sorted.end(), [&](const Offer& a, const Offer& b) {
-        const bool pin_a = !pin.empty() && a.plugin->id == pin;
-        const bool pin_b = !pin.empty() && b.plugin->id == pin;
-        if (pin_a != pin_b) return pin_a;
-        if (a.extension->priority != b.extension->priority) {
-            return a.extension->priority > b.extension->priority;
-        }
-        return a.plugin->order < b.plugin->order;
+        return comes_before(pin, *a.plugin, a.extension->priority, *b.plugin,
+                            b.extension->priority);
     });
     for (const Offer& offer : next->sorted) next->tables.push_back(offer.extension->table);
     next->tables.push_back(nullptr);
@@ -188,8 +134,8 @@ void Registry::set_extensions(Versions& versions, std::string_view id, std::vect
 void Registry::remove(const PluginEntry& plugin) {
     const std::lock_guard lock(mutex_);
     const catena_plugin& table = *plugin.table;
-    for (std::uint32_t i = 0; i < table.n_functions; ++i) {
-        const auto found = functions_.find(std::string_view(table.functions[i]->name));
+    for (const catena_function* f : std::span(table.functions, table.n_functions)) {
+        const auto found = functions_.find(std::string_view(f->name));
         if (found == functions_.end()) continue;
         if (addition() == found->second.get()) addition_ = nullptr;
         gone_.push_back(std::move(found->second));
@@ -203,12 +149,11 @@ void Registry::remove(const PluginEntry& plugin) {
         function->gradient_ = nullptr;
     }
     std::erase_if(backends_, [&](const auto& b) { return b->plugin == &plugin; });
-    for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
-        const catena_extension& gone = *table.extensions[i];
-        auto& versions = extensions_[{gone.device, gone.id}];
+    for (const catena_extension* gone : std::span(table.extensions, table.n_extensions)) {
+        auto& versions = extensions_[{gone->device, gone->id}];
         auto rest = versions.back()->sorted;
-        std::erase_if(rest, [&](const Offer& offer) { return offer.extension == &gone; });
-        set_extensions(versions, gone.id, std::move(rest));
+        std::erase_if(rest, [&](const Offer& offer) { return offer.extension == gone; });
+        set_extensions(versions, gone->id, std::move(rest));
     }
     std::erase_if(plugins_, [&](const auto& p) { return p.get() == &plugin; });
     epoch_.fetch_add(1, std::memory_order_release);
@@ -266,9 +211,9 @@ const void* const* Registry::extensions(const BackendEntry* backend, const char*
     const auto found = extensions_.find({backend ? backend->table->name : "", id});
     const void* const* tables =
         found == extensions_.end() ? none : found->second.back()->tables.data();
-    if (const std::size_t length = std::strlen(id); length < sizeof(Answer::id)) {
+    if (std::strlen(id) < sizeof(Answer::id)) {
         Answer& answer = last[next++ % 4];
-        std::memcpy(answer.id, id, length + 1);
+        std::strcpy(answer.id, id);
         answer.backend = backend;
         answer.epoch = epoch;
         answer.tables = tables;

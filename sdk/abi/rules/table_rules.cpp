@@ -11,6 +11,7 @@
 #include <compare>
 #include <cstring>
 #include <map>
+#include <span>
 
 namespace catena {
 namespace {
@@ -276,6 +277,50 @@ void check_table(const catena_plugin& t, TableChecks checks, const Broken& broke
     walk.each(t.kernels, t.n_kernels, "kernel", check(&Walk::kernel));
     walk.each(t.backends, t.n_backends, "backend", check(&Walk::backend));
     walk.each(t.extensions, t.n_extensions, "extension", check(&Walk::extension));
+}
+
+void check_rules(const catena_plugin& t, const KnownFunction& known, const Broken& broken) {
+    std::map<std::string_view, const catena_function*> own;
+    for (const catena_function* f : std::span(t.functions, t.n_functions)) {
+        check_id(f->name, "a function", broken);
+        check_version(*f, broken);
+        for (const bool in : {true, false}) {
+            for (std::uint32_t i = 0; i < (in ? f->n_inputs : f->n_outputs); ++i)
+                check_name((in ? f->inputs : f->outputs)[i]->name,
+                           fmt::format("port {} of {}", i, f->name), broken);
+        }
+        for (std::uint32_t i = 0; i < f->n_attrs; ++i)
+            check_name(f->attrs[i]->name, fmt::format("attribute {} of {}", i, f->name), broken);
+        check_ports(*f, broken);
+        check_gradient(*f, broken);
+        check_attributes(*f, broken);
+        check_examples(*f, broken);
+        if (!own.emplace(f->name, f).second) broken("function {} is there twice", f->name);
+    }
+    const auto find = [&](std::string_view name) {
+        const auto found = own.find(name);
+        return found == own.end() ? known(name) : found->second;
+    };
+    for (const auto& [name, f] : own) {
+        const catena_function* const g = f->grad_function ? find(f->grad_function) : nullptr;
+        if (g) check_grad_function(*f, *g, broken);
+    }
+    for (const catena_kernel* k : std::span(t.kernels, t.n_kernels)) {
+        check_id(k->function, "a kernel's function", broken);
+        check_name(k->device, "a kernel's device", broken);
+        check_versions(*k, broken);
+        if (const catena_function* f = find(k->function)) check_kernel_of(*f, *k, broken);
+    }
+    check_variants(t, broken);
+    std::set<std::string_view> backends;
+    for (const catena_backend* b : std::span(t.backends, t.n_backends)) {
+        check_name(b->name, "a backend", broken);
+        if (!backends.insert(b->name).second) broken("backend {} is there twice", b->name);
+    }
+    for (const catena_extension* e : std::span(t.extensions, t.n_extensions)) {
+        check_name(e->id, "an extension", broken);
+        if (*e->device) check_name(e->device, "an extension's device", broken);
+    }
 }
 
 void check_id(const char* name, std::string_view what, const Broken& broken) {

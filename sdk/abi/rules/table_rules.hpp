@@ -36,7 +36,10 @@ struct TableChecks {
 };
 void check_table(const catena_plugin& table, TableChecks checks, const Broken& broken);
 
-// The other rules, for tables that can be read.
+// The other rules, for tables that can be read: all of them, and one by one.
+// known: a function of another plugin, or null.
+using KnownFunction = std::function<const catena_function*(std::string_view name)>;
+void check_rules(const catena_plugin& table, const KnownFunction& known, const Broken& broken);
 void check_id(const char* name, std::string_view what, const Broken& broken);  // org.example.thing
 // Of a device, a port, an attribute or an extension.
 void check_name(const char* name, std::string_view what, const Broken& broken);

@@ -1,8 +1,6 @@
-// Streams and events as programs have them.
-#include <catena/core/stream.hpp>
+// Events: recorded in queues of the core.
+#include <catena/event.hpp>
 
-#include "array/array_ops.hpp"
-#include "array/recording.hpp"
 #include "device/context.hpp"
 
 #include <catena/core/error.hpp>
@@ -13,62 +11,6 @@
 #include <optional>
 
 namespace catena {
-namespace {
-
-Queue& need(const Stream& stream) {
-    if (!stream) throw InvalidError("[stream] expected a stream, got an empty handle");
-    return *stream.queue();
-}
-
-}  // namespace
-
-Stream::Stream(Device device) {
-    DeviceState& state = state_or_current(device);
-    Queue& queue = state.take_queue();
-    if (&queue == &state.main()) *this = queue.as_stream();
-    else queue_ = {&queue, [](Queue* done) { done->device.give_back_queue(*done); }};
-}
-
-Stream Stream::current(Device device) {
-    DeviceState& state = state_or_current(device);
-    for (const using_stream* scope = streams; scope; scope = scope->outer()) {
-        if (&scope->stream().queue()->device == &state) return scope->stream();
-    }
-    return state.main().as_stream();
-}
-
-Device Stream::device() const { return Device(&need(*this).device); }
-void Stream::synchronize() const {
-    Queue& queue = need(*this);
-    if (queue.recording.load()) queue.refuse("a wait of the host");
-    queue.finish();
-}
-bool Stream::done() const {
-    Queue& queue = need(*this);
-    if (queue.recording.load()) queue.refuse("a question of the host");
-    return queue.done();
-}
-void Stream::wait(const Stream& other) const { need(*this).after(need(other), Queue::end); }
-MemoryStats Stream::memory() const { return need(*this).own.stats(); }
-catena_stream* Stream::native() const { return need(*this).native; }
-
-using_stream::using_stream(const Stream& stream) : stream_(stream), outer_(streams) {
-    need(stream);
-    streams = this;
-}
-using_stream::~using_stream() { streams = outer_; }
-
-void use(const Stream& stream, const Array& array, bool writes) {
-    Queue& queue = recorded(need(stream));
-    if (!array) throw InvalidError("[stream] use(): expected an array, got an empty handle");
-    if (!writes) return before_read(*array.body(), queue);
-    before_write(*array.body(), queue);
-    written(*array.body());
-    after_write(*array.body(), queue, Queue::end);  // whenever it is given
-    queue.advance();
-}
-
-// ---- events
 
 struct Event::State {
     using Clock = std::chrono::steady_clock;
@@ -119,7 +61,7 @@ catena_event* Event::native() const { return need().native; }
 
 void Event::record(const Stream& stream) const {
     need();
-    Queue& queue = catena::need(stream);
+    Queue& queue = queue_of(stream);
     State& state = *state_;
     if (&queue.device != &state.device) {
         throw DeviceError(fmt::format("[event] record(): expected a stream of {}, got one of {}",
@@ -173,12 +115,12 @@ double Event::elapsed_since(const Event& begin) const {
     return milliseconds;
 }
 
-void Stream::wait(const Event& event) const {
-    Queue& queue = catena::need(*this);
-    const Event::State& state = event.need();
+void Event::hold_back(const Stream& stream) const {
+    Queue& queue = queue_of(stream);
+    const State& state = need();
     if (!state.native) return;
     if (queue.async && &queue.device.table == &state.device.table) queue.after(state.native);
-    else event.synchronize();
+    else synchronize();
 }
 
 }  // namespace catena

@@ -99,9 +99,8 @@ void give_back_memory(ArrayBody& body) noexcept {
     CachingAllocator* home = body.home;
     if (home) {
         settle(home->queue, last);
-        if (extra) {
+        if (extra)
             for (Queue* reader : extra->readers) settle(home->queue, *reader);
-        }
         home->free(body.block, body.capacity);
     } else if (extra && extra->pinned) {  // its next user waits
         PinnedPool::Uses uses{{&last, last.now()}};

@@ -1,4 +1,4 @@
-// The caching allocator of a queue.
+// The caching allocator of a queue, and its segments.
 #include "device/allocator.hpp"
 
 #include "device/context.hpp"
@@ -14,10 +14,70 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <new>
 #include <utility>
 
 namespace catena {
+
+// ---- segments: best fit, split and merge
+
+void* Segments::take(std::uint64_t bytes) {
+    const auto fit = free_.lower_bound(Free{bytes, nullptr});
+    if (fit == free_.end()) return nullptr;
+    const auto [size, block] = *fit;
+    if (size > bytes) insert(block + bytes, size - bytes, false);
+    Range& range = ranges_.find(block)->second;
+    range.bytes = bytes;
+    range.free = false;
+    range.node = free_.extract(fit);
+    return block;
+}
+
+void Segments::add(void* memory, std::uint64_t bytes) {
+    insert(static_cast<char*>(memory), bytes, true);
+    reserved_ += bytes;
+}
+
+void Segments::insert(char* block, std::uint64_t bytes, bool first) {
+    const auto range = ranges_.emplace(block, Range{bytes, first, true}).first;
+    try {
+        free_.emplace(bytes, block);
+    } catch (...) {
+        ranges_.erase(range);
+        throw;
+    }
+}
+
+// right follows left in one segment; neither is in free_.
+Segments::Ranges::iterator Segments::join(Ranges::iterator left, Ranges::iterator right) {
+    left->second.bytes += right->second.bytes;
+    ranges_.erase(right);
+    return left;
+}
+
+void Segments::give_back(void* block) noexcept {
+    auto range = ranges_.find(static_cast<char*>(block));
+    auto node = std::move(range->second.node);
+    const auto next = std::next(range);
+    if (next != ranges_.end() && next->second.free && !next->second.first) {
+        free_.erase(Free{next->second.bytes, next->first});
+        join(range, next);
+    }
+    if (!range->second.first) {
+        const auto before = std::prev(range);
+        if (before->second.free) {
+            free_.erase(Free{before->second.bytes, before->first});
+            range = join(before, range);
+        }
+    }
+    range->second.free = true;
+    node.value() = {range->second.bytes, range->first};
+    free_.insert(std::move(node));
+}
+
+// ---- allocators
+
 namespace {
 
 constexpr std::uint64_t smallest = 64;
@@ -63,9 +123,10 @@ struct ThreadLists {
 __attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<ThreadLists> of_thread;
 
 // NULL for an allocator without a slot, or without memory.
-ThreadLists::List* list_of(CachingAllocator& owner, int slot, int index) noexcept {
+inline ThreadLists::List* list_of(CachingAllocator& owner, int slot, int index) noexcept {
     ThreadLists* mine = recycle && slot < most_slots ? of_thread.try_get() : nullptr;
-    if (!mine) return nullptr;
+    if (!mine) [[unlikely]]
+        return nullptr;
     mine->owner[slot] = &owner;
     return &mine->lists[slot][index];
 }

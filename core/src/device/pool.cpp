@@ -47,9 +47,8 @@ struct Block {
 
 struct FreeLists {
     ~FreeLists() {
-        for (Block* block : head) {
+        for (Block* block : head)
             while (block) ::operator delete(std::exchange(block, block->next));
-        }
     }
     Block* head[classes] = {};
     std::size_t count[classes] = {};
@@ -75,9 +74,8 @@ void* pool_allocate(std::size_t bytes) {
 void pool_free(void* memory, std::size_t bytes) noexcept {
     const std::size_t index = (bytes - 1) / granule;
     FreeLists* mine = recycle && index < classes ? lists.try_get() : nullptr;
-    if (!mine || mine->count[index] * (index + 1) * granule >= most_kept_bytes) {
+    if (!mine || mine->count[index] * (index + 1) * granule >= most_kept_bytes)
         return ::operator delete(memory);
-    }
     mine->head[index] = new (memory) Block{mine->head[index]};
     ++mine->count[index];
 }

@@ -34,9 +34,8 @@ void Queue::refuse(const char* what) const {
 // The earliest event that is behind a ticket, or null. Under mutex_.
 Queue::Point* Queue::find(std::uint64_t ticket) {
     Point* best = nullptr;
-    for (Point& p : points_) {
+    for (Point& p : points_)
         if (p.ticket >= ticket && (!best || p.ticket < best->ticket)) best = &p;
-    }
     return best;
 }
 
@@ -55,14 +54,6 @@ Queue::Point& Queue::point(std::uint64_t ticket) {
     return p;
 }
 
-// Under mutex_.
-std::uint64_t& Queue::seen(const Queue& other) {
-    for (auto& [queue, ticket] : seen_) {
-        if (queue == &other) return ticket;
-    }
-    return seen_.emplace_back(&other, 0).second;
-}
-
 void Queue::after(Queue& other, std::uint64_t ticket) {
     if (&other == this || !other.async) return;
     if (other.native == native && &other.device == &device) return;  // a recorder and its stream
@@ -71,7 +62,7 @@ void Queue::after(Queue& other, std::uint64_t ticket) {
     if (!async || &other.device.table != &device.table) return other.finish(ticket);
     {
         const std::lock_guard lock(mutex_);
-        if (seen(other) >= ticket) return;
+        if (seen_[&other] >= ticket) return;
     }
     if (recording.load() || other.recording.load()) refuse("a wait for another stream");
     std::uint64_t until = 0;
@@ -83,7 +74,7 @@ void Queue::after(Queue& other, std::uint64_t ticket) {
     }
     advance();
     const std::lock_guard lock(mutex_);
-    std::uint64_t& known = seen(other);
+    std::uint64_t& known = seen_[&other];
     known = std::max(known, until);
 }
 
@@ -191,9 +182,8 @@ Stream::Stream(Device device) {
 
 Stream Stream::current(Device device) {
     DeviceState& state = state_or_current(device);
-    for (const using_stream* scope = streams; scope; scope = scope->outer()) {
+    for (const using_stream* scope = streams; scope; scope = scope->outer())
         if (&scope->stream().queue()->device == &state) return scope->stream();
-    }
     return state.main().as_stream();
 }
 
@@ -223,12 +213,8 @@ using_stream::~using_stream() { streams = outer_; }
 void Queue::used_by(Queue& other, bool writes) {
     if (&other == this) return;
     const std::lock_guard lock(mutex_);
-    for (auto& [user, wrote] : users_) {
-        if (user != &other) continue;
-        wrote = wrote || writes;
-        return;
-    }
-    users_.emplace_back(&other, writes);
+    bool& wrote = users_[&other];
+    wrote = wrote || writes;
 }
 
 void Queue::after_users() {
@@ -236,10 +222,7 @@ void Queue::after_users() {
     {
         const std::lock_guard lock(mutex_);
         users = users_;
-        users_.clear();
-        for (const auto& [user, writes] : users) {
-            if (writes) users_.emplace_back(user, true);
-        }
+        std::erase_if(users_, [](const auto& user) { return !user.second; });
     }
     for (const auto& [user, writes] : users) after(*user, end);
 }
@@ -250,9 +233,8 @@ void Queue::before_writers() {
         const std::lock_guard lock(mutex_);
         users = users_;
     }
-    for (const auto& [user, writes] : users) {
+    for (const auto& [user, writes] : users)
         if (writes) user->after(*this, end);
-    }
 }
 
 void Queue::forget_users() {

@@ -11,8 +11,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
-#include <utility>
 
 namespace catena {
 
@@ -88,7 +88,6 @@ private:
     };
     Point* find(std::uint64_t ticket);
     Point& point(std::uint64_t ticket);
-    std::uint64_t& seen(const Queue& other);
     void wait_for(catena_event* event);
     bool ask(const Point* point, std::uint64_t until);
 
@@ -97,8 +96,8 @@ private:
     std::mutex mutex_;  // of what follows
     Point points_[8];
     unsigned next_point_ = 0;
-    SmallVector<std::pair<const Queue*, std::uint64_t>, 4> seen_;  // comes after these tickets
-    SmallVector<std::pair<Queue*, bool>, 2> users_;                // and whether they write
+    std::map<const Queue*, std::uint64_t> seen_;  // comes after these tickets
+    std::map<Queue*, bool> users_;                // and whether they write
 };
 
 // What few arrays need.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <iterator>
 
 namespace catena {
 namespace {
@@ -46,9 +47,8 @@ FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& fr
         if (!(d.inputs[i]->flags & CATENA_PORT_OPTIONAL)) min_inputs = i + 1;
         mutates = mutates || (d.inputs[i]->flags & CATENA_PORT_MUTATED);
     }
-    for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i)
         output_type.push_back(index_of(d.outputs[i]->type_var));
-    }
     variadic = is_variadic(d);
     type_vars = static_cast<int>(names.size());
     const bool required = std::any_of(d.attrs, d.attrs + d.n_attrs, [](const auto* attribute) {
@@ -58,9 +58,8 @@ FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& fr
 }
 
 std::string FunctionEntry::input_name(std::uint32_t i) const {
-    if (i < descriptor.n_inputs && !(variadic && i + 1 == descriptor.n_inputs)) {
+    if (i < descriptor.n_inputs && !(variadic && i + 1 == descriptor.n_inputs))
         return descriptor.inputs[i]->name;
-    }
     return fmt::format("{}[{}]", descriptor.inputs[descriptor.n_inputs - 1]->name,
                        i + 1 - descriptor.n_inputs);
 }
@@ -87,9 +86,10 @@ void FunctionEntry::set_pin(std::string_view wish) {
 // Collects what fits key, best first.
 const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) {
     const std::lock_guard lock(Registry::get().mutex());
-    for (const Selection* made : selections_) {  // pushed out of the cache
+    auto& slot = cache_[key * 0x9e3779b97f4a7c15u >> 60];  // once the cache is full
+    for (const Selection* made : selections_) {
         if (made->key != key) continue;
-        cache_[key * 0x9e3779b97f4a7c15u >> 60].store(made, std::memory_order_release);
+        slot.store(made, std::memory_order_release);
         return *made;
     }
     const bool deterministic = key >> 16 & 1;
@@ -126,27 +126,17 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
             selection->n_pinned += of_pin;
             continue;
         }
-        const catena_kernel* paired = nullptr;
-        if (entry.kernel->variant) {
-            for (const KernelEntry& other : eligible) {
-                if (other.kernel->phase == CATENA_PHASE_BACKWARD && other.kernel->variant &&
-                    other.plugin == entry.plugin &&
-                    std::strcmp(other.kernel->variant, entry.kernel->variant) == 0) {
-                    paired = other.kernel;
-                    break;
-                }
-            }
-        }
-        selection->forward.push_back({entry.kernel, paired});
+        const auto paired = std::ranges::find_if(eligible, [&](const KernelEntry& other) {
+            return other.kernel->phase == CATENA_PHASE_BACKWARD && entry.kernel->variant &&
+                   other.kernel->variant && other.plugin == entry.plugin &&
+                   std::strcmp(other.kernel->variant, entry.kernel->variant) == 0;
+        });
+        selection->forward.push_back(
+            {entry.kernel, paired == eligible.end() ? nullptr : paired->kernel});
     }
     selections_.push_back(selection);
-    for (auto& slot : cache_) {
-        if (!slot.load(std::memory_order_relaxed)) {
-            slot.store(selection, std::memory_order_release);
-            return *selection;
-        }
-    }
-    cache_[key * 0x9e3779b97f4a7c15u >> 60].store(selection, std::memory_order_release);
+    const auto free = std::ranges::find_if(cache_, [](const auto& s) { return !s.load(); });
+    (free == std::end(cache_) ? slot : *free).store(selection, std::memory_order_release);
     return *selection;
 }
 

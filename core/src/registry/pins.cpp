@@ -43,9 +43,8 @@ void Registry::pin(std::string_view name, std::string_view plugin) {
     }
     pins_[std::string(name)] = plugin;
     if (function) function->set_pin(plugin);
-    for (auto& [place, versions] : extensions_) {
+    for (auto& [place, versions] : extensions_)
         if (place.second == name) set_extensions(versions, name, versions.back()->sorted);
-    }
     epoch_.fetch_add(1, std::memory_order_release);
 }
 

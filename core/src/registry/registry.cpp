@@ -202,9 +202,7 @@ const void* const* Registry::extensions(const BackendEntry* backend, const char*
     static thread_local unsigned next = 0;
     const std::uint32_t epoch = epoch_.load(std::memory_order_acquire);
     for (const Answer& a : last) {
-        if (a.backend == backend && a.epoch == epoch && std::strcmp(a.id, id) == 0) {
-            return a.tables;
-        }
+        if (a.backend == backend && a.epoch == epoch && std::strcmp(a.id, id) == 0) return a.tables;
     }
     static const void* const none[1] = {nullptr};
     const std::lock_guard lock(mutex_);

@@ -16,6 +16,16 @@
 namespace catena {
 namespace {
 
+void at_most(std::uint64_t most, std::uint64_t got, std::string_view what, const Broken& broken) {
+    if (got > most) broken("{}: expected at most {}, got {}", what, most, got);
+}
+
+// Rows of dtypes that a kernel of the function may have.
+std::uint32_t rows_of(const catena_function& f) {
+    const std::size_t n = std::min<std::size_t>(type_vars(f).size(), CATENA_MAX_TYPE_VARS);
+    return most_rows(static_cast<std::uint32_t>(n));
+}
+
 struct Walk {
     const catena_plugin& table;
     const TableChecks checks;
@@ -39,9 +49,7 @@ struct Walk {
     template <class T, class Body>
     void each(const T* const* list, std::uint32_t n, std::string_view what,
               const Body& body) const {
-        if (n > most_entries) {
-            broken("its table: n_{}s: expected at most {}, got {}", what, most_entries, n);
-        }
+        at_most(most_entries, n, fmt::format("its table: n_{}s", what), broken);
         if (n && !list) broken("its table counts entries that are NULL");
         for (std::uint32_t i = 0; i < n; ++i) {
             if (!list[i]) broken("{} {} of its table is NULL", what, i);
@@ -109,13 +117,10 @@ struct Walk {
         });
     }
 
-    // Rows of a kernel for a function of another plugin: the most that there can be.
+    // The most that there can be for a function of another plugin.
     std::uint32_t rows(const catena_kernel& k) const {
-        for (std::uint32_t i = 0; i < table.n_functions; ++i) {
-            const catena_function& f = *table.functions[i];
-            if (std::strcmp(f.name, k.function) != 0) continue;
-            return most_rows(std::min<std::uint32_t>(
-                static_cast<std::uint32_t>(type_vars(f).size()), CATENA_MAX_TYPE_VARS));
+        for (const catena_function* f : std::span(table.functions, table.n_functions)) {
+            if (std::strcmp(f->name, k.function) == 0) return rows_of(*f);
         }
         return most_rows(CATENA_MAX_TYPE_VARS);
     }
@@ -123,22 +128,16 @@ struct Walk {
     void kernel(const catena_kernel& k) const {
         name(k.function, "a kernel's function");
         name(k.device, "a kernel's device");
-        complete(k.isa, fmt::format("kernel of {}", k.function), "an isa");
-        if (k.phase != CATENA_PHASE_FORWARD && k.phase != CATENA_PHASE_BACKWARD) {
-            broken("kernel of {}: unknown phase {}", k.function, k.phase);
-        }
-        if (!k.run) broken("kernel of {} has no run()", k.function);
-        if (k.n_types && !k.types) broken("kernel of {}: types are NULL", k.function);
-        if (k.n_types > rows(k)) {
-            broken("kernel of {}: n_types: expected at most {}, got {}", k.function, rows(k),
-                   k.n_types);
-        }
-        if (k.n_saved > most_saved) {
-            broken("kernel of {}: n_saved: expected at most {}, got {}", k.function, most_saved,
-                   k.n_saved);
-        }
+        const std::string where = fmt::format("kernel of {}", k.function);
+        complete(k.isa, where, "an isa");
+        if (k.phase != CATENA_PHASE_FORWARD && k.phase != CATENA_PHASE_BACKWARD)
+            broken("{}: unknown phase {}", where, k.phase);
+        if (!k.run) broken("{} has no run()", where);
+        if (k.n_types && !k.types) broken("{}: types are NULL", where);
+        at_most(rows(k), k.n_types, where + ": n_types", broken);
+        at_most(most_saved, k.n_saved, where + ": n_saved", broken);
         if (k.n_saved && k.variant && k.phase == CATENA_PHASE_FORWARD && !k.plan)
-            broken("kernel of {} saves tensors but has no plan()", k.function);
+            broken("{} saves tensors but has no plan()", where);
     }
 
     void backend(const catena_backend& b) const {
@@ -339,10 +338,7 @@ void check_name(const char* name, std::string_view what, const Broken& broken) {
 
 void check_version(const catena_function& f, const Broken& broken) {
     if (f.version < 1) broken("function {}: version: expected at least 1, got 0", f.name);
-    if (f.version > newest_version) {
-        broken("function {}: version: expected at most {}, got {}", f.name, newest_version,
-               f.version);
-    }
+    at_most(newest_version, f.version, fmt::format("function {}: version", f.name), broken);
 }
 
 void check_versions(const catena_kernel& k, const Broken& broken) {
@@ -442,9 +438,7 @@ void check_kernel_of(const catena_function& f, const catena_kernel& k, const Bro
         broken("kernel of {} retains ports that are not there: x {:#x}, y {:#x}", k.function,
                k.retain_x, k.retain_y);
     }
-    const std::uint32_t rows = most_rows(static_cast<std::uint32_t>(type_vars(f).size()));
-    if (k.n_types > rows)
-        broken("kernel of {}: n_types: expected at most {}, got {}", k.function, rows, k.n_types);
+    at_most(rows_of(f), k.n_types, fmt::format("kernel of {}: n_types", k.function), broken);
 }
 
 void check_variants(const catena_plugin& table, const Broken& broken) {

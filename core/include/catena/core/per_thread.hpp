@@ -38,13 +38,7 @@ public:
         return kept_->value;
     }
     // The same, or NULL without memory.
-    T* try_get() noexcept {
-        try {
-            return &get();
-        } catch (const std::bad_alloc&) {
-            return nullptr;
-        }
-    }
+    T* try_get() noexcept { return kept_ != nullptr ? &kept_->value : try_make(); }
     // The thread's object, or NULL before the first get().
     T* find() const noexcept { return kept_ != nullptr ? &kept_->value : nullptr; }
 
@@ -57,6 +51,14 @@ private:
         Kept*& slot;
         T value;
     };
+    [[gnu::noinline]] T* try_make() noexcept {
+        try {
+            make();
+            return find();
+        } catch (const std::bad_alloc&) {
+            return nullptr;
+        }
+    }
     template <class... A>
     [[gnu::noinline]] void make(A&&... arguments) {
         auto made = std::make_unique<Kept>(kept_, std::forward<A>(arguments)...);

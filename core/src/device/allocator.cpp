@@ -105,30 +105,30 @@ std::uint64_t size_of_class(int index) noexcept {
 }
 
 struct ThreadLists {
-    struct List {
-        int n = 0;
-        void* blocks[CachingAllocator::thread_depth];
-    };
     ThreadLists() {}  // NOLINT: the blocks stay uninitialized
     ~ThreadLists() {
         for (int slot = 0; slot < most_slots; ++slot) {
-            if (!owner[slot]) continue;
-            for (int index = 0; index < CachingAllocator::small_classes; ++index)
-                owner[slot]->give_back(index, lists[slot][index].blocks, lists[slot][index].n);
+            for (int index = 0; owner[slot] && index < CachingAllocator::small_classes; ++index)
+                owner[slot]->give_back(index, blocks[slot][index], count[slot][index]);
         }
     }
     CachingAllocator* owner[most_slots] = {};
-    List lists[most_slots][CachingAllocator::small_classes];
+    int count[most_slots][CachingAllocator::small_classes] = {};
+    void* blocks[most_slots][CachingAllocator::small_classes][CachingAllocator::thread_depth];
 };
 __attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<ThreadLists> of_thread;
 
-// NULL for an allocator without a slot, or without memory.
-inline ThreadLists::List* list_of(CachingAllocator& owner, int slot, int index) noexcept {
+// The blocks of one class. `count` is NULL for an allocator without a slot, or without memory.
+struct List {
+    int* count;
+    void** blocks;
+};
+inline List list_of(CachingAllocator& owner, int slot, int index) noexcept {
     ThreadLists* mine = recycle && slot < most_slots ? of_thread.try_get() : nullptr;
     if (!mine) [[unlikely]]
-        return nullptr;
+        return {};
     mine->owner[slot] = &owner;
-    return &mine->lists[slot][index];
+    return {&mine->count[slot][index], mine->blocks[slot][index]};
 }
 
 }  // namespace
@@ -149,55 +149,58 @@ bool CachingAllocator::keeps() const noexcept { return recycle || kind_ == Kind:
 
 void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     const int index = class_of(bytes);
-    const bool small = index < small_classes;
+    if (index >= small_classes) return take_large(bytes, capacity);
+    capacity = size_of_class(index);
+    if (const auto [n, blocks] = list_of(*this, slot_, index); n) {
+        if (*n == 0) *n = refill(index, blocks, thread_depth / 2);
+        return blocks[--*n];
+    }
+    void* block = nullptr;
+    if (keeps()) refill(index, &block, 1);
+    else block = take_uncached(capacity);
+    return block;
+}
+
+void* CachingAllocator::take_uncached(std::uint64_t capacity) {
+    const std::lock_guard lock(memory_.mutex);
+    void* const block = ask_backend(capacity);
+    count(static_cast<std::int64_t>(capacity), 0);
+    return block;
+}
+
+void* CachingAllocator::take_large(std::uint64_t bytes, std::uint64_t& capacity) {
     if (bytes > largest_memory) {  // sums of larger ones would overflow
         throw MemoryError(fmt::format("[{}] memory: expected at most {} bytes, got {}",
                                       queue.device.name, largest_memory, bytes));
     }
-    capacity = small ? size_of_class(index)
-                     : (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
-    void* block = nullptr;
-    if (small && keeps()) {
-        if (ThreadLists::List* list = list_of(*this, slot_, index)) {
-            if (list->n == 0) list->n = refill(index, list->blocks, thread_depth / 2);
-            return list->blocks[--list->n];
-        }
-        refill(index, &block, 1);
-        return block;
-    }
+    capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
+    if (!keeps()) return take_uncached(capacity);
     const auto size = static_cast<std::int64_t>(capacity);
     const std::lock_guard lock(memory_.mutex);
-    if (!keeps()) {
-        block = ask_backend(capacity);
-        count(size, 0);
-    } else {
-        block = segments_.take(capacity);
-        if (!block) block = grow(capacity);
-        count(size, -size);
-    }
+    void* block = segments_.take(capacity);
+    if (!block) block = grow(capacity);
+    count(size, -size);
     return block;
 }
 
 void CachingAllocator::free(void* block, std::uint64_t capacity) noexcept {
     const int index = class_of(capacity);
-    if (index < small_classes) {
-        ThreadLists::List* list = list_of(*this, slot_, index);
-        if (!list) return give_back(index, &block, 1);
-        if (list->n == thread_depth) {
-            list->n = thread_depth / 2;
-            give_back(index, list->blocks + list->n, thread_depth - list->n);
-        }
-        list->blocks[list->n++] = block;
-        return;
+    if (index >= small_classes) return give_back_large(block, capacity);
+    const auto [n, blocks] = list_of(*this, slot_, index);
+    if (!n) return give_back(index, &block, 1);
+    if (*n == thread_depth) {
+        *n = thread_depth / 2;
+        give_back(index, blocks + *n, thread_depth - *n);
     }
+    blocks[(*n)++] = block;
+}
+
+void CachingAllocator::give_back_large(void* block, std::uint64_t capacity) noexcept {
     const auto size = static_cast<std::int64_t>(capacity);
     const std::lock_guard lock(memory_.mutex);
-    if (!keeps()) {
-        return_to_backend(block, capacity);
-        return count(-size, 0);
-    }
-    count(-size, size);
-    segments_.give_back(block);
+    count(-size, keeps() ? size : 0);
+    if (keeps()) segments_.give_back(block);
+    else return_to_backend(block, capacity);
 }
 
 void CachingAllocator::count(std::int64_t in_use, std::int64_t cached) noexcept {
@@ -367,7 +370,7 @@ std::int64_t CachingAllocator::at_hand() const noexcept {
     const ThreadLists* const mine = slot_ < most_slots ? of_thread.find() : nullptr;
     std::int64_t bytes = 0;
     for (int index = 0; mine && index < small_classes; ++index)
-        bytes += static_cast<std::int64_t>(size_of_class(index)) * mine->lists[slot_][index].n;
+        bytes += static_cast<std::int64_t>(size_of_class(index)) * mine->count[slot_][index];
     return bytes;
 }
 

@@ -1,12 +1,10 @@
 // Finds, checks, loads and registers plugins.
-#include "audit.hpp"
 #include "lock.hpp"
 #include "plugin_file.hpp"
 #include "trusted_file.hpp"
 
 #include "device/context.hpp"
-#include "device/plugin_source.hpp"
-#include "device/plugin_step.hpp"
+#include "device/plugin.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>
@@ -36,23 +34,18 @@ struct Loader {
     bool default_done = false;
     bool loading = false;
     std::size_t idle_told = 0;  // of report.idle, in the log
-
-    static Loader& get() {
-        static Loader* instance = new Loader;
-        return *instance;
-    }
 };
+Loader& loader = *new Loader;
 
 // Calls deinit() at the end of the process, so that plugins end their threads.
 struct AtExit {
     ~AtExit() {
-        auto& started = Loader::get().started;
-        for (auto it = started.rbegin(); it != started.rend(); ++it) {
-            if (!(*it)->table->deinit) continue;
-            const PluginStep step((*it)->file, "deinit()");
-            (*it)->table->deinit();
+        for (; !loader.started.empty(); loader.started.pop_back()) {
+            const PluginEntry& plugin = *loader.started.back();
+            if (!plugin.table->deinit) continue;
+            const PluginStep step(plugin.file, "deinit()");
+            plugin.table->deinit();
         }
-        started.clear();
     }
 };
 
@@ -99,9 +92,8 @@ boost::dll::shared_library& open_library(const TrustedFile& file) {
 
 void start(LoadedPlugin& info, const TrustedFile& file, PluginStep& step) {
     boost::dll::shared_library& library = open_library(file);
-    if (!library.has("catena_plugin_entry_v1")) {
+    if (!library.has("catena_plugin_entry_v1"))
         throw PluginError("it exports no catena_plugin_entry_v1");
-    }
     using Entry = const catena_plugin*(const catena_host*, catena_ctx*);
     auto& entry = library.get<Entry>("catena_plugin_entry_v1");
     catena_ctx ctx;
@@ -121,16 +113,14 @@ void start(LoadedPlugin& info, const TrustedFile& file, PluginStep& step) {
         Registry::get().remove(plugin);
         throw;
     }
-    static const AtExit at_exit;
-    (void)at_exit;
-    Loader::get().started.push_back(&plugin);
+    [[maybe_unused]] static const AtExit at_exit;
+    loader.started.push_back(&plugin);
 }
 
 enum class Asked { by_name, by_folder };
 
 // False if the plugin is skipped: left out by the program, or overridden by one of an earlier folder.
 bool is_wanted(const Attempt& attempt, Asked asked) {
-    Loader& loader = Loader::get();
     const LoadedPlugin& info = attempt.info;
     if (std::ranges::count(loader.unwanted, info.id) > 0) {
         loader.report.left_out.push_back(info);
@@ -150,10 +140,7 @@ bool is_wanted(const Attempt& attempt, Asked asked) {
 
 // Throws PluginError with the bare reason. The attempt has what is known by then.
 void load(Attempt& attempt, Asked asked) {
-    Loader& loader = Loader::get();
-    if (const auto off = switched_off()) {
-        throw PluginError(switched_off_text(*off));
-    }
+    if (const auto off = switched_off()) throw PluginError(switched_off_text(*off));
     const fs::path path = attempt.info.path;
     const TrustedFile file(path, Writers::owner);
     attempt.info.file = file.path();
@@ -185,19 +172,9 @@ void load(Attempt& attempt, Asked asked) {
     audit("loaded", attempt, "");
 }
 
-// The manifest, or nothing if the file would be refused.
-std::optional<LoadedPlugin> peek(const fs::path& path) {
-    try {
-        const TrustedFile file(path, Writers::owner);
-        return read_manifest(file.fd(), path);
-    } catch (const PluginError&) {
-        return std::nullopt;
-    }
-}
-
 // Adds a refusal to the report and to the audit.
 void refused(const Attempt& attempt, const RefusedPlugin& refusal) {
-    Loader::get().report.refused.push_back(refusal);
+    loader.report.refused.push_back(refusal);
     audit("refused", attempt, refusal.reason);
 }
 
@@ -219,8 +196,7 @@ void load_file(const fs::path& file, Asked asked) {
 }
 
 bool already_loaded(const fs::path& path) {
-    const auto& loaded = Loader::get().report.loaded;
-    return std::any_of(loaded.begin(), loaded.end(), [&](const LoadedPlugin& p) {
+    return std::ranges::any_of(loader.report.loaded, [&](const LoadedPlugin& p) {
         std::error_code error;
         return p.path == path || fs::equivalent(p.path, path, error);
     });
@@ -231,19 +207,20 @@ bool already_loaded(const fs::path& path) {
 void backends_first(std::vector<fs::path>& files) {
     std::vector<std::string> later;
     std::stable_partition(files.begin(), files.end(), [&](const fs::path& file) {
-        const auto info = peek(file);
-        if (info && info->devices.empty() && std::ranges::count(later, info->id) == 0) return true;
-        if (info) later.push_back(info->id);
+        try {
+            const LoadedPlugin info = read_manifest(file);
+            if (info.devices.empty() && std::ranges::count(later, info.id) == 0) return true;
+            later.push_back(info.id);
+        } catch (const PluginError&) {  // it will be refused
+        }
         return false;
     });
 }
 
 // Logs one line for each backend without a device: there may be many plugins for it.
 void tell_of_idle() {
-    Loader& loader = Loader::get();
-    const std::span<const IdlePlugin> all = loader.report.idle;
-    const auto idle = all.subspan(std::min(loader.idle_told, all.size()));
-    loader.idle_told = all.size();
+    const std::size_t told = std::exchange(loader.idle_told, loader.report.idle.size());
+    const auto idle = std::span(loader.report.idle).subspan(std::min(told, loader.idle_told));
     for (const BackendInfo& backend : Registry::get().backends()) {
         if (backend.devices > 0) continue;
         std::string ids;
@@ -261,7 +238,6 @@ void tell_of_idle() {
 // Logs each function once, after the usual folders were searched: until then a plugin may still bring
 // it. It is a warning if the name is probably misspelled; otherwise the functions may not be installed.
 void tell_of_kernels_without_function() {
-    const Loader& loader = Loader::get();
     if (!loader.default_done || loader.loading) return;
     static std::set<std::string> told;
     for (const KernelsWithoutFunction& kernels : Registry::get().kernels_without_function()) {
@@ -275,12 +251,12 @@ void load_folders(std::vector<SearchedFolder> folders) {
     std::vector<fs::path> all;
     for (SearchedFolder& folder : folders) {
         if (!folder.path.has_filename()) folder.path = folder.path.parent_path();  // "/plugins/"
-        Loader::get().report.searched.push_back(folder);
+        loader.report.searched.push_back(folder);
         refused(add_plugin_files(folder.path, all));
     }
     if (all.empty()) return;
     try {  // an invalid $CATENA_PLUGIN_LOCK is reported once, not for each plugin
-        Loader::get().locks.mode({all[0].parent_path(), all[0].parent_path()});
+        loader.locks.mode({all[0].parent_path(), all[0].parent_path()});
     } catch (const PluginError& error) {
         return refused({{all[0].parent_path(), error.what()}});
     }
@@ -334,7 +310,6 @@ void load_default_plugins() {
     static std::atomic<bool> done{false};
     if (done.load(std::memory_order_acquire)) return;
     const std::lock_guard lock(Registry::get().mutex());
-    Loader& loader = Loader::get();
     if (loader.loading) return;  // called by a plugin that is being loaded
     if (!loader.default_done && !switched_off()) {
         loader.loading = true;
@@ -352,22 +327,22 @@ void load_default_plugins() {
 
 void disable_default_plugins() {
     const std::lock_guard lock(Registry::get().mutex());
-    Loader::get().default_done = true;
+    loader.default_done = true;
 }
 
 void leave_out_plugin(std::string_view id) {
     const std::lock_guard lock(Registry::get().mutex());
-    Loader::get().unwanted.emplace_back(id);
+    loader.unwanted.emplace_back(id);
 }
 
 void set_plugin_lock(PluginLockMode mode, const fs::path& file) {
     const std::lock_guard lock(Registry::get().mutex());
-    Loader::get().locks.set(mode, file);
+    loader.locks.set(mode, file);
 }
 
 PluginReport plugin_report() {
     const std::lock_guard lock(Registry::get().mutex());
-    PluginReport report = Loader::get().report;
+    PluginReport report = loader.report;
     report.switched_off = switched_off();
     report.backends = Registry::get().backends();
     report.kernels_without_function = Registry::get().kernels_without_function();

@@ -86,10 +86,9 @@ void PluginLock::check(const LoadedPlugin& plugin) const {
         if (line.version == version && line.sha256 == plugin.sha256) return;
         if (!nearest || line.version == version) nearest = &line;
     }
-    if (!nearest) {
+    if (!nearest)
         throw PluginError(
             fmt::format("lock {}: expected a line for {}, got none", file_.string(), id));
-    }
     throw PluginError(fmt::format(
         "lock {}, line {}: expected {} {} with SHA-256 {}, got {} with {}", file_.string(),
         nearest->number, id, nearest->version, nearest->sha256, version, plugin.sha256));
@@ -107,18 +106,15 @@ std::optional<PluginLocks::Wish> PluginLocks::wish() const {
     const std::string_view text = words;
     const std::string_view mode = text.substr(0, text.find(':'));
     const fs::path file = text.substr(std::min(mode.size() + 1, text.size()));
-    constexpr std::pair<std::string_view, PluginLockMode> modes[] = {
-        {"strict", PluginLockMode::strict},
-        {"warn", PluginLockMode::warn},
-        {"off", PluginLockMode::off}};
-    const auto found = std::ranges::find(modes, mode, [](const auto& m) { return m.first; });
+    constexpr std::string_view modes[] = {"off", "warn", "strict"};  // as in PluginLockMode
+    const auto* const found = std::ranges::find(modes, mode);
     if (found == std::end(modes) || (mode.size() < text.size() && !file.is_absolute())) {
         throw PluginError(fmt::format(
             "CATENA_PLUGIN_LOCK: expected strict, warn or off, or one with :/ABSOLUTE/FILE, got "
             "'{}'",
             text));
     }
-    return Wish{found->second, file};
+    return Wish{static_cast<PluginLockMode>(found - modes), file};
 }
 
 std::vector<fs::path> PluginLocks::files_for(const PluginFolders& folders) const {

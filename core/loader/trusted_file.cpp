@@ -20,6 +20,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <list>
+#include <ranges>
+#include <vector>
 
 namespace catena {
 namespace {
@@ -46,11 +48,13 @@ Uids trusted_owners() {
     struct stat status {};
     if (stat(own_file.c_str(), &status) == 0) owners.push_back(status.st_uid);
     const char* more = secure_getenv("CATENA_PLUGIN_OWNERS");
-    for (const std::string& word : words_of(more)) {
-        const char* const end = word.data() + word.size();
+    std::string_view list = more ? more : "";
+    if (list.ends_with(':')) list.remove_suffix(1);
+    for (const auto part : std::views::split(list, ':')) {
+        const std::string_view word(part.begin(), part.end());
         uid_t uid = 0;
-        const auto [stop, error] = std::from_chars(word.data(), end, uid);
-        if (error != std::errc() || stop != end) {
+        const auto [stop, error] = std::from_chars(word.begin(), word.end(), uid);
+        if (error != std::errc() || stop != word.end()) {
             throw PluginError(fmt::format(
                 "CATENA_PLUGIN_OWNERS: expected uids with ':' between, got '{}'", more));
         }
@@ -128,16 +132,16 @@ public:
         const fs::path relative = fs::absolute(path, error).relative_path();
         rest_.assign(relative.begin(), relative.end());
         while (!rest_.empty()) step();
-        if (file_.empty()) throw PluginError("it is no regular file");
+        if (file.empty()) throw PluginError("it is no regular file");
         if (!is_above_this(at_)) check_mode("folder", at_, folder_, Writers::private_group);
     }
-    const fs::path& file() const { return file_; }
-    const struct stat& status() const { return status_; }
+    fs::path file;
+    struct stat status {};
 
 private:
     static struct stat status_of(const fs::path& path) {
-        struct stat status {};
-        if (lstat(path.c_str(), &status) == 0) return status;
+        struct stat found {};
+        if (lstat(path.c_str(), &found) == 0) return found;
         if (errno == ENOENT) throw PluginError("there is no such file");
         throw PluginError(fmt::format("{}: {}", path.string(), std::strerror(errno)));
     }
@@ -158,17 +162,17 @@ private:
         if (name.empty() || name == ".") return;
         if (name == "..") return enter(at_.parent_path());
         const fs::path here = at_ / name;
-        const struct stat status = status_of(here);
-        if (S_ISLNK(status.st_mode)) return follow(here, status);
-        if (S_ISDIR(status.st_mode)) return enter(here);
+        const struct stat found = status_of(here);
+        if (S_ISLNK(found.st_mode)) return follow(here, found);
+        if (S_ISDIR(found.st_mode)) return enter(here);
         if (!rest_.empty()) throw PluginError("there is no such file");
-        if (!S_ISREG(status.st_mode)) return;
-        file_ = here;
-        status_ = status;
+        if (!S_ISREG(found.st_mode)) return;
+        file = here;
+        status = found;
     }
 
-    void follow(const fs::path& link, const struct stat& status) {
-        check_owner("link", link, status);
+    void follow(const fs::path& link, const struct stat& found) {
+        check_owner("link", link, found);
         if (++links_ > 40) throw PluginError(fmt::format("{}: links in a circle", link.string()));
         std::error_code error;
         const fs::path target = fs::read_symlink(link, error);
@@ -178,23 +182,13 @@ private:
         rest_.insert(rest_.begin(), relative.begin(), relative.end());
     }
 
-    fs::path at_, file_;
-    struct stat folder_ {
-    }, status_{};  // of at_ and of file_
+    fs::path at_;
+    struct stat folder_ {};  // of at_
     std::list<fs::path> rest_;
     int links_ = 0;
 };
 
 }  // namespace
-
-std::vector<std::string> words_of(const char* list) {
-    std::vector<std::string> words;
-    for (std::string_view rest = list ? list : ""; !rest.empty();) {
-        words.emplace_back(rest.substr(0, rest.find(':')));
-        rest.remove_prefix(std::min(rest.size(), words.back().size() + 1));
-    }
-    return words;
-}
 
 fs::path own_folder() { return own_file.parent_path(); }
 
@@ -216,8 +210,8 @@ std::string sha256_of(int fd) {
 
 TrustedFile::TrustedFile(const fs::path& path, Writers writers) {
     const Walk walk(path);
-    path_ = walk.file();
-    status_ = walk.status();
+    path_ = walk.file;
+    status_ = walk.status;
     check_owner("file", path_, status_);
     check_mode("file", path_, status_, writers);
     fd_ = open(path_.c_str(), O_RDONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
@@ -229,12 +223,10 @@ TrustedFile::~TrustedFile() { close(fd_); }
 
 void TrustedFile::check_unchanged() const {
     struct stat now {};
-    const auto same = [](const timespec& a, const timespec& b) {
-        return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
-    };
     if (lstat(path_.c_str(), &now) == 0 && now.st_dev == status_.st_dev &&
         now.st_ino == status_.st_ino && now.st_size == status_.st_size &&
-        same(now.st_mtim, status_.st_mtim) && same(now.st_ctim, status_.st_ctim))
+        std::memcmp(&now.st_mtim, &status_.st_mtim, sizeof(timespec)) == 0 &&
+        std::memcmp(&now.st_ctim, &status_.st_ctim, sizeof(timespec)) == 0)
         return;
     throw PluginError("it was replaced or changed after it was checked");
 }

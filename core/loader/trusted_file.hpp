@@ -2,11 +2,9 @@
 #pragma once
 
 #include <sys/stat.h>
-#include <sys/types.h>
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
 namespace catena {
 
@@ -37,8 +35,6 @@ private:
     struct stat status_ {};
 };
 
-// The words of a list with ':' between them, as in $PATH.
-std::vector<std::string> words_of(const char* list);
 // The folder of catena's libraries, without links; "" if it is unknown.
 std::filesystem::path own_folder();
 // SHA-256 of a file, in hexadecimal. Throws PluginError with the bare reason.

@@ -1,7 +1,23 @@
 // Worlds of the subject.
 #include "plugin.hpp"
 
+#include <table_rules.hpp>
+
+#include <stdexcept>
+
 namespace catena::check {
+
+std::string damage(const catena_manifest& manifest, const catena_plugin& table) {
+    try {
+        check_table(
+            table,
+            {.complete = true, .known_headers = manifest.abi_minor_built <= CATENA_ABI_MINOR},
+            Broken([](const std::string& text) { throw std::runtime_error(text); }));
+    } catch (const std::runtime_error& broken) {
+        return broken.what();
+    }
+    return {};
+}
 
 std::unique_ptr<testing::World> make_world(const Subject& subject) {
     std::vector<std::string> paths = {subject.file.string()};

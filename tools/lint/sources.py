@@ -158,10 +158,10 @@ MANNERS = [
 
 def manners(tree):
     """A library neither prints to stdout nor ends the process; main.c is a program, sdk/program a
-    part of one, and plugin_step.cpp ends a process that a plugin is ending."""
+    part of one, and plugin.cpp ends a process that a plugin is ending."""
     for path, text in tree.code("core", "sdk", "plugins"):
         if is_test(path) or pathlib.PurePosixPath(path).stem == "main" or \
-                path.startswith("sdk/program/") or path == "core/src/device/plugin_step.cpp":
+                path.startswith("sdk/program/") or path == "core/src/device/plugin.cpp":
             continue
         code = bare(text)
         for pattern, what in MANNERS:

@@ -101,8 +101,6 @@ Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device) {
 
 namespace {
 
-DeviceState& or_current(Device device) { return *(device ? device : Device::current()).state(); }
-
 const ArrayBody& need(const Array& array) {
     if (!array) throw InvalidError("[array] expected an array, got an empty handle");
     return *array.body();
@@ -121,8 +119,7 @@ ArrayBody& need_memory(const Array& array) {
 }
 
 Array Array::empty(const Shape& shape, Dtype dtype, Device device) {
-    DeviceState& state = or_current(device);
-    return empty_on(current_queue(state), shape, dtype);
+    return empty_on(current_queue(state_or_current(device)), shape, dtype);
 }
 
 Array empty_on(Queue& queue, const Shape& shape, Dtype dtype) {
@@ -134,40 +131,6 @@ Array empty_on(Queue& queue, const Shape& shape, Dtype dtype) {
 Array Array::full(const Shape& shape, double value, Dtype dtype, Device device) {
     Array array = empty(shape, dtype, device);
     array.fill(value);
-    return array;
-}
-
-Array Array::from_host(const void* data, std::int64_t count, Dtype dtype, const Shape& shape,
-                       const std::int64_t* strides, Device device) {
-    if (count != shape.size()) {
-        throw ShapeError(fmt::format("[array] values: expected {} for shape {}, got {}",
-                                     shape.size(), catena::to_string(shape), count));
-    }
-    Array array = empty(shape, dtype, device);
-    DeviceState& state = *array.body_->device;
-    const auto item = static_cast<std::size_t>(item_size(dtype));
-    std::vector<char> dense;
-    if (strides && count) {  // gather row by row into dense order
-        dense.resize(static_cast<std::size_t>(count) * item);
-        std::int64_t index[CATENA_MAX_NDIM] = {};
-        const auto* source = static_cast<const char*>(data);
-        for (std::int64_t i = 0; i < count; ++i) {
-            std::int64_t offset = 0;
-            for (int d = 0; d < shape.ndim(); ++d) offset += index[d] * strides[d];
-            std::memcpy(dense.data() + static_cast<std::size_t>(i) * item,
-                        source + offset * static_cast<std::int64_t>(item), item);
-            for (int d = shape.ndim() - 1; d >= 0 && ++index[d] == shape[d]; --d) index[d] = 0;
-        }
-        data = dense.data();
-    }
-    const auto bytes = static_cast<std::uint64_t>(count) * item;
-    if (state.host_accessible() && !state.async()) {
-        if (bytes) std::memcpy(memory_of(*array.body_), data, bytes);
-        return array;
-    }
-    Queue& queue = current_queue(state);
-    state.copy(queue, memory_of(*array.body_), data, bytes, CATENA_COPY_HOST_TO_DEVICE);
-    after_write(*array.body_, queue, queue.last());
     return array;
 }
 

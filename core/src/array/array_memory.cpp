@@ -23,45 +23,33 @@ Queue& reading_queue(ArrayBody& body) {
     return &writer.device == body.device ? writer : current_queue(*body.device);
 }
 
+// Whether the device can copy to and from it by itself.
 bool is_pinned_for(ArrayBody& body, const DeviceState& device) {
     const ArrayExtra* extra = owner_of(body).extra.load(std::memory_order_acquire);
     return extra && extra->pinned && extra->pinned->backend() == &device.table && device.memory &&
            device.memory->copy_async;
 }
 
-void check_status(Queue& queue, catena_ctx& ctx, catena_status status) {
-    queue.check(ctx, status);
-    queue.advance();
-}
-
-// Between the device of the queue and memory pinned for it.
-void copy_beside(Queue& queue, ArrayBody& to, ArrayBody& from, int direction) {
-    DeviceState& device = queue.device;
+// Gives the queue work of its backend that writes `to` and reads `from`. False where the backend cannot.
+template <class Call>
+bool give(Queue& queue, ArrayBody& to, ArrayBody& from, const Call& call) {
     before_read(from, queue);
     before_write(to, queue);
-    catena_ctx ctx;
-    ctx.device = &device;
-    check_status(queue, ctx,
-                 device.memory->copy_async(&ctx, device.dev, queue.native, memory_of(to),
-                                           memory_of(from), to.tensor.nbytes, direction));
-    after_write(to, queue, queue.last());
+    bool can = true;
+    queue.give([&](catena_ctx* ctx) {
+        const catena_status status = call(ctx);
+        can = status != CATENA_E_UNSUPPORTED;
+        return can ? status : CATENA_OK;
+    });
+    if (can) after_write(to, queue, queue.last());
+    return can;
 }
 
-// False where the backend cannot.
-bool copy_between(Queue& queue, ArrayBody& to, ArrayBody& from) {
-    DeviceState& a = *to.device;
-    DeviceState& b = *from.device;
-    if (&a.table != &b.table || !a.memory || !a.memory->copy_peer) return false;
-    before_read(from, queue);
+// The host may use `bytes` for other things afterwards.
+void copy_from_host(Queue& queue, ArrayBody& to, const void* bytes) {
     before_write(to, queue);
-    catena_ctx ctx;
-    ctx.device = &a;
-    const catena_status status = a.memory->copy_peer(&ctx, a.dev, queue.native, memory_of(to),
-                                                     b.dev, memory_of(from), to.tensor.nbytes);
-    if (status == CATENA_E_UNSUPPORTED) return false;
-    check_status(queue, ctx, status);
+    queue.device.copy(queue, memory_of(to), bytes, to.tensor.nbytes, CATENA_COPY_HOST_TO_DEVICE);
     after_write(to, queue, queue.last());
-    return true;
 }
 
 // queue: of to's device; of from's, where only that has one that does not work at once.
@@ -74,33 +62,40 @@ void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
         before_host(from, false);
         before_host(to, true);
         std::memmove(memory_of(to), memory_of(from), bytes);
-        after_write(to, a.main(), 0);
-    } else if (&a == &b) {
+        return after_write(to, a.main(), 0);
+    }
+    if (&a == &b) {
         before_read(from, queue);
         before_write(to, queue);
         a.copy(queue, memory_of(to), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_DEVICE);
-        after_write(to, queue, queue.last());
-    } else if (plain(b)) {
-        if (is_pinned_for(from, a)) return copy_beside(queue, to, from, CATENA_COPY_HOST_TO_DEVICE);
-        before_host(from, false);
-        before_write(to, queue);
-        a.copy(queue, memory_of(to), memory_of(from), bytes, CATENA_COPY_HOST_TO_DEVICE);
-        after_write(to, queue, queue.last());
+        return after_write(to, queue, queue.last());
+    }
+    DeviceState& d = queue.device;
+    const auto copy_async = [&](int direction) {
+        return give(queue, to, from, [&](catena_ctx* ctx) {
+            return d.memory->copy_async(ctx, d.dev, queue.native, memory_of(to), memory_of(from),
+                                        bytes, direction);
+        });
+    };
+    const auto copy_peer = [&](catena_ctx* ctx) {
+        return a.memory->copy_peer(ctx, a.dev, queue.native, memory_of(to), b.dev, memory_of(from),
+                                   bytes);
+    };
+    if (plain(b)) {
+        if (is_pinned_for(from, a) && copy_async(CATENA_COPY_HOST_TO_DEVICE)) return;
     } else if (plain(a)) {
-        if (&queue.device == &b && is_pinned_for(to, b))
-            return copy_beside(queue, to, from, CATENA_COPY_DEVICE_TO_HOST);
+        if (&d == &b && is_pinned_for(to, b) && copy_async(CATENA_COPY_DEVICE_TO_HOST)) return;
         Queue& reading = reading_queue(from);
         before_read(from, reading);
         before_host(to, true);
         b.copy(reading, memory_of(to), memory_of(from), bytes, CATENA_COPY_DEVICE_TO_HOST);
-        after_write(to, a.main(), 0);
-    } else if (!copy_between(queue, to, from)) {  // two devices that know nothing of each other
-        std::unique_ptr<char[]> staging;
-        const void* const elements = on_host(from, staging);
-        before_write(to, queue);
-        a.copy(queue, memory_of(to), elements, bytes, CATENA_COPY_HOST_TO_DEVICE);
-        after_write(to, queue, queue.last());
+        return after_write(to, a.main(), 0);
+    } else if (&a.table == &b.table && a.memory && a.memory->copy_peer) {
+        if (give(queue, to, from, copy_peer)) return;
     }
+    std::unique_ptr<char[]> staging;  // of two devices that know nothing of each other
+    const void* const elements = on_host(from, staging);
+    copy_from_host(queue, to, elements);
 }
 
 // Into another dtype, on the device itself. False where the backend cannot.
@@ -108,19 +103,24 @@ bool convert_there(ArrayBody& to, ArrayBody& from) {
     DeviceState& device = *to.device;
     if (!device.memory || !device.memory->convert || from.tensor.nbytes == 0) return false;
     Queue& queue = current_queue(device);
-    before_read(from, queue);
-    before_write(to, queue);
-    const auto n = from.tensor.nbytes / (from.meta.dtype.bits / 8u);
-    catena_ctx ctx;
-    ctx.device = &device;
-    const catena_status status =
-        device.memory->convert(&ctx, device.dev, queue.native, memory_of(to), to.meta.dtype,
-                               memory_of(from), from.meta.dtype, n);
-    if (status == CATENA_E_UNSUPPORTED) return false;
-    check_status(queue, ctx, status);
-    after_write(to, queue, queue.last());
-    return true;
+    return give(queue, to, from, [&](catena_ctx* ctx) {
+        return device.memory->convert(ctx, device.dev, queue.native, memory_of(to), to.meta.dtype,
+                                      memory_of(from), from.meta.dtype,
+                                      from.tensor.nbytes / (from.meta.dtype.bits / 8u));
+    });
 }
+
+// Writes n elements of `width` bytes on the device. Only where the backend has fill().
+void fill_there(Queue& queue, void* target, const void* element, std::size_t width,
+                std::uint64_t n) {
+    DeviceState& device = queue.device;
+    queue.give([&](catena_ctx* ctx) {
+        return device.memory->fill(ctx, device.dev, queue.native, target, element,
+                                   static_cast<std::uint32_t>(width), n);
+    });
+}
+
+bool can_fill(const DeviceState& device) { return device.memory && device.memory->fill; }
 
 DeviceState& host_device() {
     DeviceState& state = default_device();
@@ -171,24 +171,44 @@ Array Array::to(Device device, const Stream& stream) const {
     return target;
 }
 
+Array Array::from_host(const void* data, std::int64_t count, Dtype dtype, const Shape& shape,
+                       const std::int64_t* strides, Device device) {
+    if (count != shape.size()) {
+        throw ShapeError(fmt::format("[array] values: expected {} for shape {}, got {}",
+                                     shape.size(), catena::to_string(shape), count));
+    }
+    Array array = empty(shape, dtype, device);
+    ArrayBody& to = *array.body_;
+    const auto item = static_cast<std::size_t>(item_size(dtype));
+    std::vector<char> dense;
+    if (strides && count) {  // gather row by row into dense order
+        dense.resize(to.tensor.nbytes);
+        std::int64_t index[CATENA_MAX_NDIM] = {};
+        const auto* source = static_cast<const char*>(data);
+        for (std::size_t i = 0; i < dense.size(); i += item) {
+            std::int64_t offset = 0;
+            for (int d = 0; d < shape.ndim(); ++d) offset += index[d] * strides[d];
+            std::memcpy(dense.data() + i, source + offset * static_cast<std::int64_t>(item), item);
+            for (int d = shape.ndim() - 1; d >= 0 && ++index[d] == shape[d]; --d) index[d] = 0;
+        }
+        data = dense.data();
+    }
+    if (!plain(*to.device)) copy_from_host(current_queue(*to.device), to, data);
+    else if (count) std::memcpy(memory_of(to), data, to.tensor.nbytes);
+    return array;
+}
+
 Array Array::astype(Dtype target) const {
     ArrayBody& body = need_memory(*this);
     if (target == dtype()) return *this;
     Array converted = empty(shape(), target, Device(body.device));
     ArrayBody& to = *converted.body_;
     if (convert_there(to, body)) return converted;
-    std::unique_ptr<char[]> staging;
+    std::unique_ptr<char[]> staging, result;
     const void* const source = on_host(body, staging);
-    if (plain(*body.device)) {
-        convert(dtype(), source, target, memory_of(to), size());
-        return converted;
-    }
-    const auto result = std::make_unique_for_overwrite<char[]>(to.tensor.nbytes);
-    convert(dtype(), source, target, result.get(), size());
-    Queue& queue = current_queue(*body.device);
-    body.device->copy(queue, memory_of(to), result.get(), to.tensor.nbytes,
-                      CATENA_COPY_HOST_TO_DEVICE);
-    after_write(to, queue, queue.last());
+    if (!plain(*body.device)) result = std::make_unique_for_overwrite<char[]>(to.tensor.nbytes);
+    convert(dtype(), source, target, result ? result.get() : memory_of(to), size());
+    if (result) copy_from_host(current_queue(*body.device), to, result.get());
     return converted;
 }
 
@@ -208,27 +228,18 @@ void write_bytes(const Array& array, const void* bytes) {
     ArrayBody& to = need_memory(array);
     Queue& queue = current_queue(*to.device);
     written(to);
+    if (!can_fill(*to.device)) return copy_from_host(queue, to, bytes);
     before_write(to, queue);
-    DeviceState& device = *to.device;
     const auto* const source = static_cast<const char*>(bytes);
     char* const target = static_cast<char*>(memory_of(to));
     const std::uint64_t n = to.tensor.nbytes;
-    if (device.memory && device.memory->fill) {
-        for (std::uint64_t at = 0, width = 0; at < n; at += width) {
-            width = 16;  // as much as is left, and the address is a multiple of
-            while (width > n - at || reinterpret_cast<std::uintptr_t>(target + at) % width != 0)
-                width /= 2;
-            alignas(16) char element[16];
-            std::memcpy(element, source + at, width);
-            catena_ctx ctx;
-            ctx.device = &device;
-            check_status(queue, ctx,
-                         device.memory->fill(&ctx, device.dev, queue.native, target + at, element,
-                                             static_cast<std::uint32_t>(width), 1));
-        }
-        queue.advance();
-    } else {
-        device.copy(queue, target, source, n, CATENA_COPY_HOST_TO_DEVICE);
+    for (std::uint64_t at = 0, width = 0; at < n; at += width) {
+        width = 16;  // as much as is left, and the address is a multiple of
+        while (width > n - at || reinterpret_cast<std::uintptr_t>(target + at) % width != 0)
+            width /= 2;
+        alignas(16) char element[16];
+        std::memcpy(element, source + at, width);
+        fill_there(queue, target + at, element, width, 1);
     }
     after_write(to, queue, queue.last());
 }
@@ -253,55 +264,36 @@ void Array::fill(double value) const {
         return after_write(body, device.main(), 0);
     }
     Queue& queue = current_queue(device);
-    before_write(body, queue);
-    if (device.memory && device.memory->fill) {
-        alignas(16) char element[16];
-        convert(Dtype::float64, &value, dtype(), element, 1);
-        catena_ctx ctx;
-        ctx.device = &device;
-        check_status(
-            queue, ctx,
-            device.memory->fill(&ctx, device.dev, queue.native, memory_of(body), element,
-                                static_cast<std::uint32_t>(item), static_cast<std::uint64_t>(n)));
-    } else {
+    if (!can_fill(device)) {
         std::vector<char> staging(bytes);
         fill_host(staging.data());
-        device.copy(queue, memory_of(body), staging.data(), bytes, CATENA_COPY_HOST_TO_DEVICE);
+        return copy_from_host(queue, body, staging.data());
     }
+    alignas(16) char element[16];
+    convert(Dtype::float64, &value, dtype(), element, 1);
+    before_write(body, queue);
+    fill_there(queue, memory_of(body), element, item, static_cast<std::uint64_t>(n));
     after_write(body, queue, queue.last());
 }
 
-namespace {
-
-ArrayBody& host_body(const Array& array, Dtype wanted) {
-    ArrayBody& body = need_memory(array);
+void* Array::host_data(Dtype wanted, bool writes) const {
+    ArrayBody& body = need_memory(*this);
     if (!body.device->host_accessible()) {
         throw DeviceError(
             fmt::format("[array] host(): expected a device that the host can reach, "
                         "got {}; copy it with to()",
                         body.device->name));
     }
-    if (wanted != array.dtype()) {
+    if (wanted != dtype()) {
         throw DtypeError(
-            fmt::format("[array] host(): expected {}, got {}", name(wanted), name(array.dtype())));
+            fmt::format("[array] host(): expected {}, got {}", name(wanted), name(dtype())));
     }
-    return body;
-}
-
-}  // namespace
-
-void* Array::host_data(Dtype wanted) const {
-    ArrayBody& body = host_body(*this, wanted);
-    before_host(body, true);
-    // Threads that fill parts of an array may be here at once: one change or several is the same.
-    const std::atomic_ref version(owner_of(body).version);
-    version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    return memory_of(body);
-}
-
-void* Array::host_data_to_read(Dtype wanted) const {
-    ArrayBody& body = host_body(*this, wanted);
-    before_host(body, false);
+    before_host(body, writes);
+    if (writes) {
+        // Threads that fill parts of an array may be here at once: one change or several is the same.
+        const std::atomic_ref version(owner_of(body).version);
+        version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
     return memory_of(body);
 }
 

@@ -1,7 +1,8 @@
 // The order of uses of an array on several queues.
+#include "array/array_ops.hpp"
 #include "array/recording.hpp"
-#include "device/device_state.hpp"
-#include "device/queue.hpp"
+
+#include <catena/core/error.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -15,6 +16,16 @@ Queue& queue_in_scopes(DeviceState& device) noexcept {
         if (&queue.device == &device) return recorded(queue);
     }
     return recorded(device.main());
+}
+
+void use(const Stream& stream, const Array& array, bool writes) {
+    Queue& queue = recorded(queue_of(stream));
+    if (!array) throw InvalidError("[stream] use(): expected an array, got an empty handle");
+    if (!writes) return before_read(*array.body(), queue);
+    before_write(*array.body(), queue);
+    written(*array.body());
+    after_write(*array.body(), queue, Queue::end);  // whenever it is given
+    queue.advance();
 }
 
 namespace {
@@ -88,9 +99,8 @@ void give_back_memory(ArrayBody& body) noexcept {
     CachingAllocator* home = body.home;
     if (home) {
         settle(home->queue, last);
-        if (extra) {
+        if (extra)
             for (Queue* reader : extra->readers) settle(home->queue, *reader);
-        }
         home->free(body.block, body.capacity);
     } else if (extra && extra->pinned) {  // its next user waits
         PinnedPool::Uses uses{{&last, last.now()}};

@@ -1,12 +1,12 @@
-// The caching allocator of a queue.
+// The caching allocator of a queue, and its segments.
 #include "device/allocator.hpp"
 
 #include "device/context.hpp"
 #include "device/device_state.hpp"
 #include "device/recycle.hpp"
-#include "device/thread_exit.hpp"
 
 #include <catena/core/error.hpp>
+#include <catena/core/per_thread.hpp>
 
 #include <fmt/format.h>
 
@@ -14,10 +14,70 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <new>
 #include <utility>
 
 namespace catena {
+
+// ---- segments: best fit, split and merge
+
+void* Segments::take(std::uint64_t bytes) {
+    const auto fit = free_.lower_bound(Free{bytes, nullptr});
+    if (fit == free_.end()) return nullptr;
+    const auto [size, block] = *fit;
+    if (size > bytes) insert(block + bytes, size - bytes, false);
+    Range& range = ranges_.find(block)->second;
+    range.bytes = bytes;
+    range.free = false;
+    range.node = free_.extract(fit);
+    return block;
+}
+
+void Segments::add(void* memory, std::uint64_t bytes) {
+    insert(static_cast<char*>(memory), bytes, true);
+    reserved_ += bytes;
+}
+
+void Segments::insert(char* block, std::uint64_t bytes, bool first) {
+    const auto range = ranges_.emplace(block, Range{bytes, first, true}).first;
+    try {
+        free_.emplace(bytes, block);
+    } catch (...) {
+        ranges_.erase(range);
+        throw;
+    }
+}
+
+// right follows left in one segment; neither is in free_.
+Segments::Ranges::iterator Segments::join(Ranges::iterator left, Ranges::iterator right) {
+    left->second.bytes += right->second.bytes;
+    ranges_.erase(right);
+    return left;
+}
+
+void Segments::give_back(void* block) noexcept {
+    auto range = ranges_.find(static_cast<char*>(block));
+    auto node = std::move(range->second.node);
+    const auto next = std::next(range);
+    if (next != ranges_.end() && next->second.free && !next->second.first) {
+        free_.erase(Free{next->second.bytes, next->first});
+        join(range, next);
+    }
+    if (!range->second.first) {
+        const auto before = std::prev(range);
+        if (before->second.free) {
+            free_.erase(Free{before->second.bytes, before->first});
+            range = join(before, range);
+        }
+    }
+    range->second.free = true;
+    node.value() = {range->second.bytes, range->first};
+    free_.insert(std::move(node));
+}
+
+// ---- allocators
+
 namespace {
 
 constexpr std::uint64_t smallest = 64;
@@ -45,35 +105,30 @@ std::uint64_t size_of_class(int index) noexcept {
 }
 
 struct ThreadLists {
-    CachingAllocator* owner[most_slots] = {};
-    int count[most_slots][CachingAllocator::small_classes] = {};
-    void* block[most_slots][CachingAllocator::small_classes][CachingAllocator::thread_depth];
-};
-
-__attribute__((tls_model("initial-exec"))) thread_local ThreadLists* lists = nullptr;
-__attribute__((tls_model("initial-exec"))) thread_local bool closed = false;
-
-void close_lists(void* of_thread) {
-    closed = true;
-    lists = nullptr;
-    auto* mine = static_cast<ThreadLists*>(of_thread);
-    for (int slot = 0; slot < most_slots; ++slot) {
-        if (!mine->owner[slot]) continue;
-        for (int index = 0; index < CachingAllocator::small_classes; ++index) {
-            mine->owner[slot]->give_back(index, mine->block[slot][index], mine->count[slot][index]);
+    ThreadLists() {}  // NOLINT: the blocks stay uninitialized
+    ~ThreadLists() {
+        for (int slot = 0; slot < most_slots; ++slot) {
+            for (int index = 0; owner[slot] && index < CachingAllocator::small_classes; ++index)
+                owner[slot]->give_back(index, blocks[slot][index], count[slot][index]);
         }
     }
-    delete mine;
-}
+    CachingAllocator* owner[most_slots] = {};
+    int count[most_slots][CachingAllocator::small_classes] = {};
+    void* blocks[most_slots][CachingAllocator::small_classes][CachingAllocator::thread_depth];
+};
+__attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<ThreadLists> of_thread;
 
-// NULL where the thread ends, or without memory.
-ThreadLists* open_lists() noexcept {
-    static const ThreadExit at_exit(close_lists);
-    if (closed) return nullptr;
-    auto* mine = new (std::nothrow) ThreadLists;
-    if (!mine || at_exit.set(mine)) return lists = mine;
-    delete mine;
-    return nullptr;
+// The blocks of one class. `count` is NULL for an allocator without a slot, or without memory.
+struct List {
+    int* count;
+    void** blocks;
+};
+inline List list_of(CachingAllocator& owner, int slot, int index) noexcept {
+    ThreadLists* mine = recycle && slot < most_slots ? of_thread.try_get() : nullptr;
+    if (!mine) [[unlikely]]
+        return {};
+    mine->owner[slot] = &owner;
+    return {&mine->count[slot][index], mine->blocks[slot][index]};
 }
 
 }  // namespace
@@ -94,47 +149,58 @@ bool CachingAllocator::keeps() const noexcept { return recycle || kind_ == Kind:
 
 void* CachingAllocator::allocate(std::uint64_t bytes, std::uint64_t& capacity) {
     const int index = class_of(bytes);
-    if (index >= small_classes) {
-        if (bytes > largest_memory) {  // sums of larger ones would overflow
-            throw MemoryError(fmt::format("[{}] memory: expected at most {} bytes, got {}",
-                                          queue.device.name, largest_memory, bytes));
-        }
-        capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
-        return take_large(capacity);
-    }
+    if (index >= small_classes) return take_large(bytes, capacity);
     capacity = size_of_class(index);
-    if (recycle && slot_ < most_slots) {
-        ThreadLists* mine = lists ? lists : open_lists();
-        if (mine) {
-            int& n = mine->count[slot_][index];
-            if (n == 0) {
-                mine->owner[slot_] = this;
-                n = refill(index, mine->block[slot_][index], thread_depth / 2);
-            }
-            return mine->block[slot_][index][--n];
-        }
+    if (const auto [n, blocks] = list_of(*this, slot_, index); n) {
+        if (*n == 0) *n = refill(index, blocks, thread_depth / 2);
+        return blocks[--*n];
     }
-    return take_small(index);
+    void* block = nullptr;
+    if (keeps()) refill(index, &block, 1);
+    else block = take_uncached(capacity);
+    return block;
+}
+
+void* CachingAllocator::take_uncached(std::uint64_t capacity) {
+    const std::lock_guard lock(memory_.mutex);
+    void* const block = ask_backend(capacity);
+    count(static_cast<std::int64_t>(capacity), 0);
+    return block;
+}
+
+void* CachingAllocator::take_large(std::uint64_t bytes, std::uint64_t& capacity) {
+    if (bytes > largest_memory) {  // sums of larger ones would overflow
+        throw MemoryError(fmt::format("[{}] memory: expected at most {} bytes, got {}",
+                                      queue.device.name, largest_memory, bytes));
+    }
+    capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
+    if (!keeps()) return take_uncached(capacity);
+    const auto size = static_cast<std::int64_t>(capacity);
+    const std::lock_guard lock(memory_.mutex);
+    void* block = segments_.take(capacity);
+    if (!block) block = grow(capacity);
+    count(size, -size);
+    return block;
 }
 
 void CachingAllocator::free(void* block, std::uint64_t capacity) noexcept {
     const int index = class_of(capacity);
     if (index >= small_classes) return give_back_large(block, capacity);
-    if (recycle && slot_ < most_slots) {
-        ThreadLists* mine = lists ? lists : open_lists();
-        if (mine) {
-            mine->owner[slot_] = this;
-            int& n = mine->count[slot_][index];
-            void** blocks = mine->block[slot_][index];
-            if (n == thread_depth) {
-                n = thread_depth / 2;
-                give_back(index, blocks + n, thread_depth - n);
-            }
-            blocks[n++] = block;
-            return;
-        }
+    const auto [n, blocks] = list_of(*this, slot_, index);
+    if (!n) return give_back(index, &block, 1);
+    if (*n == thread_depth) {
+        *n = thread_depth / 2;
+        give_back(index, blocks + *n, thread_depth - *n);
     }
-    give_back(index, &block, 1);
+    blocks[(*n)++] = block;
+}
+
+void CachingAllocator::give_back_large(void* block, std::uint64_t capacity) noexcept {
+    const auto size = static_cast<std::int64_t>(capacity);
+    const std::lock_guard lock(memory_.mutex);
+    count(-size, keeps() ? size : 0);
+    if (keeps()) segments_.give_back(block);
+    else return_to_backend(block, capacity);
 }
 
 void CachingAllocator::count(std::int64_t in_use, std::int64_t cached) noexcept {
@@ -170,45 +236,6 @@ void CachingAllocator::give_back(int index, void* const* blocks, int n) noexcept
     count(-all, all);
     auto& all_free = free_[static_cast<std::size_t>(index)].blocks;  // refill() reserved its memory
     all_free.insert(all_free.end(), blocks, blocks + n);
-}
-
-void* CachingAllocator::take_small(int index) {
-    void* block = nullptr;
-    if (keeps()) {
-        refill(index, &block, 1);
-        return block;
-    }
-    const std::uint64_t bytes = size_of_class(index);
-    const std::lock_guard lock(memory_.mutex);
-    block = ask_backend(bytes);
-    count(static_cast<std::int64_t>(bytes), 0);
-    return block;
-}
-
-void* CachingAllocator::take_large(std::uint64_t capacity) {
-    const std::lock_guard lock(memory_.mutex);
-    const auto bytes = static_cast<std::int64_t>(capacity);
-    void* block = nullptr;
-    if (keeps()) {
-        block = segments_.take(capacity);
-        if (!block) block = grow(capacity);
-        count(bytes, -bytes);
-    } else {
-        block = ask_backend(capacity);
-        count(bytes, 0);
-    }
-    return block;
-}
-
-void CachingAllocator::give_back_large(void* block, std::uint64_t capacity) noexcept {
-    const auto bytes = static_cast<std::int64_t>(capacity);
-    const std::lock_guard lock(memory_.mutex);
-    if (!keeps()) {
-        return_to_backend(block, capacity);
-        return count(-bytes, 0);
-    }
-    count(-bytes, bytes);
-    segments_.give_back(block);
 }
 
 // A segment as large as all there are, so that blocks of changing sizes find room in few of them.
@@ -340,11 +367,10 @@ void CachingAllocator::keep(bool kept) noexcept {
 }
 
 std::int64_t CachingAllocator::at_hand() const noexcept {
-    if (!lists || slot_ >= most_slots) return 0;
+    const ThreadLists* const mine = slot_ < most_slots ? of_thread.find() : nullptr;
     std::int64_t bytes = 0;
-    for (int index = 0; index < small_classes; ++index) {
-        bytes += static_cast<std::int64_t>(size_of_class(index)) * lists->count[slot_][index];
-    }
+    for (int index = 0; mine && index < small_classes; ++index)
+        bytes += static_cast<std::int64_t>(size_of_class(index)) * mine->count[slot_][index];
     return bytes;
 }
 

@@ -63,8 +63,8 @@ public:
 
 private:
     bool keeps() const noexcept;  // what is freed, for the next allocation
-    void* take_small(int size_class);
-    void* take_large(std::uint64_t capacity);
+    void* take_large(std::uint64_t bytes, std::uint64_t& capacity);
+    void* take_uncached(std::uint64_t capacity);
     void give_back_large(void* block, std::uint64_t capacity) noexcept;
     void* grow(std::uint64_t capacity);
     void trim(std::int64_t wanted);

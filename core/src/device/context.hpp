@@ -1,8 +1,9 @@
 // catena_ctx: one call into a plugin, its device and what went wrong.
 #pragma once
 
+#include "device/device_state.hpp"
+
 #include <catena/abi/host.h>
-#include <catena/core/device.hpp>
 #include <catena/core/variable.hpp>
 
 #include <exception>
@@ -29,6 +30,11 @@ inline thread_local DeviceState* draws_from = nullptr;
 // The table that every plugin gets.
 const catena_host& host_table() noexcept;
 
+// Writes to the log; level: CATENA_LOG_*.
+inline void tell(std::int32_t level, const std::string& text) {
+    host_table().log(nullptr, level, text.c_str());
+}
+
 // A kernel that declines leaves no failure to the next one.
 inline void forget_failure(catena_ctx& ctx) noexcept {
     ctx.status = CATENA_OK;
@@ -45,5 +51,20 @@ bool make_room(catena_ctx& ctx, catena_status status) noexcept;
 // plugin's text, "[where] " put before it if it is not there.
 [[noreturn]] void throw_failure(const catena_ctx& ctx, catena_status status,
                                 const std::string& where, const std::string& hint = {});
+
+// Calls the backend; throws its error with the device's name.
+template <class Call>
+void on_backend(DeviceState& device, const Call& call, const char* hint = "") {
+    catena_ctx ctx;
+    ctx.device = &device;
+    const catena_status status = call(&ctx);
+    if (status != CATENA_OK) throw_failure(ctx, status, device.name, hint);
+}
+
+template <class Call>
+void Queue::give(const Call& call) {
+    on_backend(device, call);
+    advance();
+}
 
 }  // namespace catena

@@ -1,12 +1,11 @@
-// Devices by name, and the thread's current one.
+// Devices: what they share with their backend, and the thread's current one.
 #include "device/context.hpp"
-#include "device/plugin_entry.hpp"
-#include "device/plugin_step.hpp"
+#include "device/plugin.hpp"
 
+#include <catena/core/backend.hpp>
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <limits.hpp>
 
@@ -33,10 +32,12 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
       ordinal(device_ordinal),
       index(device_index),
       name(fmt::format("{}:{}", table.name, ordinal)) {
-    catena_ctx ctx;
-    const PluginStep step(backend.plugin->file, "open()");
-    const catena_status status = table.open(&ctx, ordinal, &dev);
-    if (status != CATENA_OK) throw_failure(ctx, status, name, "the device could not be opened");
+    {
+        catena_ctx ctx;
+        const PluginStep step(backend.plugin->file, "open()");
+        const catena_status status = table.open(&ctx, ordinal, &dev);
+        if (status != CATENA_OK) throw_failure(ctx, status, name, "the device could not be opened");
+    }
     ask(threads, CATENA_THREADS_1,
         offsetof(catena_threads, parallel_for) + sizeof(catena_threads::parallel_for));
     ask(memory, CATENA_MEMORY_DRAFT_1, sizeof(catena_memory));
@@ -53,9 +54,7 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
 // least: bytes of the table in the first release that had it.
 template <class Table>
 void DeviceState::ask(const Table*& table_of, const char* id, std::size_t least) {
-    if (!table.get_extension) return;
-    const PluginStep step(backend.plugin->file, "get_extension()");
-    const auto* const given = static_cast<const Table*>(table.get_extension(dev, id));
+    const auto* const given = static_cast<const Table*>(backend_extension(Device(this), id));
     if (given && given->struct_size < least) {
         throw DeviceError(fmt::format("[{}] {}: struct_size: expected at least {}, got {}", name,
                                       id, least, given->struct_size));
@@ -66,10 +65,9 @@ void DeviceState::ask(const Table*& table_of, const char* id, std::size_t least)
 Queue& DeviceState::make_queue() {
     catena_stream* stream = nullptr;
     if (async()) {
-        catena_ctx ctx;
-        ctx.device = this;
-        const catena_status status = table.stream_create(&ctx, dev, &stream);
-        if (status != CATENA_OK) throw_failure(ctx, status, name, "a stream could not be made");
+        on_backend(
+            *this, [&](catena_ctx* ctx) { return table.stream_create(ctx, dev, &stream); },
+            "a stream could not be made");
     }
     return *queues_.emplace_back(std::make_unique<Queue>(*this, stream));
 }
@@ -124,10 +122,9 @@ void DeviceState::copy(Queue& queue, void* target, const void* source, std::uint
     if (bytes == 0) return;
     if (queue.recording.load() && direction != CATENA_COPY_DEVICE_TO_DEVICE)
         queue.refuse("a copy of host memory that is not pinned");
-    catena_ctx ctx;
-    ctx.device = this;
-    queue.check(ctx, table.copy(&ctx, dev, queue.native, target, source, bytes, direction));
-    queue.advance();
+    queue.give([&](catena_ctx* ctx) {
+        return table.copy(ctx, dev, queue.native, target, source, bytes, direction);
+    });
     if (direction == CATENA_COPY_DEVICE_TO_HOST) queue.finish();
 }
 
@@ -139,21 +136,8 @@ void DeviceState::synchronize() {
         const std::lock_guard lock(mutex_);
         for (const auto& queue : queues_) reached.emplace_back(queue.get(), queue->now());
     }
-    catena_ctx ctx;
-    ctx.device = this;
-    const catena_status status = table.sync(&ctx, dev);
-    if (status != CATENA_OK) throw_failure(ctx, status, name);
+    on_backend(*this, [&](catena_ctx* ctx) { return table.sync(ctx, dev); });
     for (const auto& [queue, ticket] : reached) queue->known_done(ticket);
-}
-
-MemoryStats DeviceState::memory_stats() {
-    const std::lock_guard lock(heap.mutex);
-    MemoryStats stats = heap.stats;
-    for (const CachingAllocator* pool : heap.pools) {  // what this thread keeps at hand is free
-        stats.in_use -= pool->at_hand();
-        stats.cached += pool->at_hand();
-    }
-    return stats;
 }
 
 MemorySize DeviceState::memory_size() {
@@ -199,40 +183,68 @@ void DeviceState::end_recording() noexcept {
     if (release) release_cached();
 }
 
-void DeviceState::reset_peak() {
-    const std::lock_guard lock(heap.mutex);
-    heap.stats.peak = heap.stats.in_use;
-    for (CachingAllocator* pool : heap.pools) pool->reset_peak();
-}
-
-namespace {
-
-DeviceState& need(const Device& device) {
+DeviceState& state_of(Device device) {
     if (!device) throw InvalidError("[device] expected a device, got an empty handle");
     return *device.state();
 }
 
-}  // namespace
+DeviceState& state_or_current(Device device) {
+    return *(device ? device : Device::current()).state();
+}
+
+const void* backend_extension(Device device, const char* id) {
+    const DeviceState& state = state_of(device);
+    if (!state.table.get_extension) return nullptr;
+    const PluginStep step(state.backend.plugin->file, "get_extension()");
+    return state.table.get_extension(state.dev, id);
+}
+
+void* backend_device(Device device) { return state_of(device).dev; }
+
+void call_backend(Device device, std::string_view what,
+                  const std::function<catena_status(catena_ctx*, void*)>& call) {
+    DeviceState& state = state_of(device);
+    catena_ctx ctx;
+    ctx.device = &state;
+    const catena_status status = call(&ctx, state.dev);
+    if (status != CATENA_OK) throw_failure(ctx, status, std::string(what));
+}
 
 Device Device::current() { return Device(catena::current ? catena::current : &default_device()); }
 
-const std::string& Device::name() const { return need(*this).name; }
+const std::string& Device::name() const { return state_of(*this).name; }
 
-std::string_view Device::backend() const { return need(*this).table.name; }
-int Device::ordinal() const { return need(*this).ordinal; }
-bool Device::host_accessible() const { return need(*this).host_accessible(); }
-void Device::synchronize() const { need(*this).synchronize(); }
-MemoryStats Device::memory() const { return need(*this).memory_stats(); }
-MemorySize Device::memory_size() const { return need(*this).memory_size(); }
-void Device::reset_peak_memory() const { need(*this).reset_peak(); }
-void Device::release_cached() const { need(*this).release_cached(); }
+std::string_view Device::backend() const { return state_of(*this).table.name; }
+int Device::ordinal() const { return state_of(*this).ordinal; }
+bool Device::host_accessible() const { return state_of(*this).host_accessible(); }
+void Device::synchronize() const { state_of(*this).synchronize(); }
+MemoryStats Device::memory() const {
+    DeviceMemory& heap = state_of(*this).heap;
+    const std::lock_guard lock(heap.mutex);
+    MemoryStats stats = heap.stats;
+    for (const CachingAllocator* pool : heap.pools) {  // what this thread keeps at hand is free
+        stats.in_use -= pool->at_hand();
+        stats.cached += pool->at_hand();
+    }
+    return stats;
+}
+MemorySize Device::memory_size() const { return state_of(*this).memory_size(); }
+void Device::reset_peak_memory() const {
+    DeviceMemory& heap = state_of(*this).heap;
+    const std::lock_guard lock(heap.mutex);
+    heap.stats.peak = heap.stats.in_use;
+    for (CachingAllocator* pool : heap.pools) pool->reset_peak();
+}
+void Device::release_cached() const { state_of(*this).release_cached(); }
 
 int Device::threads() const {
-    return need(*this).threads ? need(*this).threads->count(need(*this).dev) : 1;
+    const DeviceState& state = state_of(*this);
+    return state.threads ? state.threads->count(state.dev) : 1;
 }
 
 void Device::set_threads(int n) const {
-    if (need(*this).threads) need(*this).threads->set_count(need(*this).dev, n);
+    const DeviceState& state = state_of(*this);
+    if (state.threads) state.threads->set_count(state.dev, n);
 }
 
 using_device::using_device(Device device) : before_(catena::current) {
@@ -274,18 +286,20 @@ std::uint64_t initial_seed() {
 }
 
 RandomState random_state(Device device) {
-    return {need(device).random_seed, need(device).random_offset};
+    const DeviceState& state = state_of(device);
+    return {state.random_seed, state.random_offset};
 }
 
 RandomState reserve_random(Device device, std::uint64_t n) {
-    DeviceState& state = need(device);
+    DeviceState& state = state_of(device);
     return {state.random_seed.load(std::memory_order_relaxed),
             state.random_offset.fetch_add(n, std::memory_order_relaxed)};
 }
 
-void set_random_state(Device device, RandomState state) {
-    need(device).random_seed = state.seed;
-    need(device).random_offset = state.offset;
+void set_random_state(Device device, RandomState to) {
+    DeviceState& state = state_of(device);
+    state.random_seed = to.seed;
+    state.random_offset = to.offset;
 }
 
 }  // namespace catena

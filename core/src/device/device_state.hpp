@@ -3,6 +3,7 @@
 
 #include "device/call_log.hpp"
 #include "device/pinned.hpp"
+#include "device/plugin.hpp"
 #include "device/queue.hpp"
 
 #include <catena/core/device.hpp>
@@ -22,7 +23,14 @@
 
 namespace catena {
 
-struct BackendEntry;
+class DeviceState;
+
+// A backend of a registered plugin.
+struct BackendEntry {
+    const catena_backend* table;
+    const PluginEntry* plugin;
+    std::vector<std::unique_ptr<DeviceState>> devices;  // by ordinal; null until opened
+};
 
 class DeviceState {
 public:
@@ -64,10 +72,8 @@ public:
     // with the backend's words.
     void copy(Queue& queue, void* target, const void* source, std::uint64_t bytes, int direction);
     void synchronize();  // all queues
-    MemoryStats memory_stats();
     MemorySize memory_size();
     void release_cached() noexcept;  // once nothing is recorded
-    void reset_peak();
     // A wait for the whole device would break every recording: one that begins waits until such a
     // wait is over, and while there is one the device refuses to be waited for.
     std::shared_mutex waits;
@@ -94,6 +100,8 @@ void note_call(const Queue& queue, const Call&... call) noexcept {
         queue.device.calls.note(call...);
 }
 
+DeviceState& state_of(Device device);  // throws InvalidError for an empty handle
+DeviceState& state_or_current(Device device);
 // The first device that the host can write to; throws DeviceError if there is none.
 DeviceState& default_device();
 // Every ordinal draws its own numbers; ordinal 0 draws the same on every backend.

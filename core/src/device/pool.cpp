@@ -1,13 +1,40 @@
-// Free lists of the thread for small blocks.
+// Objects of a thread, and its free lists of small blocks.
+#include <catena/core/per_thread.hpp>
 #include <catena/core/pool.hpp>
 
 #include "device/recycle.hpp"
-#include "device/thread_exit.hpp"
 
-#include <cstdint>
+#include <pthread.h>
+
 #include <new>
 
 namespace catena {
+
+// Destroyed through a pthread key: glibc ends the process if it has no memory to register a
+// thread_local object with a destructor.
+struct ThreadObjects {
+    // In the reverse order of construction. A destructor may construct another object.
+    static void end(void*) {
+        while (ThreadObject* last = first) {
+            first = last->next_;
+            delete last;
+        }
+    }
+    static void add(std::unique_ptr<ThreadObject> object) {
+        static pthread_key_t key;
+        static const bool made = pthread_key_create(&key, end) == 0;
+        if (!first && (!made || pthread_setspecific(key, &first) != 0)) throw std::bad_alloc();
+        object->next_ = first;
+        first = object.release();
+    }
+    static thread_local constinit ThreadObject* first;
+};
+thread_local constinit ThreadObject* ThreadObjects::first = nullptr;
+
+void keep_for_thread(std::unique_ptr<ThreadObject> object) {
+    ThreadObjects::add(std::move(object));
+}
+
 namespace {
 
 constexpr std::size_t granule = 64;
@@ -19,46 +46,22 @@ struct Block {
 };
 
 struct FreeLists {
+    ~FreeLists() {
+        for (Block* block : head)
+            while (block) ::operator delete(std::exchange(block, block->next));
+    }
     Block* head[classes] = {};
     std::size_t count[classes] = {};
 };
 
-// Plain pointers, so that the hot path has no initialisation guard. `closed` marks a thread whose
-// lists are gone: destructors of later objects fall back to the heap.
-__attribute__((tls_model("initial-exec"))) thread_local FreeLists* lists = nullptr;
-__attribute__((tls_model("initial-exec"))) thread_local bool closed = false;
-
-void close_lists(void* of_thread) {
-    closed = true;
-    lists = nullptr;
-    auto* mine = static_cast<FreeLists*>(of_thread);
-    for (Block* block : mine->head) {
-        while (block) {
-            Block* next = block->next;
-            ::operator delete(block);
-            block = next;
-        }
-    }
-    delete mine;
-}
-
-// NULL where the thread ends, or without memory.
-FreeLists* open_lists() noexcept {
-    static const ThreadExit at_exit(close_lists);
-    if (closed) return nullptr;
-    auto* mine = new (std::nothrow) FreeLists;
-    if (!mine || at_exit.set(mine)) return lists = mine;
-    delete mine;
-    return nullptr;
-}
+__attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<FreeLists> lists;
 
 }  // namespace
 
 void* pool_allocate(std::size_t bytes) {
     const std::size_t index = (bytes - 1) / granule;
     if (!recycle || index >= classes) return ::operator new(bytes);
-    FreeLists* mine = lists;
-    if (mine) {
+    if (FreeLists* mine = lists.find()) {
         if (Block* block = mine->head[index]) {
             mine->head[index] = block->next;
             --mine->count[index];
@@ -70,14 +73,10 @@ void* pool_allocate(std::size_t bytes) {
 
 void pool_free(void* memory, std::size_t bytes) noexcept {
     const std::size_t index = (bytes - 1) / granule;
-    FreeLists* mine = lists;
-    if (!recycle || index >= classes) return ::operator delete(memory);
-    if (!mine) mine = open_lists();
-    if (!mine || mine->count[index] * (index + 1) * granule >= most_kept_bytes) {
+    FreeLists* mine = recycle && index < classes ? lists.try_get() : nullptr;
+    if (!mine || mine->count[index] * (index + 1) * granule >= most_kept_bytes)
         return ::operator delete(memory);
-    }
-    Block* block = new (memory) Block{mine->head[index]};
-    mine->head[index] = block;
+    mine->head[index] = new (memory) Block{mine->head[index]};
     ++mine->count[index];
 }
 

@@ -1,8 +1,7 @@
-// Queues of work: tickets, and the events behind them.
+// Streams: tickets, and the events behind them.
 #include "device/queue.hpp"
 
 #include "device/context.hpp"
-#include "device/device_state.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -17,7 +16,7 @@ constinit thread_local const using_stream* streams = nullptr;
 Queue::Queue(DeviceState& of, catena_stream* stream, CachingAllocator::Kind kind)
     : device(of), native(stream), async(of.async()), own(*this, kind) {}
 
-// It belongs to the device.
+// The device's own: it is not given back.
 Stream Queue::as_stream() noexcept {
     return Stream(std::shared_ptr<Queue>(std::shared_ptr<void>(), this));
 }
@@ -35,31 +34,24 @@ void Queue::refuse(const char* what) const {
 // The earliest event that is behind a ticket, or null. Under mutex_.
 Queue::Point* Queue::find(std::uint64_t ticket) {
     Point* best = nullptr;
-    for (Point& p : points_) {
+    for (Point& p : points_)
         if (p.ticket >= ticket && (!best || p.ticket < best->ticket)) best = &p;
-    }
     return best;
 }
 
 Queue::Point& Queue::point(std::uint64_t ticket) {
     if (Point* known = find(ticket)) return *known;
     Point& p = points_[next_point_++ % std::size(points_)];
-    catena_ctx ctx;
-    ctx.device = &device;
     p.ticket = 0;  // until it is recorded
-    if (!p.event) check(ctx, device.table.event_create(&ctx, device.dev, &p.event));
+    const catena_backend& b = device.table;
+    on_backend(device, [&](catena_ctx* ctx) {
+        return p.event ? CATENA_OK : b.event_create(ctx, device.dev, &p.event);
+    });
     const std::uint64_t until = now();
-    check(ctx, device.table.event_record(&ctx, device.dev, p.event, native));
+    on_backend(device,
+               [&](catena_ctx* ctx) { return b.event_record(ctx, device.dev, p.event, native); });
     p.ticket = until;
     return p;
-}
-
-// Under mutex_.
-std::uint64_t& Queue::seen(const Queue& other) {
-    for (auto& [queue, ticket] : seen_) {
-        if (queue == &other) return ticket;
-    }
-    return seen_.emplace_back(&other, 0).second;
 }
 
 void Queue::after(Queue& other, std::uint64_t ticket) {
@@ -70,7 +62,7 @@ void Queue::after(Queue& other, std::uint64_t ticket) {
     if (!async || &other.device.table != &device.table) return other.finish(ticket);
     {
         const std::lock_guard lock(mutex_);
-        if (seen(other) >= ticket) return;
+        if (seen_[&other] >= ticket) return;
     }
     if (recording.load() || other.recording.load()) refuse("a wait for another stream");
     std::uint64_t until = 0;
@@ -78,22 +70,24 @@ void Queue::after(Queue& other, std::uint64_t ticket) {
         const std::lock_guard lock(other.mutex_);
         const Point& p = other.point(ticket);
         until = p.ticket;
-        catena_ctx ctx;
-        ctx.device = &device;
-        check(ctx, device.table.event_wait(&ctx, device.dev, p.event, native));
+        wait_for(p.event);
     }
     advance();
     const std::lock_guard lock(mutex_);
-    std::uint64_t& known = seen(other);
+    std::uint64_t& known = seen_[&other];
     known = std::max(known, until);
 }
 
 void Queue::after(catena_event* event) {
     if (recording.load()) refuse("a wait for an event");
-    catena_ctx ctx;
-    ctx.device = &device;
-    check(ctx, device.table.event_wait(&ctx, device.dev, event, native));
+    wait_for(event);
     advance();
+}
+
+void Queue::wait_for(catena_event* event) {
+    on_backend(device, [&](catena_ctx* ctx) {
+        return device.table.event_wait(ctx, device.dev, event, native);
+    });
 }
 
 void Queue::finish(std::uint64_t ticket) {
@@ -110,10 +104,10 @@ void Queue::finish(std::uint64_t ticket) {
             until = known->ticket;
         }
     }
-    catena_ctx ctx;
-    ctx.device = &device;
-    check(ctx, event ? device.events->event_sync(&ctx, device.dev, event)
-                     : device.table.stream_sync(&ctx, device.dev, native));
+    on_backend(device, [&](catena_ctx* ctx) {
+        return event ? device.events->event_sync(ctx, device.dev, event)
+                     : device.table.stream_sync(ctx, device.dev, native);
+    });
     known_done(until);
 }
 
@@ -131,10 +125,16 @@ bool Queue::done() {
         throw UnsupportedError(fmt::format(
             "[stream] done(): expected a backend that can say it, got {}", device.name));
     }
-    catena_ctx ctx;
-    ctx.device = &device;
+    return ask(nullptr, until);
+}
+
+// Whether the event, or all of the stream, is reached.
+bool Queue::ask(const Point* point, std::uint64_t until) {
     std::int32_t done = 0;
-    check(ctx, device.events->stream_query(&ctx, device.dev, native, &done));
+    on_backend(device, [&](catena_ctx* ctx) {
+        return point ? device.events->event_query(ctx, device.dev, point->event, &done)
+                     : device.events->stream_query(ctx, device.dev, native, &done);
+    });
     if (done) known_done(until);
     return done != 0;
 }
@@ -147,14 +147,7 @@ bool Queue::reached(std::uint64_t ticket) noexcept {
         if (!device.events) return finish(ticket), true;
         const std::lock_guard lock(mutex_);
         const Point* known = find(ticket);
-        const std::uint64_t until = known ? known->ticket : now();
-        catena_ctx ctx;
-        ctx.device = &device;
-        std::int32_t done = 0;
-        check(ctx, known ? device.events->event_query(&ctx, device.dev, known->event, &done)
-                         : device.events->stream_query(&ctx, device.dev, native, &done));
-        if (done) known_done(until);
-        return done != 0;
+        return ask(known, known ? known->ticket : now());
     } catch (...) {  // nobody knows: not yet
         return false;
     }
@@ -162,9 +155,9 @@ bool Queue::reached(std::uint64_t ticket) noexcept {
 
 void Queue::record(catena_event* event) {
     if (recording.load()) refuse("an event");
-    catena_ctx ctx;
-    ctx.device = &device;
-    check(ctx, device.table.event_record(&ctx, device.dev, event, native));
+    on_backend(device, [&](catena_ctx* ctx) {
+        return device.table.event_record(ctx, device.dev, event, native);
+    });
 }
 
 void Queue::mark() {
@@ -173,41 +166,75 @@ void Queue::mark() {
     point(now());
 }
 
+// ---- streams, as programs have them
+
+Queue& queue_of(const Stream& stream) {
+    if (!stream) throw InvalidError("[stream] expected a stream, got an empty handle");
+    return *stream.queue();
+}
+
+Stream::Stream(Device device) {
+    DeviceState& state = state_or_current(device);
+    Queue& queue = state.take_queue();
+    if (&queue == &state.main()) *this = queue.as_stream();
+    else queue_ = {&queue, [](Queue* done) { done->device.give_back_queue(*done); }};
+}
+
+Stream Stream::current(Device device) {
+    DeviceState& state = state_or_current(device);
+    for (const using_stream* scope = streams; scope; scope = scope->outer())
+        if (&scope->stream().queue()->device == &state) return scope->stream();
+    return state.main().as_stream();
+}
+
+Device Stream::device() const { return Device(&queue_of(*this).device); }
+void Stream::synchronize() const {
+    Queue& queue = queue_of(*this);
+    if (queue.recording.load()) queue.refuse("a wait of the host");
+    queue.finish();
+}
+bool Stream::done() const {
+    Queue& queue = queue_of(*this);
+    if (queue.recording.load()) queue.refuse("a question of the host");
+    return queue.done();
+}
+void Stream::wait(const Stream& other) const { queue_of(*this).after(queue_of(other), Queue::end); }
+MemoryStats Stream::memory() const { return queue_of(*this).own.stats(); }
+catena_stream* Stream::native() const { return queue_of(*this).native; }
+
+using_stream::using_stream(const Stream& stream) : stream_(stream), outer_(streams) {
+    queue_of(stream);
+    streams = this;
+}
+using_stream::~using_stream() { streams = outer_; }
+
 // ---- recorders
 
 void Queue::used_by(Queue& other, bool writes) {
     if (&other == this) return;
     const std::lock_guard lock(mutex_);
-    for (auto& [user, wrote] : users_) {
-        if (user != &other) continue;
-        wrote = wrote || writes;
-        return;
-    }
-    users_.emplace_back(&other, writes);
+    bool& wrote = users_[&other];
+    wrote = wrote || writes;
 }
 
 void Queue::after_users() {
-    SmallVector<std::pair<Queue*, bool>, 2> users;
+    decltype(users_) users;
     {
         const std::lock_guard lock(mutex_);
         users = users_;
-        users_.clear();
-        for (const auto& [user, writes] : users) {
-            if (writes) users_.emplace_back(user, true);
-        }
+        std::erase_if(users_, [](const auto& user) { return !user.second; });
     }
     for (const auto& [user, writes] : users) after(*user, end);
 }
 
 void Queue::before_writers() {
-    SmallVector<std::pair<Queue*, bool>, 2> writers;
+    decltype(users_) users;
     {
         const std::lock_guard lock(mutex_);
-        writers = users_;
+        users = users_;
     }
-    for (const auto& [user, writes] : writers) {
+    for (const auto& [user, writes] : users)
         if (writes) user->after(*this, end);
-    }
 }
 
 void Queue::forget_users() {

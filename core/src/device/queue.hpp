@@ -11,8 +11,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
-#include <utility>
 
 namespace catena {
 
@@ -75,6 +75,9 @@ public:
     void sees_as(Queue& queue);  // it comes after all that the queue comes after
 
     Stream as_stream() noexcept;
+    // Calls the backend, which gives work to this queue; throws its error with the device's name.
+    template <class Call>
+    void give(const Call& call);
     void check(catena_ctx& ctx, catena_status status) const;
     [[noreturn]] void refuse(const char* what) const;  // while it is recorded
 
@@ -85,15 +88,16 @@ private:
     };
     Point* find(std::uint64_t ticket);
     Point& point(std::uint64_t ticket);
-    std::uint64_t& seen(const Queue& other);
+    void wait_for(catena_event* event);
+    bool ask(const Point* point, std::uint64_t until);
 
     std::atomic<std::uint64_t> ticket_{0};
     std::atomic<std::uint64_t> done_{0};
     std::mutex mutex_;  // of what follows
     Point points_[8];
     unsigned next_point_ = 0;
-    SmallVector<std::pair<const Queue*, std::uint64_t>, 4> seen_;  // comes after these tickets
-    SmallVector<std::pair<Queue*, bool>, 2> users_;                // and whether they write
+    std::map<const Queue*, std::uint64_t> seen_;  // comes after these tickets
+    std::map<Queue*, bool> users_;                // and whether they write
 };
 
 // What few arrays need.
@@ -104,6 +108,8 @@ struct ArrayExtra {
 };
 ArrayExtra& extra_of(ArrayBody& body);
 
+// Throws InvalidError for an empty handle.
+Queue& queue_of(const Stream& stream);
 // The thread's queue of a device.
 extern constinit
     __attribute__((tls_model("initial-exec"))) thread_local const using_stream* streams;

@@ -3,7 +3,7 @@
 
 #include "array/array_ops.hpp"
 #include "device/context.hpp"
-#include "device/plugin_source.hpp"
+#include "device/plugin.hpp"
 #include "device/queue.hpp"
 #include "dispatch/observed_call.hpp"
 #include "registry/registry.hpp"

@@ -1,7 +1,7 @@
 // Nodes of the graph: edges, lifetime, what calls keep, accumulation of gradients.
 #include "array/array_ops.hpp"
 #include "device/named_config.hpp"
-#include "device/plugin_source.hpp"
+#include "device/plugin.hpp"
 #include "dispatch/debug.hpp"
 #include "dispatch/stack_trace.hpp"
 #include "graph/backward_pass.hpp"

@@ -1,12 +1,12 @@
 // Checks attributes against the schema.
 #include "registry/attributes.hpp"
 
-#include "registry/registry_check.hpp"
-
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <table_rules.hpp>
 
 #include <cmath>
 #include <cstring>
@@ -14,18 +14,11 @@
 namespace catena {
 namespace {
 
-const char* kind_name(std::int32_t kind) {
-    switch (kind) {
-        case CATENA_ATTR_INT: return "an integer";
-        case CATENA_ATTR_FLOAT: return "a number";
-        case CATENA_ATTR_BOOL: return "a bool";
-        case CATENA_ATTR_STRING: return "a string";
-        case CATENA_ATTR_INTS: return "a list of integers";
-        case CATENA_ATTR_FLOATS: return "a list of numbers";
-        case CATENA_ATTR_DTYPE: return "a dtype";
-        default: return "nothing known";
-    }
-}
+// By CATENA_ATTR_*; AttributeValue has its alternatives in the same order.
+constexpr const char* kind_names[] = {
+    "nothing",  "an integer",         "a number",          "a bool",
+    "a string", "a list of integers", "a list of numbers", "a dtype"};
+static_assert(CATENA_ATTR_DTYPE == 7 && std::variant_size_v<AttributeValue> == 7);
 
 std::string show(const catena_value& value) {
     switch (value.kind) {
@@ -33,49 +26,46 @@ std::string show(const catena_value& value) {
         case CATENA_ATTR_FLOAT: return fmt::format("{}", value.v.f);
         case CATENA_ATTR_BOOL: return value.v.i ? "true" : "false";
         case CATENA_ATTR_STRING: return fmt::format("'{}'", value.v.s);
-        case CATENA_ATTR_INTS:
-            return fmt::format("[{}]", fmt::join(value.v.ints, value.v.ints + value.n, ", "));
-        case CATENA_ATTR_FLOATS:
-            return fmt::format("[{}]", fmt::join(value.v.floats, value.v.floats + value.n, ", "));
+        case CATENA_ATTR_INTS: return fmt::format("{}", std::span(value.v.ints, value.n));
+        case CATENA_ATTR_FLOATS: return fmt::format("{}", std::span(value.v.floats, value.n));
         case CATENA_ATTR_DTYPE: return name(value.v.dtype);
         default: return "?";
     }
 }
 
-std::uint32_t find(const catena_function& f, std::string_view attribute) {
-    for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
-        if (f.attrs[i]->name == attribute) return i;
-    }
-    std::vector<std::string_view> known;
-    for (std::uint32_t i = 0; i < f.n_attrs; ++i) known.push_back(f.attrs[i]->name);
-    throw InvalidError(known.empty()
-                           ? fmt::format("[{}] attribute '{}': it has none", f.name, attribute)
-                           : fmt::format("[{}] attribute '{}': expected one of {}", f.name,
-                                         attribute, fmt::join(known, ", ")));
+[[noreturn]] void refuse(const catena_function& f, std::string_view attribute,
+                         std::string_view expected, std::string_view got) {
+    throw InvalidError(
+        fmt::format("[{}] attribute '{}': expected {}, got {}", f.name, attribute, expected, got));
 }
 
-catena_value to_abi(const AttributeValue& value) {
+std::uint32_t find(const catena_function& f, std::string_view attribute) {
+    std::vector<std::string_view> known;
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
+        if (f.attrs[i]->name == attribute) return i;
+        known.push_back(f.attrs[i]->name);
+    }
+    throw InvalidError(fmt::format(
+        "[{}] attribute '{}': {}", f.name, attribute,
+        known.empty() ? "it has none" : fmt::format("expected one of {}", fmt::join(known, ", "))));
+}
+
+catena_value to_abi(const AttributeValue& given) {
     catena_value out{};
-    out.n = 1;
-    struct Visitor {
-        catena_value& out;
-        void operator()(std::int64_t v) { out.kind = CATENA_ATTR_INT, out.v.i = v; }
-        void operator()(double v) { out.kind = CATENA_ATTR_FLOAT, out.v.f = v; }
-        void operator()(bool v) { out.kind = CATENA_ATTR_BOOL, out.v.i = v; }
-        void operator()(const std::string& v) {
-            out.kind = CATENA_ATTR_STRING, out.v.s = v.c_str();
-        }
-        void operator()(const std::vector<std::int64_t>& v) {
-            out.kind = CATENA_ATTR_INTS, out.v.ints = v.data();
-            out.n = static_cast<std::uint32_t>(v.size());
-        }
-        void operator()(const std::vector<double>& v) {
-            out.kind = CATENA_ATTR_FLOATS, out.v.floats = v.data();
-            out.n = static_cast<std::uint32_t>(v.size());
-        }
-        void operator()(Dtype v) { out.kind = CATENA_ATTR_DTYPE, out.v.dtype = catena::to_abi(v); }
+    out.kind = static_cast<std::int32_t>(given.index()) + CATENA_ATTR_INT;
+    const auto list = [&](const auto& values) {
+        out.n = static_cast<std::uint32_t>(values.size());
+        return values.data();
     };
-    std::visit(Visitor{out}, value);
+    switch (out.kind) {
+        case CATENA_ATTR_INT: out.v.i = std::get<std::int64_t>(given); break;
+        case CATENA_ATTR_FLOAT: out.v.f = std::get<double>(given); break;
+        case CATENA_ATTR_BOOL: out.v.i = std::get<bool>(given); break;
+        case CATENA_ATTR_STRING: out.v.s = std::get<std::string>(given).c_str(); break;
+        case CATENA_ATTR_INTS: out.v.ints = list(std::get<std::vector<std::int64_t>>(given)); break;
+        case CATENA_ATTR_FLOATS: out.v.floats = list(std::get<std::vector<double>>(given)); break;
+        default: out.v.dtype = catena::to_abi(std::get<Dtype>(given));
+    }
     return out;
 }
 
@@ -83,10 +73,9 @@ void check_range(const catena_function& f, const catena_attr_spec& spec,
                  const catena_value& value) {
     if (!(spec.flags & CATENA_ATTR_RANGED)) return;
     for (std::uint32_t i = 0; i < value.n; ++i) {
-        const double x = number(value, i);
-        if (x >= number(spec.lo) && x <= number(spec.hi)) continue;
-        throw InvalidError(fmt::format("[{}] attribute '{}': expected {} to {}, got {}", f.name,
-                                       spec.name, show(spec.lo), show(spec.hi), show(value)));
+        const double x = number_of(value, i);
+        if (x >= number_of(spec.lo) && x <= number_of(spec.hi)) continue;
+        refuse(f, spec.name, fmt::format("{} to {}", show(spec.lo), show(spec.hi)), show(value));
     }
 }
 
@@ -98,56 +87,50 @@ void check_choice(const catena_function& f, const catena_attr_spec& spec,
         if (std::strcmp(*choice, value.v.s) == 0) return;
         known.push_back(*choice);
     }
-    throw InvalidError(fmt::format("[{}] attribute '{}': expected one of {}, got {}", f.name,
-                                   spec.name, fmt::join(known, ", "), show(value)));
+    refuse(f, spec.name, fmt::format("one of {}", fmt::join(known, ", ")), show(value));
+}
+
+// Converts a number where nothing is lost, 2 to 2.0, 2.0 to 2 and 1 to true. False if the value cannot
+// be of that kind; a number and a list of integers can be a list of numbers.
+bool convert(catena_value& value, std::int32_t kind) {
+    if (!is_list(value.kind)) value.n = 1;
+    if (value.kind == CATENA_ATTR_INT &&
+        (kind == CATENA_ATTR_FLOAT || kind == CATENA_ATTR_FLOATS)) {
+        value.v.f = static_cast<double>(value.v.i);
+        value.kind = CATENA_ATTR_FLOAT;
+    } else if (kind == CATENA_ATTR_INT && value.kind == CATENA_ATTR_FLOAT &&
+               std::trunc(value.v.f) == value.v.f && std::fabs(value.v.f) < 0x1p53) {
+        value.v.i = static_cast<std::int64_t>(value.v.f);
+        value.kind = CATENA_ATTR_INT;
+    } else if (kind == CATENA_ATTR_BOOL && value.kind == CATENA_ATTR_INT &&
+               (value.v.i == 0 || value.v.i == 1)) {
+        value.kind = CATENA_ATTR_BOOL;
+    }
+    return value.kind == kind || (kind == CATENA_ATTR_INTS && value.kind == CATENA_ATTR_INT) ||
+           (kind == CATENA_ATTR_FLOATS &&
+            (value.kind == CATENA_ATTR_FLOAT || value.kind == CATENA_ATTR_INTS));
 }
 
 }  // namespace
 
-// Converts where nothing is lost: 2 to 2.0, 2.0 to 2, 2 to [2]; copies lists and strings.
+// Copies lists and strings.
 void BoundAttributes::set(const catena_function& f, std::uint32_t index, catena_value value) {
     const catena_attr_spec& spec = *f.attrs[index];
-    const bool whole = value.kind == CATENA_ATTR_FLOAT && std::trunc(value.v.f) == value.v.f &&
-                       std::fabs(value.v.f) < 0x1p53;
-    if (spec.kind == CATENA_ATTR_FLOAT && value.kind == CATENA_ATTR_INT) {
-        value.v.f = static_cast<double>(value.v.i);
-        value.kind = CATENA_ATTR_FLOAT;
-    } else if (spec.kind == CATENA_ATTR_INT && whole) {
-        value.v.i = static_cast<std::int64_t>(value.v.f);
-        value.kind = CATENA_ATTR_INT;
-    } else if (spec.kind == CATENA_ATTR_BOOL && value.kind == CATENA_ATTR_INT &&
-               (value.v.i == 0 || value.v.i == 1)) {
-        value.kind = CATENA_ATTR_BOOL;
+    if (!convert(value, spec.kind)) refuse(f, spec.name, kind_names[spec.kind], show(value));
+    const auto own = [&]() -> Owned& { return *owned_.emplace_back(std::make_unique<Owned>()); };
+    if (spec.kind == CATENA_ATTR_STRING) {
+        value.v.s = own().text.assign(value.v.s).c_str();
+    } else if (spec.kind == CATENA_ATTR_INTS) {
+        auto& ints = own().ints;
+        const std::int64_t* from = value.kind == CATENA_ATTR_INT ? &value.v.i : value.v.ints;
+        ints.assign(from, from + value.n);
+        value.v.ints = ints.data();
+    } else if (spec.kind == CATENA_ATTR_FLOATS) {
+        auto& floats = own().floats;
+        for (std::uint32_t i = 0; i < value.n; ++i) floats.push_back(number_of(value, i));
+        value.v.floats = floats.data();
     }
-    if (spec.kind == CATENA_ATTR_FLOATS && value.kind == CATENA_ATTR_INT) {
-        value.v.f = static_cast<double>(value.v.i);
-        value.kind = CATENA_ATTR_FLOAT;
-    }
-    const bool one_to_list = (spec.kind == CATENA_ATTR_INTS && value.kind == CATENA_ATTR_INT) ||
-                             (spec.kind == CATENA_ATTR_FLOATS && value.kind == CATENA_ATTR_FLOAT);
-    const bool ints_to_floats = spec.kind == CATENA_ATTR_FLOATS && value.kind == CATENA_ATTR_INTS;
-    if (value.kind != spec.kind && !one_to_list && !ints_to_floats) {
-        throw InvalidError(fmt::format("[{}] attribute '{}': expected {}, got {}", f.name,
-                                       spec.name, kind_name(spec.kind), show(value)));
-    }
-    if (spec.kind == CATENA_ATTR_INTS || spec.kind == CATENA_ATTR_FLOATS ||
-        spec.kind == CATENA_ATTR_STRING) {
-        auto& copy = *owned_.emplace_back(std::make_unique<Owned>());
-        if (spec.kind == CATENA_ATTR_STRING) {
-            copy.text = value.v.s;
-            value.v.s = copy.text.c_str();
-        } else if (spec.kind == CATENA_ATTR_INTS) {
-            const std::int64_t* from = one_to_list ? &value.v.i : value.v.ints;
-            copy.ints.assign(from, from + value.n);
-            value.v.ints = copy.ints.data();
-        } else {
-            if (ints_to_floats) copy.floats.assign(value.v.ints, value.v.ints + value.n);
-            else if (one_to_list) copy.floats = {value.v.f};
-            else copy.floats.assign(value.v.floats, value.v.floats + value.n);
-            value.v.floats = copy.floats.data();
-        }
-        value.kind = spec.kind;
-    }
+    value.kind = spec.kind;
     check_range(f, spec, value);
     check_choice(f, spec, value);
     values_[index] = value;
@@ -156,18 +139,16 @@ void BoundAttributes::set(const catena_function& f, std::uint32_t index, catena_
 void BoundAttributes::finish(const catena_function& f, std::uint64_t seen) {
     for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
         if (seen >> i & 1) continue;
-        if (f.attrs[i]->flags & CATENA_ATTR_REQUIRED) {
-            throw InvalidError(fmt::format("[{}] attribute '{}': expected {}, got nothing", f.name,
-                                           f.attrs[i]->name, kind_name(f.attrs[i]->kind)));
-        }
-        values_[i] = f.attrs[i]->def;
+        const catena_attr_spec& spec = *f.attrs[i];
+        if (spec.flags & CATENA_ATTR_REQUIRED)
+            refuse(f, spec.name, kind_names[spec.kind], "nothing");
+        values_[i] = spec.def;
     }
 }
 
 const BoundAttributes* BoundAttributes::make_defaults(const catena_function& f) {
-    auto* bound = new BoundAttributes;
+    auto* bound = new BoundAttributes(f);
     bound->immortal_ = true;
-    bound->values_.resize(f.n_attrs);
     bound->finish(f, 0);
     return bound;
 }
@@ -182,15 +163,11 @@ catena_value value_of(const Attribute& given) { return to_abi(given.value); }
 template <class Given>
 const BoundAttributes* BoundAttributes::bind(const catena_function& f,
                                              std::span<const Given> given) {
-    std::unique_ptr<BoundAttributes> bound(new BoundAttributes);
-    bound->values_.resize(f.n_attrs);
+    std::unique_ptr<BoundAttributes> bound(new BoundAttributes(f));
     std::uint64_t seen = 0;
     for (const Given& attribute : given) {
         const std::uint32_t index = find(f, attribute.name);
-        if (seen >> index & 1) {
-            throw InvalidError(fmt::format("[{}] attribute '{}': expected once, got twice", f.name,
-                                           attribute.name));
-        }
+        if (seen >> index & 1) refuse(f, attribute.name, "once", "twice");
         seen |= std::uint64_t{1} << index;
         bound->set(f, index, value_of(attribute));
     }

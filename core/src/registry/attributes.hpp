@@ -34,7 +34,7 @@ public:
     }
 
 private:
-    BoundAttributes() = default;
+    explicit BoundAttributes(const catena_function& function) : values_(function.n_attrs) {}
     template <class Given>
     static const BoundAttributes* bind(const catena_function& function,
                                        std::span<const Given> given);

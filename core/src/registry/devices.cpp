@@ -1,7 +1,6 @@
 // Devices of the registered backends, by name.
 #include "device/context.hpp"
-#include "device/plugin_source.hpp"
-#include "device/plugin_step.hpp"
+#include "device/plugin.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>
@@ -12,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ranges>
 
 namespace catena {
 
@@ -48,11 +48,11 @@ std::vector<BackendInfo> Registry::backends() {
 std::optional<std::string> Registry::no_device(std::string_view names) {
     const std::lock_guard lock(mutex_);
     std::string text;
-    while (!names.empty()) {
-        const std::string_view name = names.substr(0, names.find(','));
-        names.remove_prefix(std::min(names.size(), name.size() + 1));
-        const auto backend = std::ranges::find(
-            backends_, name, [](const auto& b) { return std::string_view(b->table->name); });
+    for (const auto part : std::views::split(names, ',')) {
+        const std::string_view name(part.begin(), part.end());
+        if (name.empty()) continue;
+        const auto backend =
+            std::ranges::find_if(backends_, [&](const auto& b) { return b->table->name == name; });
         if (backend == backends_.end() || count(**backend) > 0) return std::nullopt;
         text += fmt::format("{}{} has no device", text.empty() ? "" : ", ", name);
     }
@@ -141,18 +141,6 @@ DeviceState& Registry::default_device() {
     throw DeviceError(with_plugin_report("no plugin has a backend with a device"));
 }
 
-std::vector<std::string> Registry::devices() {
-    load_plugins_once();
-    const std::lock_guard lock(mutex_);
-    std::vector<std::string> names;
-    for (const auto& backend : backends_) {
-        for (int i = 0, n = count(*backend); i < n; ++i) {
-            names.push_back(fmt::format("{}:{}", backend->table->name, i));
-        }
-    }
-    return names;
-}
-
 std::vector<DeviceState*> Registry::opened() {
     const std::lock_guard lock(mutex_);
     return opened_;
@@ -167,7 +155,14 @@ std::vector<BackendInfo> Device::backends() {
     return Registry::get().backends();
 }
 
-std::vector<std::string> Device::list() { return Registry::get().devices(); }
+std::vector<std::string> Device::list() {
+    std::vector<std::string> names;
+    for (const BackendInfo& backend : backends()) {
+        for (int i = 0; i < backend.devices; ++i)
+            names.push_back(fmt::format("{}:{}", backend.name, i));
+    }
+    return names;
+}
 
 std::vector<Device> Device::opened() {
     std::vector<Device> all;
@@ -176,9 +171,9 @@ std::vector<Device> Device::opened() {
 }
 
 std::span<const void* const> Device::extensions(const char* id) const {
-    if (!state_) throw InvalidError("[device] expected a device, got an empty handle");
+    const BackendEntry& backend = state_of(*this).backend;
     load_plugins_once();
-    const void* const* tables = Registry::get().extensions(&state_->backend, id);
+    const void* const* tables = Registry::get().extensions(&backend, id);
     std::size_t n = 0;
     while (tables[n]) ++n;
     return {tables, n};

@@ -1,14 +1,17 @@
 // One registered function: what its descriptor says, and the choice of its kernels.
 #include "registry/registry.hpp"
 
-#include "device/plugin_step.hpp"
+#include "device/plugin.hpp"
 #include "registry/attributes.hpp"
 
 #include <fmt/format.h>
 
+#include <table_rules.hpp>
+
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <iterator>
 
 namespace catena {
 namespace {
@@ -44,22 +47,19 @@ FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& fr
         if (!(d.inputs[i]->flags & CATENA_PORT_OPTIONAL)) min_inputs = i + 1;
         mutates = mutates || (d.inputs[i]->flags & CATENA_PORT_MUTATED);
     }
-    for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i)
         output_type.push_back(index_of(d.outputs[i]->type_var));
-    }
-    variadic = d.n_inputs && (d.inputs[d.n_inputs - 1]->flags & CATENA_PORT_VARIADIC);
+    variadic = is_variadic(d);
     type_vars = static_cast<int>(names.size());
-    defaults = nullptr;
-    const auto required = [&](std::uint32_t i) { return d.attrs[i]->flags & CATENA_ATTR_REQUIRED; };
-    bool all_optional = true;
-    for (std::uint32_t i = 0; i < d.n_attrs; ++i) all_optional = all_optional && !required(i);
-    if (all_optional) defaults = BoundAttributes::make_defaults(d);
+    const bool required = std::any_of(d.attrs, d.attrs + d.n_attrs, [](const auto* attribute) {
+        return attribute->flags & CATENA_ATTR_REQUIRED;
+    });
+    defaults = required ? nullptr : BoundAttributes::make_defaults(d);
 }
 
 std::string FunctionEntry::input_name(std::uint32_t i) const {
-    if (i < descriptor.n_inputs && !(variadic && i + 1 == descriptor.n_inputs)) {
+    if (i < descriptor.n_inputs && !(variadic && i + 1 == descriptor.n_inputs))
         return descriptor.inputs[i]->name;
-    }
     return fmt::format("{}[{}]", descriptor.inputs[descriptor.n_inputs - 1]->name,
                        i + 1 - descriptor.n_inputs);
 }
@@ -83,12 +83,13 @@ void FunctionEntry::set_pin(std::string_view wish) {
     forget_selections();
 }
 
-// Collects what fits key, best first: pinned plugin, priority, order of loading, name of plugin.
+// Collects what fits key, best first.
 const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) {
     const std::lock_guard lock(Registry::get().mutex());
-    for (const Selection* made : selections_) {  // pushed out of the cache
+    auto& slot = cache_[key * 0x9e3779b97f4a7c15u >> 60];  // once the cache is full
+    for (const Selection* made : selections_) {
         if (made->key != key) continue;
-        cache_[key * 0x9e3779b97f4a7c15u >> 60].store(made, std::memory_order_release);
+        slot.store(made, std::memory_order_release);
         return *made;
     }
     const bool deterministic = key >> 16 & 1;
@@ -110,19 +111,9 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
         }
         if (fits) eligible.push_back(entry);
     }
-    std::stable_sort(eligible.begin(), eligible.end(),
-                     [&](const KernelEntry& a, const KernelEntry& b) {
-                         const bool pin_a = !pin_.empty() && a.plugin->id == pin_;
-                         const bool pin_b = !pin_.empty() && b.plugin->id == pin_;
-                         if (pin_a != pin_b) return pin_a;
-                         if (a.kernel->priority != b.kernel->priority) {
-                             return a.kernel->priority > b.kernel->priority;
-                         }
-                         if (a.plugin->order != b.plugin->order) {
-                             return a.plugin->order < b.plugin->order;
-                         }
-                         return a.plugin->id < b.plugin->id;
-                     });
+    std::ranges::stable_sort(eligible, [&](const KernelEntry& a, const KernelEntry& b) {
+        return comes_before(pin_, *a.plugin, a.kernel->priority, *b.plugin, b.kernel->priority);
+    });
     static auto* const all = new std::deque<Selection>;
     Selection* selection = &all->emplace_back();
     selection->key = key;
@@ -135,27 +126,17 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
             selection->n_pinned += of_pin;
             continue;
         }
-        const catena_kernel* paired = nullptr;
-        if (entry.kernel->variant) {
-            for (const KernelEntry& other : eligible) {
-                if (other.kernel->phase == CATENA_PHASE_BACKWARD && other.kernel->variant &&
-                    other.plugin == entry.plugin &&
-                    std::strcmp(other.kernel->variant, entry.kernel->variant) == 0) {
-                    paired = other.kernel;
-                    break;
-                }
-            }
-        }
-        selection->forward.push_back({entry.kernel, paired});
+        const auto paired = std::ranges::find_if(eligible, [&](const KernelEntry& other) {
+            return other.kernel->phase == CATENA_PHASE_BACKWARD && entry.kernel->variant &&
+                   other.kernel->variant && other.plugin == entry.plugin &&
+                   std::strcmp(other.kernel->variant, entry.kernel->variant) == 0;
+        });
+        selection->forward.push_back(
+            {entry.kernel, paired == eligible.end() ? nullptr : paired->kernel});
     }
     selections_.push_back(selection);
-    for (auto& slot : cache_) {
-        if (!slot.load(std::memory_order_relaxed)) {
-            slot.store(selection, std::memory_order_release);
-            return *selection;
-        }
-    }
-    cache_[key * 0x9e3779b97f4a7c15u >> 60].store(selection, std::memory_order_release);
+    const auto free = std::ranges::find_if(cache_, [](const auto& s) { return !s.load(); });
+    (free == std::end(cache_) ? slot : *free).store(selection, std::memory_order_release);
     return *selection;
 }
 

@@ -1,5 +1,5 @@
 // What was meant by the name of a function that is not there.
-#include "device/plugin_source.hpp"
+#include "device/plugin.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/plugin_function.hpp>

@@ -1,8 +1,6 @@
 // Pins: which plugin's kernels or extension the user wants first.
-#include "registry/registry.hpp"
-
 #include "device/context.hpp"
-#include "device/plugin_source.hpp"
+#include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -11,36 +9,22 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ranges>
 #include <utility>
 
 namespace catena {
-namespace {
-
-struct Wish {
-    std::string name;  // of a function or an extension
-    std::string_view plugin;
-};
-
-// "relu" is short for "catena.relu".
-Wish parse(std::string_view item) {
-    const std::size_t equals = std::min(item.find('='), item.size());
-    const std::string_view name = item.substr(0, equals);
-    const bool is_short = name.find('.') == name.npos;
-    return {(is_short ? "catena." : "") + std::string(stable_id(name)),
-            item.substr(std::min(equals + 1, item.size()))};
-}
-
-}  // namespace
 
 Registry::Registry() {
     const char* list = secure_getenv("CATENA_PIN");
-    for (std::string_view rest = list ? list : ""; !rest.empty();) {
-        const std::size_t comma = rest.find(',');
-        const std::string_view item = rest.substr(0, comma);
-        rest = comma == rest.npos ? "" : rest.substr(comma + 1);
+    for (const auto part : std::views::split(std::string_view(list ? list : ""), ',')) {
+        const std::string_view item(part.begin(), part.end());
         if (item.empty()) continue;
-        asked_pins_.emplace_back(item);
-        if (const Wish wish = parse(item); !wish.plugin.empty()) pins_[wish.name] = wish.plugin;
+        const std::size_t equals = std::min(item.find('='), item.size());
+        PinWish wish{std::string(item), std::string(stable_id(item.substr(0, equals))),
+                     std::string(item.substr(std::min(equals + 1, item.size())))};
+        if (wish.name.find('.') == wish.name.npos) wish.name = "catena." + wish.name;
+        if (!wish.plugin.empty()) pins_[wish.name] = wish.plugin;
+        asked_pins_.push_back(std::move(wish));
     }
 }
 
@@ -53,47 +37,39 @@ void Registry::pin(std::string_view name, std::string_view plugin) {
     name = stable_id(name);
     FunctionEntry* const function = find(name);
     const std::lock_guard lock(mutex_);
-    std::vector<Versions*> offers;
-    for (auto& [place, versions] : extensions_) {
-        if (place.second == name) offers.push_back(&versions);
-    }
-    if (!function && offers.empty()) {
+    bool known = function != nullptr;
+    for (auto& [place, versions] : extensions_) known = known || place.second == name;
+    if (!known) {
         throw PluginError(
             with_plugin_report(fmt::format("no plugin has the function or extension {}", name)));
     }
     pins_[std::string(name)] = plugin;
     if (function) function->set_pin(plugin);
-    for (Versions* versions : offers) set_extensions(*versions, name, versions->back()->sorted);
+    for (auto& [place, versions] : extensions_)
+        if (place.second == name) set_extensions(versions, name, versions.back()->sorted);
     epoch_.fetch_add(1, std::memory_order_release);
 }
 
 void Registry::report_pins() {
     const std::lock_guard lock(mutex_);
-    for (const std::string& item : std::exchange(asked_pins_, {})) {
-        const auto [name, plugin] = parse(item);
-        const auto is_of = [&, &id = plugin](const auto& offer) { return offer.plugin->id == id; };
-        const auto function = functions_.find(name);
+    for (const PinWish& wish : std::exchange(asked_pins_, {})) {
+        const auto is_of = [&](const auto& offer) { return offer.plugin->id == wish.plugin; };
+        const auto function = functions_.find(wish.name);
         bool known = function != functions_.end();
         bool offered = known && std::ranges::any_of(function->second->kernels_, is_of);
         for (const auto& [place, versions] : extensions_) {
-            if (place.second != name) continue;
+            if (place.second != wish.name) continue;
             known = true;
             offered = offered || std::ranges::any_of(versions.back()->sorted, is_of);
         }
-        const auto has_id = [&, &id = plugin](const auto& p) { return p->id == id; };
-        std::string_view why;
-        if (plugin.empty()) {
-            why = "expected FUNCTION=PLUGIN or EXTENSION=PLUGIN";
-        } else if (!known) {
-            why = "no plugin so far has a function or an extension of that name";
-        } else if (std::ranges::none_of(plugins_, has_id)) {
+        if (offered) continue;
+        const char* why = "that plugin has nothing for it so far";
+        if (wish.plugin.empty()) why = "expected FUNCTION=PLUGIN or EXTENSION=PLUGIN";
+        else if (!known) why = "no plugin so far has a function or an extension of that name";
+        else if (std::ranges::none_of(plugins_,
+                                      [&](const auto& p) { return p->id == wish.plugin; }))
             why = "no plugin of that id is loaded so far";
-        } else if (!offered) {
-            why = "that plugin has nothing for it so far";
-        }
-        if (why.empty()) continue;
-        host_table().log(nullptr, CATENA_LOG_WARNING,
-                         fmt::format("CATENA_PIN: {}: {}", item, why).c_str());
+        tell(CATENA_LOG_WARNING, fmt::format("CATENA_PIN: {}: {}", wish.item, why));
     }
 }
 

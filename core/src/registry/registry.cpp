@@ -2,21 +2,36 @@
 #include "registry/registry.hpp"
 
 #include "device/context.hpp"
-#include "device/plugin_source.hpp"
-#include "registry/attributes.hpp"
-#include "registry/registry_check.hpp"
+#include "device/plugin.hpp"
 
-#include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/tables.hpp>
 
 #include <fmt/format.h>
 #include <ids.hpp>
+#include <table_rules.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 namespace catena {
+namespace {
+
+const Broken refused([](const std::string& text) { throw PluginError(text); });
+
+}  // namespace
+
+void check_grad_function(const catena_function& f, const catena_function& g) {
+    check_grad_function(f, g, refused);
+}
+
+bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t priority_a,
+                  const PluginEntry& b, std::int32_t priority_b) {
+    const bool pin_a = !pin.empty() && a.id == pin, pin_b = !pin.empty() && b.id == pin;
+    if (pin_a != pin_b) return pin_a;
+    return priority_a != priority_b ? priority_a > priority_b : a.order < b.order;
+}
 
 Registry& Registry::get() {
     static Registry* instance =
@@ -24,55 +39,79 @@ Registry& Registry::get() {
     return *instance;
 }
 
+// All of a plugin's table, before anything of it is registered. add() checks the kernels of a function
+// that comes later.
+void Registry::check(std::string_view id, const catena_plugin& table) {
+    check_table(table, {}, refused);
+    for (const auto& other : plugins_) {
+        if (other->id == id) refused("id {} is already loaded from {}", id, other->file.string());
+    }
+    const auto known = [&](std::string_view name) -> const catena_function* {
+        const auto found = functions_.find(name);
+        return found == functions_.end() ? nullptr : &found->second->descriptor;
+    };
+    check_rules(table, known, refused);
+    const char* sums = addition() ? addition()->descriptor.name : nullptr;
+    for (const catena_function* f : std::span(table.functions, table.n_functions)) {
+        if (const auto found = functions_.find(std::string_view(f->name));
+            found != functions_.end()) {
+            refused("function {} is already there, from {}", f->name,
+                    found->second->plugin.file.string());
+        }
+        if (!(f->flags & CATENA_FUNCTION_ADDITION)) continue;
+        if (sums) refused("function {} claims to be the addition, which is {}", f->name, sums);
+        sums = f->name;
+    }
+    for (const catena_backend* b : std::span(table.backends, table.n_backends)) {
+        for (const auto& other : backends_) {
+            if (std::strcmp(other->table->name, b->name) == 0) {
+                refused("backend {} is already there, from {}", b->name,
+                        other->plugin->file.string());
+            }
+        }
+    }
+}
+
 const PluginEntry& Registry::add(std::string id, std::filesystem::path file,
                                  const catena_plugin& table) {
     const std::lock_guard lock(mutex_);
     check(id, table);
-    auto entry = std::make_unique<PluginEntry>();
-    entry->id = std::move(id);
-    entry->file = std::move(file);
-    entry->table = &table;
-    entry->order = static_cast<int>(plugins_.size());
-    PluginEntry& plugin = *entry;
-    plugins_.push_back(std::move(entry));
-    for (std::uint32_t i = 0; i < table.n_functions; ++i) {
-        auto function = std::make_unique<FunctionEntry>(*table.functions[i], plugin);
+    const int order = static_cast<int>(plugins_.size());
+    PluginEntry& plugin = *plugins_.emplace_back(
+        std::make_unique<PluginEntry>(PluginEntry{std::move(id), std::move(file), &table, order}));
+    for (const catena_function* f : std::span(table.functions, table.n_functions)) {
+        auto function = std::make_unique<FunctionEntry>(*f, plugin);
         // Kernels may have come before their function, and may not fit it.
-        if (const auto found = kernels_.find(table.functions[i]->name); found != kernels_.end()) {
+        if (const auto found = kernels_.find(f->name); found != kernels_.end()) {
             for (const KernelEntry& kernel : found->second) try {
-                    check_kernel_of(*table.functions[i], *kernel.kernel);
+                    check_kernel_of(*f, *kernel.kernel, refused);
                     function->kernels_.push_back(kernel);
                 } catch (const PluginError& error) {
-                    host_table().log(nullptr, CATENA_LOG_WARNING,
-                                     fmt::format("[plugin] {}: not used: {}",
-                                                 kernel.plugin->file.string(), error.what())
-                                         .c_str());
+                    tell(CATENA_LOG_WARNING,
+                         fmt::format("[plugin] {}: not used: {}", kernel.plugin->file.string(),
+                                     error.what()));
                 }
         }
-        function->set_pin(pin_of(table.functions[i]->name));
-        if (table.functions[i]->flags & CATENA_FUNCTION_ADDITION) addition_ = function.get();
-        functions_.emplace(table.functions[i]->name, std::move(function));
+        function->set_pin(pin_of(f->name));
+        if (f->flags & CATENA_FUNCTION_ADDITION) addition_ = function.get();
+        functions_.emplace(f->name, std::move(function));
     }
-    for (std::uint32_t i = 0; i < table.n_kernels; ++i) {
-        const KernelEntry kernel{table.kernels[i], &plugin};
-        kernels_[table.kernels[i]->function].push_back(kernel);
-        if (const auto found = functions_.find(std::string_view(table.kernels[i]->function));
+    for (const catena_kernel* k : std::span(table.kernels, table.n_kernels)) {
+        kernels_[k->function].push_back({k, &plugin});
+        if (const auto found = functions_.find(std::string_view(k->function));
             found != functions_.end()) {
-            found->second->kernels_.push_back(kernel);
+            found->second->kernels_.push_back({k, &plugin});
             found->second->forget_selections();
         }
     }
-    for (std::uint32_t i = 0; i < table.n_backends; ++i) {
-        backends_.push_back(std::make_unique<BackendEntry>(
-            BackendEntry{table.backends[i], &plugin, static_cast<int>(backends_.size()), {}}));
-    }
-    for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
-        const catena_extension& added = *table.extensions[i];
-        const std::string id(stable_id(added.id));
-        auto& versions = extensions_[{added.device, id}];
+    for (const catena_backend* b : std::span(table.backends, table.n_backends))
+        backends_.push_back(std::make_unique<BackendEntry>(BackendEntry{b, &plugin, {}}));
+    for (const catena_extension* e : std::span(table.extensions, table.n_extensions)) {
+        const std::string id(stable_id(e->id));
+        auto& versions = extensions_[{e->device, id}];
         std::vector<Offer> offers;
         if (!versions.empty()) offers = versions.back()->sorted;
-        offers.push_back({&added, &plugin});
+        offers.push_back({e, &plugin});
         set_extensions(versions, id, std::move(offers));
     }
     epoch_.fetch_add(1, std::memory_order_release);
@@ -85,13 +124,8 @@ void Registry::set_extensions(Versions& versions, std::string_view id, std::vect
     auto next = std::make_unique<Extensions>();
     next->sorted = std::move(offers);
     std::stable_sort(next->sorted.begin(), next->sorted.end(), [&](const Offer& a, const Offer& b) {
-        const bool pin_a = !pin.empty() && a.plugin->id == pin;
-        const bool pin_b = !pin.empty() && b.plugin->id == pin;
-        if (pin_a != pin_b) return pin_a;
-        if (a.extension->priority != b.extension->priority) {
-            return a.extension->priority > b.extension->priority;
-        }
-        return a.plugin->order < b.plugin->order;
+        return comes_before(pin, *a.plugin, a.extension->priority, *b.plugin,
+                            b.extension->priority);
     });
     for (const Offer& offer : next->sorted) next->tables.push_back(offer.extension->table);
     next->tables.push_back(nullptr);
@@ -101,8 +135,8 @@ void Registry::set_extensions(Versions& versions, std::string_view id, std::vect
 void Registry::remove(const PluginEntry& plugin) {
     const std::lock_guard lock(mutex_);
     const catena_plugin& table = *plugin.table;
-    for (std::uint32_t i = 0; i < table.n_functions; ++i) {
-        const auto found = functions_.find(std::string_view(table.functions[i]->name));
+    for (const catena_function* f : std::span(table.functions, table.n_functions)) {
+        const auto found = functions_.find(std::string_view(f->name));
         if (found == functions_.end()) continue;
         if (addition() == found->second.get()) addition_ = nullptr;
         gone_.push_back(std::move(found->second));
@@ -116,12 +150,11 @@ void Registry::remove(const PluginEntry& plugin) {
         function->gradient_ = nullptr;
     }
     std::erase_if(backends_, [&](const auto& b) { return b->plugin == &plugin; });
-    for (std::uint32_t i = 0; i < table.n_extensions; ++i) {
-        const catena_extension& gone = *table.extensions[i];
-        const std::string id(stable_id(gone.id));
-        auto& versions = extensions_[{gone.device, id}];
+    for (const catena_extension* gone : std::span(table.extensions, table.n_extensions)) {
+        const std::string id(stable_id(gone->id));
+        auto& versions = extensions_[{gone->device, id}];
         auto rest = versions.back()->sorted;
-        std::erase_if(rest, [&](const Offer& offer) { return offer.extension == &gone; });
+        std::erase_if(rest, [&](const Offer& offer) { return offer.extension == gone; });
         set_extensions(versions, id, std::move(rest));
     }
     std::erase_if(plugins_, [&](const auto& p) { return p.get() == &plugin; });
@@ -171,9 +204,7 @@ const void* const* Registry::extensions(const BackendEntry* backend, const char*
     static thread_local unsigned next = 0;
     const std::uint32_t epoch = epoch_.load(std::memory_order_acquire);
     for (const Answer& a : last) {
-        if (a.backend == backend && a.epoch == epoch && std::strcmp(a.id, id) == 0) {
-            return a.tables;
-        }
+        if (a.backend == backend && a.epoch == epoch && std::strcmp(a.id, id) == 0) return a.tables;
     }
     static const void* const none[1] = {nullptr};
     const std::lock_guard lock(mutex_);
@@ -181,9 +212,9 @@ const void* const* Registry::extensions(const BackendEntry* backend, const char*
         extensions_.find({backend ? backend->table->name : "", std::string(stable_id(id))});
     const void* const* tables =
         found == extensions_.end() ? none : found->second.back()->tables.data();
-    if (const std::size_t length = std::strlen(id); length < sizeof(Answer::id)) {
+    if (std::strlen(id) < sizeof(Answer::id)) {
         Answer& answer = last[next++ % 4];
-        std::memcpy(answer.id, id, length + 1);
+        std::strcpy(answer.id, id);
         answer.backend = backend;
         answer.epoch = epoch;
         answer.tables = tables;

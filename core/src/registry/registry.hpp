@@ -3,7 +3,6 @@
 #pragma once
 
 #include "device/device_state.hpp"
-#include "device/plugin_entry.hpp"
 
 #include <catena/abi/plugin.h>
 #include <catena/core/plugin_function.hpp>
@@ -101,6 +100,10 @@ constexpr std::uint64_t selection_key(int device, bool deterministic,
            static_cast<std::uint64_t>(device) << 17;
 }
 
+// By pin, priority and order of loading. pin: the id of the plugin that comes first, or "".
+bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t priority_a,
+                  const PluginEntry& b, std::int32_t priority_b);
+
 // Throws PluginError unless g's ports and attributes are those of a grad_function of f.
 void check_grad_function(const catena_function& f, const catena_function& g);
 
@@ -132,7 +135,6 @@ public:
     // Throws DeviceError.
     DeviceState& device(std::string_view name);
     DeviceState& default_device();
-    std::vector<std::string> devices();
     std::vector<BackendInfo> backends();  // of what is loaded by now
     // Why a list of backends as in a manifest ("name,name") has no device: if all of them are known
     // and have none.
@@ -172,7 +174,10 @@ private:
     // (device's backend, id) -> tables; replaced as a whole when a plugin adds one, never freed.
     std::map<std::pair<std::string, std::string>, Versions> extensions_;
     std::map<std::string, std::string, std::less<>> pins_;  // function or extension -> plugin
-    std::vector<std::string> asked_pins_;                   // in the environment, to be reported on
+    struct PinWish {
+        std::string item, name, plugin;  // name: of a function or an extension
+    };
+    std::vector<PinWish> asked_pins_;  // in the environment, to be reported on
     std::atomic<std::uint32_t> epoch_{1};
     std::vector<DeviceState*> opened_;
     std::atomic<DeviceState*> default_device_{nullptr};

@@ -17,6 +17,7 @@ inline constexpr std::uint32_t most_choices = 1'000;        // of an attribute
 inline constexpr std::int32_t most_devices = 4'096;         // of a backend
 inline constexpr std::uint64_t largest_memory = std::uint64_t{1} << 60;  // bytes of one block
 // DLDeviceType: DLPack 1.1 has 1 to 18, without 5 and 6; later versions add to them.
+inline constexpr std::int32_t listed_device_types = 18;
 inline constexpr std::int32_t last_device_type = 255;
 
 // Rows of dtypes that a kernel of a function with so many type variables may have: a host tells at most

@@ -1,5 +1,5 @@
 // expect: schema/table
-// says: dlpack_type: expected a DLDeviceType, such as 12 (kDLExtDev), got 999
+// says: dlpack_type: expected a DLDeviceType, 1 to 18, got 999
 #include "backend.h"
 SPOIL {
     make_backend();

@@ -1,6 +1,6 @@
 // A default of four thousand million values.
 // expect: schema/table
-// says: expected a default of at most 100000 values, got 4294967295
+// says: its default: expected at most 100000 values, got 4294967295
 #include "module.h"
 static const double one = 1;
 SPOIL {

@@ -1,5 +1,5 @@
 // expect: schema/table
-// says: expected stream_create(), got NULL
+// says: is asynchronous and lacks one of stream_create
 #include "backend.h"
 SPOIL {
     make_backend();

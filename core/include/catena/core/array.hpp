@@ -109,9 +109,8 @@ public:
     template <class T>
     std::span<T> host() const {
         using Element = std::remove_const_t<T>;
-        void* const data = std::is_const_v<T> ? host_data_to_read(dtype_of<Element>)
-                                              : host_data(dtype_of<Element>);
-        return {static_cast<T*>(data), static_cast<std::size_t>(size())};
+        return {static_cast<T*>(host_data(dtype_of<Element>, !std::is_const_v<T>)),
+                static_cast<std::size_t>(size())};
     }
     // A copy of the elements in host memory, converted to T.
     template <class T>
@@ -136,8 +135,7 @@ public:
 private:
     static Array from_host(const void* data, std::int64_t count, Dtype dtype, const Shape& shape,
                            const std::int64_t* strides, Device device);
-    void* host_data(Dtype dtype) const;  // for writing
-    void* host_data_to_read(Dtype dtype) const;
+    void* host_data(Dtype dtype, bool writes) const;
     void require_item() const;
 
     Ref<ArrayBody> body_;

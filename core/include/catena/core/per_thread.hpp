@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace catena {
@@ -32,17 +33,14 @@ class PerThread {
 public:
     template <class... A>
     T& get(A&&... arguments) {
-        if (kept_ == nullptr) {
-            auto made = std::make_unique<Kept>(kept_, std::forward<A>(arguments)...);
-            Kept* const kept = made.get();
-            keep_for_thread(std::move(made));
-            kept_ = kept;
-        }
+        if (kept_ == nullptr) [[unlikely]]
+            make(std::forward<A>(arguments)...);
         return kept_->value;
     }
-
+    // The same, or NULL without memory.
+    T* try_get() noexcept { return kept_ != nullptr ? &kept_->value : try_make(); }
     // The thread's object, or NULL before the first get().
-    const T* find() const noexcept { return kept_ != nullptr ? &kept_->value : nullptr; }
+    T* find() const noexcept { return kept_ != nullptr ? &kept_->value : nullptr; }
 
 private:
     struct Kept : ThreadObject {
@@ -53,6 +51,21 @@ private:
         Kept*& slot;
         T value;
     };
+    [[gnu::noinline]] T* try_make() noexcept {
+        try {
+            make();
+            return find();
+        } catch (const std::bad_alloc&) {
+            return nullptr;
+        }
+    }
+    template <class... A>
+    [[gnu::noinline]] void make(A&&... arguments) {
+        auto made = std::make_unique<Kept>(kept_, std::forward<A>(arguments)...);
+        Kept* const kept = made.get();
+        keep_for_thread(std::move(made));
+        kept_ = kept;
+    }
     Kept* kept_ = nullptr;
 };
 

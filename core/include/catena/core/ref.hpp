@@ -36,8 +36,6 @@ public:
     explicit operator bool() const noexcept { return object_ != nullptr; }
     bool operator==(const Ref& other) const noexcept { return object_ == other.object_; }
     void reset() noexcept { *this = Ref(); }
-    // Transfers the reference to the caller.
-    T* detach() noexcept { return std::exchange(object_, nullptr); }
 
 private:
     T* object_ = nullptr;

@@ -54,7 +54,6 @@ public:
     }
 
     std::size_t size() const noexcept { return size_; }
-    std::size_t capacity() const noexcept { return capacity_; }
     bool empty() const noexcept { return size_ == 0; }
     T* data() noexcept { return data_; }
     const T* data() const noexcept { return data_; }
@@ -96,19 +95,11 @@ public:
     }
     void assign(std::initializer_list<T> values) { assign(values.begin(), values.end()); }
     void resize(std::size_t n) {
-        shrink(n);
-        if (n == size_) return;
-        reserve(n);
-        std::uninitialized_value_construct(data_ + size_, data_ + n);
-        size_ = n;
+        resize(n, [](T* first, T* last) { std::uninitialized_value_construct(first, last); });
     }
     // New elements are uninitialized.
     void resize_for_overwrite(std::size_t n) {
-        shrink(n);
-        if (n == size_) return;
-        reserve(n);
-        std::uninitialized_default_construct(data_ + size_, data_ + n);
-        size_ = n;
+        resize(n, [](T* first, T* last) { std::uninitialized_default_construct(first, last); });
     }
     void reserve(std::size_t n) {
         if (n > capacity_) grow(std::max(n, 2 * capacity_));
@@ -120,6 +111,13 @@ private:
     void shrink(std::size_t n) noexcept {
         if (n >= size_) return;
         std::destroy(data_ + n, data_ + size_);
+        size_ = n;
+    }
+    template <class Construct>
+    void resize(std::size_t n, const Construct& construct) {
+        shrink(n);
+        reserve(n);
+        construct(data_ + size_, data_ + n);
         size_ = n;
     }
     void grow(std::size_t n) {

@@ -1,8 +1,8 @@
-// Streams: ordered queues of work on one device. Events: points in a stream.
+// Streams: ordered queues of work on one device.
 //
 // Calls run on the thread's current stream of their device and return before the work is done.
 // Results may be used anywhere: a call on another stream, a copy, or the host waits for exactly the
-// work that it needs. On synchronous devices streams and events exist too, and never wait.
+// work that it needs. On synchronous devices streams exist too, and never wait.
 #pragma once
 
 #include <catena/core/device.hpp>
@@ -15,7 +15,6 @@
 namespace catena {
 
 class Array;
-class Event;
 class Queue;
 
 // A handle that is cheap to copy. A stream without handles finishes its work and is reused later.
@@ -31,9 +30,13 @@ public:
     Device device() const;
     void synchronize() const;  // waits for all work; throws DeviceError if some of it failed
     bool done() const;         // all work is done; does not wait
-    // Makes later work on this stream wait for the event. Does not block the caller.
-    void wait(const Event& event) const;
+    // Makes later work on this stream wait for the other stream, or for an Event (catena/event.hpp).
+    // Does not block the caller.
     void wait(const Stream& other) const;
+    template <class Event>
+    void wait(const Event& event) const {
+        event.hold_back(*this);
+    }
     // Memory of arrays made on this stream. Device::reset_peak_memory() resets its peak too.
     MemoryStats memory() const;
     // The backend's stream, for work that the program launches itself: see use(). Null on a
@@ -48,33 +51,6 @@ private:
     friend class Queue;
     explicit Stream(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {}
     std::shared_ptr<Queue> queue_;
-};
-
-// A point in a stream. A handle that is cheap to copy; copies are the same event.
-class Event {
-public:
-    Event() = default;  // empty
-    explicit Event(Device device);
-    // Takes ownership of an event of the device's backend, which is destroyed with the last handle.
-    Event(Device device, catena_event* native);
-
-    // Moves the event to the end of the stream, which must belong to the same device.
-    void record(const Stream& stream) const;
-    void synchronize() const;  // waits until the last record is reached
-    bool done() const;         // true if reached or never recorded; does not wait
-    // The time in milliseconds from begin to this event, on the device's clock. Waits for both.
-    // Throws InvalidError if one was not recorded.
-    double elapsed_since(const Event& begin) const;
-
-    Device device() const;
-    catena_event* native() const;  // null on a synchronous device
-    explicit operator bool() const noexcept { return state_ != nullptr; }
-
-private:
-    friend class Stream;
-    struct State;
-    const State& need() const;
-    std::shared_ptr<State> state_;
 };
 
 // In the scope, calls of this thread on the stream's device run on it. Scopes for several devices

@@ -15,6 +15,7 @@
 #include <catena/elementwise.hpp>
 #include <catena/elementwise_function.hpp>
 #include <catena/evaluator.hpp>
+#include <catena/event.hpp>
 #include <catena/function.hpp>
 #include <catena/function_forms.hpp>
 #include <catena/function_node.hpp>

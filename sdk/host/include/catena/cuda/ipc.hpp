@@ -9,8 +9,8 @@
 // all of them.
 #pragma once
 
-#include <catena/core/stream.hpp>
 #include <catena/cuda/device.hpp>
+#include <catena/event.hpp>
 
 #include <string>
 #include <string_view>

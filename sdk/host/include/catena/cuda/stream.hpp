@@ -3,10 +3,11 @@
 
 #include <catena/core/stream.hpp>
 #include <catena/cuda/array.hpp>
+#include <catena/event.hpp>
 
 namespace catena::cuda {
 
-// These are the core's classes, also available in the namespace cuda. Arrays track pending work:
+// These are catena's classes, also available in the namespace cuda. Arrays track pending work:
 // using the result of an asynchronous copy, on any stream or on the host, waits for the copy.
 using catena::Event;
 using catena::Stream;

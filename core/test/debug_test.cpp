@@ -1,7 +1,7 @@
 // Debug mode: NaN is an error that names the function, the port and the place of the call.
 #include "toys.hpp"
 
-#include "dispatch/stack_trace.hpp"
+#include "device/diagnostics.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
@@ -162,9 +162,9 @@ TEST_CASE("devices that the host cannot read, and all floating dtypes") {
 }
 
 TEST_CASE("the trace of a stripped or unknown place is still a line") {
-    CHECK(to_string(std::span<void* const>{}).empty());
+    CHECK(diagnostics().to_string({}).empty());
     void* const nowhere[] = {reinterpret_cast<void*>(0x11)};
-    CHECK(to_string(nowhere) == "\n  +0x10");
+    CHECK(diagnostics().to_string(nowhere) == "\n  +0x10");
 }
 
 // Run by the next one, in a process of its own.

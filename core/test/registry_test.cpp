@@ -5,6 +5,7 @@
 
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
+#include <catena/diagnostics/kernels.hpp>
 #include <catena/loader/plugins.hpp>
 
 #include <doctest/doctest.h>

@@ -3,6 +3,7 @@
 
 #include <catena/core/config.hpp>
 #include <catena/core/plugin_function.hpp>
+#include <catena/diagnostics/kernels.hpp>
 
 #include <doctest/doctest.h>
 

@@ -3,6 +3,7 @@
 
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
+#include <catena/diagnostics/kernels.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -4,6 +4,7 @@
 #include <catena/abi/kernel.h>
 #include <catena/core/dtype.hpp>
 #include <catena/core/plugin_function.hpp>
+#include <catena/diagnostics/kernels.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,6 +3,7 @@
 
 #include <catena/core/error.hpp>
 #include <catena/core/tables.hpp>
+#include <catena/diagnostics/kernels.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

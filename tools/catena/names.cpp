@@ -2,6 +2,7 @@
 #include "commands.hpp"
 
 #include <catena/core/tables.hpp>
+#include <catena/diagnostics/kernels.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,8 @@
 // catena update: steps of an optimizer from arrays of a file.
 #include "commands.hpp"
 
+#include <catena/diagnostics/kernels.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>

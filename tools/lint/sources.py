@@ -17,9 +17,10 @@ LAYERS = {
     "sdk/abi": ({"abi"}, set()),
     "sdk/plugin": ({"abi", "plugin"}, {"core", "host", "loader"}),
     "core/loader": ({"abi", "core", "loader"}, set()),
-    "core": ({"abi", "core"}, {"loader", "plugin"}),
+    "core": ({"abi", "core"}, {"loader", "plugin", "diagnostics"}),
+    "sdk/diagnostics": ({"abi", "core", "diagnostics"}, set()),
     "plugins": ({"abi", "plugin"}, {"core", "host", "loader"}),
-    "sdk/host": ({"abi", "core", "host", "loader"}, {"plugin"}),
+    "sdk/host": ({"abi", "core", "host", "loader", "diagnostics"}, {"plugin"}),
     "sdk/models": ({"core", "host", "models"}, set()),
     "sdk/images": ({"core", "host", "images"}, set()),
     "sdk/program": ({"core", "host", "program"}, set()),
@@ -104,7 +105,7 @@ def layer_of_header(name):
     match = re.match(r"catena/(abi|core|plugin|testing)\b", name)
     if match:
         return {"testing": "plugin"}.get(match.group(1), match.group(1))
-    match = re.match(r"catena/(loader|models|images|program)\b", name)
+    match = re.match(r"catena/(loader|models|images|program|diagnostics)\b", name)
     if match:
         return match.group(1)
     return "host" if name.startswith("catena/") else None

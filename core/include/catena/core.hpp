@@ -3,12 +3,9 @@
 
 #include <catena/core/array.hpp>
 #include <catena/core/backend.hpp>
-#include <catena/core/call_observer.hpp>
-#include <catena/core/capture.hpp>
 #include <catena/core/config.hpp>
 #include <catena/core/device.hpp>
 #include <catena/core/error.hpp>
-#include <catena/core/extension_call.hpp>
 #include <catena/core/grad.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/stream.hpp>

@@ -1,7 +1,7 @@
 // One opened device: its backend, queues, threads and random stream.
 #pragma once
 
-#include "device/call_log.hpp"
+#include "device/diagnostics.hpp"
 #include "device/pinned.hpp"
 #include "device/plugin.hpp"
 #include "device/queue.hpp"
@@ -63,7 +63,7 @@ public:
     void give_back_recorder(Queue& recorder) noexcept;
     void order_after_all(Queue& queue);  // of the device
 
-    CallLog calls;
+    std::atomic<void*> call_log{nullptr};  // of catena::diagnostics
 
     bool host_accessible() const noexcept { return table.flags & CATENA_BACKEND_HOST_MEMORY; }
     bool async() const noexcept { return table.flags & CATENA_BACKEND_ASYNC; }
@@ -93,11 +93,11 @@ private:
 };
 
 // Before work is given to the queue that may fail after its call has returned; what is recorded does
-// so when it is launched. call: as for CallLog::note().
-template <class... Call>
-void note_call(const Queue& queue, const Call&... call) noexcept {
+// so when it is launched.
+inline void note_launch(const Queue& queue, const catena_function& function,
+                        std::int32_t phase) noexcept {
     if (queue.async && !queue.recording.load(std::memory_order_relaxed))
-        queue.device.calls.note(call...);
+        diagnostics().launches(queue.device, function, phase);
 }
 
 DeviceState& state_of(Device device);  // throws InvalidError for an empty handle

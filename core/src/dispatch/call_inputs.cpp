@@ -8,6 +8,36 @@
 #include <algorithm>
 
 namespace catena {
+
+std::string describe_inputs(const FunctionEntry& f, std::span<ArrayBody* const> x) {
+    std::string text;
+    for (std::uint32_t i = 0; i < x.size(); ++i) {
+        if (!x[i]) continue;
+        text +=
+            fmt::format("{}{} {} {}", text.empty() ? "" : ", ", f.input_name(i),
+                        shape_to_string(x[i]->meta.shape, x[i]->meta.ndim), name(x[i]->meta.dtype));
+    }
+    return text.empty() ? "no inputs" : text;
+}
+
+void throw_arity(const FunctionEntry& f, std::size_t got) {
+    const std::uint32_t least = f.min_inputs, most = f.descriptor.n_inputs;
+    const std::string expected = f.variadic      ? fmt::format("{} or more", least)
+                                 : least == most ? fmt::format("{}", least)
+                                                 : fmt::format("{} to {}", least, most);
+    throw InvalidError(
+        fmt::format("[{}] inputs: expected {}, got {}", f.descriptor.name, expected, got));
+}
+
+void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& meta,
+                 std::span<ArrayBody* const> x) {
+    const bool countable = meta.ndim >= 0 && meta.ndim <= CATENA_MAX_NDIM;
+    throw ShapeError(fmt::format(
+        "[{}] {}: expected a shape that an array can have, got {} ({})", f.descriptor.name, what,
+        countable ? shape_to_string(meta.shape, meta.ndim) : fmt::format("{} axes", meta.ndim),
+        describe_inputs(f, x)));
+}
+
 namespace {
 
 [[noreturn]] void throw_missing(const FunctionEntry& f, std::uint32_t i) {

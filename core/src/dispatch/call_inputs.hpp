@@ -1,4 +1,4 @@
-// Inputs of a call: whether they are there, on which device, and of which dtypes.
+// Inputs of a call: whether they are there, on which device, and of which dtypes; errors about them.
 #pragma once
 
 #include "registry/registry.hpp"
@@ -6,8 +6,20 @@
 #include <catena/core/array_body.hpp>
 
 #include <span>
+#include <string>
 
 namespace catena {
+
+// "x (2, 3) float32, W (4, 3) float32".
+std::string describe_inputs(const FunctionEntry& function, std::span<ArrayBody* const> x);
+[[noreturn]] void throw_arity(const FunctionEntry& function, std::size_t inputs);
+inline void check_arity(const FunctionEntry& function, std::size_t inputs) {
+    const bool too_many = !function.variadic && inputs > function.descriptor.n_inputs;
+    if (inputs < function.min_inputs || too_many) throw_arity(function, inputs);
+}
+// what: the name of the output, or "saved".
+[[noreturn]] void throw_shape(const FunctionEntry& function, const char* what,
+                              const catena_meta& meta, std::span<ArrayBody* const> x);
 
 // Collects the dtype of each type_var. Throws DtypeError if one has two.
 class TypeKey {
@@ -38,7 +50,7 @@ private:
     std::uint64_t bits_ = 0;
 };
 
-// What infer() and forward kernels get of the inputs: one entry for each, null for a missing one.
+// The inputs as infer() and forward kernels get them: one entry for each, null for a missing one.
 struct ForwardInputs {
     // Throws InvalidError for an input that is missing and not optional, DeviceError if two are on
     // different devices, DtypeError for dtypes that do not go together.

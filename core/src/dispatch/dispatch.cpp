@@ -2,10 +2,7 @@
 #include "dispatch/dispatch.hpp"
 
 #include "dispatch/call_inputs.hpp"
-#include "dispatch/debug.hpp"
-#include "dispatch/dispatch_errors.hpp"
 #include "dispatch/kernel_run.hpp"
-#include "dispatch/stack_trace.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -22,14 +19,14 @@ DeviceState* fallback_for(const DeviceState& device) {
     return other == &device ? nullptr : other;
 }
 
-// On the device `other`; y is there already, to be filled.
-ForwardResult run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
-                            std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
-                            DeviceState& device, DeviceState& other, SmallVector<Array, 2>& y) {
+// On the device `other`; result.y is there already, to be filled.
+void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
+                   std::span<ArrayBody* const> x, const Config& now, bool needs_backward,
+                   DeviceState& other, ForwardResult& result) {
     const catena_function& d = f.descriptor;
     host_table().log(nullptr, CATENA_LOG_DEBUG,
                      fmt::format("[{}] no kernel for {} on {}: runs on {}", d.name,
-                                 describe_inputs(f, x), device.name, other.name)
+                                 describe_inputs(f, x), result.device->name, other.name)
                          .c_str());
     SmallVector<Array, 6> copies;
     SmallVector<ArrayBody*, 6> bodies;
@@ -42,19 +39,19 @@ ForwardResult run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
         DeviceState* before = draws_from;
         explicit Draws(DeviceState* own) { draws_from = before ? before : own; }
         ~Draws() { draws_from = before; }
-    } draws(&device);
+    } draws(result.device);
     ForwardResult there =
         run_forward(f, attributes, {bodies.data(), bodies.size()}, now, needs_backward);
     const auto bring = [](const Array& to, const Array& from) {
         to.copy_from(from);
         seal(*to.body());
     };
-    for (std::uint32_t i = 0; i < d.n_outputs; ++i) bring(y[i], there.y[i]);
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i) bring(result.y[i], there.y[i]);
     for (std::uint32_t i = 0; f.mutates && i < x.size(); ++i) {
         if (x[i] && f.is_mutated(i)) bring(Array(Ref(x[i])), copies[i]);
     }
-    there.y = std::move(y);
-    return there;
+    there.y = std::move(result.y);
+    result = std::move(there);
 }
 
 // The results of a forward call as infer() and kernels get them.
@@ -99,6 +96,7 @@ void make_view(const FunctionEntry& f, std::span<ArrayBody* const> x, const Arra
 
 }  // namespace
 
+// All ways out return `result`, so that it is made in the caller's place.
 ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
                           std::span<ArrayBody* const> x, const Config& now, bool needs_backward) {
     ForwardInputs in(f, x);
@@ -110,7 +108,7 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
     result.device = &device;
     result.flags = call_flags(now);
     Outputs out;
-    KernelRun run(f, attributes, queue, CATENA_PHASE_FORWARD, result.flags, x);
+    KernelRun run(f, attributes, queue, result.flags, x, &result.saved);
     infer(f, x, in, run, result, out);
     result.key =
         selection_key(device.index, result.flags & CATENA_CALL_DETERMINISTIC, in.key.bits());
@@ -132,14 +130,16 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
         // Without its own backward a variant serves calls that need no kernel for the gradient.
         if (candidate.forward->variant && needs_backward && !candidate.paired) continue;
         if (!run.attempt(*candidate.forward)) continue;
-        result.saved = std::move(run.saved);
         result.paired = candidate.paired;
         return result;
     }
     if (DeviceState* other = fallback_for(device)) {
-        return run_elsewhere(f, attributes, x, now, needs_backward, device, *other, result.y);
+        run_elsewhere(f, attributes, x, now, needs_backward, *other, result);
+        return result;
     }
-    throw_no_kernel(f, x, device, in.key.bits(), !selection.forward.empty());
+    diagnostics().no_kernel(f, x, device, in.key.bits(), !selection.forward.empty());
+    throw UnsupportedError(fmt::format("[{}] kernel: expected one for {} on {}, got none",
+                                       f.descriptor.name, describe_inputs(f, x), device.name));
 }
 
 bool masks_as_numbers(const FunctionEntry& f, std::span<ArrayBody* const> x,
@@ -181,9 +181,9 @@ ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& att
     }
     const Config& now = config();
     ForwardResult result = run_forward(function, attributes, {x.data(), x.size()}, now, false);
-    if (now.debug) {
-        check_forward(function, {x.data(), x.size()}, {result.y.data(), result.y.size()});
-    }
+    if (now.debug) [[unlikely]]
+        diagnostics().check_forward(function, {x.data(), x.size()},
+                                    {result.y.data(), result.y.size()});
     return result;
 }
 
@@ -201,7 +201,7 @@ bool add_in_place(const Array& there, const Array& gradient) {
     const std::uint32_t flags = call_flags(config());
     const std::uint64_t key = selection_key(device.index, flags & CATENA_CALL_DETERMINISTIC,
                                             static_cast<std::uint64_t>(dtype));
-    KernelRun run(*addition, *addition->defaults, queue, CATENA_PHASE_BACKWARD, flags);
+    KernelRun run(*addition, *addition->defaults, queue, flags);
     const catena_tensor* const x[2] = {};
     catena_tensor* const y[1] = {};
     const catena_tensor* const gy[1] = {&gradient.body()->tensor};
@@ -221,27 +221,6 @@ bool add_in_place(const Array& there, const Array& gradient) {
     for (const catena_kernel* kernel : addition->select(key, device).backward)
         if (kernel->flags & CATENA_KERNEL_ADDS && run.attempt(*kernel)) return true;
     return false;
-}
-
-void check_forward(const FunctionEntry& f, std::span<ArrayBody* const> x,
-                   std::span<const Array> y) {
-    const catena_function& d = f.descriptor;
-    std::string before;
-    const auto check = [&](const Array& array, std::string_view port) {
-        if (count_nan(array) == 0) return;
-        for (std::uint32_t i = 0; i < x.size(); ++i) {
-            if (!x[i] || f.is_mutated(i) || count_nan(Array(Ref(x[i]))) == 0) continue;
-            before += (before.empty() ? " (NaN was in " : ", ") + f.input_name(i);
-        }
-        if (!before.empty()) before += " already)";
-        check_numbers(array, d.name, fmt::format("forward: {}{}", port, before), stack_trace());
-    };
-    for (std::uint32_t i = 0; i < y.size(); ++i) {
-        if (!(d.outputs[i]->flags & CATENA_PORT_HIDDEN)) check(y[i], d.outputs[i]->name);
-    }
-    for (std::uint32_t i = 0; f.mutates && i < x.size(); ++i) {
-        if (x[i] && f.is_mutated(i)) check(Array(Ref(x[i])), f.input_name(i));
-    }
 }
 
 }  // namespace catena

@@ -45,8 +45,4 @@ ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& att
 // can add in place.
 bool add_in_place(const Array& there, const Array& gradient);
 
-// Throws if a result that callers see, or an input that the call wrote, has a NaN.
-void check_forward(const FunctionEntry& function, std::span<ArrayBody* const> x,
-                   std::span<const Array> y);
-
 }  // namespace catena

@@ -224,13 +224,8 @@ void throw_failure(const catena_ctx& ctx, catena_status status, const std::strin
         }
     }
     if (!hint.empty()) text += fmt::format(" ({})", hint);
-    if (status == CATENA_E_DEVICE && ctx.device) {  // the fault may be that of an earlier call
-        const std::string calls = ctx.device->calls.newest_first();
-        if (!calls.empty()) {
-            text +=
-                fmt::format("\nthe last calls on {}, newest first: {}", ctx.device->name, calls);
-        }
-    }
+    if (status == CATENA_E_DEVICE && ctx.device)  // the fault may be that of an earlier call
+        text += diagnostics().last_launches(*ctx.device);
     throw_status(status, text);
 }
 

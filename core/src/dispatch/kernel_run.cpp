@@ -1,8 +1,11 @@
 // The steps of a kernel call: supports, plan, saved tensors, scratch, run, order on the queue.
 #include "dispatch/kernel_run.hpp"
 
-#include "dispatch/dispatch_errors.hpp"
-#include "dispatch/observed_call.hpp"
+#include "dispatch/call_inputs.hpp"
+
+#include <catena/core/error.hpp>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits.hpp>
@@ -20,8 +23,10 @@ class Scratch {
 public:
     Scratch(const catena_function& function, Queue& queue, std::uint64_t bytes)
         : pool_(*queue.pool.load(std::memory_order_relaxed)) {
-        if (bytes > largest_memory) [[unlikely]]
-            throw_scratch(function, bytes);
+        if (bytes > largest_memory) {
+            throw MemoryError(fmt::format("[{}] plan(): scratch_bytes: expected at most {}, got {}",
+                                          function.name, largest_memory, bytes));
+        }
         if (bytes) block_ = pool_.allocate(bytes, capacity_);
     }
     Scratch(const Scratch&) = delete;
@@ -58,53 +63,59 @@ void KernelRun::fail(catena_status status) const {
     throw_failure(ctx, status, std::string(d.name) + " backward");
 }
 
-// A kernel that declines leaves no failure to the next one.
+// A kernel that declines leaves nothing to the next one.
 bool KernelRun::decline() noexcept {
-    saved.clear();
+    if (saved_) saved_->clear();
     forget_failure(ctx);
     return false;
 }
 
 bool KernelRun::attempt(const catena_kernel& kernel) {
-    if (call.phase == CATENA_PHASE_FORWARD) call.n_saved = kernel.n_saved;
+    if (saved_) call.n_saved = kernel.n_saved;
     if (kernel.supports && !kernel.supports(&ctx, &call)) return decline();
-    catena_plan needs{sizeof(catena_plan), 0, 0, nullptr};
-    if (kernel.plan && !plan(kernel, needs)) return decline();
-    const Scratch scratch(function_.descriptor, queue_, needs.scratch_bytes);
-    call.scratch = scratch.get();
-    call.scratch_bytes = needs.scratch_bytes;
+    if (kernel.plan) return attempt_planned(kernel);
     run(kernel);
     return true;
 }
 
-// Asks the kernel what it needs. False if it declines.
-bool KernelRun::plan(const catena_kernel& kernel, catena_plan& plan) {
-    if (call.phase == CATENA_PHASE_FORWARD) {
-        make_saved(kernel.n_saved);
+// With what plan() asks for: saved tensors and scratch memory.
+bool KernelRun::attempt_planned(const catena_kernel& kernel) {
+    SmallVector<catena_meta*, 2> metas;
+    SmallVector<catena_tensor*, 2> tensors;
+    catena_plan plan{sizeof(catena_plan), 0, 0, nullptr};
+    if (saved_) {
+        for (std::uint32_t i = 0; i < kernel.n_saved; ++i) {
+            ArrayBody& body = *saved_->emplace_back(Array(new_body(queue_.device))).body();
+            metas.push_back(&body.meta);
+            tensors.push_back(&body.tensor);
+        }
         plan.n_saved = kernel.n_saved;
-        plan.saved = saved_metas_.data();
+        plan.saved = metas.data();
     }
     const catena_status status = kernel.plan(&ctx, &call, &plan);
-    if (status == CATENA_E_UNSUPPORTED) return false;
+    if (status == CATENA_E_UNSUPPORTED) return decline();
     if (status != CATENA_OK) fail(status);
-    for (const Array& array : saved) {
-        ArrayBody& body = *array.body();
-        if (!has_whole_bytes(body.meta.dtype)) throw_saved(function_, body.meta);
-        if (!shape_known(body)) throw_shape(function_, "saved", body.meta, x_);
-        allocate(body, queue_);
-        writes.add_new(body);
+    if (saved_) {
+        allocate_saved();
+        call.saved = tensors.data();
     }
-    if (plan.saved) call.saved = saved_tensors_.data();
+    const Scratch scratch(function_.descriptor, queue_, plan.scratch_bytes);
+    call.scratch = scratch.get();
+    call.scratch_bytes = plan.scratch_bytes;
+    run(kernel);
     return true;
 }
 
-void KernelRun::make_saved(std::uint32_t n) {
-    saved_metas_.clear();
-    saved_tensors_.clear();
-    for (std::uint32_t i = 0; i < n; ++i) {
-        const Array& array = saved.emplace_back(Array(new_body(queue_.device)));
-        saved_metas_.push_back(&array.body()->meta);
-        saved_tensors_.push_back(&array.body()->tensor);
+void KernelRun::allocate_saved() {
+    for (const Array& array : *saved_) {
+        ArrayBody& body = *array.body();
+        if (!has_whole_bytes(body.meta.dtype)) {
+            throw DtypeError(fmt::format("[{}] saved: expected a dtype of 8 to 64 bits, got {}",
+                                         function_.descriptor.name, name(body.meta.dtype)));
+        }
+        if (!shape_known(body)) throw_shape(function_, "saved", body.meta, x_);
+        allocate(body, queue_);
+        writes.add_new(body);
     }
 }
 
@@ -112,10 +123,11 @@ void KernelRun::make_saved(std::uint32_t n) {
 // cached is given back and the kernel runs once more, with the same random numbers.
 void KernelRun::run(const catena_kernel& kernel) {
     if (call.phase == CATENA_PHASE_FORWARD) add_mutated(writes, function_, x_);
-    note_call(queue_, function_.descriptor, call.phase);
+    note_launch(queue_, function_.descriptor, call.phase);
     ctx.draws = 0;  // plan() has its own
     ctx.draws_again = false;
-    const ObservedCall observed(queue_);
+    const RunHook* const hook = run_hook.load(std::memory_order_acquire);
+    const std::int64_t began = hook ? hook->begin(queue_) : 0;
     catena_status status = kernel.run(&ctx, &call);
     if (status == CATENA_E_NOMEM && can_run_again() && make_room(ctx, status)) {
         ctx.draws_again = ctx.draws == 1;
@@ -123,7 +135,7 @@ void KernelRun::run(const catena_kernel& kernel) {
         status = kernel.run(&ctx, &call);
     }
     const catena_call* const calls[] = {&call};
-    observed.end(kernel, calls);
+    if (hook) hook->end(queue_, began, kernel, {calls, 1});
     writes.given();
     if (status != CATENA_OK) fail(status);
 }

@@ -86,20 +86,21 @@ void add_mutated(Writes& writes, const FunctionEntry& function, std::span<ArrayB
 // The owner fills in the tensors of `call`, and says in `writes` which of them the call writes.
 class KernelRun {
 public:
-    // x: for messages, and for the inputs that a forward call updates; may be empty.
+    // A forward call. x: for messages, and for the inputs that the call updates. saved: gets what the
+    // kernel saves.
     KernelRun(const FunctionEntry& function, const BoundAttributes& attributes, Queue& queue,
-              std::int32_t phase, std::uint32_t flags, std::span<ArrayBody* const> x = {}) noexcept
-        : call(make_call(function, attributes, queue, phase, flags)),
-          writes(queue),
-          function_(function),
-          queue_(queue),
-          x_(x) {
-        ctx.device = &queue.device;
+              std::uint32_t flags, std::span<ArrayBody* const> x, SmallVector<Array, 2>* saved)
+        : KernelRun(function, attributes, queue, CATENA_PHASE_FORWARD, flags) {
+        x_ = x;
+        saved_ = saved;
     }
+    // A backward call.
+    KernelRun(const FunctionEntry& function, const BoundAttributes& attributes, Queue& queue,
+              std::uint32_t flags)
+        : KernelRun(function, attributes, queue, CATENA_PHASE_BACKWARD, flags) {}
 
     catena_call call;
     catena_ctx ctx;
-    SmallVector<Array, 2> saved;  // by the forward kernel
     Writes writes;
 
     // Runs the kernel. False if it declines. Throws if it fails.
@@ -108,17 +109,24 @@ public:
     [[noreturn]] void fail(catena_status status) const;
 
 private:
+    KernelRun(const FunctionEntry& function, const BoundAttributes& attributes, Queue& queue,
+              std::int32_t phase, std::uint32_t flags)
+        : call(make_call(function, attributes, queue, phase, flags)),
+          writes(queue),
+          function_(function),
+          queue_(queue) {
+        ctx.device = &queue.device;
+    }
     bool decline() noexcept;
-    bool plan(const catena_kernel& kernel, catena_plan& plan);
-    void make_saved(std::uint32_t n);
+    bool attempt_planned(const catena_kernel& kernel);
+    void allocate_saved();
     void run(const catena_kernel& kernel);
     bool can_run_again() const noexcept;
 
     const FunctionEntry& function_;
     Queue& queue_;
     std::span<ArrayBody* const> x_;
-    SmallVector<catena_meta*, 2> saved_metas_;
-    SmallVector<catena_tensor*, 2> saved_tensors_;
+    SmallVector<Array, 2>* saved_ = nullptr;
 };
 
 }  // namespace catena

@@ -2,7 +2,6 @@
 #include <catena/core/plugin_function.hpp>
 
 #include "dispatch/dispatch.hpp"
-#include "dispatch/dispatch_errors.hpp"
 
 #include <catena/core/error.hpp>
 
@@ -62,11 +61,6 @@ void PluginFunction::forward(std::span<const Array> inputs, std::span<Array> out
         outputs[i] = std::move(y[i]);
 }
 
-void PluginFunction::require_output() const {
-    if (entry_->descriptor.n_outputs) return;
-    throw InvalidError(fmt::format("[{}] first(): expected an output, it has none", name()));
-}
-
 Variable PluginFunction::first(std::span<const Variable* const> inputs) const {
     require_output();
     return std::move(call_function(*entry_, *attributes_, inputs)[0]);
@@ -77,23 +71,6 @@ Array PluginFunction::first(std::span<const Array> inputs) const {
     return std::move(forward_arrays(*entry_, *attributes_, inputs).y[0]);
 }
 
-// The index of the output that is not hidden.
-std::size_t PluginFunction::only_output() const {
-    const catena_function& d = entry_->descriptor;
-    std::size_t found = d.n_outputs;
-    std::size_t n = 0;
-    for (std::uint32_t i = d.n_outputs; i-- > 0;) {
-        if (d.outputs[i]->flags & CATENA_PORT_HIDDEN) continue;
-        found = i;
-        ++n;
-    }
-    if (n == 1) return found;
-    throw InvalidError(
-        fmt::format("[{}] call: expected a function of one output, got one of {}: use f({{&x, "
-                    "...}}) or forward()",
-                    name(), n));
-}
-
 Variable PluginFunction::only(std::span<const Variable* const> inputs) const {
     const std::size_t i = only_output();
     return std::move(call_function(*entry_, *attributes_, inputs)[i]);
@@ -102,6 +79,29 @@ Variable PluginFunction::only(std::span<const Variable* const> inputs) const {
 Array PluginFunction::only(std::span<const Array> inputs) const {
     const std::size_t i = only_output();
     return std::move(forward_arrays(*entry_, *attributes_, inputs).y[i]);
+}
+
+void PluginFunction::require_output() const {
+    if (entry_->descriptor.n_outputs) return;
+    throw InvalidError(fmt::format("[{}] first(): expected an output, it has none", name()));
+}
+
+// The index of the output that is not hidden.
+std::size_t PluginFunction::only_output() const {
+    const catena_function& d = entry_->descriptor;
+    const auto hidden = [](const catena_port_spec* port) {
+        return port->flags & CATENA_PORT_HIDDEN;
+    };
+    const std::span outputs(d.outputs, d.n_outputs);
+    const auto n =
+        outputs.size() - static_cast<std::size_t>(std::ranges::count_if(outputs, hidden));
+    if (n == 1)
+        return static_cast<std::size_t>(std::ranges::find_if_not(outputs, hidden) -
+                                        outputs.begin());
+    throw InvalidError(
+        fmt::format("[{}] call: expected a function of one output, got one of {}: use f({{&x, "
+                    "...}}) or forward()",
+                    name(), n));
 }
 
 }  // namespace catena

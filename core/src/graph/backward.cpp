@@ -1,7 +1,6 @@
 // Backpropagation: from one head or several into every leaf.
 #include "array/array_ops.hpp"
 #include "device/named_config.hpp"
-#include "dispatch/debug.hpp"
 #include "graph/backward_pass.hpp"
 
 #include <catena/core/config.hpp>
@@ -31,39 +30,49 @@ PassCall::~PassCall() { node->in_pass_ = outer; }
 
 BackwardPass::BackwardPass(Mode mode) : mode_(mode), debug_(config().debug) {}
 
-void BackwardPass::enqueue(GraphNode& node) {
+// found: that of the call, if select() has seen it.
+PassCall& BackwardPass::enqueue(GraphNode& node, PassCall* found) {
     check_graph(node);
-    if (PassCall* found = call_of(node)) heap_.push_back(std::move(paths_->calls[found->at]));
+    if (found) heap_.push_back(std::move(paths_->calls[found->at]));
     else heap_.push_back(std::make_unique<PassCall>(node, *this));
-    heap_.back()->order = ++order_;
+    PassCall& call = *heap_.back();
+    call.order = ++order_;
     std::push_heap(heap_.begin(), heap_.end(), Later());
+    return call;
 }
 
 // Where its gradient gathers, or null for a leaf's, which does so in the leaf. The call that made it
 // will run.
 Gradient* BackwardPass::slot(VariableNode& node) {
-    if (GraphNode* const creator = node.creator.get(); creator && leads(*creator)) {
-        const PassCall* call = call_of(*creator);
-        if (!call || !call->order) enqueue(*creator);
+    PassCall* call = nullptr;
+    if (GraphNode* const creator = node.creator.get()) {
+        call = call_of(*creator);
+        if ((!call || !call->order) && leads(*creator)) call = &enqueue(*creator, call);
     }
-    auto* const there = const_cast<Gradient*>(find(node));
+    auto* const there = const_cast<Gradient*>(find(node, call));
     if (there && mode_.consume) there->held = Ref<VariableNode>(&node);  // outlives what uses it
     return there;
 }
 
-const Array& BackwardPass::so_far(const VariableNode& input) const noexcept {
-    static const Array none;
-    if (const Gradient* there = find(input))
-        return there->variable ? there->variable.data() : there->array;
-    return input.creator ? none : input.grad;
+const Array* BackwardPass::so_far(const VariableNode& input) const noexcept {
+    const Gradient* const there = find(input);
+    const Array& array =
+        there ? there->variable ? there->variable.data() : there->array : input.grad;
+    return array && (there || !input.creator) ? &array : nullptr;
+}
+
+void BackwardPass::start(VariableNode& node, const Array& gradient) {
+    if (!useful(node)) return;
+    if (debug_) diagnostics().check(gradient, "backward", "grad of the start", {});
+    add(node, gradient);
 }
 
 void BackwardPass::start(VariableNode& node, const Variable& gradient) {
+    if (!mode_.on_variables) return start(node, gradient.data());
     if (!useful(node)) return;
-    if (debug_) check_numbers(gradient.data(), "backward", "grad of the start", {});
+    if (debug_) diagnostics().check(gradient.data(), "backward", "grad of the start", {});
     const force_backprop_mode scope;
-    if (mode_.on_variables) add(node, gradient);
-    else add(node, gradient.data());
+    add(node, gradient);
 }
 
 void BackwardPass::run(VariableNode* consumed) {
@@ -96,23 +105,15 @@ void BackwardPass::step(GraphNode& node) {
 [[gnu::cold]] void BackwardPass::step_in_debug(GraphNode& node) {
     std::span<void* const> trace;
     if (node.trace_) trace = *node.trace_;
-    const auto check = [&](const char* what) {
-        for (std::size_t i = 0; i < node.inputs_.size(); ++i) {
-            const VariableNode* x = node.inputs_[i].get();
-            if (!wants(x)) continue;
-            check_numbers(so_far(*x), node.label(),
-                          fmt::format(fmt::runtime(what), node.input_name(i)), trace);
-        }
+    const auto gradient = [&](std::size_t i) {
+        const VariableNode* x = node.inputs_[i].get();
+        const Array* const there = wants(x) ? so_far(*x) : nullptr;
+        return there ? *there : Array();
     };
-    check("backward: gradient of {} before it is added to");
-    try {
+    diagnostics().backward(node, trace, gradient, [&] {
         if (mode_.on_variables) step_variables(node);
         else step_arrays(node);
-    } catch (const NanError& error) {  // in a function that the gradient is composed of
-        throw NanError(
-            fmt::format("{}\nin the backward of {}{}", error.what(), node.label(), place(trace)));
-    }
-    check("backward: gradient of {}");
+    });
 }
 
 // With its results goes the last reference of a call, unless somebody else has one.
@@ -129,7 +130,8 @@ void BackwardPass::step_arrays(GraphNode& node) {
     SmallVector<Array, 2> gy;
     for (std::size_t i = 0; i < node.outputs_.size(); ++i) {
         VariableNode* const output = node.outputs_[i];
-        if (paths_ && output && find_wanted(*output)) gy.push_back(so_far(*output));
+        const Gradient* const kept = output ? find_wanted(*output) : nullptr;
+        if (kept) gy.push_back(kept->array);
         else gy.push_back(std::move(running_->gy[i].array));
         const Array& g = gy.back();
         if (mode_.retain_grad && g && output && output->has_users() &&
@@ -222,7 +224,8 @@ void run_from(const Variable& y, BackwardPass::Mode mode) {
     if (!has_graph(start)) return;
     set_start(start);
     BackwardPass pass(mode);
-    pass.start(start, mode.on_variables ? y.grad_variable() : as_variable(start.grad));
+    if (mode.on_variables) pass.start(start, y.grad_variable());
+    else pass.start(start, start.grad);
     pass.run(mode.consume ? &start : nullptr);
 }
 

@@ -10,7 +10,7 @@
 
 namespace catena {
 
-// The gradient of a result on its way.
+// The gradient of a result that the pass has not used yet.
 struct Gradient {
     Array array;
     Variable variable;       // in its place where gradients have a graph
@@ -51,7 +51,8 @@ public:
     // After run(), with select().
     Variable gradient_of(const VariableNode& input) const;
 
-    // Adds gradient to node's, and node's call to those that run().
+    // Adds gradient to node's, and node's call to those that run(). An array is for a pass on arrays.
+    void start(VariableNode& node, const Array& gradient);
     void start(VariableNode& node, const Variable& gradient);
     // Whether a gradient of node would be of use.
     bool useful(const VariableNode& node) const noexcept {
@@ -67,8 +68,8 @@ public:
     }
     void add(VariableNode& input, Array gradient);
     void add(VariableNode& input, const Variable& gradient);
-    // What has been added so far, or none.
-    const Array& so_far(const VariableNode& input) const noexcept;
+    // What has been added so far, or null.
+    const Array* so_far(const VariableNode& input) const noexcept;
     // Adds the gradients of a call's inputs through its gradients().
     void compose(GraphNode& node, std::span<const Variable> gy);
 
@@ -85,8 +86,8 @@ private:
         Gradient gradient;
     };
     struct Paths {
-        std::vector<Wanted> wanted;  // sorted by input
-        std::vector<std::unique_ptr<PassCall>> calls;
+        SmallVector<Wanted, 4> wanted;  // sorted by input
+        SmallVector<std::unique_ptr<PassCall>, 8> calls;
     };
 
     PassCall* call_of(const GraphNode& node) const noexcept {
@@ -98,15 +99,18 @@ private:
         return call && call->leads;
     }
     const Gradient* find_wanted(const VariableNode& node) const noexcept;
-    const Gradient* find(const VariableNode& node) const noexcept {
+    // In the call that made it, or in `wanted`; null for a leaf and for a call that nothing reached.
+    const Gradient* find(const VariableNode& node, const PassCall* call) const noexcept {
         if (paths_) [[unlikely]] {
             if (const Gradient* wanted = find_wanted(node)) return wanted;
         }
-        const PassCall* call = node.creator ? call_of(*node.creator) : nullptr;
         return call ? &call->gy[static_cast<std::size_t>(node.output_index)] : nullptr;
     }
+    const Gradient* find(const VariableNode& node) const noexcept {
+        return find(node, node.creator ? call_of(*node.creator) : nullptr);
+    }
     Gradient* slot(VariableNode& node);
-    void enqueue(GraphNode& node);
+    PassCall& enqueue(GraphNode& node, PassCall* found);
     void step(GraphNode& node);
     void step_as_called(GraphNode& node);
     void step_in_debug(GraphNode& node);

@@ -1,7 +1,7 @@
 // Calls on variables, and their gradients: by a kernel, or as a composition of functions.
 #include "graph/call_node.hpp"
 
-#include "dispatch/dispatch_errors.hpp"
+#include "dispatch/call_inputs.hpp"
 #include "dispatch/kernel_run.hpp"
 #include "graph/backward_pass.hpp"
 
@@ -85,7 +85,8 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
                        !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
 
     ForwardResult forward = run_forward(f, attributes, {x.data(), x.size()}, now, graph);
-    if (now.debug) check_forward(f, {x.data(), x.size()}, {forward.y.data(), forward.y.size()});
+    if (now.debug) [[unlikely]]
+        diagnostics().check_forward(f, {x.data(), x.size()}, {forward.y.data(), forward.y.size()});
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         Ref<VariableNode> node(new VariableNode(forward.y[i]));
         node->is_volatile = node->volatile_result = is_volatile;
@@ -138,6 +139,16 @@ std::vector<Array> CallNode::forward(std::span<const Array> inputs) const {
     return y;
 }
 
+// A bit for each input that is differentiable and wanted.
+template <class Wanted>
+CallNode::Words CallNode::targets_of(const Wanted& wanted) const {
+    Words targets((inputs_.size() + 63) / 64, 0);
+    for (std::size_t i = 0; i < inputs_.size(); ++i)
+        if (function_.is_differentiable(i) && wanted(i))
+            targets[i / 64] |= std::uint64_t{1} << (i % 64);
+    return targets;
+}
+
 // The gradients of a call by backward kernels of a device. Arrays of other devices are copied to this
 // one, and gradients back.
 class CallNode::KernelGradients {
@@ -158,12 +169,9 @@ private:
     BackwardPass& pass_;
     const std::span<const std::uint64_t> targets_;
     SmallVector<Array, 2> copies_;
-    SmallVector<const catena_tensor*, 6> x_;
-    SmallVector<catena_tensor*, 3> y_;
-    SmallVector<const catena_tensor*, 3> gy_;
-    SmallVector<catena_tensor*, 3> saved_;
+    SmallVector<catena_tensor*, 18> tensors_;  // of x, gx, y, gy and saved, in this order
+    catena_tensor** const gx_tensors_;
     SmallVector<Array, 4> gx_;
-    SmallVector<catena_tensor*, 6> gx_tensors_;
     SmallVector<std::uint8_t, 6> req_;
     KernelRun run_;
 };
@@ -175,32 +183,35 @@ CallNode::KernelGradients::KernelGradients(CallNode& node, Queue& queue, std::sp
       queue_(queue),
       pass_(pass),
       targets_(targets),
-      x_(node.inputs_.size(), nullptr),
-      y_(gy.size(), nullptr),
-      gy_(gy.size(), nullptr),
+      tensors_(2 * node.inputs_.size() + 2 * gy.size() + node.saved_.size(), nullptr),
+      gx_tensors_(tensors_.data() + node.inputs_.size()),
       gx_(node.inputs_.size()),
-      gx_tensors_(node.inputs_.size(), nullptr),
       req_(node.inputs_.size(), CATENA_REQ_NONE),
-      run_(node.function_, *node.attributes_, queue, CATENA_PHASE_BACKWARD,
+      run_(node.function_, *node.attributes_, queue,
            node.flags_ | (call_flags(config()) & CATENA_CALL_DETERMINISTIC)) {
-    for (const Retained& kept : node.retained_x_) x_[kept.index] = read(kept.array);
-    for (const Retained& kept : node.retained_y_) y_[kept.index] = read(kept.array);
+    catena_tensor** const x = tensors_.data();
+    catena_tensor** const y = gx_tensors_ + gx_.size();
+    catena_tensor** const all_gy = y + gy.size();
+    catena_tensor** const saved = all_gy + gy.size();
+    for (const Retained& kept : node.retained_x_) x[kept.index] = read(kept.array);
+    for (const Retained& kept : node.retained_y_) y[kept.index] = read(kept.array);
     for (std::size_t i = 0; i < gy.size(); ++i)
-        if (gy[i]) gy_[i] = read(gy[i]);
-    for (const Array& array : node.saved_) {  // of use to a kernel on its own device alone
-        if (array.body()->device == &queue.device) before_read(*array.body(), queue);
-        saved_.push_back(&array.body()->tensor);
+        if (gy[i]) all_gy[i] = read(gy[i]);
+    for (std::size_t i = 0; i < node.saved_.size(); ++i) {
+        ArrayBody& body = *node.saved_[i].body();  // of use to a kernel on its own device alone
+        if (body.device == &queue.device) before_read(body, queue);
+        saved[i] = &body.tensor;
     }
     catena_call& call = run_.call;
-    call.n_saved = static_cast<std::uint32_t>(saved_.size());
-    call.n_x = static_cast<std::uint32_t>(x_.size());
-    call.n_y = static_cast<std::uint32_t>(y_.size());
-    call.x = x_.data();
-    call.y = y_.data();
-    call.gy = gy_.data();
-    call.saved = saved_.data();
+    call.n_saved = static_cast<std::uint32_t>(node.saved_.size());
+    call.n_x = static_cast<std::uint32_t>(gx_.size());
+    call.n_y = static_cast<std::uint32_t>(gy.size());
+    call.x = x;
+    call.y = y;
+    call.gy = all_gy;
+    call.saved = saved;
     call.targets = targets.data();
-    call.gx = gx_tensors_.data();
+    call.gx = gx_tensors_;
     call.req = req_.data();
 }
 
@@ -214,7 +225,7 @@ catena_tensor* CallNode::KernelGradients::read(const Array& array) {
 // A gradient that others see may be an input of this call, or part of a graph.
 bool CallNode::KernelGradients::can_add_to(std::size_t i, const Array& there) const {
     const auto& inputs = node_.inputs_;
-    return there && there.body()->device == &queue_.device && there.body()->exclusive() &&
+    return there.body()->device == &queue_.device && there.body()->exclusive() &&
            !inputs[i]->grad_node &&
            std::find(inputs.begin(), inputs.begin() + i, inputs[i]) == inputs.begin() + i;
 }
@@ -223,11 +234,11 @@ bool CallNode::KernelGradients::can_add_to(std::size_t i, const Array& there) co
 void CallNode::KernelGradients::place(std::size_t i, bool adds) {
     const VariableNode& input = *node_.inputs_[i];
     if (req_[i] == CATENA_REQ_ADD) gx_[i] = Array();  // of a kernel that declined
-    const Array& there = pass_.so_far(input);
-    if (adds && can_add_to(i, there)) {
-        gx_[i] = there;
+    const Array* const there = adds ? pass_.so_far(input) : nullptr;
+    if (there && can_add_to(i, *there)) {
+        gx_[i] = *there;
         req_[i] = CATENA_REQ_ADD;
-        run_.writes.add(*there.body());
+        run_.writes.add(*there->body());
     } else {
         if (!gx_[i]) gx_[i] = empty_like(*input.data.body(), queue_);
         req_[i] = CATENA_REQ_WRITE;
@@ -255,11 +266,7 @@ bool CallNode::KernelGradients::attempt(const catena_kernel& kernel) {
 // False if there is no kernel for it.
 bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span<const Array> gy,
                           BackwardPass& pass) {
-    Words targets((inputs_.size() + 63) / 64, 0);
-    for (std::size_t i = 0; i < inputs_.size(); ++i) {
-        if (function_.is_differentiable(i) && pass.wants(inputs_[i].get()))
-            targets[i / 64] |= std::uint64_t{1} << (i % 64);
-    }
+    const Words targets = targets_of([&](std::size_t i) { return pass.wants(inputs_[i].get()); });
     KernelGradients call(*this, current_queue(device), gy, {targets.data(), targets.size()}, pass);
     const bool deterministic = call.flags() & CATENA_CALL_DETERMINISTIC;
     const std::uint64_t key =
@@ -313,12 +320,7 @@ void CallNode::gradients(std::span<const Variable> gy, std::span<const bool> wan
                 : fmt::format("[{}] backward: no kernel for it on {} and no gradient()", d.name,
                               device_->name));
     }
-    Words targets((gx.size() + 63) / 64, 0);
-    for (std::size_t i = 0; i < gx.size(); ++i) {
-        if (function_.is_differentiable(i) && wanted[i])
-            targets[i / 64] |= std::uint64_t{1} << (i % 64);
-    }
-    call_gradient(inputs, outputs, gy, targets, gx);
+    call_gradient(inputs, outputs, gy, targets_of([&](std::size_t i) { return wanted[i]; }), gx);
 }
 
 void CallNode::call_grad_function(std::span<const Variable> x, std::span<const Variable> y,

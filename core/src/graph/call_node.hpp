@@ -34,6 +34,8 @@ private:
     void backward(std::span<const Array> gy, BackwardPass& pass) override;
     void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
                    std::span<Variable> gx) override;
+    template <class Wanted>
+    Words targets_of(const Wanted& wanted) const;
     bool run_kernel(DeviceState& device, std::uint64_t key, std::span<const Array> gy,
                     BackwardPass& pass);
     void call_grad_function(std::span<const Variable> x, std::span<const Variable> y,

@@ -21,7 +21,7 @@ void BackwardPass::select(const std::vector<Variable>& outputs,
     }
     std::ranges::sort(paths.wanted, std::less(), &Wanted::input);
     const auto copies = std::ranges::unique(paths.wanted, {}, &Wanted::input);
-    paths.wanted.erase(copies.begin(), copies.end());
+    paths.wanted.resize(static_cast<std::size_t>(copies.begin() - paths.wanted.begin()));
     auto& calls = paths.calls;
     const auto see = [&](GraphNode* call) {
         if (!call || call->rank() <= least || call_of(*call)) return;
@@ -70,11 +70,10 @@ void check(const char* what, const std::vector<Variable>& variables,
 }
 
 void check_present(const char* what, const std::vector<Variable>& variables) {
-    for (std::size_t i = 0; i < variables.size(); ++i) {
-        if (variables[i]) continue;
-        throw InvalidError(
-            fmt::format("[grad] {}[{}]: expected a variable, got an empty handle", what, i));
-    }
+    const auto empty = std::ranges::find_if(variables, [](const auto& v) { return !v; });
+    if (empty == variables.end()) return;
+    throw InvalidError(fmt::format("[grad] {}[{}]: expected a variable, got an empty handle", what,
+                                   empty - variables.begin()));
 }
 
 Variable ones_like(const Variable& y, std::size_t i) {
@@ -108,6 +107,7 @@ std::vector<Variable> grad(const std::vector<Variable>& outputs,
     }
     pass.run();
     std::vector<Variable> results;
+    results.reserve(inputs.size());
     for (const Variable& input : inputs) results.push_back(pass.gradient_of(input.node()));
     if (options.set_grad) {
         for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i].set_grad(results[i]);

@@ -2,8 +2,6 @@
 #include "array/array_ops.hpp"
 #include "device/named_config.hpp"
 #include "device/plugin.hpp"
-#include "dispatch/debug.hpp"
-#include "dispatch/stack_trace.hpp"
 #include "graph/backward_pass.hpp"
 #include "graph/call_node.hpp"
 
@@ -77,7 +75,7 @@ void GraphNode::destroy(GraphNode* node) noexcept {
 std::string GraphNode::input_name(std::size_t i) const { return fmt::format("input {}", i); }
 std::string GraphNode::output_name(std::size_t i) const { return fmt::format("output {}", i); }
 
-std::string GraphNode::created_at() const { return trace_ ? to_string(*trace_) : std::string(); }
+std::string GraphNode::created_at() const { return trace_ ? diagnostics().to_string(*trace_) : ""; }
 
 void throw_released(std::string_view label, const std::string& input) {
     throw GraphError(fmt::format(
@@ -118,7 +116,8 @@ bool GraphNode::record(std::span<const Variable* const> inputs, std::span<const 
     if (any_volatile) check_volatile(inputs, label(), [&](std::size_t i) { return input_name(i); });
     if (config().debug) {
         for (std::size_t i = 0; i < outputs.size(); ++i) {
-            check_numbers(outputs[i].data(), label(), "forward: " + output_name(i), stack_trace());
+            diagnostics().check(outputs[i].data(), label(), "forward: " + output_name(i),
+                                diagnostics().stack());
         }
     }
     const bool graph = (wanted || !any) && !any_volatile && config().enable_backprop;
@@ -135,7 +134,7 @@ void GraphNode::connect(std::span<const Variable* const> inputs, std::span<const
                         const Config& now) {
     if (!now.named.empty()) [[unlikely]]
         named_ = keep_named(now);
-    if (now.debug) trace_ = std::make_unique<std::vector<void*>>(stack_trace());
+    if (now.debug) trace_ = std::make_unique<std::vector<void*>>(diagnostics().stack());
     inputs_.reserve(inputs.size());
     outputs_.reserve(outputs.size());
     // Nothing below throws: a variable that dies clears its place in outputs_, which has to exist.

@@ -108,21 +108,20 @@ std::string Registry::unknown_device(std::string_view name, std::string_view kin
     if (backends_.empty())
         return with_plugin_report(
             fmt::format("[device] {}: expected a plugin with backends, got none", name));
-    std::string there, nearest;
-    std::size_t least = kind.size() / 2 + 1;
+    std::string there;
+    std::vector<std::string> names;
     for (const auto& backend : backends_) {
-        const std::string_view known = backend->table->name;
         const int n = count(*backend);
-        there += fmt::format("{}{} ({} device{})", there.empty() ? "" : ", ", known,
+        there += fmt::format("{}{} ({} device{})", there.empty() ? "" : ", ", backend->table->name,
                              n == 0 ? "no" : std::to_string(n), n > 1 ? "s" : "");
-        const std::size_t distance = edit_distance(kind, known);
-        if (distance < least) nearest = fmt::format("; did you mean {}?", known);
-        least = std::min(least, distance);
+        names.push_back(backend->table->name);
     }
+    const std::string guess = diagnostics().nearest(kind, names);
     return fmt::format(
         "[device] name: expected a device of {}, got '{}'{}{}\n"
         "plugins bring backends; 'catena plugins' or to_string(plugin_report()) has the details",
-        there, name, nearest, plugin_refusals());
+        there, name, guess.empty() ? "" : fmt::format("; did you mean {}?", guess),
+        plugin_refusals());
 }
 
 DeviceState& Registry::default_device() {

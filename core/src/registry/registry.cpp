@@ -2,10 +2,10 @@
 #include "registry/registry.hpp"
 
 #include "device/context.hpp"
+#include "device/diagnostics.hpp"
 #include "device/plugin.hpp"
 
 #include <catena/core/error.hpp>
-#include <catena/core/tables.hpp>
 
 #include <fmt/format.h>
 #include <ids.hpp>
@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <span>
 
 namespace catena {
@@ -170,7 +171,7 @@ FunctionEntry* Registry::find(std::string_view name) {
 
 FunctionEntry& Registry::require(std::string_view name) {
     if (FunctionEntry* entry = find(name)) return *entry;
-    const std::string guess = nearest_function(name);
+    const std::string guess = diagnostics().nearest(name, false);
     throw PluginError(
         with_plugin_report(fmt::format("no plugin has the function {}{}", name,
                                        guess.empty() ? "" : "; did you mean " + guess + "?")));
@@ -182,6 +183,20 @@ std::vector<std::string> Registry::function_names() {
     std::vector<std::string> names;
     for (const auto& [name, entry] : functions_) names.push_back(name);
     return names;
+}
+
+std::vector<KernelsWithoutFunction> Registry::kernels_without_function() {
+    const std::lock_guard lock(mutex_);
+    std::vector<KernelsWithoutFunction> list;
+    for (const auto& plugin : plugins_) {
+        std::set<std::string_view> seen;
+        for (std::uint32_t i = 0; i < plugin->table->n_kernels; ++i) {
+            const std::string_view name = plugin->table->kernels[i]->function;
+            if (functions_.contains(name) || !seen.insert(name).second) continue;
+            list.push_back({plugin->id, std::string(name), diagnostics().nearest(name, true)});
+        }
+    }
+    return list;
 }
 
 std::vector<PluginTable> Registry::tables() {

@@ -67,6 +67,7 @@ public:
     // The function that descriptor.grad_function names. Throws PluginError if it is not there, or no
     // gradient of this one.
     FunctionEntry& gradient();
+    const std::vector<KernelEntry>& kernels() const noexcept { return kernels_; }  // under mutex()
     bool pinned() const noexcept { return pinned_.load(std::memory_order_relaxed); }
     // The kernels for key.
     const Selection& select(std::uint64_t key, DeviceState& device) {
@@ -122,15 +123,14 @@ public:
     // Throws PluginError that says where it looked.
     FunctionEntry& require(std::string_view name);
     std::vector<std::string> function_names();
-    std::vector<KernelInfo> kernels_of(std::string_view name);
+    using Functions = std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>>;
+    const Functions& functions() const noexcept { return functions_; }  // under mutex()
     std::vector<PluginTable> tables();
     void pin(std::string_view name, std::string_view plugin);
     // Warns once of pins in the environment that fit nothing.
     void report_pins();
     // Of what is loaded by now, by plugin.
     std::vector<KernelsWithoutFunction> kernels_without_function();
-    // The loaded function that was probably meant; "" if none is near.
-    std::string nearest(std::string_view name, bool internal);
 
     // Throws DeviceError.
     DeviceState& device(std::string_view name);
@@ -167,7 +167,7 @@ private:
 
     std::recursive_mutex mutex_;
     std::vector<std::unique_ptr<PluginEntry>> plugins_;
-    std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>> functions_;
+    Functions functions_;
     std::vector<std::unique_ptr<FunctionEntry>> gone_;  // of plugins taken out: handles may remain
     std::map<std::string, std::vector<KernelEntry>, std::less<>> kernels_;
     std::vector<std::unique_ptr<BackendEntry>> backends_;
@@ -186,16 +186,10 @@ private:
     friend void seed(std::uint64_t);
 };
 
-// Names of dtypes in the order of Dtype.
-void sort_dtypes(std::vector<std::string>& names);
-
 // Index of a dtype in keys, or -1.
 inline int dtype_index(catena_dtype abi) noexcept {
     Dtype dtype;
     return from_abi(abi, dtype) ? static_cast<int>(dtype) : -1;
 }
-
-// Letters to insert, delete or replace to make one of the other.
-std::size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace catena

@@ -1,6 +1,6 @@
 // Optimizer: state, the step over all parameters, and hooks on gradients.
+#include <catena/capture.hpp>
 #include <catena/copy.hpp>
-#include <catena/core/capture.hpp>
 #include <catena/core/error.hpp>
 #include <catena/core/small_vector.hpp>
 #include <catena/cuda/device.hpp>
@@ -138,7 +138,7 @@ void Optimizer::update_by(const PluginFunction& function) {
         inputs.append(slots_[i].state.begin(), slots_[i].state.end());
         return {inputs.data(), inputs.size()};
     };
-    function.forward_each(slots_.size(), inputs_of, memory_.get());
+    forward_each(function, slots_.size(), inputs_of, memory_.get());
 }
 
 void Optimizer::update_each() {
@@ -306,7 +306,7 @@ void Optimizer::clip_grads(double maxnorm) const {
         return inputs;
     };
     static const PluginFunction scale("catena.scale_update");
-    scale.forward_each(slots_.size(), inputs_of);
+    forward_each(scale, slots_.size(), inputs_of);
 }
 
 void Optimizer::weight_decay(double decay) const {
@@ -318,7 +318,8 @@ void Optimizer::weight_decay(double decay) const {
         inputs[1] = variable.data();
         return inputs;
     };
-    PluginFunction("catena.decay_update", {{"rate", decay}}).forward_each(slots_.size(), inputs_of);
+    const PluginFunction update("catena.decay_update", {{"rate", decay}});
+    forward_each(update, slots_.size(), inputs_of);
 }
 
 void Optimizer::accumulate_grads(std::span<const Array> gradients) const {

@@ -1,7 +1,7 @@
 // Streams and events: who waits for whom, and that nobody else does.
 #include "river.hpp"
 
-#include <catena/core/call_observer.hpp>
+#include <catena/diagnostics/call_observer.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -6,7 +6,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -16,7 +15,6 @@
 
 namespace catena {
 
-class AttributeMemory;
 class FunctionEntry;
 class BoundAttributes;
 
@@ -92,12 +90,6 @@ public:
     std::vector<Array> forward(std::span<const Array> inputs) const;
     // Stores the first outputs.size() outputs, and takes no heap memory.
     void forward(std::span<const Array> inputs, std::span<Array> outputs) const;
-    // Calls a function without outputs, which updates its inputs, on n lists of inputs; in few launches
-    // where the device has a kernel for that. inputs(i) is list i; empty lists are skipped. The arrays
-    // must live until the end, and no call may read what another one writes. Throws as forward() for the
-    // first list that is wrong; some of the others may be updated then. memory: see AttributeMemory.
-    using Inputs = std::function<std::span<const Array>(std::size_t)>;
-    void forward_each(std::size_t n, const Inputs& inputs, AttributeMemory* memory = nullptr) const;
 
     FunctionEntry& entry() const noexcept { return *entry_; }
     const BoundAttributes* attributes() const noexcept { return attributes_; }
@@ -117,21 +109,6 @@ private:
 std::vector<std::string> function_names();
 const catena_function& function_descriptor(std::string_view name);
 
-// Information on one kernel, for listings and selection.
-struct KernelInfo {
-    std::string plugin;  // manifest id
-    std::string device;
-    std::string isa;
-    std::string variant;
-    std::string name;  // of the implementation, or ""
-    int phase;         // CATENA_PHASE_*
-    int priority;
-    std::vector<std::vector<std::string>> dtypes;  // rows
-};
-std::vector<KernelInfo> kernels_of(std::string_view function);
-// The dtypes of some kernels of a function as text: "float32, float64", or by type variable if they
-// differ: "T=float32|float64, S=int32 or T=int32, S=int64".
-std::string dtypes_to_string(const catena_function& function, std::span<const KernelInfo> kernels);
 // Prefers a plugin (manifest id; empty: no preference) for a function's kernels, forward and
 // backward, or for an extension ("catena.blas/1"). Affects later runs, also of existing calls. If
 // the plugin has no such kernel, or its supports() returns false, the usual order applies. Throws

@@ -5,6 +5,7 @@
 
 #include <catena/array_file.hpp>
 #include <catena/array_text.hpp>
+#include <catena/capture.hpp>
 #include <catena/computational_graph.hpp>
 #include <catena/copy.hpp>
 #include <catena/core.hpp>
@@ -12,10 +13,14 @@
 #include <catena/curves.hpp>
 #include <catena/data_error.hpp>
 #include <catena/device_threads.hpp>
+#include <catena/diagnostics/call_observer.hpp>
+#include <catena/diagnostics/kernels.hpp>
 #include <catena/elementwise.hpp>
 #include <catena/elementwise_function.hpp>
 #include <catena/evaluator.hpp>
 #include <catena/event.hpp>
+#include <catena/extension_call.hpp>
+#include <catena/forward_each.hpp>
 #include <catena/function.hpp>
 #include <catena/function_forms.hpp>
 #include <catena/function_node.hpp>

@@ -2,8 +2,8 @@
 // arrays.
 #pragma once
 
-#include <catena/core/attribute_memory.hpp>
 #include <catena/core/plugin_function.hpp>
+#include <catena/forward_each.hpp>
 #include <catena/link.hpp>
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // Profile: measures the time of each kernel.
 #pragma once
 
-#include <catena/core/call_observer.hpp>
+#include <catena/diagnostics/call_observer.hpp>
 
 #include <cstdint>
 #include <filesystem>

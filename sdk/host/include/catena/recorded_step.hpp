@@ -2,7 +2,7 @@
 // minibatch. For nets with many small calls, whose launches take longer than the work.
 #pragma once
 
-#include <catena/core/capture.hpp>
+#include <catena/capture.hpp>
 #include <catena/optimizer.hpp>
 
 #include <functional>

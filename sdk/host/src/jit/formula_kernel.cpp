@@ -4,7 +4,7 @@
 #include <catena/abi/ext/compiled.h>
 #include <catena/abi/ext/kernels.h>
 #include <catena/core/error.hpp>
-#include <catena/core/extension_call.hpp>
+#include <catena/extension_call.hpp>
 #include <catena/loader/plugins.hpp>
 
 #include <fmt/format.h>

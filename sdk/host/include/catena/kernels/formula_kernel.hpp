@@ -2,7 +2,7 @@
 #pragma once
 
 #include <catena/core/array.hpp>
-#include <catena/core/extension_call.hpp>
+#include <catena/extension_call.hpp>
 
 #include <concepts>
 #include <cstddef>

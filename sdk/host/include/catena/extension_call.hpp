@@ -4,12 +4,13 @@
 
 #include <catena/core/array.hpp>
 #include <catena/core/small_vector.hpp>
+#include <catena/diagnostics/named_call.hpp>
 
 #include <catena/abi/host.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <optional>
 #include <string_view>
 
 namespace catena {
@@ -19,18 +20,6 @@ class Queue;
 // The table with the highest priority that plugins provide under an id ("catena.kernels/1")
 // for no particular device, or null. Searches the usual folders first. Stays valid.
 const void* extension(const char* id);
-
-// The name of a call in error reports that arrive after it has returned: the name that the user
-// gave to a kernel. Cheap to copy. Each distinct text is stored until the process ends, so use few,
-// short names.
-class CallName {
-public:
-    explicit CallName(std::string_view text);
-    const std::string& text() const noexcept { return *text_; }
-
-private:
-    const std::string* text_;
-};
 
 // One call: the context for the table's functions, on the thread's current stream of the device.
 // The destructor marks the arrays as written, so it must run after the work was launched.
@@ -68,9 +57,7 @@ private:
 
     Queue* queue_ = nullptr;
     SmallVector<Ref<ArrayBody>, 4> written_;
-    const std::string* name_ = nullptr;
-    const char* kind_ = nullptr;
-    std::int64_t began_ = 0;  // if an observer watches
+    std::optional<NamedCall> named_;
     alignas(std::max_align_t) std::byte context_[96];
 };
 

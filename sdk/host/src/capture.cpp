@@ -1,11 +1,12 @@
 // Recordings: a queue of their own for what is recorded, and the order of their launches.
-#include <catena/core/capture.hpp>
+#include <catena/capture.hpp>
 
 #include "array/array_ops.hpp"
 #include "array/recording.hpp"
 #include "device/context.hpp"
 
 #include <catena/core/error.hpp>
+#include <catena/diagnostics/named_call.hpp>
 
 #include <fmt/format.h>
 
@@ -130,7 +131,7 @@ void Capture::State::launch() {
     }
     draw();
     recorder.after_users();
-    note_call(recorder, *name);
+    note_launch(recorder, *name);
     call([&](catena_ctx* ctx) {
         return device.graphs->launch(ctx, device.dev, graph, recorder.native);
     });

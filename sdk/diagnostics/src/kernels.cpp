@@ -1,16 +1,117 @@
-// Says the one thing that is wrong where there is one.
-#include "dispatch/dispatch_errors.hpp"
+// Lists of kernels, and the error for a call that no kernel takes.
+#include "diagnostics.hpp"
+
+#include "dispatch/call_inputs.hpp"
 
 #include <catena/core/error.hpp>
+#include <catena/diagnostics/kernels.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <limits.hpp>
-
 #include <algorithm>
 
 namespace catena {
+namespace {
+
+// A set of rows: for each type variable the dtypes that it may have, independently of the others.
+using Block = std::vector<std::vector<std::string>>;
+
+// Sorts names of dtypes in the order of Dtype.
+void sort_dtypes(std::vector<std::string>& names) {
+    std::ranges::sort(names, {}, [](const std::string& wanted) {
+        int i = 0;
+        while (i < dtype_count && name(static_cast<Dtype>(i)) != wanted) ++i;
+        return i;
+    });
+}
+
+// Joins two blocks that differ in one type variable alone.
+bool join(Block& a, const Block& b) {
+    std::size_t odd = a.size();
+    for (std::size_t t = 0; t < a.size(); ++t) {
+        if (a[t] == b[t]) continue;
+        if (odd != a.size()) return false;
+        odd = t;
+    }
+    if (odd == a.size()) return true;
+    for (const auto& dtype : b[odd]) {
+        if (std::ranges::count(a[odd], dtype) == 0) a[odd].push_back(dtype);
+    }
+    sort_dtypes(a[odd]);
+    return true;
+}
+
+}  // namespace
+
+std::vector<KernelInfo> kernels_of(std::string_view function) {
+    FunctionEntry& entry = Registry::get().require(function);
+    const std::lock_guard lock(Registry::get().mutex());
+    std::vector<KernelInfo> list;
+    for (const KernelEntry& k : entry.kernels()) {
+        KernelInfo info{k.plugin->id,
+                        k.kernel->device,
+                        k.kernel->isa ? k.kernel->isa : "",
+                        k.kernel->variant ? k.kernel->variant : "",
+                        k.kernel->name ? k.kernel->name : "",
+                        k.kernel->phase,
+                        k.kernel->priority,
+                        {}};
+        for (std::uint32_t row = 0; row < k.kernel->n_types; ++row) {
+            std::vector<std::string> types;
+            for (int t = 0; t < entry.type_vars; ++t) {
+                types.push_back(
+                    name(k.kernel->types[row * static_cast<std::uint32_t>(entry.type_vars) +
+                                         static_cast<std::uint32_t>(t)]));
+            }
+            info.dtypes.push_back(std::move(types));
+        }
+        list.push_back(std::move(info));
+    }
+    return list;
+}
+
+std::string dtypes_to_string(const catena_function& f, std::span<const KernelInfo> kernels) {
+    std::vector<Block> blocks;
+    for (const KernelInfo& kernel : kernels) {
+        for (const auto& row : kernel.dtypes) {
+            Block block;
+            for (const auto& dtype : row) block.push_back({dtype});
+            if (std::ranges::count(blocks, block) == 0) blocks.push_back(std::move(block));
+        }
+    }
+    for (std::size_t i = 0; i < blocks.size();) {
+        const auto same = [&](const Block& b) { return &b != &blocks[i] && join(blocks[i], b); };
+        const auto found = std::find_if(blocks.begin(), blocks.end(), same);
+        if (found == blocks.end()) ++i;
+        else {
+            blocks.erase(found);
+            i = 0;
+        }
+    }
+    std::vector<std::string_view> names;
+    for (const auto ports : {std::span(f.inputs, f.n_inputs), std::span(f.outputs, f.n_outputs)}) {
+        for (const auto* port : ports) {
+            if (std::find(names.begin(), names.end(), port->type_var) == names.end()) {
+                names.push_back(port->type_var);
+            }
+        }
+    }
+    std::vector<std::string> words;
+    for (const Block& block : blocks) {
+        if (block.size() == 1) {
+            words.push_back(fmt::format("{}", fmt::join(block[0], ", ")));
+            continue;
+        }
+        std::vector<std::string> columns;
+        for (std::size_t t = 0; t < block.size(); ++t) {
+            columns.push_back(fmt::format("{}={}", names[t], fmt::join(block[t], "|")));
+        }
+        words.push_back(fmt::format("{}", fmt::join(columns, ", ")));
+    }
+    return fmt::format("{}", fmt::join(words, " or "));
+}
+
 namespace {
 
 using Row = std::vector<std::string>;
@@ -60,45 +161,9 @@ void check_dtypes(const FunctionEntry& f, std::span<ArrayBody* const> x,
 
 }  // namespace
 
-std::string describe_inputs(const FunctionEntry& f, std::span<ArrayBody* const> x) {
-    std::string text;
-    for (std::uint32_t i = 0; i < x.size(); ++i) {
-        if (!x[i]) continue;
-        text +=
-            fmt::format("{}{} {} {}", text.empty() ? "" : ", ", f.input_name(i),
-                        shape_to_string(x[i]->meta.shape, x[i]->meta.ndim), name(x[i]->meta.dtype));
-    }
-    return text.empty() ? "no inputs" : text;
-}
-
-void throw_arity(const FunctionEntry& f, std::size_t got) {
-    const std::string most = f.variadic ? "or more" : fmt::format("to {}", f.descriptor.n_inputs);
-    throw InvalidError(
-        fmt::format("[{}] inputs: expected {}{}, got {}", f.descriptor.name, f.min_inputs,
-                    !f.variadic && f.min_inputs == f.descriptor.n_inputs ? "" : " " + most, got));
-}
-
-void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& meta,
-                 std::span<ArrayBody* const> x) {
-    const bool countable = meta.ndim >= 0 && meta.ndim <= CATENA_MAX_NDIM;
-    throw ShapeError(fmt::format(
-        "[{}] {}: expected a shape that an array can have, got {} ({})", f.descriptor.name, what,
-        countable ? shape_to_string(meta.shape, meta.ndim) : fmt::format("{} axes", meta.ndim),
-        describe_inputs(f, x)));
-}
-
-void throw_saved(const FunctionEntry& f, const catena_meta& meta) {
-    throw DtypeError(fmt::format("[{}] saved: expected a dtype of 8 to 64 bits, got {}",
-                                 f.descriptor.name, name(meta.dtype)));
-}
-
-void throw_scratch(const catena_function& f, std::uint64_t bytes) {
-    throw MemoryError(fmt::format("[{}] plan(): scratch_bytes: expected at most {}, got {}", f.name,
-                                  largest_memory, bytes));
-}
-
-void throw_no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
-                     const DeviceState& device, std::uint64_t key, bool declined) {
+// DtypeError where one dtype fits no kernel of the device, else UnsupportedError that lists the kernels.
+void CoreDiagnostics::no_kernel(const FunctionEntry& f, std::span<ArrayBody* const> x,
+                                const DeviceState& device, std::uint64_t key, bool declined) {
     Row wanted;
     for (int t = 0; t < f.type_vars; ++t)
         wanted.emplace_back(name(static_cast<Dtype>(key >> (4 * t) & 15)));

@@ -1,13 +1,12 @@
 // What was meant by the name of a function that is not there.
-#include "device/plugin.hpp"
-#include "registry/registry.hpp"
+#include "diagnostics.hpp"
 
-#include <catena/core/plugin_function.hpp>
-#include <catena/core/tables.hpp>
+#include "device/plugin.hpp"
+
+#include <catena/diagnostics/kernels.hpp>
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <utility>
 
 namespace catena {
@@ -25,8 +24,6 @@ std::string folded(std::string_view name) {
 
 std::string_view last_word(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
-}  // namespace
-
 // Levenshtein's distance.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
@@ -42,40 +39,47 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
-std::string Registry::nearest(std::string_view name, bool internal) {
-    const std::lock_guard lock(mutex_);
+}  // namespace
+
+std::string CoreDiagnostics::nearest(std::string_view name, bool internal) {
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
     const std::string wanted = folded(name);
     const bool bare = wanted.find('.') == wanted.npos;  // whose it is was left out
-    std::size_t nearest = last_word(wanted).size() / 3 + 1;
+    std::size_t least = last_word(wanted).size() / 3 + 1;
     std::string guess;
-    for (const auto& [candidate, entry] : functions_) {
+    for (const auto& [candidate, entry] : registry.functions()) {
         if (!internal && (entry->descriptor.flags & CATENA_FUNCTION_INTERNAL)) continue;
         const std::string known = folded(candidate);
         std::size_t d = edit_distance(wanted, known);
         if (bare) d = std::min(d, edit_distance(wanted, last_word(known)));
-        if (d < nearest) guess = candidate;
-        nearest = std::min(nearest, d);
+        if (d < least) guess = candidate;
+        least = std::min(least, d);
     }
     return guess;
 }
 
-std::vector<KernelsWithoutFunction> Registry::kernels_without_function() {
-    const std::lock_guard lock(mutex_);
-    std::vector<KernelsWithoutFunction> list;
-    for (const auto& plugin : plugins_) {
-        std::set<std::string_view> seen;
-        for (std::uint32_t i = 0; i < plugin->table->n_kernels; ++i) {
-            const std::string_view name = plugin->table->kernels[i]->function;
-            if (functions_.contains(name) || !seen.insert(name).second) continue;
-            list.push_back({plugin->id, std::string(name), nearest(name, true)});
-        }
+std::string CoreDiagnostics::nearest(std::string_view name, std::span<const std::string> known) {
+    std::string guess;
+    std::size_t least = name.size() / 2 + 1;
+    for (const std::string& candidate : known) {
+        const std::size_t distance = edit_distance(name, candidate);
+        if (distance < least) guess = candidate;
+        least = std::min(least, distance);
     }
-    return list;
+    return guess;
 }
 
 std::string nearest_function(std::string_view name) {
     load_plugins_once();
-    return Registry::get().nearest(name, false);
+    return diagnostics().nearest(name, false);
 }
 
+namespace {
+
+// When the library is loaded, the core gets its hooks.
+constinit CoreDiagnostics here;
+[[maybe_unused]] const bool registered = (registered_diagnostics.store(&here), true);
+
+}  // namespace
 }  // namespace catena

@@ -1,11 +1,10 @@
 // Calls into extensions: the order of their work on the queue, observers, failures.
-#include <catena/core/extension_call.hpp>
+#include <catena/extension_call.hpp>
 
 #include "array/array_ops.hpp"
 #include "device/context.hpp"
 #include "device/plugin.hpp"
 #include "device/queue.hpp"
-#include "dispatch/observed_call.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>
@@ -36,10 +35,10 @@ ExtensionCall::~ExtensionCall() {
             seal(*body);
         }
     }
-    if (began_) [[unlikely]] {
+    if (named_) {
         std::uint64_t bytes = 0;
         for (const Ref<ArrayBody>& body : written_) bytes += body->tensor.nbytes;
-        ObservedCall(*queue_, began_).end(*name_, kind_, bytes);
+        named_->end(bytes);
     }
     context()->~catena_ctx();
 }
@@ -80,11 +79,8 @@ void ExtensionCall::runs(CallName name) noexcept { runs(name, "extension"); }
 
 void ExtensionCall::runs(CallName name, const char* kind) noexcept {
     if (!queue_) return;
-    note_call(*queue_, name);
-    if (began_) return;
-    name_ = &name.text();
-    kind_ = kind;
-    began_ = ObservedCall(*queue_).began();
+    note_launch(*queue_, name);
+    if (!named_) named_.emplace(*queue_, name, kind);
 }
 
 bool ExtensionCall::makes_room(catena_status status) noexcept {

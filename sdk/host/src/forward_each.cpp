@@ -1,14 +1,11 @@
 // One function on many lists of inputs: what kernels take together goes in one call.
 #include "dispatch/call_inputs.hpp"
 #include "dispatch/dispatch.hpp"
-#include "dispatch/dispatch_errors.hpp"
 #include "dispatch/kernel_run.hpp"
-#include "dispatch/observed_call.hpp"
 
 #include <catena/abi/ext/draft/many.h>
-#include <catena/core/attribute_memory.hpp>
-#include <catena/core/capture.hpp>
 #include <catena/core/error.hpp>
+#include <catena/forward_each.hpp>
 
 #include <fmt/format.h>
 
@@ -74,7 +71,7 @@ void CallGroup::add(std::span<ArrayBody* const> x) {
         return run_alone(x, device);
     Queue& queue = current_queue(device);
     const std::uint32_t flags = call_flags(now_);
-    KernelRun checked(f_, *function_.attributes(), queue, CATENA_PHASE_FORWARD, flags, x);
+    KernelRun checked(f_, *function_.attributes(), queue, flags, x, nullptr);
     checked.call.n_x = static_cast<std::uint32_t>(x.size());
     const catena_status status = f_.descriptor.infer(&checked.ctx, checked.call.attrs,
                                                      in.metas.data(), checked.call.n_x, nullptr, 0);
@@ -97,21 +94,21 @@ void CallGroup::add(std::span<ArrayBody* const> x) {
 }
 
 void CallGroup::run_alone(std::span<ArrayBody* const> x, DeviceState& device) {
-    if (memory_ && is_recorded(Device(&device))) {
+    if (memory_ && current_queue(device).recording.load()) {
         throw UnsupportedError(fmt::format(
             "[{}] recording: expected a kernel that reads attributes from memory, got one on {} "
             "that takes them with the call",
             f_.descriptor.name, device.name));
     }
     run_forward(f_, *function_.attributes(), x, now_, false);
-    if (now_.debug) check_forward(f_, x, {});
+    if (now_.debug) diagnostics().check_forward(f_, x, {});
 }
 
 // Where the kernel's attributes are: written now, or before each launch of what is recorded now.
 const Array* CallGroup::attributes(const Same& same) {
     if (!memory_) return nullptr;
     const Device device(&same.queue->device);
-    const bool recorded = is_recorded(device);
+    const bool recorded = same.queue->recording.load();
     auto place = std::find_if(memory_->places_.begin(), memory_->places_.end(), [&](const auto& p) {
         return p.kernel == same.kernel && p.bytes.device() == device;
     });
@@ -145,16 +142,18 @@ void CallGroup::run(Same& same) {
     }
     Writes writes(queue);
     for (const Call& call : same.calls) add_mutated(writes, f_, {call.x.data(), call.x.size()});
-    note_call(queue, f_.descriptor, CATENA_PHASE_FORWARD);
-    const ObservedCall observed(queue);
+    note_launch(queue, f_.descriptor, CATENA_PHASE_FORWARD);
+    const RunHook* const hook = run_hook.load(std::memory_order_acquire);
+    const std::int64_t began = hook ? hook->begin(queue) : 0;
     const catena_status status =
         same.many->run(&ctx, same.kernel, list.data(), static_cast<std::uint32_t>(list.size()),
                        own ? own->body()->tensor.dl.data : nullptr);
-    observed.end(*same.kernel, list);
+    if (hook) hook->end(queue, began, *same.kernel, list);
     writes.given();
     if (status != CATENA_OK) throw_failure(ctx, status, f_.descriptor.name);
     if (!now_.debug) return;
-    for (const Call& call : same.calls) check_forward(f_, {call.x.data(), call.x.size()}, {});
+    for (const Call& call : same.calls)
+        diagnostics().check_forward(f_, {call.x.data(), call.x.size()}, {});
 }
 
 void AttributeMemory::write(const Place& place, const PluginFunction& function) {
@@ -170,16 +169,17 @@ void AttributeMemory::write(const PluginFunction& function) const {
     for (const Place& place : places_) write(place, function);
 }
 
-void PluginFunction::forward_each(std::size_t n, const Inputs& inputs,
-                                  AttributeMemory* memory) const {
-    const FunctionEntry& f = *entry_;
+void forward_each(const PluginFunction& function, std::size_t n,
+                  const std::function<std::span<const Array>(std::size_t)>& inputs,
+                  AttributeMemory* memory) {
+    const FunctionEntry& f = function.entry();
     if (f.descriptor.n_outputs != 0) {
         throw InvalidError(
             fmt::format("[{}] forward_each(): expected a function without outputs, "
                         "got one with {}",
                         f.descriptor.name, f.descriptor.n_outputs));
     }
-    CallGroup group(*this, memory);
+    CallGroup group(function, memory);
     for (std::size_t i = 0; i < n; ++i) {
         const std::span<const Array> given = inputs(i);
         if (given.empty()) continue;

@@ -1,23 +1,26 @@
-// AttributeMemory: attributes of calls in device memory, so that each launch of a recording can
-// have new ones.
+// forward_each(): one function on many lists of arrays. AttributeMemory: attributes of its calls in
+// device memory, so that each launch of a recording can have new ones.
 #pragma once
 
 #include <catena/abi/kernel.h>
 #include <catena/core/array.hpp>
 #include <catena/core/plugin_function.hpp>
 
+#include <cstddef>
+#include <functional>
+#include <span>
 #include <vector>
 
 struct catena_many;
 
 namespace catena {
 
-// Attributes of one function, for calls with PluginFunction::forward_each(). A call that is not
+// Attributes of one function, for calls with forward_each(). A call that is not
 // recorded first writes its attributes here; a recorded call reads the current ones at each launch:
 //
 //     AttributeMemory memory;
-//     update(lr).forward_each(n, inputs, &memory);
-//     const Capture step(stream, [&] { update(lr).forward_each(n, inputs, &memory); }, 0);
+//     forward_each(update(lr), n, inputs, &memory);
+//     const Capture step(stream, [&] { forward_each(update(lr), n, inputs, &memory); }, 0);
 //     memory.write(update(lr / 2));
 //     step.launch();  // with half the rate
 //
@@ -40,5 +43,13 @@ private:
     static void write(const Place& place, const PluginFunction& function);
     std::vector<Place> places_;
 };
+
+// Calls a function without outputs, which updates its inputs, on n lists of inputs; in few launches
+// where the device has a kernel for that. inputs(i) is list i; empty lists are skipped. The arrays
+// must live until the end, and no call may read what another one writes. Throws as
+// PluginFunction::forward() for the first list that is wrong; some of the others may be updated then.
+void forward_each(const PluginFunction& function, std::size_t n,
+                  const std::function<std::span<const Array>(std::size_t)>& inputs,
+                  AttributeMemory* memory = nullptr);
 
 }  // namespace catena

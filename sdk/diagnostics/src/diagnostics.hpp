@@ -1,0 +1,33 @@
+// What the library adds to the core. Each source file defines a part of this class.
+#pragma once
+
+#include "device/diagnostics.hpp"
+#include "registry/registry.hpp"
+
+namespace catena {
+
+class CoreDiagnostics final : public Diagnostics {
+    // stack_trace.cpp
+    std::vector<void*> stack() override;
+    std::string to_string(std::span<void* const> trace) override;
+    // nan.cpp
+    void check(const Array& array, std::string_view function, std::string_view what,
+               std::span<void* const> trace) override;
+    void check_forward(const FunctionEntry& function, std::span<ArrayBody* const> x,
+                       std::span<const Array> y) override;
+    void backward(const GraphNode& node, std::span<void* const> trace,
+                  const std::function<Array(std::size_t)>& gradient,
+                  const std::function<void()>& step) override;
+    // names.cpp
+    std::string nearest(std::string_view function, bool internal) override;
+    std::string nearest(std::string_view name, std::span<const std::string> known) override;
+    // kernels.cpp
+    void no_kernel(const FunctionEntry& function, std::span<ArrayBody* const> x,
+                   const DeviceState& device, std::uint64_t key, bool declined) override;
+    // call_log.cpp
+    void launches(DeviceState& device, const catena_function& function,
+                  std::int32_t phase) noexcept override;
+    std::string last_launches(const DeviceState& device) override;
+};
+
+}  // namespace catena

@@ -1,9 +1,7 @@
 // Philox, and the normal distribution by Box and Muller from exactly rounded operations only.
 #include <catena/abi/philox.h>
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/random.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -106,10 +104,8 @@ namespace {
 template <class Next>
 Array generate(const char* what, Device device, const Shape& shape, Dtype dtype, std::int64_t draws,
                const Next& next) {
-    if (!is_floating(dtype)) {
-        throw DtypeError(
-            fmt::format("[{}] dtype: expected a floating one, got {}", what, name(dtype)));
-    }
+    if (!is_floating(dtype))
+        fail<DtypeError>("[{}] dtype: expected a floating one, got {}", what, name(dtype));
     if (!device) device = Device::current();
     const using_device host{Device()};
     const Array y = Array::empty(shape, dtype);

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace catena {
 
 Trainer::Trainer(const OptimizerOptions& options, Words words)

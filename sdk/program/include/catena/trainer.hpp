@@ -8,13 +8,6 @@
 #include <catena/summary.hpp>
 #include <catena/visitor.hpp>
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 namespace catena {
 
 // Base class of what a program trains. A subclass has the net and the data, makes a step and reports an

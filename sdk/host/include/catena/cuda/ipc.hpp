@@ -12,9 +12,6 @@
 #include <catena/core/stream.hpp>
 #include <catena/cuda/device.hpp>
 
-#include <string>
-#include <string_view>
-
 namespace catena::cuda {
 
 // Tests whether a GPU can share memory with other processes; false without a GPU.

@@ -3,9 +3,6 @@
 
 #include <catena/link.hpp>
 
-#include <cstdint>
-#include <optional>
-
 namespace catena::links {
 
 // y = gamma (x - mean) / sqrt(var + eps) + beta for each channel (axis 1) of x (N, size, ...). A

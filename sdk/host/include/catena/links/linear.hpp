@@ -3,8 +3,6 @@
 
 #include <catena/link.hpp>
 
-#include <cstdint>
-
 namespace catena::links {
 
 // y = x W^T + b, where x is (N, ...) with in_size values after the first axis.

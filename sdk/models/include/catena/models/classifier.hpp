@@ -3,8 +3,6 @@
 
 #include <catena/link.hpp>
 
-#include <cstdint>
-
 namespace catena::models {
 
 // Images are (N, channels, height, width), or rows (N, channels * height * width) of the same

@@ -3,10 +3,6 @@
 
 #include <catena/models/classifier.hpp>
 
-#include <memory>
-#include <string_view>
-#include <vector>
-
 namespace catena::models {
 
 // "nin", "alexnet-bn", "googlenet".

@@ -6,12 +6,6 @@
 #include <catena/random.hpp>
 #include <catena/text_batches.hpp>
 
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <string_view>
-#include <vector>
-
 namespace catena::models {
 
 // A vector for each word, recurrent layers, and scores for the next word. Dropout in training, only

@@ -5,11 +5,6 @@
 #include <catena/links/embed_id.hpp>
 #include <catena/word_tree.hpp>
 
-#include <cstdint>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 namespace catena::models {
 
 // Trains a vector for each word, from which the word in the middle of its context is predicted with

@@ -41,16 +41,11 @@ bool parse_options(Program& program, int argc, char** argv, Options& o) {
 
 // Refuses options that do not apply to this kind of net.
 void require_fitting(const Program& program, bool images) {
-    for (const char* option : {"input", "labels"}) {
-        if (!images && program.given(option))
-            throw po::error(
-                fmt::format("--{}: expected a net for images, got one for words", option));
-    }
-    for (const char* option : {"prompt", "length", "temperature"}) {
-        if (images && program.given(option))
-            throw po::error(
-                fmt::format("--{}: expected a net for words, got one for images", option));
-    }
+    const std::string image_net = "one for images", word_net = "one for words";
+    for (const char* option : {"input", "labels"})
+        program.require(images || !program.given(option), option, "a net for images", word_net);
+    for (const char* option : {"prompt", "length", "temperature"})
+        program.require(!images || !program.given(option), option, "a net for words", image_net);
 }
 
 }  // namespace

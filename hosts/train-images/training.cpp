@@ -100,15 +100,6 @@ Summary Training::evaluate(const Program& program) {
     return summary;
 }
 
-Trainer::Report Training::report(const Program& program) {
-    const Summary tested = evaluate(program);
-    const std::vector numbers = {score.mean("loss"), tested.mean("loss"), score.mean("accuracy"),
-                                 tested.mean("accuracy")};
-    return {fmt::format("train loss {:.4f}  accuracy {:.4f}  valid loss {:.4f}  accuracy {:.4f}",
-                        numbers[0], numbers[2], numbers[1], numbers[3]),
-            numbers};
-}
-
 void Training::complete(const Program& program) {
     program.print(fmt::format("valid accuracy: {:.4f}", evaluate(program).mean("accuracy")));
 }

@@ -44,7 +44,9 @@ private:
     void step() override;
     Place place() const override { return {batches.epoch(), batches.position(), batches.size()}; }
     const catena::Link& net() const override { return *model; }
-    Report report(const catena::Program& program) override;
+    Report report(const catena::Program& program) override {
+        return compare(evaluate(program), "valid");
+    }
     void complete(const catena::Program& program) override;
     // Means over the images to validate, the middle square of each, without dropout and without a
     // graph. Throws Interrupted.

@@ -34,7 +34,9 @@ private:
         return {batches_.epoch(), batches_.position(), batches_.size()};
     }
     const catena::Link& net() const override { return model(); }
-    Report report(const catena::Program& program) override;
+    Report report(const catena::Program& program) override {
+        return compare(evaluate(program), "test");
+    }
     void complete(const catena::Program& program) override;
     // Means over the test images, without dropout and without a graph. Throws Interrupted.
     catena::Summary evaluate(const catena::Program& program) const;

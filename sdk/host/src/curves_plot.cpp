@@ -1,6 +1,7 @@
 // Curves: the plot, a panel for each quantity.
 #include <catena/curves.hpp>
 
+#include <boost/algorithm/string/replace.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,15 +24,11 @@ struct Panel {
 
 std::string last_word(const std::string& name) { return name.substr(name.rfind(' ') + 1); }
 
-std::string escaped(const std::string& text) {
-    std::string result;
-    for (const char c : text) {
-        if (c == '<') result += "&lt;";
-        else if (c == '>') result += "&gt;";
-        else if (c == '&') result += "&amp;";
-        else result += c;
-    }
-    return result;
+std::string escaped(std::string text) {
+    boost::replace_all(text, "&", "&amp;");
+    boost::replace_all(text, "<", "&lt;");
+    boost::replace_all(text, ">", "&gt;");
+    return text;
 }
 
 // An axis with marks at round numbers.

@@ -1,6 +1,7 @@
 // Minibatches: the order of an epoch, and gathering rows.
+#include "support.hpp"
+
 #include <catena/core/stream.hpp>
-#include <catena/fail.hpp>
 #include <catena/minibatches.hpp>
 #include <catena/random.hpp>
 
@@ -10,12 +11,6 @@
 
 namespace catena {
 namespace {
-
-// First element in host memory.
-char* bytes_of(const Array& array) {
-    const auto& dl = array.body()->tensor.dl;
-    return static_cast<char*>(dl.data) + dl.byte_offset;
-}
 
 // The rows of source that order names, on a device. To one with memory of its own they are copied
 // beside what the host does next.
@@ -27,8 +22,8 @@ Array gather(const Array& source, const std::int64_t* order, std::int64_t n, Dev
     const Array result = copies ? Array::pinned(shape, source.dtype(), device)
                                 : Array::empty(shape, source.dtype(), source.device());
     const auto row = static_cast<std::size_t>(rows ? source.nbytes() / rows : 0);
-    const char* from = bytes_of(source);
-    char* to = bytes_of(result);
+    const std::byte* from = address_of(source);
+    std::byte* to = address_of(result);
     for (std::int64_t i = 0; i < n; ++i, to += row)
         std::memcpy(to, from + static_cast<std::size_t>(order[i]) * row, row);
     return copies ? result.to(device, Stream::current(device)) : result.to(device);

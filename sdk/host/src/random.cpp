@@ -1,6 +1,7 @@
 // Philox, and the normal distribution by Box and Muller from exactly rounded operations only.
+#include "support.hpp"
+
 #include <catena/abi/philox.h>
-#include <catena/fail.hpp>
 #include <catena/random.hpp>
 
 #include <algorithm>
@@ -111,8 +112,7 @@ Array generate(const char* what, Device device, const Shape& shape, Dtype dtype,
     const Array y = Array::empty(shape, dtype);
     const auto [seed, offset] = reserve_random(device, static_cast<std::uint64_t>(draws + 1) / 2);
     Generator generator(seed, offset);
-    const catena_dl_tensor& memory = y.body()->tensor.dl;
-    auto* to = static_cast<std::byte*>(memory.data) + memory.byte_offset;
+    std::byte* to = address_of(y);
     double piece[512];  // an even number: the normal distribution makes two of two
     for (std::int64_t left = y.size(), n = 0; left > 0; left -= n) {
         n = std::min<std::int64_t>(left, std::ssize(piece));

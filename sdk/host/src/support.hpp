@@ -17,6 +17,12 @@ struct OnExit {
 template <class F>
 OnExit(F) -> OnExit<F>;
 
+// The first element in the device's memory.
+inline std::byte* address_of(const Array& array) {
+    const catena_dl_tensor& memory = array.body()->tensor.dl;
+    return static_cast<std::byte*>(memory.data) + memory.byte_offset;
+}
+
 // "Linear" of catena::links::Linear; template arguments stay whole.
 std::string class_name(const std::type_info& type);
 

@@ -83,11 +83,10 @@ WordTree create_huffman_tree(const std::map<std::int64_t, std::int64_t>& counts)
         const auto [count, left] = pop();
         const auto [more, right] = pop();
         std::int64_t sum = 0;
-        if (__builtin_add_overflow(count, more, &sum)) {
+        if (__builtin_add_overflow(count, more, &sum))
             throw InvalidError(
                 "[create_huffman_tree] counts: expected a sum that fits into 64 bits, got a larger "
                 "one");
-        }
         queue.emplace(sum, made.size());
         made.push_back({0, 1 + made[left].size + made[right].size, left, right});
     }

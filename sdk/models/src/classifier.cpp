@@ -4,9 +4,7 @@
 #include <catena/copy.hpp>
 #include <catena/fail.hpp>
 #include <catena/functions.hpp>
-#include <catena/models/cnn.hpp>
-#include <catena/models/mlp.hpp>
-#include <catena/models/two_column_mlp.hpp>
+#include <catena/models/classifier.hpp>
 #include <catena/operators.hpp>
 
 #include <algorithm>

@@ -4,10 +4,7 @@
 #include <catena/core/config.hpp>
 #include <catena/fail.hpp>
 #include <catena/functions.hpp>
-#include <catena/models/alexnet_bn.hpp>
-#include <catena/models/googlenet.hpp>
 #include <catena/models/image_nets.hpp>
-#include <catena/models/nin.hpp>
 #include <catena/operators.hpp>
 
 #include <algorithm>

@@ -16,6 +16,14 @@ void Trainer::draw_once(const Variable& loss) {
     if (const auto draw = std::exchange(draw_, nullptr)) draw(loss);
 }
 
+Trainer::Report Trainer::compare(const Summary& tested, std::string_view name) const {
+    const double loss = score.mean("loss"), accuracy = score.mean("accuracy");
+    const double tested_loss = tested.mean("loss"), tested_accuracy = tested.mean("accuracy");
+    return {fmt::format("train loss {:.4f}  accuracy {:.4f}  {} loss {:.4f}  accuracy {:.4f}", loss,
+                        accuracy, name, tested_loss, tested_accuracy),
+            {loss, tested_loss, accuracy, tested_accuracy}};
+}
+
 // The rest of an epoch. Returns its rate; none: interrupted.
 std::optional<double> Trainer::run_epoch(const Program& program, const std::string& label) {
     const std::int64_t size = place().size;

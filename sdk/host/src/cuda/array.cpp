@@ -1,10 +1,11 @@
 // Arrays, memory, streams and random numbers of GPUs; handles of vendors' libraries.
+#include "../support.hpp"
+
 #include <catena/abi/ext/draft/vendor.h>
 #include <catena/core/backend.hpp>
 #include <catena/cuda/memory.hpp>
 #include <catena/cuda/random.hpp>
 #include <catena/cuda/stream.hpp>
-#include <catena/fail.hpp>
 #include <catena/random.hpp>
 
 #include <random>
@@ -134,11 +135,7 @@ void* get_handle(const char* library, const DeviceLike& like) {
     return handle;
 }
 
-void* Memory::data() const {
-    if (!bytes_) return nullptr;
-    const catena_tensor& tensor = bytes_.body()->tensor;
-    return static_cast<char*>(tensor.dl.data) + tensor.dl.byte_offset;
-}
+void* Memory::data() const { return bytes_ ? address_of(bytes_) : nullptr; }
 
 Memory mem_alloc(std::int64_t nbytes, const DeviceLike& device) {
     if (nbytes < 0) fail<InvalidError>("[mem_alloc] nbytes: expected 0 or more, got {}", nbytes);

@@ -1,10 +1,11 @@
 // Arrays and events of other processes. What came from another process is remembered, so that a
 // handle made of it stands for where it came from: imported memory cannot be exported.
+#include "../support.hpp"
+
 #include <catena/cuda/ipc.hpp>
 
 #include <catena/abi/ext/draft/ipc.h>
 #include <catena/core/backend.hpp>
-#include <catena/fail.hpp>
 
 #include <unistd.h>
 
@@ -120,15 +121,10 @@ const catena_ipc& ipc_table(std::string_view what, Device device) {
                            what, device.name());
 }
 
-const char* address_of(const Array& array) {
-    const catena_tensor& tensor = array.body()->tensor;
-    return static_cast<const char*>(tensor.dl.data) + tensor.dl.byte_offset;
-}
-
 struct Import {
     IPCMessage message;
     Device device;
-    const char* data;
+    const std::byte* data;
     std::int64_t nbytes;
 };
 
@@ -147,7 +143,7 @@ public:
     }
     // Whether the array lies in imported memory; then message says what it is where it came from.
     bool find(const Array& array, IPCMessage& message) {
-        const char* data = address_of(array);
+        const std::byte* data = address_of(array);
         const std::lock_guard lock(mutex_);
         for (const Import& import : all_) {
             const std::int64_t into = data - import.data;
@@ -230,7 +226,7 @@ Array IPCArrayHandle::get(const DeviceLike& like) const {
         return ipc.memory_import(ctx, dev, &message.handle, &start);
     });
     void* dev = backend_device(device);
-    char* data = static_cast<char*>(start) + message.offset;
+    auto* data = static_cast<std::byte*>(start) + message.offset;
     const std::int64_t nbytes =
         shape.size() * static_cast<std::int64_t>(item_size(message.element()));
     const Imports::Place place = imports().add({message, device, data, nbytes});

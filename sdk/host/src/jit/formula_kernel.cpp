@@ -1,9 +1,10 @@
 // Calls kernels from formulas: arrays in and out of the extension's table.
+#include "../support.hpp"
+
 #include <catena/reduction.hpp>
 
 #include <catena/abi/ext/draft/compiled.h>
 #include <catena/abi/ext/draft/kernels.h>
-#include <catena/fail.hpp>
 #include <catena/loader/plugins.hpp>
 
 namespace catena {
@@ -13,10 +14,9 @@ constexpr std::size_t max_arguments = CATENA_MAX_PORTS;
 
 const catena_kernels& table() {
     const void* found = extension(CATENA_KERNELS_DRAFT_1);
-    if (!found) {
+    if (!found)
         throw PluginError("no plugin has kernels from formulas (" CATENA_KERNELS_DRAFT_1 ")\n" +
                           to_string(plugin_report()));
-    }
     return *static_cast<const catena_kernels*>(found);
 }
 
@@ -177,8 +177,8 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
     Array scratch;
     if (scratch_bytes != 0) {
         scratch = Array::empty({static_cast<std::int64_t>(scratch_bytes)}, Dtype::uint8, device);
-        const catena_dl_tensor& memory = extension.writes(scratch)->dl;
-        call.scratch = static_cast<char*>(memory.data) + memory.byte_offset;
+        (void)extension.writes(scratch);
+        call.scratch = address_of(scratch);
         call.scratch_bytes = scratch_bytes;
     }
     extension.runs(name_, "formula");
@@ -205,11 +205,10 @@ KernelStats kernel_stats() {
 
 void use_compiled_kernels(const std::filesystem::path& folder) {
     const void* found = extension(CATENA_COMPILED_KERNELS_DRAFT_1);
-    if (!found) {
+    if (!found)
         throw PluginError("no plugin takes compiled kernels (" CATENA_COMPILED_KERNELS_DRAFT_1
                           ")\n" +
                           to_string(plugin_report()));
-    }
     ExtensionCall call;
     call.check(static_cast<const catena_compiled_kernels*>(found)->use(
                    call.context(), std::filesystem::absolute(folder).c_str()),

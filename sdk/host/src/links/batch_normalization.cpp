@@ -2,7 +2,7 @@
 #include <catena/bound_function.hpp>
 #include <catena/core/config.hpp>
 #include <catena/fail.hpp>
-#include <catena/links/batch_normalization.hpp>
+#include <catena/links.hpp>
 
 #include <algorithm>
 

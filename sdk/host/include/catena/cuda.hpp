@@ -6,17 +6,7 @@
 #include <catena/cuda/cudnn.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/cuda/ipc.hpp>
+#include <catena/cuda/kernels.hpp>
 #include <catena/cuda/memory.hpp>
 #include <catena/cuda/random.hpp>
 #include <catena/cuda/stream.hpp>
-#include <catena/elementwise.hpp>
-#include <catena/reduction.hpp>
-
-// Kernels that a program writes as formulas run on the device of their arrays, GPU or not.
-namespace catena::cuda {
-
-using catena::elementwise;
-using catena::reduce;
-using catena::reduction;
-
-}  // namespace catena::cuda

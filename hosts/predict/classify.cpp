@@ -170,7 +170,7 @@ void classify(const Program& program, const Options& options, const About& about
         const Array x =
             Array::empty({n, shape[0], shape[1], shape[2]}, Dtype::float32, cuda::host());
         float* to = x.host<float>().data();
-        for (std::int64_t i = 0; i < n; ++i) source.write(net, begin + i, to + i * shape.size());
+        for (std::int64_t i = 0; i < n; ++i) source.write(begin + i, to + i * shape.size());
         const Variable scores = (*net.model)(as_variable(x.to(device)));
         const auto probabilities = F::softmax(scores).data().to_vector<float>();
         timing.mark(n);

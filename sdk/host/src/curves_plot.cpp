@@ -1,8 +1,8 @@
 // Curves: the plot, a panel for each quantity.
 #include <catena/curves.hpp>
 
-#include <boost/algorithm/string/replace.hpp>
 #include <fmt/format.h>
+#include <boost/algorithm/string/replace.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,12 +1,9 @@
 // Classifies images.
-#include "tasks.hpp"
-#include "timing.hpp"
+#include "predict.hpp"
 
-#include <catena/catena.hpp>
+#include <catena/fail.hpp>
 #include <catena/images.hpp>
-#include <catena/models.hpp>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -39,9 +36,8 @@ Net load_net(const About& about, Device device) {
             net.model =
                 std::make_unique<models::TwoColumnMlp>(image, classes, units, device, device);
     } else if (const auto known = models::image_net_names(); std::ranges::count(known, name) == 0) {
-        throw DataError(
-            fmt::format("[predict] {}: expected a net of the SDK, such as mlp or {}, got {}",
-                        about.file().string(), fmt::join(known, ", "), name));
+        fail<DataError>("[predict] {}: expected a net of the SDK, such as mlp or {}, got {}",
+                        about.file().string(), fmt::join(known, ", "), name);
     } else {
         net.classes = about.lines("about/classes");
         net.scaling = ImageScaling(about.integer("scaling/side"), about.integer("scaling/crop"));
@@ -67,68 +63,52 @@ void write_image(const Net& net, const Image& image, float* to) {
     }
 }
 
-// A source of images.
-class Source {
-public:
-    virtual ~Source() = default;
-    virtual std::int64_t size() const = 0;
-    virtual std::string name(std::int64_t i) const = 0;
-    virtual void write(const Net& net, std::int64_t i, float* to) const = 0;
+// Images to classify.
+struct Source {
+    std::int64_t size;
+    std::function<std::string(std::int64_t i)> name;
+    std::function<void(std::int64_t i, float* to)> write;  // in the format of the net
 };
 
-class Files final : public Source {
-public:
-    explicit Files(const std::vector<fs::path>& inputs) {
-        for (const fs::path& input : inputs) {
-            if (!fs::is_directory(input)) {
-                files_.push_back(input);
-                continue;
-            }
-            const auto before = std::ssize(files_);
-            for (const auto& entry : fs::recursive_directory_iterator(input)) {
-                if (entry.is_regular_file() && is_image_file(entry.path()))
-                    files_.push_back(entry.path());
-            }
-            std::sort(files_.begin() + before, files_.end());
+// Image files, and those in folders.
+Source source_of_files(const std::vector<fs::path>& inputs, const Net& net) {
+    std::vector<fs::path> files;
+    for (const fs::path& input : inputs) {
+        if (!fs::is_directory(input)) {
+            files.push_back(input);
+            continue;
         }
-    }
-    std::int64_t size() const override { return std::ssize(files_); }
-    std::string name(std::int64_t i) const override { return file(i).string(); }
-    void write(const Net& net, std::int64_t i, float* to) const override {
-        const bool in_colour = net.model->image_shape()[0] == 3;
-        write_image(net, (in_colour ? read_resized : read_image)(file(i), net.scaling.side), to);
-    }
-
-private:
-    const fs::path& file(std::int64_t i) const { return files_[static_cast<std::size_t>(i)]; }
-    std::vector<fs::path> files_;
-};
-
-class Idx final : public Source {
-public:
-    Idx(const fs::path& file, const Net& net) : file_(file), images_(read_idx(file, 3)) {
-        const Shape& shape = net.model->image_shape();
-        if (shape[0] != 1 || images_.shape[1] != shape[1] || images_.shape[2] != shape[2]) {
-            throw DataError(fmt::format("[predict] {}: expected images of {}, got {} x {} in grey",
-                                        file.string(), to_string(shape), images_.shape[1],
-                                        images_.shape[2]));
+        const auto before = std::ssize(files);
+        for (const auto& entry : fs::recursive_directory_iterator(input)) {
+            if (entry.is_regular_file() && is_image_file(entry.path()))
+                files.push_back(entry.path());
         }
+        std::sort(files.begin() + before, files.end());
     }
-    std::int64_t size() const override { return images_.shape[0]; }
-    std::string name(std::int64_t i) const override {
-        return fmt::format("{}[{}]", file_.filename().string(), i);
-    }
-    void write(const Net& net, std::int64_t i, float* to) const override {
-        const std::int64_t n = net.model->image_shape().size();
-        const auto* from = images_.values.data() + i * n;
-        std::transform(from, from + n, to,
-                       [](std::uint8_t value) { return static_cast<float>(value) / 255; });
-    }
+    if (files.empty())
+        fail<DataError>("[predict] {}: expected PNG or JPEG files, got none", inputs[0].string());
+    const auto read = net.model->image_shape()[0] == 3 ? read_resized : read_image;
+    return {std::ssize(files),
+            [=](std::int64_t i) { return files[static_cast<std::size_t>(i)].string(); },
+            [=, &net](std::int64_t i, float* to) {
+                write_image(net, read(files[static_cast<std::size_t>(i)], net.scaling.side), to);
+            }};
+}
 
-private:
-    fs::path file_;
-    IdxFile images_;
-};
+Source source_of_idx(const fs::path& file, const Net& net) {
+    const auto images = std::make_shared<const IdxFile>(read_idx(file, 3));
+    const Shape& shape = net.model->image_shape();
+    if (shape[0] != 1 || images->shape[1] != shape[1] || images->shape[2] != shape[2])
+        fail<DataError>("[predict] {}: expected images of {}, got {} x {} in grey", file.string(),
+                        to_string(shape), images->shape[1], images->shape[2]);
+    return {images->shape[0],
+            [=](std::int64_t i) { return fmt::format("{}[{}]", file.filename().string(), i); },
+            [images, n = shape.size()](std::int64_t i, float* to) {
+                const auto* from = images->values.data() + i * n;
+                std::transform(from, from + n, to,
+                               [](std::uint8_t value) { return static_cast<float>(value) / 255; });
+            }};
+}
 
 // Checks the content, not the name.
 bool is_idx(const fs::path& file) {
@@ -139,21 +119,14 @@ bool is_idx(const fs::path& file) {
     }
 }
 
-std::unique_ptr<Source> open(const Options& options, const Net& net) {
+Source open(const Options& options, const Net& net) {
     if (options.inputs.empty())
         throw DataError("[predict] input: expected images to classify, got none");
-    if (std::ranges::any_of(options.inputs, is_idx)) {
-        if (options.inputs.size() > 1)
-            throw DataError(fmt::format("[predict] input: expected one IDX file, got {} inputs",
-                                        options.inputs.size()));
-        return std::make_unique<Idx>(options.inputs[0], net);
-    }
-    auto files = std::make_unique<Files>(options.inputs);
-    if (files->size() == 0) {
-        throw DataError(fmt::format("[predict] {}: expected PNG or JPEG files, got none",
-                                    options.inputs[0].string()));
-    }
-    return files;
+    if (std::ranges::none_of(options.inputs, is_idx)) return source_of_files(options.inputs, net);
+    if (options.inputs.size() > 1)
+        fail<DataError>("[predict] input: expected one IDX file, got {} inputs",
+                        options.inputs.size());
+    return source_of_idx(options.inputs[0], net);
 }
 
 // "name  7 0.9810  1 0.0100"
@@ -179,25 +152,25 @@ void classify(const Program& program, const Options& options, const About& about
     const no_backprop_mode no_graph;
     const using_config testing(&Config::train, false);
     const Net net = load_net(about, device);
-    const auto source = open(options, net);
+    const Source source = open(options, net);
     std::vector<std::uint8_t> labels;
     if (!options.labels.empty()) {
         labels = read_idx(options.labels, 1).values;
-        if (std::ssize(labels) != source->size())
-            throw DataError(fmt::format("[predict] {}: expected {} labels, got {}",
-                                        options.labels.string(), source->size(), labels.size()));
+        if (std::ssize(labels) != source.size)
+            fail<DataError>("[predict] {}: expected {} labels, got {}", options.labels.string(),
+                            source.size, labels.size());
     }
     const Shape shape = net.model->image_shape();
     const std::int64_t at_once = options.latency ? 1 : options.batch;
     std::int64_t right = 0;
     Timing timing;
-    for (std::int64_t begin = 0; begin < source->size(); begin += at_once) {
+    for (std::int64_t begin = 0; begin < source.size; begin += at_once) {
         program.stop_if_interrupted();
-        const std::int64_t n = std::min(at_once, source->size() - begin);
+        const std::int64_t n = std::min(at_once, source.size - begin);
         const Array x =
             Array::empty({n, shape[0], shape[1], shape[2]}, Dtype::float32, cuda::host());
         float* to = x.host<float>().data();
-        for (std::int64_t i = 0; i < n; ++i) source->write(net, begin + i, to + i * shape.size());
+        for (std::int64_t i = 0; i < n; ++i) source.write(begin + i, to + i * shape.size());
         const Variable scores = (*net.model)(as_variable(x.to(device)));
         const auto probabilities = F::softmax(scores).data().to_vector<float>();
         timing.mark(n);
@@ -206,7 +179,7 @@ void classify(const Program& program, const Options& options, const About& about
                 std::span(probabilities)
                     .subspan(static_cast<std::size_t>(i) * net.classes.size(), net.classes.size());
             if (labels.empty()) {
-                program.print(describe(net, source->name(begin + i), own, options.top));
+                program.print(describe(net, source.name(begin + i), own, options.top));
             } else {
                 const auto best = std::ranges::max_element(own) - own.begin();
                 right += best == labels[static_cast<std::size_t>(begin + i)] ? 1 : 0;
@@ -214,7 +187,7 @@ void classify(const Program& program, const Options& options, const About& about
         }
     }
     if (!labels.empty())
-        program.print(fmt::format(
-            "accuracy: {:.4f}", static_cast<double>(right) / static_cast<double>(source->size())));
+        program.print(fmt::format("accuracy: {:.4f}",
+                                  static_cast<double>(right) / static_cast<double>(source.size)));
     tell(options.latency ? timing.latency("images") : timing.rate("images"));
 }

@@ -1,14 +1,9 @@
 // Generates text and finds similar words.
-#include "tasks.hpp"
-#include "timing.hpp"
+#include "predict.hpp"
 
-#include <catena/catena.hpp>
-#include <catena/models.hpp>
-
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 #include <algorithm>
-#include <span>
 
 using namespace catena;
 
@@ -72,16 +67,14 @@ void find_nearest(const Program& program, const Options& options, const About& a
     if (options.prompts.empty()) throw DataError("[predict] --prompt: expected a word, got none");
     for (const std::string& word : options.prompts) {
         if (!vocabulary.contains(word))
-            throw DataError(
-                fmt::format("[predict] --prompt: expected one of the {} words, got '{}'",
-                            vocabulary.size(), word));
+            fail<DataError>("[predict] --prompt: expected one of the {} words, got '{}'",
+                            vocabulary.size(), word);
     }
     const auto arrays = load_arrays(about.file(), {}, "model/embed/W");
     const auto W = arrays.find("model/embed/W");
     if (W == arrays.end() || W->second.ndim() != 2 || W->second.shape()[0] != vocabulary.size())
-        throw DataError(
-            fmt::format("[predict] {}: expected a vector for each word, got another array",
-                        about.file().string()));
+        fail<DataError>("[predict] {}: expected a vector for each word, got another array",
+                        about.file().string());
     for (const std::string& word : options.prompts) {
         std::int64_t shown = 0;
         if (options.prompts.size() > 1) program.print(fmt::format("{}:", word));

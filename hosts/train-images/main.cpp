@@ -1,10 +1,65 @@
 // catena-train-images: trains well-known nets on folders of images.
-#include "options.hpp"
 #include "training.hpp"
+
+#include <catena/models/image_nets.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 using namespace catena;
+namespace po = boost::program_options;
+
+namespace {
+
+// Returns false after printing --help or --version. Throws boost::program_options::error.
+bool parse_options(Program& program, int argc, char** argv, Options& o) {
+    // clang-format off
+    program.options().add_options()
+        ("data", Program::path(o.data, "DIR"),
+         "a folder with a subfolder of PNG or JPEG files for each class, or with two such folders, train "
+         "and val")
+        ("held-out", Program::value(o.held_out),
+         "fraction of each class used for validation if there is no folder val")
+        ("net", Program::value(o.net), "nin, alexnet-bn or googlenet")
+        ("width", Program::value(o.width),
+         "width of the net: 0.25 uses a quarter of the channels")
+        ("size", Program::value(o.size), "width and height of the net's input")
+        ("side", po::value(&o.side)->value_name("N"),
+         "shorter side of the scaled images, from which the input is cropped; default: 9/8 of --size")
+        ("batch", Program::value(o.batch), "images per minibatch")
+        ("epochs", Program::value(o.epochs), "passes over the images")
+        ("weight-decay", Program::value(o.weight_decay),
+         "coefficient of the weight decay")
+        ("loaders", Program::value(o.loaders), "threads that read images")
+        ("measured", Program::value(o.measured),
+         "maximum number of images for computing the mean image");
+    // clang-format on
+    o.optimizer.add_to(program);
+    program.add_training_options();
+    program.positional().add("data", 1);
+    if (!program.parse(argc, argv)) return false;
+    if (o.data.empty()) throw po::error("--data: expected a folder of images, got none");
+    const auto names = models::image_net_names();
+    program.require(std::ranges::count(names, o.net) > 0, "net", "nin, alexnet-bn or googlenet",
+                    o.net);
+    o.optimizer.check(program);
+    constexpr std::int64_t longest = 4096;  // as ImageScaling takes it
+    program.require(o.size >= 1 && o.size <= longest, "size", "1 to 4096", o.size);
+    if (!program.given("side")) o.side = std::min(o.size + o.size / 8, longest);
+    program.require(o.side >= o.size && o.side <= longest, "side", "--size to 4096", o.side);
+    program.require_at_least(1, {{"batch", o.batch}, {"measured", o.measured}});
+    program.require(o.loaders >= 1 && o.loaders <= 256, "loaders", "1 to 256", o.loaders);
+    program.require_at_least("epochs", o.epochs, 0);
+    program.require(o.held_out > 0 && o.held_out < 1, "held-out", "above 0, below 1", o.held_out);
+    program.require_positive("width", o.width);
+    program.require(std::isfinite(o.weight_decay) && o.weight_decay >= 0, "weight-decay",
+                    "0 or more", o.weight_decay);
+    return true;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     return run_program("catena-train-images", [&] {

@@ -1,44 +1,28 @@
 // Images to classes.
 #include "training.hpp"
 
+#include <catena/fail.hpp>
 #include <catena/models/image_nets.hpp>
-
-#include <fmt/format.h>
-
-#include <utility>
 
 using namespace catena;
 namespace F = catena::functions;
-
-namespace {
-
-std::string lines(const std::vector<std::string>& names) {
-    std::string text;
-    for (const std::string& name : names) text += name + '\n';
-    return text;
-}
-
-}  // namespace
 
 Images find_images(const Options& options, std::int64_t seed) {
     const auto train = options.data / "train", valid = options.data / "val";
     if (!std::filesystem::is_directory(train) || !std::filesystem::is_directory(valid)) {
         auto [rest, held] =
             hold_out(list_images(options.data), options.held_out, static_cast<std::uint64_t>(seed));
-        if (held.size() == 0) {
-            throw DataError(
-                fmt::format("[images] {}: expected a class with at least two images, one of them "
-                            "for validation, got none",
-                            options.data.string()));
-        }
+        if (held.size() == 0)
+            fail<DataError>(
+                "[images] {}: expected a class with at least two images, one of them for "
+                "validation, got none",
+                options.data.string());
         return {std::move(rest), std::move(held)};
     }
     Images images{list_images(train), list_images(valid)};
-    if (images.train.classes != images.valid.classes) {
-        throw DataError(
-            fmt::format("[images] {}: expected the same class folders as in {}, got others",
-                        valid.string(), train.string()));
-    }
+    if (images.train.classes != images.valid.classes)
+        fail<DataError>("[images] {}: expected the same class folders as in {}, got others",
+                        valid.string(), train.string());
     return images;
 }
 
@@ -61,7 +45,7 @@ Training::Training(const Options& how, std::int64_t number, const Images& images
                                    {.image = how.size, .width = how.width})),
       options(how),
       seed(number),
-      classes(lines(images.train.classes)),
+      classes(fmt::format("{}\n", fmt::join(images.train.classes, "\n"))),
       scaling(how_scaled),
       valid(images.valid),
       device(where),
@@ -114,15 +98,6 @@ Summary Training::evaluate(const Program& program) {
                     static_cast<double>(batch.t.size()));
     }
     return summary;
-}
-
-Trainer::Report Training::report(const Program& program) {
-    const Summary tested = evaluate(program);
-    const std::vector numbers = {score.mean("loss"), tested.mean("loss"), score.mean("accuracy"),
-                                 tested.mean("accuracy")};
-    return {fmt::format("train loss {:.4f}  accuracy {:.4f}  valid loss {:.4f}  accuracy {:.4f}",
-                        numbers[0], numbers[2], numbers[1], numbers[3]),
-            numbers};
 }
 
 void Training::complete(const Program& program) {

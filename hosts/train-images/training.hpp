@@ -1,15 +1,25 @@
-// One training step, and the content of a snapshot.
+// The options, one training step, and the content of a snapshot.
 #pragma once
-
-#include "options.hpp"
 
 #include <catena/catena.hpp>
 #include <catena/images.hpp>
 #include <catena/models/classifier.hpp>
 #include <catena/trainer.hpp>
 
-#include <memory>
-#include <string>
+struct Options {
+    std::filesystem::path data;
+    double held_out = 0.1;
+    std::string net = "nin";
+    double width = 1;
+    std::int64_t size = 224;
+    std::int64_t side = 0;  // 0: 9/8 of size
+    std::int64_t batch = 32;
+    std::int64_t epochs = 30;
+    catena::OptimizerOptions optimizer{"momentum_sgd"};
+    double weight_decay = 5e-4;
+    int loaders = 1;
+    std::int64_t measured = 2000;
+};
 
 struct Images {
     catena::ImageFolder train, valid;
@@ -34,7 +44,9 @@ private:
     void step() override;
     Place place() const override { return {batches.epoch(), batches.position(), batches.size()}; }
     const catena::Link& net() const override { return *model; }
-    Report report(const catena::Program& program) override;
+    Report report(const catena::Program& program) override {
+        return compare(evaluate(program), "valid");
+    }
     void complete(const catena::Program& program) override;
     // Means over the images to validate, the middle square of each, without dropout and without a
     // graph. Throws Interrupted.

@@ -1,15 +1,10 @@
 // Finding texts, and dividing one.
-#include "corpus.hpp"
+#include "training.hpp"
 
 #include <catena/data_error.hpp>
-
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 #include <algorithm>
-#include <array>
-#include <memory>
-#include <string>
-#include <string_view>
 
 using namespace catena;
 namespace fs = std::filesystem;
@@ -23,10 +18,9 @@ fs::path find_part(const fs::path& folder, const std::string& part) {
         if (entry.path().filename().string().find(part) != std::string::npos)
             found.push_back(entry.path());
     }
-    if (found.size() != 1) {
-        throw DataError(fmt::format("[corpus] {}: expected one file with '{}' in its name, got {}",
-                                    folder.string(), part, found.size()));
-    }
+    if (found.size() != 1)
+        fail<DataError>("[corpus] {}: expected one file with '{}' in its name, got {}",
+                        folder.string(), part, found.size());
     return found[0];
 }
 
@@ -104,8 +98,7 @@ Corpus load_corpus(const Options& options) {
         const TextPieces text = held_if_short(text_pieces(corpus.path));
         const std::uint64_t size = size_of(text);
         if (size == 0)
-            throw DataError(
-                fmt::format("[corpus] {}: expected text, got none", corpus.path.string()));
+            fail<DataError>("[corpus] {}: expected text, got none", corpus.path.string());
         const auto [first, second] = cuts(text, size, {0.9, 0.95});
         train = part_of(text, 0, first);
         const TextPieces rest = held_if_short(part_of(text, first, size));
@@ -118,13 +111,11 @@ Corpus load_corpus(const Options& options) {
     corpus.valid = corpus.vocabulary.encode(valid);
     corpus.test = corpus.vocabulary.encode(test);
     for (const auto* part : {&corpus.train, &corpus.valid, &corpus.test}) {
-        if (part->size() < 2) {
-            throw DataError(
-                fmt::format("[corpus] {}: expected at least two tokens each for training, "
-                            "validation and testing, got {}, {} and {}",
-                            corpus.path.string(), corpus.train.size(), corpus.valid.size(),
-                            corpus.test.size()));
-        }
+        if (part->size() < 2)
+            fail<DataError>(
+                "[corpus] {}: expected at least two tokens each for training, validation and "
+                "testing, got {}, {} and {}",
+                corpus.path.string(), corpus.train.size(), corpus.valid.size(), corpus.test.size());
     }
     return corpus;
 }

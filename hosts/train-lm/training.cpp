@@ -2,12 +2,9 @@
 #include "training.hpp"
 
 #include <catena/data_error.hpp>
-
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 
 using namespace catena;
 using models::LanguageModel;
@@ -18,12 +15,11 @@ namespace {
 std::int32_t end_of(const Vocabulary& vocabulary) {
     const std::string_view end =
         vocabulary.tokens() == Tokens::characters ? "\n" : Vocabulary::end_of_line;
-    if (!vocabulary.contains(end)) {
-        throw DataError(
-            fmt::format("[corpus] --sentences: expected a vocabulary of {} words that includes the "
-                        "end of a line, got one without",
-                        vocabulary.size()));
-    }
+    if (!vocabulary.contains(end))
+        fail<DataError>(
+            "[corpus] --sentences: expected a vocabulary of {} words that includes the end of a "
+            "line, got one without",
+            vocabulary.size());
     return vocabulary.id(end);
 }
 

@@ -1,15 +1,44 @@
-// One training step, and the content of a snapshot.
+// The options, the text, one training step, and the content of a snapshot.
 #pragma once
 
-#include "corpus.hpp"
-#include "options.hpp"
-
 #include <catena/catena.hpp>
+#include <catena/models/language_model.hpp>
 #include <catena/trainer.hpp>
 
 #include <cmath>
-#include <memory>
-#include <vector>
+
+struct Options {
+    std::filesystem::path data;
+    catena::Tokens tokens = catena::Tokens::words;
+    std::int64_t min_count = 1;
+    std::int64_t vocabulary = 0;  // 0: all words
+    bool sentences = false;
+    catena::models::LanguageModel::Cell cell = catena::models::LanguageModel::Cell::lstm;
+    std::int64_t units = 200;
+    std::int64_t layers = 1;
+    double dropout = 0;
+    std::int64_t batch = 20;
+    std::int64_t steps = 35;
+    std::int64_t epochs = 5;
+    std::int64_t max_steps = 0;  // 0: no limit besides epochs
+    catena::OptimizerOptions optimizer{"adam", {{"adam", 0.002}, {"sgd", 1}}};
+    double clip = 5;
+    std::int64_t sample = 0;
+    std::string prompt;
+    double temperature = 1;
+};
+
+// The text to learn from, as numbers.
+struct Corpus {
+    std::filesystem::path path;
+    catena::Vocabulary vocabulary;  // of the part to train on
+    std::vector<std::int32_t> train, valid, test;
+};
+
+// What tokens are called in output.
+std::string unit_of(catena::Tokens tokens);
+// From the option, else from what comes with the program. Throws DataError.
+Corpus load_corpus(const Options& options);
 
 class Training final : public catena::Trainer {
 public:

@@ -1,14 +1,49 @@
 // catena-train-mnist: trains nets on handwritten digits or Fashion-MNIST.
-#include "options.hpp"
 #include "training.hpp"
 
-#include <fmt/format.h>
+#include <catena/fail.hpp>
+
 #include <fmt/ranges.h>
 
 using namespace catena;
+namespace po = boost::program_options;
 namespace fs = std::filesystem;
 
 namespace {
+
+// Returns false after printing --help or --version. Throws boost::program_options::error.
+bool parse_options(Program& program, int argc, char** argv, Options& o) {
+    // clang-format off
+    program.options().add_options()
+        ("dataset", Program::value(o.dataset), "mnist or fashion-mnist")
+        ("data", Program::path(o.data, "DIR"),
+         "folder of its four files; default: the first of $CATENA_DATA/DATASET, ~/.cache/catena/DATASET "
+         "and, for mnist, the included digits")
+        ("epochs", Program::value(o.epochs), "passes over the training images")
+        ("batch", Program::value(o.batch), "images per minibatch")
+        ("model", Program::value(o.model),
+         "mlp, cnn, or two-column: two columns of layers on two devices, connected in two places")
+        ("units", Program::value(o.units), "units of each hidden layer")
+        ("dropout", Program::value(o.dropout), "dropout ratio after each ReLU")
+        ("record", po::bool_switch(&o.record),
+         "record a step and replay it as a graph of kernels on a GPU; no effect on other devices");
+    // clang-format on
+    o.optimizer.add_to(program);
+    program.add_training_options();
+    program.allow_several_devices();
+    if (!program.parse(argc, argv)) return false;
+    program.require(o.dataset == "mnist" || o.dataset == "fashion-mnist", "dataset",
+                    "mnist or fashion-mnist", o.dataset);
+    program.require_at_least("epochs", o.epochs, 0);
+    program.require_at_least(1, {{"batch", o.batch}, {"units", o.units}});
+    program.require(o.model == "mlp" || o.model == "cnn" || o.model == "two-column", "model",
+                    "mlp, cnn or two-column", o.model);
+    o.optimizer.check(program);
+    program.require(o.model != "two-column" || o.dropout == 0, "dropout", "0 for two-column",
+                    o.dropout);
+    program.require(o.dropout >= 0 && o.dropout < 1, "dropout", "0 or more, below 1", o.dropout);
+    return true;
+}
 
 // The folder that the option names, or the first default folder that has the files.
 fs::path find_data(const Options& options) {
@@ -17,11 +52,10 @@ fs::path find_data(const Options& options) {
         if (has_mnist(folder)) return folder;
     }
     if (options.dataset == "mnist") return Program::shipped("digits");
-    std::string places;
-    for (const auto& folder : data_folders(options.dataset))
-        places += (places.empty() ? "" : " or ") + folder.string();
-    throw DataError(fmt::format("[data] expected {0} in {1}, got none; tools/data {0} downloads it",
-                                options.dataset, places));
+    std::vector<std::string> places;
+    for (const auto& folder : data_folders(options.dataset)) places.push_back(folder.string());
+    fail<DataError>("[data] expected {0} in {1}, got none; tools/data {0} downloads it",
+                    options.dataset, fmt::join(places, " or "));
 }
 
 std::string describe(const Options& options, const Training& training) {

@@ -150,15 +150,6 @@ Summary Training::evaluate(const Program& program) const {
     return Evaluator(test_, 1000, {"loss", "accuracy"}, body, device_)();
 }
 
-Trainer::Report Training::report(const Program& program) {
-    const Summary test = evaluate(program);
-    const std::vector numbers = {score.mean("loss"), test.mean("loss"), score.mean("accuracy"),
-                                 test.mean("accuracy")};
-    return {fmt::format("train loss {:.4f}  accuracy {:.4f}  test loss {:.4f}  accuracy {:.4f}",
-                        numbers[0], numbers[2], numbers[1], numbers[3]),
-            numbers};
-}
-
 void Training::complete(const Program& program) {
     program.print(fmt::format("test accuracy: {:.4f}", evaluate(program).mean("accuracy")));
 }

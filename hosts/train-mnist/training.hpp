@@ -1,15 +1,21 @@
-// One step of training, on one device or on several, and everything that a snapshot has.
+// The options; one step of training, on one device or on several; the content of a snapshot.
 #pragma once
-
-#include "options.hpp"
 
 #include <catena/catena.hpp>
 #include <catena/models/classifier.hpp>
 #include <catena/trainer.hpp>
 
-#include <memory>
-#include <span>
-#include <vector>
+struct Options {
+    std::string dataset = "mnist";
+    std::filesystem::path data;
+    std::int64_t epochs = 20;
+    std::int64_t batch = 100;
+    std::string model = "mlp";
+    std::int64_t units = 100;
+    catena::OptimizerOptions optimizer{"sgd"};
+    double dropout = 0;
+    bool record = false;
+};
 
 class Training final : public catena::Trainer {
 public:
@@ -28,7 +34,9 @@ private:
         return {batches_.epoch(), batches_.position(), batches_.size()};
     }
     const catena::Link& net() const override { return model(); }
-    Report report(const catena::Program& program) override;
+    Report report(const catena::Program& program) override {
+        return compare(evaluate(program), "test");
+    }
     void complete(const catena::Program& program) override;
     // Means over the test images, without dropout and without a graph. Throws Interrupted.
     catena::Summary evaluate(const catena::Program& program) const;

@@ -1,10 +1,8 @@
 // Choosing words, and drawing places.
 #include "contexts.hpp"
 
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/random.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -34,12 +32,10 @@ Contexts::Contexts(std::vector<std::int32_t> text, std::int64_t window, std::int
       seed_(seed),
       device_(device),
       places_(0) {
-    if (window_ > (std::ssize(text_) - 1) / 2) {
-        throw ShapeError(fmt::format(
-            "[Contexts] text: expected more training words than twice the window of {}, "
-            "got {}",
-            window_, text_.size()));
-    }
+    if (window_ > (std::ssize(text_) - 1) / 2)
+        fail<ShapeError>(
+            "[Contexts] text: expected more training words than twice the window of {}, got {}",
+            window_, text_.size());
     places_ = std::ssize(text_) - 2 * window_;
 }
 
@@ -48,8 +44,7 @@ void Contexts::order_epoch() {
     Generator generator(seed_ ^ 0x636f6e7465787473u, static_cast<std::uint64_t>(epoch_) << 32);
     order_.resize(static_cast<std::size_t>(places_));
     std::iota(order_.begin(), order_.end(), window_);
-    for (std::size_t i = order_.size(); i > 1; --i)
-        std::swap(order_[i - 1], order_[generator.below(i)]);
+    generator.shuffle(order_);
     ordered_epoch_ = epoch_;
     ordered_seed_ = seed_;
 }

@@ -4,10 +4,6 @@
 #include <catena/core/array.hpp>
 #include <catena/visitor.hpp>
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 // The words that are learned from: frequent ones are left out with a probability that grows with how
 // frequent they are, 1 - sqrt(share / frequency). The same for the same seed.
 std::vector<std::int32_t> subsample(std::span<const std::int32_t> text,

@@ -1,10 +1,59 @@
 // catena-train-word2vec: trains word vectors and finds similar words.
-#include "options.hpp"
 #include "training.hpp"
 
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 using namespace catena;
+namespace po = boost::program_options;
+
+namespace {
+
+// Returns false after printing --help or --version. Throws boost::program_options::error.
+bool parse_options(Program& program, int argc, char** argv, Options& o) {
+    std::string tokens(to_string(o.tokens)), model(to_string(o.model));
+    // clang-format off
+    program.options().add_options()
+        ("data", Program::path(o.data),
+         "a text file, plain or .gz; default: the included text")
+        ("tokens", Program::value(tokens),
+         "words, or spaces (split at spaces only)")
+        ("min-count", Program::value(o.min_count), "skip rarer words")
+        ("subsample", Program::value(o.subsample),
+         "randomly skip words that are more frequent than this fraction of the text; 0: skip none")
+        ("model", Program::value(model),
+         "skip-gram (predict from each context word) or cbow (predict from all of them)")
+        ("units", Program::value(o.units), "dimensions of the vectors")
+        ("window", Program::value(o.window), "maximum number of context words on each side")
+        ("batch", Program::value(o.batch), "positions per minibatch")
+        ("epochs", Program::value(o.epochs), "passes over the text")
+        ("nearest", po::value(&o.nearest)->value_name("WORD"),
+         "at the end, print the words most similar to WORD; may be repeated")
+        ("top", Program::value(o.top), "number of words that --nearest prints")
+        ("vectors", Program::path(o.vectors),
+         "write all vectors in word2vec's text format, one word and its numbers per line");
+    // clang-format on
+    o.optimizer.add_to(program);
+    program.add_training_options();
+    if (!program.parse(argc, argv)) return false;
+    try {
+        o.tokens = tokens_from_string(tokens);
+        o.model = models::word_vectors_from_string(model);
+    } catch (const InvalidError& error) {
+        throw po::error(error.what());
+    }
+    program.require(o.tokens != Tokens::characters, "tokens", "words or spaces", tokens);
+    o.optimizer.check(program);
+    program.require_at_least(1, {{"min-count", o.min_count},
+                                 {"units", o.units},
+                                 {"window", o.window},
+                                 {"batch", o.batch},
+                                 {"top", o.top}});
+    program.require_at_least("epochs", o.epochs, 0);
+    program.require(o.subsample >= 0 && o.subsample <= 1, "subsample", "0 to 1", o.subsample);
+    return true;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
     return run_program("catena-train-word2vec", [&] {
@@ -22,10 +71,9 @@ int main(int argc, char** argv) {
         WordsOfText words(text_pieces(file), options);
         for (const std::string& word : options.nearest) {
             if (!words.vocabulary.contains(word))
-                throw DataError(
-                    fmt::format("[train-word2vec] --nearest: expected one of the {} words, "
-                                "got '{}'",
-                                words.vocabulary.size(), word));
+                fail<DataError>(
+                    "[train-word2vec] --nearest: expected one of the {} words, got '{}'",
+                    words.vocabulary.size(), word);
         }
         Training training(options, program.seed(), std::move(words), device);
         program.resume(training);

@@ -4,10 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <map>
-#include <span>
-#include <utility>
-
 using namespace catena;
 
 namespace {

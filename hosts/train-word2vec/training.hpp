@@ -1,14 +1,26 @@
-// One training step, and the content of a snapshot.
+// The options, one training step, and the content of a snapshot.
 #pragma once
 
-#include "contexts.hpp"
-#include "options.hpp"
-
 #include <catena/catena.hpp>
+#include <catena/models/word_vectors.hpp>
 #include <catena/trainer.hpp>
+#include "contexts.hpp"
 
-#include <string>
-#include <vector>
+struct Options {
+    std::filesystem::path data;
+    catena::Tokens tokens = catena::Tokens::words;
+    std::int64_t min_count = 5;
+    double subsample = 1e-3;
+    catena::models::WordVectors::Kind model = catena::models::WordVectors::Kind::skip_gram;
+    std::int64_t units = 100;
+    std::int64_t window = 5;
+    std::int64_t batch = 500;
+    std::int64_t epochs = 10;
+    catena::OptimizerOptions optimizer{"adam", {{"adam", 0.002}, {"sgd", 0.5}}};
+    std::vector<std::string> nearest;
+    std::int64_t top = 10;
+    std::filesystem::path vectors;
+};
 
 // Those of the vocabulary: what is too rare to learn is left out.
 struct WordsOfText {

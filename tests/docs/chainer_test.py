@@ -15,7 +15,7 @@ ROOT = HERE.parents[2]
 CODE_SPAN = re.compile(r"`([^`\n]+)`")
 # Where a qualified name has to be declared; elsewhere any public header will do.
 HOST = "sdk/host/include/catena"
-FOLDERS = {"links": f"{HOST}/links", "optimizers": f"{HOST}/optimizers.hpp",
+FOLDERS = {"links": f"{HOST}/links.hpp", "optimizers": f"{HOST}/optimizers.hpp",
            "cuda": f"{HOST}/cuda"}
 NAMESPACES = {"catena", "std"}
 LANGUAGE = {"std", "vector", "struct", "static", "constexpr", "const", "auto", "throw", "false",

@@ -35,7 +35,7 @@ SOURCES = [
     ("arrows", "plugins/other/a.cpp", '#include "relu.hpp"\n#include <catena/abi.h>\n', 0),
     ("arrows", "sdk/host/src/a.cpp", "#include <catena/models.hpp>\n", 1),
     ("arrows", "sdk/models/src/a.cpp", "#include <catena/program.hpp>\n", 1),
-    ("arrows", "sdk/models/src/a.cpp", "#include <catena/models/nin.hpp>\n", 0),
+    ("arrows", "sdk/models/src/a.cpp", "#include <catena/models/classifier.hpp>\n", 0),
     ("arrows", "hosts/a/a.cpp", "#include <catena/images/image.hpp>\n", 0),
     ("arrows", "sdk/host/src/a.cpp", "#include <catena/plugin/describe.hpp>\n", 1),
     ("arrows", "hosts/a/a.cpp", "#include <catena/abi/kernel.h>\n", 1),

@@ -2,8 +2,7 @@
 #include <catena/write_file.hpp>
 
 #include <catena/data_error.hpp>
-
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,15 +14,13 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
-#include <string>
-#include <string_view>
 
 namespace catena {
 namespace {
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& got) {
-    throw DataError(
-        fmt::format("[save] {}: expected a file that can be written, got {}", file.string(), got));
+    catena::fail<DataError>("[save] {}: expected a file that can be written, got {}", file.string(),
+                            got);
 }
 
 std::filesystem::path folder_of(const std::filesystem::path& file) {

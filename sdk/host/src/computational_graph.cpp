@@ -1,9 +1,9 @@
 // Walking a graph backwards, and drawing it.
 #include <catena/computational_graph.hpp>
 #include <catena/data_error.hpp>
+#include <catena/fail.hpp>
 #include <catena/write_file.hpp>
 
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iomanip>
 #include <map>
 #include <numeric>
 #include <sstream>
@@ -23,15 +24,6 @@ namespace {
 
 bool is_text(const std::filesystem::path& file) {
     return file.extension() == ".dot" || file.extension() == ".gv";
-}
-
-std::string quoted(const std::string& text) {
-    std::string result = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') result += '\\';
-        result += c;
-    }
-    return result + '"';
 }
 
 class Builder {
@@ -110,15 +102,14 @@ void draw(const std::filesystem::path& from, const std::string& format,
     pid_t pid = 0;
     const int error = posix_spawnp(&pid, "dot", nullptr, nullptr, arguments, environ);
     if (error != 0)
-        throw DataError(
-            fmt::format("[ComputationalGraph] expected the program dot to start, got {}",
-                        std::strerror(error)));
+        fail<DataError>("[ComputationalGraph] expected the program dot to start, got {}",
+                        std::strerror(error));
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        throw DataError(fmt::format("[ComputationalGraph] expected dot to draw {}, got status {}",
-                                    format, status));
+        fail<DataError>("[ComputationalGraph] expected dot to draw {}, got status {}", format,
+                        status);
 }
 
 }  // namespace
@@ -130,35 +121,36 @@ ComputationalGraph build_computational_graph(std::span<const Variable> outputs, 
 }
 
 std::string ComputationalGraph::to_dot() const {
-    std::string text = "digraph {\n  rankdir=TB;\n  node [fontname=\"sans-serif\", fontsize=10];\n";
-    for (std::size_t i = 0; i < nodes.size(); ++i) {
-        text += fmt::format(
-            "  n{} [label={}, {}];\n", i, quoted(nodes[i].label),
-            nodes[i].is_call ? "shape=box, style=filled, fillcolor=\"#d8e6f3\"" : "shape=ellipse");
-    }
-    for (const auto& [from, to] : edges) text += fmt::format("  n{} -> n{};\n", from, to);
-    return text + "}\n";
+    std::ostringstream text;
+    text << "digraph {\n  rankdir=TB;\n  node [fontname=\"sans-serif\", fontsize=10];\n";
+    for (std::size_t i = 0; i < nodes.size(); ++i)
+        text << "  n" << i << " [label=" << std::quoted(nodes[i].label) << ", "
+             << (nodes[i].is_call ? "shape=box, style=filled, fillcolor=\"#d8e6f3\""
+                                  : "shape=ellipse")
+             << "];\n";
+    for (const auto& [from, to] : edges) text << "  n" << from << " -> n" << to << ";\n";
+    text << "}\n";
+    return text.str();
 }
 
 void ComputationalGraph::require_savable(const std::filesystem::path& file) {
     const std::string ending = file.extension();
     require_writable(file);
     if (is_text(file)) return;
-    if (ending != ".svg" && ending != ".png" && ending != ".pdf") {
-        throw DataError(
-            fmt::format("[ComputationalGraph] {}: expected a name that ends in .dot, .gv, .svg, "
-                        ".png or .pdf, got another",
-                        file.string()));
-    }
+    if (ending != ".svg" && ending != ".png" && ending != ".pdf")
+        fail<DataError>(
+            "[ComputationalGraph] {}: expected a name that ends in .dot, .gv, .svg, .png or .pdf, "
+            "got another",
+            file.string());
     const char* path = std::getenv("PATH");
     std::istringstream folders(path ? path : "");
     for (std::string folder; std::getline(folders, folder, ':');) {
         if (access((folder + "/dot").c_str(), X_OK) == 0) return;
     }
-    throw DataError(fmt::format(
-        "[ComputationalGraph] {}: expected the program dot, which comes with Graphviz, in "
-        "$PATH, got none; a name in .dot needs no program",
-        file.string()));
+    fail<DataError>(
+        "[ComputationalGraph] {}: expected the program dot, which comes with Graphviz, in $PATH, "
+        "got none; a name in .dot needs no program",
+        file.string());
 }
 
 void ComputationalGraph::save(const std::filesystem::path& file) const {

@@ -4,8 +4,6 @@
 #include <catena/cuda/device.hpp>
 #include <catena/function_node.hpp>
 
-#include <string>
-
 namespace catena::functions {
 namespace {
 

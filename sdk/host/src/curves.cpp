@@ -1,12 +1,11 @@
 // Curves: the table.
-#include <catena/core/error.hpp>
 #include <catena/core/tables.hpp>
 #include <catena/curves.hpp>
 #include <catena/data_error.hpp>
+#include <catena/fail.hpp>
 #include <catena/text.hpp>
 #include <catena/write_file.hpp>
 
-#include <fmt/format.h>
 #include <parse_json.hpp>
 
 #include <algorithm>
@@ -26,7 +25,7 @@ bool is_jsonl(const std::filesystem::path& file) { return file.extension() == ".
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& expected,
                        const std::string& got) {
-    throw DataError(fmt::format("[Curves] {}: expected {}, got {}", file.string(), expected, got));
+    catena::fail<DataError>("[Curves] {}: expected {}, got {}", file.string(), expected, got);
 }
 
 // Any program reads it in the first line of a table.
@@ -36,9 +35,7 @@ bool is_plain(const std::string& name) {
 }
 
 std::string header_of(const std::vector<std::string>& columns) {
-    std::string line;
-    for (const std::string& column : columns) line += (line.empty() ? "" : ",") + column;
-    return line;
+    return fmt::format("{}", fmt::join(columns, ","));
 }
 
 Row from_csv(const std::filesystem::path& file, const std::string& line) {
@@ -74,15 +71,14 @@ Curves::Curves(std::vector<std::string> columns, std::filesystem::path table,
                std::filesystem::path plot)
     : columns_(std::move(columns)), table_(std::move(table)), plot_(std::move(plot)) {
     if (columns_.size() < 2)
-        throw InvalidError(
-            fmt::format("[Curves] columns: expected two or more, got {}", columns_.size()));
+        fail<InvalidError>("[Curves] columns: expected two or more, got {}", columns_.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) {
         const std::string& name = columns_[i];
         if (!is_plain(name) || std::ranges::count(columns_, name) > 1)
-            throw InvalidError(
-                fmt::format("[Curves] columns: expected names without commas and quotes, each "
-                            "once, got column {}",
-                            i));
+            fail<InvalidError>(
+                "[Curves] columns: expected names without commas and quotes, each once, got column "
+                "{}",
+                i);
     }
     if (!table_.empty() && !is_jsonl(table_) && table_.extension() != ".csv")
         fail(table_, "a name that ends in .csv or .jsonl", "another");
@@ -110,8 +106,7 @@ void Curves::resume(double last) {
 
 void Curves::add(Row row) {
     if (row.size() != columns_.size())
-        throw ShapeError(
-            fmt::format("[Curves] row: expected {} numbers, got {}", columns_.size(), row.size()));
+        fail<ShapeError>("[Curves] row: expected {} numbers, got {}", columns_.size(), row.size());
     rows_.push_back(std::move(row));
     write();
 }

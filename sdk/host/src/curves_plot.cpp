@@ -2,6 +2,7 @@
 #include <catena/curves.hpp>
 
 #include <fmt/format.h>
+#include <boost/algorithm/string/replace.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -23,15 +24,11 @@ struct Panel {
 
 std::string last_word(const std::string& name) { return name.substr(name.rfind(' ') + 1); }
 
-std::string escaped(const std::string& text) {
-    std::string result;
-    for (const char c : text) {
-        if (c == '<') result += "&lt;";
-        else if (c == '>') result += "&gt;";
-        else if (c == '&') result += "&amp;";
-        else result += c;
-    }
-    return result;
+std::string escaped(std::string text) {
+    boost::replace_all(text, "&", "&amp;");
+    boost::replace_all(text, "<", "&lt;");
+    boost::replace_all(text, ">", "&gt;");
+    return text;
 }
 
 // An axis with marks at round numbers.

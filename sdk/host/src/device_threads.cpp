@@ -1,72 +1,55 @@
 // DeviceThreads: threads that wait for work.
+#include "support.hpp"
+
 #include <catena/core/config.hpp>
-#include <catena/core/error.hpp>
 #include <catena/device_threads.hpp>
 
 #include <condition_variable>
-#include <exception>
+#include <future>
 #include <mutex>
 #include <thread>
 
 namespace catena {
+namespace {
+
+using Task = std::packaged_task<void()>;
+
+}  // namespace
 
 class DeviceThreads::Worker {
 public:
-    explicit Worker(Device device) : device_(device), thread_([this] { work(); }) {}
+    explicit Worker(Device device) : thread_([this, device] { work(device); }) {}
     ~Worker() {
-        {
-            const std::lock_guard lock(mutex_);
-            ends_ = true;
-        }
-        changed_.notify_all();
+        start(Task());  // ends the thread
         thread_.join();
     }
-
-    // task outlives wait().
-    void start(const std::function<void()>& task, const Config& settings) {
+    void start(Task task) {
         {
             const std::lock_guard lock(mutex_);
-            task_ = &task;
-            config_ = &settings;
-            failure_ = nullptr;
+            task_ = std::move(task);
+            has_task_ = true;
         }
-        changed_.notify_all();
-    }
-    std::exception_ptr wait() {
-        std::unique_lock lock(mutex_);
-        changed_.wait(lock, [&] { return task_ == nullptr; });
-        return failure_;
+        changed_.notify_one();
     }
 
 private:
-    void work() {
-        const using_device scope(device_);
-        std::unique_lock lock(mutex_);
+    void work(Device device) {
+        const using_device scope(device);
         for (;;) {
-            changed_.wait(lock, [&] { return task_ || ends_; });
-            if (!task_) return;
-            std::exception_ptr failure;
+            std::unique_lock lock(mutex_);
+            changed_.wait(lock, [&] { return has_task_; });
+            has_task_ = false;
+            Task task = std::move(task_);
             lock.unlock();
-            try {
-                config() = *config_;
-                (*task_)();
-            } catch (...) {
-                failure = std::current_exception();
-            }
-            lock.lock();
-            failure_ = failure;
-            task_ = nullptr;
-            changed_.notify_all();
+            if (!task.valid()) return;
+            task();
         }
     }
 
-    Device device_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    const std::function<void()>* task_ = nullptr;
-    const Config* config_ = nullptr;
-    std::exception_ptr failure_;
-    bool ends_ = false;
+    Task task_;
+    bool has_task_ = false;
     std::thread thread_;  // last: it uses the others
 };
 
@@ -81,15 +64,18 @@ DeviceThreads::~DeviceThreads() = default;
 void DeviceThreads::run(const std::function<void(std::size_t)>& body) {
     if (runs_.exchange(true))
         throw InvalidError("[DeviceThreads] run(): expected no concurrent run(), got one");
-    struct Ended {
-        std::atomic<bool>& runs;
-        ~Ended() { runs = false; }
-    };
-    const Ended ended{runs_};
+    const OnExit ended{[&] { runs_ = false; }};
     const Config settings = config();
-    std::vector<std::function<void()>> tasks;
-    for (std::size_t i = 1; i < size(); ++i) tasks.emplace_back([&body, i] { body(i); });
-    for (std::size_t i = 0; i < workers_.size(); ++i) workers_[i]->start(tasks[i], settings);
+    std::vector<Task> tasks;
+    std::vector<std::future<void>> results;
+    for (std::size_t i = 1; i < size(); ++i) {
+        tasks.emplace_back([&, i] {
+            config() = settings;
+            body(i);
+        });
+        results.push_back(tasks.back().get_future());
+    }
+    for (std::size_t i = 0; i < tasks.size(); ++i) workers_[i]->start(std::move(tasks[i]));
     std::exception_ptr failure;
     try {
         const using_device scope(devices_[0]);
@@ -97,9 +83,12 @@ void DeviceThreads::run(const std::function<void(std::size_t)>& body) {
     } catch (...) {
         failure = std::current_exception();
     }
-    for (const auto& worker : workers_) {
-        const std::exception_ptr other = worker->wait();
-        if (!failure) failure = other;
+    for (std::future<void>& result : results) {
+        try {
+            result.get();
+        } catch (...) {
+            if (!failure) failure = std::current_exception();
+        }
     }
     if (failure) std::rethrow_exception(failure);
 }

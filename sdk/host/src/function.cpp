@@ -1,15 +1,12 @@
 // Function: a FunctionNode around gradients on arrays.
+#include "support.hpp"
+
 #include <catena/core/config.hpp>
-#include <catena/core/error.hpp>
 #include <catena/function.hpp>
 #include <catena/function_node.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
-#include <string>
-#include <utility>
 
 namespace catena {
 namespace {
@@ -25,10 +22,10 @@ private:
     std::vector<Array> forward(std::span<const Array>) override { return std::move(gradients_); }
     std::vector<Variable> backward(std::span<const std::size_t>,
                                    std::span<const Variable>) override {
-        throw NotDifferentiableError(fmt::format(
+        fail<NotDifferentiableError>(
             "[{}] backward: it has no gradient of higher order: a Function computes its gradient "
             "on arrays; derive from FunctionNode",
-            function_));
+            function_);
     }
 
     std::string function_;
@@ -93,19 +90,13 @@ private:
         if (function_->outputs_) {
             for (const Variable& y : get_retained_outputs()) outputs.push_back(y.data());
         }
-        struct Clear {
-            explicit Clear(std::vector<Array>& v) : values(v) {}
-            ~Clear() { values.clear(); }
-            std::vector<Array>& values;
-        } const clear(outputs);
+        const OnExit clear{[&] { outputs.clear(); }};
         std::vector<Array> gx = function_->backward(x, gy_arrays);
-        if (gx.size() != n_) {
-            throw InvalidError(fmt::format("[{}] backward: expected {} gradients, got {}", label(),
-                                           n_, gx.size()));
-        }
-        for (const FunctionParameter& member : members) {
+        if (gx.size() != n_)
+            fail<InvalidError>("[{}] backward: expected {} gradients, got {}", label(), n_,
+                               gx.size());
+        for (const FunctionParameter& member : members)
             gx.push_back(std::exchange(member.gradient, Array()));
-        }
         gx.resize(n_ + kept.size() - n_kept);  // backward adds to those of visit() by itself
         std::vector<Array> found;
         for (const std::size_t i : targets) {
@@ -155,27 +146,24 @@ void ArrayFunction::synchronize() {
         if (members.empty()) return;  // several threads may share such a function
         std::vector<Learned> all;
         for (const auto& [name, parameter, gradient] : members) {
-            if (!parameter) {
-                throw InvalidError(
-                    fmt::format("[{}] parameter_names: {}: expected an array, got an empty handle",
-                                label(), name));
-            }
+            if (!parameter)
+                fail<InvalidError>(
+                    "[{}] parameter_names: {}: expected an array, got an empty handle", label(),
+                    name);
             all.push_back({Parameter(parameter), parameter, {}});
         }
         learned_ = std::move(all);
     }
-    if (members.size() != learned_.size()) {
-        throw InvalidError(fmt::format("[{}] parameter_names: expected {} as before, got {}",
-                                       label(), learned_.size(), members.size()));
-    }
+    if (members.size() != learned_.size())
+        fail<InvalidError>("[{}] parameter_names: expected {} as before, got {}", label(),
+                           learned_.size(), members.size());
     for (std::size_t i = 0; i < members.size(); ++i) {
         const auto& [name, parameter, gradient] = members[i];
         auto& [variable, known, known_gradient] = learned_[i];
         if (parameter.body() != known.body()) variable.set_data(parameter);
         if (gradient.body() != known_gradient.body()) variable.set_grad(gradient);
-        if (!variable.grad()) {
+        if (!variable.grad())
             variable.set_grad(Array::zeros(variable.shape(), variable.dtype(), variable.device()));
-        }
         variable.node().grad_in_place = true;
         parameter = known = variable.data();
         gradient = known_gradient = variable.grad();
@@ -185,9 +173,7 @@ void ArrayFunction::synchronize() {
 void ArrayFunction::visit(Visitor& visitor) {
     synchronize();
     const std::vector<FunctionParameter> members = parameter_names();
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        visitor(members[i].name, learned_[i].variable);
-    }
+    for (std::size_t i = 0; i < members.size(); ++i) visitor(members[i].name, learned_[i].variable);
     synchronize();
 }
 
@@ -206,14 +192,11 @@ Arrays ArrayFunction::backward_cpu(ArraySpan inputs, ArraySpan) { return Arrays(
 Arrays ArrayFunction::backward_gpu(ArraySpan inputs, ArraySpan) { return Arrays(inputs.size()); }
 
 const std::vector<Array>& ArrayFunction::get_retained_outputs() const {
-    if (!outputs_) {
-        throw GraphError(fmt::format(
-            "[{}] get_retained_outputs: expected retain_outputs() in forward(), got none",
-            label()));
-    }
-    if (kept_outputs_.size() != outputs_->size()) {
-        throw GraphError(fmt::format("[{}] get_retained_outputs: only within backward()", label()));
-    }
+    if (!outputs_)
+        fail<GraphError>(
+            "[{}] get_retained_outputs: expected retain_outputs() in forward(), got none", label());
+    if (kept_outputs_.size() != outputs_->size())
+        fail<GraphError>("[{}] get_retained_outputs: only within backward()", label());
     return kept_outputs_;
 }
 
@@ -232,10 +215,9 @@ std::vector<Variable> ArrayFunction::apply(std::shared_ptr<ArrayFunction> functi
 }
 
 Variable ArrayFunction::only(std::vector<Variable> outputs) const {
-    if (outputs.size() != 1) {
-        throw InvalidError(fmt::format("[{}] call: expected one output, got {}: use apply()",
-                                       label(), outputs.size()));
-    }
+    if (outputs.size() != 1)
+        fail<InvalidError>("[{}] call: expected one output, got {}: use apply()", label(),
+                           outputs.size());
     return std::move(outputs[0]);
 }
 

@@ -1,10 +1,9 @@
 // FunctionSet: the map of links.
-#include "class_name.hpp"
+#include "support.hpp"
 
-#include <catena/core/error.hpp>
 #include <catena/function_set.hpp>
 
-#include <fmt/format.h>
+#include <ranges>
 
 namespace catena {
 
@@ -13,14 +12,10 @@ FunctionSet::FunctionSet(std::initializer_list<std::pair<std::string_view, Child
 }
 
 Link& FunctionSet::add(std::string_view name, Child child) {
-    if (name.empty() || name.find('/') != name.npos) {
-        throw InvalidError(
-            fmt::format("[FunctionSet] add: expected a name without '/', got '{}'", name));
-    }
+    if (name.empty() || name.find('/') != name.npos)
+        fail<InvalidError>("[FunctionSet] add: expected a name without '/', got '{}'", name);
     const auto [place, added] = children_.emplace(std::string(name), std::move(child));
-    if (!added) {
-        throw InvalidError(fmt::format("[FunctionSet] add: expected a new name, got '{}'", name));
-    }
+    if (!added) fail<InvalidError>("[FunctionSet] add: expected a new name, got '{}'", name);
     return place->second.link();
 }
 
@@ -28,12 +23,11 @@ Link& FunctionSet::operator[](std::string_view path) const {
     const auto slash = path.find('/');
     const auto child = children_.find(path.substr(0, slash));
     if (child == children_.end()) {
-        std::string names;
-        for (const auto& [name, unused] : children_) names += (names.empty() ? "" : ", ") + name;
-        throw InvalidError(fmt::format(
+        const std::string names = fmt::format("{}", fmt::join(std::views::keys(children_), ", "));
+        fail<InvalidError>(
             "[FunctionSet] link: expected {}, got '{}'",
             names.empty() ? "the name of a link, of which there are none" : "one of " + names,
-            path));
+            path);
     }
     Link& link = child->second.link();
     if (slash == path.npos) return link;
@@ -69,8 +63,8 @@ void FunctionSet::visit(Visitor& visitor) {
 
 void FunctionSet::throw_wrong_kind(std::string_view path, const std::type_info& expected,
                                    const Link& got) {
-    throw InvalidError(fmt::format("[FunctionSet] {}: expected {}, got {}", path,
-                                   class_name(expected), class_name(typeid(got))));
+    fail<InvalidError>("[FunctionSet] {}: expected {}, got {}", path, class_name(expected),
+                       class_name(typeid(got)));
 }
 
 }  // namespace catena

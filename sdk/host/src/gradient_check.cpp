@@ -3,13 +3,12 @@
 #include <catena/gradient_check.hpp>
 
 #include <catena/array_text.hpp>
+#include <catena/fail.hpp>
 #include <catena/random.hpp>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <exception>
 
@@ -30,9 +29,8 @@ Array to_array(const Values& values, const Array& like) {
 
 std::vector<Values> values_of(std::span<const Array> arrays) {
     std::vector<Values> result;
-    for (const Array& array : arrays) {
+    for (const Array& array : arrays)
         result.push_back(array ? array.to_vector<double>() : Values());
-    }
     return result;
 }
 
@@ -53,10 +51,10 @@ void check_smooth(const std::array<Outputs, points>& ys, std::size_t j, std::siz
     }
     if (finite == 0) return;
     const auto fail = [&](const std::string& why) {
-        throw NondifferentiableError(fmt::format(
+        catena::fail<NondifferentiableError>(
             "[numerical_grad] outputs[{}], element {}: expected a differentiable point, got {} at "
             "-eps, -eps/2, 0, eps/2, eps with eps {:g}: {}",
-            j, k, y, options.eps, why));
+            j, k, y, options.eps, why);
     };
     if (finite != points) fail("finite at some alone");
     const auto [least, most] = std::minmax_element(y.begin(), y.end());
@@ -84,15 +82,13 @@ double derivative(const Way& way, const Outputs& gys, const NumericalOptions& op
                   const Outputs* center) {
     const auto at = [&](double delta) {
         Outputs ys = values_of(way(delta));
-        if (ys.size() != gys.size()) {
-            throw ShapeError(fmt::format("[numerical_grad] grad_outputs: expected {}, got {}",
-                                         ys.size(), gys.size()));
-        }
+        if (ys.size() != gys.size())
+            fail<ShapeError>("[numerical_grad] grad_outputs: expected {}, got {}", ys.size(),
+                             gys.size());
         for (std::size_t j = 0; j < ys.size(); ++j) {
             if (gys[j].size() <= 1 || gys[j].size() == ys[j].size()) continue;
-            throw ShapeError(
-                fmt::format("[numerical_grad] grad_outputs[{}]: expected {} elements, got {}", j,
-                            ys[j].size(), gys[j].size()));
+            fail<ShapeError>("[numerical_grad] grad_outputs[{}]: expected {} elements, got {}", j,
+                             ys[j].size(), gys[j].size());
         }
         return ys;
     };
@@ -126,20 +122,17 @@ std::vector<Array> data_of(std::span<const Variable> variables) {
 
 // Checks y_grads against outputs and puts 1 where one is empty.
 std::vector<Array> complete(std::span<const Variable> ys, std::span<const Array> y_grads) {
-    if (ys.size() != y_grads.size()) {
-        throw ShapeError(
-            fmt::format("[check_backward] y_grads: expected {}, one for each output, got {}",
-                        ys.size(), y_grads.size()));
-    }
+    if (ys.size() != y_grads.size())
+        fail<ShapeError>("[check_backward] y_grads: expected {}, one for each output, got {}",
+                         ys.size(), y_grads.size());
     std::vector<Array> result(y_grads.begin(), y_grads.end());
     for (std::size_t j = 0; j < ys.size(); ++j) {
         const Array& y = ys[j].data();
         if (!result[j] && y.size() == 1) result[j] = Array::ones(y.shape(), y.dtype(), y.device());
-        if (!result[j] || result[j].shape() != y.shape() || result[j].dtype() != y.dtype()) {
-            throw ShapeError(fmt::format("[check_backward] y_grads[{}]: expected {} {}, got {}", j,
-                                         to_string(y.shape()), name(y.dtype()),
-                                         result[j] ? to_string(result[j]) : "none"));
-        }
+        if (!result[j] || result[j].shape() != y.shape() || result[j].dtype() != y.dtype())
+            fail<ShapeError>("[check_backward] y_grads[{}]: expected {} {}, got {}", j,
+                             to_string(y.shape()), name(y.dtype()),
+                             result[j] ? to_string(result[j]) : "none");
     }
     return result;
 }
@@ -205,10 +198,9 @@ bool skipped(const Options& options, std::size_t i, const Array& input) {
 
 void assert_allclose(const Array& actual, const Array& expected, double atol, double rtol,
                      bool verbose) {
-    if (actual.shape() != expected.shape()) {
-        throw CheckError(fmt::format("[assert_allclose] shape: expected {}, got {}",
-                                     to_string(expected.shape()), to_string(actual.shape())));
-    }
+    if (actual.shape() != expected.shape())
+        fail<CheckError>("[assert_allclose] shape: expected {}, got {}",
+                         to_string(expected.shape()), to_string(actual.shape()));
     const auto x = actual.to_vector<double>();
     const auto y = expected.to_vector<double>();
     std::size_t wrong = 0;
@@ -225,24 +217,23 @@ void assert_allclose(const Array& actual, const Array& expected, double atol, do
         }
     }
     if (wrong == 0) return;
-    throw CheckError(fmt::format(
-        "[assert_allclose] {} of {} elements differ; the worst, {} in row-major order: "
-        "expected {}, got {}: error {:.3g}, relative {:.3g}, allowed atol {:g} + rtol {:g}{}",
+    fail<CheckError>(
+        "[assert_allclose] {} of {} elements differ; the worst, {} in row-major order: expected "
+        "{}, got {}: error {:.3g}, relative {:.3g}, allowed atol {:g} + rtol {:g}{}",
         wrong, x.size(), worst, y[worst], x[worst], worst_error, worst_error / std::abs(y[worst]),
         atol, rtol,
-        verbose ? "\n  expected: " + to_string(expected) + "\n  got: " + to_string(actual) : ""));
+        verbose ? "\n  expected: " + to_string(expected) + "\n  got: " + to_string(actual) : "");
 }
 
 Arrays numerical_grad(const ArrayExpression& f, const ArrayList& input_list,
                       const ArrayList& grad_outputs, const NumericalOptions& options) {
     const ArraySpan inputs = input_list.view();
-    if (!(options.eps > 0)) {
-        throw InvalidError(fmt::format("[numerical_grad] eps: expected > 0, got {}", options.eps));
-    }
+    if (!(options.eps > 0))
+        fail<InvalidError>("[numerical_grad] eps: expected > 0, got {}", options.eps);
     for (const Array& input : inputs) {
         if (is_floating(input.dtype())) continue;
-        throw DtypeError(fmt::format("[numerical_grad] inputs: expected floating dtypes, got {}",
-                                     name(input.dtype())));
+        fail<DtypeError>("[numerical_grad] inputs: expected floating dtypes, got {}",
+                         name(input.dtype()));
     }
     const Outputs gys = values_of(grad_outputs.view());
     const Outputs center = options.detect_nondifferentiable ? values_of(f()) : Outputs();
@@ -299,10 +290,8 @@ void check_converted(const VariableFunction& function, std::span<const Array> in
     ys.clear();
 
     for (std::size_t i = 0; i < xs.size(); ++i) {
-        if (skipped(options, i, inputs[i]) && xs[i].grad()) {
-            throw CheckError(
-                fmt::format("[check_backward] inputs[{}]: expected no gradient, got one", i));
-        }
+        if (skipped(options, i, inputs[i]) && xs[i].grad())
+            fail<CheckError>("[check_backward] inputs[{}]: expected no gradient, got one", i);
     }
     const Directions directions = make_directions(moved, options.seed);
     double computed = 0;
@@ -334,14 +323,14 @@ void check_converted(const VariableFunction& function, std::span<const Array> in
                                 .diff_rtol = options.diff_rtol},
                                &center);
     } catch (const NondifferentiableError& error) {
-        throw NondifferentiableError(fmt::format("[check_backward] {}{}", error.what(), details()));
+        fail<NondifferentiableError>("[check_backward] {}{}", error.what(), details());
     }
     const double error = std::abs(computed - numerical);
     if (error <= options.atol + options.rtol * std::abs(numerical)) return;
-    throw CheckError(fmt::format(
+    fail<CheckError>(
         "[check_backward] derivative along a random direction: expected {} (numerical), got {}: "
         "error {:.3g}, allowed atol {:g} + rtol {:g}{}",
-        numerical, computed, error, options.atol, options.rtol, details()));
+        numerical, computed, error, options.atol, options.rtol, details());
 }
 
 }  // namespace

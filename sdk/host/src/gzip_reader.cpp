@@ -2,8 +2,8 @@
 #include "gzip_reader.hpp"
 
 #include <catena/data_error.hpp>
+#include <catena/fail.hpp>
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -38,34 +38,18 @@ GzipReader::GzipReader(const std::filesystem::path& file, std::string reader)
 
 void GzipReader::Close::operator()(gzFile_s* file) const { gzclose(file); }
 
-void GzipReader::read(std::span<std::uint8_t> bytes, const std::string& what) {
-    std::size_t done = 0;
-    while (done < bytes.size()) {
-        const auto n = static_cast<unsigned>(std::min(bytes.size() - done, piece));
-        const int got = gzread(file_.get(), bytes.data() + done, n);
-        if (got < 0) fail(what, zlib_error());
-        if (got == 0) {
-            fail(fmt::format("{} ({} bytes)", what, bytes.size()),
-                 fmt::format("{} bytes: the file is cut off", done));
-        }
-        done += static_cast<std::size_t>(got);
-    }
-}
-
 std::vector<std::uint8_t> GzipReader::read(std::uint64_t size, const std::string& what) {
     std::vector<std::uint8_t> bytes;
     bytes.reserve(std::min(size, file_size_));  // which the file has, but for compressed ones
     while (bytes.size() < size) {
         const std::size_t before = bytes.size();
         bytes.resize(std::min<std::uint64_t>(size, before + piece));
-        const auto room = static_cast<unsigned>(bytes.size() - before);
-        const int got = gzread(file_.get(), &bytes[before], room);
-        if (got < 0) fail(what, zlib_error());
-        bytes.resize(before + static_cast<std::size_t>(got));
-        if (got == 0) {
+        const auto room = std::as_writable_bytes(std::span(bytes).subspan(before));
+        const std::size_t got =
+            read_some({reinterpret_cast<char*>(room.data()), room.size()}, what);
+        if (got < room.size())
             fail(fmt::format("{} ({} bytes)", what, size),
-                 fmt::format("{} bytes: the file is cut off", before));
-        }
+                 fmt::format("{} bytes: the file is cut off", before + got));
     }
     return bytes;
 }
@@ -79,16 +63,13 @@ void GzipReader::expect_end() {
     if (got < 0 || code == Z_BUF_ERROR) fail("the end of the file", zlib_error());
 }
 
-std::size_t GzipReader::read_some(std::span<char> to) {
+std::size_t GzipReader::read_some(std::span<char> to, const std::string& what) {
     std::size_t done = 0;
     while (done < to.size()) {
         const auto n = static_cast<unsigned>(std::min(to.size() - done, piece));
         const int got = gzread(file_.get(), to.data() + done, n);
-        if (got < 0) fail("readable data", zlib_error());
-        if (got == 0) {
-            expect_end();
-            break;
-        }
+        if (got < 0) fail(what, zlib_error());
+        if (got == 0) break;
         done += static_cast<std::size_t>(got);
     }
     return done;
@@ -99,7 +80,7 @@ std::uint64_t GzipReader::limit() const noexcept {
 }
 
 void GzipReader::fail(const std::string& expected, const std::string& got) const {
-    throw DataError(fmt::format("[{}] {}: expected {}, got {}", reader_, name_, expected, got));
+    catena::fail<DataError>("[{}] {}: expected {}, got {}", reader_, name_, expected, got);
 }
 
 std::string GzipReader::zlib_error() const {

@@ -19,13 +19,12 @@ public:
     // reader: whose name errors bear. A file that ends in .gz has to be compressed.
     GzipReader(const std::filesystem::path& file, std::string reader);
 
-    // Fills bytes, which are `what`.
-    void read(std::span<std::uint8_t> bytes, const std::string& what);
-    // So many bytes. Memory grows with what arrives: a size that the file has of itself may be wrong.
+    // So many bytes, which are `what`. Memory grows with what arrives: a size that the file has of
+    // itself may be wrong.
     std::vector<std::uint8_t> read(std::uint64_t size, const std::string& what);
     void expect_end();  // nothing may follow
-    // At most to.size() bytes; fewer only at the end, which it checks.
-    std::size_t read_some(std::span<char> to);
+    // Fills `to` and returns its size; less only at the end of the file.
+    std::size_t read_some(std::span<char> to, const std::string& what = "readable data");
 
     // The most bytes that can be in the file.
     std::uint64_t limit() const noexcept;

@@ -7,9 +7,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
-#include <string>
-
 namespace catena {
 namespace {
 
@@ -20,16 +17,13 @@ std::uint32_t big_endian(const std::uint8_t* bytes) {
 
 IdxFile read(const std::filesystem::path& file, int ndim) {
     GzipReader reader(file, "read_idx");
-    std::array<std::uint8_t, 4> magic{};
-    reader.read(magic, "a magic number");
+    const auto magic = reader.read(4, "a magic number");
     const std::uint32_t expected = 0x0800u | static_cast<std::uint32_t>(ndim);
     if (big_endian(magic.data()) != expected) {
         reader.fail(fmt::format("magic number 0x{:08x} (bytes, {} dimensions)", expected, ndim),
                     fmt::format("0x{:08x}", big_endian(magic.data())));
     }
-    std::vector<std::uint8_t> sizes(4 * static_cast<std::size_t>(ndim));
-    reader.read(sizes, "the sizes");
-
+    const auto sizes = reader.read(4 * static_cast<std::uint64_t>(ndim), "the sizes");
     IdxFile result;
     std::uint64_t total = 1;
     for (int i = 0; i < ndim; ++i) {
@@ -54,8 +48,7 @@ IdxFile read_idx(const std::filesystem::path& file, int ndim) {
 
 int idx_dimensions(const std::filesystem::path& file) {
     GzipReader reader(file, "idx_dimensions");
-    std::array<std::uint8_t, 4> magic{};
-    reader.read(magic, "a magic number");
+    const auto magic = reader.read(4, "a magic number");
     return magic[0] == 0 && magic[1] == 0 && magic[2] == 8 ? magic[3] : 0;
 }
 

@@ -1,17 +1,11 @@
 // Link: everything that follows from a link's visit().
-#include "class_name.hpp"
-#include "require_parameter.hpp"
+#include "support.hpp"
 
 #include <catena/copy.hpp>
-#include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
-#include <catena/link.hpp>
-
-#include <fmt/format.h>
 
 #include <map>
 #include <set>
-#include <utility>
 
 namespace catena {
 namespace {
@@ -68,10 +62,9 @@ private:
         if (!planning_) {
             value.set_data(data);
             if (grad) value.set_grad(grad);
-        } else if (value.node().in_graph()) {
-            throw GraphError(fmt::format(
-                "[to] {}: expected a parameter that no graph refers to, got one in use", path));
-        }
+        } else if (value.node().in_graph())
+            fail<GraphError>(
+                "[to] {}: expected a parameter that no graph refers to, got one in use", path);
     }
     void assign(Array& value, bool running) {
         const Array array = changed(value, running);
@@ -109,20 +102,31 @@ private:
 };
 
 void require_same_number(std::string_view what, std::size_t expected, std::size_t got) {
-    if (expected != got) {
-        throw ShapeError(fmt::format("[{}] parameters: expected {}, got {}", what, expected, got));
-    }
+    if (expected != got)
+        fail<ShapeError>("[{}] parameters: expected {}, got {}", what, expected, got);
 }
 
 void require_same(std::string_view what, const NamedParameter& parameter, const Array& got) {
     const Array& data = parameter.variable.data();
     if (data.shape() == got.shape() && data.dtype() == got.dtype()) return;
-    throw ShapeError(fmt::format("[{}] {}: expected {} {}, got {} {}", what, parameter.name,
-                                 to_string(data.shape()), name(data.dtype()),
-                                 to_string(got.shape()), name(got.dtype())));
+    fail<ShapeError>("[{}] {}: expected {} {}, got {} {}", what, parameter.name,
+                     to_string(data.shape()), name(data.dtype()), to_string(got.shape()),
+                     name(got.dtype()));
 }
 
 }  // namespace
+
+void add_gradients(std::string_view where, std::span<const NamedParameter> parameters,
+                   std::span<const Array> gradients) {
+    require_same_number(where, parameters.size(), gradients.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        if (gradients[i]) require_same(where, parameters[i], gradients[i]);
+    }
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+        const Variable& to = parameters[i].variable;
+        if (gradients[i]) accumulate(to.node(), functions::copy(gradients[i], to.device()));
+    }
+}
 
 std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters) {
     std::map<std::string, const VariableNode*> names;
@@ -131,21 +135,20 @@ std::vector<NamedParameter> each_once(std::vector<NamedParameter> parameters) {
     for (auto& parameter : parameters) {
         require_parameter("parameters", parameter.name, parameter.variable);
         const VariableNode* node = &parameter.variable.node();
-        if (names.emplace(parameter.name, node).first->second != node) {
-            throw InvalidError(
-                fmt::format("[parameters] names: expected one for each parameter, got {} for two",
-                            parameter.name));
-        }
+        if (names.emplace(parameter.name, node).first->second != node)
+            fail<InvalidError>(
+                "[parameters] names: expected one for each parameter, got {} for two",
+                parameter.name);
         if (seen.insert(node).second) result.push_back(std::move(parameter));
     }
     return result;
 }
 
 Variable Link::operator()(const Variable&) const {
-    throw UnsupportedError(
-        fmt::format("[{0}] call: expected a link that takes one variable, got {0}, which is called "
-                    "in its own way, or not by an operator() that is const",
-                    class_name(typeid(*this))));
+    fail<UnsupportedError>(
+        "[{0}] call: expected a link that takes one variable, got {0}, which is called in its own "
+        "way, or not by an operator() that is const",
+        class_name(typeid(*this)));
 }
 Variable Link::operator()(const Variable& x) { return std::as_const(*this)(x); }
 
@@ -183,16 +186,7 @@ void Link::zerograds() const {
 }
 
 void Link::add_gradients(const Link& source) const {
-    const auto targets = collect_parameters();
-    const auto gradients = source.gradients();
-    require_same_number("add_gradients", targets.size(), gradients.size());
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-        if (gradients[i]) require_same("add_gradients", targets[i], gradients[i]);
-    }
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-        const Variable& to = targets[i].variable;
-        if (gradients[i]) accumulate(to.node(), functions::copy(gradients[i], to.device()));
-    }
+    catena::add_gradients("add_gradients", collect_parameters(), source.gradients());
 }
 
 void Link::copy_parameters_from(const Link& source) const {
@@ -209,15 +203,13 @@ void Link::copy_parameters_from(std::span<const Array> source) const {
     const auto targets = collect_parameters();
     require_same_number("copy_parameters_from", targets.size(), source.size());
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        if (!source[i]) {
-            throw InvalidError(fmt::format("[copy_parameters_from] {}: expected an array, got none",
-                                           targets[i].name));
-        }
+        if (!source[i])
+            fail<InvalidError>("[copy_parameters_from] {}: expected an array, got none",
+                               targets[i].name);
         require_same("copy_parameters_from", targets[i], source[i]);
     }
-    for (std::size_t i = 0; i < targets.size(); ++i) {
+    for (std::size_t i = 0; i < targets.size(); ++i)
         targets[i].variable.data().copy_from(source[i]);
-    }
 }
 
 Link& Link::to(Device device) {
@@ -227,9 +219,8 @@ Link& Link::to(Device device) {
 }
 
 Link& Link::to(Dtype dtype) {
-    if (!is_floating(dtype)) {
-        throw DtypeError(fmt::format("[to] dtype: expected a floating one, got {}", name(dtype)));
-    }
+    if (!is_floating(dtype))
+        fail<DtypeError>("[to] dtype: expected a floating one, got {}", name(dtype));
     Changer(dtype).change(*this);
     return *this;
 }

@@ -1,10 +1,9 @@
 // Minibatches: the order of an epoch, and gathering rows.
-#include <catena/core/error.hpp>
+#include "support.hpp"
+
 #include <catena/core/stream.hpp>
 #include <catena/minibatches.hpp>
 #include <catena/random.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -12,12 +11,6 @@
 
 namespace catena {
 namespace {
-
-// First element in host memory.
-char* bytes_of(const Array& array) {
-    const auto& dl = array.body()->tensor.dl;
-    return static_cast<char*>(dl.data) + dl.byte_offset;
-}
 
 // The rows of source that order names, on a device. To one with memory of its own they are copied
 // beside what the host does next.
@@ -29,11 +22,10 @@ Array gather(const Array& source, const std::int64_t* order, std::int64_t n, Dev
     const Array result = copies ? Array::pinned(shape, source.dtype(), device)
                                 : Array::empty(shape, source.dtype(), source.device());
     const auto row = static_cast<std::size_t>(rows ? source.nbytes() / rows : 0);
-    const char* from = bytes_of(source);
-    char* to = bytes_of(result);
-    for (std::int64_t i = 0; i < n; ++i, to += row) {
+    const std::byte* from = address_of(source);
+    std::byte* to = address_of(result);
+    for (std::int64_t i = 0; i < n; ++i, to += row)
         std::memcpy(to, from + static_cast<std::size_t>(order[i]) * row, row);
-    }
     return copies ? result.to(device, Stream::current(device)) : result.to(device);
 }
 
@@ -42,10 +34,9 @@ Array gather(const Array& source, const std::int64_t* order, std::int64_t n, Dev
 std::int64_t Dataset::size() const {
     if (arrays.empty()) throw ShapeError("[Dataset] arrays: expected at least one, got none");
     for (const auto& array : arrays) {
-        if (array.ndim() < 1 || array.shape()[0] != arrays[0].shape()[0]) {
-            throw ShapeError(fmt::format("[Dataset] examples: expected {} as first extent, got {}",
-                                         to_string(arrays[0].shape()), to_string(array.shape())));
-        }
+        if (array.ndim() < 1 || array.shape()[0] != arrays[0].shape()[0])
+            fail<ShapeError>("[Dataset] examples: expected {} as first extent, got {}",
+                             to_string(arrays[0].shape()), to_string(array.shape()));
     }
     return arrays[0].shape()[0];
 }
@@ -59,15 +50,12 @@ Minibatches::Minibatches(Dataset data, std::int64_t batch_size, std::uint64_t se
       shuffle_(shuffle),
       device_(device ? device : Device::current()) {
     if (size_ < 1) throw ShapeError("[Minibatches] examples: expected at least one, got none");
-    if (batch_size_ < 1) {
-        throw InvalidError(
-            fmt::format("[Minibatches] batch_size: expected at least 1, got {}", batch_size_));
-    }
+    if (batch_size_ < 1)
+        fail<InvalidError>("[Minibatches] batch_size: expected at least 1, got {}", batch_size_);
     for (const auto& array : data_.arrays) {
-        if (!array.device().host_accessible()) {
-            throw DeviceError(fmt::format("[Minibatches] data: expected host memory, got {}",
-                                          array.device().name()));
-        }
+        if (!array.device().host_accessible())
+            fail<DeviceError>("[Minibatches] data: expected host memory, got {}",
+                              array.device().name());
     }
 }
 
@@ -78,26 +66,22 @@ void Minibatches::order_epoch() {
     if (shuffle_) {
         // A key of its own: the device streams of the same seed draw other numbers.
         Generator generator(seed_ ^ 0x6d696e6962617463u, static_cast<std::uint64_t>(epoch_) << 32);
-        for (std::size_t i = order_.size(); i > 1; --i) {
-            std::swap(order_[i - 1], order_[generator.below(i)]);
-        }
+        generator.shuffle(order_);
     }
     ordered_epoch_ = epoch_;
     ordered_seed_ = seed_;
 }
 
 std::vector<Array> Minibatches::next() {
-    if (position_ < 0 || position_ >= size_) {
-        throw InvalidError(
-            fmt::format("[Minibatches] position: expected 0 to {}, got {}", size_ - 1, position_));
-    }
+    if (position_ < 0 || position_ >= size_)
+        fail<InvalidError>("[Minibatches] position: expected 0 to {}, got {}", size_ - 1,
+                           position_);
     order_epoch();
     const std::int64_t n = std::min(batch_size_, size_ - position_);
     std::vector<Array> batch;
     batch.reserve(data_.arrays.size());
-    for (const auto& array : data_.arrays) {
+    for (const auto& array : data_.arrays)
         batch.push_back(gather(array, order_.data() + position_, n, device_));
-    }
     position_ += n;
     if (position_ == size_) {
         position_ = 0;

@@ -1,10 +1,9 @@
 // MNIST: finds, reads and checks the four files.
 #include <catena/cuda/device.hpp>
 #include <catena/data_error.hpp>
+#include <catena/fail.hpp>
 #include <catena/idx.hpp>
 #include <catena/mnist.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -29,10 +28,8 @@ fs::path find(const fs::path& folder, const std::string& name) {
 
 fs::path require(const fs::path& folder, const std::string& name) {
     fs::path file = find(folder, name);
-    if (file.empty()) {
-        throw DataError(
-            fmt::format("[load_mnist] {}: expected a file {}.gz, got none", folder.string(), name));
-    }
+    if (file.empty())
+        fail<DataError>("[load_mnist] {}: expected a file {}.gz, got none", folder.string(), name);
     return file;
 }
 
@@ -42,24 +39,19 @@ Dataset load_part(const fs::path& folder, const std::string& prefix, Shape& imag
     const fs::path labels_file = require(folder, prefix + labels_name);
     const IdxFile images = read_idx(images_file, 3);
     const IdxFile labels = read_idx(labels_file, 1);
-    if (images.shape[0] != labels.shape[0]) {
-        throw DataError(
-            fmt::format("[load_mnist] {}: expected {} labels, one for each image, got {}",
-                        labels_file.string(), images.shape[0], labels.shape[0]));
-    }
+    if (images.shape[0] != labels.shape[0])
+        fail<DataError>("[load_mnist] {}: expected {} labels, one for each image, got {}",
+                        labels_file.string(), images.shape[0], labels.shape[0]);
     const Shape own{1, images.shape[1], images.shape[2]};
     if (image.ndim() == 0) image = own;
-    if (own != image) {
-        throw DataError(
-            fmt::format("[load_mnist] {}: expected images of {}, as in the training set, got {}",
-                        images_file.string(), to_string(image), to_string(own)));
-    }
+    if (own != image)
+        fail<DataError>("[load_mnist] {}: expected images of {}, as in the training set, got {}",
+                        images_file.string(), to_string(image), to_string(own));
     const auto wrong = std::find_if(labels.values.begin(), labels.values.end(),
                                     [](std::uint8_t label) { return label > 9; });
-    if (wrong != labels.values.end()) {
-        throw DataError(fmt::format("[load_mnist] {}: expected labels 0 to 9, got {} at {}",
-                                    labels_file.string(), *wrong, wrong - labels.values.begin()));
-    }
+    if (wrong != labels.values.end())
+        fail<DataError>("[load_mnist] {}: expected labels 0 to 9, got {} at {}",
+                        labels_file.string(), *wrong, wrong - labels.values.begin());
     const Device device = cuda::host();
     const Array x = Array::empty({images.shape[0], own.size()}, Dtype::float32, device);
     const Array t = Array::empty({labels.shape[0]}, Dtype::int32, device);

@@ -1,16 +1,12 @@
 // Elements between arrays and .npy members: the same bytes.
-#include "npy.hpp"
-
-#include "stored.hpp"
+#include "npz.hpp"
 
 #include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
-
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 #include <algorithm>
 #include <cstring>
-#include <span>
 
 namespace catena {
 namespace {
@@ -76,12 +72,11 @@ std::map<std::string, Array> load_arrays(const std::filesystem::path& file, Devi
         for (const auto& [name, npy] : read_stored(file, path)) {
             if (is_text(npy)) continue;
             Dtype dtype{};
-            if (!dtype_of_descr(npy.descr, dtype)) {
-                throw DataError(
-                    fmt::format("[load_arrays] {}: {}: expected dtypes float16, bfloat16 (as "
-                                "|V2), float32, float64, int32, int64, uint8 or bool, got '{}'",
-                                file.string(), name, npy.descr));
-            }
+            if (!dtype_of_descr(npy.descr, dtype))
+                fail<DataError>(
+                    "[load_arrays] {}: {}: expected dtypes float16, bfloat16 (as |V2), float32, "
+                    "float64, int32, int64, uint8 or bool, got '{}'",
+                    file.string(), name, npy.descr);
             arrays[name] = to_array(npy, dtype, device);
         }
         return arrays;

@@ -1,13 +1,11 @@
 // .npz over libzip. Format of .npy: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #include "npz.hpp"
 
-#include "zip_members.hpp"
-
 #include <catena/abi/tensor.h>
 #include <catena/data_error.hpp>
+#include <catena/fail.hpp>
 #include <catena/write_file.hpp>
 
-#include <fmt/format.h>
 #include <unistd.h>
 #include <zip.h>
 
@@ -15,8 +13,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <memory>
-#include <string_view>
 
 namespace catena {
 namespace {
@@ -25,7 +23,7 @@ constexpr std::string_view npy_magic{"\x93NUMPY", 6};
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& what,
                        const std::string& got) {
-    throw DataError(fmt::format("[npz] {}: expected {}, got {}", file.string(), what, got));
+    catena::fail<DataError>("[npz] {}: expected {}, got {}", file.string(), what, got);
 }
 
 std::string npy_header(const NpyArray& array) {
@@ -101,10 +99,123 @@ zip_int64_t write_output(void* user, void* data, zip_uint64_t length, zip_source
     }
 }
 
+struct ZipMember {
+    std::string name;          // its bytes in the directory
+    std::uint64_t packed = 0;  // bytes of its data in the file
+    std::uint64_t begin = 0;   // of its header
+    std::uint64_t end = 0;     // of its data
+};
+
+constexpr std::uint64_t end_size = 22, locator_size = 20, end64_size = 56;
+constexpr std::uint64_t record_size = 46, header_size = 30;
+constexpr std::uint64_t in_extra = 0xffffffff;  // in place of a number that needs 64 bits
+
+// A number in little endian. The caller has checked that it is there.
+std::uint64_t number(std::string_view text, std::size_t at, std::size_t bytes) {
+    std::uint64_t value = 0;
+    for (std::size_t i = bytes; i-- > 0;)
+        value = value << 8 | static_cast<unsigned char>(text[at + i]);
+    return value;
+}
+
+// The directory of a zip file, which libzip reads but does not show. The format is PKWARE's
+// APPNOTE.TXT, 4.3 and 4.5.3. Fails if the directory or a header is damaged, or a member does not lie
+// before the directory.
+class Directory {
+public:
+    explicit Directory(const std::filesystem::path& file)
+        : file_(file), in_(file, std::ios::binary) {
+        std::error_code error;
+        size_ = std::filesystem::file_size(file, error);
+        if (error) fail(file_, "a file", error.message());
+        find();
+    }
+
+    std::vector<ZipMember> members() {
+        const std::string all = read(begin_, bytes_, "a directory");
+        std::string_view rest = all;
+        std::vector<ZipMember> members;
+        for (std::uint64_t i = 0; i < count_; ++i) {
+            if (!rest.starts_with("PK\1\2") || rest.size() < record_size) damaged();
+            const std::uint64_t name = number(rest, 28, 2), extra = number(rest, 30, 2);
+            const std::uint64_t whole = record_size + name + extra + number(rest, 32, 2);
+            if (rest.size() < whole) damaged();
+            members.push_back(member(rest, rest.substr(record_size, name),
+                                     rest.substr(record_size + name, extra)));
+            rest.remove_prefix(whole);
+        }
+        return members;
+    }
+
+private:
+    [[noreturn]] void damaged() const { fail(file_, "a directory of members", "a damaged one"); }
+
+    std::string read(std::uint64_t at, std::uint64_t bytes, const char* what) {
+        std::string text;
+        const bool there = at <= size_ && bytes <= size_ - at;
+        if (there) text.resize(bytes);
+        if (!there || !in_.seekg(static_cast<std::streamoff>(at)) ||
+            !in_.read(text.data(), static_cast<std::streamsize>(bytes)))
+            fail(file_, fmt::format("{} of {} bytes at {}", what, bytes, at),
+                 "the end of the file");
+        return text;
+    }
+
+    // The record at the end of the file, behind which is a comment of at most 2^16 bytes.
+    void find() {
+        const std::uint64_t tail = std::min<std::uint64_t>(size_, end_size + 0xffff);
+        const std::string text = read(size_ - tail, tail, "an end");
+        const std::size_t at = tail < end_size ? text.npos : text.rfind("PK\5\6", tail - end_size);
+        if (at == text.npos) fail(file_, "a zip archive of arrays", "a file without a directory");
+        count_ = number(text, at + 10, 2);
+        bytes_ = number(text, at + 12, 4);
+        begin_ = number(text, at + 16, 4);
+        const std::uint64_t end = size_ - tail + at;
+        if (end < locator_size) return;
+        const std::string locator = read(end - locator_size, locator_size, "a locator");
+        if (!locator.starts_with("PK\6\7")) return;
+        const std::string end64 = read(number(locator, 8, 8), end64_size, "an end of 64 bits");
+        if (!end64.starts_with("PK\6\6")) damaged();
+        count_ = number(end64, 32, 8);
+        bytes_ = number(end64, 40, 8);
+        begin_ = number(end64, 48, 8);
+    }
+
+    ZipMember member(std::string_view record, std::string_view name, std::string_view extra) {
+        std::uint64_t size = number(record, 24, 4);
+        ZipMember found{std::string(name), number(record, 20, 4), number(record, 42, 4), 0};
+        while (extra.size() >= 4) {
+            const std::uint64_t id = number(extra, 0, 2);
+            std::string_view field = extra.substr(4, number(extra, 2, 2));
+            extra.remove_prefix(4 + field.size());
+            if (id != 1) continue;
+            for (std::uint64_t* value : {&size, &found.packed, &found.begin}) {
+                if (*value != in_extra) continue;
+                if (field.size() < 8) damaged();
+                *value = number(field, 0, 8);
+                field.remove_prefix(8);
+            }
+            break;
+        }
+        const std::string header = read(found.begin, header_size, "the header of a member");
+        if (!header.starts_with("PK\3\4")) damaged();
+        const std::uint64_t data =
+            found.begin + header_size + number(header, 26, 2) + number(header, 28, 2);
+        if (data > begin_ || found.packed > begin_ - data)
+            fail(file_, "members before the directory", fmt::format("{} at {}", name, found.begin));
+        found.end = data + found.packed;
+        return found;
+    }
+
+    const std::filesystem::path& file_;
+    std::ifstream in_;
+    std::uint64_t size_ = 0, begin_ = 0, bytes_ = 0, count_ = 0;
+};
+
 // Members that share bytes of the file make a small file into any amount of data. (David Fifield, "A
 // better zip bomb", 2019.)
 void require_apart(const std::filesystem::path& file, zip_t* archive) {
-    std::vector<ZipMember> members = zip_members(file);
+    std::vector<ZipMember> members = Directory(file).members();
     // What is checked here has to be what libzip reads.
     const auto same = [&](std::uint64_t i) {
         zip_stat_t stat;
@@ -193,9 +304,8 @@ void make_row_major(NpyArray& array, std::size_t item) {
     std::vector<std::int64_t> index(array.shape.size(), 0);
     for (std::size_t to = 0; to < from.size(); to += item) {
         std::size_t at = 0;
-        for (std::size_t d = index.size(); d-- > 0;) {
+        for (std::size_t d = index.size(); d-- > 0;)
             at = at * static_cast<std::size_t>(array.shape[d]) + static_cast<std::size_t>(index[d]);
-        }
         std::memcpy(&array.bytes[to], &from[at * item], item);
         for (std::size_t d = index.size(); d-- > 0;) {
             if (++index[d] < array.shape[d]) break;
@@ -316,9 +426,8 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
         const auto entry = static_cast<zip_uint64_t>(index);
         constexpr zip_uint16_t first_day = 0x21;  // 1980-01-01, so that bytes do not depend on time
         if (zip_set_file_compression(archive.get(), entry, ZIP_CM_STORE, 0) != 0 ||
-            zip_file_set_dostime(archive.get(), entry, 0, first_day, 0) != 0) {
+            zip_file_set_dostime(archive.get(), entry, 0, first_day, 0) != 0)
             fail(file, "an archive that can be written", zip_strerror(archive.get()));
-        }
     }
     if (zip_close(archive.get()) != 0) {
         if (!output.failure.empty()) throw DataError(output.failure);
@@ -335,9 +444,8 @@ Npz read_npz(const std::filesystem::path& file, std::string_view path, const Wan
     const zip_int64_t n = zip_get_num_entries(archive.get(), 0);
     for (zip_int64_t i = 0; i < n; ++i) {
         zip_stat_t stat;
-        if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &stat) != 0) {
+        if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &stat) != 0)
             fail(file, "a readable archive", zip_strerror(archive.get()));
-        }
         std::string name = stat.name;
         if (!name.starts_with(path)) continue;
         if (!name.ends_with(".npy")) fail(file, "members named *.npy", "'" + name + "'");

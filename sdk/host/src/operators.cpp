@@ -1,13 +1,10 @@
 // Operators: each is one registered function.
 #include <catena/bound_function.hpp>
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/operators.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace catena {
 namespace {
@@ -52,28 +49,25 @@ X call(const PluginFunction& function, const X& x0, const X& x1) try {
                                       : run(function, x0, x1);
 } catch (const DtypeError& error) {
     if (!may_have_mask(detail::elements(x0), detail::elements(x1))) throw;
-    throw DtypeError(fmt::format(
+    fail<DtypeError>(
         "{} (a bool array with a number, as in 2 * (x > 0) * y, is float32: write 2 * y * (x > 0))",
-        error.what()));
+        error.what());
 }
 
 // Comparisons' 1 and 0 as a mask.
 Array mask(const Array& x) { return x.astype(Dtype::bool8); }
 
 void expect_mask(const char* what, const Array& x) {
-    if (!is_mask(x)) {
-        throw DtypeError(fmt::format("[{}] operand: expected a bool array, got {}", what,
-                                     x ? name(x.dtype()) : "an empty handle"));
-    }
+    if (!is_mask(x))
+        fail<DtypeError>("[{}] operand: expected a bool array, got {}", what,
+                         x ? name(x.dtype()) : "an empty handle");
 }
 
 // A number beside x; integers are compared with integers.
 Array scalar(double c, const Array& x) {
     const double limit = x.dtype() == Dtype::int32 ? 0x1p31 : 0x1p63;
-    if (!is_floating(x.dtype()) && !(c == std::trunc(c) && c >= -limit && c < limit)) {
-        throw DtypeError(
-            fmt::format("[comparison] number: expected an {}, got {}", name(x.dtype()), c));
-    }
+    if (!is_floating(x.dtype()) && !(c == std::trunc(c) && c >= -limit && c < limit))
+        fail<DtypeError>("[comparison] number: expected an {}, got {}", name(x.dtype()), c);
     return Array::full({}, c, x.dtype(), x.device());
 }
 
@@ -128,11 +122,10 @@ Array operator-(const Array& x) { return call(plain<"catena.neg">(), x); }
 namespace {
 
 const Array& assign(const char* op, const Array& x, const Array& result) {
-    if (result.shape() != x.shape()) {
-        throw ShapeError(fmt::format(
+    if (result.shape() != x.shape())
+        fail<ShapeError>(
             "[{}] y: expected a shape that broadcasts to {} of x, got one that gives {}", op,
-            to_string(x.shape()), to_string(result.shape())));
-    }
+            to_string(x.shape()), to_string(result.shape()));
     x.copy_from(result);
     return x;
 }

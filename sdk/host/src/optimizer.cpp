@@ -1,17 +1,14 @@
 // Optimizer: state, the step over all parameters, and hooks on gradients.
+#include "support.hpp"
+
 #include <catena/capture.hpp>
-#include <catena/copy.hpp>
-#include <catena/core/error.hpp>
 #include <catena/core/small_vector.hpp>
 #include <catena/cuda/device.hpp>
 #include <catena/operators.hpp>
 #include <catena/optimizer.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 namespace catena {
 namespace {
@@ -30,10 +27,10 @@ Dtype state_dtype(const Array& data) {
 }
 
 [[noreturn]] void throw_recorded(std::string_view rule, std::int64_t t, Device device) {
-    throw UnsupportedError(
-        fmt::format("[update] {}: expected a call that is not recorded, because each launch would "
-                    "repeat step t = {}, got a recording on {}",
-                    rule, t, device.name()));
+    fail<UnsupportedError>(
+        "[update] {}: expected a call that is not recorded, because each launch would repeat step "
+        "t = {}, got a recording on {}",
+        rule, t, device.name());
 }
 
 // Where an update rule put its result, whose memory stays that of the parameter or the state.
@@ -45,23 +42,11 @@ void keep(const Array& there, const Array& result, std::string_view parameter,
             return array ? fmt::format("{} {}", to_string(array.shape()), name(array.dtype()))
                          : "none";
         };
-        throw InvalidError(fmt::format("[update] {} of {}: expected {} from update_one(), got {}",
-                                       what, parameter, text(there), text(result)));
+        fail<InvalidError>("[update] {} of {}: expected {} from update_one(), got {}", what,
+                           parameter, text(there), text(result));
     }
     there.copy_from(result);
 }
-
-// t + 1, but for a step that fails.
-struct NextStep {
-    explicit NextStep(std::int64_t& of) : t(of) { ++t; }
-    NextStep(const NextStep&) = delete;
-    NextStep& operator=(const NextStep&) = delete;
-    ~NextStep() {
-        if (!done) --t;
-    }
-    std::int64_t& t;
-    bool done = false;
-};
 
 }  // namespace
 
@@ -88,11 +73,9 @@ void Optimizer::setup(std::vector<NamedParameter> parameters) {
         const using_device scope(data.device());
         slot.state = init_state(data);
         if (slot.state.size() != state_names_.size() ||
-            std::ranges::count_if(slot.state, [](const Array& array) { return !array; }) > 0) {
-            throw InvalidError(
-                fmt::format("[setup] {}: expected {} arrays from init_state(), got {}",
-                            parameter.name, state_names_.size(), slot.state.size()));
-        }
+            std::ranges::count_if(slot.state, [](const Array& array) { return !array; }) > 0)
+            fail<InvalidError>("[setup] {}: expected {} arrays from init_state(), got {}",
+                               parameter.name, state_names_.size(), slot.state.size());
         // State is written in place: in memory that nobody else sees.
         for (Array& array : slot.state)
             if (!array.body()->exclusive()) array = array.copy();
@@ -116,7 +99,8 @@ void Optimizer::update() {
             if (state.device() != device) state = state.to(device);
         }
     }
-    NextStep next(t_);
+    std::int64_t before = t_++;  // again if the step fails
+    const OnExit restore{[&] { t_ = before; }};
     if (!rule_on_arrays_) {
         try {
             update_by(step());
@@ -125,7 +109,7 @@ void Optimizer::update() {
         }
     }
     if (rule_on_arrays_) update_each();
-    next.done = true;
+    before = t_;
 }
 
 void Optimizer::update_by(const PluginFunction& function) {
@@ -198,9 +182,10 @@ void Optimizer::prepare_recording() {
 }
 
 void Optimizer::prepare_launch() {
-    NextStep next(t_);
+    std::int64_t before = t_++;
+    const OnExit restore{[&] { t_ = before; }};
     memory_->write(step());
-    next.done = true;
+    before = t_;
 }
 
 std::vector<const void*> Optimizer::identity() const {
@@ -231,9 +216,8 @@ void Optimizer::require_as_at_setup(const Slot& slot) {
     const auto text = [](const Shape& shape, Dtype dtype) {
         return fmt::format("{} {}", to_string(shape), name(dtype));
     };
-    throw InvalidError(fmt::format("[update] {}: expected {} as at setup(), got {}",
-                                   slot.parameter.name, text(slot.shape, slot.dtype),
-                                   text(data.shape(), state_dtype(data))));
+    fail<InvalidError>("[update] {}: expected {} as at setup(), got {}", slot.parameter.name,
+                       text(slot.shape, slot.dtype), text(data.shape(), state_dtype(data)));
 }
 
 void Optimizer::cleargrads() const {
@@ -279,10 +263,8 @@ double Optimizer::compute_grads_norm() const {
 }
 
 void Optimizer::clip_grads(double maxnorm) const {
-    if (!(maxnorm >= 0)) {
-        throw InvalidError(
-            fmt::format("[clip_grads] maxnorm: expected at least 0, got {}", maxnorm));
-    }
+    if (!(maxnorm >= 0))
+        fail<InvalidError>("[clip_grads] maxnorm: expected at least 0, got {}", maxnorm);
     if (std::isinf(maxnorm)) return;  // which nothing is above
     const Array sum = sum_of_squares();
     if (!sum) return;
@@ -323,25 +305,9 @@ void Optimizer::weight_decay(double decay) const {
 }
 
 void Optimizer::accumulate_grads(std::span<const Array> gradients) const {
-    if (gradients.size() != slots_.size()) {
-        throw ShapeError(fmt::format("[accumulate_grads] gradients: expected {}, got {}",
-                                     slots_.size(), gradients.size()));
-    }
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-        const Variable& variable = slots_[i].parameter.variable;
-        if (!gradients[i]) continue;
-        if (gradients[i].shape() != variable.shape() || gradients[i].dtype() != variable.dtype()) {
-            throw ShapeError(fmt::format("[accumulate_grads] {}: expected {} {}, got {} {}",
-                                         slots_[i].parameter.name, to_string(variable.shape()),
-                                         name(variable.dtype()), to_string(gradients[i].shape()),
-                                         name(gradients[i].dtype())));
-        }
-    }
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-        const Variable& variable = slots_[i].parameter.variable;
-        if (gradients[i])
-            accumulate(variable.node(), functions::copy(gradients[i], variable.device()));
-    }
+    std::vector<NamedParameter> parameters;
+    for (const Slot& slot : slots_) parameters.push_back(slot.parameter);
+    add_gradients("accumulate_grads", parameters, gradients);
 }
 
 void Optimizer::set_rate(double /*rate*/) {
@@ -354,9 +320,8 @@ void Optimizer::visit(Visitor& visitor) {
     for (auto& slot : slots_) {
         std::int64_t t = t_;  // Chainer counts for each parameter
         visitor(slot.parameter.name + "/t", t);
-        for (std::size_t i = 0; i < state_names_.size(); ++i) {
+        for (std::size_t i = 0; i < state_names_.size(); ++i)
             visitor(slot.parameter.name + '/' + state_names_[i], slot.state[i]);
-        }
     }
 }
 

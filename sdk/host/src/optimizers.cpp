@@ -1,12 +1,8 @@
 // Optimizers by name.
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/optimizers.hpp>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <array>
-#include <type_traits>
 
 namespace catena::optimizers {
 namespace {
@@ -45,8 +41,8 @@ const auto& all() {
 const Entry& find(std::string_view name) {
     const auto found = std::ranges::find(all(), name, &Entry::name);
     if (found != all().end()) return *found;
-    throw InvalidError(fmt::format("[optimizers] name: expected one of {}, got '{}'",
-                                   fmt::join(names(), ", "), name));
+    fail<InvalidError>("[optimizers] name: expected one of {}, got '{}'", fmt::join(names(), ", "),
+                       name);
 }
 
 }  // namespace
@@ -61,10 +57,9 @@ std::optional<double> default_rate(std::string_view name) { return find(name).de
 
 std::unique_ptr<Optimizer> make(std::string_view name, std::optional<double> rate) {
     const Entry& optimizer = find(name);
-    if (rate && !optimizer.default_rate) {
-        throw InvalidError(fmt::format(
-            "[optimizers] rate of {}: expected none, as it has no rate, got {}", name, *rate));
-    }
+    if (rate && !optimizer.default_rate)
+        fail<InvalidError>("[optimizers] rate of {}: expected none, as it has no rate, got {}",
+                           name, *rate);
     return optimizer.make(rate);
 }
 

@@ -54,9 +54,7 @@ void Progress::update(std::int64_t done, const std::function<double()>& value,
         start_ = last_ = now;
         return;
     }
-    if (now - last_ < std::chrono::milliseconds(terminal_ ? 100 : 10000)) {
-        return;
-    }
+    if (now - last_ < std::chrono::milliseconds(terminal_ ? 100 : 10000)) return;
     last_ = now;
     const std::string text =
         fmt::format("{} {:.4f}  {:.0f} {}/s", value_name, value(), rate(), unit_);

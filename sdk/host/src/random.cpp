@@ -1,9 +1,8 @@
 // Philox, and the normal distribution by Box and Muller from exactly rounded operations only.
-#include <catena/abi/philox.h>
-#include <catena/core/error.hpp>
-#include <catena/random.hpp>
+#include "support.hpp"
 
-#include <fmt/format.h>
+#include <catena/abi/philox.h>
+#include <catena/random.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -106,17 +105,14 @@ namespace {
 template <class Next>
 Array generate(const char* what, Device device, const Shape& shape, Dtype dtype, std::int64_t draws,
                const Next& next) {
-    if (!is_floating(dtype)) {
-        throw DtypeError(
-            fmt::format("[{}] dtype: expected a floating one, got {}", what, name(dtype)));
-    }
+    if (!is_floating(dtype))
+        fail<DtypeError>("[{}] dtype: expected a floating one, got {}", what, name(dtype));
     if (!device) device = Device::current();
     const using_device host{Device()};
     const Array y = Array::empty(shape, dtype);
     const auto [seed, offset] = reserve_random(device, static_cast<std::uint64_t>(draws + 1) / 2);
     Generator generator(seed, offset);
-    const catena_dl_tensor& memory = y.body()->tensor.dl;
-    auto* to = static_cast<std::byte*>(memory.data) + memory.byte_offset;
+    std::byte* to = address_of(y);
     double piece[512];  // an even number: the normal distribution makes two of two
     for (std::int64_t left = y.size(), n = 0; left > 0; left -= n) {
         n = std::min<std::int64_t>(left, std::ssize(piece));

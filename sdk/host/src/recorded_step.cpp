@@ -1,8 +1,7 @@
 // RecordedStep: which recording an input belongs to, and what goes before each launch.
-#include <catena/core/error.hpp>
-#include <catena/recorded_step.hpp>
+#include "support.hpp"
 
-#include <fmt/format.h>
+#include <catena/recorded_step.hpp>
 
 #include <algorithm>
 
@@ -20,40 +19,12 @@ void require_device(std::span<const Array> inputs, Device device) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         const bool there = static_cast<bool>(inputs[i]);
         if (there && inputs[i].device() == device) continue;
-        throw DeviceError(fmt::format("[RecordedStep] inputs[{}]: expected an array on {}, got {}",
-                                      i, device.name(),
-                                      there ? inputs[i].device().name() : "none"));
+        fail<DeviceError>("[RecordedStep] inputs[{}]: expected an array on {}, got {}", i,
+                          device.name(), there ? inputs[i].device().name() : "none");
     }
 }
 
 }  // namespace
-
-// While a body is recorded, update() counts and computes nothing. What a body leaves behind that fails
-// then: gradients that nobody has written, nor will.
-class RecordedStep::Undo {
-public:
-    explicit Undo(Optimizer& optimizer) : optimizer_(optimizer), t_(optimizer.t_) {
-        optimizer.is_counted_ = true;
-    }
-    Undo(const Undo&) = delete;
-    Undo& operator=(const Undo&) = delete;
-    ~Undo() {
-        optimizer_.t_ = t_;
-        optimizer_.is_counted_ = false;
-        if (done_) return;
-        for (const auto& slot : optimizer_.slots_) {
-            const Variable& variable = slot.parameter.variable;
-            if (variable.grad() && is_of_recording(variable.grad())) variable.cleargrad();
-        }
-    }
-    std::int64_t updates() const { return optimizer_.t_ - t_; }
-    void done() { done_ = true; }
-
-private:
-    Optimizer& optimizer_;
-    std::int64_t t_;
-    bool done_ = false;
-};
 
 RecordedStep::RecordedStep(Optimizer& optimizer, Body body, Stream stream)
     : optimizer_(optimizer), body_(std::move(body)), stream_(std::move(stream)) {
@@ -118,7 +89,19 @@ RecordedStep::Recording* RecordedStep::find(std::span<const Array> inputs) {
 bool RecordedStep::record(Recording& recording, std::span<const Array> inputs) {
     stream_.device().release_cached();
     std::vector<Array> own, outputs;
-    Undo undo(optimizer_);
+    // While a body is recorded, update() counts and computes nothing. If the body fails, it leaves
+    // gradients that nobody has written, nor will.
+    const std::int64_t t = optimizer_.t_;
+    bool done = false;
+    optimizer_.is_counted_ = true;
+    const OnExit undo{[&] {
+        optimizer_.t_ = t;
+        optimizer_.is_counted_ = false;
+        for (const auto& slot : optimizer_.slots_) {
+            const Variable& variable = slot.parameter.variable;
+            if (!done && variable.grad() && is_of_recording(variable.grad())) variable.cleargrad();
+        }
+    }};
     try {
         for (const Array& input : inputs)
             own.push_back(Array::empty(input.shape(), input.dtype(), input.device()));
@@ -128,12 +111,12 @@ bool RecordedStep::record(Recording& recording, std::span<const Array> inputs) {
         recording.not_before = steps_ + patience;
         return false;
     }
-    if (undo.updates() != 1) {
+    if (const std::int64_t updates = optimizer_.t_ - t; updates != 1) {
         recording.capture = {};
-        throw InvalidError(fmt::format(
-            "[RecordedStep] body: expected one update() of the optimizer, got {}", undo.updates()));
+        fail<InvalidError>("[RecordedStep] body: expected one update() of the optimizer, got {}",
+                           updates);
     }
-    undo.done();
+    done = true;
     recording.inputs = std::move(own);
     recording.outputs = std::move(outputs);
     recording.memory = optimizer_.memory_;

@@ -1,14 +1,12 @@
 // The format's rules, one after the other; JSON by nlohmann's library.
-#include "safetensors.hpp"
-
-#include "npy.hpp"
+#include "npz.hpp"
 
 #include <catena/core/tables.hpp>
 #include <catena/data_error.hpp>
+#include <catena/fail.hpp>
 #include <catena/text.hpp>
 #include <catena/write_file.hpp>
 
-#include <fmt/format.h>
 #include <parse_json.hpp>
 
 #include <algorithm>
@@ -17,8 +15,6 @@
 #include <cstring>
 #include <fstream>
 #include <limits>
-#include <optional>
-#include <utility>
 
 namespace catena {
 namespace {
@@ -55,8 +51,7 @@ constexpr Kind kinds[] = {
 
 [[noreturn]] void fail(const std::filesystem::path& file, const std::string& expected,
                        const std::string& got) {
-    throw DataError(
-        fmt::format("[safetensors] {}: expected {}, got {}", file.string(), expected, got));
+    catena::fail<DataError>("[safetensors] {}: expected {}, got {}", file.string(), expected, got);
 }
 
 class Reader {
@@ -82,9 +77,7 @@ public:
         data_ = bytes.size() + length;
         std::optional<std::string> repeated;
         Json json = parse_json(text, &repeated);
-        if (repeated) {
-            fail(file_, "each key of the header once", beginning(*repeated) + " twice");
-        }
+        if (repeated) fail(file_, "each key of the header once", beginning(*repeated) + " twice");
         if (!json.is_object()) {
             fail(file_, fmt::format("a header in JSON, at most {} levels deep", max_json_depth),
                  "something else");
@@ -140,16 +133,14 @@ Entry to_entry(const std::filesystem::path& file, const std::string& name, const
     std::uint64_t bytes = kind->size;
     for (const Json& each : *shape) {
         std::uint64_t extent = 0;
-        if (!to_size(each, extent) || __builtin_mul_overflow(bytes, extent, &bytes)) {
+        if (!to_size(each, extent) || __builtin_mul_overflow(bytes, extent, &bytes))
             wrong("a shape of extents");
-        }
         entry.array.shape.push_back(static_cast<std::int64_t>(extent));
     }
     if (offsets == json.end() || !offsets->is_array() || offsets->size() != 2 ||
         !to_size((*offsets)[0], entry.begin) || !to_size((*offsets)[1], entry.end) ||
-        entry.begin > entry.end || entry.end - entry.begin != bytes) {
+        entry.begin > entry.end || entry.end - entry.begin != bytes)
         wrong("data_offsets that fit the shape");
-    }
     return entry;
 }
 
@@ -190,9 +181,8 @@ void write_safetensors(const std::filesystem::path& file, const Npz& arrays) {
     std::string text = header.dump();
     text.resize((text.size() + 7) / 8 * 8, ' ');  // the data begins at a multiple of 8
     std::array<char, 8> length{};
-    for (std::size_t i = 0; i < length.size(); ++i) {
+    for (std::size_t i = 0; i < length.size(); ++i)
         length[i] = static_cast<char>(text.size() >> 8 * i & 0xff);
-    }
     AtomicFile atomic(file);
     atomic.write({length.data(), length.size()});
     atomic.write(text);
@@ -232,6 +222,15 @@ Npz read_safetensors(const std::filesystem::path& file, std::string_view path,
         arrays[name] = std::move(entry.array);
     }
     return arrays;
+}
+
+void write_stored(const std::filesystem::path& file, const Npz& arrays) {
+    (file.extension() == ".safetensors" ? write_safetensors : write_npz)(file, arrays);
+}
+
+Npz read_stored(const std::filesystem::path& file, std::string_view path, const Wanted& wanted) {
+    const bool is_safetensors = file.extension() == ".safetensors";
+    return (is_safetensors ? read_safetensors : read_npz)(file, path, wanted);
 }
 
 }  // namespace catena

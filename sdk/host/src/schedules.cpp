@@ -1,8 +1,6 @@
 // Schedules: a formula each.
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/schedules.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,13 +11,11 @@ namespace {
 
 void require_rate(double rate) {
     if (!(rate > 0) || !std::isfinite(rate))
-        throw InvalidError(
-            fmt::format("[schedules] rate: expected a number above 0, got {}", rate));
+        fail<InvalidError>("[schedules] rate: expected a number above 0, got {}", rate);
 }
 void require_time(double time) {
     if (!(time >= 0) || !std::isfinite(time))
-        throw InvalidError(
-            fmt::format("[schedules] time: expected a number of 0 or more, got {}", time));
+        fail<InvalidError>("[schedules] time: expected a number of 0 or more, got {}", time);
 }
 
 // How much of a span has passed.
@@ -49,9 +45,8 @@ Schedule steps(std::vector<std::pair<double, double>> rates) {
         require_time(rates[i].first);
         require_rate(rates[i].second);
         if (i > 0 && rates[i].first <= rates[i - 1].first)
-            throw InvalidError(
-                fmt::format("[schedules] times: expected increasing times, got {} after {}",
-                            rates[i].first, rates[i - 1].first));
+            fail<InvalidError>("[schedules] times: expected increasing times, got {} after {}",
+                               rates[i].first, rates[i - 1].first);
     }
     return [rates = std::move(rates)](double time) {
         double rate = rates[0].second;

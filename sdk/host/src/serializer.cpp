@@ -1,19 +1,13 @@
 // Serializer: from visited values to .npz members, and back in two passes: check all, then write.
-#include "npy.hpp"
 #include "npz.hpp"
-#include "stored.hpp"
 
 #include <catena/data_error.hpp>
+#include <catena/fail.hpp>
 #include <catena/serializer.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-#include <map>
 #include <set>
-#include <span>
-#include <type_traits>
 
 namespace catena {
 namespace {
@@ -46,9 +40,8 @@ private:
     }
     void put(const std::string& path, const Array& value) { add(path, to_npy(value)); }
     void add(const std::string& path, NpyArray npy) {
-        if (!result.emplace(path, std::move(npy)).second) {
-            throw InvalidError(fmt::format("[save] names: expected each once, got {} twice", path));
-        }
+        if (!result.emplace(path, std::move(npy)).second)
+            fail<InvalidError>("[save] names: expected each once, got {} twice", path);
     }
 };
 
@@ -338,11 +331,10 @@ LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
         if (options.rename) name = options.rename(name);
         if (name.empty()) return false;
         // A text and an array of a .safetensors file may have the same name: the array counts.
-        if (names.try_emplace(name, full).first->second != full) {
-            throw InvalidError(fmt::format(
+        if (names.try_emplace(name, full).first->second != full)
+            fail<InvalidError>(
                 "[load] {}: rename: expected a name for each array, got {} twice, for {} too",
-                file.string(), name, full));
-        }
+                file.string(), name, full);
         return expected.fits(name, header);
     };
     Npz stored = read(file, options.path, wanted);
@@ -354,18 +346,16 @@ LoadReport load(Read read, const std::filesystem::path& file, Visitable& object,
     };
     Npz arrays;
     for (const auto& [name, full] : names) arrays.emplace(name, std::move(stored.at(full)));
-    if (arrays.empty() && !options.path.empty()) {
-        throw DataError(fmt::format("[load] {}: expected names with the prefix '{}', got none",
-                                    file.string(), options.path));
-    }
+    if (arrays.empty() && !options.path.empty())
+        fail<DataError>("[load] {}: expected names with the prefix '{}', got none", file.string(),
+                        options.path);
     Checker checker(arrays, options, has_beside);
     object.visit(checker);
     LoadReport report = checker.report();
-    if (const std::string problems = checker.problems(report); !problems.empty()) {
-        throw DataError(fmt::format(
+    if (const std::string problems = checker.problems(report); !problems.empty())
+        fail<DataError>(
             "[load] {}: expected the saved state of an object with the same structure, got:{}",
-            file.string(), problems));
-    }
+            file.string(), problems);
     const std::map<std::string, Array> staged = checker.take();
     Assigner assigner(arrays, staged);
     object.visit(assigner);

@@ -1,9 +1,8 @@
 // F::split_axis by get_item.
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/functions.hpp>
 #include <catena/split_axis.hpp>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <limits>
@@ -13,10 +12,8 @@ namespace {
 
 int axis_index(const Shape& shape, int axis) {
     const int n = shape.ndim();
-    if (axis < -n || axis >= n) {
-        throw ShapeError(
-            fmt::format("[split_axis] axis: expected one of {}, got {}", to_string(shape), axis));
-    }
+    if (axis < -n || axis >= n)
+        fail<ShapeError>("[split_axis] axis: expected one of {}, got {}", to_string(shape), axis);
     return axis < 0 ? axis + n : axis;
 }
 
@@ -31,12 +28,10 @@ std::vector<X> split(const X& x, std::span<const std::int64_t> indices, int axis
     std::vector<X> pieces;
     for (std::size_t i = 0; i <= indices.size(); ++i) {
         end[d] = i < indices.size() ? indices[i] : length;
-        if (end[d] < begin[d] || end[d] > length) {
-            throw ShapeError(
-                fmt::format("[split_axis] indices: expected nondecreasing indices from 0 to "
-                            "{}, got [{}]",
-                            length, fmt::join(indices, ", ")));
-        }
+        if (end[d] < begin[d] || end[d] > length)
+            fail<ShapeError>(
+                "[split_axis] indices: expected nondecreasing indices from 0 to {}, got [{}]",
+                length, fmt::join(indices, ", "));
         pieces.push_back(get_item(x, begin, end));
         begin[d] = end[d];
     }
@@ -54,12 +49,10 @@ std::vector<Array> split_axis(const Array& x, Ints indices, int axis) {
 
 std::vector<std::int64_t> section_ends(const Shape& shape, std::int64_t sections, int axis) {
     const std::int64_t length = shape[axis_index(shape, axis)];
-    if (sections < 1 || length % sections != 0) {
-        throw ShapeError(
-            fmt::format("[split_axis] sections: expected a divisor of {}, the length of axis {} of "
-                        "{}, got {}",
-                        length, axis, to_string(shape), sections));
-    }
+    if (sections < 1 || length % sections != 0)
+        fail<ShapeError>(
+            "[split_axis] sections: expected a divisor of {}, the length of axis {} of {}, got {}",
+            length, axis, to_string(shape), sections);
     std::vector<std::int64_t> indices;
     for (std::int64_t i = 1; i < sections; ++i) indices.push_back(i * (length / sections));
     return indices;

@@ -1,8 +1,6 @@
 // Summary: sums, and what is still on its way.
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/summary.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,18 +13,16 @@ Summary::Summary(std::initializer_list<std::string_view> names)
 Summary::Summary(std::vector<std::string> names) : names_(std::move(names)), sums_(names_.size()) {}
 
 void Summary::add(std::span<const Array> values, double weight) {
-    if (values.size() != names_.size()) {
-        throw ShapeError(fmt::format("[Summary] values: expected {}, one for each name, got {}",
-                                     names_.size(), values.size()));
-    }
+    if (values.size() != names_.size())
+        fail<ShapeError>("[Summary] values: expected {}, one for each name, got {}", names_.size(),
+                         values.size());
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (values[i].size() != 1)
-            throw ShapeError(fmt::format("[Summary] {}: expected one element, got {}", names_[i],
-                                         to_string(values[i].shape())));
+            fail<ShapeError>("[Summary] {}: expected one element, got {}", names_[i],
+                             to_string(values[i].shape()));
     }
     if (!(weight > 0) || !std::isfinite(weight))
-        throw InvalidError(
-            fmt::format("[Summary] weight: expected a number above 0, got {}", weight));
+        fail<InvalidError>("[Summary] weight: expected a number above 0, got {}", weight);
     weight_ += weight;
     pending_.push_back({{values.begin(), values.end()}, weight});
     constexpr std::size_t most_pending = 256;
@@ -44,8 +40,7 @@ void Summary::settle() const {
 double Summary::mean(std::string_view name) const {
     const auto found = std::ranges::find(names_, name);
     if (found == names_.end())
-        throw InvalidError(
-            fmt::format("[Summary] expected one of {}, got '{}'", fmt::join(names_, ", "), name));
+        fail<InvalidError>("[Summary] expected one of {}, got '{}'", fmt::join(names_, ", "), name);
     settle();
     if (weight_ == 0) return std::numeric_limits<double>::quiet_NaN();
     return sums_[static_cast<std::size_t>(found - names_.begin())] / weight_;

@@ -3,17 +3,16 @@
 
 #include <catena/array_file.hpp>
 #include <catena/data_error.hpp>
+#include <catena/fail.hpp>
 #include <catena/text.hpp>
 
-#include <fmt/format.h>
+#include <boost/algorithm/string/replace.hpp>
+#include <boost/locale/utf.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
-#include <map>
-#include <span>
-#include <utility>
 
 namespace catena {
 namespace {
@@ -27,6 +26,7 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // of UTF-8
 constexpr std::array<std::string_view, 3> names{"words", "spaces", "characters"};
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r'; }
+bool ends_token(char c) { return is_space(c) || c == '\n'; }
 
 // Words consist of ASCII letters and digits, apostrophes, and all bytes that are not ASCII.
 bool is_word(char c) {
@@ -37,32 +37,18 @@ bool is_word(char c) {
 // Returns the length of the code point at the text's beginning, or 0 if there is none. RFC 3629
 // excludes surrogates and overlong forms.
 std::size_t code_point(std::string_view text) {
-    const auto byte = [&](std::size_t i) {
-        return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-    };
-    const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
-        return byte(i) >= low && byte(i) <= high;
-    };
-    const unsigned first = byte(0);
-    if (first < 0x80) return 1;
-    if (first >= 0xc2 && first <= 0xdf) return follows(1) ? 2 : 0;
-    if (first >= 0xe0 && first <= 0xef) {
-        const unsigned low = first == 0xe0 ? 0xa0 : 0x80, high = first == 0xed ? 0x9f : 0xbf;
-        return follows(1, low, high) && follows(2) ? 3 : 0;
-    }
-    if (first >= 0xf0 && first <= 0xf4) {
-        const unsigned low = first == 0xf0 ? 0x90 : 0x80, high = first == 0xf4 ? 0x8f : 0xbf;
-        return follows(1, low, high) && follows(2) && follows(3) ? 4 : 0;
-    }
-    return 0;
+    namespace utf = boost::locale::utf;
+    const auto* at = text.begin();
+    const utf::code_point found = utf::utf_traits<char>::decode(at, text.end());
+    const bool valid = found != utf::illegal && found != utf::incomplete;
+    return valid ? static_cast<std::size_t>(at - text.begin()) : 0;
 }
 
 // Returns the length of "<name>" at the text's beginning, or 0 if there is none.
 std::size_t bracketed(std::string_view text) {
-    if (text.empty() || text[0] != '<') return 0;
-    std::size_t n = 1;
-    while (n < text.size() && text[n] >= 'a' && text[n] <= 'z') ++n;
-    return n > 1 && n < text.size() && text[n] == '>' ? n + 1 : 0;
+    if (!text.starts_with('<')) return 0;
+    const std::size_t n = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz", 1);
+    return n != text.npos && n > 1 && text[n] == '>' ? n + 1 : 0;
 }
 
 std::size_t next_word(std::string_view text) {
@@ -74,8 +60,7 @@ std::size_t next_word(std::string_view text) {
 
 // Returns whether a token ends before or with this byte, whatever follows. '<' may begin "<name>".
 bool is_boundary(char c, Tokens tokens) {
-    if (is_space(c) || c == '\n') return true;
-    return tokens == Tokens::words && !is_word(c) && c != '<';
+    return ends_token(c) || (tokens == Tokens::words && !is_word(c) && c != '<');
 }
 
 // Returns how many bytes at the piece's beginning are whole tokens, whatever follows, or 0 if all of
@@ -84,12 +69,6 @@ std::size_t last_boundary(std::string_view piece, Tokens tokens) {
     if (tokens == Tokens::characters) return piece.size();
     std::size_t n = piece.size();
     while (n > 0 && !is_boundary(piece[n - 1], tokens)) --n;
-    return n;
-}
-
-std::size_t until_space(std::string_view text) {
-    std::size_t n = 0;
-    while (n < text.size() && !is_space(text[n]) && text[n] != '\n') ++n;
     return n;
 }
 
@@ -104,7 +83,9 @@ std::size_t next_token(std::string_view text, Tokens tokens,
     } else if (text[0] == '\n') {
         take(Vocabulary::end_of_line);
     } else if (!is_space(text[0])) {
-        n = tokens == Tokens::words ? next_word(text) : until_space(text);
+        n = tokens == Tokens::words
+                ? next_word(text)
+                : static_cast<std::size_t>(std::ranges::find_if(text, ends_token) - text.begin());
         take(text.substr(0, n));
     } else {
         while (n < text.size() && is_space(text[n])) ++n;
@@ -140,6 +121,7 @@ public:
         for (bool last = false; !last;) {
             const std::size_t got = reader_.read_some(std::span(buffer).subspan(kept));
             last = got < buffer.size() - kept;
+            if (last) reader_.expect_end();
             std::size_t size = kept + got, begin = 0;
             if (at_ == 0 && std::string_view(buffer).substr(0, size).starts_with(byte_order_mark))
                 begin = byte_order_mark.size();
@@ -176,11 +158,10 @@ private:
             }
             const std::size_t n =
                 code_point(std::string_view(buffer).substr(at, std::min(longest, size - at)));
-            if (n == 0) {
-                throw DataError(fmt::format(
+            if (n == 0)
+                fail<DataError>(
                     "[read_text] {}: expected text in UTF-8, got byte 0x{:02x} in line {} (at {})",
-                    name_, static_cast<unsigned char>(buffer[at]), line_, at_));
-            }
+                    name_, static_cast<unsigned char>(buffer[at]), line_, at_);
             const bool before_newline =
                 buffer[at] == '\r' && at + 1 < size && buffer[at + 1] == '\n';
             for (std::size_t i = 0; i < n && !before_newline; ++i) buffer[to++] = buffer[at + i];
@@ -196,14 +177,10 @@ private:
 };
 
 // Escapes a word for a listing, which has one word in each line.
-std::string escaped(std::string_view word) {
-    std::string text;
-    for (const char c : word) {
-        if (c == '\\') text += "\\\\";
-        else if (c == '\n') text += "\\n";
-        else text += c;
-    }
-    return text;
+std::string escaped(std::string word) {
+    boost::replace_all(word, "\\", "\\\\");
+    boost::replace_all(word, "\n", "\\n");
+    return word;
 }
 
 std::string unescaped(std::string_view line) {
@@ -232,10 +209,8 @@ std::string_view to_string(Tokens tokens) { return names.at(static_cast<std::siz
 
 Tokens tokens_from_string(std::string_view name) {
     const auto* found = std::ranges::find(names, name);
-    if (found == names.end()) {
-        throw InvalidError(
-            fmt::format("[Tokens] expected words, spaces or characters, got '{}'", name));
-    }
+    if (found == names.end())
+        fail<InvalidError>("[Tokens] expected words, spaces or characters, got '{}'", name);
     return static_cast<Tokens>(found - names.begin());
 }
 
@@ -255,7 +230,7 @@ TextPieces text_pieces(const std::filesystem::path& file) {
                 try {
                     take(piece);
                 } catch (const DataError& error) {  // of tokens, which does not name the file
-                    throw DataError(fmt::format("{}, in {}", error.what(), file.string()));
+                    fail<DataError>("{}, in {}", error.what(), file.string());
                 }
             });
         });
@@ -287,8 +262,7 @@ std::string read_text(const std::filesystem::path& file) {
         pieces([&](std::string_view piece) {
             size += piece.size();
             if (size <= most_text) return;
-            throw DataError(
-                fmt::format("[read_text] text: expected at most {} bytes, got more", most_text));
+            fail<DataError>("[read_text] text: expected at most {} bytes, got more", most_text);
         });
         std::string text;
         text.reserve(size);
@@ -317,11 +291,10 @@ void tokenize(const TextPieces& text, Tokens tokens,
             tokenize(rest, tokens, take);
             rest = piece.substr(whole);
         }
-        if (rest.size() > longest_token) {
-            throw DataError(fmt::format(
+        if (rest.size() > longest_token)
+            fail<DataError>(
                 "[tokenize] token: expected at most {} bytes, got more, beginning with '{}'",
-                longest_token, rest.substr(0, code_points_within(rest, 40))));
-        }
+                longest_token, rest.substr(0, code_points_within(rest, 40)));
     });
     tokenize(rest, tokens, take);
 }
@@ -344,10 +317,9 @@ Vocabulary Vocabulary::of(const TextPieces& text, Tokens tokens, const Options& 
     std::unordered_map<std::string, std::int64_t> counts;
     tokenize(text, tokens, [&](std::string_view word) {
         ++counts[std::string(word)];
-        if (counts.size() > most_words) {
-            throw DataError(fmt::format(
-                "[Vocabulary] text: expected at most {} different tokens, got more", most_words));
-        }
+        if (counts.size() > most_words)
+            fail<DataError>("[Vocabulary] text: expected at most {} different tokens, got more",
+                            most_words);
     });
     std::vector<std::pair<std::int64_t, std::string>> order;
     for (const auto& [word, count] : counts) {
@@ -372,22 +344,18 @@ Vocabulary Vocabulary::load(const std::filesystem::path& file, std::string_view 
         const auto texts = load_texts(file, path);
         const auto tokens = texts.find(std::string(path) + "tokens");
         const auto words = texts.find(std::string(path) + "words");
-        if (tokens == texts.end() || words == texts.end()) {
-            throw DataError(
-                fmt::format("[Vocabulary] {}: expected texts {}tokens and {}words, got {}",
-                            file.string(), path, path, texts.empty() ? "none" : "others"));
-        }
+        if (tokens == texts.end() || words == texts.end())
+            fail<DataError>("[Vocabulary] {}: expected texts {}tokens and {}words, got {}",
+                            file.string(), path, path, texts.empty() ? "none" : "others");
         Vocabulary result;
         result.tokens_ = tokens_from_string(tokens->second);
         std::string_view rest = words->second;
         while (!rest.empty()) {
             const std::size_t end = std::min(rest.find('\n'), rest.size());
             std::string word = unescaped(rest.substr(0, end));
-            if (result.contains(word)) {
-                throw DataError(
-                    fmt::format("[Vocabulary] {}: expected distinct words, got '{}' twice",
-                                file.string(), word));
-            }
+            if (result.contains(word))
+                fail<DataError>("[Vocabulary] {}: expected distinct words, got '{}' twice",
+                                file.string(), word);
             result.append(std::move(word));
             rest.remove_prefix(std::min(end + 1, rest.size()));
         }
@@ -403,10 +371,8 @@ void Vocabulary::append(std::string word) {
 }
 
 const std::string& Vocabulary::word(std::int64_t id) const {
-    if (id < 0 || id >= size()) {
-        throw InvalidError(
-            fmt::format("[Vocabulary] id: expected 0 to {}, got {}", size() - 1, id));
-    }
+    if (id < 0 || id >= size())
+        fail<InvalidError>("[Vocabulary] id: expected 0 to {}, got {}", size() - 1, id);
     return words_[static_cast<std::size_t>(id)];
 }
 
@@ -415,9 +381,8 @@ std::int32_t Vocabulary::id(std::string_view word) const {
     if (found != ids_.end()) return found->second;
     const auto other = ids_.find(std::string(unknown));
     if (other != ids_.end()) return other->second;
-    throw InvalidError(
-        fmt::format("[Vocabulary] word: expected one of its {}, got '{}' (it has no {})", size(),
-                    word, unknown));
+    fail<InvalidError>("[Vocabulary] word: expected one of its {}, got '{}' (it has no {})", size(),
+                       word, unknown);
 }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view text) const {
@@ -427,10 +392,8 @@ std::vector<std::int32_t> Vocabulary::encode(std::string_view text) const {
 std::vector<std::int32_t> Vocabulary::encode(const TextPieces& text) const {
     std::size_t size = 0;
     tokenize(text, tokens_, [&](std::string_view) {
-        if (++size > most_tokens) {
-            throw DataError(fmt::format("[Vocabulary] text: expected at most {} tokens, got more",
-                                        most_tokens));
-        }
+        if (++size > most_tokens)
+            fail<DataError>("[Vocabulary] text: expected at most {} tokens, got more", most_tokens);
     });
     std::vector<std::int32_t> ids;
     tokenize(text, tokens_, [&](std::string_view token) {

@@ -1,26 +1,17 @@
 // Readers of texts: where each piece begins, and how it is packed.
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/random.hpp>
 #include <catena/text_batches.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
-#include <string_view>
 
 namespace catena {
 namespace {
 
 void require(bool condition, const char* who, const char* what, std::string_view expected,
              std::int64_t got) {
-    if (!condition)
-        throw ShapeError(fmt::format("[{}] {}: expected {}, got {}", who, what, expected, got));
-}
-
-void shuffle(std::vector<std::size_t>& order, Generator& generator) {
-    for (std::size_t i = order.size(); i > 1; --i)
-        std::swap(order[i - 1], order[generator.below(i)]);
+    if (!condition) fail<ShapeError>("[{}] {}: expected {}, got {}", who, what, expected, got);
 }
 
 }  // namespace
@@ -103,7 +94,7 @@ void Sentences::order_epoch() {
     Generator generator(seed_ ^ 0x73656e74656e6365u, static_cast<std::uint64_t>(epoch_) << 32);
     std::vector<std::size_t> order(sentences_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    shuffle(order, generator);
+    generator.shuffle(order);
     // Among sentences that happen to be near each other now, those of like length go together.
     const auto per_batch = static_cast<std::size_t>(batch_size_);
     constexpr std::size_t batches_near = 32;
@@ -123,7 +114,7 @@ void Sentences::order_epoch() {
     }
     std::vector<std::size_t> places(batches.size());
     std::iota(places.begin(), places.end(), std::size_t{0});
-    shuffle(places, generator);
+    generator.shuffle(places);
     batches_.clear();
     for (const std::size_t place : places) batches_.push_back(std::move(batches[place]));
     ordered_epoch_ = epoch_;

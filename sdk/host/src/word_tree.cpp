@@ -1,8 +1,6 @@
 // WordTree: flat, so that no depth is too much.
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/word_tree.hpp>
-
-#include <fmt/format.h>
 
 #include <functional>
 #include <queue>
@@ -17,18 +15,14 @@ WordTree::WordTree(const WordTree& left, const WordTree& right)
 }
 
 std::int64_t WordTree::word() const {
-    if (!is_word()) {
-        throw InvalidError(
-            fmt::format("[WordTree] word: expected one word, got a tree of {}", words()));
-    }
+    if (!is_word())
+        fail<InvalidError>("[WordTree] word: expected one word, got a tree of {}", words());
     return nodes_[0].word;
 }
 
 void WordTree::require_inner() const {
-    if (is_word()) {
-        throw InvalidError(
-            fmt::format("[WordTree] left, right: expected two trees, got the word {}", word()));
-    }
+    if (is_word())
+        fail<InvalidError>("[WordTree] left, right: expected two trees, got the word {}", word());
 }
 
 WordTree WordTree::left() const {
@@ -62,9 +56,8 @@ std::string WordTree::to_json() const {
 }
 
 WordTree create_huffman_tree(const std::map<std::int64_t, std::int64_t>& counts) {
-    if (counts.empty()) {
+    if (counts.empty())
         throw InvalidError("[create_huffman_tree] counts: expected at least one word, got none");
-    }
     struct Made {
         std::int64_t word;
         std::int64_t size;
@@ -75,10 +68,9 @@ WordTree create_huffman_tree(const std::map<std::int64_t, std::int64_t>& counts)
     using Entry = std::tuple<std::int64_t, std::size_t>;  // count, index
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     for (const auto& [word, count] : counts) {
-        if (count < 0) {
-            throw InvalidError(fmt::format(
-                "[create_huffman_tree] count of {}: expected at least 0, got {}", word, count));
-        }
+        if (count < 0)
+            fail<InvalidError>("[create_huffman_tree] count of {}: expected at least 0, got {}",
+                               word, count);
         queue.emplace(count, made.size());
         made.push_back({word, 1, 0, 0});
     }
@@ -91,11 +83,10 @@ WordTree create_huffman_tree(const std::map<std::int64_t, std::int64_t>& counts)
         const auto [count, left] = pop();
         const auto [more, right] = pop();
         std::int64_t sum = 0;
-        if (__builtin_add_overflow(count, more, &sum)) {
+        if (__builtin_add_overflow(count, more, &sum))
             throw InvalidError(
                 "[create_huffman_tree] counts: expected a sum that fits into 64 bits, got a larger "
                 "one");
-        }
         queue.emplace(sum, made.size());
         made.push_back({0, 1 + made[left].size + made[right].size, left, right});
     }

@@ -1,26 +1,14 @@
-// Files by their first bytes; and images of other sizes.
-#include "decode.hpp"
+// Images of other sizes.
+#include <catena/images/image.hpp>
 
-#include <catena/core/error.hpp>
-#include <catena/data_error.hpp>
-
-#include <fmt/format.h>
+#include <catena/fail.hpp>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <limits>
 
 namespace catena {
 namespace {
-
-bool begins_with(std::span<const std::byte> bytes, std::initializer_list<int> magic) {
-    return bytes.size() >= magic.size() &&
-           std::equal(magic.begin(), magic.end(), bytes.begin(),
-                      [](int a, std::byte b) { return a == std::to_integer<int>(b); });
-}
 
 // For each new pixel, which pixels it is made of, and how much of each.
 struct Taps {
@@ -66,43 +54,13 @@ std::uint8_t to_byte(float value) {
 
 }  // namespace
 
-void image_error(const std::string& name, const std::string& expected, const std::string& got) {
-    throw DataError(fmt::format("[read_image] {}: expected {}, got {}", name, expected, got));
-}
-
-void check_size(const std::string& name, std::int64_t height, std::int64_t width) {
-    if (height < 1 || width < 1 || height > max_pixels / width)
-        image_error(name, fmt::format("an image of 1 to {} pixels", max_pixels),
-                    fmt::format("{} x {}", width, height));
-}
-
-Image decode_image(std::span<const std::byte> bytes, const std::string& name, std::int64_t least) {
-    if (begins_with(bytes, {0x89, 'P', 'N', 'G'})) return decode_png(bytes, name);
-    if (begins_with(bytes, {0xff, 0xd8, 0xff})) return decode_jpeg(bytes, name, least);
-    image_error(name, "a PNG or JPEG image", bytes.empty() ? "nothing" : "something else");
-}
-
-Image read_image(const std::filesystem::path& file, std::int64_t least) {
-    return naming_file("read_image", file, [&] {
-        std::error_code error;
-        const std::uintmax_t size = std::filesystem::file_size(file, error);
-        if (error) image_error(file.string(), "a file", error.message());
-        std::vector<std::byte> bytes(size);
-        std::ifstream in(file, std::ios::binary);
-        if (!in.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
-            image_error(file.string(), "a readable file", std::strerror(errno));
-        return decode_image(bytes, file.string(), least);
-    });
-}
-
 Image resize(const Image& image, std::int64_t height, std::int64_t width) {
     if (height < 1 || width < 1)
-        throw ShapeError(
-            fmt::format("[resize] size: expected at least 1 x 1, got {} x {}", width, height));
+        fail<ShapeError>("[resize] size: expected at least 1 x 1, got {} x {}", width, height);
     if (height == image.height && width == image.width) return image;
     if (height > max_resized / width)
-        throw ShapeError(fmt::format("[resize] size: expected at most {} pixels, got {} x {}",
-                                     max_resized, width, height));
+        fail<ShapeError>("[resize] size: expected at most {} pixels, got {} x {}", max_resized,
+                         width, height);
     const Taps across = taps(image.width, width), down = taps(image.height, height);
     const auto row = static_cast<std::size_t>(width * 3);
     Image result{height, width, std::vector<std::uint8_t>(static_cast<std::size_t>(height) * row)};
@@ -151,28 +109,12 @@ Image resize_shorter(const Image& image, std::int64_t side) {
     return resize(image, scaled(image.height), scaled(image.width));
 }
 
-Image read_resized(const std::filesystem::path& file, std::int64_t side) {
-    return naming_file("read_image", file, [&] {
-        const Image image = read_image(file, side);
-        try {
-            return resize_shorter(image, side);
-        } catch (const ShapeError& error) {
-            image_error(file.string(),
-                        fmt::format("an image of at most {} pixels with a shorter side of {}",
-                                    max_resized, side),
-                        fmt::format("{} x {} ({})", image.width, image.height, error.what()));
-        }
-    });
-}
-
 Image crop(const Image& image, std::int64_t top, std::int64_t left, std::int64_t height,
            std::int64_t width) {
     if (top < 0 || left < 0 || height < 1 || width < 1 || top > image.height - height ||
-        left > image.width - width) {
-        throw ShapeError(
-            fmt::format("[crop] part: expected one within {} x {}, got {} x {} at ({}, {})",
-                        image.width, image.height, width, height, left, top));
-    }
+        left > image.width - width)
+        fail<ShapeError>("[crop] part: expected one within {} x {}, got {} x {} at ({}, {})",
+                         image.width, image.height, width, height, left, top);
     Image part{height, width, {}};
     part.pixels.reserve(static_cast<std::size_t>(height * width * 3));
     for (std::int64_t y = top; y < top + height; ++y) {

@@ -1,18 +1,12 @@
 // ImageBatches: what image is where, and how it becomes numbers.
-#include <catena/core/error.hpp>
 #include <catena/cuda/array.hpp>
+#include <catena/fail.hpp>
 #include <catena/images/image_batches.hpp>
-#include <catena/prefetch.hpp>
 #include <catena/random.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <mutex>
 #include <numeric>
-#include <optional>
 
 namespace catena {
 namespace {
@@ -35,11 +29,9 @@ std::uint64_t hash_of_names(const ImageFolder& folder) {
 }  // namespace
 
 ImageScaling::ImageScaling(std::int64_t side_, std::int64_t crop_) : side(side_), crop(crop_) {
-    if (crop < 1 || crop > side || side > max_side) {
-        throw ShapeError(
-            fmt::format("[ImageScaling] crop, side: expected 1 <= crop <= side <= {}, got {}, {}",
-                        max_side, crop, side));
-    }
+    if (crop < 1 || crop > side || side > max_side)
+        fail<ShapeError>("[ImageScaling] crop, side: expected 1 <= crop <= side <= {}, got {}, {}",
+                         max_side, crop, side);
     mean = Array::zeros(square_shape(*this), Dtype::float32, cuda::host());
 }
 
@@ -101,129 +93,95 @@ ImageScaling measure_images(const ImageFolder& folder, std::int64_t side, std::i
     return scaling;
 }
 
-class ImageBatches::Loader {
-public:
-    Loader(ImageFolder folder, ImageScaling scaling, Options options)
-        : folder_(std::move(folder)), scaling_(std::move(scaling)), options_(options) {
-        const auto require = [](bool condition, const char* what, const char* expected, auto got) {
-            if (!condition)
-                throw ShapeError(
-                    fmt::format("[ImageBatches] {}: expected {}, got {}", what, expected, got));
-        };
-        require(folder_.size() > 0, "images", "at least one", 0);
-        require(options_.batch_size >= 1, "batch_size", "at least 1", options_.batch_size);
-        require(options_.loaders >= 1, "loaders", "at least 1", options_.loaders);
-        require(scaling_.crop >= 1 && scaling_.crop <= scaling_.side, "crop",
-                "1 to the shorter side", scaling_.crop);
-        require(scaling_.mean.shape() == square_shape(scaling_), "mean", "(3, crop, crop)",
-                to_string(scaling_.mean.shape()));
-        if (!options_.device) options_.device = Device::current();
-        names_ = fmt::format("{:016x}", hash_of_names(folder_));
-    }
-
-    ImageBatch next() {
-        if (!ahead_) {  // begins, or goes on from what was loaded
-            ahead_.emplace([this, seed = options_.seed](std::int64_t n) { return make(n, seed); },
-                           number(), options_.loaders,
-                           static_cast<std::size_t>(options_.loaders) + 2);
-        }
-        ImageBatch batch = ahead_->next();
-        if (++batch_ == batches()) {
-            batch_ = 0;
-            ++epoch_;
-        }
-        return {batch.x.to(options_.device), batch.t.to(options_.device)};
-    }
-
-    void visit(Visitor& visitor) {
-        const auto before = std::tuple(options_.seed, epoch_, batch_);
-        visitor.require("images", folder_.size()).require("batch_size", options_.batch_size);
-        visitor.require("files", names_);
-        visitor("seed", options_.seed).within("epoch", epoch_, 0, most_epochs);
-        visitor.within("batch", batch_, 0, batches() - 1);
-        if (before == std::tuple(options_.seed, epoch_, batch_)) return;
-        ahead_.reset();
-        const std::lock_guard lock(mutex_);
-        orders_.clear();
-    }
-
-    std::int64_t size() const noexcept { return folder_.size(); }
-    std::int64_t epoch() const noexcept { return epoch_; }
-    std::int64_t position() const noexcept { return batch_ * options_.batch_size; }
-
-private:
-    std::int64_t batches() const {
-        return (folder_.size() + options_.batch_size - 1) / options_.batch_size;
-    }
-    std::int64_t number() const { return epoch_ * batches() + batch_; }
-
-    // The images of an epoch in their order. Few epochs are looked at, at a time.
-    std::shared_ptr<const std::vector<std::size_t>> order(std::int64_t epoch, std::uint64_t seed) {
-        const std::lock_guard lock(mutex_);
-        auto& found = orders_[epoch];
-        if (!found) {
-            std::vector<std::size_t> images(folder_.files.size());
-            std::iota(images.begin(), images.end(), std::size_t{0});
-            Generator generator(seed ^ 0x696d616765736574u, static_cast<std::uint64_t>(epoch)
-                                                                << 32);
-            for (std::size_t i = images.size(); options_.training && i > 1; --i)
-                std::swap(images[i - 1], images[generator.below(i)]);
-            found = std::make_shared<const std::vector<std::size_t>>(std::move(images));
-        }
-        const auto result = found;
-        orders_.erase(orders_.begin(), orders_.lower_bound(epoch - 1));
-        return result;
-    }
-
-    // The n-th from the beginning. Threads of ahead_ do this, while visit() may write another seed.
-    ImageBatch make(std::int64_t n, std::uint64_t seed) {
-        const using_device host(cuda::host());
-        const std::int64_t epoch = n / batches(), begin = n % batches() * options_.batch_size;
-        const std::int64_t count = std::min(options_.batch_size, folder_.size() - begin);
-        const auto images = order(epoch, seed);
-        ImageBatch batch{Array::empty({count, 3, scaling_.crop, scaling_.crop}, Dtype::float32),
-                         Array::empty({count}, Dtype::int32)};
-        float* x = batch.x.host<float>().data();
-        for (std::int64_t i = 0; i < count; ++i, x += scaling_.mean.size()) {
-            const std::size_t image = (*images)[static_cast<std::size_t>(begin + i)];
-            batch.t.host<std::int32_t>()[static_cast<std::size_t>(i)] = folder_.labels[image];
-            write(folder_.files[image], seed, epoch, begin + i, x);
-        }
-        return batch;
-    }
-
-    void write(const std::filesystem::path& file, std::uint64_t seed, std::int64_t epoch,
-               std::int64_t place, float* to) const {
-        const Image scaled = read_resized(file, scaling_.side);
-        if (!options_.training) return write_middle(scaled, scaling_, to);
-        Generator generator(seed ^ 0x6175676d656e7421u, static_cast<std::uint64_t>(epoch) << 40 |
-                                                            static_cast<std::uint64_t>(place) << 2);
-        const auto below = [&](std::int64_t room) {
-            return static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(room) + 1));
-        };
-        const std::int64_t top = below(scaled.height - scaling_.crop);
-        const std::int64_t left = below(scaled.width - scaling_.crop);
-        write_square(scaled, scaling_, top, left, generator.below(2) == 1, to);
-    }
-
-    ImageFolder folder_;
-    ImageScaling scaling_;
-    Options options_;
-    std::string names_;  // of the files, in few letters
-    std::int64_t epoch_ = 0, batch_ = 0;
-    std::mutex mutex_;  // of the orders: threads of ahead_ look at them
-    std::map<std::int64_t, std::shared_ptr<const std::vector<std::size_t>>> orders_;
-    std::optional<Prefetch<ImageBatch>> ahead_;  // last: it uses the others
-};
-
 ImageBatches::ImageBatches(ImageFolder folder, ImageScaling scaling, Options options)
-    : loader_(std::make_unique<Loader>(std::move(folder), std::move(scaling), options)) {}
-ImageBatches::~ImageBatches() = default;
+    : folder_(std::move(folder)), scaling_(std::move(scaling)), options_(options) {
+    const auto require = [](bool condition, const char* what, const char* expected, auto got) {
+        if (!condition)
+            fail<ShapeError>("[ImageBatches] {}: expected {}, got {}", what, expected, got);
+    };
+    require(folder_.size() > 0, "images", "at least one", 0);
+    require(options_.batch_size >= 1, "batch_size", "at least 1", options_.batch_size);
+    require(options_.loaders >= 1, "loaders", "at least 1", options_.loaders);
+    require(scaling_.crop >= 1 && scaling_.crop <= scaling_.side, "crop", "1 to the shorter side",
+            scaling_.crop);
+    require(scaling_.mean.shape() == square_shape(scaling_), "mean", "(3, crop, crop)",
+            to_string(scaling_.mean.shape()));
+    if (!options_.device) options_.device = Device::current();
+    names_ = fmt::format("{:016x}", hash_of_names(folder_));
+}
 
-ImageBatch ImageBatches::next() { return loader_->next(); }
-std::int64_t ImageBatches::size() const noexcept { return loader_->size(); }
-std::int64_t ImageBatches::epoch() const noexcept { return loader_->epoch(); }
-std::int64_t ImageBatches::position() const noexcept { return loader_->position(); }
-void ImageBatches::visit(Visitor& visitor) { loader_->visit(visitor); }
+ImageBatch ImageBatches::next() {
+    if (!ahead_) {  // begins, or goes on from what was loaded
+        ahead_.emplace([this, seed = options_.seed](std::int64_t n) { return make(n, seed); },
+                       epoch_ * batches() + batch_, options_.loaders,
+                       static_cast<std::size_t>(options_.loaders) + 2);
+    }
+    ImageBatch batch = ahead_->next();
+    if (++batch_ == batches()) {
+        batch_ = 0;
+        ++epoch_;
+    }
+    return {batch.x.to(options_.device), batch.t.to(options_.device)};
+}
+
+void ImageBatches::visit(Visitor& visitor) {
+    const auto before = std::tuple(options_.seed, epoch_, batch_);
+    visitor.require("images", folder_.size()).require("batch_size", options_.batch_size);
+    visitor.require("files", names_);
+    visitor("seed", options_.seed).within("epoch", epoch_, 0, most_epochs);
+    visitor.within("batch", batch_, 0, batches() - 1);
+    if (before == std::tuple(options_.seed, epoch_, batch_)) return;
+    ahead_.reset();
+    const std::lock_guard lock(mutex_);
+    orders_.clear();
+}
+
+// The images of an epoch in their order. Few epochs are looked at, at a time.
+std::shared_ptr<const std::vector<std::size_t>> ImageBatches::order(std::int64_t epoch,
+                                                                    std::uint64_t seed) {
+    const std::lock_guard lock(mutex_);
+    auto& found = orders_[epoch];
+    if (!found) {
+        std::vector<std::size_t> images(folder_.files.size());
+        std::iota(images.begin(), images.end(), std::size_t{0});
+        Generator generator(seed ^ 0x696d616765736574u, static_cast<std::uint64_t>(epoch) << 32);
+        if (options_.training) generator.shuffle(images);
+        found = std::make_shared<const std::vector<std::size_t>>(std::move(images));
+    }
+    const auto result = found;
+    orders_.erase(orders_.begin(), orders_.lower_bound(epoch - 1));
+    return result;
+}
+
+// The n-th from the beginning. Threads of ahead_ do this, while visit() may write another seed.
+ImageBatch ImageBatches::make(std::int64_t n, std::uint64_t seed) {
+    const using_device host(cuda::host());
+    const std::int64_t epoch = n / batches(), begin = n % batches() * options_.batch_size;
+    const std::int64_t count = std::min(options_.batch_size, folder_.size() - begin);
+    const auto images = order(epoch, seed);
+    ImageBatch batch{Array::empty({count, 3, scaling_.crop, scaling_.crop}, Dtype::float32),
+                     Array::empty({count}, Dtype::int32)};
+    float* x = batch.x.host<float>().data();
+    for (std::int64_t i = 0; i < count; ++i, x += scaling_.mean.size()) {
+        const std::size_t image = (*images)[static_cast<std::size_t>(begin + i)];
+        batch.t.host<std::int32_t>()[static_cast<std::size_t>(i)] = folder_.labels[image];
+        write(folder_.files[image], seed, epoch, begin + i, x);
+    }
+    return batch;
+}
+
+void ImageBatches::write(const std::filesystem::path& file, std::uint64_t seed, std::int64_t epoch,
+                         std::int64_t place, float* to) const {
+    const Image scaled = read_resized(file, scaling_.side);
+    if (!options_.training) return write_middle(scaled, scaling_, to);
+    Generator generator(seed ^ 0x6175676d656e7421u, static_cast<std::uint64_t>(epoch) << 40 |
+                                                        static_cast<std::uint64_t>(place) << 2);
+    const auto below = [&](std::int64_t room) {
+        return static_cast<std::int64_t>(generator.below(static_cast<std::uint64_t>(room) + 1));
+    };
+    const std::int64_t top = below(scaled.height - scaling_.crop);
+    const std::int64_t left = below(scaled.width - scaling_.crop);
+    write_square(scaled, scaling_, top, left, generator.below(2) == 1, to);
+}
 
 }  // namespace catena

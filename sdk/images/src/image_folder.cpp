@@ -1,10 +1,9 @@
 // Listing folders.
 #include <catena/data_error.hpp>
+#include <catena/fail.hpp>
 #include <catena/images/image_folder.hpp>
 #include <catena/random.hpp>
 #include <catena/text.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
@@ -37,8 +36,8 @@ bool is_image_file(const fs::path& file) {
 ImageFolder list_images(const fs::path& root) {
     std::error_code error;
     if (!fs::is_directory(root, error))
-        throw DataError(fmt::format("[list_images] {}: expected a folder of folders, got {}",
-                                    root.string(), error ? error.message() : "none"));
+        fail<DataError>("[list_images] {}: expected a folder of folders, got {}", root.string(),
+                        error ? error.message() : "none");
     ImageFolder result;
     for (const fs::path& folder :
          entries(root, [](const fs::directory_entry& e) { return e.is_directory(); })) {
@@ -48,20 +47,18 @@ ImageFolder list_images(const fs::path& root) {
         if (files.empty()) continue;
         const auto label = static_cast<std::int32_t>(result.classes.size());
         const std::string name = folder.filename();
-        if (!is_utf8(name) || name.find('\n') != name.npos) {
-            throw DataError(
-                fmt::format("[list_images] {}: expected folder names in UTF-8 without line breaks, "
-                            "got '{}'",
-                            root.string(), name));
-        }
+        if (!is_utf8(name) || name.find('\n') != name.npos)
+            fail<DataError>(
+                "[list_images] {}: expected folder names in UTF-8 without line breaks, got '{}'",
+                root.string(), name);
         result.classes.push_back(name);
         result.files.insert(result.files.end(), files.begin(), files.end());
         result.labels.resize(result.files.size(), label);
     }
     if (result.files.empty())
-        throw DataError(fmt::format(
+        fail<DataError>(
             "[list_images] {}: expected folders of PNG or JPEG files, one for each class, got none",
-            root.string()));
+            root.string());
     return result;
 }
 

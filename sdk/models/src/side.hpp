@@ -1,12 +1,8 @@
 // The side of square images on their way through a net.
 #pragma once
 
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/pair.hpp>
-
-#include <fmt/format.h>
-
-#include <cstdint>
 
 namespace catena::models {
 
@@ -27,8 +23,8 @@ public:
 private:
     Side& go(std::int64_t next) {
         if (next < 1)
-            throw ShapeError(fmt::format("[{}] image: expected sides of {} or more, got {}", net_,
-                                         least_, image_));
+            fail<ShapeError>("[{}] image: expected sides of {} or more, got {}", net_, least_,
+                             image_);
         side_ = next;
         return *this;
     }

@@ -1,11 +1,9 @@
 // WordVectors: what predicts what; and angles between vectors.
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/functions.hpp>
 #include <catena/initializers.hpp>
 #include <catena/models/word_vectors.hpp>
 #include <catena/operators.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -24,8 +22,7 @@ std::string_view to_string(WordVectors::Kind kind) { return names[static_cast<st
 WordVectors::Kind word_vectors_from_string(std::string_view name) {
     const auto* found = std::ranges::find(names, name);
     if (found == std::end(names))
-        throw InvalidError(
-            fmt::format("[WordVectors] kind: expected skip-gram or cbow, got '{}'", name));
+        fail<InvalidError>("[WordVectors] kind: expected skip-gram or cbow, got '{}'", name);
     return static_cast<WordVectors::Kind>(found - std::begin(names));
 }
 
@@ -37,12 +34,9 @@ WordVectors::WordVectors(std::int64_t words, std::int64_t units, const WordTree&
 
 Variable WordVectors::loss(const Array& center, const Array& contexts) {
     const Shape shape = contexts.shape();
-    if (shape.ndim() != 2 || center.ndim() != 1 || shape[0] != center.shape()[0] || shape[1] < 1) {
-        throw ShapeError(
-            fmt::format("[WordVectors] expected center (N,) and contexts (N, k), got {} "
-                        "and {}",
-                        to_string(center.shape()), to_string(shape)));
-    }
+    if (shape.ndim() != 2 || center.ndim() != 1 || shape[0] != center.shape()[0] || shape[1] < 1)
+        fail<ShapeError>("[WordVectors] expected center (N,) and contexts (N, k), got {} and {}",
+                         to_string(center.shape()), to_string(shape));
     const std::int64_t n = shape[0], k = shape[1], units = embed.W.shape()[1];
     const Variable around = embed(as_variable(contexts));  // (N, k, units)
     if (kind_ == Kind::cbow) {
@@ -58,8 +52,7 @@ std::vector<std::pair<std::int64_t, double>> nearest_words(const Array& W, std::
                                                            std::int64_t n) {
     const std::int64_t words = W.shape()[0], units = W.shape()[1];
     if (word < 0 || word >= words)
-        throw InvalidError(
-            fmt::format("[nearest_words] word: expected 0 to {}, got {}", words - 1, word));
+        fail<InvalidError>("[nearest_words] word: expected 0 to {}, got {}", words - 1, word);
     const std::vector<double> values = W.astype(Dtype::float64).to_vector<double>();
     const auto product = [&](std::int64_t a, std::int64_t b) {
         double sum = 0;

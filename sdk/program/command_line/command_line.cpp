@@ -14,7 +14,6 @@
 #include <iostream>
 #include <new>
 #include <stdexcept>
-#include <string>
 #include <system_error>
 
 namespace po = boost::program_options;

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace po = boost::program_options;
 

@@ -1,17 +1,16 @@
 // Program: the common options and what they do.
 #include <catena/catena.hpp>
+#include <catena/fail.hpp>
 #include <catena/program.hpp>
 
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/chrono.h>
-#include <fmt/format.h>
 #include <command_line.hpp>
 
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -25,16 +24,6 @@ namespace catena {
 namespace {
 
 constexpr unsigned width = 100;
-
-// Boost would read a path only up to its first space.
-po::typed_value<std::string>* path_value(std::filesystem::path& path) {
-    return po::value<std::string>()->value_name("FILE")->notifier(
-        [&path](const std::string& text) { path = text; });
-}
-// The same, with a default if the option has no value.
-po::typed_value<std::string>* path_value(std::filesystem::path& path, const char* name) {
-    return path_value(path)->implicit_value(name);
-}
 
 // --log-file outlives Program, because run_program() still logs how the program ended.
 struct Close {
@@ -68,6 +57,12 @@ Program::Program(std::string name, std::string about)
       training_("snapshots and curves", width) {}
 Program::~Program() = default;
 
+// Boost would read a path only up to its first space.
+po::typed_value<std::string>* Program::path(std::filesystem::path& variable, const char* name) {
+    return po::value<std::string>()->value_name(name)->notifier(
+        [&variable](const std::string& text) { variable = text; });
+}
+
 // "usage: NAME [OPTION...] [DIR]" and a description of the program.
 std::string Program::usage() const {
     std::string inputs;
@@ -83,17 +78,17 @@ void Program::add_training_options() {
     trains_ = true;
     // clang-format off
     training_.add_options()
-        ("save", path_value(save_),
+        ("save", path(save_),
          "write a snapshot after each epoch and on interruption, as .npz, or as .safetensors if FILE ends "
          "so; after SIGTERM the program exits within 1.5 s, after SIGHUP within a minute, after a second "
          "Ctrl-C or SIGTERM immediately; if the new snapshot is not complete by then, FILE keeps the "
          "previous one")
         ("save-every", po::value(&save_every_)->value_name("N"), "also save a snapshot every N steps")
-        ("resume", path_value(resume_), "resume from a snapshot with the same options")
-        ("curves", path_value(curves_, "curves.csv"),
+        ("resume", path(resume_), "resume from a snapshot with the same options")
+        ("curves", path(curves_)->implicit_value("curves.csv"),
          "write the results of each epoch to a .csv or .jsonl file")
-        ("plot", path_value(plot_, "curves.svg"), "plot the results of each epoch")
-        ("graph", path_value(graph_, "graph.svg"),
+        ("plot", path(plot_)->implicit_value("curves.svg"), "plot the results of each epoch")
+        ("graph", path(graph_)->implicit_value("graph.svg"),
          "draw the graph of the first step: .dot, or with Graphviz .svg, .png or .pdf");
     // clang-format on
 }
@@ -114,9 +109,9 @@ bool Program::parse(int argc, char** argv) {
          "give the same result for any number of threads")
         ("plugins", po::value(&plugins_)->value_name("DIR"),
          "load plugins only from DIR; may be repeated")
-        ("log-file", path_value(log_file_), "append all lines to FILE too, with timestamps")
+        ("log-file", path(log_file_), "append all lines to FILE too, with timestamps")
         ("profile", po::bool_switch(&profiles_), "at the end, print the time of each kernel")
-        ("trace", path_value(trace_, "trace.json"),
+        ("trace", path(trace_)->implicit_value("trace.json"),
          "write a trace of all kernels for chrome://tracing and Perfetto");
     // clang-format on
     po::options_description all(width);
@@ -169,9 +164,9 @@ Device Program::start(std::initializer_list<std::string_view> functions) {
             ::open(log_file_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (fd >= 0) log_file().reset(fdopen(fd, "a"));
         if (!log_file())
-            throw DataError(fmt::format("[Program] {}: expected a file that can be written, got {}",
-                                        log_file_.string(),
-                                        errno == ELOOP ? "a symbolic link" : std::strerror(errno)));
+            fail<DataError>("[Program] {}: expected a file that can be written, got {}",
+                            log_file_.string(),
+                            errno == ELOOP ? "a symbolic link" : std::strerror(errno));
     }
     for (const fs::path& file : {save_, trace_, curves_, plot_}) {
         if (!file.empty()) require_writable(file);
@@ -249,8 +244,8 @@ std::function<void(const Variable&)> Program::drawing(const Link& link) const {
 void Program::print(std::string_view line) const {
     const auto require = [](bool written, const std::string& where) {
         if (!written)
-            throw DataError(fmt::format("[Program] {}: expected to write a line, got {}", where,
-                                        std::strerror(errno)));
+            fail<DataError>("[Program] {}: expected to write a line, got {}", where,
+                            std::strerror(errno));
     };
     require(log_line(line), log_file_.string());
     std::fputs(fmt::format("{}\n", line).c_str(), stdout);
@@ -261,16 +256,16 @@ void Program::stop_if_interrupted() const {
     if (interrupted()) throw Interrupted(interrupt_.exit_code());
 }
 void Program::require_finite(double loss) {
-    if (!std::isfinite(loss)) {
-        throw DataError(
-            fmt::format("[Program] loss: expected a finite number, got {}: the rate may "
-                        "be too high",
-                        loss));
-    }
+    if (!std::isfinite(loss))
+        fail<DataError>(
+            "[Program] loss: expected a finite number, got {}: the rate may be too high", loss);
 }
 
 void Program::require_at_least(const char* option, std::int64_t value, std::int64_t least) {
     if (value < least) refuse(option, fmt::format("{} or more", least), to_text(value));
+}
+void Program::require_at_least(std::int64_t least, Numbers options) {
+    for (const auto& [option, value] : options) require_at_least(option, value, least);
 }
 void Program::require_positive(const char* option, double value) {
     require(std::isfinite(value) && value > 0, option, "a number above 0", value);

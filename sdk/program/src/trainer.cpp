@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace catena {
 
 Trainer::Trainer(const OptimizerOptions& options, Words words)
@@ -16,6 +14,14 @@ Trainer::Trainer(const OptimizerOptions& options, Words words)
 
 void Trainer::draw_once(const Variable& loss) {
     if (const auto draw = std::exchange(draw_, nullptr)) draw(loss);
+}
+
+Trainer::Report Trainer::compare(const Summary& tested, std::string_view name) const {
+    const double loss = score.mean("loss"), accuracy = score.mean("accuracy");
+    const double tested_loss = tested.mean("loss"), tested_accuracy = tested.mean("accuracy");
+    return {fmt::format("train loss {:.4f}  accuracy {:.4f}  {} loss {:.4f}  accuracy {:.4f}", loss,
+                        accuracy, name, tested_loss, tested_accuracy),
+            {loss, tested_loss, accuracy, tested_accuracy}};
 }
 
 // The rest of an epoch. Returns its rate; none: interrupted.

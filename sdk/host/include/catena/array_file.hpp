@@ -5,8 +5,6 @@
 
 #include <filesystem>
 #include <map>
-#include <string>
-#include <string_view>
 
 namespace catena {
 

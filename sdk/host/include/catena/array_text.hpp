@@ -4,7 +4,6 @@
 #include <catena/core/variable.hpp>
 
 #include <iosfwd>
-#include <string>
 
 namespace catena {
 

@@ -6,17 +6,8 @@
 #include <catena/lists.hpp>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <initializer_list>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace catena {
 

@@ -4,13 +4,7 @@
 #include <catena/core/variable.hpp>
 #include <catena/link.hpp>
 
-#include <cstddef>
 #include <filesystem>
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace catena {
 

@@ -3,8 +3,6 @@
 
 #include <catena/core/variable.hpp>
 
-#include <string_view>
-
 namespace catena::functions {
 
 // Copies x into new memory on a device, which may be its own. The gradient is copied back to the

@@ -1,12 +1,8 @@
 // Curves: results of a training as a table in a file and as a plot.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <span>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 namespace catena {

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <vector>
 
 namespace catena {
 
@@ -27,8 +26,6 @@ class DeviceThreads {
 public:
     // The calling thread runs the first device. Throws ShapeError if there are no devices.
     explicit DeviceThreads(std::vector<Device> devices);
-    DeviceThreads(const DeviceThreads&) = delete;
-    DeviceThreads& operator=(const DeviceThreads&) = delete;
     ~DeviceThreads();
 
     std::size_t size() const noexcept { return devices_.size(); }

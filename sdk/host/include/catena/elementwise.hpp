@@ -4,18 +4,8 @@
 #include <catena/kernels/formula_kernel.hpp>
 
 #include <array>
-#include <string>
-#include <vector>
 
 namespace catena {
-
-struct ElementwiseOptions {
-    std::string preamble = {};              // before the kernel: includes, types, functions
-    std::string loop_prep = {};             // before the loop over a thread's elements
-    std::string after_loop = {};            // after this loop
-    std::vector<std::string> options = {};  // for the compiler
-    bool keep = false;                      // keep the source in the cache folder: NAME-HASH.source
-};
 
 // A kernel with N outputs. Calling it with its inputs returns an Array if N is 1, a
 // std::array<Array, N> if N is larger, and nothing if N is 0. If the caller passes an array for
@@ -23,7 +13,9 @@ struct ElementwiseOptions {
 template <std::size_t N>
 class ElementwiseKernel : public FormulaKernel {
 public:
-    explicit ElementwiseKernel(const catena_formula& formula) : FormulaKernel(formula) {
+    ElementwiseKernel(const char* inputs, const char* outputs, const char* operation,
+                      const char* name, const ElementwiseOptions& options)
+        : FormulaKernel(inputs, outputs, operation, name, options) {
         expect_outputs(N, "elementwise");
     }
 
@@ -36,20 +28,6 @@ public:
         else if constexpr (N != 0) return y;
     }
 };
-
-namespace detail {
-// Calls make() with a formula that points into this object.
-struct ElementwiseSource {
-    ElementwiseSource(const char* inputs, const char* outputs, const char* operation,
-                      const char* name, const ElementwiseOptions& options);
-    ~ElementwiseSource();
-    const catena_formula& formula() const { return *formula_; }
-
-private:
-    std::vector<const char*> options_;
-    catena_formula* formula_;
-};
-}  // namespace detail
 
 // A kernel that computes each element, with arrays broadcast as in NumPy:
 //   const auto muladd = elementwise("T x, T y, T z", "T w", "w = x * y + z", "muladd");
@@ -69,8 +47,7 @@ private:
 template <std::size_t N = 1>
 ElementwiseKernel<N> elementwise(const char* inputs, const char* outputs, const char* operation,
                                  const char* name, const ElementwiseOptions& options = {}) {
-    const detail::ElementwiseSource source(inputs, outputs, operation, name, options);
-    return ElementwiseKernel<N>(source.formula());
+    return ElementwiseKernel<N>(inputs, outputs, operation, name, options);
 }
 
 // With pointers, in place, as in Chainer 1. i runs over the first array.

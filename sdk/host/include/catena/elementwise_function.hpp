@@ -4,13 +4,6 @@
 #include <catena/core/variable.hpp>
 #include <catena/elementwise.hpp>
 
-#include <array>
-#include <concepts>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 namespace catena {
 
 // The fields are the arguments of elementwise().

@@ -1,13 +1,9 @@
 // Evaluator: evaluates a net on a data set.
 #pragma once
 
+#include <catena/core/config.hpp>
 #include <catena/minibatches.hpp>
 #include <catena/summary.hpp>
-
-#include <functional>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace catena {
 
@@ -26,8 +22,21 @@ public:
     // device: where minibatches are made, default Device::current(). Throws the errors of
     // Minibatches.
     Evaluator(Dataset data, std::int64_t batch_size, std::vector<std::string> names, Body body,
-              Device device = {});
-    Summary operator()() const;
+              Device device = {})
+        : batches_(std::move(data), batch_size, 0, false, device),
+          names_(std::move(names)),
+          body_(std::move(body)) {}
+    Summary operator()() const {
+        const no_backprop_mode no_graph;
+        const using_config testing(&Config::train, false);
+        Minibatches batches = batches_;
+        Summary summary(names_);
+        while (batches.epoch() == 0) {
+            const std::vector<Array> batch = batches.next();
+            summary.add(body_(batch), static_cast<double>(batch[0].shape()[0]));
+        }
+        return summary;
+    }
 
 private:
     Minibatches batches_;  // at the start of the data

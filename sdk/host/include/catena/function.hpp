@@ -5,15 +5,6 @@
 #include <catena/link.hpp>
 #include <catena/user_function.hpp>
 
-#include <concepts>
-#include <cstddef>
-#include <initializer_list>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string_view>
-#include <vector>
-
 namespace catena {
 
 namespace detail {

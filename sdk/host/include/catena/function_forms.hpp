@@ -6,7 +6,6 @@
 #include <catena/operators.hpp>
 
 #include <array>
-#include <concepts>
 
 namespace catena::functions {
 

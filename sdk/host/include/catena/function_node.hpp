@@ -4,16 +4,7 @@
 #include <catena/core/variable.hpp>
 #include <catena/user_function.hpp>
 
-#include <array>
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <memory>
 #include <optional>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace catena {
 

@@ -3,15 +3,8 @@
 
 #include <catena/link.hpp>
 
-#include <concepts>
-#include <functional>
-#include <initializer_list>
 #include <map>
-#include <memory>
-#include <string>
-#include <string_view>
 #include <typeinfo>
-#include <utility>
 
 namespace catena {
 

@@ -4,15 +4,7 @@
 #include <catena/core/error.hpp>
 #include <catena/lists.hpp>
 
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <optional>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <vector>
 
 namespace catena::gradient_check {
 

@@ -3,17 +3,7 @@
 
 #include <catena/core/array.hpp>
 
-#include <cstdint>
-
 namespace catena::initializers {
-
-// The number of inputs and outputs of each unit of a weight (out, in, kernel...). Throws ShapeError
-// for fewer than two extents.
-struct Fans {
-    std::int64_t in;
-    std::int64_t out;
-};
-Fans fans_of(const Shape& shape);
 
 // The base class. A call makes a new array of a floating dtype on the thread's current device.
 // Random numbers come from that device's stream (catena::seed) and are computed on the host, so
@@ -27,7 +17,9 @@ public:
 class Constant : public Initializer {
 public:
     explicit Constant(double value) : value_(value) {}
-    Array operator()(const Shape& shape, Dtype dtype = Dtype::float32) const override;
+    Array operator()(const Shape& shape, Dtype dtype = Dtype::float32) const override {
+        return Array::full(shape, value_, dtype);
+    }
 
 private:
     double value_;
@@ -40,21 +32,25 @@ struct One : Constant {
     One() : Constant(1) {}
 };
 
-// A distribution with mean 0, whose width may depend on the shape. Calls throw InvalidError unless
-// the scale is finite.
+// A distribution with mean 0, whose width may depend on the number of inputs and outputs of each unit
+// of a weight (out, in, kernel...). Calls throw InvalidError unless the scale is finite, ShapeError for
+// fewer than two extents if the width depends on them.
 class Random : public Initializer {
 public:
     Array operator()(const Shape& shape, Dtype dtype = Dtype::float32) const final;
 
 protected:
     enum class Kind : std::uint8_t { normal, uniform };
-    Random(Kind kind, double scale) : kind_(kind), scale_(scale) {}
-    // The standard deviation (normal) or half width (uniform) for scale 1.
-    virtual double width(const Shape&) const { return 1; }
+    enum class Fan : std::uint8_t { none, in, in_and_out };
+    // The standard deviation (normal) or half width (uniform) is scale * sqrt(gain / fan), or scale
+    // without a fan.
+    Random(Kind kind, double scale, Fan fan = Fan::none, double gain = 1)
+        : kind_(kind), fan_(fan), scale_(scale), gain_(gain) {}
 
 private:
     Kind kind_;
-    double scale_;
+    Fan fan_;
+    double scale_, gain_;
 };
 
 // N(0, scale^2)
@@ -67,37 +63,19 @@ struct Uniform : Random {
 };
 
 // Standard deviation scale * sqrt(1 / in): the default of Linear and Convolution2D.
-class LeCunNormal : public Random {
-public:
-    explicit LeCunNormal(double scale = 1) : Random(Kind::normal, scale) {}
-
-private:
-    double width(const Shape& shape) const override;
+struct LeCunNormal : Random {
+    explicit LeCunNormal(double scale = 1) : Random(Kind::normal, scale, Fan::in) {}
 };
-
 // Standard deviation scale * sqrt(2 / (in + out)), or half width scale * sqrt(6 / (in + out)).
-class GlorotNormal : public Random {
-public:
-    explicit GlorotNormal(double scale = 1) : Random(Kind::normal, scale) {}
-
-private:
-    double width(const Shape& shape) const override;
+struct GlorotNormal : Random {
+    explicit GlorotNormal(double scale = 1) : Random(Kind::normal, scale, Fan::in_and_out, 2) {}
 };
-class GlorotUniform : public Random {
-public:
-    explicit GlorotUniform(double scale = 1) : Random(Kind::uniform, scale) {}
-
-private:
-    double width(const Shape& shape) const override;
+struct GlorotUniform : Random {
+    explicit GlorotUniform(double scale = 1) : Random(Kind::uniform, scale, Fan::in_and_out, 6) {}
 };
-
 // Standard deviation scale * sqrt(2 / in): for layers before a ReLU.
-class HeNormal : public Random {
-public:
-    explicit HeNormal(double scale = 1) : Random(Kind::normal, scale) {}
-
-private:
-    double width(const Shape& shape) const override;
+struct HeNormal : Random {
+    explicit HeNormal(double scale = 1) : Random(Kind::normal, scale, Fan::in, 2) {}
 };
 
 }  // namespace catena::initializers

@@ -4,11 +4,6 @@
 #include <catena/cuda/device.hpp>
 #include <catena/visitor.hpp>
 
-#include <concepts>
-#include <span>
-#include <string>
-#include <vector>
-
 namespace catena {
 
 // A parameter and its path in the link that listed it.

@@ -1,11 +1,200 @@
 // All links that come with catena.
 #pragma once
 
-#include <catena/links/batch_normalization.hpp>
-#include <catena/links/binary_hierarchical_softmax.hpp>
-#include <catena/links/convolution_2d.hpp>
-#include <catena/links/embed_id.hpp>
-#include <catena/links/inception.hpp>
-#include <catena/links/linear.hpp>
-#include <catena/links/parameter.hpp>
-#include <catena/links/prelu.hpp>
+#include <catena/core/plugin_function.hpp>
+#include <catena/link.hpp>
+#include <catena/pair.hpp>
+#include <catena/word_tree.hpp>
+
+#include <optional>
+
+namespace catena::links {
+
+// Linear: a fully connected layer.
+// y = x W^T + b, where x is (N, ...) with in_size values after the first axis.
+// Parameters: W (out_size, in_size), drawn from N(0, wscale^2 / in_size); b (out_size), unless
+// nobias. New links live on the thread's current device, in float32. Throws PluginError if no plugin
+// has catena.linear.
+class Linear : public Link {
+public:
+    Linear(std::int64_t in_size, std::int64_t out_size, double wscale = 1, double bias = 0,
+           bool nobias = false);
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("W", W)("b", b); }
+
+    catena::Parameter W;
+    catena::Parameter b;  // empty with nobias
+};
+
+// Convolution2D: a layer of filters over images.
+// y = convolution_2d(x, W, b): x is (N, in_channels, H, W), y (N, out_channels, ...).
+// Parameters: W (out_channels, in_channels, kh, kw), drawn from N(0, wscale^2 / (in_channels kh kw));
+// b (out_channels), unless nobias. ksize, stride and pad are one number or (y, x). New links live on
+// the thread's current device, in float32. Throws ShapeError for channels, sizes or strides below 1
+// and negative pads, PluginError if no plugin has catena.convolution_2d.
+class Convolution2D : public Link {
+public:
+    Convolution2D(std::int64_t in_channels, std::int64_t out_channels, Pair ksize, Pair stride = 1,
+                  Pair pad = 0, double wscale = 1, double bias = 0, bool nobias = false);
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("W", W)("b", b); }
+
+    catena::Parameter W;
+    catena::Parameter b;  // empty with nobias
+
+private:
+    PluginFunction function_;
+};
+
+// EmbedID: an embedding, which maps each id to a vector.
+// y = the rows of W for the ids in x: x has any shape, int32 or int64, and y has shape x.shape +
+// (out_size,). Calls throw ValueError for ids outside 0 .. in_size - 1; unlike in NumPy, negative
+// ids do not count from the end.
+// Parameter: W (in_size, out_size), drawn from N(0, 1). New links live on the thread's current
+// device, in float32. Throws ShapeError for sizes below 1, PluginError if no plugin has
+// catena.embed_id.
+class EmbedID : public Link {
+public:
+    EmbedID(std::int64_t in_size, std::int64_t out_size);
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("W", W); }
+
+    catena::Parameter W;
+};
+
+// PReLU: a rectifier with trainable slopes.
+// y = x where x >= 0, else W * x. The shape of W is that of the axes of x from axis 1 on, or a
+// prefix of them; () is one slope for all. Parameter: W, initially `init`. New links are on the
+// thread's current device, in float32. Throws PluginError if no plugin has catena.prelu; calls
+// throw ShapeError if x does not fit.
+class PReLU : public Link {
+public:
+    explicit PReLU(const Shape& shape = {}, double init = 0.25);
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("W", W); }
+
+    catena::Parameter W;
+};
+
+// Parameter: a link that is a single trainable array.
+// Called without arguments, it returns its variable. Parameter: W, which shares the array's memory.
+// Throws DtypeError unless the array is floating.
+class Parameter : public Link {
+public:
+    explicit Parameter(const Array& array) : W(array) {}
+
+    using Link::operator();
+    Variable operator()() const { return W; }
+    void visit(Visitor& visitor) override { visitor("W", W); }
+
+    catena::Parameter W;
+};
+
+// BatchNormalization: normalizes by the minibatch in training, else by running statistics.
+// y = gamma (x - mean) / sqrt(var + eps) + beta for each channel (axis 1) of x (N, size, ...). A
+// size that is a shape, Shape{a, b}, means x (N, a, b, ...) with a * b channels, which is `size`
+// below. Parameters: gamma (size,), initially 1; beta (size,), initially 0. Persistent values:
+// avg_mean (size,), 0; avg_var (size,), 1; N, the number of fine-tuning batches. New links are on
+// the current device, in float32. (Ioffe and Szegedy, ICML 2015. Running statistics as in Chainer
+// 7: for a minibatch with m values per channel, the mean and the unbiased variance m / (m - 1) var
+// have weight 1 - decay.)
+class BatchNormalization : public Link {
+public:
+    explicit BatchNormalization(std::int64_t size, double decay = 0.9, double eps = 1e-5);
+    explicit BatchNormalization(const Shape& size, double decay = 0.9, double eps = 1e-5);
+
+    // In training this uses the statistics of the minibatch and updates the running statistics in
+    // place, also in a const link. With config().train = false it uses the running statistics and
+    // changes nothing. Throws ShapeError if x does not fit.
+    Variable operator()(const Variable& x) const override;
+    // test: use the running statistics. finetune: set the running statistics to the mean over all
+    // batches since start_finetuning(), instead of a decaying average.
+    Variable operator()(const Variable& x, bool test) const;
+    Variable operator()(const Variable& x, bool test, bool finetune);
+    void start_finetuning() { N = 0; }
+
+    void visit(Visitor& visitor) override {
+        visitor("gamma", gamma)("beta", beta);
+        visitor.running("avg_mean", avg_mean).running("avg_var", avg_var)("N", N);
+    }
+
+    catena::Parameter gamma;
+    catena::Parameter beta;
+    Array avg_mean;
+    Array avg_var;
+    std::int64_t N = 0;
+    double decay;
+    double eps;
+
+private:
+    // share: the weight of the old running statistics in the update. Without it, the call
+    // normalizes by the running statistics and changes nothing.
+    Variable call(const Variable& x, std::optional<double> share) const;
+    Variable normalize(const Variable& x, std::optional<double> share) const;
+
+    Shape size_;
+};
+
+// BinaryHierarchicalSoftmax: a loss over many words that costs only the depth of a tree.
+// loss = link(x, t): for x (N, in_size) and words t (N,), the sum over the samples of -log of the
+// probability of the path to t. Each inner node turns left or right with probability sigmoid(+-w .
+// x). Calls throw ValueError for words that are not in the tree.
+// Parameter: W (tree.inner_nodes(), in_size), drawn from U[-1, 1). The tree is saved too: it must
+// be the same when parameters are loaded.
+//
+// The sign is that of the paper and of Chainer's documentation: -1 turns left. Chainer's code does
+// the opposite, so its W is the negative of this one. Loading one of its files, which have W but no
+// tree, converts W, also if the file is renamed or loaded partially; make the link with the same
+// tree before. To use a file from catena in Chainer, negate W before saving.
+// The state of an optimizer is not converted, because the files do not show who wrote them: negate
+// sums of gradients of W from Chainer before loading (load_arrays(), save_arrays()). These are m of
+// Adam and v of MomentumSGD.
+//
+// New links are on the thread's current device, in float32. Throws ShapeError for sizes below 1,
+// InvalidError for a word that occurs twice, PluginError if no plugin has
+// catena.binary_hierarchical_softmax.
+//
+//     links::BinaryHierarchicalSoftmax loss(650, create_huffman_tree(counts));
+class BinaryHierarchicalSoftmax : public Link {
+public:
+    BinaryHierarchicalSoftmax(std::int64_t in_size, const WordTree& tree);
+
+    using Link::operator();
+    Variable operator()(const Variable& x, const Variable& t) const;
+    void visit(Visitor& visitor) override;
+
+    catena::Parameter W;
+
+private:
+    std::string tree_;  // as JSON
+    PluginFunction function_;
+};
+
+// Inception: four parallel branches of convolutions and pooling.
+// relu of the concatenated channels of
+//    a 1x1 convolution to out1 channels,
+//    1x1 to proj3, relu, 3x3 to out3,
+//    1x1 to proj5, relu, 5x5 to out5,
+//    3x3 max pooling, 1x1 to proj_pool;
+// images keep their height and width. (Szegedy et al., "Going Deeper with Convolutions", 2014.)
+// Parameters: W and b of conv1, conv3, conv5, proj3, proj5 and projp; initial values and errors are
+// those of Convolution2D.
+class Inception : public Chain {
+public:
+    Inception(std::int64_t in_channels, std::int64_t out1, std::int64_t proj3, std::int64_t out3,
+              std::int64_t proj5, std::int64_t out5, std::int64_t proj_pool);
+
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override;
+
+    Convolution2D conv1, conv3, conv5, proj3, proj5, projp;
+
+private:
+    PluginFunction relu_, concat_, pool_;
+};
+
+}  // namespace catena::links

@@ -5,11 +5,6 @@
 #include <catena/core/variable.hpp>
 
 #include <array>
-#include <cstddef>
-#include <initializer_list>
-#include <span>
-#include <utility>
-#include <vector>
 
 namespace catena {
 

@@ -4,9 +4,6 @@
 #include <catena/core/array.hpp>
 #include <catena/visitor.hpp>
 
-#include <cstdint>
-#include <vector>
-
 namespace catena {
 
 // Arrays in host memory whose first axis is the example: images and labels.

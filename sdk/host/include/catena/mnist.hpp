@@ -5,8 +5,6 @@
 #include <catena/minibatches.hpp>
 
 #include <filesystem>
-#include <string>
-#include <vector>
 
 namespace catena {
 

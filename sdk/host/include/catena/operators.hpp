@@ -4,8 +4,6 @@
 
 #include <catena/core/variable.hpp>
 
-#include <concepts>
-
 namespace catena {
 
 Variable operator+(const Variable& x0, const Variable& x1);

@@ -6,12 +6,6 @@
 #include <catena/forward_each.hpp>
 #include <catena/link.hpp>
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 namespace catena {
 
 // An optimizer is a subclass that names its state and implements its update rule in one of two

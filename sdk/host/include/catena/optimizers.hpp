@@ -7,12 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string_view>
 #include <tuple>
-#include <vector>
 
 namespace catena::optimizers {
 

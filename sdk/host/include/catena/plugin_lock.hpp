@@ -3,9 +3,6 @@
 
 #include <catena/loader/plugins.hpp>
 
-#include <filesystem>
-#include <span>
-
 namespace catena {
 
 // Writes a lock of plugins that read_hashed_manifest() returned, by AtomicFile. Throws PluginError.

@@ -37,8 +37,6 @@ public:
             throw;
         }
     }
-    Prefetch(const Prefetch&) = delete;
-    Prefetch& operator=(const Prefetch&) = delete;
     ~Prefetch() { end(); }
 
     T next() {

@@ -3,14 +3,10 @@
 
 #include <catena/diagnostics/call_observer.hpp>
 
-#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <tuple>
-#include <vector>
 
 namespace catena {
 
@@ -40,8 +36,6 @@ public:
 
     // Throws InvalidError if another Profile exists.
     Profile();
-    Profile(const Profile&) = delete;
-    Profile& operator=(const Profile&) = delete;
     // No other thread may be calling a function.
     ~Profile() override;
 

@@ -5,8 +5,6 @@
 #include <catena/visitor.hpp>
 
 #include <array>
-#include <cstdint>
-#include <span>
 
 namespace catena {
 
@@ -25,6 +23,10 @@ public:
     std::uint64_t below(std::uint64_t bound) noexcept;
     // Uniform in [0, 1), with 53 bits.
     double uniform() noexcept { return static_cast<double>((*this)() >> 11) * 0x1p-53; }
+    template <class T>
+    void shuffle(std::vector<T>& values) noexcept {
+        for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[below(i)]);
+    }
     // Fills values from N(0, 1), two from each two draws.
     void normal(std::span<double> values) noexcept;
 

@@ -5,11 +5,6 @@
 #include <catena/capture.hpp>
 #include <catena/optimizer.hpp>
 
-#include <functional>
-#include <span>
-#include <utility>
-#include <vector>
-
 namespace catena {
 
 //     RecordedStep step(optimizer, [&](std::span<const Array> batch) -> std::vector<Array> {
@@ -67,7 +62,6 @@ private:
         std::vector<Array> outputs;
         std::shared_ptr<void> memory;  // the optimizer's attributes
     };
-    class Undo;
     Recording* find(std::span<const Array> inputs);
     bool record(Recording& recording, std::span<const Array> inputs);
 

@@ -4,24 +4,17 @@
 #include <catena/kernels/formula_kernel.hpp>
 
 #include <array>
-#include <initializer_list>
-#include <string>
-#include <vector>
 
 namespace catena {
-
-struct ReductionOptions {
-    std::string reduce_type = {};  // type of a and b, at most 64 bytes; default: the first output's
-    std::string preamble = {};     // before the kernel: includes, types, functions
-    std::vector<std::string> options = {};  // for the compiler
-    bool keep = false;                      // keep the source in the cache folder: NAME-HASH.source
-};
 
 // A reduction with N outputs. A call returns the same types as a call of an ElementwiseKernel.
 template <std::size_t N>
 class ReductionKernel : public FormulaKernel {
 public:
-    explicit ReductionKernel(const catena_formula& formula) : FormulaKernel(formula) {
+    ReductionKernel(const char* inputs, const char* outputs, const char* map, const char* reduce,
+                    const char* finish, const char* identity, const char* name,
+                    const ReductionOptions& options)
+        : FormulaKernel(inputs, outputs, map, reduce, finish, identity, name, options) {
         expect_outputs(N, "reduction");
     }
 
@@ -57,20 +50,6 @@ private:
     }
 };
 
-namespace detail {
-struct ReductionSource {
-    ReductionSource(const char* inputs, const char* outputs, const char* map, const char* reduce,
-                    const char* finish, const char* identity, const char* name,
-                    const ReductionOptions& options);
-    ~ReductionSource();
-    const catena_formula& formula() const { return *formula_; }
-
-private:
-    std::vector<const char*> options_;
-    catena_formula* formula_;
-};
-}  // namespace detail
-
 // Maps every element, reduces the values in any order, and computes the outputs from the result:
 //     const auto l2norm = reduction("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm");
 //     const Array all = l2norm(x), rows = l2norm(x, /*axis=*/1), kept = l2norm(x, {0, 2}, true);
@@ -84,9 +63,7 @@ template <std::size_t N = 1>
 ReductionKernel<N> reduction(const char* inputs, const char* outputs, const char* map,
                              const char* reduce, const char* finish, const char* identity,
                              const char* name, const ReductionOptions& options = {}) {
-    const detail::ReductionSource source(inputs, outputs, map, reduce, finish, identity, name,
-                                         options);
-    return ReductionKernel<N>(source.formula());
+    return ReductionKernel<N>(inputs, outputs, map, reduce, finish, identity, name, options);
 }
 
 // Over all elements, as in Chainer 1. With pointers, i runs over the first array.

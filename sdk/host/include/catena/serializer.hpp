@@ -4,12 +4,7 @@
 #include <catena/visitor.hpp>
 #include <catena/write_file.hpp>
 
-#include <filesystem>
-#include <functional>
 #include <map>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace catena {
 

@@ -4,10 +4,6 @@
 #include <catena/bound_function.hpp>
 #include <catena/core/variable.hpp>
 
-#include <concepts>
-#include <cstdint>
-#include <vector>
-
 namespace catena::functions {
 
 // Splits x along an axis (negative: from the last) before each index, into one more piece than

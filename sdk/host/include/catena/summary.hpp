@@ -4,13 +4,6 @@
 #include <catena/core/array.hpp>
 #include <catena/visitor.hpp>
 
-#include <cstdint>
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 namespace catena {
 
 // Means by name, weighted by the number of items, such as images or words. Values stay on their

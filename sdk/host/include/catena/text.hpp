@@ -1,14 +1,8 @@
 // Texts as numbers: a text is split into tokens, and a vocabulary numbers the tokens.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <catena/visitor.hpp>
 

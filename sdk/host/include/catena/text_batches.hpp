@@ -4,10 +4,6 @@
 #include <catena/core/array.hpp>
 #include <catena/visitor.hpp>
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 namespace catena {
 
 // Several sequences, packed step by step: the first rows[s] of them continue at step s (batch_sizes

@@ -3,12 +3,6 @@
 
 #include <catena/lists.hpp>
 
-#include <array>
-#include <cstddef>
-#include <span>
-#include <string>
-#include <vector>
-
 namespace catena {
 
 class UserFunction {

@@ -3,10 +3,6 @@
 
 #include <catena/core/variable.hpp>
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 namespace catena {
 
 class Visitor;
@@ -79,7 +75,8 @@ protected:
     }
 
 private:
-    class Step;
+    template <class Visit>
+    Visitor& at(std::string_view name, const Visit& visit);
     std::string path_;
 };
 

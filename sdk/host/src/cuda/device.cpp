@@ -1,16 +1,13 @@
 // GPUs by number: the devices of one backend that are not the host's.
-#include <catena/core/error.hpp>
 #include <catena/cuda/device.hpp>
+#include <catena/fail.hpp>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
-#include <optional>
 #include <set>
-#include <utility>
 
 namespace catena::cuda {
 namespace {
@@ -54,10 +51,10 @@ std::optional<BackendInfo> backend_info() {
 void require_this_process() {
     const pid_t owner = opened_by;
     if (owner == 0 || owner == getpid()) return;
-    throw DeviceError(
-        fmt::format("[cuda] process: expected one that was forked before its parent opened GPUs, "
-                    "got a child of process {}, which had opened them",
-                    owner));
+    fail<DeviceError>(
+        "[cuda] process: expected one that was forked before its parent opened GPUs, got a child "
+        "of process {}, which had opened them",
+        owner);
 }
 
 Device gpu(int id) {
@@ -70,12 +67,8 @@ Device gpu(int id) {
         if (id == 0) gpu_0 = device.state();
         return device;
     }
-    if (n == 0) {
-        throw DeviceError(
-            fmt::format("[cuda] device {}: expected a GPU, got none: {}", id, reason()));
-    }
-    throw DeviceError(
-        fmt::format("[cuda] device: expected the number of a GPU, 0 to {}, got {}", n - 1, id));
+    if (n == 0) fail<DeviceError>("[cuda] device {}: expected a GPU, got none: {}", id, reason());
+    fail<DeviceError>("[cuda] device: expected the number of a GPU, 0 to {}, got {}", n - 1, id);
 }
 
 // A device that fails, or is gone, has nothing to give back.
@@ -135,8 +128,8 @@ Device get_device(const DeviceLike& like) {
 Device get_gpu(std::string_view what, const DeviceLike& like) {
     const Device device = get_device(like);
     if (is_gpu(device)) return device;
-    throw InvalidError(fmt::format("[{}] device: expected a GPU, got {}", what,
-                                   device ? device.name() : "what is on none"));
+    fail<InvalidError>("[{}] device: expected a GPU, got {}", what,
+                       device ? device.name() : "what is on none");
 }
 
 void init(const DeviceLike& like) {

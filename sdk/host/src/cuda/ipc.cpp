@@ -1,29 +1,130 @@
 // Arrays and events of other processes. What came from another process is remembered, so that a
 // handle made of it stands for where it came from: imported memory cannot be exported.
-#include "ipc_message.hpp"
+#include "../support.hpp"
 
-#include <catena/core/backend.hpp>
-#include <catena/core/error.hpp>
 #include <catena/cuda/ipc.hpp>
 
-#include <fmt/format.h>
+#include <catena/abi/ext/draft/ipc.h>
+#include <catena/core/backend.hpp>
+
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <list>
 #include <mutex>
+#include <random>
 
 namespace catena::cuda {
 namespace {
 
-const char* address_of(const Array& array) {
-    const catena_tensor& tensor = array.body()->tensor;
-    return static_cast<const char*>(tensor.dl.data) + tensor.dl.byte_offset;
+// Sent as it is, between programs of one machine and of one version. Unused bytes are 0.
+struct IPCMessage {
+    enum Kind : std::uint32_t { array = 1, event = 2 };
+
+    char magic[8] = {'c', 'a', 't', 'e', 'n', 'a', 'I', '1'};
+    std::uint32_t kind = 0;
+    std::int32_t ndim = 0;
+    catena_dtype dtype = {};
+    std::uint32_t reserved = 0;
+    std::uint64_t process = 0;  // that the memory or event is of
+    std::uint64_t offset = 0;
+    std::int64_t shape[CATENA_MAX_NDIM] = {};
+    catena_ipc_handle handle = {};
+    char device[64] = {};   // its name
+    std::uint64_t sum = 0;  // of all bytes before it
+
+    // Throws InvalidError, "[what] bytes: ...", unless they are a message of this kind.
+    static IPCMessage read(std::string_view what, std::string_view bytes, Kind kind);
+    std::string write() const {
+        IPCMessage whole = *this;
+        whole.sum = whole.computed_sum();
+        return {reinterpret_cast<const char*>(&whole), sizeof whole};
+    }
+    // FNV-1a: what was damaged on the way is not taken for an address.
+    std::uint64_t computed_sum() const;
+    void set_device(Device value) {
+        const std::string& name = value.name();
+        if (name.size() >= sizeof device)
+            fail<InvalidError>("[ipc] device: expected a name below {} bytes, got {}",
+                               sizeof device, name);
+        std::memcpy(device, name.c_str(), name.size() + 1);
+    }
+    Shape extents() const { return Shape(std::span(shape, static_cast<std::size_t>(ndim))); }
+    Dtype element() const {
+        Dtype result{};
+        from_abi(dtype, result);
+        return result;
+    }
+    // The GPU that is meant in this process; by default that of the same name.
+    Device here(std::string_view what, const DeviceLike& like) const {
+        return get_gpu(what, like.is_nothing() ? DeviceLike(Device::get(device)) : like);
+    }
+};
+
+static_assert(std::is_trivially_copyable_v<IPCMessage> && sizeof(IPCMessage) == 304);
+
+std::uint64_t IPCMessage::computed_sum() const {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(this);
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (std::size_t i = 0; i < offsetof(IPCMessage, sum); ++i)
+        hash = (hash ^ bytes[i]) * 0x100000001b3;
+    return hash;
+}
+
+// A reason why these are no bytes of that kind, or none.
+const char* problem(const IPCMessage& message, IPCMessage::Kind kind) {
+    if (std::memcmp(message.magic, IPCMessage().magic, sizeof message.magic) != 0) return "others";
+    if (message.kind != kind) return message.kind == IPCMessage::event ? "an event" : "an array";
+    if (message.sum != message.computed_sum()) return "damaged ones";
+    if (!std::memchr(message.device, 0, sizeof message.device)) return "a device without an end";
+    if (kind == IPCMessage::event) return nullptr;
+    Dtype dtype{};
+    if (!from_abi(message.dtype, dtype)) return "an unknown dtype";
+    if (message.ndim < 0 || message.ndim > CATENA_MAX_NDIM) return "a shape that cannot be";
+    std::int64_t left = std::numeric_limits<std::int64_t>::max() / 16;  // elements, of any dtype
+    for (int i = 0; i < message.ndim; ++i) {
+        if (message.shape[i] < 0 || message.shape[i] > left) return "a shape that cannot be";
+        left /= std::max<std::int64_t>(message.shape[i], 1);
+    }
+    return nullptr;
+}
+
+IPCMessage IPCMessage::read(std::string_view what, std::string_view bytes, Kind kind) {
+    IPCMessage message;
+    const char* wrong = bytes.size() == sizeof message ? nullptr : "another number of them";
+    if (!wrong) {
+        std::memcpy(&message, bytes.data(), sizeof message);
+        wrong = problem(message, kind);
+    }
+    if (!wrong) return message;
+    fail<InvalidError>("[{}] bytes: expected the result of bytes() of {}, got {}", what,
+                       kind == event ? "an event" : "an array", wrong);
+}
+
+IPCMessage read_array(std::string_view bytes) {
+    return IPCMessage::read("IPCArrayHandle", bytes, IPCMessage::array);
+}
+
+// This process, as no other that lives on this machine.
+std::uint64_t this_process() {
+    static const std::uint32_t program = std::random_device()();
+    return std::uint64_t{static_cast<std::uint32_t>(getpid())} << 32 | program;
+}
+
+// Throws UnsupportedError if the device does not share.
+const catena_ipc& ipc_table(std::string_view what, Device device) {
+    const void* table = backend_extension(device, CATENA_IPC_DRAFT_1);
+    if (table) return *static_cast<const catena_ipc*>(table);
+    fail<UnsupportedError>("[{}] device: expected one that shares memory between processes, got {}",
+                           what, device.name());
 }
 
 struct Import {
     IPCMessage message;
     Device device;
-    const char* data;
+    const std::byte* data;
     std::int64_t nbytes;
 };
 
@@ -42,14 +143,13 @@ public:
     }
     // Whether the array lies in imported memory; then message says what it is where it came from.
     bool find(const Array& array, IPCMessage& message) {
-        const char* data = address_of(array);
+        const std::byte* data = address_of(array);
         const std::lock_guard lock(mutex_);
         for (const Import& import : all_) {
             const std::int64_t into = data - import.data;
             if (import.device != array.device() || into < 0 ||
-                into + array.nbytes() > import.nbytes) {
+                into + array.nbytes() > import.nbytes)
                 continue;
-            }
             message.process = import.message.process;
             message.handle = import.message.handle;
             message.offset = import.message.offset + static_cast<std::uint64_t>(into);
@@ -70,8 +170,8 @@ Imports& imports() {
 }
 
 [[noreturn]] void throw_own(const char* what, const char* of) {
-    throw InvalidError(fmt::format(
-        "[{}] process: expected another process than that of the {}, got the same", what, of));
+    fail<InvalidError>("[{}] process: expected another process than that of the {}, got the same",
+                       what, of);
 }
 
 }  // namespace
@@ -109,13 +209,13 @@ IPCArrayHandle::IPCArrayHandle(const Array& array) : array_(array) {
 }
 
 IPCArrayHandle IPCArrayHandle::from_bytes(std::string_view bytes) {
-    (void)IPCMessage::read("IPCArrayHandle", bytes, IPCMessage::array);
+    (void)read_array(bytes);
     return IPCArrayHandle(std::string(bytes), Array());
 }
 
 Array IPCArrayHandle::get(const DeviceLike& like) const {
     if (array_) return array_;
-    const IPCMessage message = IPCMessage::read("IPCArrayHandle", bytes_, IPCMessage::array);
+    const IPCMessage message = read_array(bytes_);
     const Device device = message.here("IPCArrayHandle", like);
     const Shape shape = message.extents();
     if (shape.size() == 0) return Array::empty(shape, message.element(), device);
@@ -126,7 +226,7 @@ Array IPCArrayHandle::get(const DeviceLike& like) const {
         return ipc.memory_import(ctx, dev, &message.handle, &start);
     });
     void* dev = backend_device(device);
-    char* data = static_cast<char*>(start) + message.offset;
+    auto* data = static_cast<std::byte*>(start) + message.offset;
     const std::int64_t nbytes =
         shape.size() * static_cast<std::int64_t>(item_size(message.element()));
     const Imports::Place place = imports().add({message, device, data, nbytes});
@@ -142,15 +242,9 @@ Array IPCArrayHandle::get(const DeviceLike& like) const {
     }
 }
 
-Shape IPCArrayHandle::shape() const {
-    return IPCMessage::read("IPCArrayHandle", bytes_, IPCMessage::array).extents();
-}
-Dtype IPCArrayHandle::dtype() const {
-    return IPCMessage::read("IPCArrayHandle", bytes_, IPCMessage::array).element();
-}
-std::string IPCArrayHandle::device_name() const {
-    return IPCMessage::read("IPCArrayHandle", bytes_, IPCMessage::array).device;
-}
+Shape IPCArrayHandle::shape() const { return read_array(bytes_).extents(); }
+Dtype IPCArrayHandle::dtype() const { return read_array(bytes_).element(); }
+std::string IPCArrayHandle::device_name() const { return read_array(bytes_).device; }
 
 IPCEvent::IPCEvent(const DeviceLike& like) {
     const Device device = get_gpu("IPCEvent", like);

@@ -2,15 +2,14 @@
 #include <catena/elementwise_function.hpp>
 
 #include <catena/core/config.hpp>
-#include <catena/core/error.hpp>
+#include <catena/fail.hpp>
 #include <catena/function_node.hpp>
 #include <catena/functions.hpp>
 
-#include <fmt/format.h>
+#include <boost/algorithm/string.hpp>
 
 #include <algorithm>
-#include <cctype>
-#include <optional>
+#include <regex>
 
 namespace catena {
 namespace detail {
@@ -22,22 +21,15 @@ struct Port {
     std::string name;
 };
 
-std::string trimmed(const std::string& text) {
-    const auto is_space = [](unsigned char c) { return std::isspace(c) != 0; };
-    const auto begin = std::find_if_not(text.begin(), text.end(), is_space);
-    const auto end = std::find_if_not(text.rbegin(), text.rend(), is_space).base();
-    return begin < end ? std::string(begin, end) : std::string();
-}
-
 std::vector<Port> ports_of(const std::string& list) {
+    std::vector<std::string> parts;
+    boost::split(parts, list, boost::is_any_of(","));
     std::vector<Port> ports;
-    for (std::size_t begin = 0; begin <= list.size();) {
-        const std::size_t end = std::min(list.find(',', begin), list.size());
-        const std::string one = trimmed(list.substr(begin, end - begin));
-        begin = end + 1;
+    for (std::string& one : parts) {
+        boost::trim(one);
         const std::size_t space = one.find_last_of(" \t\r\n*");
         if (space == std::string::npos) continue;  // the kernel's own check says what is wrong
-        ports.push_back({trimmed(one.substr(0, space + 1)), one.substr(space + 1)});
+        ports.push_back({boost::trim_copy(one.substr(0, space + 1)), one.substr(space + 1)});
     }
     return ports;
 }
@@ -49,14 +41,7 @@ std::string list_of(const std::vector<Port>& ports) {
 }
 
 bool mentions(const std::string& code, const std::string& name) {
-    const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
-    for (std::size_t at = code.find(name); at != std::string::npos; at = code.find(name, at + 1)) {
-        const bool before = at > 0 && is_word(static_cast<unsigned char>(code[at - 1]));
-        const std::size_t end = at + name.size();
-        if (!before && (end == code.size() || !is_word(static_cast<unsigned char>(code[end]))))
-            return true;
-    }
-    return false;
+    return std::regex_search(code, std::regex("\\b" + name + "\\b"));
 }
 
 std::optional<std::size_t> find(const std::vector<Port>& ports, const std::string& name) {
@@ -67,11 +52,11 @@ std::optional<std::size_t> find(const std::vector<Port>& ports, const std::strin
 
 FormulaKernel kernel_of(const ElementwiseFormula& f) {
     struct AnyKernel : FormulaKernel {
-        explicit AnyKernel(const catena_formula& formula) : FormulaKernel(formula) {}
+        explicit AnyKernel(const ElementwiseFormula& f)
+            : FormulaKernel(f.inputs.c_str(), f.outputs.c_str(), f.operation.c_str(),
+                            f.name.c_str(), f.options) {}
     };
-    const ElementwiseSource source(f.inputs.c_str(), f.outputs.c_str(), f.operation.c_str(),
-                                   f.name.c_str(), f.options);
-    return AnyKernel(source.formula());
+    return AnyKernel(f);
 }
 
 // Leaves out inputs that the formula does not mention, unless their dtype is known by them alone.
@@ -103,7 +88,7 @@ public:
         if (g.name.empty()) g.name = formulas[0].name + "_grad";
         drop_unread(g);
         const auto refuse = [&](const std::string& what, const std::string& expected) {
-            throw InvalidError(fmt::format("[{}] {}: expected {}", g.name, what, expected));
+            fail<InvalidError>("[{}] {}: expected {}", g.name, what, expected);
         };
         for (const Port& read : ports_of(g.inputs)) {
             const auto x = find(inputs, read.name);
@@ -165,13 +150,11 @@ protected:
 
     std::vector<Variable> backward(std::span<const std::size_t>,
                                    std::span<const Variable> grad_outputs) override {
-        if (!chain_->gradient) {
-            throw NotDifferentiableError(fmt::format(
-                "[{}] backward: expected a formula for its gradient, got none; "
-                "ElementwiseFunction takes one for each order: value, gradient, gradient of the "
-                "gradient",
-                label()));
-        }
+        if (!chain_->gradient)
+            fail<NotDifferentiableError>(
+                "[{}] backward: expected a formula for its gradient, got none; ElementwiseFunction "
+                "takes one for each order: value, gradient, gradient of the gradient",
+                label());
         const std::vector<Variable> x = get_retained_inputs(), y = get_retained_outputs();
         std::vector<Variable> arguments;
         std::size_t next_x = 0, next_y = 0;
@@ -218,15 +201,12 @@ private:
 
 ElementwiseFunctionBase::ElementwiseFunctionBase(std::vector<ElementwiseFormula> formulas,
                                                  std::size_t n) {
-    if (formulas.empty()) {
+    if (formulas.empty())
         throw InvalidError("[ElementwiseFunction] formulas: expected at least one, got none");
-    }
     chain_ = std::make_shared<FormulaChain>(std::span(formulas));
-    if (kernel().outputs() != n) {
-        throw InvalidError(
-            fmt::format("[{}] outputs: expected {}, as ElementwiseFunction<{}> says, got {}",
-                        kernel().name(), n, n, kernel().outputs()));
-    }
+    if (kernel().outputs() != n)
+        fail<InvalidError>("[{}] outputs: expected {}, as ElementwiseFunction<{}> says, got {}",
+                           kernel().name(), n, n, kernel().outputs());
 }
 
 std::vector<Variable> ElementwiseFunctionBase::apply(std::span<const Variable> inputs) const {

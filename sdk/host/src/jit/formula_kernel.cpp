@@ -1,15 +1,12 @@
 // Calls kernels from formulas: arrays in and out of the extension's table.
-#include <catena/kernels/formula_kernel.hpp>
+#include "../support.hpp"
+
+#include <catena/reduction.hpp>
 
 #include <catena/abi/ext/compiled.h>
 #include <catena/abi/ext/kernels.h>
-#include <catena/core/error.hpp>
 #include <catena/extension_call.hpp>
 #include <catena/loader/plugins.hpp>
-
-#include <fmt/format.h>
-
-#include <algorithm>
 
 namespace catena {
 namespace {
@@ -18,17 +15,57 @@ constexpr std::size_t max_arguments = CATENA_MAX_PORTS;
 
 const catena_kernels& table() {
     const void* found = extension(CATENA_KERNELS_1);
-    if (!found) {
+    if (!found)
         throw PluginError("no plugin has kernels from formulas (" CATENA_KERNELS_1 ")\n" +
                           to_string(plugin_report()));
-    }
     return *static_cast<const catena_kernels*>(found);
 }
 
+const char* or_null(const char* text) { return text && *text ? text : nullptr; }
+
 }  // namespace
 
-FormulaKernel::FormulaKernel(const catena_formula& formula)
-    : table_(&table()), name_(formula.name ? formula.name : "") {
+FormulaKernel::FormulaKernel(const char* inputs, const char* outputs, const char* operation,
+                             const char* name, const ElementwiseOptions& options)
+    : table_(&table()), name_(name ? name : "") {
+    catena_formula formula{};
+    formula.kind = CATENA_FORMULA_ELEMENTWISE;
+    formula.name = name;
+    formula.inputs = inputs;
+    formula.outputs = outputs;
+    formula.operation = operation;
+    formula.preamble = or_null(options.preamble.c_str());
+    formula.loop_prep = or_null(options.loop_prep.c_str());
+    formula.after_loop = or_null(options.after_loop.c_str());
+    create(formula, options.options, options.keep);
+}
+
+FormulaKernel::FormulaKernel(const char* inputs, const char* outputs, const char* map,
+                             const char* reduce, const char* finish, const char* identity,
+                             const char* name, const ReductionOptions& options)
+    : table_(&table()), name_(name ? name : "") {
+    catena_formula formula{};
+    formula.kind = CATENA_FORMULA_REDUCTION;
+    formula.name = name;
+    formula.inputs = inputs;
+    formula.outputs = outputs;
+    formula.operation = map;
+    formula.reduce = reduce;
+    formula.finish = or_null(finish);
+    formula.identity = or_null(identity);
+    formula.reduce_type = or_null(options.reduce_type.c_str());
+    formula.preamble = or_null(options.preamble.c_str());
+    create(formula, options.options, options.keep);
+}
+
+void FormulaKernel::create(catena_formula& formula, const std::vector<std::string>& options,
+                           bool keep) {
+    std::vector<const char*> list;
+    for (const std::string& option : options) list.push_back(option.c_str());
+    list.push_back(nullptr);
+    formula.struct_size = sizeof(catena_formula);
+    formula.options = list.data();
+    if (keep) formula.flags |= CATENA_FORMULA_KEEP_SOURCE;
     ExtensionCall call;
     call.check(table_->create(call.context(), &formula, &kernel_), name());
     std::uint32_t n_x = 0, n_y = 0;
@@ -41,8 +78,8 @@ FormulaKernel::FormulaKernel(const catena_formula& formula)
 
 void FormulaKernel::expect_outputs(std::size_t n, const char* said) const {
     if (n == n_y_) return;
-    throw InvalidError(fmt::format("[{}] outputs: expected {}, as {}<{}>() says, got {}", name(), n,
-                                   said, n, n_y_));
+    fail<InvalidError>("[{}] outputs: expected {}, as {}<{}>() says, got {}", name(), n, said, n,
+                       n_y_);
 }
 
 std::vector<Array> FormulaKernel::call(std::span<const KernelArgument> arguments) const {
@@ -71,24 +108,20 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
         }
     }
     const bool given = n_y_ != 0 && n == n_x_ + n_y_;
-    if (n != n_x_ && !given) {
-        throw InvalidError(fmt::format(
+    if (n != n_x_ && !given)
+        fail<InvalidError>(
             "[{}] arguments: expected {}{}, got {}", name(), n_x_,
-            n_y_ ? fmt::format(", or {} with arrays for the outputs", n_x_ + n_y_) : "", n));
-    }
+            n_y_ ? fmt::format(", or {} with arrays for the outputs", n_x_ + n_y_) : "", n);
     Device device;
     for (std::size_t i = 0; i < n; ++i) {
         if (!values[i]->array_) continue;
-        if (!*values[i]->array_) {
-            throw InvalidError(fmt::format(
-                "[{}] argument {}: expected an array or a number, got an empty handle", name(), i));
-        }
+        if (!*values[i]->array_)
+            fail<InvalidError>(
+                "[{}] argument {}: expected an array or a number, got an empty handle", name(), i);
         const Device here = values[i]->array_->device();
-        if (device && here != device) {
-            throw DeviceError(
-                fmt::format("[{}] argument {}: expected {} as the first array, got {}", name(), i,
-                            device.name(), here.name()));
-        }
+        if (device && here != device)
+            fail<DeviceError>("[{}] argument {}: expected {} as the first array, got {}", name(), i,
+                              device.name(), here.name());
         device = here;
     }
     if (!device) device = Device::current();
@@ -110,12 +143,9 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
     }
     for (std::size_t k = 0; given && k < n_y_; ++k) {
         const KernelArgument& a = *values[n_x_ + k];
-        if (!a.array_) {
-            throw InvalidError(
-                fmt::format("[{}] argument {}: expected an array for the output, "
-                            "got a number",
-                            name(), n_x_ + k));
-        }
+        if (!a.array_)
+            fail<InvalidError>("[{}] argument {}: expected an array for the output, got a number",
+                               name(), n_x_ + k);
         y[k] = *a.array_;
         tensors[k] = extension.writes(y[k]);
     }
@@ -137,12 +167,10 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
     for (std::size_t k = 0; k < n_y_ && !given; ++k) {
         Dtype dtype{};
         if (metas[k].ndim < 0 || metas[k].ndim > CATENA_MAX_NDIM ||
-            !from_abi(metas[k].dtype, dtype)) {
-            throw InvalidError(fmt::format(
-                "[{}] output {}: expected 0 to {} axes and a dtype of "
-                "catena, got {} axes and {}",
-                name(), k, +CATENA_MAX_NDIM, metas[k].ndim, catena::name(metas[k].dtype)));
-        }
+            !from_abi(metas[k].dtype, dtype))
+            fail<InvalidError>(
+                "[{}] output {}: expected 0 to {} axes and a dtype of catena, got {} axes and {}",
+                name(), k, +CATENA_MAX_NDIM, metas[k].ndim, catena::name(metas[k].dtype));
         const std::span extents(metas[k].shape, static_cast<std::size_t>(metas[k].ndim));
         y[k] = Array::empty(Shape(extents), dtype, device);
         tensors[k] = extension.writes(y[k]);
@@ -150,8 +178,8 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
     Array scratch;
     if (scratch_bytes != 0) {
         scratch = Array::empty({static_cast<std::int64_t>(scratch_bytes)}, Dtype::uint8, device);
-        const catena_dl_tensor& memory = extension.writes(scratch)->dl;
-        call.scratch = static_cast<char*>(memory.data) + memory.byte_offset;
+        (void)extension.writes(scratch);
+        call.scratch = address_of(scratch);
         call.scratch_bytes = scratch_bytes;
     }
     extension.runs(name_, "formula");
@@ -160,6 +188,13 @@ void FormulaKernel::run(std::span<const KernelArgument> arguments, Array* y) con
     // Again where nothing that it reads can have been written.
     if (writes_ == 0 && !given && extension.makes_room(status)) status = run_it();
     extension.check(status, name());
+}
+
+ReductionKernel<1> reduce(const char* arguments, const char* map, const char* reduce,
+                          const char* neutral, const char* name, Dtype dtype_out,
+                          const ReductionOptions& options) {
+    const std::string output = std::string(catena::name(dtype_out)) + " result";
+    return reduction(arguments, output.c_str(), map, reduce, "", neutral, name, options);
 }
 
 KernelStats kernel_stats() {
@@ -171,10 +206,10 @@ KernelStats kernel_stats() {
 
 void use_compiled_kernels(const std::filesystem::path& folder) {
     const void* found = extension(CATENA_COMPILED_KERNELS_1);
-    if (!found) {
-        throw PluginError("no plugin takes compiled kernels (" CATENA_COMPILED_KERNELS_1 ")\n" +
+    if (!found)
+        throw PluginError("no plugin takes compiled kernels (" CATENA_COMPILED_KERNELS_1
+                          ")\n" +
                           to_string(plugin_report()));
-    }
     ExtensionCall call;
     call.check(static_cast<const catena_compiled_kernels*>(found)->use(
                    call.context(), std::filesystem::absolute(folder).c_str()),

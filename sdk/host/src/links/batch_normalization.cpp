@@ -1,13 +1,10 @@
 // BatchNormalization: running statistics around two functions of plugins.
 #include <catena/bound_function.hpp>
 #include <catena/core/config.hpp>
-#include <catena/core/error.hpp>
-#include <catena/links/batch_normalization.hpp>
-
-#include <fmt/format.h>
+#include <catena/fail.hpp>
+#include <catena/links.hpp>
 
 #include <algorithm>
-#include <utility>
 
 namespace catena::links {
 namespace {
@@ -35,8 +32,7 @@ void blend(const Array& average, const Array& value, double share, double scale 
 template <class Got>
 void require_positive(std::int64_t size, const Got& got) {
     if (size >= 1) return;
-    throw ShapeError(
-        fmt::format("[BatchNormalization] size: expected a positive number, got {}", got));
+    fail<ShapeError>("[BatchNormalization] size: expected a positive number, got {}", got);
 }
 Shape shape_of(std::int64_t size) {
     require_positive(size, size);
@@ -52,10 +48,8 @@ BatchNormalization::BatchNormalization(const Shape& shape, double share_kept, do
     : decay(share_kept), eps(epsilon), size_(shape) {
     const std::int64_t size = shape.size();
     require_positive(size, to_string(shape));
-    if (!(decay >= 0 && decay <= 1)) {
-        throw InvalidError(
-            fmt::format("[BatchNormalization] decay: expected 0 to 1, got {}", decay));
-    }
+    if (!(decay >= 0 && decay <= 1))
+        fail<InvalidError>("[BatchNormalization] decay: expected 0 to 1, got {}", decay);
     (void)by_minibatch()(eps);
     gamma = as_parameter(Array::ones({size}));
     beta = as_parameter(Array::zeros({size}));
@@ -83,11 +77,9 @@ Variable BatchNormalization::call(const Variable& x, std::optional<double> share
     thread_local constinit ThreadFunction<Ints> reshape("catena.reshape", {"shape"});
     const Shape shape = x.shape();
     const int rest = 1 + size_.ndim();
-    if (shape.ndim() < rest || !std::equal(size_.begin(), size_.end(), shape.begin() + 1)) {
-        throw ShapeError(fmt::format("[BatchNormalization] x: expected (N, {}, ...), got {}",
-                                     fmt::join(size_.begin(), size_.end(), ", "),
-                                     to_string(shape)));
-    }
+    if (shape.ndim() < rest || !std::equal(size_.begin(), size_.end(), shape.begin() + 1))
+        fail<ShapeError>("[BatchNormalization] x: expected (N, {}, ...), got {}",
+                         fmt::join(size_.begin(), size_.end(), ", "), to_string(shape));
     Shape channels{shape[0], gamma.size(), 1};
     for (int i = rest; i < shape.ndim(); ++i) channels[2] *= shape[i];
     const Variable y = normalize(reshape(channels).first({&x}), share);

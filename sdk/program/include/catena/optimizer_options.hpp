@@ -6,12 +6,6 @@
 #include <catena/schedules.hpp>
 #include <catena/visitor.hpp>
 
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
 namespace catena {
 
 //     OptimizerOptions optimizer("adam", {{"adam", 0.002}});

@@ -11,15 +11,7 @@
 #include <boost/program_options.hpp>
 
 #include <chrono>
-#include <cstdint>
-#include <filesystem>
-#include <functional>
-#include <initializer_list>
-#include <memory>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace catena {
 
@@ -55,6 +47,9 @@ public:
     static boost::program_options::typed_value<T>* value(T& variable) {
         return boost::program_options::value(&variable)->default_value(variable, to_text(variable));
     }
+    // An option that is a path, which may have spaces. NAME appears in --help.
+    static boost::program_options::typed_value<std::string>* path(std::filesystem::path& variable,
+                                                                  const char* name = "FILE");
     // Positional arguments.
     boost::program_options::positional_options_description& positional() noexcept {
         return positional_;
@@ -77,6 +72,8 @@ public:
         if (!condition) refuse(option, expected, to_text(got));
     }
     static void require_at_least(const char* option, std::int64_t value, std::int64_t least);
+    using Numbers = std::initializer_list<std::pair<const char*, std::int64_t>>;
+    static void require_at_least(std::int64_t least, Numbers options);
     static void require_positive(const char* option, double value);  // and finite
     // For options that require, or exclude, another option.
     void require_with(const char* option, const char* other) const;

@@ -8,13 +8,6 @@
 #include <catena/summary.hpp>
 #include <catena/visitor.hpp>
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 namespace catena {
 
 // Base class of what a program trains. A subclass has the net and the data, makes a step and reports an
@@ -57,6 +50,9 @@ protected:
     virtual double progress() const { return score.mean("loss"); }
     virtual const char* progress_name() const { return "loss"; }
 
+    // The report of a classifier: "loss" and "accuracy" in `score` and in `tested`, which has this
+    // name in the text: "test". Words::columns are the losses of both, then the accuracies.
+    Report compare(const Summary& tested, std::string_view name) const;
     // For step(): draws the first loss if --graph asks for it.
     void draw_once(const Variable& loss);
 

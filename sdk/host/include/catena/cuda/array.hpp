@@ -4,9 +4,6 @@
 #include <catena/cuda/device.hpp>
 #include <catena/link.hpp>
 
-#include <concepts>
-#include <type_traits>
-
 namespace catena::cuda {
 
 using GPUArray = Array;  // Chainer's name; an Array knows its device
@@ -50,7 +47,7 @@ Array ones(const Shape& shape, Dtype dtype = Dtype::float32);
 // not on one.
 Array empty_like(const Array& array);
 Array full_like(const Array& array, double value);
-Array zeros_like(const Array& array);
-Array ones_like(const Array& array);
+inline Array zeros_like(const Array& array) { return full_like(array, 0); }
+inline Array ones_like(const Array& array) { return full_like(array, 1); }
 
 }  // namespace catena::cuda

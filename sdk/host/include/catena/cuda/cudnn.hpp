@@ -4,10 +4,6 @@
 #include <catena/core/config.hpp>
 #include <catena/link.hpp>
 
-#include <concepts>
-#include <functional>
-#include <utility>
-
 namespace catena::cuda {
 
 // Allows or forbids cuDNN for this thread's calls until the end of the scope; without cuDNN, other

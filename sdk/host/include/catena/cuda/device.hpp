@@ -5,13 +5,7 @@
 #include <catena/core/device.hpp>
 #include <catena/core/variable.hpp>
 
-#include <concepts>
-#include <cstdint>
-#include <initializer_list>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
 
 namespace catena::cuda {
 

@@ -12,9 +12,6 @@
 #include <catena/cuda/device.hpp>
 #include <catena/event.hpp>
 
-#include <string>
-#include <string_view>
-
 namespace catena::cuda {
 
 // Tests whether a GPU can share memory with other processes; false without a GPU.

@@ -3,8 +3,6 @@
 
 #include <catena/cuda/device.hpp>
 
-#include <cstdint>
-
 namespace catena::cuda {
 
 // Bytes of GPU memory from the device's cache, released with the last handle.

@@ -3,9 +3,6 @@
 
 #include <catena/cuda/device.hpp>
 
-#include <cstdint>
-#include <optional>
-
 namespace catena::cuda {
 
 // A handle to a device's random stream, which dropout and initializers also use; see

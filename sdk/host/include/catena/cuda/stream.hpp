@@ -29,11 +29,19 @@ Array copy_async(const Array& array, const CopyTarget& target = {}, const Stream
 
 // New arrays on the stream's device, written by the stream.
 Array full(const Shape& shape, double value, Dtype dtype, const Stream& stream);
-Array zeros(const Shape& shape, Dtype dtype, const Stream& stream);
-Array ones(const Shape& shape, Dtype dtype, const Stream& stream);
 Array full_like(const Array& array, double value, const Stream& stream);
-Array zeros_like(const Array& array, const Stream& stream);
-Array ones_like(const Array& array, const Stream& stream);
+inline Array zeros(const Shape& shape, Dtype dtype, const Stream& stream) {
+    return full(shape, 0, dtype, stream);
+}
+inline Array ones(const Shape& shape, Dtype dtype, const Stream& stream) {
+    return full(shape, 1, dtype, stream);
+}
+inline Array zeros_like(const Array& array, const Stream& stream) {
+    return full_like(array, 0, stream);
+}
+inline Array ones_like(const Array& array, const Stream& stream) {
+    return full_like(array, 1, stream);
+}
 
 // The handle of a vendor library for a GPU and this thread, bound to its current stream there: a
 // cublasHandle_t for "cublas", a cudnnHandle_t for "cudnn". It belongs to the backend, but is not

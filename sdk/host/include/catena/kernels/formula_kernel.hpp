@@ -4,21 +4,28 @@
 #include <catena/core/array.hpp>
 #include <catena/extension_call.hpp>
 
-#include <concepts>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <initializer_list>
-#include <span>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 struct catena_kernels;
 struct catena_formula_kernel;
 struct catena_formula;
 
 namespace catena {
+
+struct ElementwiseOptions {
+    std::string preamble = {};              // before the kernel: includes, types, functions
+    std::string loop_prep = {};             // before the loop over a thread's elements
+    std::string after_loop = {};            // after this loop
+    std::vector<std::string> options = {};  // for the compiler
+    bool keep = false;                      // keep the source in the cache folder: NAME-HASH.source
+};
+
+struct ReductionOptions {
+    std::string reduce_type = {};  // type of a and b, at most 64 bytes; default: the first output's
+    std::string preamble = {};     // before the kernel: includes, types, functions
+    std::vector<std::string> options = {};  // for the compiler
+    bool keep = false;                      // keep the source in the cache folder: NAME-HASH.source
+};
 
 // The index range of a kernel, needed if all its arrays are raw: k(x, n, over({n})).
 struct over {
@@ -81,14 +88,21 @@ public:
     const std::string& name() const noexcept { return name_.text(); }
 
 protected:
-    // Throws PluginError if no plugin compiles formulas, InvalidError if the formula is wrong.
-    explicit FormulaKernel(const catena_formula& formula);
+    // The arguments of elementwise() and reduction(). Throw PluginError if no plugin compiles
+    // formulas, InvalidError if the formula is wrong.
+    FormulaKernel(const char* inputs, const char* outputs, const char* operation, const char* name,
+                  const ElementwiseOptions& options);
+    FormulaKernel(const char* inputs, const char* outputs, const char* map, const char* reduce,
+                  const char* finish, const char* identity, const char* name,
+                  const ReductionOptions& options);
     // Throws InvalidError if there are not n outputs.
     void expect_outputs(std::size_t n, const char* said) const;
     // y must have room for all outputs.
     void run(std::span<const KernelArgument> arguments, Array* y) const;
 
 private:
+    void create(catena_formula& formula, const std::vector<std::string>& options, bool keep);
+
     const catena_kernels* table_;
     const catena_formula_kernel* kernel_;
     CallName name_;

@@ -27,8 +27,9 @@ Image read_image(const std::filesystem::path& file, std::int64_t least = 0);
 Image decode_image(std::span<const std::byte> bytes, const std::string& name,
                    std::int64_t least = 0);
 
+constexpr std::int64_t max_resized = std::int64_t{1} << 24;  // pixels of a scaled image
 // Scales by averaging the covered pixels, or by linear interpolation for enlarging. Throws
-// ShapeError for sides below 1, and for a new size of more than 2^24 pixels.
+// ShapeError for sides below 1, and for a new size of more than max_resized pixels.
 Image resize(const Image& image, std::int64_t height, std::int64_t width);
 // Scales so that the shorter side has this length. Throws the errors of resize().
 Image resize_shorter(const Image& image, std::int64_t side);

@@ -4,11 +4,11 @@
 #include <catena/core/array.hpp>
 #include <catena/images/image.hpp>
 #include <catena/images/image_folder.hpp>
+#include <catena/prefetch.hpp>
 #include <catena/visitor.hpp>
 
-#include <cstdint>
-#include <memory>
-#include <vector>
+#include <map>
+#include <optional>
 
 namespace catena {
 
@@ -56,19 +56,33 @@ public:
     // Throws ShapeError for no images, sizes below 1, a crop larger than the shorter side, and a
     // mean of another shape.
     ImageBatches(ImageFolder folder, ImageScaling scaling, Options options);
-    ~ImageBatches();
 
     // Throws the errors of read_image(), for the minibatch with the image.
     ImageBatch next();
 
-    std::int64_t size() const noexcept;
-    std::int64_t epoch() const noexcept;
-    std::int64_t position() const noexcept;  // images so far in this epoch
+    std::int64_t size() const noexcept { return folder_.size(); }
+    std::int64_t epoch() const noexcept { return epoch_; }
+    // Images so far in this epoch.
+    std::int64_t position() const noexcept { return batch_ * options_.batch_size; }
     void visit(Visitor& visitor) override;
 
 private:
-    class Loader;
-    std::unique_ptr<Loader> loader_;
+    std::int64_t batches() const {
+        return (folder_.size() + options_.batch_size - 1) / options_.batch_size;
+    }
+    std::shared_ptr<const std::vector<std::size_t>> order(std::int64_t epoch, std::uint64_t seed);
+    ImageBatch make(std::int64_t n, std::uint64_t seed);
+    void write(const std::filesystem::path& file, std::uint64_t seed, std::int64_t epoch,
+               std::int64_t place, float* to) const;
+
+    ImageFolder folder_;
+    ImageScaling scaling_;
+    Options options_;
+    std::string names_;  // a hash of the files' names
+    std::int64_t epoch_ = 0, batch_ = 0;
+    std::mutex mutex_;  // of orders_, which the threads of ahead_ read
+    std::map<std::int64_t, std::shared_ptr<const std::vector<std::size_t>>> orders_;
+    std::optional<Prefetch<ImageBatch>> ahead_;  // last: it uses the others
 };
 
 }  // namespace catena

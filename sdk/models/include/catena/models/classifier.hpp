@@ -1,9 +1,7 @@
-// Classifier: a net that computes scores of classes.
+// Classifier: a net that computes scores of classes; and the nets for small images.
 #pragma once
 
-#include <catena/link.hpp>
-
-#include <cstdint>
+#include <catena/links.hpp>
 
 namespace catena::models {
 
@@ -44,6 +42,66 @@ struct Scale {
     double width = 1;    // of each layer: channels are multiplied, and rounded to at least 1
 
     std::int64_t channels(std::int64_t n) const;
+};
+
+// Mlp: a net with two hidden layers.
+// image-units-units-classes with ReLU, and, in training, dropout after each hidden layer.
+class Mlp : public Classifier {
+public:
+    Mlp(Shape image, std::int64_t classes, std::int64_t units, double dropout = 0);
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("l1", l1)("l2", l2)("l3", l3); }
+
+    links::Linear l1, l2, l3;
+
+private:
+    double dropout_;
+};
+
+// Cnn: a small convolutional net.
+// Two convolutional layers with 20 and 50 filters of 5x5, each followed by pooling, and two linear
+// layers. Dropout, in training, after the first linear layer. (LeCun, Bottou, Bengio and Haffner,
+// "Gradient-Based Learning Applied to Document Recognition", 1998, with sizes that are common
+// today.)
+class Cnn : public Classifier {
+public:
+    // Throws ShapeError for images below 15x15.
+    Cnn(Shape image, std::int64_t classes, std::int64_t units, double dropout = 0);
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override {
+        visitor("conv1", conv1)("conv2", conv2)("l1", l1)("l2", l2);
+    }
+
+    links::Convolution2D conv1, conv2;
+    links::Linear l1, l2;
+
+private:
+    double dropout_;
+};
+
+// TwoColumnMlp: a net on two devices.
+// Two columns of six layers with ReLU, one on each device, as in Chainer's manual. The columns are
+// added after the third layer, and both continue from the sum, and again after the sixth layer, for
+// the result. So little data is copied between devices. Inputs and scores are on the first device.
+// Both devices may be the same.
+class TwoColumnMlp : public Classifier {
+public:
+    TwoColumnMlp(Shape image, std::int64_t classes, std::int64_t units, Device first,
+                 Device second);
+    Variable operator()(const Variable& x) const override;
+    void visit(Visitor& visitor) override { visitor("first", first)("second", second); }
+
+    struct Column : Chain {
+        Column(std::int64_t in, std::int64_t units, std::int64_t out);
+        void visit(Visitor& v) override {
+            v("l1", l1)("l2", l2)("l3", l3)("l4", l4)("l5", l5)("l6", l6);
+        }
+        Variable below(const Variable& x) const;  // layers 1 to 3
+        Variable above(const Variable& h) const;  // layers 4 to 6
+
+        links::Linear l1, l2, l3, l4, l5, l6;
+    };
+    Column first, second;
 };
 
 }  // namespace catena::models

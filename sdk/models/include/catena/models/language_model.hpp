@@ -1,16 +1,9 @@
 // LanguageModel: predicts the next word.
 #pragma once
 
-#include <catena/links/embed_id.hpp>
-#include <catena/links/linear.hpp>
+#include <catena/links.hpp>
 #include <catena/random.hpp>
 #include <catena/text_batches.hpp>
-
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <string_view>
-#include <vector>
 
 namespace catena::models {
 

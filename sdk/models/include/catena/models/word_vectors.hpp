@@ -1,14 +1,8 @@
 // WordVectors: words as vectors, trained from their contexts.
 #pragma once
 
-#include <catena/links/binary_hierarchical_softmax.hpp>
-#include <catena/links/embed_id.hpp>
+#include <catena/links.hpp>
 #include <catena/word_tree.hpp>
-
-#include <cstdint>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 namespace catena::models {
 

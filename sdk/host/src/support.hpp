@@ -1,0 +1,44 @@
+// What several sources of the library need.
+#pragma once
+
+#include <catena/fail.hpp>
+#include <catena/link.hpp>
+
+#include <typeinfo>
+
+namespace catena {
+
+// Calls a function at the end of the scope.
+template <class F>
+struct OnExit {
+    F call;
+    ~OnExit() { call(); }
+};
+template <class F>
+OnExit(F) -> OnExit<F>;
+
+// The first element in the device's memory.
+inline std::byte* address_of(const Array& array) {
+    const catena_dl_tensor& memory = array.body()->tensor.dl;
+    return static_cast<std::byte*>(memory.data) + memory.byte_offset;
+}
+
+// "Linear" of catena::links::Linear; template arguments stay whole.
+std::string class_name(const std::type_info& type);
+
+// Makes a leaf that takes gradients a parameter. Throws InvalidError for other variables.
+inline void require_parameter(std::string_view where, std::string_view name,
+                              const Variable& variable) {
+    VariableNode& node = variable.node();
+    if (!node.is_parameter && (!node.requires_grad || node.creator))
+        fail<InvalidError>("[{}] {}: expected a Parameter, got a variable that {}", where, name,
+                           node.creator ? "a call made" : "takes no gradient");
+    node.is_parameter = true;
+}
+
+// Adds gradients to those of the parameters, in their order; an empty array adds nothing. Devices may
+// differ. Throws ShapeError, "[where] ...", and changes nothing, if numbers, shapes or dtypes differ.
+void add_gradients(std::string_view where, std::span<const NamedParameter> parameters,
+                   std::span<const Array> gradients);
+
+}  // namespace catena

@@ -83,9 +83,6 @@ private:
 // The process ends as others do, with everything that runs at exit, and not at once.
 void end_normally();
 
-// As a shell reads it.
-std::string shell_word(const std::string& word);
-
 // What is going on, for the report of a crash or of a time-out. Cheap.
 void doing(const std::string& what);
 template <class... Args>

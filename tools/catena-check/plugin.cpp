@@ -1,6 +1,8 @@
 // Worlds of the subject.
 #include "plugin.hpp"
 
+#include <testing/resize.hpp>
+
 namespace catena::check {
 
 std::unique_ptr<testing::World> make_world(const Subject& subject) {
@@ -17,6 +19,20 @@ std::string absent_in(testing::World& world, const Subject& subject) {
     std::string text = "none of its kernels can run here";
     for (const std::string& line : world.skipped(subject.function)) text += "; " + line;
     return text;
+}
+
+std::optional<testing::Sample> longer(testing::World& world, const catena_function& f,
+                                      const testing::Example& example, std::int64_t total,
+                                      std::int64_t most, unsigned seed) {
+    return testing::detail::longer_first(
+        example, total, most, [&](const testing::Example& e) -> std::optional<testing::Sample> {
+            try {
+                doing("makes \"{}\" longer: \"{}\"", text_of(f, example), text_of(f, e));
+                return make_sample(world, f, e, seed);
+            } catch (const testing::Failure&) {
+                return std::nullopt;  // not a call of this function
+            }
+        });
 }
 
 std::vector<catena_value> values_of(const catena_function& f, const testing::OwnedAttrs& attrs) {

@@ -20,8 +20,6 @@ constexpr const char* usage =
     "that loads plugins, calls their functions and trains a net.\n\n";
 
 struct Options {
-    std::string kind;
-    std::string name;
     std::string lang = "cpp";
     bool cuda = false;
     std::string id;
@@ -34,17 +32,6 @@ fs::path templates_folder() {
            "share/catena/templates";
 }
 
-// Quotes a path for a shell.
-std::string quoted(const fs::path& path) {
-    std::string text = path.string();
-    if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                               "_./-+=") == text.npos)
-        return text;
-    for (std::size_t at = 0; (at = text.find('\'', at)) != text.npos; at += 4)
-        text.replace(at, 1, "'\\''");
-    return "'" + text + "'";
-}
-
 // The commands that build the project, from the current folder.
 std::string next_steps(const fs::path& folder) {
     const fs::path prefix = templates_folder().parent_path().parent_path().parent_path();
@@ -53,32 +40,33 @@ std::string next_steps(const fs::path& folder) {
         "  cmake -S {0} -B {1}{2}\n"
         "  cmake --build {1}\n"
         "  ctest --test-dir {1} --output-on-failure\n",
-        quoted(folder), quoted(folder / "build"),
-        usual ? "" : " -DCMAKE_PREFIX_PATH=" + quoted(prefix));
+        shell_word(folder), shell_word(folder / "build"),
+        usual ? "" : " -DCMAKE_PREFIX_PATH=" + shell_word(prefix));
 }
 
-int run(const Options& o, const po::variables_map& given) {
-    const bool plugin = o.kind == "plugin";
-    if (!plugin && o.kind != "host")
-        throw po::error(fmt::format("expected plugin or host, got '{}'", o.kind));
-    if (o.name.empty()) throw po::error(fmt::format("{}: expected a NAME", o.kind));
-    for (const char* option : {"lang", "cuda", "id"}) {
-        if (!plugin && !given[option].defaulted())
-            throw po::error(fmt::format("--{}: expected with a plugin, got {}", option, o.kind));
-    }
-    if (o.lang != "c" && o.lang != "cpp")
-        throw po::error(fmt::format("--lang: expected c or cpp, got '{}'", o.lang));
-    if (o.cuda && o.lang == "c") throw po::error("--cuda: expected --lang cpp, got c");
+int run(const Options& o, const ToolOptions& tool) {
+    need_option(!tool.words.empty(), "expected plugin or host");
+    const std::string& kind = tool.words[0];
+    const bool plugin = kind == "plugin";
+    need_option(plugin || kind == "host", fmt::format("expected plugin or host, got '{}'", kind));
+    need_option(tool.words.size() > 1, fmt::format("{}: expected a NAME", kind));
+    const std::string& name = tool.words[1];
+    for (const char* option : {"lang", "cuda", "id"})
+        need_option(plugin || tool.given[option].defaulted(),
+                    fmt::format("--{}: expected with a plugin, got {}", option, kind));
+    need_option(o.lang == "c" || o.lang == "cpp",
+                fmt::format("--lang: expected c or cpp, got '{}'", o.lang));
+    need_option(!o.cuda || o.lang == "cpp", "--cuda: expected --lang cpp, got c");
 
-    scaffold::check_name(o.name);
-    if (!plugin) scaffold::check_program(o.name);
-    const std::string id = o.id.empty() ? "org.example." + o.name : o.id;
+    scaffold::check_name(name);
+    if (!plugin) scaffold::check_program(name);
+    const std::string id = o.id.empty() ? "org.example." + name : o.id;
     scaffold::check_id(id);
     const fs::path from = templates_folder();
     std::vector<fs::path> templates = {from / (plugin ? "plugin-" + o.lang : "host")};
     if (o.cuda) templates.push_back(from / "plugin-cuda");
-    const fs::path folder = o.output.empty() ? o.name : o.output;
-    scaffold::write(templates, {o.name, id}, folder);
+    const fs::path folder = o.output.empty() ? name : o.output;
+    scaffold::write(templates, {name, id}, folder);
     fmt::print("{}: written. Next:\n{}", folder.string(), next_steps(folder));
     return 0;
 }
@@ -88,35 +76,22 @@ int run(const Options& o, const po::variables_map& given) {
 int main(int argc, char** argv) {
     return run_command("catena-new", [&] {
         Options o;
-        po::options_description visible("options");
+        ToolOptions tool;
         // clang-format off
-    visible.add_options()
-        ("help,h", "print this text")
-        ("version", "print the versions of this program and of its ABI")
-        ("lang", po::value(&o.lang)->default_value(o.lang), "language of a plugin: c or cpp")
-        ("cuda", po::bool_switch(&o.cuda), "also write a CUDA plugin, which is built if nvcc is found")
-        ("id", po::value(&o.id)->value_name("ID")->default_value("", "org.example.NAME"),
-         "id of a plugin and name of its function")
-        ("output", po::value(&o.output)->value_name("DIR"),
-         "the folder to write, new or empty; default: NAME");
+        tool.options.add_options()
+            ("lang", po::value(&o.lang)->default_value(o.lang), "language of a plugin: c or cpp")
+            ("cuda", po::bool_switch(&o.cuda),
+             "also write a CUDA plugin, which is built if nvcc is found")
+            ("id", po::value(&o.id)->value_name("ID")->default_value("", "org.example.NAME"),
+             "id of a plugin and name of its function")
+            ("output", po::value(&o.output)->value_name("DIR"),
+             "the folder to write, new or empty; default: NAME");
         // clang-format on
-        po::options_description all;
-        all.add(visible).add_options()("kind", po::value(&o.kind))("name", po::value(&o.name));
-        po::positional_options_description positions;
-        positions.add("kind", 1).add("name", 1);
-        const po::variables_map given = parse_command_line(
-            argc, argv, all, positions,
-            po::command_line_style::unix_style & ~po::command_line_style::allow_guessing);
-        if (given.count("help")) {
-            std::cout << usage << visible;
+        if (!tool.read(argc, argv, usage, "catena-new " CATENA_VERSION ", ABI " CATENA_ABI_VERSION,
+                       2))
             return 0;
-        }
-        if (given.count("version")) {
-            std::cout << "catena-new " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
-            return 0;
-        }
         try {
-            return run(o, given);
+            return run(o, tool);
         } catch (const fs::filesystem_error& error) {
             throw scaffold::Error(fmt::format("[output] {}", error.what()));
         }

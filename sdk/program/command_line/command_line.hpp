@@ -3,9 +3,11 @@
 
 #include <boost/program_options.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace catena {
 
@@ -16,6 +18,24 @@ boost::program_options::variables_map parse_command_line(
     int argc, const char* const* argv, const boost::program_options::options_description& options,
     const boost::program_options::positional_options_description& positional = {},
     int style = boost::program_options::command_line_style::default_style);
+
+// The command line of a tool: its options after --help and --version, and up to `most` words without a
+// name. Returns false if --help or --version was given; it has printed what they ask for.
+struct ToolOptions {
+    ToolOptions();
+    bool read(int argc, const char* const* argv, std::string_view usage, std::string_view versions,
+              int most);
+
+    boost::program_options::options_description options{"options"};
+    std::vector<std::string> words;
+    boost::program_options::variables_map given;
+};
+// Throws boost::program_options::error with the text unless `good`.
+void need_option(bool good, const std::string& text);
+// Of text from 0 to 2^64 - 1; boost would accept -1.
+std::uint64_t seed_option(const std::string& text, std::string_view option);
+// A word or path, quoted for a shell where it has to be.
+std::string shell_word(const std::string& word);
 
 // The message where memory runs out; it names the options, for they ask for the memory. got: what the
 // device or the system said.

@@ -37,8 +37,8 @@ public:
         : subject_(subject),
           findings_(findings),
           rig_(subject),
-          f_(rig_.function(subject.function)),
-          examples_(rig_.examples(subject.function)) {}
+          f_(rig_.function()),
+          examples_(rig_.examples()) {}
 
     // `make` turns an example into a case.
     template <class Make>
@@ -98,7 +98,7 @@ private:
             e.inputs[k].shape = to;
         }
         if (same || !tried_.insert(testing::text_of(f_, e)).second) return;
-        auto rows = testing::detail::rows_of(rig_.world(), rig_.world().function(f_.name));
+        auto rows = testing::detail::rows_of(rig_.world(), rig_.known());
         rows.resize(std::min<std::size_t>(rows.size(), 2));
         for (const auto& row : rows) {
             const Metas x = testing::detail::metas_in(f_, e, row);
@@ -119,7 +119,7 @@ private:
     // A row of dtypes that the function has kernels for, mostly.
     Metas metas_for(const Example& e, Garbage& garbage) {
         const testing::detail::TypeVars vars(f_);
-        const auto rows = testing::detail::rows_of(rig_.world(), rig_.world().function(f_.name));
+        const auto rows = testing::detail::rows_of(rig_.world(), rig_.known());
         std::vector<catena_dtype> row(vars.size());
         for (catena_dtype& dtype : row) dtype = garbage.dtype();
         if (!rows.empty() && !garbage.chance(10))
@@ -159,9 +159,9 @@ private:
     template <class Numbers>
     void serve(const Example& e, const Metas& x, bool train, const Numbers& numbers) {
         const std::string words = describe(e, x);
-        Engine caller = rig_.caller(f_, e.attrs, train, {{}, {Placement::Kind::fenced}});
+        Engine caller = rig_.caller(e.attrs, train, {{}, {Placement::Kind::fenced}});
         std::vector<catena_meta> y;
-        if (rig_.brings(f_.name)) {
+        if (rig_.brings()) {
             doing("infer() of " + words);
             const Reply r = caller.infer(x);
             if (report(words, judge(r, f_)) || r.status != CATENA_OK ||
@@ -181,7 +181,7 @@ private:
         if (std::ranges::any_of(x, [](const auto& meta) { return meta && !exists(*meta); })) return;
         std::vector<Array> arrays;
         for (std::size_t i = 0; i < x.size(); ++i) arrays.push_back(x[i] ? numbers(i) : Array());
-        for (const catena_kernel* k : rig_.kernels(f_.name, CATENA_PHASE_FORWARD)) {
+        for (const catena_kernel* k : rig_.kernels(CATENA_PHASE_FORWARD)) {
             if (!testing::detail::fits(f_, *k, x, Metas(y.begin(), y.end()))) continue;
             const std::string label = fmt::format("forward '{}' of {}", k->isa, words);
             doing(label);

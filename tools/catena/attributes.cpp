@@ -36,38 +36,27 @@ bool convert(const json& value, std::int32_t kind, AttributeValue& out) {
     const auto all = [&](auto is) {
         return value.is_array() && std::all_of(value.begin(), value.end(), is);
     };
+    // Takes the value as a T if it `is` one.
+    const auto take = [&]<class T>(T, bool is) {
+        if (is) out = value.get<T>();
+        return is;
+    };
+    const bool number = value.is_number(), text = value.is_string();
     switch (kind) {
-        case CATENA_ATTR_INT:
-            if (!is_integer(value)) return false;
-            out = value.get<std::int64_t>();
-            return true;
-        case CATENA_ATTR_FLOAT:
-            if (!value.is_number()) return false;
-            out = value.get<double>();
-            return true;
-        case CATENA_ATTR_BOOL:
-            if (!value.is_boolean()) return false;
-            out = value.get<bool>();
-            return true;
+        case CATENA_ATTR_INT: return take(std::int64_t(), is_integer(value));
+        case CATENA_ATTR_FLOAT: return take(double(), number);
+        case CATENA_ATTR_BOOL: return take(bool(), value.is_boolean());
         case CATENA_ATTR_INTS:
             if (is_integer(value)) out = std::vector{value.get<std::int64_t>()};
-            else if (all(is_integer)) out = value.get<std::vector<std::int64_t>>();
-            else return false;
-            return true;
+            return is_integer(value) || take(std::vector<std::int64_t>(), all(is_integer));
         case CATENA_ATTR_FLOATS:
-            if (value.is_number()) out = std::vector{value.get<double>()};
-            else if (all([](const json& v) { return v.is_number(); }))
-                out = value.get<std::vector<double>>();
-            else return false;
-            return true;
-        case CATENA_ATTR_STRING:
-            if (!value.is_string()) return false;
-            out = value.get<std::string>();
-            return true;
+            if (number) out = std::vector{value.get<double>()};
+            return number || take(std::vector<double>(),
+                                  all([](const json& v) { return v.is_number(); }));
+        case CATENA_ATTR_STRING: return take(std::string(), text);
         case CATENA_ATTR_DTYPE:
-            if (!value.is_string()) return false;
-            out = dtype_from_name(value.get<std::string>());
-            return true;
+            if (text) out = dtype_from_name(value.get<std::string>());
+            return text;
         default: return false;
     }
 }

@@ -1,4 +1,5 @@
-// catena call: one function on arrays of a file, with gradients of first and second order.
+// catena call: one function on arrays of a file, with gradients of first and second order; and catena
+// update: steps of an optimizer.
 #include "commands.hpp"
 
 #include <fmt/format.h>
@@ -19,9 +20,8 @@ struct Named {
 
 std::vector<std::string> names(const char* prefix, const std::vector<Named>& of) {
     std::vector<std::string> result;
-    for (const Named& named : of) {
+    for (const Named& named : of)
         if (named.variable) result.push_back(prefix + named.name);
-    }
     return result;
 }
 
@@ -99,6 +99,15 @@ Array gradient_or_zeros(const Variable& gradient, const Variable& of) {
     return gradient ? gradient.data() : Array::zeros(of.shape(), of.dtype(), of.device());
 }
 
+// Of the state, by the kernels that take parameters of a dtype.
+Dtype dtype_of(const catena_function& f, const catena_port_spec& state, Dtype param) {
+    if (state.type_var == std::string_view(f.inputs[0]->type_var)) return param;
+    for (const KernelInfo& kernel : kernels_of(f.name))
+        for (const auto& row : kernel.dtypes)
+            if (row[0] == name(param) && row.size() == 2) return dtype_from_name(row[1]);
+    return param;
+}
+
 }  // namespace
 
 Arrays call(const std::string& function, const Settings& settings, const Arrays& given,
@@ -111,18 +120,16 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
     const auto outputs = outputs_of(f, bound(pointers));
     Arrays result;
     for (const Named& y : outputs) result["out_" + y.name] = y.variable.data();
-    for (std::size_t i = 0; i < inputs.size(); ++i) {  // what an update changed in place
-        if (f.n_outputs == 0) result["out_" + inputs[i].name] = inputs[i].variable.data();
-    }
+    if (f.n_outputs == 0)  // what an update changed in place
+        for (const Named& input : inputs) result["out_" + input.name] = input.variable.data();
     const auto targets = differentiable(inputs), sources = differentiable(outputs);
     refuse_unknown(f, given, "gy_", names("gy_", sources));
     refuse_unknown(f, given, "ggx_", names("ggx_", targets));
     if (order == Order::forward) return result;
 
-    if (sources.empty()) {
+    if (sources.empty())
         throw InvalidError(
             fmt::format("[{}] gradient: expected an output that has one, got none", f.name));
-    }
     std::vector<Variable> gy = weights("gy_", sources, given);
     if (outputs.size() == 1 && !gy[0] && outputs[0].variable.size() == 1) {
         const Array& y = outputs[0].variable.data();
@@ -133,28 +140,60 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
     const auto x = variables(targets);
     const bool twice = order == Order::double_backward;
     const auto gx = grad(heads, x, head_gradients, {}, {.enable_double_backprop = twice});
-    for (std::size_t i = 0; i < targets.size(); ++i) {
+    for (std::size_t i = 0; i < targets.size(); ++i)
         result["gx_" + targets[i].name] = gradient_or_zeros(gx[i], x[i]);
-    }
     if (!twice) return result;
 
     const auto [slopes, slope_gradients] = present(gx, weights("ggx_", targets, given));
     if (slopes.empty()) need(f, given, "ggx_" + targets[0].name);
     std::vector<Variable> leaves = x;
-    for (const Variable& g : gy) {
-        if (g) leaves.push_back(g);
-    }
-    const auto gg = grad(slopes, leaves, slope_gradients);
-    std::size_t next = 0;
-    for (const Named& target : targets) {
-        result["gg_" + target.name] = gradient_or_zeros(gg[next], leaves[next]);
-        ++next;
-    }
+    std::vector<std::string> results;
+    for (const Named& target : targets) results.push_back("gg_" + target.name);
     for (std::size_t i = 0; i < sources.size(); ++i) {
         if (!gy[i]) continue;
-        result["ggy_" + sources[i].name] = gradient_or_zeros(gg[next], leaves[next]);
-        ++next;
+        leaves.push_back(gy[i]);
+        results.push_back("ggy_" + sources[i].name);
     }
+    const auto gg = grad(slopes, leaves, slope_gradients);
+    for (std::size_t i = 0; i < gg.size(); ++i)
+        result[results[i]] = gradient_or_zeros(gg[i], leaves[i]);
+    return result;
+}
+
+Arrays update(const std::string& optimizer, const Settings& settings, const Arrays& given) {
+    const catena_function& f = find_function(optimizer + "_update");
+    const std::int64_t last = std::max<std::int64_t>(last_number(given, "grad"), 1);
+    std::vector<std::string> grads, states;
+    for (std::int64_t t = 1; t <= last; ++t) {
+        grads.push_back(fmt::format("grad{}", t));
+        need(f, given, grads.back(), t < last ? fmt::format("grad{}", last) : "");
+    }
+    refuse_unknown(f, given, "grad", grads);
+    std::vector<Array> inputs{need(f, given, "param0").copy(), Array()};
+    for (std::uint32_t i = 2; i < f.n_inputs; ++i) {
+        states.push_back(fmt::format("state_{}", f.inputs[i]->name));
+        const auto found = given.find(states.back());
+        inputs.push_back(found != given.end()
+                             ? found->second.copy()
+                             : Array::zeros(inputs[0].shape(),
+                                            dtype_of(f, *f.inputs[i], inputs[0].dtype()),
+                                            inputs[0].device()));
+    }
+    refuse_unknown(f, given, "state_", states);
+    // Updates that depend on their number have it as the attribute t, unless told otherwise.
+    bool counts = false;
+    for (const auto* spec : std::span(f.attrs, f.n_attrs))
+        counts |= spec->name == std::string_view("t") && spec->kind == CATENA_ATTR_INT;
+    Attributes attributes(f, settings);
+    counts = counts && !attributes.has("t");
+    Arrays result;
+    for (std::int64_t t = 1; t <= last; ++t) {
+        inputs[1] = need(f, given, grads[static_cast<std::size_t>(t - 1)]);
+        if (counts) attributes.set("t", t);
+        attributes.bind().forward(inputs);
+        result[fmt::format("param{}", t)] = inputs[0].copy();
+    }
+    for (std::size_t i = 0; i < states.size(); ++i) result[states[i]] = inputs[i + 2];
     return result;
 }
 

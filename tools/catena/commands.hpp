@@ -19,9 +19,7 @@ using Arrays = std::map<std::string, Array>;
 // NAME=VALUE as on the command line; VALUE is JSON.
 using Settings = std::vector<std::string>;
 
-// "relu" is short for "catena.relu".
-std::string full_name(std::string_view function);
-// By full or short name. Throws PluginError that guesses what was meant.
+// By full name, or without "catena.". Throws PluginError that guesses what was meant.
 const catena_function& find_function(std::string_view name);
 
 // The largest N of the names PREFIXN; none: -1.

@@ -11,25 +11,18 @@
 
 namespace catena::command {
 
-std::string full_name(std::string_view function) {
-    return (function.find('.') == function.npos ? "catena." : "") + std::string(function);
-}
-
 const catena_function& find_function(std::string_view name) {
-    const std::string wanted = full_name(name);
+    const std::string wanted = (name.find('.') == name.npos ? "catena." : "") + std::string(name);
     const auto names = function_names();
     // Without any function the reason is with the plugins, which the core reports.
-    if (names.empty() || std::find(names.begin(), names.end(), wanted) != names.end()) {
-        return function_descriptor(wanted);
-    }
+    if (names.empty() || std::ranges::count(names, wanted) > 0) return function_descriptor(wanted);
     const std::string guess = nearest_function(name);
     const PluginReport report = plugin_report();
     std::string hints = refusals(report, 3);
     if (!hints.empty()) hints += report.refused.size() > 1 ? "\n" : "; ";
     if (report.refused.size() > 1) hints = "\n" + hints;
-    for (const KernelsWithoutFunction& k : report.kernels_without_function) {
+    for (const KernelsWithoutFunction& k : report.kernels_without_function)
         if (k.function == wanted) hints += fmt::format("{} has kernels for it alone; ", k.plugin);
-    }
     throw PluginError(
         fmt::format("no plugin has the function {}; {}{}", wanted, hints,
                     guess.empty() ? "see catena functions" : "did you mean " + guess + "?"));
@@ -59,8 +52,7 @@ const Array& need(const catena_function& f, const Arrays& given, const std::stri
 void refuse_unknown(const catena_function& f, const Arrays& given, std::string_view prefix,
                     const std::vector<std::string>& known) {
     for (const auto& [name, array] : given) {
-        if (!name.starts_with(prefix)) continue;
-        if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+        if (!name.starts_with(prefix) || std::ranges::count(known, name) > 0) continue;
         throw InvalidError(
             fmt::format("[{}] arrays {}*: expected {}, got {}", f.name, prefix,
                         known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")), name));

@@ -53,18 +53,14 @@ std::string text_of(const Row& row, std::size_t width, bool hash) {
     const LoadedPlugin& p = row.plugin;
     const std::string file =
         row.path.filename().string() + (p.is_another_file() ? " -> " + p.file.string() : "");
-    std::string what;
-    if (row.state == "refused") {
-        what = fmt::format("{}: {}", file, row.reason);
-    } else if (row.state == "loaded") {
+    std::string what = file;
+    if (row.state != "refused")
         what = fmt::format("{:{}}  {:7}  {}", p.id, width, p.version, file);
+    if (!row.reason.empty()) what += ": " + row.reason;
+    if (row.state == "loaded")
         for (const auto& count : {number(p.n_functions, "function"), number(p.n_kernels, "kernel"),
-                                  number(p.n_backends, "device backend")}) {
+                                  number(p.n_backends, "device backend")})
             if (!count.empty()) what += ", " + count;
-        }
-    } else {
-        what = fmt::format("{:{}}  {:7}  {}: {}", p.id, width, p.version, file, row.reason);
-    }
     std::string text = fmt::format("   {:10}  {}\n", row.state, one_line(what));
     if (const std::string sum = hash ? hash_of(row) : ""; !sum.empty()) {
         text += fmt::format("   {:10}  sha256 {}\n", "", sum);
@@ -141,15 +137,13 @@ std::string list_plugins_as_json(const PluginReport& report, bool hash) {
     }
     Json backends = Json::array();
     for (const BackendInfo& b : report.backends) {
-        Json backend{{"name", b.name}, {"plugin", b.plugin}, {"devices", b.devices}};
-        if (!b.reason.empty()) backend["reason"] = b.reason;
-        backends.push_back(backend);
+        backends.push_back({{"name", b.name}, {"plugin", b.plugin}, {"devices", b.devices}});
+        if (!b.reason.empty()) backends.back()["reason"] = b.reason;
     }
     Json without_function = Json::array();
     for (const KernelsWithoutFunction& k : report.kernels_without_function) {
-        Json entry{{"plugin", k.plugin}, {"function", k.function}};
-        if (!k.guess.empty()) entry["guess"] = k.guess;
-        without_function.push_back(entry);
+        without_function.push_back({{"plugin", k.plugin}, {"function", k.function}});
+        if (!k.guess.empty()) without_function.back()["guess"] = k.guess;
     }
     Json all{{"format", 1},          {"switched_off", nullptr},
              {"searched", searched}, {"plugins", plugins},

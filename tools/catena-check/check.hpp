@@ -17,7 +17,7 @@ namespace catena::check {
 // each was doubled. "7", "7:5,3".
 struct Case {
     std::uint64_t seed = 1;
-    std::vector<int> doublings = {};
+    std::string doublings = {};
     friend bool operator==(const Case&, const Case&) = default;
 };
 
@@ -26,7 +26,7 @@ struct Subject {
     std::filesystem::path file;
     std::vector<std::filesystem::path> with;  // to load beside it
     std::uint64_t seed = 1;                   // of all numbers
-    std::vector<int> doublings;               // of long calls, as in a Case
+    std::string doublings;                    // of long calls, as in a Case
     bool reproduce = false;                   // the seed is that of one failure: run its case alone
     std::string function;                     // the one to examine, in checks for each function
     std::string id;                           // of the plugin; empty where it cannot be loaded

@@ -17,7 +17,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 namespace catena::check {
 namespace {
@@ -175,7 +177,9 @@ void serve(const std::vector<std::string>& arguments) {
     const Subject subject = subject_of(arguments, check);
     watch_signals();
     find_own_plugins();
-    testing::detail::doublings.given = subject.doublings;
+    std::istringstream lengths(subject.doublings);
+    for (std::string n; std::getline(lengths, n, ',');)
+        testing::detail::doublings.given.push_back(std::atoi(n.c_str()));
     testing::detail::doublings.told = [](bool cut) {
         const auto& doublings = testing::detail::doublings;
         static bool ever = !doublings.given.empty();

@@ -2,6 +2,9 @@
 #include "plugin.hpp"
 
 #include <testing/resize.hpp>
+#include <testing/types.hpp>
+
+#include <limits>
 
 namespace catena::check {
 
@@ -33,6 +36,21 @@ std::optional<testing::Sample> longer(testing::World& world, const catena_functi
                 return std::nullopt;  // not a call of this function
             }
         });
+}
+
+void set_clamped(testing::Array& a, std::int64_t i, double value) {
+    testing::detail::with_type(a.dtype(), [&]<class T>(T) {
+        if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+            constexpr auto low = std::numeric_limits<T>::min(),
+                           high = std::numeric_limits<T>::max();
+            a.data<T>()[i] = value != value                       ? T(0)
+                             : value <= static_cast<double>(low)  ? low
+                             : value >= static_cast<double>(high) ? high
+                                                                  : static_cast<T>(value);
+        } else {
+            a.set(i, value);
+        }
+    });
 }
 
 std::vector<catena_value> values_of(const catena_function& f, const testing::OwnedAttrs& attrs) {

@@ -19,6 +19,8 @@ std::string absent_in(testing::World& world, const Subject& subject);
 std::optional<testing::Sample> longer(testing::World& world, const catena_function& f,
                                       const testing::Example& example, std::int64_t total,
                                       std::int64_t most, unsigned seed);
+// Sets an element to the nearest number that its dtype has; integers have no NaN.
+void set_clamped(testing::Array& a, std::int64_t i, double value);
 // A value for each attribute: the one that is given or its default.
 std::vector<catena_value> values_of(const catena_function& f, const testing::OwnedAttrs& attrs);
 

@@ -1,7 +1,7 @@
 // The parent's side of a job: a process of this program, its results, its output, its end.
 #include "job.hpp"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -140,12 +140,6 @@ std::vector<std::string> split(const std::string& text, char end) {
     for (std::string part; std::getline(in, part, end);) parts.push_back(part);
     return parts;
 }
-std::vector<int> numbers_in(const std::string& text) {
-    std::vector<int> numbers;
-    for (const std::string& word : split(text, ',')) numbers.push_back(std::atoi(word.c_str()));
-    return numbers;
-}
-
 // What the messages that came say; one that the end of the process cut is left.
 struct Told {
     std::string doing;
@@ -165,7 +159,7 @@ Told read(const std::string& results, std::uint64_t seed, Outcome& outcome) {
         f.resize(4);
         const std::string& kind = f[0];
         if (kind == "seed") told.of.seed = std::strtoull(f[1].c_str(), nullptr, 10);
-        else if (kind == "doublings") told.of.doublings = numbers_in(f[1]);
+        else if (kind == "doublings") told.of.doublings = f[1];
         else if (kind == "doing") told.doing = f[1];
         else if (kind == "fail") outcome.failures.push_back({f[1], f[2], told.of});
         else if (kind == "skip") outcome.skipped.push_back({f[1], f[2], told.of});
@@ -240,34 +234,25 @@ Outcome run(const Subject& subject, const std::string& check, const std::string&
 }  // namespace
 
 std::vector<std::string> arguments_of(const Subject& s, const std::string& check) {
+    const std::string numbers =
+        fmt::format("{} {:d} {:d} {:d} {}", s.seed, s.reproduce, s.large, s.gradients, s.doublings);
     std::vector<std::string> arguments = {
-        std::to_string(getpid()),
-        check,
-        s.function,
-        s.file.string(),
-        std::to_string(s.seed),
-        fmt::format("{}", fmt::join(s.doublings, ",")),
-        s.id,
-        s.only,
-        fmt::format("{:d}{:d}{:d}", s.reproduce, s.large, s.gradients)};
-    for (const auto& path : s.with) arguments.push_back(path.string());
+        std::to_string(getpid()), check, s.function, s.file, s.id, s.only, numbers};
+    for (const auto& path : s.with) arguments.push_back(path);
     return arguments;
 }
 Subject subject_of(const std::vector<std::string>& arguments, std::string& check) {
-    const auto at = [&](std::size_t i) { return i < arguments.size() ? arguments[i] : ""; };
-    if (std::to_string(getppid()) != at(0) || at(8).size() != 3) _exit(3);
-    check = at(1);
+    constexpr std::size_t n = 7;  // without the paths at the end
+    if (arguments.size() < n || std::to_string(getppid()) != arguments[0]) _exit(3);
+    check = arguments[1];
     Subject s;
-    s.function = at(2);
-    s.file = at(3);
-    s.seed = std::strtoull(at(4).c_str(), nullptr, 10);
-    s.doublings = numbers_in(at(5));
-    s.id = at(6);
-    s.only = at(7);
-    s.reproduce = at(8)[0] == '1';
-    s.large = at(8)[1] == '1';
-    s.gradients = at(8)[2] == '1';
-    s.with.assign(arguments.begin() + 9, arguments.end());
+    s.function = arguments[2];
+    s.file = arguments[3];
+    s.id = arguments[4];
+    s.only = arguments[5];
+    std::istringstream(arguments[6]) >> s.seed >> s.reproduce >> s.large >> s.gradients >>
+        s.doublings;
+    s.with.assign(arguments.begin() + n, arguments.end());
     return s;
 }
 

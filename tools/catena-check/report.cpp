@@ -1,7 +1,7 @@
 // Text and JSON of results.
 #include "runner.hpp"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 #include <command_line.hpp>
 #include <nlohmann/json.hpp>
 
@@ -37,8 +37,7 @@ std::string again(const PluginReport& report, const Result& result,
     for (const auto& path : s.subject.with) text += " --with " + shell_word(path);
     if (s.timeout != usual_timeout) text += fmt::format(" --timeout {}", s.timeout);
     text += fmt::format(" --reproduce {}", problem.of.seed);
-    if (!problem.of.doublings.empty())
-        text += fmt::format(":{}", fmt::join(problem.of.doublings, ","));
+    if (!problem.of.doublings.empty()) text += ":" + problem.of.doublings;
     return text + " " + shell_word(report.file);
 }
 

@@ -31,9 +31,7 @@ std::string identifier(std::string_view name) {
         "this",     "throw",   "true",      "try",       "typedef",  "typename", "union",
         "unsigned", "using",   "virtual",   "void",      "volatile", "while",    "xor"};
     std::string result;
-    for (const char c : name) {
-        result += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    }
+    for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
     if (keywords.contains(result)) result += '_';
     return result;
 }
@@ -50,9 +48,8 @@ std::string quoted(std::string_view text) {
 
 std::string number(double value) {
     if (std::isnan(value)) return "std::numeric_limits<double>::quiet_NaN()";
-    if (std::isinf(value)) {
+    if (std::isinf(value))
         return std::string(value < 0 ? "-" : "") + "std::numeric_limits<double>::infinity()";
-    }
     const std::string text = fmt::format("{}", value);
     return text.find_first_of(".e") == text.npos ? text + ".0" : text;
 }
@@ -134,9 +131,7 @@ public:
         for (std::uint32_t i = 0; i < f.n_outputs; ++i) {
             if (!has(f.outputs[i]->flags, CATENA_PORT_HIDDEN)) visible_.push_back(i);
         }
-        for (const auto* port : inputs(f)) {
-            needs_input_ |= !has(port->flags, CATENA_PORT_OPTIONAL);
-        }
+        for (const auto* port : inputs(f)) needs_input_ |= !has(port->flags, CATENA_PORT_OPTIONAL);
     }
 
     // As people read it: the members of a result that has several are named behind it.
@@ -205,9 +200,8 @@ private:
     std::string result_struct(const Operand& on) const {
         if (one_result()) return {};
         std::string members;
-        for (const auto i : visible_) {
+        for (const auto i : visible_)
             members += fmt::format("    {} {};\n", on.one, identifier(f_.outputs[i]->name));
-        }
         return fmt::format("struct {} {{\n{}}};\n", result_type(on), members);
     }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/abi/function.h>
+#include <catena/loader/plugins.hpp>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -19,6 +20,12 @@ using Json = nlohmann::ordered_json;
 
 // What files say of themselves; none of their code runs. Those that are no plugins have an "error".
 Json manifests(const std::vector<std::filesystem::path>& files);
+
+// Loads the files, then the plugins in the folders or, without folders, in the usual ones; not those whose
+// ids are in `without`, of which each has to be there.
+PluginReport load_plugins_of(const std::vector<std::string>& files,
+                             const std::vector<std::string>& folders,
+                             const std::vector<std::string>& without);
 
 // What to show of all that is loaded; empty: everything.
 struct Choice {

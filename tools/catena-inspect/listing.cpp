@@ -7,10 +7,11 @@
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/tables.hpp>
-#include <catena/loader/plugins.hpp>
+#include <catena/data_error.hpp>
 
 #include <catena/abi/ext/draft/about.h>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -219,6 +220,22 @@ Json kernel(const catena_kernel& k, const std::string& plugin) {
 }
 
 }  // namespace
+
+PluginReport load_plugins_of(const Names& files, const Names& folders, const Names& without) {
+    for (const auto& id : without) leave_out_plugin(id);
+    for (const auto& file : files) naming_file("load", file, [&] { load_plugin(file); });
+    if (folders.empty()) load_default_plugins();
+    else disable_default_plugins();
+    for (const auto& folder : folders) load_plugins(folder);
+    PluginReport report = plugin_report();
+    Names ids;
+    for (const LoadedPlugin& plugin : report.loaded) ids.push_back(plugin.id);
+    for (const auto& id : without)
+        if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) == 0)
+            throw InvalidError(fmt::format("[without] expected a loaded plugin ({}), got {}",
+                                           fmt::join(ids, ", "), id));
+    return report;
+}
 
 Json functions(const Choice& choice) {
     Json list = Json::array();

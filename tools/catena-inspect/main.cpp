@@ -71,10 +71,9 @@ void update_file(const fs::path& file, const std::string& text) {
 
 // Throws with the first line that differs.
 void compare(const fs::path& file, const std::string& text) {
-    if (!fs::is_regular_file(file)) {
+    if (!fs::is_regular_file(file))
         throw Error(fmt::format("[compare] {}: expected a file, {}", file.string(),
                                 fs::exists(file) ? "got no regular one" : "there is none"));
-    }
     std::istringstream before(contents(file)), now(text);
     std::string got, expected;
     for (int line = 1;; ++line) {
@@ -107,25 +106,13 @@ std::vector<std::string> named(const std::string& name) {
 inspect::Choice load(const std::string& command, const std::vector<std::string>& names,
                      const Options& o) {
     inspect::Choice choice;
-    for (const auto& id : o.without) leave_out_plugin(id);
+    std::vector<std::string> files = names;
+    std::erase_if(files, [](const auto& name) { return !is_file(name); });
+    const auto report = inspect::load_plugins_of(files, o.folders, o.without);
     for (const auto& name : names) {
-        if (!is_file(name)) continue;
-        choice.plugins.push_back(naming_file("load", name, [&] {
-            load_plugin(name);
-            return read_manifest(name).id;
-        }));
-    }
-    if (o.folders.empty()) load_default_plugins();
-    else disable_default_plugins();
-    for (const auto& folder : o.folders) load_plugins(folder);
-    const auto report = plugin_report();
-    for (const auto& id : o.without) {
-        if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) > 0) continue;
-        throw InvalidError(fmt::format("[without] expected a loaded plugin, got {}", id));
-    }
-    for (const auto& name : names) {
-        if (is_file(name)) continue;
-        if (std::ranges::count(report.loaded, name, &LoadedPlugin::id) > 0) {
+        if (is_file(name)) {
+            choice.plugins.push_back(read_manifest(name).id);
+        } else if (std::ranges::count(report.loaded, name, &LoadedPlugin::id) > 0) {
             choice.plugins.push_back(name);
         } else if (const auto found = named(name); !found.empty()) {
             choice.functions.insert(choice.functions.end(), found.begin(), found.end());
@@ -148,15 +135,13 @@ std::string header(const inspect::Choice& choice, const Options& o) {
         return inspect::write_header(wanted);
     }
     const auto document = inspect::functions(choice);
-    for (const auto& f : document["functions"]) {
+    for (const auto& f : document["functions"])
         wanted.functions.push_back(f["name"].get<std::string>());
-    }
     const auto fits = [&](const std::string& name) { return name.starts_with(wanted.prefix); };
-    if (std::ranges::none_of(wanted.functions, fits)) {
+    if (std::ranges::none_of(wanted.functions, fits))
         throw InvalidError(fmt::format(
             "[header] --prefix: expected the beginning of the functions' names ({}), got '{}'",
             wanted.functions.empty() ? "there are none" : wanted.functions[0], wanted.prefix));
-    }
     return inspect::write_header(wanted);
 }
 

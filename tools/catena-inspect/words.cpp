@@ -118,12 +118,11 @@ std::string broken(std::string text) {
 
 std::vector<Row> manifest_rows(const Json& m) {
     std::vector<Row> rows;
-    if (m.contains("id")) {
+    if (m.contains("id"))
         rows = {{"plugin", text(m, "id") + " " + text(m, "version")},
                 {"vendor", text(m, "vendor")},
                 {"licence", text(m, "license")},
                 {"devices", joined(m["devices"], "none")}};
-    }
     rows.insert(rows.end(),
                 {{"ABI", abi_words(m)},
                  {"loads here", m["refused"].is_null() ? "yes" : "no: " + text(m, "refused")},

@@ -122,12 +122,11 @@ private:
 
 void check_name(const std::string& name) {
     static const std::regex form("[a-z][a-z0-9]*(_[a-z0-9]+)*");
-    if (name.size() > 60 || !std::regex_match(name, form)) {
+    if (name.size() > 60 || !std::regex_match(name, form))
         throw Error(
             fmt::format("[name] expected lower-case letters, digits and single underscores, "
                         "a letter first, at most 60, got '{}'",
                         name));
-    }
 }
 
 void check_program(const std::string& name) {
@@ -146,12 +145,11 @@ void check_id(const std::string& id) {
 void write(const std::vector<fs::path>& templates, const Names& names, const fs::path& folder) {
     std::map<fs::path, std::string> files;
     for (const fs::path& source : templates) {
-        if (!fs::is_directory(source)) {
+        if (!fs::is_directory(source))
             throw Error(
                 fmt::format("[template] {}: expected the folder, as it is installed with "
                             "catena, got none",
                             source.string()));
-        }
         for (const auto& item : fs::recursive_directory_iterator(source)) {
             if (!item.is_regular_file()) continue;
             const std::string name = item.path().lexically_relative(source).string();

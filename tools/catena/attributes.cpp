@@ -51,8 +51,8 @@ bool convert(const json& value, std::int32_t kind, AttributeValue& out) {
             return is_integer(value) || take(std::vector<std::int64_t>(), all(is_integer));
         case CATENA_ATTR_FLOATS:
             if (number) out = std::vector{value.get<double>()};
-            return number || take(std::vector<double>(),
-                                  all([](const json& v) { return v.is_number(); }));
+            return number ||
+                   take(std::vector<double>(), all([](const json& v) { return v.is_number(); }));
         case CATENA_ATTR_STRING: return take(std::string(), text);
         case CATENA_ATTR_DTYPE:
             if (text) out = dtype_from_name(value.get<std::string>());
@@ -81,24 +81,21 @@ Attributes::Attributes(const catena_function& function, const Settings& settings
     : function_(function) {
     for (const std::string& setting : settings) {
         const auto equals = setting.find('=');
-        if (equals == setting.npos || equals == 0) {
+        if (equals == setting.npos || equals == 0)
             throw InvalidError(fmt::format("[{}] attribute: expected NAME=VALUE, got {}",
                                            function.name, beginning(setting)));
-        }
         const std::string name = setting.substr(0, equals);
-        if (has(name)) {
+        if (has(name))
             throw InvalidError(
                 fmt::format("[{}] attribute {}: expected once, got twice", function.name, name));
-        }
         values_[name] = parse(function, spec_of(function, name), setting.substr(equals + 1));
     }
 }
 
 PluginFunction Attributes::bind() const {
     std::vector<Attribute> list;
-    for (const auto& [name, value] : values_) {
+    for (const auto& [name, value] : values_)
         std::visit([&, &key = name](const auto& v) { list.emplace_back(key, v); }, value);
-    }
     return PluginFunction(function_.name, list);
 }
 

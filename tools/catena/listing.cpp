@@ -58,15 +58,13 @@ std::string group_line(const catena_function& f, const Group& group) {
 std::string where(const catena_function& f) {
     std::map<std::pair<std::string, std::string>, std::vector<KernelInfo>> places;
     for (const auto& kernel : kernels_of(f.name)) {
-        if (kernel.phase == CATENA_PHASE_FORWARD) {
+        if (kernel.phase == CATENA_PHASE_FORWARD)
             places[{kernel.plugin, kernel.device}].push_back(kernel);
-        }
     }
     std::string text;
-    for (const auto& [place, kernels] : places) {
+    for (const auto& [place, kernels] : places)
         text += fmt::format("{}{} on {}: {}", text.empty() ? "" : "; ", place.first, place.second,
                             dtypes_to_string(f, kernels));
-    }
     return text.empty() ? "a view: any device and dtype" : text;
 }
 
@@ -79,12 +77,12 @@ std::string list_functions() {
     for (const auto& f : list) {
         if (inspect::is(f, "internal")) continue;
         const std::string call = inspect::call(f), order = inspect::text(f["gradient"], "order");
-        text += fmt::format("{}\n    {}\n    {}; {}\n", call.substr(0, call.find(" -> ")),
-                            inspect::summary(f),
-                            where(function_descriptor(inspect::text(f, "name"))),
-                            order == "none"    ? "not differentiable"
-                            : order == "first" ? "differentiable once"
-                                               : "differentiable to any order");
+        text +=
+            fmt::format("{}\n    {}\n    {}; {}\n", call.substr(0, call.find(" -> ")),
+                        inspect::summary(f), where(function_descriptor(inspect::text(f, "name"))),
+                        order == "none"    ? "not differentiable"
+                        : order == "first" ? "differentiable once"
+                                           : "differentiable to any order");
     }
     return text;
 }

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <boost/program_options.hpp>
 #include <command_line.hpp>
+#include <inspect.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -66,45 +67,33 @@ std::string loaded_plugins() {
 }
 
 void use_plugins(const Options& o) {
-    for (const auto& id : o.without) leave_out_plugin(id);
-    if (o.plugins.empty()) load_default_plugins();
-    else disable_default_plugins();
-    for (const auto& folder : o.plugins) load_plugins(folder);
-    const auto report = plugin_report();
+    const auto report = inspect::load_plugins_of({}, o.plugins, o.without);
     // The user named these folders, so a refused plugin is an error.
     if (o.command != "plugins" && !o.plugins.empty()) {
         const std::string refused = refusals(report);
         if (!refused.empty()) throw PluginError("[plugins] " + refused);
     }
-    for (const auto& id : o.without) {
-        if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) > 0) continue;
-        throw InvalidError(
-            fmt::format("[without] expected a loaded plugin ({}), got {}", loaded_plugins(), id));
-    }
 }
 
 void pin(const std::string& text) {
     const auto equals = text.find('=');
-    if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
+    if (equals == text.npos || equals == 0 || equals + 1 == text.size())
         throw InvalidError(fmt::format("[pin] expected FUNCTION=PLUGIN, got {}", text));
-    }
     const std::string name = text.substr(0, equals), plugin = text.substr(equals + 1);
     if (name.find('/') != name.npos) {  // an extension; only the core knows who provides it
         const auto report = plugin_report();
-        if (std::ranges::count(report.loaded, plugin, &LoadedPlugin::id) == 0) {
+        if (std::ranges::count(report.loaded, plugin, &LoadedPlugin::id) == 0)
             throw InvalidError(fmt::format("[pin] {}: expected a loaded plugin ({}), got {}", name,
                                            loaded_plugins(), plugin));
-        }
         return pin_kernels(name, plugin);
     }
     const catena_function& f = command::find_function(name);
     std::set<std::string> able;
     for (const KernelInfo& kernel : kernels_of(f.name)) able.insert(kernel.plugin);
-    if (!able.contains(plugin)) {
+    if (!able.contains(plugin))
         throw InvalidError(
             fmt::format("[pin] {}: expected a plugin with kernels for it ({}), got {}", f.name,
                         fmt::join(able, ", "), plugin));
-    }
     pin_kernels(f.name, plugin);
 }
 

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "garbage.hpp"
 #include "rig.hpp"
 
 namespace catena::check {

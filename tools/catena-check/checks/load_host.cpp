@@ -81,10 +81,9 @@ std::map<std::string, std::string> loads(const fs::path& program,
     const json report = begin == text.npos ? json() : catena::parse_json(text.substr(begin));
     if (WIFSIGNALED(status))  // perhaps at its end, behind the report
         throw std::runtime_error(fmt::format("catena crashed: {}", strsignal(WTERMSIG(status))));
-    if (!report.is_object()) {
+    if (!report.is_object())
         throw std::runtime_error(
             fmt::format("catena ended with exit code {} and no report", WEXITSTATUS(status)));
-    }
     std::map<std::string, std::string> result;
     for (const json& plugin : report["plugins"])
         result[plugin["path"]] = plugin["state"] == "refused" ? plugin["reason"] : "";

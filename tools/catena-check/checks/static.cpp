@@ -6,6 +6,7 @@
 #include <abi_sizes.hpp>
 #include <elf_image.hpp>
 #include <ids.hpp>
+#include <nlohmann/json.hpp>
 
 #include <regex.h>
 
@@ -35,68 +36,61 @@ bool matches(const std::string& name, const char* pattern) {
 // What compilers and their libraries put into a plugin by themselves: no fault of the author's.
 class Toolchain {
 public:
-    explicit Toolchain(const ElfImage& elf);
+    // The marks are texts and sections, since names may be stripped.
+    explicit Toolchain(const ElfImage& elf) : elf_(elf) {
+        gpu_ = elf.section(".nv_fatbin") != nullptr;
+        if (const ElfImage::Section* const section = elf.section(".rodata")) {
+            const std::string texts = text_of(elf, *section);
+            library_ = texts.find("N10__cxxabiv117__class_type_infoE") != texts.npos;
+            profiler_ = texts.find("GCOV_PREFIX") != texts.npos;  // in LLVM's, too
+        }
+    }
 
     // What a C++ library or a profiler inside the plugin needs of the system.
-    bool imports(const std::string& name) const;
+    bool imports(const std::string& name) const {
+        static const std::set<std::string> of_library = {"arc4random", "getentropy", "chdir",
+                                                         "fesetround", "setlocale",  "uselocale"};
+        static const std::set<std::string> of_profiler = {"exit", "fork"};
+        return (library_ && of_library.contains(name)) || (profiler_ && of_profiler.contains(name));
+    }
     // A function of this name that runs when the library is mapped.
-    bool constructs(const std::string& name) const;
+    bool constructs(const std::string& name) const {
+        static const std::set<std::string> known = {"frame_dummy",      "__cpu_indicator_init",
+                                                    "asan.module_ctor", "tsan.module_ctor",
+                                                    "_sub_I_00099_0",   "_sub_I_00099_1"};
+        static constexpr const char* of_library =  // the sources of libstdc++
+            "^_GLOBAL__sub_I(\\.[0-9]+)?_(bitmap_allocator|cxx11_ios_failure|cxx11_w?locale_inst|"
+            "eh_alloc|future|globals_io|ios_init|w?locale_inst|memory_resource|parallel_settings|"
+            "system_error|tzdb)\\.cc$";
+        static constexpr const char* of_profiler =
+            "^(_sub_I_00100_[0-9]+|__llvm_gcov_init|_GLOBAL__sub_I_InstrProfilingRuntime\\.cpp)$";
+        return known.contains(name) || (library_ && matches(name, of_library)) ||
+               (profiler_ && matches(name, of_profiler)) ||
+               name.find("ARGV_INIT_ARRAY") != name.npos ||
+               name.find("really_init") != name.npos ||  // Rust: the program's arguments
+               name.find("__sti____cudaRegisterAll") != name.npos ||  // nvcc: where the kernels are
+               name.rfind("libcudart_static_", 0) == 0;
+    }
     // Libraries inside bring constructors, whose number nobody knows once names are stripped.
     bool countable() const { return !library_ && !profiler_ && !gpu_; }
     // libgcc's constructor for __builtin_cpu_supports(), also without its name.
-    bool reads_cpu(std::uint64_t address) const;
+    bool reads_cpu(std::uint64_t address) const {
+        constexpr std::string_view cpuid = "\x0f\xa2";
+        for (const ElfImage::Section& s : elf_.sections()) {
+            const std::uint64_t begin = s.header.sh_addr;
+            if ((s.header.sh_flags & SHF_EXECINSTR) == 0 || address < begin ||
+                address - begin >= s.header.sh_size)
+                continue;
+            const std::string code = text_of(elf_, s).substr(address - begin, 64);
+            return code.find(cpuid) != code.npos;
+        }
+        return false;
+    }
 
 private:
     const ElfImage& elf_;
     bool library_ = false, profiler_ = false, gpu_ = false;
 };
-
-// The marks are texts and sections, since names may be stripped.
-Toolchain::Toolchain(const ElfImage& elf) : elf_(elf) {
-    gpu_ = elf.section(".nv_fatbin") != nullptr;
-    if (const ElfImage::Section* const section = elf.section(".rodata")) {
-        const std::string texts = text_of(elf, *section);
-        library_ = texts.find("N10__cxxabiv117__class_type_infoE") != texts.npos;
-        profiler_ = texts.find("GCOV_PREFIX") != texts.npos;  // in LLVM's, too
-    }
-}
-
-bool Toolchain::imports(const std::string& name) const {
-    static const std::set<std::string> of_library = {"arc4random", "getentropy", "chdir",
-                                                     "fesetround", "setlocale",  "uselocale"};
-    static const std::set<std::string> of_profiler = {"exit", "fork"};
-    return (library_ && of_library.contains(name)) || (profiler_ && of_profiler.contains(name));
-}
-
-bool Toolchain::constructs(const std::string& name) const {
-    static const std::set<std::string> known = {"frame_dummy",      "__cpu_indicator_init",
-                                                "asan.module_ctor", "tsan.module_ctor",
-                                                "_sub_I_00099_0",   "_sub_I_00099_1"};
-    static constexpr const char* of_library =  // the sources of libstdc++
-        "^_GLOBAL__sub_I(\\.[0-9]+)?_(bitmap_allocator|cxx11_ios_failure|cxx11_w?locale_inst|eh_"
-        "alloc|future|globals_io|ios_init|w?locale_inst|memory_resource|parallel_settings|system_"
-        "error|tzdb)\\.cc$";
-    static constexpr const char* of_profiler =
-        "^(_sub_I_00100_[0-9]+|__llvm_gcov_init|_GLOBAL__sub_I_InstrProfilingRuntime\\.cpp)$";
-    return known.contains(name) || (library_ && matches(name, of_library)) ||
-           (profiler_ && matches(name, of_profiler)) || name.find("ARGV_INIT_ARRAY") != name.npos ||
-           name.find("really_init") != name.npos ||               // Rust: the program's arguments
-           name.find("__sti____cudaRegisterAll") != name.npos ||  // nvcc: where the kernels are
-           name.rfind("libcudart_static_", 0) == 0;
-}
-
-bool Toolchain::reads_cpu(std::uint64_t address) const {
-    constexpr std::string_view cpuid = "\x0f\xa2";
-    for (const ElfImage::Section& s : elf_.sections()) {
-        const std::uint64_t begin = s.header.sh_addr;
-        if ((s.header.sh_flags & SHF_EXECINSTR) == 0 || address < begin ||
-            address - begin >= s.header.sh_size)
-            continue;
-        const std::string code = text_of(elf_, s).substr(address - begin, 64);
-        return code.find(cpuid) != code.npos;
-    }
-    return false;
-}
 
 // The manifest of the ABI's first minor; later ones are longer.
 constexpr std::size_t least_manifest = size_1_0<catena_manifest>;
@@ -117,29 +111,16 @@ void add(const char* name, const char* doc) {
     Registered({"static", name, doc, at_file<look>, Each::plugin, false});
 }
 
-bool utf8(const std::string& text) {
-    for (std::size_t i = 0; i < text.size();) {
-        const auto lead = static_cast<unsigned char>(text[i++]);
-        if (lead < 0x20 || lead == 0x7f) return false;  // no control characters either
-        if (lead < 0x80) continue;
-        const int more = lead >= 0xc2 && lead < 0xe0   ? 1
-                         : lead >= 0xe0 && lead < 0xf0 ? 2
-                         : lead >= 0xf0 && lead < 0xf5 ? 3
-                                                       : -1;
-        if (more < 0) return false;
-        for (int k = 0; k < more; ++k, ++i)
-            if (i >= text.size() || (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80)
-                return false;
+// Whether it is UTF-8, and without control characters.
+bool is_text(const std::string& text) {
+    if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+        return false;
+    try {
+        nlohmann::json(text).dump();
+        return true;
+    } catch (const nlohmann::json::type_error&) {
+        return false;
     }
-    return true;
-}
-bool version(const std::string& text) {
-    const std::size_t digits = text.find_first_not_of("0123456789.");
-    const std::string numbers = text.substr(0, digits);
-    return !numbers.empty() && numbers.front() != '.' && numbers.back() != '.' &&
-           numbers.find("..") == numbers.npos &&
-           (digits == text.npos || text[digits] == '-' || text[digits] == '+' ||
-            text[digits] == '~');
 }
 
 template <std::size_t N>
@@ -147,7 +128,7 @@ std::string field(const char (&text)[N], const char* name, Findings& findings) {
     const std::string result(text, strnlen(text, N));
     if (result.size() == N)
         findings.fail("{}: expected a zero within its {} bytes, got none", name, N);
-    if (!utf8(result)) findings.fail("{}: expected UTF-8 text, got other bytes", name);
+    if (!is_text(result)) findings.fail("{}: expected UTF-8 text, got other bytes", name);
     return result;
 }
 
@@ -163,7 +144,8 @@ void check_manifest(const catena_manifest& m, Findings& findings) {
     const std::string id = field(m.id, "id", findings);
     if (!is_id(id)) findings.fail("id: expected {}, got '{}'", id_rule, id);
     const std::string text = field(m.version, "version", findings);
-    if (!version(text)) findings.fail("version: expected numbers as in 1.2.3, got '{}'", text);
+    if (!matches(text, "^[0-9]+(\\.[0-9]+)*([-+~].*)?$"))
+        findings.fail("version: expected numbers as in 1.2.3, got '{}'", text);
     field(m.vendor, "vendor", findings);
     field(m.license, "license", findings);
     const std::string devices = field(m.devices, "devices", findings);

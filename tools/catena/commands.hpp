@@ -22,30 +22,6 @@ using Settings = std::vector<std::string>;
 // By full name, or without "catena.". Throws PluginError that guesses what was meant.
 const catena_function& find_function(std::string_view name);
 
-// The largest N of the names PREFIXN; none: -1.
-std::int64_t last_number(const Arrays& given, std::string_view prefix);
-// Throws InvalidError unless NAME is given; `why` says what asks for it.
-const Array& need(const catena_function& function, const Arrays& given, const std::string& name,
-                  std::string_view why = "");
-// Throws InvalidError if a name begins with the prefix and is none of the known ones.
-void refuse_unknown(const catena_function& function, const Arrays& given, std::string_view prefix,
-                    const std::vector<std::string>& known);
-
-// The attributes that the settings stand for, in the kinds that the function declares. VALUE is JSON;
-// what is not JSON, or not of the kind, is taken as it stands where the attribute is a text or a
-// dtype. Throws InvalidError for anything else.
-class Attributes {
-public:
-    Attributes(const catena_function& function, const Settings& settings);
-    bool has(std::string_view name) const { return values_.contains(name); }
-    void set(const std::string& name, AttributeValue value) { values_[name] = std::move(value); }
-    PluginFunction bind() const;
-
-private:
-    const catena_function& function_;
-    std::map<std::string, AttributeValue, std::less<>> values_;
-};
-
 enum class Order { forward, backward, double_backward };
 
 // Calls a function on the arrays "in_INPUT" (of a variadic input: in_INPUT0, in_INPUT1 ...) and gives

@@ -73,7 +73,9 @@ std::string where(const catena_function& f) {
 std::string list_functions() {
     std::string text;
     auto list = inspect::functions({})["functions"];
-    std::ranges::sort(list, {}, [](const auto& f) { return inspect::text(f, "name"); });
+    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+        return inspect::text(a, "name") < inspect::text(b, "name");
+    });
     for (const auto& f : list) {
         if (inspect::is(f, "internal")) continue;
         const std::string call = inspect::call(f), order = inspect::text(f["gradient"], "order");

@@ -36,7 +36,8 @@ struct Range {
 constinit std::array<Range, 64> own{};
 constinit std::size_t n_own = 0;
 
-// The C library's registration of thread_local destructors aborts without memory: no plugin's fault.
+// The C library's registration of thread_local destructors aborts without memory: no plugin's
+// fault.
 Range aborting() {
     const void* const code = dlsym(RTLD_DEFAULT, "__cxa_thread_atexit_impl");
     Dl_info info = {};

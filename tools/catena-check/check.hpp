@@ -1,6 +1,6 @@
-// What a check is: a name in a group, and a function that tells what it found in a plugin. It runs in
-// a process of its own, or of a few that look at the same calls, so it may load the plugin, crash and
-// hang.
+// What a check is: a name in a group, and a function that tells what it found in a plugin. It runs
+// in a process of its own, or of a few that look at the same calls, so it may load the plugin,
+// crash and hang.
 #pragma once
 
 #include <fmt/format.h>
@@ -31,8 +31,8 @@ struct Subject {
     std::string function;                     // the one to examine, in checks for each function
     std::string id;                           // of the plugin; empty where it cannot be loaded
 
-    // Of checks that share a run(), one by itself, since together they did not come to their end; and
-    // what is left out, since it crashes there as well.
+    // Of checks that share a run(), one by itself, since together they did not come to their end;
+    // and what is left out, since it crashes there as well.
     std::string only;  // GROUP/NAME; empty: all of them
     bool large = true;
     bool gradients = true;
@@ -65,8 +65,8 @@ public:
     requires(sizeof...(Args) > 0) void note(fmt::format_string<Args...> text, Args&&... args) {
         note(fmt::format(text, std::forward<Args>(args)...));
     }
-    // A failure that several calls may have: of texts of one kind the first is told. Kinds that name
-    // a kernel are the same if they differ only in numbers, dtypes and instruction sets.
+    // A failure that several calls may have: of texts of one kind the first is told. Kinds that
+    // name a kernel are the same if they differ only in numbers, dtypes and instruction sets.
     void fail_once(const std::string& kind, const std::string& text);
     // From now on, this seed reproduces what goes wrong, a crash as well.
     void seed(std::uint64_t seed);
@@ -100,8 +100,8 @@ struct Check {
     const char* name;
     const char* doc;
     // Checks with the same run() are run together, once; they are told apart by Findings::of(). A
-    // crash is blamed on the first of them, and so is an exception that gets out. Those of a function
-    // are run again after it, each with its name in Subject::only.
+    // crash is blamed on the first of them, and so is an exception that gets out. Those of a
+    // function are run again after it, each with its name in Subject::only.
     void (*run)(const Subject&, Findings&) = nullptr;
     Each each = Each::plugin;
     bool loads = true;  // false: runs even where the plugin cannot be loaded

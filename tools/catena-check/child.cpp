@@ -1,5 +1,5 @@
-// The child's side of a job: runs a check, and sends each finding to the parent at once, so that a crash
-// loses none.
+// The child's side of a job: runs a check, and sends each finding to the parent at once, so that a
+// crash loses none.
 #include "job.hpp"
 #include "plugin.hpp"
 

@@ -20,8 +20,8 @@ void need(bool good, const std::string& text) {
     if (!good) throw Damage(text);
 }
 
-// Of the headers that the plugin was built with, as its manifest says; of newer ones than these only
-// the bound is known.
+// Of the headers that the plugin was built with, as its manifest says; of newer ones than these
+// only the bound is known.
 struct Headers {
     bool known;
     template <class T>

@@ -1,5 +1,5 @@
-// One process: a run() with the checks that share it, for one function or the whole plugin; and what
-// comes back from it.
+// One process: a run() with the checks that share it, for one function or the whole plugin; and
+// what comes back from it.
 #pragma once
 
 #include "check.hpp"

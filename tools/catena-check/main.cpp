@@ -161,11 +161,12 @@ int main(int argc, char** argv) {
             ("function", po::value(&s.subject.function)->value_name("NAME"),
              "run the checks on functions only on this one")
             ("with", po::value(&o.with)->value_name("PLUGIN"),
-             "also load this plugin: it provides functions that gradients use or that the kernels are "
-             "for. Catena's own plugins are loaded automatically. May be repeated")
+             "also load this plugin: it provides functions that gradients use or that the kernels "
+             "are for. Catena's own plugins are loaded automatically. May be repeated")
             ("format", po::value(&o.format)->value_name("text|json")->default_value("text"),
              "format of the results")
-            ("quiet,q", po::bool_switch(&o.quiet), "text format: print only failures and the summary")
+            ("quiet,q", po::bool_switch(&o.quiet),
+             "text format: print only failures and the summary")
             ("timeout", po::value(&s.timeout)->value_name("SECONDS")->default_value(s.timeout),
              "time limit of one process. Later checks skip a function that exceeds it")
             ("total", po::value(&s.total)->value_name("SECONDS")->default_value(s.total),

@@ -14,8 +14,8 @@ std::string damage(const catena_manifest& manifest, const catena_plugin& table);
 std::unique_ptr<testing::World> make_world(const Subject& subject);
 // Why nothing of the subject has a part in calls of the subject's function; empty if something has.
 std::string absent_in(testing::World& world, const Subject& subject);
-// A call of the example's kind with longer first extents, up to `most` and to inputs of `total` elements,
-// if the function accepts one.
+// A call of the example's kind with longer first extents, up to `most` and to inputs of `total`
+// elements, if the function accepts one.
 std::optional<testing::Sample> longer(testing::World& world, const catena_function& f,
                                       const testing::Example& example, std::int64_t total,
                                       std::int64_t most, unsigned seed);

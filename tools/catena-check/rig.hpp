@@ -1,5 +1,5 @@
-// The subject twice in one process: once in a testing::World, which says what is right, and once more,
-// fresh, with a host under control. What is cold there, caches and first calls, stays cold.
+// The subject twice in one process: once in a testing::World, which says what is right, and once
+// more, fresh, with a host under control. What is cold there, caches and first calls, stays cold.
 #pragma once
 
 #include <catena/testing/sample.hpp>
@@ -86,8 +86,8 @@ public:
     std::vector<Callback> callbacks(const Play& play);
     // Those of all plays. Skips the check if there is nothing to call.
     void each_callback(Findings& findings, const std::function<void(const Callback&)>& body);
-    // Kernels of the second copy that this machine can run, in memory of the host or of a device that
-    // the plugin brings itself.
+    // Kernels of the second copy that this machine can run, in memory of the host or of a device
+    // that the plugin brings itself.
     std::vector<const catena_kernel*> kernels(int phase);
 
 private:

@@ -65,7 +65,8 @@ public:
     Team(const Team&) = delete;
     Team& operator=(const Team&) = delete;
 
-    // Waits for all that say something of the check: by function. Throws what kept a job from running.
+    // Waits for all that say something of the check: by function. Throws what kept a job from
+    // running.
     std::vector<const Task*> of(const Check& check) {
         std::vector<const Task*> result;
         std::unique_lock lock(mutex_);

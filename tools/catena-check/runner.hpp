@@ -1,4 +1,5 @@
-// Runs checks of one plugin, some at a time, puts together what their processes tell, and reports it.
+// Runs checks of one plugin, some at a time, puts together what their processes tell, and reports
+// it.
 #pragma once
 
 #include "job.hpp"
@@ -47,8 +48,8 @@ struct PluginReport {
 };
 
 // `tell` gets each result as soon as it and all before it are there. Throws std::invalid_argument
-// before the first one if the plugin does not have the function that the settings name, or if one of
-// `with` cannot be loaded.
+// before the first one if the plugin does not have the function that the settings name, or if one
+// of `with` cannot be loaded.
 PluginReport examine(const std::filesystem::path& file, const Settings& settings,
                      const std::function<void(const PluginReport&, const Result&)>& tell);
 

@@ -21,8 +21,8 @@ using Json = nlohmann::ordered_json;
 // What files say of themselves; none of their code runs. Those that are no plugins have an "error".
 Json manifests(const std::vector<std::filesystem::path>& files);
 
-// Loads the files, then the plugins in the folders or, without folders, in the usual ones; not those whose
-// ids are in `without`, of which each has to be there.
+// Loads the files, then the plugins in the folders or, without folders, in the usual ones; not
+// those whose ids are in `without`, of which each has to be there.
 PluginReport load_plugins_of(const std::vector<std::string>& files,
                              const std::vector<std::string>& folders,
                              const std::vector<std::string>& without);

@@ -92,8 +92,8 @@ void save(const fs::path& file, const std::string& text) {
     if (!out) throw Error(fmt::format("[output] {}: cannot be written", file.string()));
 }
 
-// A folder that becomes the one that is wanted, or is gone again. Where that one is there already, it
-// is kept: it may be a mount point, or where the user's shell is.
+// A folder that becomes the one that is wanted, or is gone again. Where that one is there already,
+// it is kept: it may be a mount point, or where the user's shell is.
 class Draft {
 public:
     explicit Draft(const fs::path& folder) : folder_(folder), into_(fs::exists(folder)) {

@@ -1,5 +1,5 @@
-// catena call: one function on arrays of a file, with gradients of first and second order; and catena
-// update: steps of an optimizer.
+// catena call: one function on arrays of a file, with gradients of first and second order; and
+// catena update: steps of an optimizer.
 #include "commands.hpp"
 
 #include <catena/core/tables.hpp>
@@ -77,9 +77,9 @@ AttributeValue parse(const catena_function& function, const catena_attr_spec& sp
                                    spec.name, kinds[spec.kind], beginning(text)));
 }
 
-// The attributes that the settings stand for, in the kinds that the function declares. VALUE is JSON;
-// what is not JSON, or not of the kind, is taken as it stands where the attribute is a text or a
-// dtype. Throws InvalidError for anything else.
+// The attributes that the settings stand for, in the kinds that the function declares. VALUE is
+// JSON; what is not JSON, or not of the kind, is taken as it stands where the attribute is a text
+// or a dtype. Throws InvalidError for anything else.
 class Attributes {
 public:
     Attributes(const catena_function& function, const Settings& settings);

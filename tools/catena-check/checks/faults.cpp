@@ -1,4 +1,5 @@
-// Faults: what goes wrong around a plugin comes back as a status with a text, and the next call works.
+// Faults: what goes wrong around a plugin comes back as a status with a text, and the next call
+// works.
 #include <testing/resize.hpp>
 
 #include <cmath>

@@ -235,8 +235,8 @@ public:
 
     const catena_function& function() const { return f_; }
 
-    // From each example, each input in turn and then all of them with every number of axes. Nothing of
-    // it depends on luck: what forgets to look at a rank is found.
+    // From each example, each input in turn and then all of them with every number of axes. Nothing
+    // of it depends on luck: what forgets to look at a rank is found.
     void every_rank() {
         if (examples_.empty()) return findings_.skip("no call is known that it accepts");
         for (const Example& e : examples_) {
@@ -325,8 +325,8 @@ private:
         serve(e, x, train,
               [&](std::size_t i) { return garbage.numbers(e.inputs[i], x[i]->dtype); });
     }
-    // infer(), and every kernel that serves the call, in memory that ends where it may not be touched.
-    // numbers: makes input i, which is there.
+    // infer(), and every kernel that serves the call, in memory that ends where it may not be
+    // touched. numbers: makes input i, which is there.
     template <class Numbers>
     void serve(const Example& e, const Metas& x, bool train, const Numbers& numbers) {
         const std::string words = describe(e, x);

@@ -1,4 +1,5 @@
-// Loading by catena itself: it refuses what its core does not like, and this program need not know why.
+// Loading by catena itself: it refuses what its core does not like, and this program need not know
+// why.
 #include "check.hpp"
 
 #include <command_line.hpp>
@@ -55,8 +56,8 @@ private:
     std::map<std::string, std::string> files_;
 };
 
-// What the program says, and how it ended; without what the user has set for catena: folders, pins, a
-// lock. This process is of this check alone.
+// What the program says, and how it ended; without what the user has set for catena: folders, pins,
+// a lock. This process is of this check alone.
 std::pair<std::string, int> output_of(const std::string& command) {
     for (char** entry = environ; *entry != nullptr;)
         if (std::strncmp(*entry, "CATENA_", 7) != 0) ++entry;

@@ -294,7 +294,8 @@ void versions(const Subject& subject, Findings& findings) {
 const Registered r6{
     {"schema", "versions", "from 1; kernels compute their function's version", versions}};
 
-// As the host reads it: retained inputs, retained outputs, all gy; a gx for each differentiable input.
+// As the host reads it: retained inputs, retained outputs, all gy; a gx for each differentiable
+// input.
 void grad_function(const Table& table, const catena_function& f, Findings& findings) {
     const catena_function* const g = table.find(f.grad_function);
     const std::string where = fmt::format("{}: grad_function {}: ", f.name, f.grad_function);

@@ -308,7 +308,8 @@ void run_path(const ElfImage& elf, Findings& findings) {
                     findings.fail("expected paths from $ORIGIN, got '{}'", part);
         }
 }
-// Runs with the library, before or after its lists: as a rule the linker's own, where its section is.
+// Runs with the library, before or after its lists: as a rule the linker's own, where its section
+// is.
 void lone_function(const ElfImage& elf, std::int64_t tag, const char* own, Findings& findings) {
     const ElfImage::Section* const section = elf.section(own);
     for (const std::uint64_t address : elf.values(tag)) {

@@ -92,10 +92,11 @@ public:
     std::vector<Array> forward(std::span<const Array> inputs) const;
     // Stores the first outputs.size() outputs, and takes no heap memory.
     void forward(std::span<const Array> inputs, std::span<Array> outputs) const;
-    // Calls a function without outputs, which updates its inputs, on n lists of inputs; in few launches
-    // where the device has a kernel for that. inputs(i) is list i; empty lists are skipped. The arrays
-    // must live until the end, and no call may read what another one writes. Throws as forward() for the
-    // first list that is wrong; some of the others may be updated then. memory: see AttributeMemory.
+    // Calls a function without outputs, which updates its inputs, on n lists of inputs; in few
+    // launches where the device has a kernel for that. inputs(i) is list i; empty lists are
+    // skipped. The arrays must live until the end, and no call may read what another one writes.
+    // Throws as forward() for the first list that is wrong; some of the others may be updated then.
+    // memory: see AttributeMemory.
     using Inputs = std::function<std::span<const Array>(std::size_t)>;
     void forward_each(std::size_t n, const Inputs& inputs, AttributeMemory* memory = nullptr) const;
 

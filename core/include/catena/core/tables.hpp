@@ -16,12 +16,12 @@ struct PluginTable {
 // In loading order. Searches the usual folders first.
 std::vector<PluginTable> plugin_tables();
 
-// The function that was probably meant: "org.me.swish" for "swish", "Swish" or "org.me.swihs"; "" if no
-// name is similar.
+// The function that was probably meant: "org.me.swish" for "swish", "Swish" or "org.me.swihs"; ""
+// if no name is similar.
 std::string nearest_function(std::string_view name);
 
-// Kernels for a function that no loaded plugin has: the name is misspelled, or the plugin that has the
-// function is not loaded yet.
+// Kernels for a function that no loaded plugin has: the name is misspelled, or the plugin that has
+// the function is not loaded yet.
 struct KernelsWithoutFunction {
     std::string plugin;    // id
     std::string function;  // as the kernels name it

@@ -7,9 +7,9 @@
 
 namespace catena::links {
 
-// y = convolution_2d(x, W, b): x is (N, in_channels, H, W), y (N, out_channels, ...).
-// Parameters: W (out_channels, in_channels, kh, kw), drawn from N(0, wscale^2 / (in_channels kh kw));
-// b (out_channels), unless nobias. ksize, stride and pad are one number or (y, x). New links live on
+// y = convolution_2d(x, W, b): x is (N, in_channels, H, W), y (N, out_channels, ...). Parameters: W
+// (out_channels, in_channels, kh, kw), drawn from N(0, wscale^2 / (in_channels kh kw)); b
+// (out_channels), unless nobias. ksize, stride and pad are one number or (y, x). New links live on
 // the thread's current device, in float32. Throws ShapeError for channels, sizes or strides below 1
 // and negative pads, PluginError if no plugin has catena.convolution_2d.
 class Convolution2D : public Link {

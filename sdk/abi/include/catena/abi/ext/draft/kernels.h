@@ -1,5 +1,5 @@
-/* catena.kernels.draft/1: an extension of no device; kernels from formulas that are written down at run
- * time, for every device that has a catena.compiler.draft/1. */
+/* catena.kernels.draft/1: an extension of no device; kernels from formulas that are written down at
+ * run time, for every device that has a catena.compiler.draft/1. */
 #ifndef CATENA_ABI_EXT_DRAFT_KERNELS_H
 #define CATENA_ABI_EXT_DRAFT_KERNELS_H
 
@@ -18,28 +18,28 @@ enum {
     CATENA_FORMULA_KEEP_SOURCE = 1u /* the source that is compiled stays in the folder of kernels */
 };
 
-/* A kernel's source; strings may be NULL where they are empty. An argument list is "T x, raw float32 y,
- * const float* z": a dtype by name, or a placeholder, which is one capital letter and stands for the
- * dtype of the first argument that has it; then the name. Plain arguments are values: those of the
- * element at hand, all arrays broadcast against each other. raw ones are whole arrays to be indexed, a
- * pointer likewise; a pointer without const may be written. */
+/* A kernel's source; strings may be NULL where they are empty. An argument list is "T x, raw
+ * float32 y, const float* z": a dtype by name, or a placeholder, which is one capital letter and
+ * stands for the dtype of the first argument that has it; then the name. Plain arguments are
+ * values: those of the element at hand, all arrays broadcast against each other. raw ones are whole
+ * arrays to be indexed, a pointer likewise; a pointer without const may be written. */
 typedef struct catena_formula {
     uint32_t struct_size;
     int32_t kind;        /* CATENA_FORMULA_* */
     const char *name;    /* an identifier */
     const char *inputs;  /* argument list */
     const char *outputs; /* argument list; may be empty where an input is written */
-    const char
-        *operation; /* elementwise: statements with the arguments, the index i and the size n.
-                              Reduction: an expression, the value of element i of the n reduced ones */
-    const char
-        *preamble; /* before the kernel: includes, types, functions; placeholders are types */
+    /* Elementwise: statements with the arguments, the index i and the size n. Reduction: an
+     * expression, the value of element i of the n reduced ones. */
+    const char *operation;
+    /* Before the kernel: includes, types, functions; placeholders are types. */
+    const char *preamble;
     /* Elementwise: statements around the loop over a thread's share. */
     const char *loop_prep;
     const char *after_loop;
-    /* Reduction: the expression that joins a and b, in any order; the statements that make the outputs
-     * of a, the index j of the output and n; the value that changes nothing, NULL if there is none; the
-     * type of a and b, at most 64 bytes: NULL for that of the first output. */
+    /* Reduction: the expression that joins a and b, in any order; the statements that make the
+     * outputs of a, the index j of the output and n; the value that changes nothing, NULL if there
+     * is none; the type of a and b, at most 64 bytes: NULL for that of the first output. */
     const char *reduce;
     const char *finish;
     const char *identity;
@@ -98,21 +98,21 @@ typedef struct catena_kernels_stats {
 typedef struct catena_kernels {
     uint32_t struct_size;
     uint32_t reserved;
-    /* [any] Checks the argument lists; compiles nothing. Of equal formulas the same kernel: a call costs
-     * a search then. */
+    /* [any] Checks the argument lists; compiles nothing. Of equal formulas the same kernel: a call
+     * costs a search then. */
     catena_status(CATENA_CALL *create)(catena_ctx *ctx, const catena_formula *formula,
                                        const catena_formula_kernel **kernel);
     /* [any] Inputs and outputs that the kernel has. */
     void(CATENA_CALL *arity)(const catena_formula_kernel *kernel, uint32_t *n_x, uint32_t *n_y);
     /* [any] 1 if the kernel writes into input i. */
     int32_t(CATENA_CALL *writes)(const catena_formula_kernel *kernel, uint32_t i);
-    /* [any] Shapes and dtypes of the outputs, but for their struct_size and device_type; checks the call.
-     * y[k] is left alone where call->y[k] is there. scratch_bytes: what run() needs. */
+    /* [any] Shapes and dtypes of the outputs, but for their struct_size and device_type; checks the
+     * call. y[k] is left alone where call->y[k] is there. scratch_bytes: what run() needs. */
     catena_status(CATENA_CALL *infer)(catena_ctx *ctx, const catena_formula_kernel *kernel,
                                       const catena_formula_call *call, catena_meta *const *y,
                                       uint64_t *scratch_bytes);
-    /* [compute] Compiles or loads what is not in memory yet, then enqueues or does the work. An output
-     * may be an input's memory, exactly. */
+    /* [compute] Compiles or loads what is not in memory yet, then enqueues or does the work. An
+     * output may be an input's memory, exactly. */
     catena_status(CATENA_CALL *run)(catena_ctx *ctx, const catena_formula_kernel *kernel,
                                     const catena_formula_call *call);
     /* [any] struct_size is the caller's. */

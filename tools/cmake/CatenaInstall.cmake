@@ -15,7 +15,8 @@ install(EXPORT catena-targets NAMESPACE catena:: DESTINATION "${catena_package}"
 set(catena_pc "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 string(REGEX REPLACE "[^/]+" ".." catena_pc_prefix "${catena_pc}")
 function(catena_install_pc name catena_pc_about catena_pc_use catena_pc_libs)
-    configure_file("${CMAKE_CURRENT_LIST_DIR}/catena.pc.in" "${PROJECT_BINARY_DIR}/catena-${name}.pc" @ONLY)
+    configure_file("${PROJECT_SOURCE_DIR}/tools/cmake/catena.pc.in"
+                   "${PROJECT_BINARY_DIR}/catena-${name}.pc" @ONLY)
     install(FILES "${PROJECT_BINARY_DIR}/catena-${name}.pc" DESTINATION "${catena_pc}")
 endfunction()
 catena_install_pc(plugin "Headers and flags for plugins of catena, in C or C++20"

@@ -174,7 +174,7 @@ def macros(tree):
     for path, text in tree.code("core", "sdk"):
         if "/include/" in path:
             yield from found(r"^[ \t]*#[ \t]*define[ \t]+(?!CATENA_)(\w+)", path,
-                             without_comments(text), lambda match: f"macro {match[1]} lacks CATENA_")
+                             without_comments(text), lambda m: f"macro {m[1]} lacks CATENA_")
 
 
 def length(tree):

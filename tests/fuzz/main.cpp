@@ -1,5 +1,5 @@
 // catena-fuzz: good, hostile and damaged files for every reader; any end but an error in words is a bug.
-// The damage is systematic: each file is cut, and its bytes are changed. tools/fuzz looks for more.
+// The damage is systematic: each file is cut, and its bytes are changed. tests/fuzz/run looks for more.
 //
 // usage: catena-fuzz                    all of that; an input that ends the process is in crash-TARGET
 //        catena-fuzz TARGET FILE        reads one input

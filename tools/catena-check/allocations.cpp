@@ -36,7 +36,8 @@ struct Range {
 constinit std::array<Range, 64> own{};
 constinit std::size_t n_own = 0;
 
-// The C library's registration of thread_local destructors aborts without memory: no plugin's fault.
+// The C library's registration of thread_local destructors aborts without memory: no plugin's
+// fault.
 Range aborting() {
     const void* const code = dlsym(RTLD_DEFAULT, "__cxa_thread_atexit_impl");
     Dl_info info = {};
@@ -116,30 +117,24 @@ void* __libc_memalign(std::size_t, std::size_t);  // NOLINT(bugprone-reserved-id
 #define CATENA_REPLACES __attribute__((visibility("default"), noinline))
 #define CATENA_REFUSED catena::check::refused(__builtin_return_address(0))
 
-CATENA_REPLACES void* malloc(std::size_t bytes) {
-    if (!CATENA_REFUSED) return __libc_malloc(bytes);
+static void* no_memory() {
     errno = ENOMEM;
     return nullptr;
+}
+CATENA_REPLACES void* malloc(std::size_t bytes) {
+    return CATENA_REFUSED ? no_memory() : __libc_malloc(bytes);
 }
 CATENA_REPLACES void* calloc(std::size_t n, std::size_t bytes) {
-    if (!CATENA_REFUSED) return __libc_calloc(n, bytes);
-    errno = ENOMEM;
-    return nullptr;
+    return CATENA_REFUSED ? no_memory() : __libc_calloc(n, bytes);
 }
 CATENA_REPLACES void* realloc(void* old, std::size_t bytes) {
-    if (!CATENA_REFUSED) return __libc_realloc(old, bytes);
-    errno = ENOMEM;
-    return nullptr;
+    return CATENA_REFUSED ? no_memory() : __libc_realloc(old, bytes);
 }
 CATENA_REPLACES void* memalign(std::size_t alignment, std::size_t bytes) {
-    if (!CATENA_REFUSED) return __libc_memalign(alignment, bytes);
-    errno = ENOMEM;
-    return nullptr;
+    return CATENA_REFUSED ? no_memory() : __libc_memalign(alignment, bytes);
 }
 CATENA_REPLACES void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    if (!CATENA_REFUSED) return __libc_memalign(alignment, bytes);
-    errno = ENOMEM;
-    return nullptr;
+    return CATENA_REFUSED ? no_memory() : __libc_memalign(alignment, bytes);
 }
 CATENA_REPLACES int posix_memalign(void** out, std::size_t alignment, std::size_t bytes) {
     void* memory = CATENA_REFUSED ? nullptr : __libc_memalign(alignment, bytes);
@@ -150,29 +145,26 @@ CATENA_REPLACES int posix_memalign(void** out, std::size_t alignment, std::size_
 }
 
 // These, too, to know who asks.
-CATENA_REPLACES void* operator new(std::size_t bytes) {
-    void* memory = CATENA_REFUSED ? nullptr : __libc_malloc(bytes == 0 ? 1 : bytes);
+static void* allocated(bool refused, std::size_t bytes, std::align_val_t alignment = {}) {
+    const auto align = static_cast<std::size_t>(alignment);
+    void* memory = refused      ? nullptr
+                   : align == 0 ? __libc_malloc(bytes == 0 ? 1 : bytes)
+                                : __libc_memalign(align, bytes);
     return memory != nullptr ? memory : throw std::bad_alloc();
 }
-CATENA_REPLACES void* operator new[](std::size_t bytes) {
-    void* memory = CATENA_REFUSED ? nullptr : __libc_malloc(bytes == 0 ? 1 : bytes);
-    return memory != nullptr ? memory : throw std::bad_alloc();
+CATENA_REPLACES void* operator new(std::size_t bytes) { return allocated(CATENA_REFUSED, bytes); }
+CATENA_REPLACES void* operator new[](std::size_t bytes) { return allocated(CATENA_REFUSED, bytes); }
+CATENA_REPLACES void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    return allocated(CATENA_REFUSED, bytes, alignment);
+}
+CATENA_REPLACES void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+    return allocated(CATENA_REFUSED, bytes, alignment);
 }
 CATENA_REPLACES void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
     return CATENA_REFUSED ? nullptr : __libc_malloc(bytes == 0 ? 1 : bytes);
 }
 CATENA_REPLACES void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
     return CATENA_REFUSED ? nullptr : __libc_malloc(bytes == 0 ? 1 : bytes);
-}
-CATENA_REPLACES void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    void* memory =
-        CATENA_REFUSED ? nullptr : __libc_memalign(static_cast<std::size_t>(alignment), bytes);
-    return memory != nullptr ? memory : throw std::bad_alloc();
-}
-CATENA_REPLACES void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-    void* memory =
-        CATENA_REFUSED ? nullptr : __libc_memalign(static_cast<std::size_t>(alignment), bytes);
-    return memory != nullptr ? memory : throw std::bad_alloc();
 }
 CATENA_REPLACES void operator delete(void* memory) noexcept { std::free(memory); }
 CATENA_REPLACES void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

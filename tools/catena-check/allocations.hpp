@@ -1,4 +1,5 @@
-// The process's malloc, which can be made to fail while a plugin runs; operator new comes to it, too.
+// The process's malloc, which can be made to fail while a plugin runs; operator new comes to it,
+// too.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// What a check is: a name in a group, and a function that tells what it found in a plugin. It runs in
-// a process of its own, or of a few that look at the same calls, so it may load the plugin, crash and
-// hang.
+// What a check is: a name in a group, and a function that tells what it found in a plugin. It runs
+// in a process of its own, or of a few that look at the same calls, so it may load the plugin,
+// crash and hang.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace catena::check {
 // each was doubled. "7", "7:5,3".
 struct Case {
     std::uint64_t seed = 1;
-    std::vector<int> doublings = {};
+    std::string doublings = {};
     friend bool operator==(const Case&, const Case&) = default;
 };
 
@@ -26,13 +26,13 @@ struct Subject {
     std::filesystem::path file;
     std::vector<std::filesystem::path> with;  // to load beside it
     std::uint64_t seed = 1;                   // of all numbers
-    std::vector<int> doublings;               // of long calls, as in a Case
+    std::string doublings;                    // of long calls, as in a Case
     bool reproduce = false;                   // the seed is that of one failure: run its case alone
     std::string function;                     // the one to examine, in checks for each function
     std::string id;                           // of the plugin; empty where it cannot be loaded
 
-    // Of checks that share a run(), one by itself, since together they did not come to their end; and
-    // what is left out, since it crashes there as well.
+    // Of checks that share a run(), one by itself, since together they did not come to their end;
+    // and what is left out, since it crashes there as well.
     std::string only;  // GROUP/NAME; empty: all of them
     bool large = true;
     bool gradients = true;
@@ -65,8 +65,8 @@ public:
     requires(sizeof...(Args) > 0) void note(fmt::format_string<Args...> text, Args&&... args) {
         note(fmt::format(text, std::forward<Args>(args)...));
     }
-    // A failure that several calls may have: of texts of one kind the first is told. Kinds that name
-    // a kernel are the same if they differ only in numbers, dtypes and instruction sets.
+    // A failure that several calls may have: of texts of one kind the first is told. Kinds that
+    // name a kernel are the same if they differ only in numbers, dtypes and instruction sets.
     void fail_once(const std::string& kind, const std::string& text);
     // From now on, this seed reproduces what goes wrong, a crash as well.
     void seed(std::uint64_t seed);
@@ -82,9 +82,6 @@ private:
 
 // The process ends as others do, with everything that runs at exit, and not at once.
 void end_normally();
-
-// As a shell reads it.
-std::string shell_word(const std::string& word);
 
 // What is going on, for the report of a crash or of a time-out. Cheap.
 void doing(const std::string& what);
@@ -103,8 +100,8 @@ struct Check {
     const char* name;
     const char* doc;
     // Checks with the same run() are run together, once; they are told apart by Findings::of(). A
-    // crash is blamed on the first of them, and so is an exception that gets out. Those of a function
-    // are run again after it, each with its name in Subject::only.
+    // crash is blamed on the first of them, and so is an exception that gets out. Those of a
+    // function are run again after it, each with its name in Subject::only.
     void (*run)(const Subject&, Findings&) = nullptr;
     Each each = Each::plugin;
     bool loads = true;  // false: runs even where the plugin cannot be loaded

@@ -1,7 +1,6 @@
-// The child's side of a job: runs a check, and tells the parent line by line, so that a crash takes
-// nothing with it.
+// The child's side of a job: runs a check, and sends each finding to the parent at once, so that a
+// crash loses none.
 #include "job.hpp"
-#include "message.hpp"
 #include "plugin.hpp"
 
 #include <catena/data_error.hpp>
@@ -10,29 +9,35 @@
 #include <testing/report.hpp>
 #include <testing/resize.hpp>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
-#include <set>
+#include <sstream>
 
 namespace catena::check {
 namespace {
 
 using testing::detail::Module;
 
-constexpr int result_fd = 3;  // as the parent has it
-int to_parent = result_fd;
 bool ends_normally = false;
 
-void tell(const Fields& fields) {
-    const std::string text = line_of(fields);
+void tell(const std::vector<std::string>& fields) {
+    std::string text;
+    for (std::string field : fields) {
+        std::ranges::replace_if(
+            field, [](char c) { return c == field_end || c == message_end; }, '?');
+        text += field + field_end;
+    }
+    text += message_end;
     for (std::size_t at = 0; at < text.size();) {
-        const ssize_t n = write(to_parent, text.data() + at, text.size() - at);
+        const ssize_t n = write(result_fd, text.data() + at, text.size() - at);
         if (n <= 0 && errno != EINTR) _exit(3);
         at += n > 0 ? static_cast<std::size_t>(n) : 0;
     }
@@ -41,8 +46,7 @@ void tell(const Fields& fields) {
 // Nothing here allocates: the heap may be what is broken.
 extern "C" void last_words(int number, siginfo_t* info, void*) {
     static constexpr std::uintptr_t first_page = 1 << 16;  // nothing is ever mapped below
-    char text[1300];
-    std::strcpy(text, doing_line);
+    char text[1300] = {'d', 'o', 'i', 'n', 'g', field_end};
     std::size_t n = std::strlen(text);
     const auto add = [&](const char* from) {
         for (const char* c = from; *c != 0 && n < 1280; ++c)
@@ -54,8 +58,8 @@ extern "C" void last_words(int number, siginfo_t* info, void*) {
         if (testing::detail::absent[0] != 0) add(", and a host gives backward NULL for ");
         add(testing::detail::absent);
     }
-    text[n++] = '\n';
-    if (write(to_parent, text, n) < 0) _exit(3);
+    text[n++] = message_end;
+    if (write(result_fd, text, n) < 0) _exit(3);
     std::signal(number, SIG_DFL);
     if (raise(number) != 0) _exit(3);
 }
@@ -85,8 +89,17 @@ void find_own_plugins() {
     }
 }
 
-std::string id_of(const Module& module) {
-    return {module.manifest->id, strnlen(module.manifest->id, sizeof module.manifest->id)};
+template <std::size_t N>
+std::string field(const char (&text)[N]) {
+    return {text, strnlen(text, N)};
+}
+
+// The table of a plugin that can be read. Throws what is wrong with it.
+const catena_plugin& sound_table(const Module& module, testing::World& world, const char* hint) {
+    const catena_plugin& table = module.table(testing::World::host(), world, false);
+    if (const std::string text = damage(*module.manifest, table); !text.empty())
+        throw std::runtime_error(text + hint);
+    return table;
 }
 
 // Of those that the subject is tested with: each can be loaded.
@@ -95,11 +108,10 @@ void tell_others(const Subject& subject) {
             doing("loads {}", path.string());
             testing::World world{std::vector<std::string>()};
             const Module module(path);
-            const catena_plugin& table = module.table(testing::World::host(), world, false);
-            if (const std::string text = damage(*module.manifest, table); !text.empty())
-                throw std::runtime_error(text);
+            const catena_plugin& table = sound_table(module, world, "");
             const testing::World whole(path.string());  // its init(), too
-            tell({"with", path.string(), id_of(module), std::to_string(table.n_functions)});
+            tell({"with", path.string(), field(module.manifest->id),
+                  std::to_string(table.n_functions)});
         } catch (const std::exception& e) {
             return tell({"with_problem", fmt::format("'{}': {}", path.string(), e.what())});
         }
@@ -112,13 +124,8 @@ void tell_subject(const Subject& subject) {
     try {
         doing("loads the plugin");
         const Module module(subject.file);
-        const char* const version = module.manifest->version;
-        tell({"plugin",
-              id_of(module),
-              {version, strnlen(version, sizeof module.manifest->version)}});
-        const catena_plugin& table = module.table(testing::World::host(), world, false);
-        if (const std::string text = damage(*module.manifest, table); !text.empty())
-            throw std::runtime_error(text + ": see schema/table");
+        tell({"plugin", field(module.manifest->id), field(module.manifest->version)});
+        const catena_plugin& table = sound_table(module, world, ": see schema/table");
         for (std::uint32_t i = 0; i < table.n_functions; ++i)
             functions.insert(table.functions[i]->name);
         for (std::uint32_t i = 0; i < table.n_kernels; ++i)
@@ -164,18 +171,20 @@ void doing(const std::string& what) {
     std::snprintf(testing::doing, sizeof testing::doing, "%s", what.c_str());
 }
 
-void serve(const std::string& argument) {
+void serve(const std::vector<std::string>& arguments) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     std::string check;
-    const Subject subject = subject_of(argument, check);
+    const Subject subject = subject_of(arguments, check);
     watch_signals();
     find_own_plugins();
-    testing::detail::doublings.given = subject.doublings;
+    std::istringstream lengths(subject.doublings);
+    for (std::string n; std::getline(lengths, n, ',');)
+        testing::detail::doublings.given.push_back(std::atoi(n.c_str()));
     testing::detail::doublings.told = [](bool cut) {
         const auto& doublings = testing::detail::doublings;
         static bool ever = !doublings.given.empty();
         ever = ever || cut;
-        if (ever) tell({"doublings", joined(doublings.done)});
+        if (ever) tell({"doublings", fmt::format("{}", fmt::join(doublings.done, ","))});
     };
     if (check.empty()) {
         tell_others(subject);

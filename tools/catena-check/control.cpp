@@ -36,10 +36,7 @@ catena_status service(catena_ctx* ctx, const char* name, const Body& body) {
     return world().fail(ctx, CATENA_E_DEVICE, injected);
 }
 
-struct Piece {
-    std::int64_t begin;
-    std::int64_t end;
-};
+using Piece = std::pair<std::int64_t, std::int64_t>;  // begin, end
 
 void run_piece(catena_range_fn fn, void* user, Piece piece, std::int32_t slot) {
     const Inside plugin(true);
@@ -47,7 +44,7 @@ void run_piece(catena_range_fn fn, void* user, Piece piece, std::int32_t slot) {
     in_piece = true;
     std::string thrown;
     try {
-        fn(user, piece.begin, piece.end, slot);
+        fn(user, piece.first, piece.second, slot);
     } catch (const std::exception& e) {
         thrown = e.what();
     } catch (...) {
@@ -103,7 +100,7 @@ void parallel_for(catena_ctx*, std::int64_t n, std::int64_t grain, catena_range_
     grain *= std::max<std::int64_t>(1, n / grain / 4096);  // so that calls stay short
     std::vector<Piece> pieces;
     for (std::int64_t begin = 0; begin < n; begin += std::min(grain, n - begin))
-        pieces.push_back({begin, begin + std::min(grain, n - begin)});
+        pieces.emplace_back(begin, begin + std::min(grain, n - begin));
     run_pieces(fn, user, std::move(pieces));
 }
 

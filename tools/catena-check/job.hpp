@@ -1,5 +1,5 @@
-// One process: a run() with the checks that share it, for one function or the whole plugin; and what
-// comes back from it.
+// One process: a run() with the checks that share it, for one function or the whole plugin; and
+// what comes back from it.
 #pragma once
 
 #include "check.hpp"
@@ -43,17 +43,22 @@ struct Outcome {
     std::chrono::duration<double> time{0};
 };
 
-// What a process prints first where it has to be silent from then on.
-inline constexpr char silence = '\x1e';
+using Clock = std::chrono::steady_clock;
 
 // In the parent. A crash, a time-out and a silent exit are failures of the job's first check.
 Outcome run_job(const Job& job, const Subject& subject, double timeout);
 Survey survey(const Subject& subject, double timeout);
 
-// In the child: the parent's argument says which check, of what. Does not return.
-[[noreturn]] void serve(const std::string& argument);
-// A subject with a check and a function, which are empty for the survey, as such an argument.
-std::string argument_of(const Subject& subject, const std::string& check);
-Subject subject_of(const std::string& argument, std::string& check);
+// In the child, with the arguments that the parent gave it. Does not return.
+[[noreturn]] void serve(const std::vector<std::string>& arguments);
+// A subject with a check, which is empty for the survey, as such arguments.
+std::vector<std::string> arguments_of(const Subject& subject, const std::string& check);
+Subject subject_of(const std::vector<std::string>& arguments, std::string& check);
+
+// The file to which a child writes messages: fields, each with an end. Text has neither character.
+inline constexpr int result_fd = 3;
+inline constexpr char field_end = '\x1f', message_end = '\x1e';
+// What a process prints first where it has to be silent from then on.
+inline constexpr char silence = '\x1e';
 
 }  // namespace catena::check

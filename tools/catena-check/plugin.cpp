@@ -2,7 +2,10 @@
 #include "plugin.hpp"
 
 #include <table_rules.hpp>
+#include <testing/resize.hpp>
+#include <testing/types.hpp>
 
+#include <limits>
 #include <stdexcept>
 
 namespace catena::check {
@@ -33,6 +36,35 @@ std::string absent_in(testing::World& world, const Subject& subject) {
     std::string text = "none of its kernels can run here";
     for (const std::string& line : world.skipped(subject.function)) text += "; " + line;
     return text;
+}
+
+std::optional<testing::Sample> longer(testing::World& world, const catena_function& f,
+                                      const testing::Example& example, std::int64_t total,
+                                      std::int64_t most, unsigned seed) {
+    return testing::detail::longer_first(
+        example, total, most, [&](const testing::Example& e) -> std::optional<testing::Sample> {
+            try {
+                doing("makes \"{}\" longer: \"{}\"", text_of(f, example), text_of(f, e));
+                return make_sample(world, f, e, seed);
+            } catch (const testing::Failure&) {
+                return std::nullopt;  // not a call of this function
+            }
+        });
+}
+
+void set_clamped(testing::Array& a, std::int64_t i, double value) {
+    testing::detail::with_type(a.dtype(), [&]<class T>(T) {
+        if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+            constexpr auto low = std::numeric_limits<T>::min(),
+                           high = std::numeric_limits<T>::max();
+            a.data<T>()[i] = value != value                       ? T(0)
+                             : value <= static_cast<double>(low)  ? low
+                             : value >= static_cast<double>(high) ? high
+                                                                  : static_cast<T>(value);
+        } else {
+            a.set(i, value);
+        }
+    });
 }
 
 std::vector<catena_value> values_of(const catena_function& f, const testing::OwnedAttrs& attrs) {

@@ -1,6 +1,5 @@
 // The parent's side of a job: a process of this program, its results, its output, its end.
 #include "job.hpp"
-#include "message.hpp"
 
 #include <fmt/format.h>
 
@@ -14,18 +13,19 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <stdexcept>
+#include <sstream>
+#include <system_error>
 
 namespace catena::check {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::size_t most_output = 1 << 16;
 constexpr std::size_t most_results = 1 << 24;
 
-[[noreturn]] void fail_system(const char* what) {
-    throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(errno)));
+// The value, unless it is negative.
+int need(int value, const char* what) {
+    if (value >= 0) return value;
+    throw std::system_error(errno, std::generic_category(), what);
 }
 
 class Fd {
@@ -47,96 +47,100 @@ private:
 struct Pipe {
     Pipe() {
         int ends[2];
-        if (pipe2(ends, O_CLOEXEC) != 0) fail_system("pipe");
+        need(pipe2(ends, O_CLOEXEC), "pipe");
         in.reset(ends[1]);
         out.reset(ends[0]);
         fcntl(ends[0], F_SETFL, O_NONBLOCK);
     }
-    // Whether there may be more.
-    bool drain(std::string& to, std::size_t most) {
+    void drain() {
         char buffer[4096];
-        for (;;) {
-            const ssize_t n = read(out.get(), buffer, sizeof buffer);
-            if (n < 0) return errno == EAGAIN || errno == EINTR;
-            if (n == 0) return false;
-            to.append(buffer, std::min(static_cast<std::size_t>(n), most - to.size()));
+        for (ssize_t n; (n = read(out.get(), buffer, sizeof buffer)) != 0;) {
+            if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+            if (n < 0) break;
+            text.append(buffer, std::min(static_cast<std::size_t>(n), most - text.size()));
         }
+        out.reset();
     }
     Fd in, out;
+    std::size_t most = most_results;
+    std::string text;
 };
-
-constexpr int result_fd = 3;
 
 class Process {
 public:
-    explicit Process(std::string argument) {
+    explicit Process(std::vector<std::string> arguments) {
+        output.most = most_output;
         posix_spawn_file_actions_t actions;
         posix_spawn_file_actions_init(&actions);
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-        posix_spawn_file_actions_adddup2(&actions, output_.in.get(), 1);
-        posix_spawn_file_actions_adddup2(&actions, output_.in.get(), 2);
+        posix_spawn_file_actions_adddup2(&actions, output.in.get(), 1);
+        posix_spawn_file_actions_adddup2(&actions, output.in.get(), 2);
         // dup2() to itself would leave the flag that closes it.
-        const Fd copy(fcntl(results_.in.get(), F_DUPFD_CLOEXEC, 10));
+        const Fd copy(fcntl(results.in.get(), F_DUPFD_CLOEXEC, 10));
         posix_spawn_file_actions_adddup2(&actions, copy.get(), result_fd);
         posix_spawnattr_t attributes;
         posix_spawnattr_init(&attributes);
         posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
-        std::string program = "catena-check", option = "--job";
-        char* const arguments[] = {program.data(), option.data(), argument.data(), nullptr};
-        const int error =
-            posix_spawn(&pid_, "/proc/self/exe", &actions, &attributes, arguments, environ);
+        arguments.insert(arguments.begin(), {"catena-check", "--job"});
+        std::vector<char*> words;
+        for (std::string& argument : arguments) words.push_back(argument.data());
+        words.push_back(nullptr);
+        errno = posix_spawn(&pid_, "/proc/self/exe", &actions, &attributes, words.data(), environ);
+        const int error = errno;
         posix_spawnattr_destroy(&attributes);
         posix_spawn_file_actions_destroy(&actions);
-        if (error != 0) throw std::runtime_error(fmt::format("spawn: {}", std::strerror(error)));
-        output_.in.reset();
-        results_.in.reset();
-        ended_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-        if (ended_.get() < 0) fail_system("pidfd_open");
+        if (error != 0) throw std::system_error(error, std::generic_category(), "spawn");
+        output.in.reset();
+        results.in.reset();
+        ended_.reset(need(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)), "pidfd_open"));
     }
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
     ~Process() {
-        if (pid_ > 0) {
-            kill(-pid_, SIGKILL);
-            waitpid(pid_, nullptr, 0);
-        }
+        if (pid_ <= 0) return;
+        kill(-pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
     }
 
     // False: it did not end in time.
     bool wait(std::chrono::duration<double> limit) {
         const auto end = Clock::now() + limit;
-        for (bool more_output = true, more_results = true;;) {
+        for (;;) {
             const auto left =
                 std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now()).count();
             if (left <= 0) return false;
             pollfd list[] = {{ended_.get(), POLLIN, 0},
-                             {more_results ? results_.out.get() : -1, POLLIN, 0},
-                             {more_output ? output_.out.get() : -1, POLLIN, 0}};
-            if (poll(list, 3, static_cast<int>(left)) < 0 && errno != EINTR) fail_system("poll");
-            more_results = more_results && results_.drain(results, most_results);
-            more_output = more_output && output_.drain(output, most_output);
-            if ((list[0].revents & POLLIN) == 0) continue;
-            if (waitpid(pid_, &status, 0) != pid_) fail_system("waitpid");
-            kill(-pid_, SIGKILL);  // what it left behind
-            pid_ = 0;
-            results_.drain(results, most_results);
-            output_.drain(output, most_output);
-            return true;
+                             {results.out.get(), POLLIN, 0},
+                             {output.out.get(), POLLIN, 0}};
+            if (poll(list, 3, static_cast<int>(left)) < 0 && errno != EINTR) need(-1, "poll");
+            const bool ended = (list[0].revents & POLLIN) != 0;
+            if (ended) {
+                need(waitpid(pid_, &status, 0), "waitpid");
+                kill(-pid_, SIGKILL);  // what it left behind
+                pid_ = 0;
+            }
+            results.drain();
+            output.drain();
+            if (ended) return true;
         }
     }
     void signal(int number) const { kill(pid_, number); }
 
-    std::string results;
-    std::string output;
+    Pipe results, output;
     int status = 0;
 
 private:
-    Pipe results_, output_;
     pid_t pid_ = 0;
     Fd ended_;
 };
 
-// What the lines that came say; a line that the end of the process cut is left.
+std::vector<std::string> split(const std::string& text, char end) {
+    std::vector<std::string> parts;
+    std::istringstream in(text);
+    for (std::string part; std::getline(in, part, end);) parts.push_back(part);
+    return parts;
+}
+// What the messages that came say; one that the end of the process cut is left.
 struct Told {
     std::string doing;
     Case of;
@@ -149,13 +153,13 @@ Told read(const std::string& results, std::uint64_t seed, Outcome& outcome) {
     Told told;
     told.of.seed = seed;
     Survey& survey = outcome.survey;
-    for (std::size_t begin = 0, end; (end = results.find('\n', begin)) != results.npos;
-         begin = end + 1) {
-        Fields f = fields_of(std::string_view(results).substr(begin, end - begin));
-        const std::string kind = f[0];
+    const std::size_t whole = results.rfind(message_end) + 1;  // npos + 1: 0
+    for (const std::string& message : split(results.substr(0, whole), message_end)) {
+        std::vector<std::string> f = split(message, field_end);
         f.resize(4);
+        const std::string& kind = f[0];
         if (kind == "seed") told.of.seed = std::strtoull(f[1].c_str(), nullptr, 10);
-        else if (kind == "doublings") told.of.doublings = numbers_in(f[1]);
+        else if (kind == "doublings") told.of.doublings = f[1];
         else if (kind == "doing") told.doing = f[1];
         else if (kind == "fail") outcome.failures.push_back({f[1], f[2], told.of});
         else if (kind == "skip") outcome.skipped.push_back({f[1], f[2], told.of});
@@ -176,11 +180,6 @@ Told read(const std::string& results, std::uint64_t seed, Outcome& outcome) {
     return told;
 }
 
-std::string start_of(const std::string& printed) {
-    constexpr std::size_t most = 200;
-    return printed.size() <= most ? printed : printed.substr(0, most) + " ...";
-}
-
 std::string ending(int status, bool done) {
     if (WIFSIGNALED(status)) {
         const int number = WTERMSIG(status);
@@ -194,10 +193,10 @@ std::string ending(int status, bool done) {
         done ? " after the check" : " in the middle of the check: exit() was called");
 }
 
-Outcome run(const std::string& argument, const std::string& blamed, std::uint64_t seed,
+Outcome run(const Subject& subject, const std::string& check, const std::string& blamed,
             double timeout) {
     const auto start = Clock::now();
-    Process process(argument);
+    Process process(arguments_of(subject, check));
     const bool in_time = process.wait(std::chrono::duration<double>(timeout));
     if (!in_time) {
         process.signal(SIGALRM);  // it tells what it does
@@ -207,10 +206,10 @@ Outcome run(const std::string& argument, const std::string& blamed, std::uint64_
         }
     }
     Outcome outcome;
-    const Told told = read(process.results, seed, outcome);
+    const Told told = read(process.results.text, subject.seed, outcome);
     outcome.finished = told.done && in_time && !told.cut;
     outcome.timed_out = !in_time;
-    outcome.output = std::move(process.output);
+    outcome.output = std::move(process.output.text);
     outcome.time = Clock::now() - start;
     if (const std::size_t at = outcome.output.find(silence); at != outcome.output.npos) {
         outcome.output.erase(at, 1);
@@ -218,7 +217,9 @@ Outcome run(const std::string& argument, const std::string& blamed, std::uint64_
         // What is printed by the way when it crashes is no other fault.
         if (outcome.finished && !told.silent.empty() && !printed.empty())
             outcome.failures.push_back(
-                {told.silent, "expected nothing on stdout and stderr, got: " + start_of(printed),
+                {told.silent,
+                 fmt::format("expected nothing on stdout and stderr, got: {:.200}{}", printed,
+                             printed.size() > 200 ? " ..." : ""),
                  told.of});
     }
     std::string problem = in_time ? ending(process.status, told.done)
@@ -232,30 +233,26 @@ Outcome run(const std::string& argument, const std::string& blamed, std::uint64_
 
 }  // namespace
 
-std::string argument_of(const Subject& s, const std::string& check) {
-    Fields fields = {
-        std::to_string(getpid()), check, s.function, s.file.string(),        std::to_string(s.seed),
-        joined(s.doublings),      s.id,  s.only,     s.reproduce ? "1" : "", s.large ? "1" : "",
-        s.gradients ? "1" : ""};
-    for (const auto& path : s.with) fields.push_back(path.string());
-    return line_of(fields);
+std::vector<std::string> arguments_of(const Subject& s, const std::string& check) {
+    const std::string numbers =
+        fmt::format("{} {:d} {:d} {:d} {}", s.seed, s.reproduce, s.large, s.gradients, s.doublings);
+    std::vector<std::string> arguments = {
+        std::to_string(getpid()), check, s.function, s.file, s.id, s.only, numbers};
+    for (const auto& path : s.with) arguments.push_back(path);
+    return arguments;
 }
-Subject subject_of(const std::string& argument, std::string& check) {
-    const Fields fields = fields_of(argument);
-    auto next = fields.begin();
-    if (std::to_string(getppid()) != *next++) _exit(3);
-    check = *next++;
+Subject subject_of(const std::vector<std::string>& arguments, std::string& check) {
+    constexpr std::size_t n = 7;  // without the paths at the end
+    if (arguments.size() < n || std::to_string(getppid()) != arguments[0]) _exit(3);
+    check = arguments[1];
     Subject s;
-    s.function = *next++;
-    s.file = *next++;
-    s.seed = std::strtoull(next++->c_str(), nullptr, 10);
-    s.doublings = numbers_in(*next++);
-    s.id = *next++;
-    s.only = *next++;
-    s.reproduce = !next++->empty();
-    s.large = !next++->empty();
-    s.gradients = !next++->empty();
-    s.with.assign(next, fields.end());
+    s.function = arguments[2];
+    s.file = arguments[3];
+    s.id = arguments[4];
+    s.only = arguments[5];
+    std::istringstream(arguments[6]) >> s.seed >> s.reproduce >> s.large >> s.gradients >>
+        s.doublings;
+    s.with.assign(arguments.begin() + n, arguments.end());
     return s;
 }
 
@@ -263,11 +260,11 @@ Outcome run_job(const Job& job, const Subject& subject, double timeout) {
     const std::string blamed = name_of(*job.checks.front());
     Subject mine = subject;
     mine.function = job.function;
-    return run(argument_of(mine, blamed), blamed, subject.seed, timeout);
+    return run(mine, blamed, blamed, timeout);
 }
 
 Survey survey(const Subject& subject, double timeout) {
-    const Outcome outcome = run(argument_of(subject, ""), "survey", subject.seed, timeout);
+    const Outcome outcome = run(subject, "", "survey", timeout);
     Survey result = outcome.survey;
     if (!outcome.failures.empty()) {
         const bool others = !subject.with.empty() && !result.knows_with;

@@ -19,8 +19,7 @@ std::size_t rank(std::string_view group) {
     static constexpr std::string_view order[] = {"static",    "load",   "schema",    "backend",
                                                  "inference", "values", "gradients", "determinism",
                                                  "faults",    "skew",   "fuzz"};
-    return static_cast<std::size_t>(std::find(std::begin(order), std::end(order), group) -
-                                    std::begin(order));
+    return static_cast<std::size_t>(std::ranges::find(order, group) - std::begin(order));
 }
 
 }  // namespace
@@ -30,10 +29,8 @@ Registered::Registered(const Check& check) { registered().push_back(check); }
 std::vector<const Check*> all_checks() {
     std::vector<const Check*> result;
     for (const Check& check : registered()) result.push_back(&check);
-    std::stable_sort(result.begin(), result.end(), [](const Check* a, const Check* b) {
-        const std::size_t first = rank(a->group), second = rank(b->group);
-        return first != second ? first < second
-                               : std::string_view(a->group) < std::string_view(b->group);
+    std::ranges::stable_sort(result, {}, [](const Check* check) {
+        return std::pair(rank(check->group), std::string_view(check->group));
     });
     return result;
 }

@@ -1,9 +1,11 @@
 // Text and JSON of results.
-#include "report.hpp"
+#include "runner.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <command_line.hpp>
 #include <nlohmann/json.hpp>
+
+#include <sstream>
 
 namespace catena::check {
 namespace {
@@ -21,43 +23,31 @@ const char* word(Verdict verdict) {
 
 std::string indented(const std::string& text, const char* by) {
     std::string result;
-    for (std::size_t begin = 0; begin < text.size();) {
-        const std::size_t end = std::min(text.find('\n', begin), text.size());
-        result += by + text.substr(begin, end - begin) + "\n";
-        begin = end + 1;
-    }
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) result += by + line + "\n";
     return result;
 }
 
-}  // namespace
-
-std::string shell_word(const std::string& word) {
-    const bool plain =
-        word.find_first_not_of(
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:,@") == word.npos;
-    if (plain && !word.empty()) return word;
-    std::string result = "'";
-    for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    return result + "'";
-}
-
+// What runs a failed check again with the same numbers.
 std::string again(const PluginReport& report, const Result& result,
                   const Result::Problem& problem) {
-    std::string text = fmt::format("catena-check --only {}", name_of(*result.check));
+    const Settings& s = report.settings;
+    std::string text = "catena-check --only " + name_of(*result.check);
     if (!problem.function.empty()) text += " --function " + shell_word(problem.function);
-    for (const auto& path : report.with) text += " --with " + shell_word(path.string());
-    if (report.timeout != usual_timeout) text += fmt::format(" --timeout {}", report.timeout);
+    for (const auto& path : s.subject.with) text += " --with " + shell_word(path);
+    if (s.timeout != usual_timeout) text += fmt::format(" --timeout {}", s.timeout);
     text += fmt::format(" --reproduce {}", problem.of.seed);
-    if (!problem.of.doublings.empty())
-        text += fmt::format(":{}", fmt::join(problem.of.doublings, ","));
-    return text + " " + shell_word(report.file.string());
+    if (!problem.of.doublings.empty()) text += ":" + problem.of.doublings;
+    return text + " " + shell_word(report.file);
 }
+
+}  // namespace
 
 std::string head_of(const PluginReport& report) {
     const Survey& s = report.survey;
     return fmt::format("{}: {}{}{}, seed {}\n", report.file.string(),
                        s.id.empty() ? "cannot be loaded" : s.id, s.version.empty() ? "" : " ",
-                       s.version, report.seed);
+                       s.version, report.settings.subject.seed);
 }
 
 std::string text_of(const PluginReport& report, const Result& result) {
@@ -126,7 +116,7 @@ json json_of(const PluginReport& report) {
             {"id", report.survey.id},
             {"version", report.survey.version},
             {"problem", problem.empty() ? json() : json(problem)},  // why it cannot be loaded
-            {"seed", report.seed},
+            {"seed", report.settings.subject.seed},
             {"seconds", report.seconds},
             {"ok", report.count(Verdict::passed)},
             {"failed", report.count(Verdict::failed)},
@@ -136,11 +126,13 @@ json json_of(const PluginReport& report) {
 
 }  // namespace
 
-std::string json_of(const std::vector<PluginReport>& reports, const char* version,
-                    const char* abi) {
+std::string json_of(const std::vector<PluginReport>& reports) {
     json plugins = json::array();
     for (const PluginReport& report : reports) plugins.push_back(json_of(report));
-    const json all = {{"format", 1}, {"catena", version}, {"abi", abi}, {"plugins", plugins}};
+    const json all = {{"format", 1},
+                      {"catena", CATENA_VERSION},
+                      {"abi", CATENA_ABI_VERSION},
+                      {"plugins", plugins}};
     return all.dump(2, ' ', false, json::error_handler_t::replace);
 }
 

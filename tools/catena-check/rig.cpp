@@ -44,40 +44,38 @@ Rig::Rig(const Subject& subject, const catena_host& host)
 }
 
 std::size_t Rig::n_functions() const { return fresh_.state().functions.size(); }
-bool Rig::brings(const std::string& name) const { return fresh_.state().functions.contains(name); }
-const catena_function& Rig::function(const std::string& name) {
-    return brings(name) ? fresh_.function(name) : world_->function(name);
+bool Rig::brings() const { return fresh_.state().functions.contains(subject_.function); }
+const catena_function& Rig::function() {
+    return brings() ? fresh_.function(subject_.function) : known();
 }
 
-std::vector<Example> Rig::examples(const std::string& name) {
-    return testing::examples_of(*world_, function(name), example_seed).calls;
+std::vector<Example> Rig::examples() {
+    return testing::examples_of(*world_, function(), example_seed).calls;
 }
 
-std::vector<Play> Rig::plays(const std::string& name) {
-    const catena_function& f = function(name);
+std::vector<Play> Rig::plays(Findings& findings) {
     std::vector<Play> result;
-    for (const Example& e : examples(name)) {
+    for (const Example& e : examples()) {
         std::optional<Sample> first;
         for (const bool train : {true, false}) try {
-                doing("runs \"{}\"", testing::text_of(f, e));
-                Sample s = testing::make_sample(*world_, world_->function(name), e,
-                                                subject_.seed32(), train);
+                doing("runs \"{}\"", testing::text_of(function(), e));
+                Sample s = testing::make_sample(*world_, known(), e, subject_.seed32(), train);
                 if (first && s.y == first->y) continue;
                 first = s;
-                result.push_back(play(f, std::move(s)));
+                result.push_back(play(std::move(s)));
             } catch (const Failure&) {
                 // Of another check.
             }
     }
+    if (result.empty()) findings.skip("no call is known that it accepts");
     return result;
 }
 
-Play Rig::play(const catena_function& f, Sample sample) {
-    const catena_function& known = world_->function(f.name);
+Play Rig::play(Sample sample) {
     testing::Report report;
     testing::Settings settings;
     settings.seed = subject_.seed32();
-    testing::detail::Exam exam(*world_, known, sample, report, settings);
+    testing::detail::Exam exam(*world_, known(), sample, report, settings);
     Play p;
     p.base = exam.base();
     const bool differentiable = exam.differentiable();
@@ -93,7 +91,7 @@ Play Rig::play(const catena_function& f, Sample sample) {
             p.uses.push_back({own->second, mine(before), std::move(u), repeats});
         }
     }
-    if (differentiable && brings(f.name) && f.gradient != nullptr) try {
+    if (differentiable && brings() && function().gradient != nullptr) try {
             p.gx = exam.gradient(p.base);
             p.composed = true;
         } catch (const Failure&) {
@@ -109,12 +107,12 @@ std::vector<const catena_kernel*> Rig::mine(const std::vector<const catena_kerne
         if (const auto own = kernels_.find(k); own != kernels_.end()) result.push_back(own->second);
     return result;
 }
-std::vector<const catena_kernel*> Rig::kernels(const std::string& name, int phase) {
-    return mine(world_->kernels(name, phase));
+std::vector<const catena_kernel*> Rig::kernels(int phase) {
+    return mine(world_->kernels(subject_.function, phase));
 }
 
-Engine Rig::caller(const catena_function& f, const testing::OwnedAttrs& attrs, bool train,
-                   const Circumstances& now) {
+Engine Rig::caller(const testing::OwnedAttrs& attrs, bool train, const Circumstances& now) {
+    const catena_function& f = function();
     testing::Options options;
     options.train = train;
     Engine engine(*world_, f, values_of(f, attrs), options);
@@ -129,33 +127,29 @@ Engine Rig::caller(const catena_function& f, const testing::OwnedAttrs& attrs, b
 
 Reply Rig::run(const Use& use, const Given& given, const Play& play, const Circumstances& now,
                Step last) {
-    const catena_function& f = function(use.kernel->function);
-    Engine engine = caller(f, play.sample.example.attrs, play.sample.train, now);
+    Engine engine = caller(play.sample.example.attrs, play.sample.train, now);
     if (!testing::detail::is_forward(*use.kernel))
         return engine.backward(*use.kernel, use.before, given, 0, last);
     std::vector<catena_meta> y;
-    for (std::size_t i = 0; i < f.n_outputs; ++i) y.push_back(use.of.result[i].meta());
+    for (std::size_t i = 0; i < function().n_outputs; ++i) y.push_back(use.of.result[i].meta());
     return engine.forward(*use.kernel, given.x, y, last);
 }
 
-std::vector<Callback> Rig::callbacks(const std::string& name, const Play& p) {
-    const catena_function& f = function(name);
+std::vector<Callback> Rig::callbacks(const Play& p) {
     std::vector<Callback> all;
-    const auto add = [&](const std::string& label, const auto& call,
-                         const std::vector<Array>& expected, testing::Tolerance tolerance,
-                         int phase) {
-        all.push_back({label + " of \"" + p.text() + "\"", &f, call, expected, tolerance, phase});
+    const auto add = [&](const std::string& label, const auto& call, int phase,
+                         const std::vector<Array>& expected = {},
+                         testing::Tolerance tolerance = {}) {
+        all.push_back({fmt::format("{} of \"{}\"", label, p.sample.text), &function(), call,
+                       expected, tolerance, phase});
     };
-    const auto engine = [this, &f, &p](const Circumstances& now) {
-        return caller(f, p.sample.example.attrs, p.sample.train, now);
+    const auto engine = [this, &p](const Circumstances& now) {
+        return caller(p.sample.example.attrs, p.sample.train, now);
     };
-    if (brings(name))
-        add(
-            "infer()",
-            [=, &p](const Circumstances& now) {
-                return engine(now).infer(testing::detail::metas_of(p.sample.x));
-            },
-            {}, {}, CATENA_PHASE_FORWARD);
+    const auto infer = [=, &p](const Circumstances& now) {
+        return engine(now).infer(testing::detail::metas_of(p.sample.x));
+    };
+    if (brings()) add("infer()", infer, CATENA_PHASE_FORWARD);
     for (const Use& u : p.uses)
         for (const Step step : {Step::supports, Step::plan, Step::run}) {
             if (step == Step::supports && u.kernel->supports == nullptr) continue;
@@ -163,16 +157,22 @@ std::vector<Callback> Rig::callbacks(const std::string& name, const Play& p) {
             const auto call = [this, &u, &p, step](const Circumstances& now) {
                 return run(u, u.of.given, p, now, step);
             };
-            add(fmt::format("{}() of {}", name_of(step), u.of.label), call,
-                step == Step::run && u.repeats ? u.of.result : std::vector<Array>(), u.of.tolerance,
-                u.kernel->phase);
+            const bool compared = step == Step::run && u.repeats;
+            add(fmt::format("{}() of {}", name_of(step), u.of.label), call, u.kernel->phase,
+                compared ? u.of.result : std::vector<Array>(), u.of.tolerance);
         }
-    if (p.composed)
-        add(
-            "gradient()",
-            [=, &p](const Circumstances& now) { return engine(now).gradient(p.base); }, p.gx,
-            {1e-9, 1e-10}, CATENA_PHASE_BACKWARD);
+    const auto gradient = [=, &p](const Circumstances& now) {
+        return engine(now).gradient(p.base);
+    };
+    if (p.composed) add("gradient()", gradient, CATENA_PHASE_BACKWARD, p.gx, {1e-9, 1e-10});
     return all;
+}
+
+void Rig::each_callback(Findings& findings, const std::function<void(const Callback&)>& body) {
+    const std::vector<Play> all = plays(findings);
+    for (const Play& p : all)
+        for (const Callback& callback : callbacks(p)) body(callback);
+    if (!all.empty()) skip_if_idle(findings);
 }
 
 std::string Callback::judge(const Reply& reply) const {
@@ -188,6 +188,15 @@ std::string Callback::judge_success(const Reply& reply) const {
     if (!reply.served) return fmt::format("{}() does not serve the call", name_of(reply.step));
     if (reply.status == CATENA_OK) return {};
     return fmt::format("{}() fails: {}", name_of(reply.step), reply.text);
+}
+
+void Callback::check(Findings& findings, const std::string& words, const Circumstances& now,
+                     bool has_to_succeed) const {
+    const std::string what = label + ", " + words;
+    doing(what);
+    const Reply reply = call(now);
+    const std::string problem = has_to_succeed ? judge_success(reply) : judge(reply);
+    if (!problem.empty()) findings.fail("{}: {}", what, problem);
 }
 
 void skip_if_idle(Findings& findings) {

@@ -1,5 +1,5 @@
-// The subject twice in one process: once in a testing::World, which says what is right, and once more,
-// fresh, with a host under control. What is cold there, caches and first calls, stays cold.
+// The subject twice in one process: once in a testing::World, which says what is right, and once
+// more, fresh, with a host under control. What is cold there, caches and first calls, stays cold.
 #pragma once
 
 #include <catena/testing/sample.hpp>
@@ -36,7 +36,6 @@ struct Play {
     std::vector<Use> uses;
     bool composed = false;  // gradient() is the subject's, and serves
     std::vector<Array> gx;  // by gradient()
-    const std::string& text() const { return sample.text; }
 };
 
 struct Circumstances {
@@ -57,10 +56,14 @@ struct Callback {
     std::string judge(const Reply& reply) const;
     // Judges a call that has to succeed.
     std::string judge_success(const Reply& reply) const;
+    // Calls it, and fails the check if the reply is wrong. `words`: the circumstances.
+    void check(Findings& findings, const std::string& words, const Circumstances& now,
+               bool has_to_succeed = true) const;
     // The label without the call's text: the same for every example.
     std::string kind() const { return label.substr(0, label.find(" of \"")); }
 };
 
+// Of the subject's function, where one is named.
 class Rig {
 public:
     // The entry has been called, init() as well; `host` is the table that it got.
@@ -69,21 +72,23 @@ public:
     testing::World& world() { return *world_; }
     std::size_t n_functions() const;
     // The second copy's where the subject brings it, else the world's.
-    const catena_function& function(const std::string& name);
-    bool brings(const std::string& name) const;
-    std::vector<testing::Example> examples(const std::string& name);
-    // For the function's examples, in training and without.
-    std::vector<Play> plays(const std::string& name);
-    Play play(const catena_function& f, testing::Sample sample);
+    const catena_function& function();
+    const catena_function& known() { return world_->function(subject_.function); }
+    bool brings() const;
+    std::vector<testing::Example> examples();
+    // For the function's examples, in training and without. Skips the check if there is none.
+    std::vector<Play> plays(Findings& findings);
+    Play play(testing::Sample sample);
     // One that calls the second copy.
-    Engine caller(const catena_function& f, const testing::OwnedAttrs& attrs, bool train,
-                  const Circumstances& now);
+    Engine caller(const testing::OwnedAttrs& attrs, bool train, const Circumstances& now);
     Reply run(const Use& use, const testing::detail::Given& given, const Play& play,
               const Circumstances& now, Step last = Step::run);
-    std::vector<Callback> callbacks(const std::string& name, const Play& play);
-    // Kernels of the second copy that this machine can run, in memory of the host or of a device that
-    // the plugin brings itself.
-    std::vector<const catena_kernel*> kernels(const std::string& name, int phase);
+    std::vector<Callback> callbacks(const Play& play);
+    // Those of all plays. Skips the check if there is nothing to call.
+    void each_callback(Findings& findings, const std::function<void(const Callback&)>& body);
+    // Kernels of the second copy that this machine can run, in memory of the host or of a device
+    // that the plugin brings itself.
+    std::vector<const catena_kernel*> kernels(int phase);
 
 private:
     std::vector<const catena_kernel*> mine(const std::vector<const catena_kernel*>& known) const;

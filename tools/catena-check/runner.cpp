@@ -1,36 +1,197 @@
-// Which processes there are, in which order, and what their outcomes mean.
-#include "team.hpp"
+// Which processes there are, in which order, for how long, and what their outcomes mean.
+#include "runner.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
 #include <stdexcept>
+#include <thread>
 
 namespace catena::check {
 namespace {
 
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Task {
+    Job job;
+    Outcome outcome = {};
+    bool done = false;
+};
+
 // Checks with the same run() share a job: one, or one for each function. A check that is not wanted
 // is left out of the results, not out of its job.
-std::vector<Job> jobs_of(const Settings& settings, const Survey& survey) {
-    std::vector<Job> jobs;
+std::deque<Task> tasks_of(const Settings& settings, const Survey& survey) {
+    std::deque<Task> tasks;
     std::vector<void (*)(const Subject&, Findings&)> seen;
     for (const Check* wanted : settings.checks) {
         if (wanted->loads && !survey.problem.empty()) continue;
-        if (std::find(seen.begin(), seen.end(), wanted->run) != seen.end()) continue;
+        if (std::ranges::count(seen, wanted->run) > 0) continue;
         seen.push_back(wanted->run);
-        Job job;
-        job.checks = together_with(*wanted);
+        const auto checks = together_with(*wanted);
         if (wanted->each == Each::plugin) {
-            jobs.push_back(job);
+            tasks.push_back({{checks, "", ""}});
             continue;
         }
-        for (const std::string& function : survey.functions) {
-            if (!settings.function.empty() && settings.function != function) continue;
-            job.function = function;
-            jobs.push_back(job);
-        }
+        for (const std::string& function : survey.functions)
+            if (settings.subject.function.empty() || settings.subject.function == function)
+                tasks.push_back({{checks, function, ""}});
     }
-    return jobs;
+    return tasks;
+}
+
+// Runs tasks, some at a time, and again what they cut off.
+class Team {
+public:
+    // `subject` with what the survey told. The settings' time for all of it is from `start` on.
+    Team(std::deque<Task> tasks, Subject subject, const Settings& settings, Clock::time_point start)
+        : subject_(std::move(subject)),
+          settings_(settings),
+          start_(start),
+          tasks_(std::move(tasks)) {
+        for (int i = 0; i < settings.jobs; ++i) members_.emplace_back([this] { work(); });
+    }
+    ~Team() {
+        const std::lock_guard lock(mutex_);
+        stop_ = true;
+        changed_.notify_all();
+    }
+    Team(const Team&) = delete;
+    Team& operator=(const Team&) = delete;
+
+    // Waits for all that say something of the check: by function. Throws what kept a job from
+    // running.
+    std::vector<const Task*> of(const Check& check) {
+        std::vector<const Task*> result;
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] {
+            result.clear();
+            for (const Task& task : tasks_)
+                if (std::ranges::count(task.job.checks, &check) > 0) result.push_back(&task);
+            return error_ || std::ranges::all_of(result, &Task::done);
+        });
+        if (error_) std::rethrow_exception(error_);
+        std::ranges::stable_sort(result, {}, [](const Task* task) { return task->job.function; });
+        return result;
+    }
+
+private:
+    void work();
+    Outcome run(const Job& job, const std::string& hung) const;
+    Outcome run_alone(const Job& job, Subject subject, bool hung) const;
+    void finish(Task& task, Outcome outcome);
+    double left() const { return settings_.total - seconds_since(start_); }
+
+    const Subject subject_;
+    const Settings& settings_;
+    const Clock::time_point start_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Task> tasks_;  // grows; those that are done stay as they are
+    std::size_t next_ = 0;
+    int running_ = 0;
+    bool stop_ = false;
+    std::map<std::string, std::string> hung_;  // functions, and the check that says so
+    std::exception_ptr error_;
+    std::vector<std::jthread> members_;
+};
+
+void Team::work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+        changed_.wait(lock, [&] { return stop_ || next_ < tasks_.size() || running_ == 0; });
+        if (stop_ || next_ == tasks_.size()) return;
+        Task& task = tasks_[next_++];
+        const auto hung = hung_.find(task.job.function);
+        const std::string other = hung != hung_.end() ? hung->second : "";
+        ++running_;
+        lock.unlock();
+        Outcome outcome;
+        std::exception_ptr error;
+        try {
+            outcome = run(task.job, other);
+        } catch (...) {
+            error = std::current_exception();
+        }
+        lock.lock();
+        --running_;
+        if (!error) finish(task, std::move(outcome));
+        else if (!error_) error_ = error;
+        stop_ = stop_ || error_;
+        changed_.notify_all();
+    }
+}
+
+Outcome Team::run(const Job& job, const std::string& hung) const {
+    Subject mine = subject_;
+    mine.function = job.function;
+    if (!job.cut_by.empty()) return run_alone(job, mine, !hung.empty());
+    Outcome none;  // of a job that is left out
+    const double time = left();
+    if (!hung.empty()) {
+        none.finished = true;
+        for (const Check* check : job.checks)
+            none.skipped.push_back({name_of(*check), "the function hangs: see " + hung});
+    } else if (time <= 0) {
+        none.failures.push_back(
+            {name_of(*job.checks.front()),
+             fmt::format("it was not begun: expected all checks to end within {} s (--total)",
+                         settings_.total),
+             {subject_.seed, {}}});
+    } else {
+        return run_job(job, mine, std::min(settings_.timeout, time));
+    }
+    return none;
+}
+
+// Once with all of its calls; if it crashes there, too, without some of them.
+Outcome Team::run_alone(const Job& job, Subject subject, bool hung) const {
+    const Check& check = *job.checks.front();
+    subject.only = name_of(check);
+    // It hung where all together had this time: each gets a part of it, and no long calls.
+    const double limit = hung ? settings_.timeout / 10 : settings_.timeout;
+    subject.large = !hung;
+    const auto once = [&] {
+        const double time = left();
+        return time > 0 ? run_job(job, subject, std::min(limit, time)) : Outcome();
+    };
+    const auto without = [&](Outcome outcome, const std::string& what, const std::string& why) {
+        outcome.notes.push_back({subject.only, fmt::format("without {}, since {}", what, why), 1});
+        return outcome;
+    };
+    Outcome all = once();
+    if (hung) return all.finished ? without(all, "long calls", "the function hangs") : all;
+    if (all.finished || all.timed_out || all.failures.empty()) return all;
+    const std::string why = all.failures.back().text;
+    subject.large = false;
+    if (const Outcome some = once(); some.finished) return without(some, "long calls", why);
+    subject.large = true;
+    subject.gradients = false;
+    if (check.group == std::string("gradients")) return all;
+    if (const Outcome some = once(); some.finished) return without(some, "gradients", why);
+    return all;
+}
+
+void Team::finish(Task& task, Outcome outcome) {
+    Job& job = task.job;
+    if (outcome.timed_out && !job.function.empty())
+        hung_.emplace(job.function, name_of(*job.checks.front()));
+    task.outcome = std::move(outcome);
+    task.done = true;
+    const auto& failures = task.outcome.failures;
+    const bool cut = !task.outcome.finished && !failures.empty();
+    if (!cut || !job.cut_by.empty() || job.function.empty()) return;
+    // Of loading all of a job's checks have one look; of a function's calls each may have its own.
+    for (std::size_t i = 1; i < job.checks.size(); ++i)
+        if (std::ranges::count(settings_.checks, job.checks[i]) > 0)
+            tasks_.push_back({{{job.checks[i]}, job.function, failures.back().text}});
+    job.checks.resize(1);
 }
 
 // Why the job says nothing of the check; empty: it says something.
@@ -92,49 +253,35 @@ Result put_together(const Check& check, const std::vector<const Task*>& tasks,
     return result;
 }
 
-void need_others(const Survey& survey) {
-    if (survey.with_problem.empty()) return;
-    throw std::invalid_argument(
-        "--with: expected plugins that can be loaded, got one that cannot: " + survey.with_problem);
-}
-void need_function(const std::string& name, const Survey& survey) {
-    const auto& all = survey.functions;
-    if (name.empty() || std::find(all.begin(), all.end(), name) != all.end()) return;
-    throw std::invalid_argument(fmt::format(
-        "--function: expected one of the plugin, got '{}'{}", name,
-        survey.problem.empty() ? "" : "; the plugin cannot be loaded: " + survey.problem));
+void need_all(const Survey& survey, const std::string& function) {
+    if (!survey.with_problem.empty())
+        throw std::invalid_argument(
+            "--with: expected plugins that can be loaded, got one that cannot: " +
+            survey.with_problem);
+    if (!function.empty() && std::ranges::count(survey.functions, function) == 0)
+        throw std::invalid_argument(fmt::format(
+            "--function: expected one of the plugin, got '{}'{}", function,
+            survey.problem.empty() ? "" : "; the plugin cannot be loaded: " + survey.problem));
 }
 
 }  // namespace
 
-bool PluginReport::good() const { return survey.problem.empty() && count(Verdict::failed) == 0; }
 std::size_t PluginReport::count(Verdict verdict) const {
-    return static_cast<std::size_t>(
-        std::count_if(results.begin(), results.end(),
-                      [&](const Result& result) { return result.verdict == verdict; }));
+    return static_cast<std::size_t>(std::ranges::count(results, verdict, &Result::verdict));
 }
 
 PluginReport examine(const std::filesystem::path& file, const Settings& settings,
                      const std::function<void(const PluginReport&, const Result&)>& tell) {
     const auto start = Clock::now();
-    Subject subject;
+    Subject subject = settings.subject;
     subject.file = file;
-    subject.with = settings.with;
-    subject.seed = settings.seed;
-    subject.doublings = settings.doublings;
-    subject.reproduce = settings.reproduce;
-    PluginReport report;
-    report.file = file;
-    report.with = settings.with;
-    report.timeout = settings.timeout;
-    report.seed = settings.seed;
-    report.survey = survey(subject, settings.timeout);
-    need_others(report.survey);
-    need_function(settings.function, report.survey);
+    subject.function.clear();
+    PluginReport report = {settings, file, survey(subject, settings.timeout), {}, 0};
+    need_all(report.survey, settings.subject.function);
     subject.with = report.survey.with;
     subject.id = report.survey.id;
 
-    Team team(jobs_of(settings, report.survey), subject, settings, start);
+    Team team(tasks_of(settings, report.survey), subject, settings, start);
     for (const Check* check : settings.checks) {
         report.results.push_back(put_together(*check, team.of(*check), report.survey));
         tell(report, report.results.back());

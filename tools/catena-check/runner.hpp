@@ -1,4 +1,5 @@
-// Runs checks of one plugin, some at a time, and puts together what their processes tell.
+// Runs checks of one plugin, some at a time, puts together what their processes tell, and reports
+// it.
 #pragma once
 
 #include "job.hpp"
@@ -27,35 +28,35 @@ struct Result {
 inline constexpr double usual_timeout = 30;  // seconds of a process
 inline constexpr double usual_total = 110;   // of all of a plugin: those that begin end soon after
 
-struct PluginReport {
-    std::filesystem::path file;
-    std::vector<std::filesystem::path> with;  // as the settings have it
-    double timeout = usual_timeout;
-    Survey survey;
-    std::uint64_t seed = 1;
-    std::vector<Result> results;
-    double seconds = 0;
-    std::size_t count(Verdict verdict) const;
-    // It could be loaded, and no check failed.
-    bool good() const;
-};
-
 struct Settings {
     std::vector<const Check*> checks;
-    std::string function;  // empty: all
-    std::vector<std::filesystem::path> with;
-    std::uint64_t seed = 1;
-    std::vector<int> doublings;  // with reproduce
-    bool reproduce = false;
+    Subject subject;  // all but the file; its `function`, if any, is the only one
     double timeout = usual_timeout;
     double total = usual_total;
     int jobs = 1;
 };
 
+struct PluginReport {
+    Settings settings;
+    std::filesystem::path file;
+    Survey survey;
+    std::vector<Result> results;
+    double seconds = 0;
+    std::size_t count(Verdict verdict) const;
+    // It could be loaded, and no check failed.
+    bool good() const { return survey.problem.empty() && count(Verdict::failed) == 0; }
+};
+
 // `tell` gets each result as soon as it and all before it are there. Throws std::invalid_argument
-// before the first one if the plugin does not have the function that the settings name, or if one of
-// `with` cannot be loaded.
+// before the first one if the plugin does not have the function that the settings name, or if one
+// of `with` cannot be loaded.
 PluginReport examine(const std::filesystem::path& file, const Settings& settings,
                      const std::function<void(const PluginReport&, const Result&)>& tell);
+
+// The report as text, in parts, and as one object of JSON.
+std::string head_of(const PluginReport& report);
+std::string text_of(const PluginReport& report, const Result& result);
+std::string summary_of(const PluginReport& report);
+std::string json_of(const std::vector<PluginReport>& reports);
 
 }  // namespace catena::check

@@ -1,5 +1,5 @@
 // Which kernels serve a function on each device, for each choice of dtypes.
-#include "words.hpp"
+#include "inspect.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -5,12 +5,13 @@
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <set>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
@@ -30,9 +31,7 @@ std::string identifier(std::string_view name) {
         "this",     "throw",   "true",      "try",       "typedef",  "typename", "union",
         "unsigned", "using",   "virtual",   "void",      "volatile", "while",    "xor"};
     std::string result;
-    for (const char c : name) {
-        result += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-    }
+    for (const char c : name) result += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
     if (keywords.contains(result)) result += '_';
     return result;
 }
@@ -49,19 +48,18 @@ std::string quoted(std::string_view text) {
 
 std::string number(double value) {
     if (std::isnan(value)) return "std::numeric_limits<double>::quiet_NaN()";
-    if (std::isinf(value)) {
+    if (std::isinf(value))
         return std::string(value < 0 ? "-" : "") + "std::numeric_limits<double>::infinity()";
-    }
     const std::string text = fmt::format("{}", value);
     return text.find_first_of(".e") == text.npos ? text + ".0" : text;
 }
 
-std::string list(const catena_value& value) {
+// What make() gives for each of a list, with commas.
+template <class List, class Make>
+std::string joined(const List& list, const Make& make) {
     std::string text;
-    for (std::uint32_t i = 0; i < value.n; ++i) {
-        text += (i ? ", " : "") + fmt::format("{}", value.v.ints[i]);
-    }
-    return "{" + text + "}";
+    for (const auto& item : list) text += (text.empty() ? "" : ", ") + std::string(make(item));
+    return text;
 }
 
 struct Type {
@@ -71,22 +69,21 @@ struct Type {
 
 Type type_of(const catena_attr_spec& attribute) {
     const catena_value& def = attribute.def;
-    const bool required = has(attribute.flags, CATENA_ATTR_REQUIRED);
-    const auto unless_required = [&](auto make) { return required ? std::string() : make(); };
+    const bool known = !has(attribute.flags, CATENA_ATTR_REQUIRED);  // the default
     switch (attribute.kind) {
-        case CATENA_ATTR_INT:
-            return {"std::int64_t", unless_required([&] { return fmt::format("{}", def.v.i); })};
-        case CATENA_ATTR_FLOAT: return {"double", unless_required([&] { return number(def.v.f); })};
+        case CATENA_ATTR_INT: return {"std::int64_t", known ? std::to_string(def.v.i) : ""};
+        case CATENA_ATTR_FLOAT: return {"double", known ? number(def.v.f) : ""};
         case CATENA_ATTR_BOOL: return {"bool", def.v.i ? "true" : "false"};
         case CATENA_ATTR_STRING:
-            return {"std::string_view",
-                    unless_required([&] { return quoted(def.v.s ? def.v.s : ""); })};
-        case CATENA_ATTR_INTS: return {"Ints", unless_required([&] { return list(def); })};
+            return {"std::string_view", known ? quoted(def.v.s ? def.v.s : "") : ""};
+        case CATENA_ATTR_INTS:
+            return {
+                "Ints",
+                known ? fmt::format("{{{}}}", fmt::join(std::span(def.v.ints, def.n), ", ")) : ""};
         case CATENA_ATTR_FLOATS:
-            if (!required && def.n > 0) break;
+            if (known && def.n > 0) break;
             return {"std::span<const double>", "{}"};
-        case CATENA_ATTR_DTYPE:
-            return {"Dtype", unless_required([&] { return "Dtype::" + name(def.v.dtype); })};
+        case CATENA_ATTR_DTYPE: return {"Dtype", known ? "Dtype::" + name(def.v.dtype) : ""};
         default: break;
     }
     throw UnsupportedError(
@@ -98,12 +95,10 @@ Type type_of(const catena_attr_spec& attribute) {
 // "name(text)" for each line of Markdown, as a comment.
 std::string comment(std::string_view text) {
     std::string result;
-    while (!text.empty()) {
-        const auto end = text.find('\n');
-        std::string line(text.substr(0, end));
-        while (!line.empty() && line.back() == ' ') line.pop_back();
+    std::istringstream lines{std::string(text)};
+    for (std::string line; std::getline(lines, line);) {
+        line.erase(line.find_last_not_of(' ') + 1);
         result += line.empty() ? "//\n" : "// " + line + '\n';
-        text.remove_prefix(end == text.npos ? text.size() : end + 1);
     }
     return result;
 }
@@ -112,12 +107,9 @@ std::string pascal_case(std::string_view name) {
     std::string result;
     bool up = true;
     for (const char c : name) {
-        if (c == '_') {
-            up = true;
-            continue;
-        }
-        result += up ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
-        up = false;
+        if (c != '_')
+            result += up ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+        up = c == '_';
     }
     return result;
 }
@@ -139,9 +131,7 @@ public:
         for (std::uint32_t i = 0; i < f.n_outputs; ++i) {
             if (!has(f.outputs[i]->flags, CATENA_PORT_HIDDEN)) visible_.push_back(i);
         }
-        for (const auto* port : inputs(f)) {
-            needs_input_ |= !has(port->flags, CATENA_PORT_OPTIONAL);
-        }
+        for (const auto* port : inputs(f)) needs_input_ |= !has(port->flags, CATENA_PORT_OPTIONAL);
     }
 
     // As people read it: the members of a result that has several are named behind it.
@@ -160,19 +150,12 @@ public:
 
     // Found and bound once; both overloads use it.
     std::string handle() const {
-        std::string types;
-        std::string names;
-        std::string values;
-        std::string parameters;
-        for (const auto* attribute : attributes(f_)) {
-            const char* comma = types.empty() ? "" : ", ";
-            const Type type = type_of(*attribute);
-            const std::string name = identifier(attribute->name);
-            types += comma + std::string(type.name);
-            names += comma + quoted(attribute->name);
-            values += comma + name;
-            parameters += fmt::format("{}{} {}", comma, type.name, name);
-        }
+        const auto list = attributes(f_);
+        const auto types = joined(list, [](const auto* a) { return type_of(*a).name; });
+        const auto names = joined(list, [](const auto* a) { return quoted(a->name); });
+        const auto parameters = joined(list, [](const auto* a) {
+            return fmt::format("{} {}", type_of(*a).name, identifier(a->name));
+        });
         const std::string body =
             types.empty()
                 ? fmt::format(
@@ -182,12 +165,16 @@ public:
                 : fmt::format(
                       "    thread_local constinit ThreadFunction<{}> function_({}, {{{}}});\n"
                       "    return function_({});\n",
-                      types, quoted(f_.name), names, values);
+                      types, quoted(f_.name), names, values());
         return fmt::format("inline const PluginFunction& {}({}) {{\n{}}}\n", name_, parameters,
                            body);
     }
 
 private:
+    // The names of the attributes.
+    std::string values() const {
+        return joined(attributes(f_), [](const auto* a) { return identifier(a->name); });
+    }
     bool one_result() const { return visible_.size() == 1; }
     std::string result_type(const Operand& on) const {
         return one_result() ? std::string(on.one) : pascal_case(name_) + std::string(on.results);
@@ -213,49 +200,43 @@ private:
     std::string result_struct(const Operand& on) const {
         if (one_result()) return {};
         std::string members;
-        for (const auto i : visible_) {
+        for (const auto i : visible_)
             members += fmt::format("    {} {};\n", on.one, identifier(f_.outputs[i]->name));
-        }
         return fmt::format("struct {} {{\n{}}};\n", result_type(on), members);
     }
 
     // What must be given stands first.
     std::string parameters(const Operand& on) const {
-        std::string needed;
-        std::string others;
+        std::vector<std::string> needed;
+        std::vector<std::string> others;
         for (const auto* port : inputs(f_)) {
-            const bool variadic = has(port->flags, CATENA_PORT_VARIADIC);
-            const bool optional = has(port->flags, CATENA_PORT_OPTIONAL);
-            auto& part = optional ? others : needed;
-            part += fmt::format(", const {}& {}{}", variadic ? on.list : on.one,
-                                identifier(port->name), optional ? " = {}" : "");
+            const std::string text = fmt::format(
+                "const {}& {}", has(port->flags, CATENA_PORT_VARIADIC) ? on.list : on.one,
+                identifier(port->name));
+            if (has(port->flags, CATENA_PORT_OPTIONAL)) others.push_back(text + " = {}");
+            else needed.push_back(text);
         }
         for (const auto* attribute : attributes(f_)) {
             const Type type = type_of(*attribute);
-            const bool required = has(attribute->flags, CATENA_ATTR_REQUIRED);
-            auto& part = required ? needed : others;
-            part += fmt::format(", {} {}{}{}", type.name, identifier(attribute->name),
-                                required ? "" : " = ", required ? "" : type.def);
+            const std::string text = fmt::format("{} {}", type.name, identifier(attribute->name));
+            if (has(attribute->flags, CATENA_ATTR_REQUIRED)) needed.push_back(text);
+            else others.push_back(text + " = " + type.def);
         }
-        const std::string all = needed + others;
-        return all.empty() ? all : all.substr(2);
+        needed.insert(needed.end(), others.begin(), others.end());
+        return fmt::format("{}", fmt::join(needed, ", "));
     }
 
     std::string body(const Operand& on) const {
         const bool graph = on.one == variables.one;
-        std::string values;
-        for (const auto* attribute : attributes(f_)) {
-            values += (values.empty() ? "" : ", ") + identifier(attribute->name);
-        }
-        const std::string function = fmt::format("handles::{}({})", name_, values);
-        std::string ports;
+        const std::string function = fmt::format("handles::{}({})", name_, values());
+        std::vector<std::string> single;
         std::string variadic;
         for (const auto* port : inputs(f_)) {
-            if (has(port->flags, CATENA_PORT_VARIADIC)) variadic = identifier(port->name);
-            else
-                ports += std::string(ports.empty() ? "" : ", ") + (graph ? "&" : "") +
-                         identifier(port->name);
+            const std::string name = identifier(port->name);
+            if (has(port->flags, CATENA_PORT_VARIADIC)) variadic = name;
+            else single.push_back((graph ? "&" : "") + name);
         }
+        const std::string ports = fmt::format("{}", fmt::join(single, ", "));
         const std::string_view type = graph ? "Variable* const" : "Array";
         std::string given = fmt::format("    const {} inputs_[] = {{{}}};\n", type, ports);
         if (!variadic.empty()) {
@@ -273,10 +254,8 @@ private:
                            : fmt::format("    Array outputs_[{}];\n"
                                          "    {}.forward(inputs_, outputs_);\n",
                                          visible_.back() + 1, function));
-        std::string results;
-        for (const auto i : visible_) {
-            results += fmt::format("{}std::move(outputs_[{}])", results.empty() ? "" : ", ", i);
-        }
+        const std::string results = joined(
+            visible_, [](std::uint32_t i) { return fmt::format("std::move(outputs_[{}])", i); });
         return text + fmt::format("    return {}{}{};\n", one_result() ? "" : "{", results,
                                   one_result() ? "" : "}");
     }
@@ -289,19 +268,18 @@ private:
 
 bool callable(const catena_function& f) {
     if (has(f.flags, CATENA_FUNCTION_INTERNAL)) return false;
-    bool result = false;
-    for (const auto* port : outputs(f)) result |= !has(port->flags, CATENA_PORT_HIDDEN);
-    for (const auto* port : inputs(f)) result &= !has(port->flags, CATENA_PORT_MUTATED);
-    return result;
+    const auto is = [](std::uint32_t flag) {
+        return [flag](const auto* port) { return has(port->flags, flag); };
+    };
+    return !std::ranges::all_of(outputs(f), is(CATENA_PORT_HIDDEN)) &&
+           std::ranges::none_of(inputs(f), is(CATENA_PORT_MUTATED));
 }
 
 // The names of functions that are the gradients of others.
 std::set<std::string_view> gradients() {
     std::set<std::string_view> names;
-    for (const auto& name : function_names()) {
-        const auto& f = function_descriptor(name);
-        if (f.grad_function) names.insert(f.grad_function);
-    }
+    for (const auto& name : function_names())
+        if (const char* of = function_descriptor(name).grad_function) names.insert(of);
     return names;
 }
 
@@ -318,15 +296,11 @@ std::string cpp_signature(const catena_function& f) {
 }
 
 bool is_namespace(std::string_view name) {
-    while (true) {
-        const auto end = name.find("::");
-        const std::string_view word = name.substr(0, end);
-        if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0])) ||
-            identifier(word) != word)
-            return false;
-        if (end == name.npos) return true;
-        name.remove_prefix(end + 2);
-    }
+    const auto end = name.find("::");
+    const std::string_view word = name.substr(0, end);
+    const bool good = !word.empty() && !std::isdigit(static_cast<unsigned char>(word[0])) &&
+                      identifier(word) == word;
+    return good && (end == name.npos || is_namespace(name.substr(end + 2)));
 }
 
 std::string write_header(const HeaderOptions& options) {

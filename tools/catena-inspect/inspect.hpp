@@ -2,6 +2,7 @@
 #pragma once
 
 #include <catena/abi/function.h>
+#include <catena/loader/plugins.hpp>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -19,6 +20,12 @@ using Json = nlohmann::ordered_json;
 
 // What files say of themselves; none of their code runs. Those that are no plugins have an "error".
 Json manifests(const std::vector<std::filesystem::path>& files);
+
+// Loads the files, then the plugins in the folders or, without folders, in the usual ones; not
+// those whose ids are in `without`, of which each has to be there.
+PluginReport load_plugins_of(const std::vector<std::string>& files,
+                             const std::vector<std::string>& folders,
+                             const std::vector<std::string>& without);
 
 // What to show of all that is loaded; empty: everything.
 struct Choice {
@@ -50,6 +57,28 @@ std::string write_header(const HeaderOptions& options);
 bool is_namespace(std::string_view name);
 // "Variable relu(const Variable& x)", as write_header() does it; empty if it leaves it out.
 std::string cpp_signature(const catena_function& f);
+
+// What text and Markdown say in the same words.
+std::string text(const Json& json, const char* member);  // a string
+bool is(const Json& json, const char* flag);             // among its "flags"
+
+using Row = std::vector<std::string>;
+// What a manifest says: a name and words each, none of them empty.
+std::vector<Row> manifest_rows(const Json& manifest);
+// Inputs, attributes, outputs: "input", name, "T, optional", doc.
+std::vector<Row> port_rows(const Json& function);
+
+std::string broken(std::string call);              // "f(a, b)" on several lines if it is long
+std::string call(const Json& function);            // "catena.softmax(x, axis=1) -> y"
+std::string short_name(const std::string& name);   // behind the last dot
+std::string summary(const Json& function);         // the first line of its doc
+std::string gradient_words(const Json& function);  // "any order by a composition; keeps y"
+std::string function_words(const Json& function);  // "draws random numbers"
+std::vector<std::string> dtypes_words(const Json& function);  // "cpu: float32, float64" ...
+// "float32, float64" from the rows of a function's kernels.
+std::string dtypes_text(const std::string& function, const Json& rows);
+std::string kernel_isa(const Json& kernel);    // "x86-64-v4"
+std::string kernel_words(const Json& kernel);  // "variant mask, adds"
 
 inline bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }
 inline std::span<const catena_port_spec* const> inputs(const catena_function& f) {

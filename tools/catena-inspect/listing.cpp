@@ -7,10 +7,11 @@
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/core/tables.hpp>
-#include <catena/loader/plugins.hpp>
+#include <catena/data_error.hpp>
 
 #include <catena/abi/ext/draft/about.h>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -24,11 +25,18 @@ namespace {
 using Names = std::vector<std::string>;
 using Words = std::initializer_list<std::pair<std::uint32_t, const char*>>;
 
+// What make() gives for each of a list.
+template <class List, class Make>
+Json array(const List& list, const Make& make) {
+    Json result = Json::array();
+    for (const auto& item : list) result.push_back(make(item));
+    return result;
+}
+
 Json words(std::uint32_t flags, const Words& names) {
     Json list = Json::array();
-    for (const auto& [flag, name] : names) {
+    for (const auto& [flag, name] : names)
         if (has(flags, flag)) list.push_back(name);
-    }
     return list;
 }
 
@@ -57,11 +65,9 @@ const catena_function* find(std::string_view name) {
 // The type variables in order of first use: the columns of a kernel's table of dtypes.
 Names type_vars(const catena_function& f) {
     Names names;
-    for (const auto ports : {inputs(f), outputs(f)}) {
-        for (const auto* port : ports) {
+    for (const auto ports : {inputs(f), outputs(f)})
+        for (const auto* port : ports)
             if (std::ranges::count(names, port->type_var) == 0) names.push_back(port->type_var);
-        }
-    }
     return names;
 }
 
@@ -69,13 +75,9 @@ Json rows(const catena_kernel& kernel) {
     const catena_function* f = find(kernel.function);
     const std::size_t columns = f ? type_vars(*f).size() : 0;
     Json list = Json::array();
-    for (std::size_t row = 0; columns > 0 && row < kernel.n_types; ++row) {
-        Json names = Json::array();
-        for (std::size_t t = 0; t < columns; ++t) {
-            names.push_back(name(kernel.types[row * columns + t]));
-        }
-        list.push_back(names);
-    }
+    for (std::size_t row = 0; columns > 0 && row < kernel.n_types; ++row)
+        list.push_back(array(std::span(kernel.types + row * columns, columns),
+                             [](const catena_dtype& dtype) { return name(dtype); }));
     return list;
 }
 
@@ -92,11 +94,7 @@ Json value(const catena_value& v) {
         case CATENA_ATTR_BOOL: return v.v.i != 0;
         case CATENA_ATTR_STRING: return text(v.v.s);
         case CATENA_ATTR_INTS: return std::vector<std::int64_t>(v.v.ints, v.v.ints + v.n);
-        case CATENA_ATTR_FLOATS: {
-            Json list = Json::array();
-            for (std::uint32_t i = 0; i < v.n; ++i) list.push_back(number(v.v.floats[i]));
-            return list;
-        }
+        case CATENA_ATTR_FLOATS: return array(std::span(v.v.floats, v.n), number);
         case CATENA_ATTR_DTYPE: return name(v.v.dtype);
         default: return nullptr;
     }
@@ -108,45 +106,36 @@ const char* kind(std::int32_t kind) {
     return kind >= CATENA_ATTR_INT && kind <= CATENA_ATTR_DTYPE ? names[kind] : names[0];
 }
 
-Json port(const catena_port_spec& p) {
-    return {{"name", p.name},
-            {"type", p.type_var},
-            {"flags", words(p.flags, {{CATENA_PORT_OPTIONAL, "optional"},
-                                      {CATENA_PORT_VARIADIC, "variadic"},
-                                      {CATENA_PORT_NON_DIFFERENTIABLE, "non_differentiable"},
-                                      {CATENA_PORT_MUTATED, "mutated"},
-                                      {CATENA_PORT_HIDDEN, "hidden"}})},
-            {"doc", text(p.doc)}};
+Json port(const catena_port_spec* p) {
+    return {{"name", p->name},
+            {"type", p->type_var},
+            {"flags", words(p->flags, {{CATENA_PORT_OPTIONAL, "optional"},
+                                       {CATENA_PORT_VARIADIC, "variadic"},
+                                       {CATENA_PORT_NON_DIFFERENTIABLE, "non_differentiable"},
+                                       {CATENA_PORT_MUTATED, "mutated"},
+                                       {CATENA_PORT_HIDDEN, "hidden"}})},
+            {"doc", text(p->doc)}};
 }
 
-Json ports(std::span<const catena_port_spec* const> list) {
-    Json result = Json::array();
-    for (const auto* p : list) result.push_back(port(*p));
-    return result;
-}
-
-Json attribute(const catena_attr_spec& a) {
-    Json result{{"name", a.name},
-                {"kind", kind(a.kind)},
-                {"flags",
-                 words(a.flags, {{CATENA_ATTR_REQUIRED, "required"}, {CATENA_ATTR_HINT, "hint"}})}};
-    if (!has(a.flags, CATENA_ATTR_REQUIRED)) result["default"] = value(a.def);
-    if (has(a.flags, CATENA_ATTR_RANGED)) {
-        result["range"] = Json::array({value(a.lo), value(a.hi)});
-    }
-    for (auto choice = a.choices; choice && *choice; ++choice) {
+Json attribute(const catena_attr_spec* a) {
+    Json result{{"name", a->name},
+                {"kind", kind(a->kind)},
+                {"flags", words(a->flags,
+                                {{CATENA_ATTR_REQUIRED, "required"}, {CATENA_ATTR_HINT, "hint"}})}};
+    if (!has(a->flags, CATENA_ATTR_REQUIRED)) result["default"] = value(a->def);
+    if (has(a->flags, CATENA_ATTR_RANGED))
+        result["range"] = Json::array({value(a->lo), value(a->hi)});
+    for (auto choice = a->choices; choice && *choice; ++choice)
         result["choices"].push_back(*choice);
-    }
-    result["doc"] = text(a.doc);
+    result["doc"] = text(a->doc);
     return result;
 }
 
 Json retained(const catena_function& f) {
     Json names = Json::array();
     const auto add = [&](std::uint64_t bits, std::span<const catena_port_spec* const> list) {
-        for (std::size_t i = 0; i < list.size(); ++i) {
+        for (std::size_t i = 0; i < list.size(); ++i)
             if (bits >> i & 1) names.push_back(list[i]->name);
-        }
     };
     add(f.retain_x, inputs(f));
     add(f.retain_y, outputs(f));
@@ -185,15 +174,12 @@ Json function(const catena_function& f, const std::string& plugin, const Names& 
             backward |= kernel->phase == CATENA_PHASE_BACKWARD;
             if (kernel->phase != CATENA_PHASE_FORWARD) continue;
             Json& list = dtypes[kernel->device];
-            for (const auto& row : rows(*kernel)) {
+            for (const auto& row : rows(*kernel))
                 if (std::ranges::count(list, row) == 0) list.push_back(row);
-            }
         }
     }
     Json examples = Json::array();
     for (auto e = f.examples; e && *e; ++e) examples.push_back(*e);
-    Json attrs = Json::array();
-    for (const auto* a : attributes(f)) attrs.push_back(attribute(*a));
     return {{"name", f.name},
             {"plugin", plugin},
             {"version", f.version},
@@ -205,9 +191,9 @@ Json function(const catena_function& f, const std::string& plugin, const Names& 
                                       {CATENA_FUNCTION_ADDITION, "addition"},
                                       {CATENA_FUNCTION_INTERNAL, "internal"}})},
             {"cpp", cpp_signature(f)},
-            {"inputs", ports(inputs(f))},
-            {"outputs", ports(outputs(f))},
-            {"attributes", attrs},
+            {"inputs", array(inputs(f), port)},
+            {"outputs", array(outputs(f), port)},
+            {"attributes", array(attributes(f), attribute)},
             {"gradient", gradient(f, backward)},
             {"types", type_vars(f)},
             {"dtypes", dtypes},
@@ -235,19 +221,33 @@ Json kernel(const catena_kernel& k, const std::string& plugin) {
 
 }  // namespace
 
+PluginReport load_plugins_of(const Names& files, const Names& folders, const Names& without) {
+    for (const auto& id : without) leave_out_plugin(id);
+    for (const auto& file : files) naming_file("load", file, [&] { load_plugin(file); });
+    if (folders.empty()) load_default_plugins();
+    else disable_default_plugins();
+    for (const auto& folder : folders) load_plugins(folder);
+    PluginReport report = plugin_report();
+    Names ids;
+    for (const LoadedPlugin& plugin : report.loaded) ids.push_back(plugin.id);
+    for (const auto& id : without)
+        if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) == 0)
+            throw InvalidError(fmt::format("[without] expected a loaded plugin ({}), got {}",
+                                           fmt::join(ids, ", "), id));
+    return report;
+}
+
 Json functions(const Choice& choice) {
     Json list = Json::array();
     auto tables = chosen_tables(choice);
     std::ranges::sort(tables, {}, &PluginTable::id);
     for (const auto& [id, table] : tables) {
         Names names;
-        for (const auto* f : std::span(table->functions, table->n_functions)) {
+        for (const auto* f : std::span(table->functions, table->n_functions))
             if (chosen(choice.functions, f->name)) names.emplace_back(f->name);
-        }
         std::ranges::sort(names);
-        for (const auto& name : names) {
+        for (const auto& name : names)
             list.push_back(function(function_descriptor(name), id, choice.plugins));
-        }
     }
     return {{"functions", list}};
 }
@@ -308,10 +308,9 @@ Json devices(const Choice& choice) {
                  {"devices", found}});
             if (found.empty()) backends.back()["reason"] = reason;
         }
-        for (const auto* e : std::span(table->extensions, table->n_extensions)) {
+        for (const auto* e : std::span(table->extensions, table->n_extensions))
             extensions.push_back(
                 {{"id", e->id}, {"device", e->device}, {"priority", e->priority}, {"plugin", id}});
-        }
     }
     std::ranges::stable_sort(extensions, {}, [](const Json& e) {
         return std::tuple(e["id"].get<std::string>(), e["device"].get<std::string>(),
@@ -332,25 +331,22 @@ Json plugins() {
                 {"kernels", p.n_kernels},
                 {"backends", p.n_backends}};
     };
-    Json result{{"searched", Json::array()},
-                {"loaded", Json::array()},
-                {"refused", Json::array()},
-                {"left_out", Json::array()},
-                {"overridden", Json::array()}};
-    for (const auto& folder : report.searched) {
-        result["searched"].push_back({{"folder", folder.path.string()}, {"from", folder.from}});
-    }
-    for (const auto& p : report.loaded) result["loaded"].push_back(shown(p));
-    for (const auto& p : report.refused) {
-        result["refused"].push_back({{"file", p.path.string()}, {"reason", p.reason}});
-    }
-    for (const auto& p : report.left_out) result["left_out"].push_back(shown(p));
-    for (const auto& [plugin, by] : report.overridden) {
-        Json entry = shown(plugin);
-        entry["by"] = by.string();
-        result["overridden"].push_back(entry);
-    }
-    return result;
+    const auto folder = [](const SearchedFolder& searched) -> Json {
+        return {{"folder", searched.path.string()}, {"from", searched.from}};
+    };
+    const auto refused = [](const auto& p) -> Json {
+        return {{"file", p.path.string()}, {"reason", p.reason}};
+    };
+    const auto overridden = [&](const auto& entry) {
+        Json result = shown(entry.plugin);
+        result["by"] = entry.by.string();
+        return result;
+    };
+    return {{"searched", array(report.searched, folder)},
+            {"loaded", array(report.loaded, shown)},
+            {"refused", array(report.refused, refused)},
+            {"left_out", array(report.left_out, shown)},
+            {"overridden", array(report.overridden, overridden)}};
 }
 
 }  // namespace catena::inspect

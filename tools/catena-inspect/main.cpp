@@ -48,7 +48,6 @@ constexpr const char* usage =
     "swish.hpp\n\n";
 
 struct Options {
-    std::vector<std::string> words;
     std::string format = "text";
     std::string output = "-";
     std::string compare;
@@ -72,10 +71,9 @@ void update_file(const fs::path& file, const std::string& text) {
 
 // Throws with the first line that differs.
 void compare(const fs::path& file, const std::string& text) {
-    if (!fs::is_regular_file(file)) {
+    if (!fs::is_regular_file(file))
         throw Error(fmt::format("[compare] {}: expected a file, {}", file.string(),
                                 fs::exists(file) ? "got no regular one" : "there is none"));
-    }
     std::istringstream before(contents(file)), now(text);
     std::string got, expected;
     for (int line = 1;; ++line) {
@@ -105,27 +103,16 @@ std::vector<std::string> named(const std::string& name) {
 }
 
 // Loads what is wanted; says what of it is to be shown.
-inspect::Choice load(const std::vector<std::string>& names, const Options& o) {
+inspect::Choice load(const std::string& command, const std::vector<std::string>& names,
+                     const Options& o) {
     inspect::Choice choice;
-    for (const auto& id : o.without) leave_out_plugin(id);
+    std::vector<std::string> files = names;
+    std::erase_if(files, [](const auto& name) { return !is_file(name); });
+    const auto report = inspect::load_plugins_of(files, o.folders, o.without);
     for (const auto& name : names) {
-        if (!is_file(name)) continue;
-        choice.plugins.push_back(naming_file("load", name, [&] {
-            load_plugin(name);
-            return read_manifest(name).id;
-        }));
-    }
-    if (o.folders.empty()) load_default_plugins();
-    else disable_default_plugins();
-    for (const auto& folder : o.folders) load_plugins(folder);
-    const auto report = plugin_report();
-    for (const auto& id : o.without) {
-        if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) > 0) continue;
-        throw InvalidError(fmt::format("[without] expected a loaded plugin, got {}", id));
-    }
-    for (const auto& name : names) {
-        if (is_file(name)) continue;
-        if (std::ranges::count(report.loaded, name, &LoadedPlugin::id) > 0) {
+        if (is_file(name)) {
+            choice.plugins.push_back(read_manifest(name).id);
+        } else if (std::ranges::count(report.loaded, name, &LoadedPlugin::id) > 0) {
             choice.plugins.push_back(name);
         } else if (const auto found = named(name); !found.empty()) {
             choice.functions.insert(choice.functions.end(), found.begin(), found.end());
@@ -133,7 +120,7 @@ inspect::Choice load(const std::vector<std::string>& names, const Options& o) {
             throw InvalidError(
                 fmt::format("[{}] expected a function, the id of a loaded plugin or a file, "
                             "got '{}'",
-                            o.words[0], name));
+                            command, name));
         }
     }
     return choice;
@@ -148,15 +135,13 @@ std::string header(const inspect::Choice& choice, const Options& o) {
         return inspect::write_header(wanted);
     }
     const auto document = inspect::functions(choice);
-    for (const auto& f : document["functions"]) {
+    for (const auto& f : document["functions"])
         wanted.functions.push_back(f["name"].get<std::string>());
-    }
     const auto fits = [&](const std::string& name) { return name.starts_with(wanted.prefix); };
-    if (std::ranges::none_of(wanted.functions, fits)) {
+    if (std::ranges::none_of(wanted.functions, fits))
         throw InvalidError(fmt::format(
             "[header] --prefix: expected the beginning of the functions' names ({}), got '{}'",
             wanted.functions.empty() ? "there are none" : wanted.functions[0], wanted.prefix));
-    }
     return inspect::write_header(wanted);
 }
 
@@ -175,13 +160,13 @@ std::string show(const inspect::Json& document, const Options& o, bool all) {
     return json.dump(2, ' ', false, inspect::Json::error_handler_t::replace) + '\n';
 }
 
-int run(const Options& o) {
-    const std::string& command = o.words[0];
-    const std::vector<std::string> names(o.words.begin() + 1, o.words.end());
+int run(const Options& o, const std::vector<std::string>& words) {
+    const std::string& command = words[0];
+    const std::vector<std::string> names(words.begin() + 1, words.end());
     std::string text;
     int result = 0;
     if (!commands.contains(command)) {
-        const auto document = inspect::manifests({o.words.begin(), o.words.end()});
+        const auto document = inspect::manifests({words.begin(), words.end()});
         for (const auto& file : document["manifests"]) {
             if (!file.contains("error")) continue;
             std::cerr << fmt::format("catena-inspect: {}: {}\n", file["file"].get<std::string>(),
@@ -190,7 +175,7 @@ int run(const Options& o) {
         }
         text = show(document, o, true);
     } else {
-        const auto choice = load(names, o);
+        const auto choice = load(command, names, o);
         const bool all = o.all || !choice.functions.empty();
         if (command == "functions") text = show(inspect::functions(choice), o, all);
         else if (command == "kernels") text = show(inspect::kernels(choice), o, all);
@@ -206,23 +191,17 @@ int run(const Options& o) {
     return result;
 }
 
-void check(const Options& o) {
-    if (o.words.empty()) throw po::error("expected a COMMAND or a file");
-    const std::string& command = o.words[0];
-    if (!commands.contains(command) && !is_file(command) && !fs::exists(command)) {
-        throw po::error(fmt::format("expected a COMMAND or a file, got '{}'", command));
-    }
-    if (command == "plugins" && o.words.size() > 1) {
-        throw po::error(fmt::format("plugins: expected no NAME, got '{}'", o.words[1]));
-    }
-    if (!inspect::is_namespace(o.header.space)) {
-        throw po::error(fmt::format(
-            "--namespace: expected names of C++, with :: between them, got '{}'", o.header.space));
-    }
-    if (o.format != "text" && o.format != "json" && o.format != "markdown") {
-        throw po::error(
-            fmt::format("--format: expected text, json or markdown, got '{}'", o.format));
-    }
+void check(const Options& o, const std::vector<std::string>& words) {
+    need_option(!words.empty(), "expected a COMMAND or a file");
+    need_option(commands.contains(words[0]) || is_file(words[0]) || fs::exists(words[0]),
+                fmt::format("expected a COMMAND or a file, got '{}'", words[0]));
+    need_option(words[0] != "plugins" || words.size() == 1,
+                fmt::format("plugins: expected no NAME, got '{}'", words.back()));
+    need_option(inspect::is_namespace(o.header.space),
+                fmt::format("--namespace: expected names of C++, with :: between them, got '{}'",
+                            o.header.space));
+    need_option(o.format == "text" || o.format == "json" || o.format == "markdown",
+                fmt::format("--format: expected text, json or markdown, got '{}'", o.format));
 }
 
 }  // namespace
@@ -230,39 +209,28 @@ void check(const Options& o) {
 int main(int argc, char** argv) {
     return run_command("catena-inspect", [&] {
         Options o;
-        po::options_description visible("options");
+        ToolOptions tool;
         // clang-format off
-    visible.add_options()
-        ("help,h", "print this text")
-        ("version", "print the versions of this program and of its ABI")
-        ("format,f", po::value(&o.format)->value_name("FORMAT"), "text (default), json or markdown")
-        ("all,a", po::bool_switch(&o.all), "functions: show all details of each")
-        ("output,o", po::value(&o.output)->value_name("FILE"), "output file")
-        ("compare", po::value(&o.compare)->value_name("FILE"),
-         "write nothing; fail if FILE differs from the output")
-        ("plugins", po::value(&o.folders)->value_name("DIR"),
-         "load plugins only from DIR. May be repeated")
-        ("without", po::value(&o.without)->value_name("PLUGIN"),
-         "do not load the plugin with this id. May be repeated")
-        ("prefix", po::value(&o.header.prefix)->value_name("TEXT"),
-         "header: prefix of the functions to wrap (default catena.)")
-        ("namespace", po::value(&o.header.space)->value_name("NAME"),
-         "header: namespace of the wrappers (default catena::functions)");
+        tool.options.add_options()
+            ("format,f", po::value(&o.format)->value_name("FORMAT"),
+             "text (default), json or markdown")
+            ("all,a", po::bool_switch(&o.all), "functions: show all details of each")
+            ("output,o", po::value(&o.output)->value_name("FILE"), "output file")
+            ("compare", po::value(&o.compare)->value_name("FILE"),
+             "write nothing; fail if FILE differs from the output")
+            ("plugins", po::value(&o.folders)->value_name("DIR"),
+             "load plugins only from DIR. May be repeated")
+            ("without", po::value(&o.without)->value_name("PLUGIN"),
+             "do not load the plugin with this id. May be repeated")
+            ("prefix", po::value(&o.header.prefix)->value_name("TEXT"),
+             "header: prefix of the functions to wrap (default catena.)")
+            ("namespace", po::value(&o.header.space)->value_name("NAME"),
+             "header: namespace of the wrappers (default catena::functions)");
         // clang-format on
-        po::options_description all;
-        all.add(visible).add_options()("word", po::value(&o.words));
-        po::positional_options_description positional;
-        positional.add("word", -1);
-        const po::variables_map options = parse_command_line(argc, argv, all, positional);
-        if (options.count("help")) {
-            std::cout << usage << visible;
+        if (!tool.read(argc, argv, usage,
+                       "catena-inspect " CATENA_VERSION ", ABI " CATENA_ABI_VERSION, -1))
             return 0;
-        }
-        if (options.count("version")) {
-            std::cout << "catena-inspect " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
-            return 0;
-        }
-        check(o);
-        return run(o);
+        check(o, tool.words);
+        return run(o, tool.words);
     });
 }

@@ -1,14 +1,17 @@
 // What plugins say of themselves before any of their code runs.
 #include "inspect.hpp"
-#include "library.hpp"
 
+#include <catena/abi/plugin.h>
 #include <catena/core/error.hpp>
 #include <catena/data_error.hpp>
 #include <catena/loader/plugins.hpp>
 
+#include <elf_image.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <sstream>
 
 namespace catena::inspect {
 namespace {
@@ -18,14 +21,33 @@ std::string field(const char (&text)[N]) {
     return std::string(text, strnlen(text, N));
 }
 
-Json split(std::string_view list) {
+Json split(const std::string& list) {
     Json words = Json::array();
-    while (!list.empty()) {
-        const auto comma = list.find(',');
-        words.push_back(std::string(list.substr(0, comma)));
-        list.remove_prefix(comma == list.npos ? list.size() : comma + 1);
-    }
+    std::istringstream in(list);
+    for (std::string word; std::getline(in, word, ',');) words.push_back(word);
     return words;
+}
+
+// The manifest in the file; zero where an older plugin's ends.
+catena_manifest manifest_of(const ElfImage& file) {
+    const ElfImage::Section* const section = file.section(CATENA_MANIFEST_SECTION);
+    if (!section || section->header.sh_type == SHT_NOBITS)
+        throw Error("no catena plugin: it has no manifest (section .catena)");
+    catena_manifest m = {};
+    const auto bytes = file.contents(*section);
+    std::memcpy(&m, bytes.data(), std::min(bytes.size(), sizeof(m)));
+    if (std::memcmp(m.magic, CATENA_MANIFEST_MAGIC, sizeof(m.magic)) != 0)
+        throw Error("its manifest does not begin with CATENAPL");
+    return m;
+}
+
+std::vector<std::string> exports(const ElfImage& file) {
+    std::vector<std::string> names;
+    for (const ElfImage::Symbol& symbol : file.symbols(SHT_DYNSYM))
+        if (symbol.defined && !symbol.absolute && symbol.binding != STB_LOCAL)
+            names.push_back(symbol.name);
+    std::ranges::sort(names);
+    return names;
 }
 
 // "sha256", and "refused": why this catena would not load it, or null.
@@ -42,9 +64,10 @@ Json judgement(const std::filesystem::path& file) {
 }
 
 Json manifest(const std::filesystem::path& file) {
-    const Library library = read_library(file);
-    const catena_manifest& m = library.manifest;
+    const ElfImage library(file);
+    const catena_manifest m = manifest_of(library);
     Json result{{"file", file.string()}};
+    Json abi{{"major", m.abi_major}};
     // What another major writes behind its number is not ours to read.
     if (m.abi_major == CATENA_ABI_MAJOR) {
         result.update({{"id", field(m.id)},
@@ -52,16 +75,14 @@ Json manifest(const std::filesystem::path& file) {
                        {"vendor", field(m.vendor)},
                        {"license", field(m.license)},
                        {"devices", split(field(m.devices))}});
+        abi.update({{"built", m.abi_minor_built}, {"needed", m.abi_minor_needed}});
     }
-    result["abi"] = {{"major", m.abi_major}};
-    if (m.abi_major == CATENA_ABI_MAJOR) {
-        result["abi"].update({{"built", m.abi_minor_built}, {"needed", m.abi_minor_needed}});
-    }
-    result.update({{"size", library.size},
-                   {"machine", library.machine},
-                   {"build_id", library.build_id},
-                   {"needs", library.needed},
-                   {"exports", library.exports}});
+    result.update({{"abi", abi},
+                   {"size", library.size()},
+                   {"machine", library.machine()},
+                   {"build_id", library.build_id()},
+                   {"needs", library.strings(DT_NEEDED)},
+                   {"exports", exports(library)}});
     result.update(judgement(file));
     return result;
 }

@@ -1,9 +1,10 @@
 // Documents as Markdown; that of functions is the reference.
-#include "words.hpp"
+#include "inspect.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include <tuple>
 
 namespace catena::inspect {
 namespace {
@@ -45,17 +46,6 @@ std::string table(const Row& head, const std::vector<Row>& rows) {
 
 std::string code(const std::string& text) { return text.empty() ? text : "`" + text + "`"; }
 
-std::string codes(const Json& list) {
-    std::vector<std::string> words;
-    for (const auto& word : list) words.push_back(code(word.get<std::string>()));
-    return fmt::format("{}", fmt::join(words, ", "));
-}
-
-std::string function_link(const Json& f) {
-    const std::string name = short_name(text(f, "name"));
-    return fmt::format("[{}](#{})", name, name);
-}
-
 std::string of_function(const Json& f) {
     const std::string cpp = broken(text(f, "cpp"));
     std::string result =
@@ -71,7 +61,9 @@ std::string of_function(const Json& f) {
     fact("behaviour", function_words(f));
     fact("dtypes", fmt::format("{}", fmt::join(dtypes_words(f), "; ")));
     fact("gradient", gradient_words(f));
-    fact("examples", codes(f["examples"]));
+    std::vector<std::string> examples;
+    for (const auto& example : f["examples"]) examples.push_back(code(example));
+    fact("examples", fmt::format("{}", fmt::join(examples, ", ")));
     return result + '\n';
 }
 
@@ -96,7 +88,8 @@ std::string of_functions(const Json& list) {
             finish();
             plugin = text(f, "plugin");
         }
-        contents.push_back({function_link(f), summary(f)});
+        const std::string name = short_name(text(f, "name"));
+        contents.push_back({fmt::format("[{0}](#{0})", name), summary(f)});
         page += of_function(f);
     }
     finish();
@@ -116,30 +109,23 @@ std::string of_manifests(const Json& list) {
 
 std::string of_plugins(const Json& document) {
     std::vector<Row> rows;
-    for (const auto& p : document["loaded"]) {
-        rows.push_back({code(text(p, "id")), text(p, "version"), "loaded", text(p, "file")});
-    }
-    for (const auto& p : document["left_out"]) {
-        rows.push_back({code(text(p, "id")), text(p, "version"), "left out", text(p, "file")});
-    }
-    for (const auto& p : document["overridden"]) {
-        rows.push_back({code(text(p, "id")), text(p, "version"), "overridden by " + text(p, "by"),
-                        text(p, "file")});
-    }
-    for (const auto& p : document["refused"]) {
-        rows.push_back({"", "", "refused: " + text(p, "reason"), text(p, "file")});
-    }
+    for (const auto& [list, state, why] : {std::tuple{"loaded", "loaded", ""},
+                                           {"left_out", "left out", ""},
+                                           {"overridden", "overridden by ", "by"},
+                                           {"refused", "refused: ", "reason"}})
+        for (const auto& p : document[list])
+            rows.push_back({code(p.value("id", "")), p.value("version", ""),
+                            state + p.value(why, ""), text(p, "file")});
     return table({"plugin", "version", "what became of it", "file"}, rows);
 }
 
 std::string of_kernels(const Json& list) {
     std::vector<Row> rows;
-    for (const auto& k : list) {
+    for (const auto& k : list)
         rows.push_back({code(text(k, "function")), text(k, "phase"), text(k, "device"),
-                        std::to_string(k["priority"].get<int>()), kernel_isa(k),
+                        k["priority"].dump(), kernel_isa(k),
                         dtypes_text(text(k, "function"), k["dtypes"]), kernel_words(k),
                         code(text(k, "plugin"))});
-    }
     return table({"function", "phase", "device", "priority", "isa", "dtypes", "more", "plugin"},
                  rows);
 }
@@ -184,10 +170,9 @@ std::string of_devices(const Json& document) {
                             fmt::format("{}", fmt::join(names, ", ")), code(text(b, "plugin"))});
     }
     std::vector<Row> extensions;
-    for (const auto& e : document["extensions"]) {
-        extensions.push_back({code(text(e, "id")), text(e, "device"),
-                              std::to_string(e["priority"].get<int>()), code(text(e, "plugin"))});
-    }
+    for (const auto& e : document["extensions"])
+        extensions.push_back({code(text(e, "id")), text(e, "device"), e["priority"].dump(),
+                              code(text(e, "plugin"))});
     return table({"backend", "what it is", "devices", "plugin"}, backends) +
            table({"extension", "device", "priority", "plugin"}, extensions);
 }

@@ -1,7 +1,6 @@
 // Documents as text: aligned, in short lines.
-#include "words.hpp"
+#include "inspect.hpp"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
@@ -66,26 +65,24 @@ std::string of_manifests(const Json& list) {
 }
 
 std::string of_function(const Json& f) {
+    const auto examples = f["examples"].get<std::vector<std::string>>();
     std::vector<Row> rows{{"behaviour", function_words(f)},
                           {"gradient", gradient_words(f)},
                           {"dtypes", fmt::format("{}", fmt::join(dtypes_words(f), "\n"))},
                           {"plugin", fmt::format("{}, version {} of the function",
-                                                 text(f, "plugin"), f["version"].get<int>())},
-                          {"C++", broken(text(f, "cpp"))}};
-    rows.push_back(
-        {"examples",
-         fmt::format("{}", fmt::join(f["examples"].get<std::vector<std::string>>(), "\n"))});
+                                                 text(f, "plugin"), f["version"].dump())},
+                          {"C++", broken(text(f, "cpp"))},
+                          {"examples", fmt::format("{}", fmt::join(examples, "\n"))}};
     std::erase_if(rows, [](const Row& row) { return row[1].empty(); });
     return fmt::format("{}\n\n    {}\n\n{}\n{}", broken(call(f)), wrapped(text(f, "doc"), 4),
                        table(port_rows(f), 2), table(rows, 2));
 }
 
 std::string of_functions(const Json& list, bool all) {
-    if (all) {
-        std::string result;
+    std::string result;
+    if (all)
         for (const auto& f : list) result += (result.empty() ? "" : "\n") + of_function(f);
-        return result;
-    }
+    if (all) return result;
     std::vector<Row> rows;
     std::string plugin;
     for (const auto& f : list) {
@@ -113,8 +110,8 @@ std::string of_kernels(const Json& list) {
         }
         const std::string now = text(k, "phase") + ", " + text(k, "device");
         if (now != phase) rows.push_back({"  " + (phase = now)});
-        rows.push_back({std::to_string(k["priority"].get<int>()), kernel_isa(k), text(k, "plugin"),
-                        kernel_words(k), dtypes_text(function, k["dtypes"])});
+        rows.push_back({k["priority"].dump(), kernel_isa(k), text(k, "plugin"), kernel_words(k),
+                        dtypes_text(function, k["dtypes"])});
     }
     return result + table(rows, 4);
 }
@@ -124,23 +121,20 @@ std::string of_devices(const Json& document) {
     for (const auto& b : document["backends"]) {
         std::vector<Row> rows{{fmt::format("{}: {}", text(b, "name"), text(b, "doc"))},
                               {"plugin", text(b, "plugin")}};
-        for (const auto& d : b["devices"]) {
+        for (const auto& d : b["devices"])
             rows.push_back({text(d, "name"), d.contains("error") ? text(d, "error")
                                              : d.contains("about")
                                                  ? text(d, "about")
-                                                 : fmt::format("{} threads", d["threads"].dump())});
-        }
-        if (b["devices"].empty()) {
-            const std::string reason = text(b, "reason");
+                                                 : d["threads"].dump() + " threads"});
+        const std::string reason = b.value("reason", "");
+        if (b["devices"].empty())
             rows.push_back({"devices", reason.empty() ? "none found" : "none found: " + reason});
-        }
         result += table(rows, 2) + "\n";
     }
     std::vector<Row> rows{{"extensions"}};
-    for (const auto& e : document["extensions"]) {
-        rows.push_back({text(e, "id"), text(e, "device"),
-                        fmt::format("priority {}", e["priority"].get<int>()), text(e, "plugin")});
-    }
+    for (const auto& e : document["extensions"])
+        rows.push_back({text(e, "id"), text(e, "device"), "priority " + e["priority"].dump(),
+                        text(e, "plugin")});
     if (rows.size() == 1) rows.push_back({"  none"});
     return result + table(rows, 2);
 }

@@ -1,11 +1,10 @@
 // Documents in words.
-#include "words.hpp"
+#include "inspect.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/diagnostics/kernels.hpp>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
@@ -21,10 +20,9 @@ using Phrases = std::map<std::string, std::string>;
 // The flags that have a phrase, in their order.
 std::vector<std::string> phrases(const Json& json, const Phrases& known) {
     std::vector<std::string> list;
-    for (const auto& flag : json.at("flags")) {
-        const auto found = known.find(flag.get<std::string>());
-        if (found != known.end()) list.push_back(found->second);
-    }
+    for (const auto& flag : json.at("flags"))
+        if (const auto found = known.find(flag); found != known.end())
+            list.push_back(found->second);
     return list;
 }
 
@@ -121,12 +119,11 @@ std::string broken(std::string text) {
 
 std::vector<Row> manifest_rows(const Json& m) {
     std::vector<Row> rows;
-    if (m.contains("id")) {
+    if (m.contains("id"))
         rows = {{"plugin", text(m, "id") + " " + text(m, "version")},
                 {"vendor", text(m, "vendor")},
                 {"licence", text(m, "license")},
                 {"devices", joined(m["devices"], "none")}};
-    }
     rows.insert(rows.end(),
                 {{"ABI", abi_words(m)},
                  {"loads here", m["refused"].is_null() ? "yes" : "no: " + text(m, "refused")},
@@ -142,32 +139,27 @@ std::vector<Row> manifest_rows(const Json& m) {
 
 std::vector<Row> port_rows(const Json& f) {
     std::vector<Row> rows;
-    for (const auto& p : f["inputs"]) {
-        rows.push_back({"input", text(p, "name"), port_words(p), text(p, "doc")});
-    }
-    for (const auto& a : f["attributes"]) {
-        rows.push_back({"attribute", text(a, "name"), attribute_words(a), text(a, "doc")});
-    }
-    for (const auto& p : f["outputs"]) {
-        rows.push_back({"output", text(p, "name"), port_words(p), text(p, "doc")});
-    }
+    const auto add = [&](const char* list, const char* what, auto words) {
+        for (const auto& p : f[list])
+            rows.push_back({what, text(p, "name"), words(p), text(p, "doc")});
+    };
+    add("inputs", "input", port_words);
+    add("attributes", "attribute", attribute_words);
+    add("outputs", "output", port_words);
     return rows;
 }
 
 std::string call(const Json& function) {
     std::vector<std::string> arguments;
-    for (const auto& port : function.at("inputs")) {
+    for (const auto& port : function.at("inputs"))
         arguments.push_back(text(port, "name") + (is(port, "optional") ? "?" : "") +
                             (is(port, "variadic") ? "..." : ""));
-    }
-    for (const auto& a : function.at("attributes")) {
+    for (const auto& a : function.at("attributes"))
         arguments.push_back(text(a, "name") +
                             (a.contains("default") ? "=" + value_text(a["default"]) : ""));
-    }
     std::vector<std::string> results;
-    for (const auto& port : function.at("outputs")) {
+    for (const auto& port : function.at("outputs"))
         if (!is(port, "hidden")) results.push_back(text(port, "name"));
-    }
     return fmt::format("{}({}){}{}", text(function, "name"), fmt::join(arguments, ", "),
                        results.empty() ? "" : " -> ", fmt::join(results, ", "));
 }
@@ -178,10 +170,8 @@ std::string gradient_words(const Json& function) {
     static const Phrases known{{"kernel", "first order by a kernel"},
                                {"composition", "any order by a composition"}};
     std::vector<std::string> list = phrases({{"flags", gradient["routes"]}}, known);
-    if (gradient.contains("function")) {
-        list.push_back(
-            fmt::format("{} order by {}", text(gradient, "order"), text(gradient, "function")));
-    }
+    if (gradient.contains("function"))
+        list.push_back(text(gradient, "order") + " order by " + text(gradient, "function"));
     if (!gradient["keeps"].empty()) list.push_back("keeps " + joined(gradient["keeps"]));
     return fmt::format("{}", fmt::join(list, "; "));
 }
@@ -208,9 +198,8 @@ std::string dtypes_text(const std::string& function, const Json& rows) {
 
 std::vector<std::string> dtypes_words(const Json& function) {
     std::vector<std::string> list;
-    for (const auto& [device, rows] : function.at("dtypes").items()) {
+    for (const auto& [device, rows] : function.at("dtypes").items())
         list.push_back(device + ": " + dtypes_text(text(function, "name"), rows));
-    }
     if (list.empty() && is(function, "view")) list.emplace_back("any device and dtype");
     return list;
 }

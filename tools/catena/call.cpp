@@ -1,12 +1,152 @@
-// catena call: one function on arrays of a file, with gradients of first and second order.
+// catena call: one function on arrays of a file, with gradients of first and second order; and
+// catena update: steps of an optimizer.
 #include "commands.hpp"
 
-#include <fmt/format.h>
+#include <catena/core/tables.hpp>
+
+#include <fmt/ranges.h>
+#include <parse_json.hpp>
 
 #include <algorithm>
+#include <charconv>
+#include <limits>
 
 namespace catena::command {
 namespace {
+
+using nlohmann::json;
+
+const catena_attr_spec& spec_of(const catena_function& function, std::string_view name) {
+    std::string names;
+    for (const auto* spec : std::span(function.attrs, function.n_attrs)) {
+        if (spec->name == name) return *spec;
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", spec->name);
+    }
+    throw InvalidError(fmt::format("[{}] attribute: expected {}, got {}", function.name,
+                                   names.empty() ? "none" : "one of " + names, beginning(name)));
+}
+
+// Integers are those of 64 bits with a sign: what the JSON holds beyond them would wrap.
+bool is_integer(const json& value) {
+    return value.is_number_integer() &&
+           (!value.is_number_unsigned() ||
+            value.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max());
+}
+
+// False if the JSON is not of the kind.
+bool convert(const json& value, std::int32_t kind, AttributeValue& out) {
+    const auto all = [&](auto is) {
+        return value.is_array() && std::all_of(value.begin(), value.end(), is);
+    };
+    // Takes the value as a T if it `is` one.
+    const auto take = [&]<class T>(T, bool is) {
+        if (is) out = value.get<T>();
+        return is;
+    };
+    const bool number = value.is_number(), text = value.is_string();
+    switch (kind) {
+        case CATENA_ATTR_INT: return take(std::int64_t(), is_integer(value));
+        case CATENA_ATTR_FLOAT: return take(double(), number);
+        case CATENA_ATTR_BOOL: return take(bool(), value.is_boolean());
+        case CATENA_ATTR_INTS:
+            if (is_integer(value)) out = std::vector{value.get<std::int64_t>()};
+            return is_integer(value) || take(std::vector<std::int64_t>(), all(is_integer));
+        case CATENA_ATTR_FLOATS:
+            if (number) out = std::vector{value.get<double>()};
+            return number ||
+                   take(std::vector<double>(), all([](const json& v) { return v.is_number(); }));
+        case CATENA_ATTR_STRING: return take(std::string(), text);
+        case CATENA_ATTR_DTYPE:
+            if (text) out = dtype_from_name(value.get<std::string>());
+            return text;
+        default: return false;
+    }
+}
+
+AttributeValue parse(const catena_function& function, const catena_attr_spec& spec,
+                     const std::string& text) {
+    AttributeValue result;
+    const json value = parse_json(text);
+    if (!value.is_discarded() && convert(value, spec.kind, result)) return result;
+    if (spec.kind == CATENA_ATTR_STRING) return text;
+    if (spec.kind == CATENA_ATTR_DTYPE && value.is_discarded()) return dtype_from_name(text);
+    constexpr std::string_view kinds[] = {
+        "",           "an integer of 64 bits",      "a number",       "true or false",
+        "a \"text\"", "[integers of 64 bits, ...]", "[numbers, ...]", "the name of a dtype"};
+    throw InvalidError(fmt::format("[{}] attribute {}: expected {} as JSON, got {}", function.name,
+                                   spec.name, kinds[spec.kind], beginning(text)));
+}
+
+// The attributes that the settings stand for, in the kinds that the function declares. VALUE is
+// JSON; what is not JSON, or not of the kind, is taken as it stands where the attribute is a text
+// or a dtype. Throws InvalidError for anything else.
+class Attributes {
+public:
+    Attributes(const catena_function& function, const Settings& settings);
+    bool has(std::string_view name) const { return values_.contains(name); }
+    void set(const std::string& name, AttributeValue value) { values_[name] = std::move(value); }
+    PluginFunction bind() const;
+
+private:
+    const catena_function& function_;
+    std::map<std::string, AttributeValue, std::less<>> values_;
+};
+
+Attributes::Attributes(const catena_function& function, const Settings& settings)
+    : function_(function) {
+    for (const std::string& setting : settings) {
+        const auto equals = setting.find('=');
+        if (equals == setting.npos || equals == 0)
+            throw InvalidError(fmt::format("[{}] attribute: expected NAME=VALUE, got {}",
+                                           function.name, beginning(setting)));
+        const std::string name = setting.substr(0, equals);
+        if (has(name))
+            throw InvalidError(
+                fmt::format("[{}] attribute {}: expected once, got twice", function.name, name));
+        values_[name] = parse(function, spec_of(function, name), setting.substr(equals + 1));
+    }
+}
+
+PluginFunction Attributes::bind() const {
+    std::vector<Attribute> list;
+    for (const auto& [name, value] : values_)
+        std::visit([&, &key = name](const auto& v) { list.emplace_back(key, v); }, value);
+    return PluginFunction(function_.name, list);
+}
+
+// The largest N of the names PREFIXN; none: -1.
+std::int64_t last_number(const Arrays& given, std::string_view prefix) {
+    std::int64_t last = -1;
+    for (const auto& [name, array] : given) {
+        if (!name.starts_with(prefix)) continue;
+        std::int64_t number = -1;
+        const char* const end = name.data() + name.size();
+        const auto [stop, error] = std::from_chars(name.data() + prefix.size(), end, number);
+        if (error != std::errc() || fmt::format("{}{}", prefix, number) != name) continue;
+        last = std::max(last, number);
+    }
+    return last;
+}
+
+// Throws InvalidError unless NAME is given; `why` says what asks for it.
+const Array& need(const catena_function& f, const Arrays& given, const std::string& name,
+                  std::string_view why = "") {
+    const auto found = given.find(name);
+    if (found != given.end()) return found->second;
+    throw InvalidError(fmt::format("[{}] {}: expected in the file{}{}, got none", f.name, name,
+                                   why.empty() ? "" : ", for there is ", why));
+}
+
+// Throws InvalidError if a name begins with the prefix and is none of the known ones.
+void refuse_unknown(const catena_function& f, const Arrays& given, std::string_view prefix,
+                    const std::vector<std::string>& known) {
+    for (const auto& [name, array] : given) {
+        if (!name.starts_with(prefix) || std::ranges::count(known, name) > 0) continue;
+        throw InvalidError(
+            fmt::format("[{}] arrays {}*: expected {}, got {}", f.name, prefix,
+                        known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")), name));
+    }
+}
 
 bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }
 
@@ -19,9 +159,8 @@ struct Named {
 
 std::vector<std::string> names(const char* prefix, const std::vector<Named>& of) {
     std::vector<std::string> result;
-    for (const Named& named : of) {
+    for (const Named& named : of)
         if (named.variable) result.push_back(prefix + named.name);
-    }
     return result;
 }
 
@@ -99,7 +238,33 @@ Array gradient_or_zeros(const Variable& gradient, const Variable& of) {
     return gradient ? gradient.data() : Array::zeros(of.shape(), of.dtype(), of.device());
 }
 
+// Of the state, by the kernels that take parameters of a dtype.
+Dtype dtype_of(const catena_function& f, const catena_port_spec& state, Dtype param) {
+    if (state.type_var == std::string_view(f.inputs[0]->type_var)) return param;
+    for (const KernelInfo& kernel : kernels_of(f.name))
+        for (const auto& row : kernel.dtypes)
+            if (row[0] == name(param) && row.size() == 2) return dtype_from_name(row[1]);
+    return param;
+}
+
 }  // namespace
+
+const catena_function& find_function(std::string_view name) {
+    const std::string wanted = (name.find('.') == name.npos ? "catena." : "") + std::string(name);
+    const auto names = function_names();
+    // Without any function the reason is with the plugins, which the core reports.
+    if (names.empty() || std::ranges::count(names, wanted) > 0) return function_descriptor(wanted);
+    const std::string guess = nearest_function(name);
+    const PluginReport report = plugin_report();
+    std::string hints = refusals(report, 3);
+    if (!hints.empty()) hints += report.refused.size() > 1 ? "\n" : "; ";
+    if (report.refused.size() > 1) hints = "\n" + hints;
+    for (const KernelsWithoutFunction& k : report.kernels_without_function)
+        if (k.function == wanted) hints += fmt::format("{} has kernels for it alone; ", k.plugin);
+    throw PluginError(
+        fmt::format("no plugin has the function {}; {}{}", wanted, hints,
+                    guess.empty() ? "see catena functions" : "did you mean " + guess + "?"));
+}
 
 Arrays call(const std::string& function, const Settings& settings, const Arrays& given,
             Order order) {
@@ -111,18 +276,16 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
     const auto outputs = outputs_of(f, bound(pointers));
     Arrays result;
     for (const Named& y : outputs) result["out_" + y.name] = y.variable.data();
-    for (std::size_t i = 0; i < inputs.size(); ++i) {  // what an update changed in place
-        if (f.n_outputs == 0) result["out_" + inputs[i].name] = inputs[i].variable.data();
-    }
+    if (f.n_outputs == 0)  // what an update changed in place
+        for (const Named& input : inputs) result["out_" + input.name] = input.variable.data();
     const auto targets = differentiable(inputs), sources = differentiable(outputs);
     refuse_unknown(f, given, "gy_", names("gy_", sources));
     refuse_unknown(f, given, "ggx_", names("ggx_", targets));
     if (order == Order::forward) return result;
 
-    if (sources.empty()) {
+    if (sources.empty())
         throw InvalidError(
             fmt::format("[{}] gradient: expected an output that has one, got none", f.name));
-    }
     std::vector<Variable> gy = weights("gy_", sources, given);
     if (outputs.size() == 1 && !gy[0] && outputs[0].variable.size() == 1) {
         const Array& y = outputs[0].variable.data();
@@ -133,28 +296,60 @@ Arrays call(const std::string& function, const Settings& settings, const Arrays&
     const auto x = variables(targets);
     const bool twice = order == Order::double_backward;
     const auto gx = grad(heads, x, head_gradients, {}, {.enable_double_backprop = twice});
-    for (std::size_t i = 0; i < targets.size(); ++i) {
+    for (std::size_t i = 0; i < targets.size(); ++i)
         result["gx_" + targets[i].name] = gradient_or_zeros(gx[i], x[i]);
-    }
     if (!twice) return result;
 
     const auto [slopes, slope_gradients] = present(gx, weights("ggx_", targets, given));
     if (slopes.empty()) need(f, given, "ggx_" + targets[0].name);
     std::vector<Variable> leaves = x;
-    for (const Variable& g : gy) {
-        if (g) leaves.push_back(g);
-    }
-    const auto gg = grad(slopes, leaves, slope_gradients);
-    std::size_t next = 0;
-    for (const Named& target : targets) {
-        result["gg_" + target.name] = gradient_or_zeros(gg[next], leaves[next]);
-        ++next;
-    }
+    std::vector<std::string> results;
+    for (const Named& target : targets) results.push_back("gg_" + target.name);
     for (std::size_t i = 0; i < sources.size(); ++i) {
         if (!gy[i]) continue;
-        result["ggy_" + sources[i].name] = gradient_or_zeros(gg[next], leaves[next]);
-        ++next;
+        leaves.push_back(gy[i]);
+        results.push_back("ggy_" + sources[i].name);
     }
+    const auto gg = grad(slopes, leaves, slope_gradients);
+    for (std::size_t i = 0; i < gg.size(); ++i)
+        result[results[i]] = gradient_or_zeros(gg[i], leaves[i]);
+    return result;
+}
+
+Arrays update(const std::string& optimizer, const Settings& settings, const Arrays& given) {
+    const catena_function& f = find_function(optimizer + "_update");
+    const std::int64_t last = std::max<std::int64_t>(last_number(given, "grad"), 1);
+    std::vector<std::string> grads, states;
+    for (std::int64_t t = 1; t <= last; ++t) {
+        grads.push_back(fmt::format("grad{}", t));
+        need(f, given, grads.back(), t < last ? fmt::format("grad{}", last) : "");
+    }
+    refuse_unknown(f, given, "grad", grads);
+    std::vector<Array> inputs{need(f, given, "param0").copy(), Array()};
+    for (std::uint32_t i = 2; i < f.n_inputs; ++i) {
+        states.push_back(fmt::format("state_{}", f.inputs[i]->name));
+        const auto found = given.find(states.back());
+        inputs.push_back(found != given.end()
+                             ? found->second.copy()
+                             : Array::zeros(inputs[0].shape(),
+                                            dtype_of(f, *f.inputs[i], inputs[0].dtype()),
+                                            inputs[0].device()));
+    }
+    refuse_unknown(f, given, "state_", states);
+    // Updates that depend on their number have it as the attribute t, unless told otherwise.
+    bool counts = false;
+    for (const auto* spec : std::span(f.attrs, f.n_attrs))
+        counts |= spec->name == std::string_view("t") && spec->kind == CATENA_ATTR_INT;
+    Attributes attributes(f, settings);
+    counts = counts && !attributes.has("t");
+    Arrays result;
+    for (std::int64_t t = 1; t <= last; ++t) {
+        inputs[1] = need(f, given, grads[static_cast<std::size_t>(t - 1)]);
+        if (counts) attributes.set("t", t);
+        attributes.bind().forward(inputs);
+        result[fmt::format("param{}", t)] = inputs[0].copy();
+    }
+    for (std::size_t i = 0; i < states.size(); ++i) result[states[i]] = inputs[i + 2];
     return result;
 }
 

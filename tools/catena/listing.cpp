@@ -1,13 +1,13 @@
 // Lists functions and shows single ones, for people.
 #include "commands.hpp"
 
-#include <catena/abi/kernel.h>
 #include <catena/core/dtype.hpp>
 #include <catena/core/plugin_function.hpp>
 #include <catena/diagnostics/kernels.hpp>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <inspect.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <set>
@@ -15,72 +15,6 @@
 
 namespace catena::command {
 namespace {
-
-bool has(std::uint32_t flags, std::uint32_t flag) { return (flags & flag) != 0; }
-
-std::string text_of(const catena_value& value) {
-    switch (value.kind) {
-        case CATENA_ATTR_INT: return fmt::format("{}", value.v.i);
-        case CATENA_ATTR_FLOAT: return fmt::format("{}", value.v.f);
-        case CATENA_ATTR_BOOL: return value.v.i ? "true" : "false";
-        case CATENA_ATTR_STRING: return fmt::format("'{}'", value.v.s ? value.v.s : "");
-        case CATENA_ATTR_INTS: return fmt::format("{}", std::span(value.v.ints, value.n));
-        case CATENA_ATTR_FLOATS: return fmt::format("{}", std::span(value.v.floats, value.n));
-        case CATENA_ATTR_DTYPE: return name(value.v.dtype);
-        default: return "?";
-    }
-}
-
-std::string_view kind_of(std::int32_t kind) {
-    constexpr std::string_view names[] = {"?",      "int",  "float",  "bool",
-                                          "string", "ints", "floats", "dtype"};
-    return kind >= 1 && kind <= 7 ? names[kind] : names[0];
-}
-
-std::string signature(const catena_function& f) {
-    std::string arguments;
-    const auto add = [&](const std::string& text) {
-        arguments += (arguments.empty() ? "" : ", ") + text;
-    };
-    for (const auto* port : std::span(f.inputs, f.n_inputs)) {
-        add(std::string(port->name) + (has(port->flags, CATENA_PORT_OPTIONAL) ? "?" : "") +
-            (has(port->flags, CATENA_PORT_VARIADIC) ? "..." : ""));
-    }
-    for (const auto* attribute : std::span(f.attrs, f.n_attrs)) {
-        const bool required = has(attribute->flags, CATENA_ATTR_REQUIRED);
-        add(attribute->name + (required ? "" : "=" + text_of(attribute->def)));
-    }
-    return fmt::format("{}({})", f.name, arguments);
-}
-
-std::string_view first_line(const char* doc) {
-    const std::string_view text = doc ? doc : "";
-    return text.substr(0, text.find('\n'));
-}
-
-// ": text", or nothing.
-std::string colon(const char* doc) { return doc && *doc ? fmt::format(": {}", doc) : ""; }
-
-std::string port_line(const catena_port_spec& port) {
-    constexpr std::pair<std::uint32_t, std::string_view> words[] = {
-        {CATENA_PORT_OPTIONAL, "optional"},
-        {CATENA_PORT_VARIADIC, "one or more"},
-        {CATENA_PORT_NON_DIFFERENTIABLE, "no gradient"},
-        {CATENA_PORT_MUTATED, "updated in place"},
-        {CATENA_PORT_HIDDEN, "not returned"}};
-    std::string marks;
-    for (const auto& [flag, word] : words) {
-        if (has(port.flags, flag)) marks += fmt::format(", {}", word);
-    }
-    return fmt::format("    {} ({}{}){}\n", port.name, port.type_var, marks, colon(port.doc));
-}
-
-std::string orders(const catena_function& f) {
-    if (has(f.flags, CATENA_FUNCTION_NOT_DIFFERENTIABLE)) return "not differentiable";
-    if (f.gradient) return "differentiable to any order";
-    if (f.grad_function) return fmt::format("differentiable, by {}", f.grad_function);
-    return "differentiable once";
-}
 
 // Kernels alike but for dtypes, priority and instruction set.
 struct Group {
@@ -125,15 +59,13 @@ std::string group_line(const catena_function& f, const Group& group) {
 std::string where(const catena_function& f) {
     std::map<std::pair<std::string, std::string>, std::vector<KernelInfo>> places;
     for (const auto& kernel : kernels_of(f.name)) {
-        if (kernel.phase == CATENA_PHASE_FORWARD) {
+        if (kernel.phase == CATENA_PHASE_FORWARD)
             places[{kernel.plugin, kernel.device}].push_back(kernel);
-        }
     }
     std::string text;
-    for (const auto& [place, kernels] : places) {
+    for (const auto& [place, kernels] : places)
         text += fmt::format("{}{} on {}: {}", text.empty() ? "" : "; ", place.first, place.second,
                             dtypes_to_string(f, kernels));
-    }
     return text.empty() ? "a view: any device and dtype" : text;
 }
 
@@ -141,41 +73,26 @@ std::string where(const catena_function& f) {
 
 std::string list_functions() {
     std::string text;
-    for (const auto& name : function_names()) {
-        const catena_function& f = function_descriptor(name);
-        if (has(f.flags, CATENA_FUNCTION_INTERNAL)) continue;
-        text += fmt::format("{}\n    {}\n    {}; {}\n", signature(f), first_line(f.doc), where(f),
-                            orders(f));
+    auto list = inspect::functions({})["functions"];
+    std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+        return inspect::text(a, "name") < inspect::text(b, "name");
+    });
+    for (const auto& f : list) {
+        if (inspect::is(f, "internal")) continue;
+        const std::string call = inspect::call(f), order = inspect::text(f["gradient"], "order");
+        text +=
+            fmt::format("{}\n    {}\n    {}; {}\n", call.substr(0, call.find(" -> ")),
+                        inspect::summary(f), where(function_descriptor(inspect::text(f, "name"))),
+                        order == "none"    ? "not differentiable"
+                        : order == "first" ? "differentiable once"
+                                           : "differentiable to any order");
     }
     return text;
 }
 
 std::string describe(const std::string& function) {
     const catena_function& f = find_function(function);
-    std::string text = fmt::format("{}\nversion {}\n\n{}\n\ninputs\n", signature(f), f.version,
-                                   f.doc ? f.doc : "");
-    for (const auto* port : std::span(f.inputs, f.n_inputs)) text += port_line(*port);
-    text += "outputs\n";
-    for (const auto* port : std::span(f.outputs, f.n_outputs)) text += port_line(*port);
-    if (f.n_attrs > 0) text += "attributes\n";
-    for (const auto* attribute : std::span(f.attrs, f.n_attrs)) {
-        text += fmt::format("    {} ({}", attribute->name, kind_of(attribute->kind));
-        if (has(attribute->flags, CATENA_ATTR_REQUIRED)) text += ", required";
-        else text += ", default " + text_of(attribute->def);
-        if (has(attribute->flags, CATENA_ATTR_RANGED)) {
-            text += fmt::format(", {} to {}", text_of(attribute->lo), text_of(attribute->hi));
-        }
-        for (auto choice = attribute->choices; choice && *choice; ++choice) {
-            text +=
-                fmt::format("{}'{}'", choice == attribute->choices ? ", one of " : ", ", *choice);
-        }
-        text += ")" + colon(attribute->doc) + '\n';
-    }
-    if (f.examples && *f.examples) text += "examples\n";
-    for (auto example = f.examples; example && *example; ++example) {
-        text += fmt::format("    {}\n", *example);
-    }
-    text += fmt::format("gradient\n    {}\nkernels\n", orders(f));
+    std::string text = inspect::to_text(inspect::functions({{}, {f.name}}), true) + "\nkernels\n";
     for (const Group& group : groups_of(f)) text += group_line(f, group);
     return text;
 }

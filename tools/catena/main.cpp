@@ -9,9 +9,9 @@
 #include <fmt/ranges.h>
 #include <boost/program_options.hpp>
 #include <command_line.hpp>
+#include <inspect.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <iostream>
 #include <set>
@@ -68,55 +68,34 @@ std::string loaded_plugins() {
 }
 
 void use_plugins(const Options& o) {
-    for (const auto& id : o.without) leave_out_plugin(id);
-    if (o.plugins.empty()) load_default_plugins();
-    else disable_default_plugins();
-    for (const auto& folder : o.plugins) load_plugins(folder);
-    const auto report = plugin_report();
+    const auto report = inspect::load_plugins_of({}, o.plugins, o.without);
     // The user named these folders, so a refused plugin is an error.
     if (o.command != "plugins" && !o.plugins.empty()) {
         const std::string refused = refusals(report);
         if (!refused.empty()) throw PluginError("[plugins] " + refused);
     }
-    for (const auto& id : o.without) {
-        if (std::ranges::count(report.left_out, id, &LoadedPlugin::id) > 0) continue;
-        throw InvalidError(
-            fmt::format("[without] expected a loaded plugin ({}), got {}", loaded_plugins(), id));
-    }
 }
 
 void pin(const std::string& text) {
     const auto equals = text.find('=');
-    if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
+    if (equals == text.npos || equals == 0 || equals + 1 == text.size())
         throw InvalidError(fmt::format("[pin] expected FUNCTION=PLUGIN, got {}", text));
-    }
     const std::string name = text.substr(0, equals), plugin = text.substr(equals + 1);
     if (name.find('/') != name.npos) {  // an extension; only the core knows who provides it
         const auto report = plugin_report();
-        if (std::ranges::count(report.loaded, plugin, &LoadedPlugin::id) == 0) {
+        if (std::ranges::count(report.loaded, plugin, &LoadedPlugin::id) == 0)
             throw InvalidError(fmt::format("[pin] {}: expected a loaded plugin ({}), got {}", name,
                                            loaded_plugins(), plugin));
-        }
         return pin_kernels(name, plugin);
     }
     const catena_function& f = command::find_function(name);
     std::set<std::string> able;
     for (const KernelInfo& kernel : kernels_of(f.name)) able.insert(kernel.plugin);
-    if (!able.contains(plugin)) {
+    if (!able.contains(plugin))
         throw InvalidError(
             fmt::format("[pin] {}: expected a plugin with kernels for it ({}), got {}", f.name,
                         fmt::join(able, ", "), plugin));
-    }
     pin_kernels(f.name, plugin);
-}
-
-// Boost would accept -1 as 2^64 - 1.
-std::uint64_t seed_of(const Options& o) {
-    std::uint64_t seed = 0;
-    const char* const end = o.seed.data() + o.seed.size();
-    const auto [stop, error] = std::from_chars(o.seed.data(), end, seed);
-    if (error == std::errc() && stop == end) return seed;
-    throw po::error(fmt::format("--seed: expected 0 to 2^64 - 1, got {}", o.seed));
 }
 
 // Loads only the arrays that the command uses.
@@ -153,7 +132,7 @@ int run(const Options& o) {
     const Device device = o.device.empty() ? Device::current() : Device::get(o.device);
     const using_device scope(device);
     if (o.threads > 0) device.set_threads(o.threads);
-    seed(seed_of(o));
+    seed(seed_option(o.seed, "seed"));
     config().train = !o.test;
     config().deterministic = o.deterministic;
     config().debug = o.debug;
@@ -179,38 +158,29 @@ void check(const po::variables_map& given, const Options& o) {
         {"update",
          {"npz", "out", "attr", "device", "threads", "pin", "seed", "deterministic", "debug"}}};
     const auto command = takes.find(o.command);
-    if (command == takes.end()) {
-        throw po::error(fmt::format("expected a COMMAND, got '{}'", o.command));
-    }
-    if (o.command == "plugins") {
-        if (!o.name.empty() && o.name != "lock") {
-            throw po::error(fmt::format("plugins: expected lock or nothing, got '{}'", o.name));
-        }
-    } else if (o.name.empty() == (o.command != "functions")) {
-        throw po::error(o.name.empty()
-                            ? fmt::format("{}: expected a NAME", o.command)
-                            : fmt::format("functions: expected no NAME, got '{}'", o.name));
-    }
-    static const std::set<std::string> always = {"command", "name", "plugins", "without"};
-    for (const auto& [option, value] : given) {
-        if (value.defaulted() || always.contains(option)) continue;
-        if (!command->second.contains(option)) {
-            throw po::error(fmt::format("{}: expected no --{}", o.command, option));
-        }
-    }
-    for (const std::string_view option : {"npz", "out"}) {
+    need_option(command != takes.end(), fmt::format("expected a COMMAND, got '{}'", o.command));
+    if (o.command == "plugins")
+        need_option(o.name.empty() || o.name == "lock",
+                    fmt::format("plugins: expected lock or nothing, got '{}'", o.name));
+    else if (o.command == "functions")
+        need_option(o.name.empty(), fmt::format("functions: expected no NAME, got '{}'", o.name));
+    else need_option(!o.name.empty(), fmt::format("{}: expected a NAME", o.command));
+    static const std::set<std::string> always = {"word", "plugins", "without"};
+    for (const auto& [option, value] : given)
+        need_option(
+            value.defaulted() || always.contains(option) || command->second.contains(option),
+            fmt::format("{}: expected no --{}", o.command, option));
+    for (const std::string option : {"npz", "out"}) {
         // A function may have no inputs.
         const bool needed = o.command != "plugins" && (option != "npz" || o.command != "call") &&
-                            command->second.contains(std::string(option));
-        if (needed && given.count(std::string(option)) == 0) {
-            throw po::error(fmt::format("{}: expected a value of --{}", o.command, option));
-        }
+                            command->second.contains(option);
+        need_option(!needed || given.count(option) > 0,
+                    fmt::format("{}: expected a value of --{}", o.command, option));
     }
     constexpr int most = 1024;
-    if (given.count("threads") && (o.threads < 1 || o.threads > most)) {
-        throw po::error(fmt::format("--threads: expected 1 to {}, got {}", most, o.threads));
-    }
-    (void)seed_of(o);
+    need_option(given.count("threads") == 0 || (o.threads >= 1 && o.threads <= most),
+                fmt::format("--threads: expected 1 to {}, got {}", most, o.threads));
+    seed_option(o.seed, "seed");
 }
 
 }  // namespace
@@ -218,48 +188,38 @@ void check(const po::variables_map& given, const Options& o) {
 int main(int argc, char** argv) {
     return run_command("catena", [&] {
         Options o;
-        po::options_description visible("options");
+        ToolOptions tool;
         // clang-format off
-    visible.add_options()
-        ("help,h", "print this text")
-        ("version", "print the versions of this program and of its ABI")
-        ("npz", po::value(&o.npz)->value_name("FILE"), "input file")
-        ("out", po::value(&o.out)->value_name("FILE"), "output file")
-        ("attr", po::value(&o.attrs)->value_name("NAME=VALUE"),
-         "an attribute; VALUE is JSON: 2, [2,1], true, \"text\". May be repeated")
-        ("backward", po::bool_switch(&o.backward), "also compute gradients")
-        ("double-backward", po::bool_switch(&o.double_backward), "also compute second-order gradients")
-        ("device", po::value(&o.device)->value_name("NAME"), "the device to use")
-        ("threads", po::value(&o.threads)->value_name("N"), "number of threads")
-        ("plugins", po::value(&o.plugins)->value_name("DIR"),
-         "load plugins only from DIR. May be repeated")
-        ("without", po::value(&o.without)->value_name("PLUGIN"),
-         "do not load the plugin with this id. May be repeated")
-        ("pin", po::value(&o.pins)->value_name("FUNCTION=PLUGIN"),
-         "prefer the kernels of a plugin. May be repeated")
-        ("seed", po::value(&o.seed)->value_name("N"), "seed of random numbers")
-        ("test", po::bool_switch(&o.test), "run outside training mode")
-        ("deterministic", po::bool_switch(&o.deterministic),
-         "give bit-identical results for any number of threads")
-        ("debug", po::bool_switch(&o.debug), "treat NaN as an error")
-        ("hash", po::bool_switch(&o.hash), "show the SHA-256 of each file")
-        ("json", po::bool_switch(&o.json), "print JSON");
+        tool.options.add_options()
+            ("npz", po::value(&o.npz)->value_name("FILE"), "input file")
+            ("out", po::value(&o.out)->value_name("FILE"), "output file")
+            ("attr", po::value(&o.attrs)->value_name("NAME=VALUE"),
+             "an attribute; VALUE is JSON: 2, [2,1], true, \"text\". May be repeated")
+            ("backward", po::bool_switch(&o.backward), "also compute gradients")
+            ("double-backward", po::bool_switch(&o.double_backward),
+             "also compute second-order gradients")
+            ("device", po::value(&o.device)->value_name("NAME"), "the device to use")
+            ("threads", po::value(&o.threads)->value_name("N"), "number of threads")
+            ("plugins", po::value(&o.plugins)->value_name("DIR"),
+             "load plugins only from DIR. May be repeated")
+            ("without", po::value(&o.without)->value_name("PLUGIN"),
+             "do not load the plugin with this id. May be repeated")
+            ("pin", po::value(&o.pins)->value_name("FUNCTION=PLUGIN"),
+             "prefer the kernels of a plugin. May be repeated")
+            ("seed", po::value(&o.seed)->value_name("N"), "seed of random numbers")
+            ("test", po::bool_switch(&o.test), "run outside training mode")
+            ("deterministic", po::bool_switch(&o.deterministic),
+             "give bit-identical results for any number of threads")
+            ("debug", po::bool_switch(&o.debug), "treat NaN as an error")
+            ("hash", po::bool_switch(&o.hash), "show the SHA-256 of each file")
+            ("json", po::bool_switch(&o.json), "print JSON");
         // clang-format on
-        po::options_description all;
-        all.add(visible).add_options()("command", po::value(&o.command))("name",
-                                                                         po::value(&o.name));
-        po::positional_options_description positional;
-        positional.add("command", 1).add("name", 1);
-        const po::variables_map given = parse_command_line(argc, argv, all, positional);
-        if (given.count("help")) {
-            std::cout << usage << visible;
+        if (!tool.read(argc, argv, usage, "catena " CATENA_VERSION ", ABI " CATENA_ABI_VERSION, 2))
             return 0;
-        }
-        if (given.count("version")) {
-            std::cout << "catena " CATENA_VERSION ", ABI " CATENA_ABI_VERSION "\n";
-            return 0;
-        }
-        check(given, o);
+        tool.words.resize(2);
+        o.command = tool.words[0];
+        o.name = tool.words[1];
+        check(tool.given, o);
         try {
             return run(o);
         } catch (const MemoryError& error) {

@@ -27,9 +27,8 @@ std::vector<Row> rows_of(const PluginReport& report) {
     std::vector<Row> rows;
     for (const auto& p : report.loaded) rows.push_back({"loaded", p.path, p, ""});
     for (const auto& p : report.refused) rows.push_back({"refused", p.path, {}, p.reason});
-    for (const auto& p : report.overridden) {
+    for (const auto& p : report.overridden)
         rows.push_back({"overridden", p.plugin.path, p.plugin, p.by.string() + " came first"});
-    }
     for (const auto& p : report.left_out) rows.push_back({"left out", p.path, p, "as asked for"});
     for (const auto& p : report.idle) rows.push_back({"idle", p.plugin.path, p.plugin, p.reason});
     return rows;
@@ -53,22 +52,16 @@ std::string text_of(const Row& row, std::size_t width, bool hash) {
     const LoadedPlugin& p = row.plugin;
     const std::string file =
         row.path.filename().string() + (p.is_another_file() ? " -> " + p.file.string() : "");
-    std::string what;
-    if (row.state == "refused") {
-        what = fmt::format("{}: {}", file, row.reason);
-    } else if (row.state == "loaded") {
-        what = fmt::format("{:{}}  {:7}  {}", p.id, width, p.version, file);
+    std::string what = file;
+    if (row.state != "refused") what = fmt::format("{:{}}  {:7}  {}", p.id, width, p.version, file);
+    if (!row.reason.empty()) what += ": " + row.reason;
+    if (row.state == "loaded")
         for (const auto& count : {number(p.n_functions, "function"), number(p.n_kernels, "kernel"),
-                                  number(p.n_backends, "device backend")}) {
+                                  number(p.n_backends, "device backend")})
             if (!count.empty()) what += ", " + count;
-        }
-    } else {
-        what = fmt::format("{:{}}  {:7}  {}: {}", p.id, width, p.version, file, row.reason);
-    }
     std::string text = fmt::format("   {:10}  {}\n", row.state, one_line(what));
-    if (const std::string sum = hash ? hash_of(row) : ""; !sum.empty()) {
+    if (const std::string sum = hash ? hash_of(row) : ""; !sum.empty())
         text += fmt::format("   {:10}  sha256 {}\n", "", sum);
-    }
     return text;
 }
 
@@ -76,9 +69,7 @@ std::string text_of(const Row& row, std::size_t width, bool hash) {
 
 std::string list_plugins(const PluginReport& report, bool hash) {
     std::string text;
-    if (report.switched_off) {
-        text += switched_off_text(*report.switched_off) + '\n';
-    }
+    if (report.switched_off) text += switched_off_text(*report.switched_off) + '\n';
     std::vector<Row> rows = rows_of(report);
     std::size_t width = 0;
     for (const Row& row : rows) width = std::max(width, row.plugin.id.size());
@@ -93,16 +84,14 @@ std::string list_plugins(const PluginReport& report, bool hash) {
             return true;
         });
     }
-    for (const Row& row : rows) {
+    for (const Row& row : rows)
         text += fmt::format("{}\n{}", one_line(row.path.string()), text_of(row, width, hash));
-    }
     for (const BackendInfo& b : report.backends) {
         if (b.devices == 0)
             text += one_line(fmt::format("{}: no device ({})", b.name, b.reason)) + '\n';
     }
-    for (const KernelsWithoutFunction& k : report.kernels_without_function) {
+    for (const KernelsWithoutFunction& k : report.kernels_without_function)
         text += one_line(to_string(k)) + '\n';
-    }
     const std::string idle =
         report.idle.empty() ? "" : fmt::format(", {} idle", report.idle.size());
     return text + fmt::format("{} loaded, {} refused, {} overridden, {} left out{}\n",
@@ -129,11 +118,10 @@ std::string list_plugins_as_json(const PluginReport& report, bool hash) {
                            {"devices", p.devices}});
             if (p.is_another_file()) plugin["file"] = p.file.string();
         }
-        if (row.state == "loaded") {
+        if (row.state == "loaded")
             plugin.update({{"functions", row.plugin.n_functions},
                            {"kernels", row.plugin.n_kernels},
                            {"backends", row.plugin.n_backends}});
-        }
         if (!row.reason.empty()) plugin["reason"] = row.reason;
         const std::string sum = hash ? hash_of(row) : row.plugin.sha256;
         if (!sum.empty()) plugin["sha256"] = sum;
@@ -141,15 +129,13 @@ std::string list_plugins_as_json(const PluginReport& report, bool hash) {
     }
     Json backends = Json::array();
     for (const BackendInfo& b : report.backends) {
-        Json backend{{"name", b.name}, {"plugin", b.plugin}, {"devices", b.devices}};
-        if (!b.reason.empty()) backend["reason"] = b.reason;
-        backends.push_back(backend);
+        backends.push_back({{"name", b.name}, {"plugin", b.plugin}, {"devices", b.devices}});
+        if (!b.reason.empty()) backends.back()["reason"] = b.reason;
     }
     Json without_function = Json::array();
     for (const KernelsWithoutFunction& k : report.kernels_without_function) {
-        Json entry{{"plugin", k.plugin}, {"function", k.function}};
-        if (!k.guess.empty()) entry["guess"] = k.guess;
-        without_function.push_back(entry);
+        without_function.push_back({{"plugin", k.plugin}, {"function", k.function}});
+        if (!k.guess.empty()) without_function.back()["guess"] = k.guess;
     }
     Json all{{"format", 1},          {"switched_off", nullptr},
              {"searched", searched}, {"plugins", plugins},
@@ -175,10 +161,9 @@ void lock_plugins(const std::vector<std::string>& folders, const std::string& ou
         for (const auto& item : fs::directory_iterator(place, error)) {
             if (item.path().extension() == ".catena") files.push_back(item.path());
         }
-        if (error && !folders.empty()) {
+        if (error && !folders.empty())
             throw PluginError(fmt::format("[lock] plugins: expected a folder to read, got {} ({})",
                                           place.string(), error.message()));
-        }
         std::ranges::sort(files);
         std::vector<LoadedPlugin> plugins;  // all are fine before anything is written
         for (const fs::path& file : files) plugins.push_back(read_hashed_manifest(file));
@@ -188,12 +173,11 @@ void lock_plugins(const std::vector<std::string>& folders, const std::string& ou
         else if (locks.empty()) locks.emplace_back(out, plugins);
         else locks[0].second.insert(locks[0].second.end(), plugins.begin(), plugins.end());
     }
-    if (locks.empty()) {
+    if (locks.empty())
         throw PluginError(fmt::format(
             "[lock] plugins in {}: expected some, got none{}",
             names.empty() ? "the user's folders" : fmt::format("{}", fmt::join(names, ", ")),
             folders.empty() && out.empty() ? "; for those of another folder: --plugins DIR" : ""));
-    }
     for (const auto& [file, plugins] : locks) {
         write_plugin_lock(file, plugins);
         fmt::print("wrote {}: {}\n", file.string(),

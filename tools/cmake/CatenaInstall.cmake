@@ -14,10 +14,23 @@ install(EXPORT catena-targets NAMESPACE catena:: DESTINATION "${catena_package}"
 # From the folder of the .pc files back to the prefix, so that the tree may be moved.
 set(catena_pc "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 string(REGEX REPLACE "[^/]+" ".." catena_pc_prefix "${catena_pc}")
-foreach(name IN ITEMS catena-plugin catena-testing catena-host)
-    configure_file("${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in" "${PROJECT_BINARY_DIR}/${name}.pc" @ONLY)
-    install(FILES "${PROJECT_BINARY_DIR}/${name}.pc" DESTINATION "${catena_pc}")
-endforeach()
+function(catena_install_pc name catena_pc_about catena_pc_use catena_pc_libs)
+    configure_file("${PROJECT_SOURCE_DIR}/tools/cmake/catena.pc.in"
+                   "${PROJECT_BINARY_DIR}/catena-${name}.pc" @ONLY)
+    install(FILES "${PROJECT_BINARY_DIR}/catena-${name}.pc" DESTINATION "${catena_pc}")
+endfunction()
+catena_install_pc(plugin "Headers and flags for plugins of catena, in C or C++20"
+    "c++ -std=c++20 -O3 -fno-math-errno -fno-trapping-math -fPIC -shared NAME.cpp -o NAME.catena \\\n\
+#     $(pkg-config --cflags --libs catena-plugin)"
+    "-lcatena-plugin -Wl,--version-script=\${pcfiledir}/../cmake/catena/plugin.map -Wl,-z,defs")
+catena_install_pc(testing "A small host to test plugins of catena with"
+    "c++ -std=c++20 TEST.cpp -o TEST $(pkg-config --cflags --libs catena-testing)\n\
+# CATENA_TESTING_PLUGINS=$(pkg-config --variable=plugindir catena-testing) ./TEST"
+    "-lcatena-testing -lcatena-plugin -ldl")
+catena_install_pc(host "Arrays, graphs, links, optimizers and data of catena, in C++20"
+    "c++ -std=c++20 NAME.cpp -o NAME $(pkg-config --cflags --libs catena-host) \\\n\
+#     -Wl,-rpath,$(pkg-config --variable=libdir catena-host)"
+    "-Wl,--push-state,--no-as-needed -lcatena-loader -lcatena-diagnostics -Wl,--pop-state -lcatena-host -lcatena-core")
 
 # Pages lie as they do here, so that their links lead on; examples where people look for them.
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME copyright)

@@ -1,6 +1,6 @@
 # catena_add_sdk_library(NAME [PUBLIC target...] [PRIVATE target...])
 #
-# A part of the SDK above catena::host, from the folder of who calls: catena::NAME, of src/*.cpp, with its
+# A part of the SDK above catena::host, in the current folder: catena::NAME, of src/*.cpp, with its
 # headers in include/ and its tests in test/.
 function(catena_add_sdk_library name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "PUBLIC;PRIVATE")

@@ -63,14 +63,15 @@ function(catena_add_program_test name script program)
              "${CMAKE_CURRENT_SOURCE_DIR}/${script}" "$<TARGET_FILE:${program}>" ${arg_ARGS})
     set_tests_properties(${name} PROPERTIES
         LABELS "host;${arg_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${CATENA_TEST_TIMEOUT}
-        ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/program/test;CATENA_TEST_TIMEOUT=${CATENA_TEST_TIMEOUT}")
+        ENVIRONMENT "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/program/test;\
+CATENA_TEST_TIMEOUT=${CATENA_TEST_TIMEOUT}")
 endfunction()
 
 # catena_add_compile_test(PREFIX CASE SOURCE TEST [ERROR])
 #
 # Test PREFIX-compile-CASE: SOURCE compiles with -DCASE in capitals and the include folders of the
-# executable TEST, or, if ERROR is given, the compiler says something that matches it. UBSan is on, because
-# GCC then accepts fewer constant expressions.
+# executable TEST, or, if ERROR is given, the compiler says something that matches it. UBSan is on,
+# because GCC then accepts fewer constant expressions.
 function(catena_add_compile_test prefix case source test)
     string(TOUPPER ${case} macro)
     set(name ${prefix}-compile-${case})

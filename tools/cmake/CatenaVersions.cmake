@@ -49,8 +49,13 @@ function(catena_test_version program)
     endif()
 endfunction()
 
-# catena_add_version(PROGRAM SOURCE): both.
-function(catena_add_version program source)
-    catena_add_version_to("${source}")
+# catena_add_tool(PROGRAM SOURCE... LIBS target...): an installed program that knows the
+# versions in main.cpp.
+function(catena_add_tool program)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS")
+    add_executable(${program} ${arg_UNPARSED_ARGUMENTS})
+    target_link_libraries(${program} PRIVATE ${arg_LIBS} catena-command-line fmt::fmt)
+    catena_add_version_to(main.cpp)
     catena_test_version(${program})
+    install(TARGETS ${program} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endfunction()

@@ -33,8 +33,8 @@ function(find_license file output)
             return()
         endif()
     endforeach()
-    message(FATAL_ERROR "bundle: ${file}: expected a library of a Debian package, whose licence can "
-                        "go along; dpkg-query knows none")
+    message(FATAL_ERROR "bundle: ${file}: expected a library of a Debian package, whose licence is "
+                        "copied; dpkg-query knows none")
 endfunction()
 
 find_program(PATCHELF patchelf)

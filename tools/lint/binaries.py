@@ -56,7 +56,7 @@ def exports(build):
 def manifest(build):
     """The manifest lies where hosts read it without loading."""
     for path in plugins(build):
-        if not re.search(r"\s\.catena\s", output("readelf", "-SW", str(path))):
+        if not re.search(r"\s\.catena\s", output("readelf", "-SW", path)):
             yield f"{path.name}: expected the manifest in section .catena"
 
 

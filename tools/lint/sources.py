@@ -72,6 +72,13 @@ def at(path, text, position, what):
     return f"{path}:{text.count(chr(10), 0, position) + 1}: {what}"
 
 
+def found(pattern, path, text, what):
+    """A finding for each match; what(match) says what it is, or None."""
+    for match in re.finditer(pattern, text, re.M):
+        if what(match):
+            yield at(path, text, match.start(), what(match))
+
+
 def is_test(path):
     """Tests and examples are programs: they may print, and use the layers that they need."""
     return not {"test", "examples"}.isdisjoint(path.split("/")[:-1])
@@ -82,14 +89,15 @@ def core_names(tree):
     names = set()
     for _, text in tree.code("plugins"):
         names.update(re.findall(r'"catena\.([a-z0-9_]+)"', text))
+
+    def named(match):
+        literal = match[1]
+        if re.fullmatch(r"catena\.[a-z0-9_]+", literal) or literal in names:
+            return f"the core names the function \"{literal}\""
+        return literal.split(":")[0] in DEVICES and f"the core names the device \"{literal}\""
+
     for path, text in tree.code("core/include", "core/src"):
-        clean = without_comments(text)
-        for match in re.finditer(r'"((?:\\.|[^"\\\n])*)"', clean):
-            literal = match.group(1)
-            if re.fullmatch(r"catena\.[a-z0-9_]+", literal) or literal in names:
-                yield at(path, text, match.start(), f"the core names the function \"{literal}\"")
-            elif literal.split(":")[0] in DEVICES:
-                yield at(path, text, match.start(), f"the core names the device \"{literal}\"")
+        yield from found(r'"((?:\\.|[^"\\\n])*)"', path, without_comments(text), named)
 
 
 def part_of(path):
@@ -102,13 +110,8 @@ def part_of(path):
 
 
 def layer_of_header(name):
-    match = re.match(r"catena/(abi|core|plugin|testing)\b", name)
-    if match:
-        return {"testing": "plugin"}.get(match.group(1), match.group(1))
-    match = re.match(r"catena/(loader|models|images|program|diagnostics)\b", name)
-    if match:
-        return match.group(1)
-    return "host" if name.startswith("catena/") else None
+    match = re.match(r"catena/(?:(abi|core|plugin|testing|loader|models|images|program|diagnostics)\b)?", name)
+    return match and {"testing": "plugin", None: "host"}.get(match[1], match[1])
 
 
 def arrows(tree):
@@ -118,33 +121,32 @@ def arrows(tree):
         if not layer:
             continue
         allowed = LAYERS[layer][0] | (LAYERS[layer][1] if is_test(path) else set())
-        for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)[">]', text, re.M):
-            name = match.group(2)
-            target = layer_of_header(name)
+
+        def upward(match):
+            target = layer_of_header(match[2])
             if target and target not in allowed:
-                yield at(path, text, match.start(), f"{layer} may not include <{name}>")
-            elif match.group(1) == '"' and not target:
-                resolved = os.path.normpath(os.path.join(os.path.dirname(path), name))
-                if resolved.startswith("..") or \
-                        (resolved in tree.texts and part_of(resolved)[1] != part):
-                    yield at(path, text, match.start(), f"{part} may not include {resolved}")
+                return f"{layer} may not include <{match[2]}>"
+            resolved = os.path.normpath(os.path.join(os.path.dirname(path), match[2]))
+            other = resolved in tree.texts and part_of(resolved)[1] != part
+            wrong = match[1] == '"' and not target and (resolved.startswith("..") or other)
+            return wrong and f"{part} may not include {resolved}"
+
+        yield from found(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^">]+)[">]', path, text, upward)
     for path, text in tree.texts.items():
         low = path.startswith(("plugins/", "sdk/plugin/", "core/")) and not is_test(path)
         if low and path.endswith("CMakeLists.txt"):
             above = "host" if path.startswith("core/") else "core|host"
-            code = re.sub(r"#.*", "", text)
-            for match in re.finditer(rf"\bcatena(?:::|-)(?:{above})\b(?![-:])", code):
-                yield at(path, code, match.start(), f"may not link {match.group()}")
+            yield from found(rf"\bcatena(?:::|-)(?:{above})\b(?![-:])", path,
+                             re.sub(r"#.*", "", text), lambda match: f"may not link {match[0]}")
 
 
 def core_order(tree):
     """A folder of the core includes itself and those before it in CORE."""
     for path, text in tree.code("core/src"):
         folder = path.split("/")[2]
-        for match in re.finditer(r'^#include "(\w+)/', text, re.M):
-            name = match.group(1)
-            if folder not in CORE or name not in CORE[:CORE.index(folder) + 1]:
-                yield at(path, text, match.start(), f"core/src/{folder} may not include {name}/")
+        below = CORE[:CORE.index(folder) + 1] if folder in CORE else ()
+        yield from found(r'^#include "(\w+)/', path, text, lambda match: match[1] not in below and
+                         f"core/src/{folder} may not include {match[1]}/")
 
 
 MANNERS = [
@@ -164,20 +166,16 @@ def manners(tree):
         if is_test(path) or pathlib.PurePosixPath(path).stem == "main" or \
                 path.startswith("sdk/program/") or path == "core/src/device/plugin.cpp":
             continue
-        code = bare(text)
         for pattern, what in MANNERS:
-            for match in re.finditer(pattern, code):
-                yield at(path, text, match.start(), f"{what} in a library")
+            yield from found(pattern, path, bare(text), lambda match: f"{what} in a library")
 
 
 def macros(tree):
     """A public header defines no macro outside CATENA_."""
     for path, text in tree.code("core", "sdk"):
-        if "/include/" not in path:
-            continue
-        for match in re.finditer(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", without_comments(text), re.M):
-            if not match.group(1).startswith("CATENA_"):
-                yield at(path, text, match.start(), f"macro {match.group(1)} lacks CATENA_")
+        if "/include/" in path:
+            yield from found(r"^[ \t]*#[ \t]*define[ \t]+(?!CATENA_)(\w+)", path,
+                             without_comments(text), lambda m: f"macro {m[1]} lacks CATENA_")
 
 
 def length(tree):
@@ -208,14 +206,11 @@ WORDS = [
 def words(tree):
     """The sources speak of the project alone."""
     for path, text in tree.texts.items():
-        if path.startswith("tools/lint/"):
-            continue
-        for pattern, why in WORDS:
-            for match in re.finditer(pattern, text):
-                yield at(path, text, match.start(), f"'{match.group()}': {why}")
+        for pattern, why in WORDS if not path.startswith("tools/lint/") else ():
+            yield from found(pattern, path, text, lambda match: f"'{match[0]}': {why}")
 
 
-QUOTE = re.compile(r"(<!-- ([\w./-]+)(?:#([\w-]+))? -->\n```\w*\n)(.*?)(^```)", re.S | re.M)
+QUOTE = r"(?s)(<!-- ([\w./-]+)(?:#([\w-]+))? -->\n```\w*\n)(.*?)(^```)"
 MARK = re.compile(r"^[ \t]*(?://|#) \[/?[\w-]+\]\n", re.M)  # of sections; no part of a quote
 
 
@@ -232,14 +227,15 @@ def quotable(tree, path, section):
 def quotes(tree):
     """Code in a page, below a comment with its file's name, is that file as it is now."""
     for path, text in tree.texts.items():
-        for match in QUOTE.finditer(text) if path.endswith(".md") else ():
-            name = match.group(2) + (f"#{match.group(3)}" if match.group(3) else "")
-            source = quotable(tree, match.group(2), match.group(3))
+        def outdated(match):
+            name = match[2] + (f"#{match[3]}" if match[3] else "")
+            source = quotable(tree, match[2], match[3])
             if source is None:
-                yield at(path, text, match.start(), f"there is no {name} to quote")
-            elif source != match.group(4):
-                yield at(path, text, match.start(), f"expected the text of {name}: "
-                                                    "run tools/lint/run --fix")
+                return f"there is no {name} to quote"
+            return source != match[4] and f"expected the text of {name}: run tools/lint/run --fix"
+
+        if path.endswith(".md"):
+            yield from found(QUOTE, path, text, outdated)
 
 
 def fix_quotes(tree):
@@ -250,7 +246,7 @@ def fix_quotes(tree):
 
     for path, text in tree.texts.items():
         if path.endswith(".md"):
-            new = QUOTE.sub(quoted, text)
+            new = re.sub(QUOTE, quoted, text, flags=re.M)
             if new != text:
                 (tree.root / path).write_text(new)
                 tree.texts[path] = new

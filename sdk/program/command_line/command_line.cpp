@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -86,6 +88,46 @@ po::variables_map parse_command_line(int argc, const char* const* argv,
     po::store(parsed, values);
     po::notify(values);
     return values;
+}
+
+ToolOptions::ToolOptions() {
+    options.add_options()("help,h", "print this text")(
+        "version", "print the versions of this program and of its ABI");
+}
+
+bool ToolOptions::read(int argc, const char* const* argv, std::string_view usage,
+                       std::string_view versions, int most) {
+    po::options_description all;
+    all.add(options).add_options()("word", po::value(&words));
+    po::positional_options_description positional;
+    positional.add("word", most);
+    given = parse_command_line(argc, argv, all, positional);
+    if (given.count("help")) std::cout << usage << options;
+    else if (given.count("version")) std::cout << versions << '\n';
+    return given.count("help") == 0 && given.count("version") == 0;
+}
+
+void need_option(bool good, const std::string& text) {
+    if (!good) throw po::error(text);
+}
+
+std::uint64_t seed_option(const std::string& text, std::string_view option) {
+    std::uint64_t seed = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, seed);
+    need_option(error == std::errc() && stop == end,
+                fmt::format("--{}: expected 0 to 2^64 - 1, got '{}'", option, text));
+    return seed;
+}
+
+std::string shell_word(const std::string& word) {
+    const bool plain = std::ranges::all_of(word, [](unsigned char c) {
+        return std::isalnum(c) || std::string_view("_-./+=:,@").find(c) != std::string_view::npos;
+    });
+    if (plain && !word.empty()) return word;
+    std::string result = "'";
+    for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    return result + "'";
 }
 
 std::string short_of_memory(std::string_view got) {

@@ -29,9 +29,8 @@ public:
     Device& operator=(const Device&) = delete;
 
     void open() {
-        doing("{}: open()", name);
-        need(table.open(&ctx, ordinal_, &dev), "open()");
-        if (async()) need(table.stream_create(&ctx, dev, &stream), "stream_create()");
+        call("open()", table.open, ordinal_, &dev);
+        if (async()) call("stream_create()", table.stream_create, dev, &stream);
     }
     void close() {
         if (stream != nullptr) table.stream_destroy(dev, stream);
@@ -39,16 +38,18 @@ public:
         table.close(dev);
     }
     bool async() const { return (table.flags & CATENA_BACKEND_ASYNC) != 0; }
-    void need(catena_status status, const std::string& what) {
+    // Calls a function of the table. Throws if it fails.
+    template <class Function, class... Args>
+    void call(const std::string& what, Function function, const Args&... args) {
+        doing("{}: {}", name, what);
+        const catena_status status = function(&ctx, args...);
         if (status == CATENA_OK) return;
         throw std::runtime_error(fmt::format("{}: {}: status {}: {}", name, what, status,
                                              ctx.error.empty() ? "no text" : ctx.error));
     }
     std::uint8_t* alloc(std::uint64_t bytes) {
-        doing("{}: alloc() of {} bytes", name, bytes);
         void* data = nullptr;
-        need(table.alloc(&ctx, dev, stream, bytes, &data),
-             fmt::format("alloc() of {} bytes", bytes));
+        call(fmt::format("alloc() of {} bytes", bytes), table.alloc, dev, stream, bytes, &data);
         return static_cast<std::uint8_t*>(data);
     }
     void free(std::uint8_t* data, std::uint64_t bytes) {
@@ -59,11 +60,11 @@ public:
     void copy(void* to, const void* from, std::uint64_t bytes, int direction) {
         static constexpr const char* const words[] = {"to the device", "to the host",
                                                       "within the device"};
-        doing("{}: copy() of {} bytes {}", name, bytes, words[direction]);
-        need(table.copy(&ctx, dev, stream, to, from, bytes, direction), testing::doing);
+        call(fmt::format("copy() of {} bytes {}", bytes, words[direction]), table.copy, dev, stream,
+             to, from, bytes, direction);
     }
     void sync() {
-        if (async()) need(table.stream_sync(&ctx, dev, stream), "stream_sync()");
+        if (async()) call("stream_sync()", table.stream_sync, dev, stream);
     }
 
     const catena_backend& table;
@@ -81,31 +82,26 @@ class Backends {
 public:
     explicit Backends(const Subject& subject)
         : module_(subject.file), table_(module_.table(World::host(), world_, true)) {}
-    template <class Body>
-    void each(Findings& findings, const Body& body) {
-        for (std::uint32_t i = 0; i < table_.n_backends; ++i) body(*table_.backends[i]);
-        if (table_.n_backends == 0) findings.skip("it brings no backend");
+    std::span<const catena_backend* const> all() const {
+        return {table_.backends, table_.n_backends};
     }
-    // Those that there are; each is closed, if nothing was wrong with it.
+    // The devices that there are; each is closed, if nothing was wrong with it.
     template <class Body>
     void devices(Findings& findings, const Body& body) {
-        std::string without;
+        std::string without = "it brings no backend";
         bool any = false;
-        each(findings, [&](const catena_backend& b) {
-            const std::int32_t n = count(b);
-            if (n < 1) {
-                without = fmt::format("{}: this machine has none", b.name);
-                return;
-            }
-            any = true;
+        for (const catena_backend* b : all()) {
+            const std::int32_t n = count(*b);
+            if (n < 1) without = fmt::format("{}: this machine has none", b->name);
+            any = any || n > 0;
             for (std::int32_t ordinal = 0; ordinal < std::min(n, most_devices); ++ordinal) {
-                Device device(b, world_, ordinal);
+                Device device(*b, world_, ordinal);
                 device.open();
                 body(device);
                 device.close();
             }
-        });
-        if (!any && !without.empty()) findings.skip(without);
+        }
+        if (!any) findings.skip(without);
     }
     std::int32_t count(const catena_backend& b) {
         catena_ctx ctx{&world_, {}, {}};
@@ -132,17 +128,16 @@ void need_refusal(Findings& findings, const std::string& what, catena_status sta
 
 void devices(const Subject& subject, Findings& findings) {
     Backends backends(subject);
-    backends.each(findings, [&](const catena_backend& b) {
-        const std::int32_t n = backends.count(b);
-        if (const std::int32_t again = backends.count(b); again != n || n < 0)
+    for (const catena_backend* b : backends.all()) {
+        const std::int32_t n = backends.count(*b);
+        if (const std::int32_t again = backends.count(*b); again != n || n < 0)
             findings.fail("{}: count(): expected 0 or more, the same each time, got {} and {}",
-                          b.name, n, again);
-        Device none(b, backends.world(), std::max(n, 0));
-        doing("{}: open(), where there are {}", none.name, n);
-        const catena_status status = b.open(&none.ctx, std::max(n, 0), &none.dev);
-        need_refusal(findings, fmt::format("open() of {}, where there are {}", none.name, n),
-                     status, none.ctx);
-    });
+                          b->name, n, again);
+        Device none(*b, backends.world(), std::max(n, 0));
+        const std::string what = fmt::format("open() of {}, where there are {}", none.name, n);
+        doing(what);
+        need_refusal(findings, what, b->open(&none.ctx, std::max(n, 0), &none.dev), none.ctx);
+    }
     backends.devices(findings, [&](Device& device) {
         doing("{}: supports_isa(), get_extension()", device.name);
         if (device.table.supports_isa(device.dev, "org.example.none") != 0)
@@ -195,8 +190,7 @@ void memory(const Subject& subject, Findings& findings) {
         device.free(device.alloc(1), 1);  // works on
         if (device.table.memory == nullptr) return;
         std::uint64_t left = 0, all = 0;
-        doing("{}: memory()", device.name);
-        device.need(device.table.memory(&device.ctx, device.dev, &left, &all), "memory()");
+        device.call("memory()", device.table.memory, device.dev, &left, &all);
         if (all == 0 || left > all)
             findings.fail(
                 "{}: memory(): expected some bytes, and as many or fewer of them left, got {} of "
@@ -265,20 +259,19 @@ void streams(const Subject& subject, Findings& findings) {
     bool any = false;
     backends.devices(findings, [&](Device& device) {
         const catena_backend& b = device.table;
+        any = any || device.async();
         if (!device.async()) return;
-        any = true;
-        doing("{}: streams and events", device.name);
         catena_stream* other = nullptr;
         catena_event* event = nullptr;
-        device.need(b.stream_create(&device.ctx, device.dev, &other), "stream_create()");
-        device.need(b.event_create(&device.ctx, device.dev, &event), "event_create()");
-        device.need(b.event_record(&device.ctx, device.dev, event, device.stream),
-                    "event_record()");
-        device.need(b.event_wait(&device.ctx, device.dev, event, other), "event_wait()");
-        device.need(b.stream_sync(&device.ctx, device.dev, other), "stream_sync()");
+        device.call("stream_create()", b.stream_create, device.dev, &other);
+        device.call("event_create()", b.event_create, device.dev, &event);
+        device.call("event_record()", b.event_record, device.dev, event, device.stream);
+        device.call("event_wait()", b.event_wait, device.dev, event, other);
+        device.call("stream_sync()", b.stream_sync, device.dev, other);
+        doing("{}: event_destroy(), stream_destroy()", device.name);
         b.event_destroy(device.dev, event);
         b.stream_destroy(device.dev, other);
-        device.need(b.sync(&device.ctx, device.dev), "sync()");
+        device.call("sync()", b.sync, device.dev);
     });
     if (!any) findings.skip("it brings no asynchronous device that is there");
 }

@@ -1,6 +1,5 @@
 // Calls of one kernel from several threads at once, as hosts make them.
 #include <testing/exam.hpp>
-#include <testing/resize.hpp>
 
 #include <algorithm>
 #include <barrier>
@@ -17,7 +16,6 @@ using testing::Example;
 using testing::Failure;
 using testing::Options;
 using testing::Report;
-using testing::Sample;
 using testing::Settings;
 using testing::World;
 using testing::detail::Exam;
@@ -73,20 +71,6 @@ std::string together(std::vector<Caller>& callers, const std::vector<const Use*>
     return {};
 }
 
-// A call of the example's kind that takes a while, but not long, if the function accepts one.
-Example longer(World& world, const catena_function& f, const Example& example, unsigned seed) {
-    const auto accepted = [&](const Example& e) -> std::optional<Sample> {
-        try {
-            doing("makes \"{}\" longer: \"{}\"", text_of(f, example), text_of(f, e));
-            return make_sample(world, f, e, seed);
-        } catch (const Failure&) {
-            return std::nullopt;
-        }
-    };
-    const auto sample = testing::detail::longer_first(example, 1'000'000, 1001, accepted);
-    return sample ? sample->example : example;
-}
-
 class Concurrent {
 public:
     Concurrent(const Subject& subject, Findings& findings)
@@ -96,15 +80,17 @@ public:
     void run() {
         World& world = *callers_[0].world;
         const catena_function& f = world.function(subject_.function);
-        for (const Example& example : examples_of(world, f, example_seed).calls)
-            for (const Example& call : {longer(world, f, example, subject_.seed32()), example})
-                try {
+        for (const Example& example : examples_of(world, f, example_seed).calls) {
+            // A call that takes a while, but not long.
+            const auto sample = longer(world, f, example, 1'000'000, 1001, subject_.seed32());
+            for (const Example& call : {sample ? sample->example : example, example}) try {
                     for (Caller& c : callers_) c.take(c.world->function(f.name), call);
                     kernels(f, call);
                     break;
                 } catch (const Failure&) {
                     // It is refused with the numbers of another thread; then the example itself.
                 }
+        }
         if (!ran_ && why_.empty()) why_ = "no kernel that runs on host memory here";
         if (!ran_) findings_.skip(why_);
     }

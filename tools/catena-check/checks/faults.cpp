@@ -1,9 +1,9 @@
-// Faults: what goes wrong around a plugin comes back as a status with a text, and the next call works.
+// Faults: what goes wrong around a plugin comes back as a status with a text, and the next call
+// works.
 #include <testing/resize.hpp>
 
 #include <cmath>
 
-#include "garbage.hpp"
 #include "rig.hpp"
 
 namespace catena::check {
@@ -25,13 +25,8 @@ void each_fault(const Callback& callback, const char* what, Findings& findings, 
 
 template <class Arm>
 void faults(const Subject& subject, Findings& findings, const char* what, const Arm& arm) {
-    Rig rig(subject);
-    const std::vector<Play> plays = rig.plays(subject.function);
-    if (plays.empty()) return findings.skip("no call is known that it accepts");
-    for (const Play& p : plays)
-        for (const Callback& callback : rig.callbacks(subject.function, p))
-            each_fault(callback, what, findings, arm);
-    skip_if_idle(findings);
+    Rig(subject).each_callback(
+        findings, [&](const Callback& callback) { each_fault(callback, what, findings, arm); });
 }
 
 void allocation(const Subject& subject, Findings& findings) {
@@ -88,27 +83,23 @@ void leak(const Subject& subject, Findings& findings) {
     if (!allocations_fail()) return findings.skip("a sanitizer brings its own malloc()");
     constexpr int n_calls = 8;
     constexpr std::int64_t least = 32;  // bytes that the smallest block takes
-    Rig rig(subject);
-    const std::vector<Play> plays = rig.plays(subject.function);
-    if (plays.empty()) return findings.skip("no call is known that it accepts");
-    for (const Play& p : plays)
-        for (const Callback& callback : rig.callbacks(subject.function, p)) {
-            doing(callback.label + ", again and again");
-            const auto grows_by = [&] {
-                const std::int64_t before = heap_in_use();
-                for (int i = 0; i < n_calls; ++i) callback.call({});
-                return (heap_in_use() - before) / n_calls;
-            };
-            grows_by();  // caches
-            std::int64_t bytes = grows_by();
-            for (int i = 0; i < 7 && bytes >= least; ++i) bytes = std::min(bytes, grows_by());
-            if (bytes >= least)
-                findings.fail_once(callback.kind(),
-                                   fmt::format("{}: expected the heap as before, got {} bytes more "
-                                               "with each call: memory that nobody frees",
-                                               callback.label, bytes));
-        }
-    skip_if_idle(findings);
+    Rig(subject).each_callback(findings, [&](const Callback& callback) {
+        doing(callback.label + ", again and again");
+        const auto grows_by = [&] {
+            const std::int64_t before = heap_in_use();
+            for (int i = 0; i < n_calls; ++i) callback.call({});
+            return (heap_in_use() - before) / n_calls;
+        };
+        grows_by();  // caches
+        std::int64_t bytes = grows_by();
+        for (int i = 0; i < 7 && bytes >= least; ++i) bytes = std::min(bytes, grows_by());
+        if (bytes >= least)
+            findings.fail_once(
+                callback.kind(),
+                fmt::format("{}: expected the heap as before, got {} bytes more with "
+                            "each call: memory that nobody frees",
+                            callback.label, bytes));
+    });
 }
 const Registered r5{
     {"faults", "leak", "no callback leaves memory behind with each call", leak, Each::function}};
@@ -123,14 +114,14 @@ const Registered r2{{"faults", "host-call",
 // Numbers that no kernel expects, and calls that infer() has to refuse.
 void exception(const Subject& subject, Findings& findings) {
     Rig rig(subject);
-    const catena_function& f = rig.function(subject.function);
+    const catena_function& f = rig.function();
     const auto check = [&](const std::string& label, const auto& call) {
         doing(label);
         const std::string problem = judge(call(), f);
         if (!problem.empty()) findings.fail("{}: {}", label, problem);
     };
-    const std::vector<Play> plays = rig.plays(subject.function);
-    if (plays.empty()) return findings.skip("no call is known that it accepts");
+    const std::vector<Play> plays = rig.plays(findings);
+    if (plays.empty()) return;
     const Circumstances fenced = {{}, {Placement::Kind::fenced}};
     using Fill = std::pair<const char*, double>;
     static constexpr double large = 1e18;
@@ -148,10 +139,11 @@ void exception(const Subject& subject, Findings& findings) {
                     return a;
                 };
                 const testing::detail::Given given = u.of.given.changed(spoil);
-                check(fmt::format("{} of \"{}\" with {} everywhere", u.of.label, p.text(), words),
+                check(fmt::format("{} of \"{}\" with {} everywhere", u.of.label, p.sample.text,
+                                  words),
                       [&] { return rig.run(u, given, p, fenced); });
             }
-    if (!rig.brings(subject.function)) return skip_if_idle(findings);
+    if (!rig.brings()) return skip_if_idle(findings);
     for (const Play& p : plays)
         for (const auto& wrong : {testing::detail::wrong_shapes(p.sample.example),
                                   testing::detail::wrong_ranks(p.sample.example)})
@@ -161,7 +153,7 @@ void exception(const Subject& subject, Findings& findings) {
                     for (std::size_t i = 0; i < e.inputs.size(); ++i)
                         x.push_back(testing::detail::meta_of(
                             e.inputs[i], p.sample.x[i] ? p.sample.x[i].dtype() : catena_dtype()));
-                    return rig.caller(f, e.attrs, p.sample.train, fenced).infer(x);
+                    return rig.caller(e.attrs, p.sample.train, fenced).infer(x);
                 });
 }
 const Registered r3{
@@ -169,46 +161,31 @@ const Registered r3{
      "no exception gets out, whatever numbers and shapes come; texts say what, where", exception,
      Each::function}};
 
-// A sample that is large enough for several pieces.
-std::optional<testing::Sample> larger(Rig& rig, const std::string& name, const Subject& subject,
-                                      const testing::Example& example) {
-    const catena_function& known = rig.world().function(name);
-    const auto accepted = [&](const testing::Example& e) -> std::optional<testing::Sample> {
-        try {
-            return testing::make_sample(rig.world(), known, e, subject.seed32());
-        } catch (const testing::Failure&) {
-            return std::nullopt;  // not a call of this function
-        }
-    };
-    return testing::detail::longer_first(example, 40000, 40001, accepted);
-}
-
 void pieces(const Subject& subject, Findings& findings) {
     Rig rig(subject);
-    const catena_function& f = rig.function(subject.function);
-    if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return findings.skip("a view: it has no kernel");
+    if ((rig.function().flags & CATENA_FUNCTION_VIEW) != 0)
+        return findings.skip("a view: it has no kernel");
     bool any = false;
-    for (const testing::Example& e : rig.examples(subject.function)) {
-        doing("makes \"{}\" larger", testing::text_of(f, e));
-        auto sample = larger(rig, subject.function, subject, e);
+    for (const testing::Example& e : rig.examples()) {
+        // A sample that is large enough for several pieces.
+        auto sample = longer(rig.world(), rig.known(), e, 40000, 40001, subject.seed32());
         if (!sample) continue;
         any = true;
-        const Play p = rig.play(f, std::move(*sample));
-        for (const Callback& callback : rig.callbacks(subject.function, p)) {
+        const Play p = rig.play(std::move(*sample));
+        for (const Callback& callback : rig.callbacks(p)) {
             if (callback.expected.empty()) continue;
             using Way = std::pair<const char*, Pieces>;
             for (const auto& [words, way] :
-                 {Way{"in order", Pieces::ascending}, Way{"backwards", Pieces::descending},
-                  Way{"shuffled", Pieces::shuffled}, Way{"on 5 threads", Pieces::threads},
-                  Way{"as one, on the last slot", Pieces::nested}}) {
-                const std::string label = fmt::format("{}, pieces {}", callback.label, words);
-                doing(label);
+                 {Way{"pieces in order", Pieces::ascending},
+                  Way{"pieces backwards", Pieces::descending},
+                  Way{"pieces shuffled", Pieces::shuffled},
+                  Way{"pieces on 5 threads", Pieces::threads},
+                  Way{"pieces as one, on the last slot", Pieces::nested}}) {
                 control.pieces = way;
                 control.slots = 5;
-                const std::string problem = callback.judge_success(callback.call({}));
+                callback.check(findings, words, {});
                 control.pieces = Pieces::whole;
                 control.slots = 1;
-                if (!problem.empty()) findings.fail("{}: {}", label, problem);
             }
         }
     }

@@ -1,17 +1,188 @@
 // Fuzz: calls that no example has. They are refused in words or served; nothing is touched that was
 // not lent.
 
+#include <testing/attributes.hpp>
+#include <testing/types.hpp>
+
 #include <algorithm>
+#include <limits>
+#include <random>
 #include <set>
 
-#include "garbage.hpp"
 #include "rig.hpp"
 
 namespace catena::check {
 namespace {
 
+using plugin::value_of;
+using testing::Dims;
 using testing::Example;
 using testing::detail::Metas;
+
+constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+// Unusual calls that a host may make: any attributes that the schema allows, shapes of any size,
+// numbers of any value. The same seed makes the same calls.
+class Garbage {
+public:
+    explicit Garbage(std::uint64_t seed) : engine_(seed) {}
+
+    // A call that the function accepts, with other values of most attributes.
+    Example attributes(const catena_function& f, const Example& from);
+    // With other shapes: `wild` ones may not even fit into memory.
+    Example shapes(const catena_function& f, const Example& from, bool wild);
+    catena_dtype dtype();
+    // Numbers: mostly the example's, now and then any.
+    Array numbers(const Example::Input& in, catena_dtype dtype);
+
+    std::int64_t pick(std::int64_t low, std::int64_t high) {
+        return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
+    }
+    bool chance(int of) { return pick(1, of) == 1; }
+
+private:
+    template <class T>
+    const T& one_of(const std::vector<T>& list) {
+        return list[static_cast<std::size_t>(pick(0, static_cast<std::int64_t>(list.size()) - 1))];
+    }
+    std::int64_t whole(const catena_attr_spec& spec);
+    double real(const catena_attr_spec& spec);
+    void attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs);
+    Dims shape(const Dims& from, bool wild);
+
+    std::mt19937_64 engine_;
+};
+
+std::int64_t Garbage::whole(const catena_attr_spec& spec) {
+    std::vector<std::int64_t> list = {-17, -3, -2, -1, 0, 0, 1, 1, 2, 3, 4, 7, 16, 17, 65, 255};
+    for (const int power : {30, 31, 32, 62}) list.push_back(std::int64_t{1} << power);
+    for (const std::int64_t n : {least, least + 1, most, std::int64_t{INT32_MAX},
+                                 -(std::int64_t{1} << 62), -(std::int64_t{1} << 32)})
+        list.push_back(n);
+    if ((spec.flags & CATENA_ATTR_RANGED) != 0) {
+        list.insert(list.end(), 3, spec.lo.v.i);
+        list.insert(list.end(), 3, spec.hi.v.i);
+    }
+    return one_of(list);
+}
+
+double Garbage::real(const catena_attr_spec& spec) {
+    std::vector<double> list = {-inf, inf,  NAN,    0,     -0.0,   1,     -1,   0.5,       2,
+                                3,    1e-3, 5e-324, 1e308, -1e308, 1e-30, 1e30, 1 + 1e-12, 0.1};
+    if ((spec.flags & CATENA_ATTR_RANGED) != 0) {
+        list.insert(list.end(), 3, spec.lo.v.f);
+        list.insert(list.end(), 3, spec.hi.v.f);
+    }
+    return one_of(list);
+}
+
+void Garbage::attribute(const catena_attr_spec& spec, testing::OwnedAttrs& attrs) {
+    static const std::vector<std::size_t> lengths = {0, 1, 1, 2, 2, 3, 4, 5, 16, 17, 1000};
+    static const std::vector<std::string> words = {
+        "", " ", "%s%n", "\n", "\xc3\xa4", "none", "\"", std::string(10000, 'x')};
+    const auto try_value = [&](const auto& value) {
+        const catena_value v = value_of(value);
+        if (!testing::detail::refused(spec, v).empty()) return false;
+        attrs.set(spec.name, v);
+        return true;
+    };
+    for (int i = 0; i < 100; ++i) {  // until the schema allows it
+        bool done = false;
+        switch (spec.kind) {
+            case CATENA_ATTR_INT: done = try_value(whole(spec)); break;
+            case CATENA_ATTR_FLOAT: done = try_value(real(spec)); break;
+            case CATENA_ATTR_BOOL: done = try_value(chance(2)); break;
+            case CATENA_ATTR_DTYPE: done = try_value(dtype()); break;
+            case CATENA_ATTR_STRING: {
+                std::vector<std::string> list = words;
+                if (spec.choices != nullptr) list.clear();
+                for (const char* const* c = spec.choices; c != nullptr && *c != nullptr; ++c)
+                    list.emplace_back(*c);
+                const std::string word = one_of(list);
+                done = try_value(word.c_str());
+                break;
+            }
+            case CATENA_ATTR_INTS: {
+                Dims list(one_of(lengths));
+                for (std::int64_t& n : list) n = whole(spec);
+                done = try_value(plugin::Ints(list));
+                break;
+            }
+            default: {
+                std::vector<double> list(one_of(lengths));
+                for (double& d : list) d = real(spec);
+                done = try_value(plugin::Floats(list));
+            }
+        }
+        if (done) return;
+    }
+}
+
+Example Garbage::attributes(const catena_function& f, const Example& from) {
+    Example e = from;
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i)
+        if (!chance(3)) attribute(*f.attrs[i], e.attrs);
+    return e;
+}
+
+Dims Garbage::shape(const Dims& from, bool wild) {
+    static const std::vector<std::int64_t> extents = {
+        0, 1, 2, 3, 7, 255, 65536, (1LL << 31) - 1, 1LL << 31, (1LL << 32) + 1, 1LL << 62, most};
+    Dims shape = from;
+    const std::int64_t change = pick(0, 5);
+    if (change == 0) shape.resize(static_cast<std::size_t>(pick(0, wild ? CATENA_MAX_NDIM : 5)), 2);
+    if (change == 1) shape.push_back(1);
+    if (shape.size() > CATENA_MAX_NDIM) shape.resize(CATENA_MAX_NDIM);
+    for (std::int64_t& d : shape) {
+        if (!chance(3)) continue;
+        d = wild ? one_of(extents) : pick(0, 9);
+    }
+    return shape;
+}
+
+Example Garbage::shapes(const catena_function& f, const Example& from, bool wild) {
+    Example e = from;
+    const bool alike = chance(2);  // inputs of the same shape stay so
+    std::map<Dims, Dims> same;
+    for (Example::Input& in : e.inputs) {
+        if (!in.present) continue;
+        Dims& to = same[in.shape];
+        if (!alike || to.empty()) to = shape(in.shape, wild);
+        in.shape = to;
+    }
+    if (e.inputs.empty()) return e;
+    const std::uint32_t last = testing::detail::input_flags(f, f.n_inputs - 1);
+    if ((last & CATENA_PORT_VARIADIC) != 0 && chance(4))
+        e.inputs.resize(static_cast<std::size_t>(pick(f.n_inputs, 70)), e.inputs.back());
+    for (std::size_t i = 0; i < e.inputs.size(); ++i)
+        if ((testing::detail::input_flags(f, i) & CATENA_PORT_OPTIONAL) != 0 && chance(3))
+            e.inputs[i].present = !e.inputs[i].present;
+    return e;
+}
+
+catena_dtype Garbage::dtype() {
+    using namespace testing;
+    static const std::vector<catena_dtype> all = {
+        dtype_of<float>(),         dtype_of<double>(),        dtype_of<Float16>(),
+        dtype_of<BFloat16>(),      dtype_of<std::int8_t>(),   dtype_of<std::int16_t>(),
+        dtype_of<std::int32_t>(),  dtype_of<std::int64_t>(),  dtype_of<std::uint8_t>(),
+        dtype_of<std::uint16_t>(), dtype_of<std::uint32_t>(), dtype_of<std::uint64_t>(),
+        dtype_of<bool>()};
+    return one_of(all);
+}
+
+Array Garbage::numbers(const Example::Input& in, catena_dtype dtype) {
+    Array a = testing::detail::draw(in, dtype, static_cast<unsigned>(engine_()));
+    if (!chance(3)) return a;
+    static const std::vector<double> list = {NAN,   inf, -inf, -1,    0,    1e30, -1e30,
+                                             1e-40, 1e5, 127,  65504, 3e38, -2,   0.5};
+    const bool all = chance(4);
+    for (std::int64_t i = 0; i < a.size(); ++i)
+        if (all || chance(4)) set_clamped(a, i, one_of(list));
+    return a;
+}
 
 // Cases of one function, and of all functions of a plugin together.
 constexpr std::size_t most_cases = 600;
@@ -37,8 +208,8 @@ public:
         : subject_(subject),
           findings_(findings),
           rig_(subject),
-          f_(rig_.function(subject.function)),
-          examples_(rig_.examples(subject.function)) {}
+          f_(rig_.function()),
+          examples_(rig_.examples()) {}
 
     // `make` turns an example into a case.
     template <class Make>
@@ -64,8 +235,8 @@ public:
 
     const catena_function& function() const { return f_; }
 
-    // From each example, each input in turn and then all of them with every number of axes. Nothing of
-    // it depends on luck: what forgets to look at a rank is found.
+    // From each example, each input in turn and then all of them with every number of axes. Nothing
+    // of it depends on luck: what forgets to look at a rank is found.
     void every_rank() {
         if (examples_.empty()) return findings_.skip("no call is known that it accepts");
         for (const Example& e : examples_) {
@@ -80,7 +251,7 @@ public:
 private:
     // Where axes are taken away and put, of extent 1 or 2.
     enum class Change { back, front, twos };
-    static testing::Dims changed(testing::Dims shape, std::size_t rank, Change change) {
+    static Dims changed(Dims shape, std::size_t rank, Change change) {
         const std::size_t n = shape.size();
         if (change == Change::front && rank < n)
             shape.erase(shape.begin(), shape.end() - static_cast<std::ptrdiff_t>(rank));
@@ -93,12 +264,12 @@ private:
         bool same = true;
         for (std::size_t k = 0; k < e.inputs.size(); ++k) {
             if ((i != k && i < e.inputs.size()) || !e.inputs[k].present) continue;
-            const testing::Dims to = changed(e.inputs[k].shape, rank, change);
+            const Dims to = changed(e.inputs[k].shape, rank, change);
             same = same && to == e.inputs[k].shape;
             e.inputs[k].shape = to;
         }
         if (same || !tried_.insert(testing::text_of(f_, e)).second) return;
-        auto rows = testing::detail::rows_of(rig_.world(), rig_.world().function(f_.name));
+        auto rows = testing::detail::rows_of(rig_.world(), rig_.known());
         rows.resize(std::min<std::size_t>(rows.size(), 2));
         for (const auto& row : rows) {
             const Metas x = testing::detail::metas_in(f_, e, row);
@@ -119,7 +290,7 @@ private:
     // A row of dtypes that the function has kernels for, mostly.
     Metas metas_for(const Example& e, Garbage& garbage) {
         const testing::detail::TypeVars vars(f_);
-        const auto rows = testing::detail::rows_of(rig_.world(), rig_.world().function(f_.name));
+        const auto rows = testing::detail::rows_of(rig_.world(), rig_.known());
         std::vector<catena_dtype> row(vars.size());
         for (catena_dtype& dtype : row) dtype = garbage.dtype();
         if (!rows.empty() && !garbage.chance(10))
@@ -154,14 +325,14 @@ private:
         serve(e, x, train,
               [&](std::size_t i) { return garbage.numbers(e.inputs[i], x[i]->dtype); });
     }
-    // infer(), and every kernel that serves the call, in memory that ends where it may not be touched.
-    // numbers: makes input i, which is there.
+    // infer(), and every kernel that serves the call, in memory that ends where it may not be
+    // touched. numbers: makes input i, which is there.
     template <class Numbers>
     void serve(const Example& e, const Metas& x, bool train, const Numbers& numbers) {
         const std::string words = describe(e, x);
-        Engine caller = rig_.caller(f_, e.attrs, train, {{}, {Placement::Kind::fenced}});
+        Engine caller = rig_.caller(e.attrs, train, {{}, {Placement::Kind::fenced}});
         std::vector<catena_meta> y;
-        if (rig_.brings(f_.name)) {
+        if (rig_.brings()) {
             doing("infer() of " + words);
             const Reply r = caller.infer(x);
             if (report(words, judge(r, f_)) || r.status != CATENA_OK ||
@@ -181,7 +352,7 @@ private:
         if (std::ranges::any_of(x, [](const auto& meta) { return meta && !exists(*meta); })) return;
         std::vector<Array> arrays;
         for (std::size_t i = 0; i < x.size(); ++i) arrays.push_back(x[i] ? numbers(i) : Array());
-        for (const catena_kernel* k : rig_.kernels(f_.name, CATENA_PHASE_FORWARD)) {
+        for (const catena_kernel* k : rig_.kernels(CATENA_PHASE_FORWARD)) {
             if (!testing::detail::fits(f_, *k, x, Metas(y.begin(), y.end()))) continue;
             const std::string label = fmt::format("forward '{}' of {}", k->isa, words);
             doing(label);

@@ -25,12 +25,11 @@ struct Answer {
 };
 
 std::string text_of(const Metas& x) {
-    std::string text;
+    std::vector<std::string> shapes;
     for (const auto& m : x)
-        text += (text.empty() ? "" : " ") +
-                (m ? fmt::format("({})", fmt::join(m->shape, m->shape + m->ndim, ","))
-                   : std::string("none"));
-    return text;
+        shapes.push_back(m ? fmt::format("({})", fmt::join(m->shape, m->shape + m->ndim, ","))
+                           : "none");
+    return fmt::format("{}", fmt::join(shapes, " "));
 }
 
 class Inference {
@@ -40,8 +39,6 @@ public:
           f_(world_->function(subject.function)),
           subject_(subject),
           findings_(findings) {}
-
-    const catena_function& function() const { return f_; }
 
     // The function's examples, or a call that was found, with shapes and attributes.
     template <class Body>
@@ -81,12 +78,13 @@ public:
         answer.status = f_.infer(&ctx, values.data(), in.data(),
                                  static_cast<std::uint32_t>(in.size()), out.data(), f_.n_outputs);
         answer.text = ctx.error;
+        const auto bytes_differ = [](const auto& a, const auto& b) {
+            return std::memcmp(&a, &b, sizeof a) != 0;
+        };
         for (std::size_t i = 0; i < x.size(); ++i)
-            answer.changed =
-                answer.changed || (x[i] && std::memcmp(&*x[i], &*mine[i], sizeof *x[i]));
-        answer.changed = answer.changed ||
-                         (!copy.empty() && std::memcmp(copy.data(), values.data(),
-                                                       copy.size() * sizeof(catena_value)) != 0);
+            answer.changed = answer.changed || (x[i] && bytes_differ(*x[i], *mine[i]));
+        for (std::size_t i = 0; i < copy.size(); ++i)
+            answer.changed = answer.changed || bytes_differ(copy[i], values[i]);
         return answer;
     }
 
@@ -98,7 +96,7 @@ public:
         if (a.changed) fail("arguments", "it writes to its arguments");
         if (a.status != CATENA_OK) {
             const std::string start = fmt::format("[{}] ", f_.name);
-            if (a.text.rfind(start, 0) != 0 || a.text.size() < start.size() + 4)
+            if (!a.text.starts_with(start) || a.text.size() < start.size() + 4)
                 fail("refusal",
                      fmt::format("expected a refusal as in \"{}...\", got \"{}\"", start, a.text));
             return;

@@ -50,23 +50,17 @@ void loading(const Subject& subject, Findings& findings) {
     const ProcessState after = ProcessState::now();
 
     if (!problem.empty()) findings.fail(problem);
-    const auto report = [&](const char* check, const std::vector<std::string>& lines) {
-        for (const std::string& line : lines) findings.of(check).fail(line);
-    };
-    report("load/float-mode", before.float_mode(after));
-    report("load/signals", before.signals(after));
-    report("load/environment", before.environment(after));
-    report("load/files", before.files(after));
-    report("load/threads", before.threads(after));
-    if (!printed.empty())
-        findings.of("load/silent").fail("expected nothing on stdout and stderr, got: " + printed);
-    if (!problem.empty()) {  // they say nothing about a plugin that is not there
-        for (const char* const check : {"load/float-mode", "load/signals", "load/environment",
-                                        "load/files", "load/threads", "load/silent", "load/time"})
-            findings.of(check).skip("see load/entry");
-        return;
+    Findings silent = findings.of("load/silent"), time = findings.of("load/time");
+    for (const char* const group : ProcessState::groups) {
+        Findings mine = findings.of(fmt::format("load/{}", group));
+        for (const std::string& line : before.changes(group, after)) mine.fail(line);
+        if (!problem.empty()) mine.skip("see load/entry");
     }
-    Findings time = findings.of("load/time");
+    if (!printed.empty()) silent.fail("expected nothing on stdout and stderr, got: " + printed);
+    if (!problem.empty()) {  // they say nothing about a plugin that is not there
+        silent.skip("see load/entry");
+        return time.skip("see load/entry");
+    }
     if (used > most_cpu || took.count() > most_wall)
         time.fail("expected at most {} s of CPU time and {} s in all, got {:.2f} s and {:.2f} s",
                   most_cpu, most_wall, used, took.count());
@@ -94,7 +88,8 @@ void end(const Subject& subject, Findings& findings) {
     doing("deinit()");
     const ProcessState before = ProcessState::now();
     if (table->deinit != nullptr) table->deinit();
-    for (const std::string& line : before.signals(ProcessState::now())) findings.fail(line);
+    for (const std::string& line : before.changes("signals", ProcessState::now()))
+        findings.fail(line);
     doing("exit");
     end_normally();
 }

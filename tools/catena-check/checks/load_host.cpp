@@ -1,6 +1,8 @@
-// Loading by catena itself: it refuses what its core does not like, and this program need not know why.
+// Loading by catena itself: it refuses what its core does not like, and this program need not know
+// why.
 #include "check.hpp"
 
+#include <command_line.hpp>
 #include <parse_json.hpp>
 
 #include <sys/wait.h>
@@ -54,14 +56,12 @@ private:
     std::map<std::string, std::string> files_;
 };
 
-// What the program says, and how it ended; without what the user has set for catena: folders, pins, a
-// lock. This process is of this check alone.
+// What the program says, and how it ended; without what the user has set for catena: folders, pins,
+// a lock. This process is of this check alone.
 std::pair<std::string, int> output_of(const std::string& command) {
-    std::vector<std::string> set;
-    for (char** entry = environ; *entry != nullptr; ++entry)
-        if (std::strncmp(*entry, "CATENA_", 7) == 0)
-            set.push_back(std::string(*entry).substr(0, std::strcspn(*entry, "=")));
-    for (const std::string& name : set) unsetenv(name.c_str());
+    for (char** entry = environ; *entry != nullptr;)
+        if (std::strncmp(*entry, "CATENA_", 7) != 0) ++entry;
+        else unsetenv(std::string(*entry, std::strcspn(*entry, "=")).c_str());  // shifts the rest
     setenv("CATENA_PLUGIN_LOCK", "off", 1);
     FILE* const pipe = popen(("exec " + command).c_str(), "r");
     if (pipe == nullptr) throw std::system_error(errno, std::generic_category(), "popen");
@@ -82,10 +82,9 @@ std::map<std::string, std::string> loads(const fs::path& program,
     const json report = begin == text.npos ? json() : catena::parse_json(text.substr(begin));
     if (WIFSIGNALED(status))  // perhaps at its end, behind the report
         throw std::runtime_error(fmt::format("catena crashed: {}", strsignal(WTERMSIG(status))));
-    if (!report.is_object()) {
+    if (!report.is_object())
         throw std::runtime_error(
             fmt::format("catena ended with exit code {} and no report", WEXITSTATUS(status)));
-    }
     std::map<std::string, std::string> result;
     for (const json& plugin : report["plugins"])
         result[plugin["path"]] = plugin["state"] == "refused" ? plugin["reason"] : "";

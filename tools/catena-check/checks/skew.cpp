@@ -26,17 +26,9 @@ void play(const Subject& subject, Findings& findings, const Placement& placement
     host.abi_minor = placement.release.minor;
     if (placement.kind == Kind::larger)
         host.abi_minor = static_cast<std::uint16_t>(host.abi_minor + 5);
-    Rig rig(subject, *ground.lend(host));
-    const std::vector<Play> plays = rig.plays(subject.function);
-    if (plays.empty()) return findings.skip("no call is known that it accepts");
-    for (const Play& p : plays)
-        for (const Callback& callback : rig.callbacks(subject.function, p)) {
-            const std::string label = fmt::format("{}, {}", callback.label, words);
-            doing(label);
-            const std::string problem = callback.judge_success(callback.call({{}, placement}));
-            if (!problem.empty()) findings.fail("{}: {}", label, problem);
-        }
-    skip_if_idle(findings);
+    Rig(subject, *ground.lend(host)).each_callback(findings, [&](const Callback& callback) {
+        callback.check(findings, words, {{}, placement});
+    });
 }
 
 void old_host(const Subject& subject, Findings& findings) {
@@ -95,18 +87,10 @@ const Registered r3{
     {"skew", "refusal", "a host that is not for it gets an answer in words", refusal}};
 
 void extensions(const Subject& subject, Findings& findings) {
-    Rig rig(subject);
-    const std::vector<Play> plays = rig.plays(subject.function);
-    if (plays.empty()) return findings.skip("no call is known that it accepts");
-    control.empty_handed = true;
-    for (const Play& p : plays)
-        for (const Callback& callback : rig.callbacks(subject.function, p)) {
-            const std::string label = callback.label + ", without extensions";
-            doing(label);
-            const std::string problem = callback.judge(callback.call({}));
-            if (!problem.empty()) findings.fail("{}: {}", label, problem);
-        }
-    skip_if_idle(findings);
+    Rig(subject).each_callback(findings, [&](const Callback& callback) {
+        control.empty_handed = true;  // not yet while the plugin is loaded
+        callback.check(findings, "without extensions", {}, false);
+    });
 }
 const Registered r4{{"skew", "extensions",
                      "on a host without extensions it works, or says what it misses", extensions,

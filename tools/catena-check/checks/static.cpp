@@ -1,12 +1,14 @@
 // What the file says, with nothing of it loaded.
 #include "check.hpp"
-#include "toolchain.hpp"
 
 #include <fmt/ranges.h>
 
 #include <abi_sizes.hpp>
 #include <elf_image.hpp>
 #include <ids.hpp>
+#include <nlohmann/json.hpp>
+
+#include <regex.h>
 
 #include <algorithm>
 #include <iterator>
@@ -18,51 +20,107 @@
 namespace catena::check {
 namespace {
 
+std::string text_of(const ElfImage& elf, const ElfImage::Section& section) {
+    const auto bytes = elf.contents(section);
+    return {bytes.begin(), bytes.end()};
+}
+
+bool matches(const std::string& name, const char* pattern) {
+    regex_t compiled;
+    if (regcomp(&compiled, pattern, REG_EXTENDED | REG_NOSUB) != 0) return false;
+    const bool found = regexec(&compiled, name.c_str(), 0, nullptr, 0) == 0;
+    regfree(&compiled);
+    return found;
+}
+
+// What compilers and their libraries put into a plugin by themselves: no fault of the author's.
+class Toolchain {
+public:
+    // The marks are texts and sections, since names may be stripped.
+    explicit Toolchain(const ElfImage& elf) : elf_(elf) {
+        gpu_ = elf.section(".nv_fatbin") != nullptr;
+        if (const ElfImage::Section* const section = elf.section(".rodata")) {
+            const std::string texts = text_of(elf, *section);
+            library_ = texts.find("N10__cxxabiv117__class_type_infoE") != texts.npos;
+            profiler_ = texts.find("GCOV_PREFIX") != texts.npos;  // in LLVM's, too
+        }
+    }
+
+    // What a C++ library or a profiler inside the plugin needs of the system.
+    bool imports(const std::string& name) const {
+        static const std::set<std::string> of_library = {"arc4random", "getentropy", "chdir",
+                                                         "fesetround", "setlocale",  "uselocale"};
+        static const std::set<std::string> of_profiler = {"exit", "fork"};
+        return (library_ && of_library.contains(name)) || (profiler_ && of_profiler.contains(name));
+    }
+    // A function of this name that runs when the library is mapped.
+    bool constructs(const std::string& name) const {
+        static const std::set<std::string> known = {"frame_dummy",      "__cpu_indicator_init",
+                                                    "asan.module_ctor", "tsan.module_ctor",
+                                                    "_sub_I_00099_0",   "_sub_I_00099_1"};
+        static constexpr const char* of_library =  // the sources of libstdc++
+            "^_GLOBAL__sub_I(\\.[0-9]+)?_(bitmap_allocator|cxx11_ios_failure|cxx11_w?locale_inst|"
+            "eh_alloc|future|globals_io|ios_init|w?locale_inst|memory_resource|parallel_settings|"
+            "system_error|tzdb)\\.cc$";
+        static constexpr const char* of_profiler =
+            "^(_sub_I_00100_[0-9]+|__llvm_gcov_init|_GLOBAL__sub_I_InstrProfilingRuntime\\.cpp)$";
+        return known.contains(name) || (library_ && matches(name, of_library)) ||
+               (profiler_ && matches(name, of_profiler)) ||
+               name.find("ARGV_INIT_ARRAY") != name.npos ||
+               name.find("really_init") != name.npos ||  // Rust: the program's arguments
+               name.find("__sti____cudaRegisterAll") != name.npos ||  // nvcc: where the kernels are
+               name.rfind("libcudart_static_", 0) == 0;
+    }
+    // Libraries inside bring constructors, whose number nobody knows once names are stripped.
+    bool countable() const { return !library_ && !profiler_ && !gpu_; }
+    // libgcc's constructor for __builtin_cpu_supports(), also without its name.
+    bool reads_cpu(std::uint64_t address) const {
+        constexpr std::string_view cpuid = "\x0f\xa2";
+        for (const ElfImage::Section& s : elf_.sections()) {
+            const std::uint64_t begin = s.header.sh_addr;
+            if ((s.header.sh_flags & SHF_EXECINSTR) == 0 || address < begin ||
+                address - begin >= s.header.sh_size)
+                continue;
+            const std::string code = text_of(elf_, s).substr(address - begin, 64);
+            return code.find(cpuid) != code.npos;
+        }
+        return false;
+    }
+
+private:
+    const ElfImage& elf_;
+    bool library_ = false, profiler_ = false, gpu_ = false;
+};
+
 // The manifest of the ABI's first minor; later ones are longer.
 constexpr std::size_t least_manifest = size_1_0<catena_manifest>;
 
-std::optional<ElfImage> opened(const Subject& subject, Findings& findings) {
+// Runs a check that looks at the file alone.
+template <void (*look)(const ElfImage&, Findings&)>
+void at_file(const Subject& subject, Findings& findings) {
+    std::unique_ptr<ElfImage> elf;
     try {
-        return ElfImage(subject.file);
+        elf = std::make_unique<ElfImage>(subject.file);
     } catch (const PluginError&) {
-        findings.skip("it is no whole shared library: see static/file");
-        return std::nullopt;
+        return findings.skip("it is no whole shared library: see static/file");
     }
+    look(*elf, findings);
+}
+template <void (*look)(const ElfImage&, Findings&)>
+void add(const char* name, const char* doc) {
+    Registered({"static", name, doc, at_file<look>, Each::plugin, false});
 }
 
-void file(const Subject& subject, Findings&) {
-    const ElfImage elf(subject.file);
-    elf.symbols(SHT_DYNSYM);
-    elf.symbols(SHT_SYMTAB);
-    elf.relocations();
-    elf.strings(DT_NEEDED);
-}
-const Registered r1{{"static", "file", "a whole 64-bit shared library: no table is cut or damaged",
-                     file, Each::plugin, false}};
-
-bool utf8(const std::string& text) {
-    for (std::size_t i = 0; i < text.size();) {
-        const auto lead = static_cast<unsigned char>(text[i++]);
-        if (lead < 0x20 || lead == 0x7f) return false;  // no control characters either
-        if (lead < 0x80) continue;
-        const int more = lead >= 0xc2 && lead < 0xe0   ? 1
-                         : lead >= 0xe0 && lead < 0xf0 ? 2
-                         : lead >= 0xf0 && lead < 0xf5 ? 3
-                                                       : -1;
-        if (more < 0) return false;
-        for (int k = 0; k < more; ++k, ++i)
-            if (i >= text.size() || (static_cast<unsigned char>(text[i]) & 0xc0) != 0x80)
-                return false;
+// Whether it is UTF-8, and without control characters.
+bool is_text(const std::string& text) {
+    if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+        return false;
+    try {
+        nlohmann::json(text).dump();
+        return true;
+    } catch (const nlohmann::json::type_error&) {
+        return false;
     }
-    return true;
-}
-bool version(const std::string& text) {
-    const std::size_t digits = text.find_first_not_of("0123456789.");
-    const std::string numbers = text.substr(0, digits);
-    return !numbers.empty() && numbers.front() != '.' && numbers.back() != '.' &&
-           numbers.find("..") == numbers.npos &&
-           (digits == text.npos || text[digits] == '-' || text[digits] == '+' ||
-            text[digits] == '~');
 }
 
 template <std::size_t N>
@@ -70,7 +128,7 @@ std::string field(const char (&text)[N], const char* name, Findings& findings) {
     const std::string result(text, strnlen(text, N));
     if (result.size() == N)
         findings.fail("{}: expected a zero within its {} bytes, got none", name, N);
-    if (!utf8(result)) findings.fail("{}: expected UTF-8 text, got other bytes", name);
+    if (!is_text(result)) findings.fail("{}: expected UTF-8 text, got other bytes", name);
     return result;
 }
 
@@ -86,7 +144,8 @@ void check_manifest(const catena_manifest& m, Findings& findings) {
     const std::string id = field(m.id, "id", findings);
     if (!is_id(id)) findings.fail("id: expected {}, got '{}'", id_rule, id);
     const std::string text = field(m.version, "version", findings);
-    if (!version(text)) findings.fail("version: expected numbers as in 1.2.3, got '{}'", text);
+    if (!matches(text, "^[0-9]+(\\.[0-9]+)*([-+~].*)?$"))
+        findings.fail("version: expected numbers as in 1.2.3, got '{}'", text);
     field(m.vendor, "vendor", findings);
     field(m.license, "license", findings);
     const std::string devices = field(m.devices, "devices", findings);
@@ -94,13 +153,11 @@ void check_manifest(const catena_manifest& m, Findings& findings) {
         findings.fail("devices: expected names with commas and no spaces, got '{}'", devices);
 }
 
-void manifest(const Subject& subject, Findings& findings) {
-    const auto elf = opened(subject, findings);
-    if (!elf) return;
-    const ElfImage::Section* const section = elf->section(CATENA_MANIFEST_SECTION);
+void manifest(const ElfImage& elf, Findings& findings) {
+    const ElfImage::Section* const section = elf.section(CATENA_MANIFEST_SECTION);
     if (section == nullptr)
         return findings.fail("expected a section " CATENA_MANIFEST_SECTION ", got none");
-    const auto bytes = elf->contents(*section);
+    const auto bytes = elf.contents(*section);
     if (bytes.size() < least_manifest)
         return findings.fail("section " CATENA_MANIFEST_SECTION
                              ": expected at least {} bytes, got {}",
@@ -114,30 +171,24 @@ void manifest(const Subject& subject, Findings& findings) {
                              least_manifest, bytes.size(), m.struct_size);
     check_manifest(m, findings);
     const std::uint64_t begin = section->header.sh_addr;
-    for (const ElfImage::Relocation& r : elf->relocations())
+    for (const ElfImage::Relocation& r : elf.relocations())
         if (r.at >= begin && r.at < begin + section->header.sh_size) {
             findings.fail(
                 "expected flat bytes, got a pointer at byte {} that the dynamic loader fills in",
                 r.at - begin);
             break;
         }
-    for (const ElfImage::Symbol& s : elf->symbols(SHT_DYNSYM))
+    for (const ElfImage::Symbol& s : elf.symbols(SHT_DYNSYM))
         if (s.defined && s.name == "catena_manifest_v1" && s.value != begin)
             findings.fail(
                 "catena_manifest_v1: expected it at the beginning of its section, got it "
                 "elsewhere");
 }
-const Registered r2{
-    {"static", "manifest",
-     "flat bytes in section .catena: magic, sizes, UTF-8, id in reverse DNS, version", manifest,
-     Each::plugin, false}};
 
-void exports(const Subject& subject, Findings& findings) {
-    const auto elf = opened(subject, findings);
-    if (!elf) return;
+void exports(const ElfImage& elf, Findings& findings) {
     std::set<std::string> missing = {"catena_manifest_v1", "catena_plugin_entry_v1"};
     std::vector<std::string> others;
-    for (const ElfImage::Symbol& s : elf->symbols(SHT_DYNSYM)) {
+    for (const ElfImage::Symbol& s : elf.symbols(SHT_DYNSYM)) {
         if (!s.defined || s.absolute || s.binding == STB_LOCAL || s.type == STT_SECTION) continue;
         if (s.visibility == STV_HIDDEN || s.visibility == STV_INTERNAL) continue;
         if (s.binding == STB_GNU_UNIQUE) continue;  // static/unique names them
@@ -158,14 +209,10 @@ void exports(const Subject& subject, Findings& findings) {
     findings.fail("expected the two symbols of the ABI alone, got {} more: {}{}", n,
                   fmt::join(others, ", "), n > others.size() ? " ..." : "");
 }
-const Registered r3{{"static", "exports", "the two symbols of the ABI, and no other", exports,
-                     Each::plugin, false}};
 
-void needed(const Subject& subject, Findings& findings) {
-    const auto elf = opened(subject, findings);
-    if (!elf) return;
+void needed(const ElfImage& elf, Findings& findings) {
     std::vector<std::string> rest;
-    for (const std::string& name : elf->strings(DT_NEEDED)) {
+    for (const std::string& name : elf.strings(DT_NEEDED)) {
         const auto is = [&](const char* start) { return name.rfind(start, 0) == 0; };
         if (is("libcatena"))
             findings.fail(
@@ -178,23 +225,17 @@ void needed(const Subject& subject, Findings& findings) {
             findings.fail("expected names, got the path {}", name);
         else rest.push_back(name);
     }
-    for (const std::string& name : elf->stand_ins())
+    for (const std::string& name : elf.stand_ins())
         findings.fail("expected libraries under DT_NEEDED alone, got {}", name);
     findings.note("needs {}", fmt::join(rest, " "));
 }
-const Registered r4{
-    {"static", "needed",
-     "no library of catena's, no OpenMP or TBB and no filters among the needed libraries", needed,
-     Each::plugin, false}};
 
 std::set<std::string> words(const std::string& list) {
     std::istringstream in(list);
     return {std::istream_iterator<std::string>(in), {}};
 }
 
-void imports(const Subject& subject, Findings& findings) {
-    const auto elf = opened(subject, findings);
-    if (!elf) return;
+void imports(const ElfImage& elf, Findings& findings) {
     // What ends, forks or changes the whole process, or unwinds past a callback.
     static const auto process = words(
         "exit _exit _Exit quick_exit fork vfork daemon system popen signal sigaction setlocale "
@@ -205,8 +246,8 @@ void imports(const Subject& subject, Findings& findings) {
         "rand rand_r srand random random_r srandom drand48 erand48 lrand48 nrand48 mrand48 jrand48 "
         "srand48 getrandom getentropy arc4random arc4random_buf arc4random_uniform "
         "_ZNSt13random_device9_M_getvalEv");
-    const Toolchain toolchain(*elf);
-    for (const ElfImage::Symbol& s : elf->symbols(SHT_DYNSYM)) {
+    const Toolchain toolchain(elf);
+    for (const ElfImage::Symbol& s : elf.symbols(SHT_DYNSYM)) {
         if (s.defined || s.binding == STB_WEAK || toolchain.imports(s.name)) continue;
         const auto is = [&](const char* start) { return s.name.rfind(start, 0) == 0; };
         if (is("catena"))
@@ -223,30 +264,19 @@ void imports(const Subject& subject, Findings& findings) {
                           s.name);
     }
 }
-const Registered r5{
-    {"static", "imports",
-     "no symbol of the host, of OpenMP, of random numbers, or that changes or ends the process",
-     imports, Each::plugin, false}};
 
-void unique(const Subject& subject, Findings& findings) {
-    const auto elf = opened(subject, findings);
-    if (!elf) return;
-    for (const ElfImage::Symbol& s : elf->symbols(SHT_DYNSYM))
+void unique(const ElfImage& elf, Findings& findings) {
+    for (const ElfImage::Symbol& s : elf.symbols(SHT_DYNSYM))
         if (s.defined && s.binding == STB_GNU_UNIQUE)
             findings.fail(
                 "expected no unique symbol, got {}: plugins would share it (-fno-gnu-unique, "
                 "-fvisibility=hidden)",
                 s.name);
 }
-const Registered r6{{"static", "unique",
-                     "no STB_GNU_UNIQUE symbols, which plugins share and which pin the library",
-                     unique, Each::plugin, false}};
 
-void writable_code(const Subject& subject, Findings& findings) {
-    const auto elf = opened(subject, findings);
-    if (!elf) return;
+void writable_code(const ElfImage& elf, Findings& findings) {
     bool stack = false;
-    for (const Elf64_Phdr& s : elf->segments()) {
+    for (const Elf64_Phdr& s : elf.segments()) {
         if (s.p_type == PT_GNU_STACK) {
             stack = true;
             if ((s.p_flags & PF_X) != 0)
@@ -261,39 +291,25 @@ void writable_code(const Subject& subject, Findings& findings) {
     }
     if (!stack)
         findings.fail("expected to say that its stack is not executable, got no PT_GNU_STACK");
-    bool text = !elf->values(DT_TEXTREL).empty();
-    for (const std::uint64_t flags : elf->values(DT_FLAGS))
-        text = text || (flags & DF_TEXTREL) != 0;
+    bool text = !elf.values(DT_TEXTREL).empty();
+    for (const std::uint64_t flags : elf.values(DT_FLAGS)) text = text || (flags & DF_TEXTREL) != 0;
     if (text)
         findings.fail(
             "expected position-independent code (-fPIC), got relocations in the code (TEXTREL)");
 }
-const Registered r7{{"static", "writable-code",
-                     "no executable stack, no writable code, no relocations in the code",
-                     writable_code, Each::plugin, false}};
 
-void run_path(const Subject& subject, Findings& findings) {
-    const auto elf = opened(subject, findings);
-    if (!elf) return;
+void run_path(const ElfImage& elf, Findings& findings) {
     for (const std::int64_t tag : {DT_RPATH, DT_RUNPATH})
-        for (const std::string& path : elf->strings(tag)) {
-            std::size_t begin = 0;
-            while (begin <= path.size()) {
-                const std::size_t end = std::min(path.find(':', begin), path.size());
-                const std::string part = path.substr(begin, end - begin);
-                begin = end + 1;
-                if (part == "$ORIGIN" || part.rfind("$ORIGIN/", 0) == 0 ||
-                    part.rfind("${ORIGIN}", 0) == 0)
-                    continue;
-                findings.fail("expected paths from $ORIGIN, got '{}'", part);
-            }
+        for (const std::string& path : elf.strings(tag)) {
+            std::istringstream parts(path + ":");  // an empty part is the current folder
+            for (std::string part; std::getline(parts, part, ':');)
+                if (part != "$ORIGIN" && !part.starts_with("$ORIGIN/") &&
+                    !part.starts_with("${ORIGIN}"))
+                    findings.fail("expected paths from $ORIGIN, got '{}'", part);
         }
 }
-const Registered r8{{"static", "run-path",
-                     "libraries are looked for beside the plugin alone: $ORIGIN or nothing",
-                     run_path, Each::plugin, false}};
-
-// Runs with the library, before or after its lists: as a rule the linker's own, where its section is.
+// Runs with the library, before or after its lists: as a rule the linker's own, where its section
+// is.
 void lone_function(const ElfImage& elf, std::int64_t tag, const char* own, Findings& findings) {
     const ElfImage::Section* const section = elf.section(own);
     for (const std::uint64_t address : elf.values(tag)) {
@@ -306,27 +322,25 @@ void lone_function(const ElfImage& elf, std::int64_t tag, const char* own, Findi
     }
 }
 
-void constructors(const Subject& subject, Findings& findings) {
-    const auto elf = opened(subject, findings);
-    if (!elf) return;
-    lone_function(*elf, DT_INIT, ".init", findings);
-    lone_function(*elf, DT_FINI, ".fini", findings);
-    if (!elf->values(DT_PREINIT_ARRAY).empty())
+void constructors(const ElfImage& elf, Findings& findings) {
+    lone_function(elf, DT_INIT, ".init", findings);
+    lone_function(elf, DT_FINI, ".fini", findings);
+    if (!elf.values(DT_PREINIT_ARRAY).empty())
         findings.fail("DT_PREINIT_ARRAY: expected none, got one");
-    const auto addresses = elf->values(DT_INIT_ARRAY);
-    const auto sizes = elf->values(DT_INIT_ARRAYSZ);
+    const auto addresses = elf.values(DT_INIT_ARRAY);
+    const auto sizes = elf.values(DT_INIT_ARRAYSZ);
     if (addresses.empty() || sizes.empty()) return;
     // In the file, or filled in by the dynamic loader.
     std::map<std::uint64_t, std::uint64_t> functions;
-    if (const ElfImage::Section* const section = elf->section(".init_array")) {
-        const auto bytes = elf->contents(*section);
+    if (const ElfImage::Section* const section = elf.section(".init_array")) {
+        const auto bytes = elf.contents(*section);
         for (std::size_t i = 0; i + 8 <= bytes.size(); i += 8)
             std::memcpy(&functions[section->header.sh_addr + i], bytes.data() + i, 8);
     }
-    for (const ElfImage::Relocation& r : elf->relocations())
+    for (const ElfImage::Relocation& r : elf.relocations())
         if (r.at >= addresses[0] && r.at < addresses[0] + sizes[0]) functions[r.at] = r.addend;
-    const std::vector<ElfImage::Symbol> symbols = elf->symbols(SHT_SYMTAB);
-    const Toolchain toolchain(*elf);
+    const std::vector<ElfImage::Symbol> symbols = elf.symbols(SHT_SYMTAB);
+    const Toolchain toolchain(elf);
     std::vector<std::string> named;
     std::vector<std::uint64_t> nameless;
     for (const auto& [at, address] : functions) {
@@ -350,8 +364,36 @@ void constructors(const Subject& subject, Findings& findings) {
     for (const std::string& name : named)
         findings.fail("expected none, got {}: entry() and init() are for that", name);
 }
-const Registered r9{{"static", "constructors", "nothing runs when the library is mapped",
-                     constructors, Each::plugin, false}};
+
+void file(const Subject& subject, Findings&) {
+    const ElfImage elf(subject.file);
+    elf.symbols(SHT_DYNSYM);
+    elf.symbols(SHT_SYMTAB);
+    elf.relocations();
+    elf.strings(DT_NEEDED);
+}
+
+const bool registered = [] {
+    Registered({"static", "file", "a whole 64-bit shared library: no table is cut or damaged", file,
+                Each::plugin, false});
+    add<manifest>("manifest",
+                  "flat bytes in section .catena: magic, sizes, UTF-8, id in reverse DNS, version");
+    add<exports>("exports", "the two symbols of the ABI, and no other");
+    add<needed>(
+        "needed",
+        "no library of catena's, no OpenMP or TBB and no filters among the needed libraries");
+    add<imports>(
+        "imports",
+        "no symbol of the host, of OpenMP, of random numbers, or that changes or ends the process");
+    add<unique>("unique",
+                "no STB_GNU_UNIQUE symbols, which plugins share and which pin the library");
+    add<writable_code>("writable-code",
+                       "no executable stack, no writable code, no relocations in the code");
+    add<run_path>("run-path",
+                  "libraries are looked for beside the plugin alone: $ORIGIN or nothing");
+    add<constructors>("constructors", "nothing runs when the library is mapped");
+    return true;
+}();
 
 }  // namespace
 }  // namespace catena::check

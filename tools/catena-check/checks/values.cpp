@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <sstream>
 #include <thread>
 
 namespace catena::check {
@@ -56,14 +56,10 @@ void tell(const Report& report, In check, Findings findings) {
     if (entry.verdict == Verdict::not_applicable || entry.verdict == Verdict::none)
         return findings.skip(entry.text);
     if (entry.verdict == Verdict::passed) return;
-    std::vector<std::string> lines;
-    for (std::size_t begin = 0, end; (end = entry.text.find('\n', begin)) != std::string::npos;
-         begin = end + 1)
-        lines.push_back(entry.text.substr(begin, end - begin));
-    if (lines == std::vector<std::string>{"no example reaches it"})
-        return findings.skip("no example reaches it");
+    if (entry.text == "no example reaches it\n") return findings.skip("no example reaches it");
     bool said = false;
-    for (const std::string& line : lines) {
+    std::istringstream text(entry.text);
+    for (std::string line; std::getline(text, line);) {
         if (follows(report, check, line)) continue;
         findings.fail(line);
         said = true;
@@ -77,7 +73,8 @@ ProcessState settled(const ProcessState& before) {
     const auto end = std::chrono::steady_clock::now() + 3s;
     for (;;) {
         ProcessState now = ProcessState::now();
-        if (before.threads(now).empty() || std::chrono::steady_clock::now() > end) return now;
+        if (before.changes("threads", now).empty() || std::chrono::steady_clock::now() > end)
+            return now;
         std::this_thread::sleep_for(5ms);
     }
 }
@@ -113,18 +110,14 @@ void exam(const Subject& subject, Findings& findings) {
     });
     for (const std::string& line : report.shortened) findings.of("determinism/threads").note(line);
     for (const std::string& line : report.skipped) findings.of("values/reached").note(line);
-    const auto differ = [&](const std::vector<std::string>& lines) {
-        for (const std::string& line : lines) process.fail(line);
-    };
-    differ(before.float_mode(after));
-    differ(before.signals(after));
-    differ(before.environment(after));
+    bool device = false;
     for (const int phase : {CATENA_PHASE_FORWARD, CATENA_PHASE_BACKWARD})
         for (const catena_kernel* k : world->kernels(subject.function, phase))
-            if (!testing::detail::on_cpu(*k))
-                return process.note("files and threads may be those of a device's driver");
-    differ(before.files(after));
-    differ(before.threads(after));
+            device = device || !testing::detail::on_cpu(*k);
+    if (device) process.note("files and threads may be those of a device's driver");
+    for (const std::string_view group : ProcessState::groups)
+        for (const std::string& line : before.changes(group.data(), after))
+            if (!device || (group != "files" && group != "threads")) process.fail(line);
 }
 
 const bool registered = [] {

@@ -88,10 +88,10 @@ public:
     Array copy() const;
     Array to(Device device) const;
     Array astype(Dtype dtype) const;
-    // Copies on a stream of `device`. If `device` is the host, the copy runs on a stream of this array's
-    // device and the result is pinned. The call is asynchronous if the array on the host is pinned, or
-    // if neither array is on the host. Later calls that read the result or write into this array wait
-    // for the copy. Throws DeviceError if the stream belongs to another device.
+    // Copies on a stream of `device`. If `device` is the host, the copy runs on a stream of this
+    // array's device and the result is pinned. The call is asynchronous if the array on the host is
+    // pinned, or if neither array is on the host. Later calls that read the result or write into
+    // this array wait for the copy. Throws DeviceError if the stream belongs to another device.
     Array to(Device device, const Stream& stream) const;
     // Waits until all work on the array is done.
     void synchronize() const;

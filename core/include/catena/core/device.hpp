@@ -18,8 +18,9 @@ struct MemoryStats {
     // Used by arrays and temporary memory of calls, or cached as small blocks in other threads.
     std::int64_t in_use = 0;
     std::int64_t peak = 0;  // highest in_use since the start, or since reset_peak_memory()
-    // Free for the next allocations. It is released by release_cached(), before memory runs out, and
-    // when both are over twice the peak and 64 MiB; except blocks of up to 7 KiB, which are kept.
+    // Free for the next allocations. It is released by release_cached(), before memory runs out,
+    // and when both are over twice the peak and 64 MiB; except blocks of up to 7 KiB, which are
+    // kept.
     std::int64_t cached = 0;
     std::int64_t system_calls = 0;  // number of allocations from the backend since the start
 };

@@ -84,8 +84,8 @@ private:
     std::atomic<std::uint32_t> users_{0};
 };
 
-// One call: edges to its inputs, what it keeps for its gradients, and how to compute them. Hosts derive
-// their own: make it with new inside a Ref, compute, then record() inputs and results.
+// One call: edges to its inputs, what it keeps for its gradients, and how to compute them. Hosts
+// derive their own: make it with new inside a Ref, compute, then record() inputs and results.
 class GraphNode : public Pooled {
 public:
     virtual ~GraphNode();
@@ -113,18 +113,18 @@ public:
         return {outputs_.data(), outputs_.size()};
     }
 
-    // Computes the function from other arrays, with the attributes of this call. Records nothing and
-    // leaves hidden outputs out. If a program defines the function, forward() may change the members
-    // that gradients() reads. Throws UnsupportedError if the class does not override this method,
-    // and GraphError for a function that a program defines, after unchain().
+    // Computes the function from other arrays, with the attributes of this call. Records nothing
+    // and leaves hidden outputs out. If a program defines the function, forward() may change the
+    // members that gradients() reads. Throws UnsupportedError if the class does not override this
+    // method, and GraphError for a function that a program defines, after unchain().
     virtual std::vector<Array> forward(std::span<const Array> inputs) const;
     // Drops edges and retained arrays: the call is no longer part of any graph.
     virtual void unchain();
 
 protected:
-    // Computes gx[i], the gradient of input i, for every i with wanted[i], from those of the outputs.
-    // gy[i] is empty where no gradient reached output i. The gx are empty at first; one that stays
-    // empty is zero. Calls in here record a graph if config().enable_backprop is on.
+    // Computes gx[i], the gradient of input i, for every i with wanted[i], from those of the
+    // outputs. gy[i] is empty where no gradient reached output i. The gx are empty at first; one
+    // that stays empty is zero. Calls in here record a graph if config().enable_backprop is on.
     virtual void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
                            std::span<Variable> gx) = 0;
 
@@ -138,8 +138,8 @@ protected:
     // others are mixed, ValueError for NaN in debug mode.
     bool record(std::span<const Variable* const> inputs, std::span<const Variable> outputs);
 
-    // Keeps the data of an input or output for gradients(). If they are written in place afterwards,
-    // backward() throws GraphError. An empty variable is a missing input.
+    // Keeps the data of an input or output for gradients(). If they are written in place
+    // afterwards, backward() throws GraphError. An empty variable is a missing input.
     void retain_input(std::size_t i, const Variable& x) { keep(retained_x_, i, x); }
     void retain_output(std::size_t i, const Variable& y) { keep(retained_y_, i, y); }
     // In gradients(): input or output i as a variable of the graph; empty if it was not kept.

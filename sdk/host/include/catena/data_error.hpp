@@ -13,9 +13,9 @@ public:
     explicit DataError(const std::string& text) : Error(text, CATENA_E_VALUE) {}
 };
 
-// Returns body(), which reads or writes a file. If memory runs out in it, throws MemoryError with the
-// name of the file: "[where] FILE: expected enough memory, got ...". A MemoryError that has the name
-// already passes as it is.
+// Returns body(), which reads or writes a file. If memory runs out in it, throws MemoryError with
+// the name of the file: "[where] FILE: expected enough memory, got ...". A MemoryError that has the
+// name already passes as it is.
 template <class Body>
 auto naming_file(const char* where, const std::filesystem::path& file, const Body& body) {
     const auto fail = [&](const char* got) {

@@ -7,10 +7,11 @@
 
 namespace catena {
 
-//     const Evaluator test(digits.test, 1000, {"loss", "accuracy"}, [&](std::span<const Array> batch) {
+//     const auto measure = [&](std::span<const Array> batch) {
 //         const Variable y = model(as_variable(batch[0])), t = as_variable(batch[1]);
 //         return std::vector{F::softmax_cross_entropy(y, t).data(), F::accuracy(y, t).data()};
-//     });
+//     };
+//     const Evaluator test(digits.test, 1000, {"loss", "accuracy"}, measure);
 //     test().mean("accuracy");
 //
 // A call iterates over the data once, in order, with config().train off and without a graph. It

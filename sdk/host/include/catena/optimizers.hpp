@@ -1,5 +1,5 @@
-// All optimizers that come with catena. To add one, declare it here and in `All` at the end; its update
-// rule is a function of a plugin (plugins/optimizer).
+// All optimizers that come with catena. To add one, declare it here and in `All` at the end; its
+// update rule is a function of a plugin (plugins/optimizer).
 #pragma once
 
 #include <catena/bound_function.hpp>
@@ -11,8 +11,8 @@
 
 namespace catena::optimizers {
 
-// The constructors throw InvalidError for arguments outside the ranges given here, and PluginError if
-// no plugin has the update function.
+// The constructors throw InvalidError for arguments outside the ranges given here, and PluginError
+// if no plugin has the update function.
 
 // SGD, stochastic gradient descent: p -= lr * g. lr is finite and not negative.
 class SGD : public Optimizer {
@@ -30,8 +30,8 @@ private:
     BoundFunction<double> update_{"catena.sgd_update", {"lr"}};
 };
 
-// MomentumSGD, gradient descent with momentum: v = momentum * v - lr * g; p += v. lr is finite and not
-// negative, momentum in [0, 1).
+// MomentumSGD, gradient descent with momentum: v = momentum * v - lr * g; p += v. lr is finite and
+// not negative, momentum in [0, 1).
 class MomentumSGD : public Optimizer {
 public:
     static constexpr std::string_view name = "momentum_sgd";

@@ -67,7 +67,8 @@ ReductionKernel<N> reduction(const char* inputs, const char* outputs, const char
 }
 
 // Over all elements, as in Chainer 1. With pointers, i runs over the first array.
-//     const auto dot = reduce("const float* x, const float* y", "x[i] * y[i]", "a + b", "0", "dot");
+//     const auto dot =
+//         reduce("const float* x, const float* y", "x[i] * y[i]", "a + b", "0", "dot");
 //     const double product = dot(x, y).item();
 ReductionKernel<1> reduce(const char* arguments, const char* map, const char* reduce,
                           const char* neutral, const char* name, Dtype dtype_out = Dtype::float32,

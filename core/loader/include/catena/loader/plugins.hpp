@@ -55,17 +55,17 @@ struct PluginReport {
     std::optional<std::string> switched_off;  // the value of CATENA_PLUGINS that disables loading
 };
 
-// A plugin has the full rights of the process. A file is refused if anybody but root and the user can
-// change it or a folder above it, or if a lock does not list it: core/doc/threat-model.md. If two
-// plugins have the same id, the first is loaded and the other is reported as overridden.
+// A plugin has the full rights of the process. A file is refused if anybody but root and the user
+// can change it or a folder above it, or if a lock does not list it: core/doc/threat-model.md. If
+// two plugins have the same id, the first is loaded and the other is reported as overridden.
 
 // Loads one file. Throws PluginError with the reason if it is refused. Loading a file again does
 // nothing. Plugins stay loaded until the process ends. CATENA_PLUGINS=off refuses every file.
 void load_plugin(const std::filesystem::path& file);
 // Loads every *.catena of a folder in the order of names; plugins that name no devices come first,
-// because backends are among them. A plugin is not loaded if every backend that it names is loaded and
-// has no device. The report lists such plugins, and refused files. Throws PluginError if the folder
-// cannot be read.
+// because backends are among them. A plugin is not loaded if every backend that it names is loaded
+// and has no device. The report lists such plugins, and refused files. Throws PluginError if the
+// folder cannot be read.
 void load_plugins(const std::filesystem::path& folder);
 // Loads from the usual places, once: the folders of $CATENA_PLUGIN_PATH, then catena/plugins in
 // $XDG_DATA_HOME (~/.local/share), then catena/plugins beside catena's libraries; never the current
@@ -80,16 +80,17 @@ void leave_out_plugin(std::string_view id);
 
 // What happens to a plugin that the lock does not list: nothing, a line in the log, or a refusal.
 enum class PluginLockMode { off, warn, strict };
-// Sets the lock for what is loaded from now on. Without a file it is catena.plugins.lock in the folder
-// of each plugin, and for a link also the one in the folder of the file behind it. Overrides
-// $CATENA_PLUGIN_LOCK ("strict", "warn", "off", each also with ":/FILE"). Without either, a lock beside
-// the plugins is strict.
+// Sets the lock for what is loaded from now on. Without a file it is catena.plugins.lock in the
+// folder of each plugin, and for a link also the one in the folder of the file behind it. Overrides
+// $CATENA_PLUGIN_LOCK ("strict", "warn", "off", each also with ":/FILE"). Without either, a lock
+// beside the plugins is strict.
 void set_plugin_lock(PluginLockMode mode, const std::filesystem::path& file = {});
-// Reads a file's manifest, and runs nothing of the file. Throws PluginError if the file is no plugin, or
-// would be refused for its owner or mode.
+// Reads a file's manifest, and runs nothing of the file. Throws PluginError if the file is no
+// plugin, or would be refused for its owner or mode.
 LoadedPlugin read_manifest(const std::filesystem::path& file);
 LoadedPlugin read_hashed_manifest(const std::filesystem::path& file);  // also computes `sha256`
-// A lock of plugins that read_hashed_manifest() returned. catena/plugin_lock.hpp writes it to a file.
+// A lock of plugins that read_hashed_manifest() returned. catena/plugin_lock.hpp writes it to a
+// file.
 std::string plugin_lock_text(std::span<const LoadedPlugin> plugins);
 // The hash of a file, 64 hexadecimal digits. Throws PluginError if its owner or mode is refused.
 std::string plugin_sha256(const std::filesystem::path& file);

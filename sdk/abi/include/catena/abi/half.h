@@ -1,7 +1,8 @@
-/* float16 and bfloat16: the conversions of their bits to and from float that hosts and plugins share.
+/* float16 and bfloat16: the conversions of their bits to and from float that hosts and plugins
+ * share.
  *
- * Rounded to nearest even. Branch-free, so that loops vectorise. A NaN becomes quiet and keeps the upper
- * bits of its payload. */
+ * Rounded to nearest even. Branch-free, so that loops vectorise. A NaN becomes quiet and keeps the
+ * upper bits of its payload. */
 #ifndef CATENA_ABI_HALF_H
 #define CATENA_ABI_HALF_H
 

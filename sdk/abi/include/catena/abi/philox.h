@@ -1,5 +1,5 @@
-/* Philox4x32-10 (Salmon et al., 2011): random numbers from a counter, the same on every device and in
- * every host. catena_host.philox() gives the key and the first counter. */
+/* Philox4x32-10 (Salmon et al., 2011): random numbers from a counter, the same on every device and
+ * in every host. catena_host.philox() gives the key and the first counter. */
 #ifndef CATENA_ABI_PHILOX_H
 #define CATENA_ABI_PHILOX_H
 
@@ -25,8 +25,8 @@ CATENA_PHILOX void catena_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2,
 #define CATENA_PHILOX_STEP_0 0x9E3779B9u
 #define CATENA_PHILOX_STEP_1 0xBB67AE85u
 
-/* Block `counter` of the stream `key`: four draws. upper: the upper 64 bits of the counter, 0 for what
- * catena_host.philox() reserves. */
+/* Block `counter` of the stream `key`: four draws. upper: the upper 64 bits of the counter, 0 for
+ * what catena_host.philox() reserves. */
 CATENA_PHILOX void catena_philox(uint64_t key, uint64_t counter, uint64_t upper, uint32_t out[4]) {
     uint32_t k0 = (uint32_t)key;
     uint32_t k1 = (uint32_t)(key >> 32);

@@ -1,7 +1,7 @@
 // cuda: sharing arrays and events between processes on one machine.
 //
-//     pipe << cuda::IPCArrayHandle(x).bytes();                             // here
-//     const Array x = cuda::IPCArrayHandle::from_bytes(received).get();    // there: the same memory
+//     pipe << cuda::IPCArrayHandle(x).bytes();                           // here
+//     const Array x = cuda::IPCArrayHandle::from_bytes(received).get();  // there: the same memory
 //
 // The process that made an array must keep it, or its IPCArrayHandle, as long as another process
 // uses it. GPUs do not survive a fork: fork earlier, or start another program. CUDA shares whole

@@ -1,4 +1,5 @@
-// Broadcasting at run time: the elements of a smaller tensor, repeated in the order of a larger one.
+// Broadcasting at run time: the elements of a smaller tensor, repeated in the order of a larger
+// one.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The part of a dialect that devices share: types, halves, and mathematics in plain C++. What a dialect
-// has to define is said in plugins/jit/README.md.
+// The part of a dialect that devices share: types, halves, and mathematics in plain C++. What a
+// dialect has to define is said in plugins/jit/README.md.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ consteval auto joined_texts(const char (&... text)[n]) {
     return all;
 }
 
-// Comes within the namespace catena_kernel, after CATENA_FN. With CATENA_OWN_FLOAT16 the device's own
-// load() and store() of float16 follow.
+// Comes within the namespace catena_kernel, after CATENA_FN. With CATENA_OWN_FLOAT16 the device's
+// own load() and store() of float16 follow.
 inline constexpr char common_dialect[] = R"dialect(
 typedef float float32;
 typedef double float64;
@@ -48,7 +48,8 @@ CATENA_FN void store(bfloat16& h, float x) {
 }
 #if !defined(CATENA_OWN_FLOAT16)
 CATENA_FN float load(const float16& h) {
-    const unsigned sign = (unsigned)(h.bits & 0x8000u) << 16, rest = (unsigned)(h.bits & 0x7fffu) << 13;
+    const unsigned sign = (unsigned)(h.bits & 0x8000u) << 16;
+    const unsigned rest = (unsigned)(h.bits & 0x7fffu) << 13;
     const unsigned finite = as_bits(as_float(rest) * 0x1p112f);
     const unsigned special = rest | (rest > 0x0f800000u ? 0x7fc00000u : 0x7f800000u);
     return as_float(((h.bits & 0x7c00u) == 0x7c00u ? special : finite) | sign);

@@ -166,8 +166,8 @@ struct TypesOf<F> {
 };
 
 namespace detail {
-// The shape that the inputs broadcast to by NumPy's rule: aligned at the last axis, extents are equal
-// or 1. whole: integer inputs take attributes that are such integers.
+// The shape that the inputs broadcast to by NumPy's rule: aligned at the last axis, extents are
+// equal or 1. whole: integer inputs take attributes that are such integers.
 catena_status infer_elementwise(catena_ctx* ctx, const catena_function& f, bool whole,
                                 const catena_value* attrs, const catena_meta* const* x,
                                 catena_meta& y) noexcept;

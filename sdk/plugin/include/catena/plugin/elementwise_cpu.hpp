@@ -1,5 +1,6 @@
-// Elementwise functions on the CPU: loops of a formula for each dtype and instruction set. A driver,
-// compiled once for a dtype, threads them, broadcasts inputs, adds to outputs and sums gradients.
+// Elementwise functions on the CPU: loops of a formula for each dtype and instruction set. A
+// driver, compiled once for a dtype, threads them, broadcasts inputs, adds to outputs and sums
+// gradients.
 #pragma once
 
 #include <array>

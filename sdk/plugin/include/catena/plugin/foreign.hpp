@@ -104,7 +104,8 @@ constexpr decltype(run) entry_of() {
 }
 template <class F, decltype(catena_kernel::plan) plan>
 constexpr decltype(plan) planner_of() {
-    // Compares types, because for GCC with UBSan a comparison of addresses is no constant expression.
+    // Compares types, because for GCC with UBSan a comparison of addresses is no constant
+    // expression.
     using Plan = decltype(plan);
     constexpr bool none =
         std::is_same_v<std::integral_constant<Plan, plan>, std::integral_constant<Plan, nullptr>>;

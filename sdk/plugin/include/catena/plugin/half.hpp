@@ -18,8 +18,8 @@ constexpr Half to_half(float x) {
     else return to_bfloat16(x);
 }
 
-// to[0 .. n) = from[0 .. n), with the instructions of an instruction set. One of From and To is float,
-// the other a half.
+// to[0 .. n) = from[0 .. n), with the instructions of an instruction set. One of From and To is
+// float, the other a half.
 template <Isa isa, class From, class To>
 void convert_halves(const From* from, To* to, std::int64_t n);
 

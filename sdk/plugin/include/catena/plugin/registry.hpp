@@ -164,7 +164,7 @@ catena_status CATENA_CALL detail::infer_formula(catena_ctx* ctx, const catena_va
                                                 const catena_meta* const* x, std::uint32_t,
                                                 catena_meta* const* y, std::uint32_t) noexcept {
     constexpr bool whole =
-        n_attributes < F >> 0 && std::is_same_v<typename TypesOf<F>::type, Numbers>;
+        n_attributes<F> != 0 && std::is_same_v<typename TypesOf<F>::type, Numbers>;
     return infer_elementwise(ctx, FunctionTable<F>::function, whole, attrs, x, *y[0]);
 }
 

@@ -74,8 +74,8 @@ constexpr catena_plugin table_of(const Contents& contents) {
 #define CATENA_PLUGIN_LICENSE ""
 #endif
 
-// The two symbols that a plugin exports. `table` is an expression, the plugin's catena_plugin: it is
-// evaluated when a host loads the plugin, and may throw. Once in a plugin, at file scope.
+// The two symbols that a plugin exports. `table` is an expression, the plugin's catena_plugin: it
+// is evaluated when a host loads the plugin, and may throw. Once in a plugin, at file scope.
 #define CATENA_EXPORT_PLUGIN(id, version, devices, table)                                    \
     extern "C" {                                                                             \
     __attribute__((section(CATENA_MANIFEST_SECTION),                                         \

@@ -1,5 +1,5 @@
-// For kernels on a vendor's library that serve catena's own functions: attributes by name, one entry of
-// the table of kernels, and convolutions as the products that such libraries have.
+// For kernels on a vendor's library that serve catena's own functions: attributes by name, one
+// entry of the table of kernels, and convolutions as the products that such libraries have.
 #pragma once
 
 #include <algorithm>

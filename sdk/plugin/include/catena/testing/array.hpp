@@ -26,8 +26,8 @@ public:
     static constexpr std::uint8_t usual_guard = 0xa5;
 
     Array() = default;
-    // Floating-point elements start as NaN, others as a pattern. The first element lies `shift` < 64
-    // bytes behind an aligned address.
+    // Floating-point elements start as NaN, others as a pattern. The first element lies `shift` <
+    // 64 bytes behind an aligned address.
     Array(Dims shape, catena_dtype dtype, std::size_t shift = 0,
           std::uint8_t pattern = usual_guard);
     // Memory without a dtype, as scratch is.
@@ -82,7 +82,8 @@ public:
     // The same shape, dtype and bits.
     bool operator==(const Array& other) const;
 
-    // All of the memory, guards included. The first element lies behind the first guard and the shift.
+    // All of the memory, guards included. The first element lies behind the first guard and the
+    // shift.
     std::byte* memory() { return chunks_.data()->bytes; }
     std::size_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
     std::size_t shift() const { return shift_; }

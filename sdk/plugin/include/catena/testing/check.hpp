@@ -25,8 +25,8 @@ struct Case {
     Tolerance float64 = {1e-9, 1e-10};
     Tolerance differences = {1e-5, 1e-6};
     bool train = true;
-    // And other shapes, derived from these: empty, of size 1, wrong ones. By default where there are
-    // expected outputs, which make a case a whole test of its function.
+    // And other shapes, derived from these: empty, of size 1, wrong ones. By default where there
+    // are expected outputs, which make a case a whole test of its function.
     std::optional<bool> edges = {};
 };
 

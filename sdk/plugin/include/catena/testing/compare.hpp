@@ -50,7 +50,8 @@ Array differences(std::vector<Array> x, std::size_t which, double step, std::int
     };
     return detail::differences(std::move(x), which, step, most, call, &value);
 }
-// Like compare(), where differences() found a gradient. The number of elements is added to `compared`.
+// Like compare(), where differences() found a gradient. The number of elements is added to
+// `compared`.
 std::string compare_slopes(const Array& got, const Array& slopes, Tolerance tolerance,
                            std::int64_t& compared);
 

@@ -1,7 +1,7 @@
 // conform(): everything that is expected of any function, checked for the calls that its descriptor
 // gives as examples, or for one that is found by trying.
 //
-//     World world({"my.catena", "math.catena", "array.catena"});  // with what gradients are made of
+//     World world({"my.catena", "math.catena", "array.catena"});  // and what gradients use
 //     CHECK(conform(world, "org.example.swish").failures() == "");  // one function
 //     CHECK(conform(world).failures() == "");                       // all of the plugins to test
 #pragma once

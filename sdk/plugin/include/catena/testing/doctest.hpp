@@ -1,5 +1,5 @@
-// For tests in doctest: CATENA_CONFORM(plugin) makes a test case with a subcase for each function that
-// the plugin describes or has kernels for.
+// For tests in doctest: CATENA_CONFORM(plugin) makes a test case with a subcase for each function
+// that the plugin describes or has kernels for.
 //
 //     #include <catena/testing/doctest.hpp>
 //     CATENA_CONFORM(MY_PLUGIN)

@@ -108,13 +108,13 @@ public:
     void pass(Check check);
     // Of several reasons the last one stays.
     void skip(Check check, const std::string& reason);
-    // Texts that differ only in numbers and in the kernels' dtypes and instruction sets make one line:
-    // the first of them.
+    // Texts that differ only in numbers and in the kernels' dtypes and instruction sets make one
+    // line: the first of them.
     void fail(Check check, const std::string& text);
     bool failed(Check check) const { return (*this)[check].verdict == Verdict::failed; }
-    // To be called after the last example. A check that has no verdict yet fails. If another check has
-    // failed, it is skipped, because that failure may have kept the test from it. With `only`, all other
-    // checks are skipped.
+    // To be called after the last example. A check that has no verdict yet fails. If another check
+    // has failed, it is skipped, because that failure may have kept the test from it. With `only`,
+    // all other checks are skipped.
     void finish(std::optional<Check> only = {});
     // A line "function: check: text" for each failure.
     std::vector<std::string> lines() const;
@@ -132,8 +132,8 @@ public:
     bool compared = false;  // whether all variants that run here were
 
 private:
-    // A failure, and the kernels that have it: where the text names dtypes and instruction set of the
-    // first, and those of the others.
+    // A failure, and the kernels that have it: where the text names dtypes and instruction set of
+    // the first, and those of the others.
     struct Line {
         std::string kind;
         std::string text;

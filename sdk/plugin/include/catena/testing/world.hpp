@@ -1,5 +1,5 @@
-// A small host for tests of plugins: loads them, runs any of their kernels on host arrays, and calls
-// functions on variables. No link to the core.
+// A small host for tests of plugins: loads them, runs any of their kernels on host arrays, and
+// calls functions on variables. No link to the core.
 #pragma once
 
 #include <memory>
@@ -72,7 +72,8 @@ public:
     explicit World(std::initializer_list<const char*> paths)
         : World(std::vector<std::string>(paths.begin(), paths.end())) {}
     explicit World(const std::vector<std::string>& paths) : World(paths, own_plugins()) {}
-    // `own`: the folder of catena's own plugins; the environment's CATENA_TESTING_PLUGINS comes first.
+    // `own`: the folder of catena's own plugins; the environment's CATENA_TESTING_PLUGINS comes
+    // first.
     World(const std::vector<std::string>& paths, const char* own);
     ~World();
     World(const World&) = delete;
@@ -112,7 +113,8 @@ public:
     std::vector<Array> forward(const std::string& name, const std::vector<Array>& inputs,
                                const Attrs& attrs = {}, const Options& options = {});
     // Gradients of the inputs in options.targets that are differentiable; the others are empty. A
-    // kernel with saved state runs its forward kernel first, with the numbers of the last forward().
+    // kernel with saved state runs its forward kernel first, with the numbers of the last
+    // forward().
     std::vector<Array> backward(const std::string& name, const std::vector<Array>& inputs,
                                 const std::vector<Array>& outputs, const std::vector<Array>& gy,
                                 const Attrs& attrs = {}, const Options& options = {});

@@ -119,7 +119,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
         const catena_tensor* gx = call.gx[i];
         if (gx == nullptr) continue;
         const bool add = call.req[i] == CATENA_REQ_ADD;
-        if constexpr (n_inputs < F >> 1) {
+        if constexpr (1 < n_inputs<F>) {
             if (!same_shape(*gx, gy)) {
                 const Repeats summed{shape_of(gy), shape_of(*gx)};
                 sum(queue, op, shape_of(gy), operands.in, static_cast<int>(i), summed,
@@ -135,7 +135,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
 template <class F, class T>
 void plan_backward_formula(const catena_call& call, catena_plan& plan) {
     using Op = detail::Backward<F, T>;
-    if constexpr (n_inputs < F >> 1) {
+    if constexpr (1 < n_inputs<F>) {
         if (call.gy[0] == nullptr) return;
         const catena_tensor& gy = *call.gy[0];
         const detail::BackwardOperands<F> operands(call);

@@ -46,9 +46,9 @@ private:
     U shift_ = 0;
 };
 
-// Elements of a row-major tensor in units of up to `width` that lie side by side along its innermost
-// axis, and where those of its operands are. Extents of 1 are left out, and neighbouring axes that
-// all operands walk along in the same way are one.
+// Elements of a row-major tensor in units of up to `width` that lie side by side along its
+// innermost axis, and where those of its operands are. Extents of 1 are left out, and neighbouring
+// axes that all operands walk along in the same way are one.
 template <class U, int n_operands>
 struct Walk {
     static constexpr int most = n_operands <= 16 ? 16 : 8;  // axes; a kernel's parameters are few
@@ -271,8 +271,8 @@ void for_each_box(std::int64_t planes, std::int64_t rows, std::int64_t columns, 
             }
 }
 
-// A row-major tensor whose axes are kept or summed, in units along its innermost axis. Where that is
-// summed ("rows") a unit holds terms of one sum, else ("columns") terms of sums side by side.
+// A row-major tensor whose axes are kept or summed, in units along its innermost axis. Where that
+// is summed ("rows") a unit holds terms of one sum, else ("columns") terms of sums side by side.
 struct Fold {
     struct Unit {
         std::int64_t at;   // in the tensor, apart from the other sort
@@ -297,8 +297,9 @@ struct Fold {
     };
 
     Fold() = default;
-    // summed(d) says whether axis d of shape is summed, steps[d] which operands walk along it (null:
-    // all along all); units go along axes of one sort. No extent is 0. may_split: over blocks.
+    // summed(d) says whether axis d of shape is summed, steps[d] which operands walk along it
+    // (null: all along all); units go along axes of one sort. No extent is 0. may_split: over
+    // blocks.
     template <class Summed>
     Fold(Shape shape, const Summed& summed, int pack_width, const std::uint64_t* steps = nullptr,
          bool may_split = true)

@@ -119,8 +119,8 @@ bool turns_are_packs(const Lines& lines, const T* data) {
 __device__ __forceinline__ void sync_lanes(const Lines& lines) {
     sync_lanes(lines.inner == 1 ? lines.lanes : lines.threads);
 }
-// Lanes' values joined pairwise, in a fixed order; all of a line's lanes get the result. All threads
-// of the block take part. shared has Lines::most_threads places.
+// Lanes' values joined pairwise, in a fixed order; all of a line's lanes get the result. All
+// threads of the block take part. shared has Lines::most_threads places.
 template <class V, class Join>
 __device__ __forceinline__ V join_lanes(const Lines& lines, const Line& line, V value, V* shared,
                                         const Join& join) {

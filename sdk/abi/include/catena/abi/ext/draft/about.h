@@ -10,8 +10,8 @@
 typedef struct catena_about {
     uint32_t struct_size;
     uint32_t reserved;
-    /* [any] What the device is, for people: its model, what it can do, its memory. The backend's, until
-     * close(). */
+    /* [any] What the device is, for people: its model, what it can do, its memory. The backend's,
+     * until close(). */
     const char *(CATENA_CALL *text)(void *dev);
 } catena_about;
 

@@ -13,8 +13,9 @@ typedef struct catena_affine {
     const char *name; /* for tables and logs */
     /* [any] As of catena_blas. */
     int32_t(CATENA_CALL *supports)(const catena_gemm *gemm);
-    /* [compute] As of catena_blas, with the n numbers of bias, of the product's dtype, added to each row of C.
-     * CATENA_E_UNSUPPORTED, without text and with nothing done: not this one after all. */
+    /* [compute] As of catena_blas, with the n numbers of bias, of the product's dtype, added to
+     * each row of C. CATENA_E_UNSUPPORTED, without text and with nothing done: not this one after
+     * all. */
     catena_status(CATENA_CALL *gemm)(catena_ctx *ctx, const catena_gemm *gemm, const void *bias);
 } catena_affine;
 

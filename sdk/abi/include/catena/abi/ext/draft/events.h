@@ -17,11 +17,12 @@ typedef struct catena_events {
                                             int32_t *done);
     /* Makes the caller wait for the last record. */
     catena_status(CATENA_CALL *event_sync)(catena_ctx *ctx, void *dev, catena_event *event);
-    /* Milliseconds of the device's clock between two events of timed_event_create() that are done. */
+    /* Milliseconds of the device's clock between two events of timed_event_create() that are done.
+     * */
     catena_status(CATENA_CALL *elapsed)(catena_ctx *ctx, void *dev, catena_event *begin,
                                         catena_event *end, double *milliseconds);
-    /* As event_create() of the backend, whose events are for order and may know no time. NULL: those
-     * know it as well. */
+    /* As event_create() of the backend, whose events are for order and may know no time. NULL:
+     * those know it as well. */
     catena_status(CATENA_CALL *timed_event_create)(catena_ctx *ctx, void *dev,
                                                    catena_event **event);
 } catena_events;

@@ -1,4 +1,5 @@
-/* catena.graph.draft/1: a backend extension; work of a stream recorded once and launched many times. */
+/* catena.graph.draft/1: a backend extension; work of a stream recorded once and launched many
+ * times. */
 #ifndef CATENA_ABI_EXT_DRAFT_GRAPH_H
 #define CATENA_ABI_EXT_DRAFT_GRAPH_H
 
@@ -8,9 +9,10 @@
 
 typedef struct catena_graph_exec catena_graph_exec; /* backend's: recorded work, ready to launch */
 
-/* The table of the extension; all are [compute]. Between begin() and end() work given to stream is not
- * done but recorded, with its addresses: the memory that it uses must stay as it is for as long as the
- * graph is launched. Whatever would wait for the stream, or ask the system for memory, fails. */
+/* The table of the extension; all are [compute]. Between begin() and end() work given to stream is
+ * not done but recorded, with its addresses: the memory that it uses must stay as it is for as long
+ * as the graph is launched. Whatever would wait for the stream, or ask the system for memory,
+ * fails. */
 typedef struct catena_graph {
     uint32_t struct_size;
     uint32_t reserved;

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import filter
 
 DOXYGEN, DOXYFILE = sys.argv.pop(1), pathlib.Path(sys.argv.pop(1))

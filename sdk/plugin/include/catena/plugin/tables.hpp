@@ -1,5 +1,5 @@
-// The tables of a plugin with backends, extensions, or kernels for functions of others. A plugin of
-// functions alone needs CATENA_PLUGIN() only.
+// The tables of a plugin. Plugins with backends or extensions include this; one of functions and
+// kernels alone needs CATENA_PLUGIN() only.
 #pragma once
 
 #include <span>
@@ -39,20 +39,21 @@ constexpr catena_extension extension(const char* id, const char* device, const v
 
 // What a plugin has; the lists have to live as long as the plugin.
 struct Contents {
-    std::span<const catena_kernel* const> kernels;
-    std::span<const catena_backend* const> backends;
-    std::span<const catena_extension* const> extensions;
+    std::span<const catena_function* const> functions = {};
+    std::span<const catena_kernel* const> kernels = {};
+    std::span<const catena_backend* const> backends = {};
+    std::span<const catena_extension* const> extensions = {};
     decltype(catena_plugin::init) init = nullptr;
     decltype(catena_plugin::deinit) deinit = nullptr;
 };
 constexpr catena_plugin table_of(const Contents& contents) {
     return {.struct_size = sizeof(catena_plugin),
-            .n_functions = 0,
+            .n_functions = static_cast<std::uint32_t>(contents.functions.size()),
             .n_kernels = static_cast<std::uint32_t>(contents.kernels.size()),
             .n_backends = static_cast<std::uint32_t>(contents.backends.size()),
             .n_extensions = static_cast<std::uint32_t>(contents.extensions.size()),
             .reserved = 0,
-            .functions = nullptr,
+            .functions = contents.functions.data(),
             .kernels = contents.kernels.data(),
             .backends = contents.backends.data(),
             .extensions = contents.extensions.data(),

@@ -1,7 +1,7 @@
 // Values that are allowed and seldom.
 #include "garbage.hpp"
 
-#include <testing/attributes.hpp>
+#include <catena/testing/attributes.hpp>
 #include <testing/sample.hpp>
 #include <testing/types.hpp>
 

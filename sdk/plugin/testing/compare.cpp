@@ -94,11 +94,14 @@ std::string compare(const Array& got, const Array& expected, Tolerance tolerance
     return {};
 }
 std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
-                    Tolerance tolerance) {
+                    Tolerance tolerance, const std::function<std::string(std::size_t)>& name) {
     if (got.size() != expected.size())
         return "expected " + std::to_string(expected.size()) + " arrays, got " +
                std::to_string(got.size());
-    return compare(got, expected, tolerance, [](std::size_t i) { return std::to_string(i); });
+    for (std::size_t i = 0; i < got.size(); ++i)
+        if (const std::string text = compare(got[i], expected[i], tolerance); !text.empty())
+            return (name ? name(i) : std::to_string(i)) + ": " + text;
+    return {};
 }
 
 bool has_nan(const Array& a) {
@@ -143,9 +146,8 @@ double slope_of(const At& at, double center, double here, double step, double be
 
 }  // namespace
 
-Array detail::differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
-                          Value function, const void* object) {
-    const auto value = [&](const std::vector<Array>& at) { return function(object, at); };
+Array differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
+                  const ScalarFunction& value) {
     Array result(x[which].shape(), dtype_of<double>());
     const std::int64_t n = x[which].size();
     const double here = n > 0 ? value(x) : 0;

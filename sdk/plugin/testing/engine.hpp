@@ -75,14 +75,14 @@ public:
     Reply infer(const Metas& x);
     // The callbacks up to `last`; outputs have the shapes and dtypes of y.
     Reply forward(const catena_kernel& k, const std::vector<Array>& x,
-                  const std::vector<catena_meta>& y, Step last = Step::run);
+                  const std::vector<catena_meta>& y, Step last = Step::run) {
+        std::vector<Array> saved;
+        return forward(k, x, y, last, saved);
+    }
     // `before`: the forward kernels of its variant. The first that serves the call runs, with random
     // numbers from `drawn` on.
     Reply backward(const catena_kernel& k, const std::vector<const catena_kernel*>& before,
                    const Given& given, std::uint64_t drawn, Step last = Step::run);
-    // The function's composition.
-    Reply gradient(const Given& given);
-
     // The variables of a composition.
     struct Vars {
         std::vector<catena_var*> x;
@@ -93,7 +93,12 @@ public:
     // As the function is lent them: what is not retained is missing or spoilt.
     Vars lend(const Vars& vars, const Given& given);
     Vars make(const Given& given);
+    // The function's composition.
     Reply gradient(const Given& given, Vars& vars);
+    Reply gradient(const Given& given) {
+        Vars vars = make(given);
+        return gradient(given, vars);
+    }
     // The inputs whose gradients are wanted: bit i % 64 of word i / 64.
     std::vector<std::uint64_t> targets(const std::vector<Array>& x) const;
 
@@ -111,7 +116,7 @@ private:
                std::vector<Array>& saved);
     void lend(Call& call, Given& now, std::vector<Array>& gx, std::uint64_t kept_x,
               std::uint64_t kept_y);
-    Unretained unretained(std::size_t port) const;
+    Unretained lends(bool retained, std::size_t port) const;
 
     World& world_;
     const catena_function& f_;

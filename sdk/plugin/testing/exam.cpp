@@ -39,6 +39,11 @@ bool Settings::wants_kernels(int phase) const {
 
 namespace detail {
 
+std::optional<Check> watcher_of(const std::exception& e) {
+    if (dynamic_cast<const OutOfBounds*>(&e) != nullptr) return Check::guard;
+    if (dynamic_cast<const InputChanged*>(&e) != nullptr) return Check::inputs;
+    return std::nullopt;
+}
 bool explains(const catena_function& f, const std::string& text) {
     const std::string start = std::string("[") + f.name + "] ";
     return text.compare(0, start.size(), start) == 0 && text.size() > start.size() + 4;
@@ -62,13 +67,16 @@ void Exam::step(Check check, const std::string& what, const std::function<std::s
         const std::string problem = body();
         if (!problem.empty()) report.fail(check, where + problem);
         else if (decides) report.pass(check);
-    } catch (const OutOfBounds& e) {
-        report.fail(settings.blamed(Check::guard), named(e));
-    } catch (const InputChanged& e) {
-        report.fail(settings.blamed(Check::inputs), named(e));
     } catch (const std::exception& e) {
-        report.fail(check, where + e.what());
+        caught(e, check, what);
     }
+}
+void Exam::caught(const std::exception& e, Check check, const std::string& what) {
+    const std::string where = '"' + sample.text + "\": ";
+    // The text of a violation names the kernel.
+    if (const auto watcher = watcher_of(e))
+        report.fail(settings.blamed(*watcher), where + e.what());
+    else report.fail(check, what + " of " + where + e.what());
 }
 
 std::vector<Array> Exam::forward(const std::vector<Array>& x, Options options) {
@@ -214,7 +222,6 @@ void Exam::use(const catena_kernel& k, const Row& row, std::vector<Use>& result)
     for (std::size_t i = 0; i < sample.x.size(); ++i)
         u.given.x.push_back(convert(sample.x[i], row[vars.input(i)]));
     now_doing(f.name, u.label + " of " + sample.text);
-    const Check check = forward ? Check::dtypes : Check::backward;
     try {
         if (!fits(u.given.x, row)) {
             report.missed.try_emplace({&k, u.row}, unfit_);
@@ -237,16 +244,10 @@ void Exam::use(const catena_kernel& k, const Row& row, std::vector<Use>& result)
         result.push_back(std::move(u));
     } catch (const NoKernel&) {
         // It does not support this call.
-    } catch (const OutOfBounds& e) {
-        report.fail(Check::guard, named(e));
-    } catch (const InputChanged& e) {
-        report.fail(Check::inputs, named(e));
     } catch (const std::exception& e) {
-        report.fail(check, u.label + " of \"" + sample.text + "\": " + e.what());
+        caught(e, forward ? Check::dtypes : Check::backward, u.label);
     }
 }
-// The exception's text names the kernel.
-std::string Exam::named(const Violation& e) const { return "\"" + sample.text + "\": " + e.what(); }
 // Another row may serve this call: the attributes or the shapes may decide about dtypes. If it
 // does not fit, unfit_ says why.
 bool Exam::fits(const std::vector<Array>& x, const Row& row) {

@@ -24,7 +24,45 @@ std::vector<std::uint64_t> subsets(std::uint64_t all) {
     return sets;
 }
 
-}  // namespace
+// Checks of gradients: finite differences, sets of targets, gradients of outputs that did not come.
+class GradientChecks {
+public:
+    explicit GradientChecks(Exam& exam);
+    // Of sum(gy * y), of which the composed gradient or else the kernel's must be the derivative.
+    void first_order();
+    // Of sum(ggx * gradient(x, gy)), with respect to x and gy.
+    void second_order();
+    // Through the composition, and of a kernel.
+    void composition();
+    void kernel(const Use& u);
+
+private:
+    using Run = std::function<std::vector<Array>(const Given&, const Options&)>;
+    // What finite differences know of one gradient.
+    struct Measured {
+        bool any = false;
+        std::string missing;  // the last argument of which they know nothing
+    };
+    std::string inputs(std::uint64_t set) const;
+    std::string outputs(std::uint64_t set) const;
+    const Settings& settings() const { return e_.settings; }
+    Tolerance differences() const;
+    double step() const { return exact_ ? settings().step : 1e-2; }
+    bool reads_unretained();
+    void compare_to(Check check, const std::string& what, const Array& got,
+                    const std::vector<Array>& args, std::size_t which, std::int64_t most,
+                    Tolerance tolerance, const ScalarFunction& value, Measured& measured);
+    void settle(Check check, const Measured& measured);
+    void masks(const std::string& who, const Given& g, Tolerance tolerance, bool adds,
+               const Run& run);
+    void missing(const std::string& who, const Given& g, Tolerance tolerance, const Run& run);
+
+    Exam& e_;
+    Given given_;
+    std::vector<std::size_t> targets_;
+    std::vector<std::size_t> sources_;
+    bool exact_ = true;  // all floats are float64
+};
 
 GradientChecks::GradientChecks(Exam& exam) : e_(exam), given_(exam.base()) {
     for (std::size_t i = 0; i < e_.sample.x.size(); ++i)
@@ -37,7 +75,6 @@ GradientChecks::GradientChecks(Exam& exam) : e_(exam), given_(exam.base()) {
 
 void GradientChecks::first_order() {
     const auto value = [&](const std::vector<Array>& x) { return dot(given_.gy, e_.forward(x)); };
-    const auto got = [&] { return e_.exact_gradient(given_); };
     // `backward` is measured by the composition where there is one.
     const Check check = e_.composed() ? Check::gradient : Check::backward;
     if (reads_unretained()) return;
@@ -45,7 +82,7 @@ void GradientChecks::first_order() {
     e_.step(
         check, "the gradient",
         [&] {
-            gx = got();
+            gx = e_.exact_gradient(given_);
             return "";
         },
         false);
@@ -151,7 +188,7 @@ bool GradientChecks::reads_unretained() {
 }
 void GradientChecks::compare_to(Check check, const std::string& what, const Array& got,
                                 const std::vector<Array>& args, std::size_t which,
-                                std::int64_t most, Tolerance tolerance, const Value& value,
+                                std::int64_t most, Tolerance tolerance, const ScalarFunction& value,
                                 Measured& measured) {
     e_.step(
         check, what,
@@ -223,6 +260,30 @@ void GradientChecks::missing(const std::string& who, const Given& g, Tolerance t
             return e_.compare(run(without, Options()), run(zero, Options()), tolerance,
                               CATENA_PHASE_BACKWARD);
         });
+    }
+}
+
+}  // namespace
+
+void check_sample(World& world, const catena_function& f, const Sample& sample, Report& report,
+                  const Settings& settings, bool thorough) {
+    Exam exam(world, f, sample, report, settings);
+    const std::vector<Use> forward = exam.uses(CATENA_PHASE_FORWARD);
+    if (!check_values(exam, forward, Check::dtypes)) return;
+    for (const Use& u : forward) check_behaviour(exam, u);
+    if (!exam.differentiable()) return;
+    GradientChecks gradients(exam);
+    gradients.first_order();
+    if (report.failed(Check::retained)) return;
+    if (thorough && exam.composed()) {
+        gradients.second_order();
+        gradients.composition();
+    }
+    const std::vector<Use> backward = exam.uses(CATENA_PHASE_BACKWARD);
+    if (!check_values(exam, backward, Check::backward)) return;
+    for (const Use& u : backward) {
+        check_behaviour(exam, u);
+        if (thorough) gradients.kernel(u);
     }
 }
 

@@ -38,13 +38,12 @@ private:
         now_doing(f_.name, "tries " + text_of(f_, e));
         try {
             return make_sample(world_, f_, e, settings_.seed);
-        } catch (const OutOfBounds& failure) {
-            report_.fail(settings_.blamed(Check::guard), text_of(f_, e) + ": " + failure.what());
-        } catch (const InputChanged& failure) {
-            report_.fail(settings_.blamed(Check::inputs), text_of(f_, e) + ": " + failure.what());
         } catch (const Failure& failure) {
-            if (!explains(f_, failure.what()))
-                report_.fail(Check::wrong_shape, text_of(f_, e) + ": expected \"[" + f_.name +
+            const std::string call = text_of(f_, e) + ": ";
+            if (const auto watcher = watcher_of(failure))
+                report_.fail(settings_.blamed(*watcher), call + failure.what());
+            else if (!explains(f_, failure.what()))
+                report_.fail(Check::wrong_shape, call + "expected \"[" + f_.name +
                                                      "] ...\", got \"" + failure.what() + "\"");
         }
         return std::nullopt;
@@ -57,17 +56,8 @@ private:
         Report found(report_.function());
         Settings all = settings_;
         all.only.reset();
-        Exam e(world_, f_, sample, found, all);
-        const auto watch = [&](int phase, Check values) {
-            const std::vector<Use> uses = e.uses(phase);
-            if (!check_values(e, uses, values)) return;
-            for (const Use& u : uses) check_behaviour(e, u);
-        };
-        watch(CATENA_PHASE_FORWARD, Check::dtypes);
-        if (e.differentiable() && !report_.failed(Check::retained)) {
-            GradientChecks(e).first_order();
-            watch(CATENA_PHASE_BACKWARD, Check::backward);
-        }
+        all.gradients = all.gradients && !report_.failed(Check::retained);
+        check_sample(world_, f_, sample, found, all, false);
         report_.reached.insert(found.reached.begin(), found.reached.end());
         const std::string failures = found.failures();
         if (failures.empty()) report_.pass(check);

@@ -6,7 +6,6 @@
 
 #include "catena/abi/ext/blas.h"
 #include "catena/testing/plain_blas.hpp"
-#include "testing/attributes.hpp"
 #include "testing/state.hpp"
 
 namespace catena::testing {

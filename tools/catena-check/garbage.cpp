@@ -2,7 +2,7 @@
 #include "garbage.hpp"
 
 #include <catena/testing/attributes.hpp>
-#include <testing/sample.hpp>
+#include <testing/functions.hpp>
 #include <testing/types.hpp>
 
 #include <limits>

@@ -17,21 +17,16 @@ using detail::to_double;
 using detail::with_type;
 
 // An integer of any dtype, or a float that is one, exactly.
-struct Integer {
-    bool negative;
-    std::uint64_t bits;
-    bool operator==(const Integer&) const = default;
-};
+__extension__ using Integer = __int128;
 std::optional<Integer> integer_at(const Array& a, std::int64_t i) {
     return with_type(a.dtype(), [&]<class T>(T) -> std::optional<Integer> {
         const T value = a.data<T>()[i];
-        if constexpr (std::is_integral_v<T>) {
-            return Integer{std::is_signed_v<T> && value < T(0), static_cast<std::uint64_t>(value)};
-        } else {
+        if constexpr (!std::is_integral_v<T>) {
             const double v = to_double(value);
             if (v != std::trunc(v) || v < -0x1p63 || v >= 0x1p64) return std::nullopt;
-            return v < 0 ? Integer{true, static_cast<std::uint64_t>(static_cast<std::int64_t>(v))}
-                         : Integer{false, static_cast<std::uint64_t>(v)};
+            return static_cast<Integer>(v);
+        } else {
+            return static_cast<Integer>(value);
         }
     });
 }

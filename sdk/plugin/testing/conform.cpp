@@ -55,7 +55,7 @@ std::vector<Example> other_choices(const catena_function& f, const Example& exam
     return result;
 }
 
-// Kernels of the plugins under test that nobody ran: nothing is known of them. One that chooses its
+// Finds kernels of the plugins under test that never ran, so they were not tested. One that chooses its
 // calls may want larger ones than the examples of another plugin's function are.
 void all_reached(World& world, const catena_function& f, Report& report) {
     // What failed may have kept them from running.
@@ -169,7 +169,7 @@ Report conform(World& world, const std::string& name, const Settings& settings) 
         report.fail(Check::example, "no call was found that it accepts (seed " +
                                         std::to_string(settings.seed) + ")");
     bool differentiable = false;
-    // Whether it came to numbers. A derived call may be refused, and may give NaN.
+    // Whether the call gave numbers. A derived call may be refused, and may give NaN.
     const auto examine = [&](const Example& example, bool derived) {
         const std::string call = '"' + text_of(f, example) + "\": ";
         std::optional<Sample> sample;

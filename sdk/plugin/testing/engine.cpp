@@ -1,4 +1,4 @@
-// One call: what it is lent, the callbacks in their order, and what was written where it may not be.
+// One call: its arguments, the callbacks in their order, and checks for writes out of bounds.
 #include "testing/engine.hpp"
 
 #include <algorithm>
@@ -108,7 +108,7 @@ Unretained Engine::lends(bool retained, std::size_t port) const {
     return retained || given ? Unretained::given : options_.unretained;
 }
 
-// The border: all that the plugin can do to its host is seen here.
+// Calls the plugin, and records the effects on the host.
 template <class Body>
 void Engine::enter(Reply& reply, Step step, bool last, const Body& body) {
     char thrown[200] = "";
@@ -299,7 +299,7 @@ bool Engine::plan(Call& call, const catena_call* early, std::vector<Array>& save
     return true;
 }
 
-// False if it did not come to a result.
+// False if there is no result.
 bool Engine::kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply& reply) {
     const catena_kernel& k = call.kernel;
     ctx.device = call.device == nullptr ? "cpu" : k.device;

@@ -9,7 +9,7 @@
 
 namespace catena::testing::detail {
 
-// What of the call is NULL while a backward pass runs, in words, for handlers of crashes; else empty.
+// During a backward pass: the arguments that are NULL, in words, for crash handlers. Otherwise empty.
 extern char absent[256];
 
 enum class Step { infer, supports, plan, run, gradient };
@@ -24,8 +24,8 @@ struct Reply {
     std::string thrown;              // an exception's that left the callback
     std::string piece_thrown;        // one's that left a piece of parallel_for()
     std::string misuse;              // what a plugin may not do to its host
-    std::string damage;              // where it wrote beside what it was lent
-    std::string changed;             // what it was lent to read, and wrote
+    std::string damage;              // a write out of bounds
+    std::string changed;             // a write to read-only arguments
     std::vector<catena_meta> metas;  // infer
     std::vector<Array> results;      // outputs and updated inputs; gradients
     // Told by a Watch: a fault that was asked for happened; calls of fail().
@@ -68,7 +68,7 @@ public:
     Placement placement;
     Watch* watch = nullptr;
     const World* owner;  // of the devices
-    // More than this is not lent: a call that needs it counts as not served.
+    // The most memory that a call gets; one that needs more counts as not served.
     std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
     catena_ctx ctx;
 
@@ -90,7 +90,7 @@ public:
         std::vector<catena_var*> gy;
         std::vector<catena_var*> gx;
     };
-    // As the function is lent them: what is not retained is missing or spoilt.
+    // As the function gets them: variables that are not retained are missing or garbage.
     Vars lend(const Vars& vars, const Given& given);
     Vars make(const Given& given);
     // The function's composition.

@@ -9,7 +9,7 @@ namespace catena::testing {
 
 bool Settings::wants(Check check) const {
     if (!only || check == *only) return true;
-    // What differs from call to call says nothing else.
+    // If results differ from call to call, the other checks mean nothing.
     if (check == Check::determinism) return true;
     // Kernels are measured by the composition, and some serve small calls alone.
     if (*only == Check::backward) return check == Check::gradient;
@@ -88,12 +88,15 @@ std::vector<Array> Exam::gradient(const Given& g, Options options) {
     options.train = sample.train;
     return world.gradient(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
 }
+std::vector<Array> Exam::backward(const Given& g, Options options) {
+    options.train = sample.train;
+    return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+}
 std::vector<Array> Exam::run(const Use& use, const Given& g, Options options) {
     options.kernel = use.kernel;
     if (use.kernel->phase == CATENA_PHASE_FORWARD) return forward(g.x, options);
-    options.train = sample.train;
     world.drawn = 0;
-    return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+    return backward(g, options);
 }
 
 bool Exam::differentiable() const {
@@ -122,9 +125,7 @@ std::vector<Array> Exam::draw_gy(const std::vector<Array>& y) const {
     return gy;
 }
 std::vector<Array> Exam::exact_gradient(const Given& g, Options options) {
-    if (composed()) return gradient(g, options);
-    options.train = sample.train;
-    return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+    return composed() ? gradient(g, options) : backward(g, options);
 }
 
 std::string Exam::compare(const std::vector<Array>& got, const std::vector<Array>& expected,
@@ -179,7 +180,7 @@ std::string Exam::reads_unretained(std::uint64_t kept_x, std::uint64_t kept_y, c
             return true;
         }
     };
-    // A result that differs from call to call without a change says nothing.
+    // If results differ from call to call anyway, the comparison means nothing.
     if (!differs(Unretained::garbage, -1) || differs(Unretained::given, -1)) return {};
     std::string names;
     for (const auto& [port, name] : ports)

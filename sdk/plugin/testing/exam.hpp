@@ -7,7 +7,6 @@
 #include "catena/testing/report.hpp"
 #include "catena/testing/settings.hpp"
 #include "testing/engine.hpp"
-#include "testing/sample.hpp"
 
 namespace catena::testing::detail {
 
@@ -72,6 +71,7 @@ public:
     const TypeVars vars;
 
 private:
+    std::vector<Array> backward(const Given& g, Options options);
     std::vector<Array> draw_gy(const std::vector<Array>& y) const;
     void use(const catena_kernel& k, const Row& row, std::vector<Use>& result);
     // Reports an exception of a step.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -66,6 +67,13 @@ constexpr std::array<Port, sizeof...(P)> out(const P&... ports) {
 // Lists of numbers as attributes.
 using Ints = std::span<const std::int64_t>;
 using Floats = std::span<const double>;
+// A shape or axes as an argument, which can also be written as {n, 1}.
+struct IntList : Ints {
+    using Ints::Ints;
+    IntList() = default;
+    IntList(Ints list) : Ints(list) {}  // NOLINT(google-explicit-constructor)
+    IntList(std::initializer_list<std::int64_t> list) : Ints(list.begin(), list.size()) {}
+};
 
 template <class V>
 constexpr std::int32_t kind_of() {

@@ -236,29 +236,18 @@ constexpr Plan plan_of(int phase, Row<First, T...>) {
 template <class F, class R, Isa isa, int phase>
 constexpr catena_kernel kernel_of() {
     constexpr Retained retained = retained_of<F>();
-    catena_kernel kernel = {
-        .struct_size = sizeof(catena_kernel),
-        .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,
-        .phase = phase,
-        .priority = F::about.priority + static_cast<int>(isa),
-        .function = F::about.name,
-        .version_min = F::about.version,
-        .version_max = F::about.version,
-        .device = "cpu",
-        .isa = isa_name(isa),
-        .types = R::dtypes,
-        .n_types = 1,
-        .n_saved = 0,
-        .variant = nullptr,
-        .retain_x = retained.x,
-        .retain_y = retained.y,
-        .supports = supports_of<F>(),
-        .plan = planner_of<F, plan_of<F>(phase, R())>(),
-        .run = entry_of<F, run_of<F, isa, phase>(R())>(),
-        .name = F::about.kernel_name != nullptr ? F::about.kernel_name
-                : Elementwise<F>                ? "formula"
-                                                : nullptr,
-    };
+    catena_kernel kernel = plain_kernel(F::about.name, phase, "cpu", R::dtypes);
+    kernel.priority = F::about.priority + static_cast<int>(isa);
+    kernel.version_min = kernel.version_max = F::about.version;
+    kernel.isa = isa_name(isa);
+    kernel.retain_x = retained.x;
+    kernel.retain_y = retained.y;
+    kernel.supports = supports_of<F>();
+    kernel.plan = planner_of<F, plan_of<F>(phase, R())>();
+    kernel.run = entry_of<F, run_of<F, isa, phase>(R())>();
+    kernel.name = F::about.kernel_name != nullptr ? F::about.kernel_name
+                  : Elementwise<F>                ? "formula"
+                                                  : nullptr;
     return kernel;
 }
 

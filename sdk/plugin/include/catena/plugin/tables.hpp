@@ -37,6 +37,23 @@ constexpr catena_extension extension(const char* id, const char* device, const v
             .table = table};
 }
 
+// A deterministic kernel for version 1 of a function, which adds where the call asks for it. The caller
+// sets what else it has.
+constexpr catena_kernel plain_kernel(const char* function, int phase, const char* device,
+                                     const catena_dtype* types) {
+    catena_kernel kernel = {};
+    kernel.struct_size = sizeof(catena_kernel);
+    kernel.flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC;
+    kernel.phase = phase;
+    kernel.function = function;
+    kernel.version_min = kernel.version_max = 1;
+    kernel.device = device;
+    kernel.isa = "";
+    kernel.types = types;
+    kernel.n_types = 1;
+    return kernel;
+}
+
 // What a plugin has; the lists have to live as long as the plugin.
 struct Contents {
     std::span<const catena_function* const> functions = {};

@@ -94,14 +94,6 @@ Var sigmoid(const Var& x);
 Var pow(const Var& a, const Var& b);
 }  // namespace math
 
-// A shape or axes of a call, which can also be written as {n, 1}.
-struct IntList : Ints {
-    using Ints::Ints;
-    IntList() = default;
-    IntList(Ints list) : Ints(list) {}  // NOLINT(google-explicit-constructor)
-    IntList(std::initializer_list<std::int64_t> list) : Ints(list.begin(), list.size()) {}
-};
-
 // For the constant 0, which means "no gradient", all of these return the constant 0.
 
 // Sums x over the axes that broadcasting would repeat, so that it has this shape.

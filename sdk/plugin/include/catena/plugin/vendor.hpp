@@ -1,5 +1,5 @@
-// For kernels on a vendor's library that serve catena's own functions: attributes by name, one entry of
-// the table of kernels, and convolutions as the products that such libraries have.
+// For kernels on a vendor's library that serve catena's own functions: attributes by name, and
+// convolutions as the products that such libraries have.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "catena/plugin/kernel.hpp"
+#include "catena/plugin/tables.hpp"
 
 namespace catena::plugin {
 
@@ -24,44 +25,6 @@ inline std::int64_t attribute_of_axis(const catena_call& call, const char* name,
                                       std::int64_t if_empty = 0) {
     const catena_value& v = attribute(call, name);
     return v.n == 0 ? if_empty : v.v.ints[v.n == 1 ? 0 : axis];
-}
-
-// A kernel for version 1 of a function in one dtype, which adds where the call asks for it.
-struct VendorKernel {
-    const char* name;
-    const char* device;
-    const char* function;
-    int phase;
-    const catena_dtype* types;
-    std::int32_t priority;
-    bool deterministic;
-    decltype(catena_kernel::supports) supports;
-    decltype(catena_kernel::plan) plan;
-    decltype(catena_kernel::run) run;
-};
-constexpr catena_kernel kernel_of(const VendorKernel& k) {
-    const std::uint32_t same_bits = k.deterministic ? CATENA_KERNEL_DETERMINISTIC : 0;
-    return {
-        .struct_size = sizeof(catena_kernel),
-        .flags = CATENA_KERNEL_ADDS | same_bits,
-        .phase = k.phase,
-        .priority = k.priority,
-        .function = k.function,
-        .version_min = 1,
-        .version_max = 1,
-        .device = k.device,
-        .isa = "",
-        .types = k.types,
-        .n_types = 1,
-        .n_saved = 0,
-        .variant = nullptr,
-        .retain_x = 0,
-        .retain_y = 0,
-        .supports = k.supports,
-        .plan = k.plan,
-        .run = k.run,
-        .name = k.name,
-    };
 }
 
 inline bool adds(const catena_call& call, int i) { return call.req[i] == CATENA_REQ_ADD; }

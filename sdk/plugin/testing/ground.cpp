@@ -55,14 +55,13 @@ std::byte* Ground::bytes(const void* from, std::size_t n, std::size_t alignment,
     std::shared_ptr<Fenced> fence;
     std::byte* to = nullptr;
     if (fenced()) {
-        kept_.push_back(fence = std::make_shared<Fenced>(n, alignment));
+        fenced_.push_back(fence = std::make_shared<Fenced>(n, alignment));
         to = fence->data;
         last_page_ = fence->pages;
     } else {
         const std::size_t size = (n + alignment) / sizeof(std::max_align_t) + 1;
-        const auto memory = std::make_shared<std::max_align_t[]>(size);
-        kept_.push_back(memory);
-        to = reinterpret_cast<std::byte*>(memory.get());
+        to = reinterpret_cast<std::byte*>(
+            heap_.emplace_back(std::make_unique<std::max_align_t[]>(size)).get());
         to += (alignment - reinterpret_cast<std::uintptr_t>(to) % alignment) % alignment;
         last_page_ = to;
     }

@@ -93,7 +93,9 @@ private:
     }
 
     Placement placement_;
-    std::vector<std::shared_ptr<void>> kept_;
+    std::vector<std::shared_ptr<void>> fenced_;
+    // Blocks without control blocks: faults/leak of catena-check counts bytes of the heap.
+    std::vector<std::unique_ptr<std::max_align_t[]>> heap_;
     std::byte* last_page_ = nullptr;
 };
 

@@ -26,18 +26,16 @@ constexpr catena_kernel kernel(const char* function, int phase, const catena_dty
                                Rank rank, decltype(catena_kernel::supports) supports,
                                decltype(catena_kernel::plan) plan,
                                decltype(catena_kernel::run) run) {
-    return kernel_of({.name = rank == Rank::varying ? "cuDNN, varying" : "cuDNN",
-                      .device = "cuda",
-                      .function = function,
-                      .phase = phase,
-                      .types = types,
-                      .priority = rank == Rank::varying  ? CATENA_PRIORITY_VENDOR + 1
-                                  : rank == Rank::always ? CATENA_PRIORITY_VENDOR
-                                                         : CATENA_PRIORITY_PORTABLE - 10,
-                      .deterministic = rank != Rank::varying,
-                      .supports = supports,
-                      .plan = plan,
-                      .run = run});
+    catena_kernel kernel = plain_kernel(function, phase, "cuda", types);
+    kernel.name = rank == Rank::varying ? "cuDNN, varying" : "cuDNN";
+    if (rank == Rank::varying) kernel.flags = CATENA_KERNEL_ADDS;
+    kernel.priority = rank == Rank::varying  ? CATENA_PRIORITY_VENDOR + 1
+                      : rank == Rank::always ? CATENA_PRIORITY_VENDOR
+                                             : CATENA_PRIORITY_PORTABLE - 10;
+    kernel.supports = supports;
+    kernel.plan = plan;
+    kernel.run = run;
+    return kernel;
 }
 
 }  // namespace catena_cudnn

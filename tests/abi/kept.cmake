@@ -79,7 +79,7 @@ endforeach()
 
 # The host in plain C, as it would be in the next minor, with kept plugins; and with the headers of
 # each kept minor, with plugins of today and of the next.
-set(minihost "${PROJECT_SOURCE_DIR}/sdk/plugin/minihost")
+set(minihost "${PROJECT_SOURCE_DIR}/sdk/plugin/examples/minihost")
 function(abi_minihost version headers)
     add_executable(abi-minihost-${version}
         "${minihost}/main.c" "${minihost}/minihost.c" "${minihost}/call.c")

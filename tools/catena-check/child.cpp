@@ -4,9 +4,9 @@
 #include "plugin.hpp"
 
 #include <catena/data_error.hpp>
+#include <catena/testing/report.hpp>
 #include <testing/engine.hpp>
 #include <testing/library.hpp>
-#include <testing/report.hpp>
 #include <testing/resize.hpp>
 
 #include <fmt/ranges.h>

@@ -38,12 +38,12 @@ install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE DESTINATION "${CMAK
 foreach(folder IN ITEMS sdk/doc sdk/abi sdk/plugin core/doc)
     install(DIRECTORY ${folder}/ DESTINATION "${CMAKE_INSTALL_DOCDIR}/${folder}"
             FILES_MATCHING PATTERN "*.md" PATTERN examples EXCLUDE PATTERN include EXCLUDE
-            PATTERN test EXCLUDE PATTERN minihost EXCLUDE PATTERN cmake EXCLUDE)
+            PATTERN test EXCLUDE PATTERN cmake EXCLUDE)
 endforeach()
 foreach(kind IN ITEMS plugin host)
     set(catena_examples "${CMAKE_INSTALL_DATADIR}/catena/examples/${kind}")
     install(DIRECTORY sdk/${kind}/examples/ DESTINATION "${catena_examples}"
-            PATTERN CMakeLists.txt EXCLUDE)
+            PATTERN CMakeLists.txt EXCLUDE PATTERN minihost EXCLUDE)
     set(catena_link "${CMAKE_INSTALL_DOCDIR}/sdk/${kind}")
     file(RELATIVE_PATH catena_examples "/${catena_link}" "/${catena_examples}")
     install(DIRECTORY DESTINATION "${catena_link}")

@@ -164,12 +164,8 @@ template <class T>
         job.run(ctx, n, loops.work);
         for (std::size_t i = 0; i < call.n_x; ++i) {
             if (!sums[i]) continue;
-            const Shape to = shape_of(*call.gx[i]);
-            const std::size_t more = job.shape.size() - to.size();
-            sum_axes(
-                ctx, loops.isa,
-                Reduction(job.shape, [&](std::size_t d) { return d < more || to[d - more] == 1; }),
-                static_cast<const T*>(summed[i]), g.out[i], call.req[i] == CATENA_REQ_ADD);
+            sum_to_shape(ctx, loops.isa, static_cast<const T*>(summed[i]), job.shape, g.out[i],
+                         shape_of(*call.gx[i]), call.req[i] == CATENA_REQ_ADD);
         }
     });
 }

@@ -1,19 +1,18 @@
 // Texts of errors, and what becomes of exceptions at the border to the host.
-#include "catena/plugin/error.hpp"
+#include "catena/plugin/tables.hpp"
 
+#include <cstdarg>
+#include <cstdio>
 #include <new>
 
 namespace catena::plugin {
 
-std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(double value) {
     std::string text = std::to_string(value);
     text.erase(text.find_last_not_of('0') + 1);
     if (text.back() == '.') text.push_back('0');
     return text;
 }
-std::string text_of(std::int64_t value) { return std::to_string(value); }
-std::string text_of(std::uint64_t value) { return std::to_string(value); }
 std::string text_of(Shape shape) {
     std::string text = "(";
     for (std::size_t i = 0; i < shape.size(); ++i)
@@ -30,6 +29,15 @@ std::string text_of_element(const char* name, std::int64_t i, Shape shape) {
     for (std::size_t d = shape.size(); d-- > 0; i /= shape[d])
         place = std::to_string(i % shape[d]) + (place.empty() ? "" : ", " + place);
     return place.empty() ? name : name + ("[" + place + "]");
+}
+
+catena_status fail(catena_ctx* ctx, catena_status status, const char* format, ...) {
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    std::vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return host().fail(ctx, status, text);
 }
 
 namespace detail {

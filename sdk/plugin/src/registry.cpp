@@ -13,7 +13,7 @@ namespace {
 struct Table {
     std::vector<const catena_function*> functions;
     std::vector<const catena_kernel*> kernels;
-    catena_plugin plugin = {};
+    catena_plugin plugin;
 };
 
 template <class T>
@@ -24,18 +24,13 @@ void append(std::vector<const T*>& all, std::span<const T* const> more) {
 
 }  // namespace
 
-const catena_plugin& table_of(const Part* const* begin, const Part* const* end) {
+const catena_plugin& table_of(const Contents* const* begin, const Contents* const* end) {
     auto table = std::make_unique<Table>();
-    for (const Part* const* part = begin; part != end; ++part) {
+    for (const Contents* const* part = begin; part != end; ++part) {
         append(table->functions, (*part)->functions);
         append(table->kernels, (*part)->kernels);
     }
-    catena_plugin& plugin = table->plugin;
-    plugin.struct_size = sizeof(catena_plugin);
-    plugin.n_functions = static_cast<std::uint32_t>(table->functions.size());
-    plugin.n_kernels = static_cast<std::uint32_t>(table->kernels.size());
-    plugin.functions = table->functions.data();
-    plugin.kernels = table->kernels.data();
+    table->plugin = plugin::table_of({.functions = table->functions, .kernels = table->kernels});
     return table.release()->plugin;
 }
 

@@ -104,6 +104,14 @@ Var operator==(const Var& a, const Var& b) {
 // Both of two comparisons.
 Var operator&(const Var& a, const Var& b) { return a * b; }
 
+namespace {
+// A function of one input, computed here for a constant.
+template <Name name>
+Var folded(const Var& x, double (*function)(double)) {
+    return x.is_constant() ? Var(function(x.constant())) : call<name>({x});
+}
+}  // namespace
+
 namespace math {
 Var where(const Var& condition, const Var& yes, const Var& no) {
     if (condition.is_constant()) return condition.constant() != 0 ? yes : no;
@@ -114,26 +122,14 @@ Var isnan(const Var& x) { return 1.0 - (x == x); }
 Var unless_nan(const Var& x, const Var& value) {
     return where(x == x, value, std::numeric_limits<double>::quiet_NaN());
 }
-Var abs(const Var& x) {
-    return x.is_constant() ? Var(std::abs(x.constant())) : call<"catena.abs">({x});
-}
 Var max(const Var& a, const Var& b) { return call<"catena.maximum">({a, b}); }
 Var min(const Var& a, const Var& b) { return call<"catena.minimum">({a, b}); }
-Var sqrt(const Var& x) {
-    return x.is_constant() ? Var(std::sqrt(x.constant())) : call<"catena.sqrt">({x});
-}
-Var exp(const Var& x) {
-    return x.is_constant() ? Var(std::exp(x.constant())) : call<"catena.exp">({x});
-}
-Var log(const Var& x) {
-    return x.is_constant() ? Var(std::log(x.constant())) : call<"catena.log">({x});
-}
-Var tanh(const Var& x) {
-    return x.is_constant() ? Var(std::tanh(x.constant())) : call<"catena.tanh">({x});
-}
-Var sigmoid(const Var& x) {
-    return x.is_constant() ? Var(sigmoid(x.constant())) : call<"catena.sigmoid">({x});
-}
+Var abs(const Var& x) { return folded<"catena.abs">(x, std::fabs); }
+Var sqrt(const Var& x) { return folded<"catena.sqrt">(x, std::sqrt); }
+Var exp(const Var& x) { return folded<"catena.exp">(x, std::exp); }
+Var log(const Var& x) { return folded<"catena.log">(x, std::log); }
+Var tanh(const Var& x) { return folded<"catena.tanh">(x, std::tanh); }
+Var sigmoid(const Var& x) { return folded<"catena.sigmoid">(x, sigmoid<double>); }
 Var pow(const Var& a, const Var& b) {
     if (a.is_constant() && b.is_constant()) return std::pow(a.constant(), b.constant());
     if (b.is_constant(1)) return a;
@@ -143,33 +139,22 @@ Var pow(const Var& a, const Var& b) {
 }
 }  // namespace math
 
-// Of the constant 0, which stands for "no gradient", all of these make the constant 0. Shapes and
-// axes may be written as {n, 1}.
-
-// Sums x over what broadcasting to x's shape repeated, so that it has this shape.
-Var sum_to(const Var& x, Shape shape) {
-    return x.is_constant(0) ? x : call<"catena.sum_to">({x}, {set("shape", shape)});
+Var sum_to(const Var& x, const IntList& shape) {
+    return x.is_constant(0) ? x : call<"catena.sum_to">({x}, {set("shape", Ints(shape))});
 }
-Var sum_to(const Var& x, IntList shape) { return sum_to(x, ints_of(shape)); }
-Var reshape(const Var& x, Shape shape) {
-    return x.is_constant(0) ? x : call<"catena.reshape">({x}, {set("shape", shape)});
+Var reshape(const Var& x, const IntList& shape) {
+    return x.is_constant(0) ? x : call<"catena.reshape">({x}, {set("shape", Ints(shape))});
 }
-Var reshape(const Var& x, IntList shape) { return reshape(x, ints_of(shape)); }
-Var broadcast_to(const Var& x, Shape shape) {
-    return x.is_constant(0) ? x : call<"catena.broadcast_to">({x}, {set("shape", shape)});
+Var broadcast_to(const Var& x, const IntList& shape) {
+    return x.is_constant(0) ? x : call<"catena.broadcast_to">({x}, {set("shape", Ints(shape))});
 }
-Var broadcast_to(const Var& x, IntList shape) { return broadcast_to(x, ints_of(shape)); }
-// axes: of x, for each axis of the result; empty: reversed.
-Var transpose(const Var& x, Ints axes) {
-    return x.is_constant(0) ? x : call<"catena.transpose">({x}, {set("axes", axes)});
+Var transpose(const Var& x, const IntList& axes) {
+    return x.is_constant(0) ? x : call<"catena.transpose">({x}, {set("axes", Ints(axes))});
 }
-Var transpose(const Var& x, IntList axes) { return transpose(x, ints_of(axes)); }
-// axis: empty: all.
-Var sum(const Var& x, Ints axis, bool keepdims) {
+Var sum(const Var& x, const IntList& axis, bool keepdims) {
     if (x.is_constant(0)) return x;
-    return call<"catena.sum">({x}, {set("axis", axis), set("keepdims", keepdims)});
+    return call<"catena.sum">({x}, {set("axis", Ints(axis)), set("keepdims", keepdims)});
 }
-Var sum(const Var& x, IntList axis, bool keepdims) { return sum(x, ints_of(axis), keepdims); }
 Var cast(const Var& x, catena_dtype dtype) {
     return x.is_constant(0) ? x : call<"catena.cast">({x}, {set("dtype", dtype)});
 }

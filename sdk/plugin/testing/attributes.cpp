@@ -1,5 +1,5 @@
 // Attributes: copies, and whether a value fits the schema.
-#include "testing/attributes.hpp"
+#include "catena/testing/attributes.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -36,30 +36,33 @@ const T* OwnedAttrs::keep(const T* from, std::size_t n) {
     return data;
 }
 
-namespace {
-
-std::string shown(double number) {
-    char text[32];
-    return {text, std::to_chars(text, text + sizeof text, number).ptr};
-}
-std::string shown(const catena_value& v) {
+std::string detail::text_of(const catena_value& v, const char* comma, char quote) {
+    const auto number = [](auto value) {
+        char text[32];
+        return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
+    };
     const auto list = [&](const auto* numbers) {
         std::string text = "[";
-        for (std::uint32_t i = 0; i < v.n; ++i)
-            text += (i == 0 ? "" : ", ") + shown(static_cast<double>(numbers[i]));
+        for (std::uint32_t i = 0; i < v.n; ++i) text += (i == 0 ? "" : comma) + number(numbers[i]);
         return text + "]";
     };
+    std::string text(1, quote);
     switch (v.kind) {
         case CATENA_ATTR_INT: return std::to_string(v.v.i);
-        case CATENA_ATTR_FLOAT: return shown(v.v.f);
+        case CATENA_ATTR_FLOAT: return number(v.v.f);
         case CATENA_ATTR_BOOL: return v.v.i != 0 ? "true" : "false";
-        case CATENA_ATTR_STRING: return std::string("'") + v.v.s + "'";
         case CATENA_ATTR_INTS: return list(v.v.ints);
         case CATENA_ATTR_FLOATS: return list(v.v.floats);
-        default: return plugin::text_of(v.v.dtype);
+        case CATENA_ATTR_DTYPE: return plugin::text_of(v.v.dtype);
+        default: break;
     }
+    for (const char* c = v.v.s; *c != '\0'; ++c)
+        (*c == quote || * c == '\\' ? text += '\\' : text) += *c;
+    return text + quote;
 }
 
+namespace {
+std::string shown(const catena_value& v) { return detail::text_of(v, ", ", '\''); }
 }  // namespace
 
 catena_value detail::converted(const catena_attr_spec& spec, catena_value v) {

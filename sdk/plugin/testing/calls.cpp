@@ -12,10 +12,6 @@ using detail::Reply;
 
 namespace {
 
-std::string kernel_error(const catena_function& f) {
-    return std::string("[") + f.name + "] kernel: expected one that supports the call, got none";
-}
-
 // The kernel that ran, with the dtypes of this call.
 std::string who(const World& world, const catena_function& f, const catena_kernel& k,
                 const detail::Metas& x, const detail::Metas& y) {
@@ -52,6 +48,24 @@ std::vector<catena_meta> inferred(const catena_function& f, const Reply& r) {
     return r.metas;
 }
 
+// The results of the first kernel of a phase that serves the call, by call(kernel).
+template <class Call>
+std::vector<Array> run_first(World& world, const catena_function& f, int phase,
+                             const detail::Metas& x, const detail::Metas& y, const Options& options,
+                             const Call& call) {
+    world.threads = options.threads;
+    for (const catena_kernel* k : world.state().candidates(f, phase, x, y, options)) {
+        Reply reply = call(*k);
+        if (!reply.served) continue;
+        need(reply, who(world, f, *k, x, y));
+        world.state().ran = world.origin(*k);
+        return std::move(reply.results);
+    }
+    throw NoKernel(
+        CATENA_E_UNSUPPORTED,
+        std::string("[") + f.name + "] kernel: expected one that supports the call, got none");
+}
+
 }  // namespace
 
 std::vector<catena_meta> World::infer(const std::string& name,
@@ -69,18 +83,10 @@ std::vector<Array> World::forward(const std::string& name, const std::vector<Arr
     const std::vector<Array> x = detail::complete(f, inputs);
     const detail::Metas in = detail::metas_of(x);
     const std::vector<catena_meta> y = inferred(f, engine.infer(in));
-    const detail::Metas out(y.begin(), y.end());
     state_->began = drawn;
     if ((f.flags & CATENA_FUNCTION_VIEW) != 0) return {x[0].reshaped(detail::dims_of(y[0]))};
-    threads = options.threads;
-    for (const catena_kernel* k : state_->candidates(f, CATENA_PHASE_FORWARD, in, out, options)) {
-        Reply reply = engine.forward(*k, x, y);
-        if (!reply.served) continue;
-        need(reply, who(*this, f, *k, in, out));
-        state_->ran = origin(*k);
-        return std::move(reply.results);
-    }
-    throw NoKernel(CATENA_E_UNSUPPORTED, kernel_error(f));
+    return run_first(*this, f, CATENA_PHASE_FORWARD, in, {y.begin(), y.end()}, options,
+                     [&](const catena_kernel& k) { return engine.forward(k, x, y); });
 }
 
 std::vector<Array> World::backward(const std::string& name, const std::vector<Array>& inputs,
@@ -90,15 +96,10 @@ std::vector<Array> World::backward(const std::string& name, const std::vector<Ar
     Engine engine(*this, f, state_->bind(f, attrs), options);
     const detail::Given given = {detail::complete(f, inputs), outputs, gy};
     const detail::Metas in = detail::metas_of(given.x), out = detail::metas_of(outputs);
-    threads = options.threads;
-    for (const catena_kernel* k : state_->candidates(f, CATENA_PHASE_BACKWARD, in, out, options)) {
-        Reply reply = engine.backward(*k, state_->before(*k, in, out), given, state_->began);
-        if (!reply.served) continue;
-        need(reply, who(*this, f, *k, in, out));
-        state_->ran = origin(*k);
-        return std::move(reply.results);
-    }
-    throw NoKernel(CATENA_E_UNSUPPORTED, kernel_error(f));
+    return run_first(
+        *this, f, CATENA_PHASE_BACKWARD, in, out, options, [&](const catena_kernel& k) {
+            return engine.backward(k, state_->before(k, in, out), given, state_->began);
+        });
 }
 
 namespace {

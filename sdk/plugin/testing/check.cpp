@@ -63,7 +63,7 @@ bool takes_any(World& world, const catena_function& f, const Sample& sample) {
     }
 }
 
-// Those that are expected; the text names the first that is not as it should be.
+// Compares the outputs that the case has expected values for; the text names the first that differs.
 std::string compare_outputs(const catena_function& f, const std::vector<Array>& y,
                             const std::vector<Array>& expected, Tolerance tolerance) {
     if (expected.size() > y.size())

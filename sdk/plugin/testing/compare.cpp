@@ -17,21 +17,16 @@ using detail::to_double;
 using detail::with_type;
 
 // An integer of any dtype, or a float that is one, exactly.
-struct Integer {
-    bool negative;
-    std::uint64_t bits;
-    bool operator==(const Integer&) const = default;
-};
+__extension__ using Integer = __int128;
 std::optional<Integer> integer_at(const Array& a, std::int64_t i) {
     return with_type(a.dtype(), [&]<class T>(T) -> std::optional<Integer> {
         const T value = a.data<T>()[i];
-        if constexpr (std::is_integral_v<T>) {
-            return Integer{std::is_signed_v<T> && value < T(0), static_cast<std::uint64_t>(value)};
-        } else {
+        if constexpr (!std::is_integral_v<T>) {
             const double v = to_double(value);
             if (v != std::trunc(v) || v < -0x1p63 || v >= 0x1p64) return std::nullopt;
-            return v < 0 ? Integer{true, static_cast<std::uint64_t>(static_cast<std::int64_t>(v))}
-                         : Integer{false, static_cast<std::uint64_t>(v)};
+            return static_cast<Integer>(v);
+        } else {
+            return static_cast<Integer>(value);
         }
     });
 }
@@ -94,11 +89,14 @@ std::string compare(const Array& got, const Array& expected, Tolerance tolerance
     return {};
 }
 std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
-                    Tolerance tolerance) {
+                    Tolerance tolerance, const std::function<std::string(std::size_t)>& name) {
     if (got.size() != expected.size())
         return "expected " + std::to_string(expected.size()) + " arrays, got " +
                std::to_string(got.size());
-    return compare(got, expected, tolerance, [](std::size_t i) { return std::to_string(i); });
+    for (std::size_t i = 0; i < got.size(); ++i)
+        if (const std::string text = compare(got[i], expected[i], tolerance); !text.empty())
+            return (name ? name(i) : std::to_string(i)) + ": " + text;
+    return {};
 }
 
 bool has_nan(const Array& a) {
@@ -143,9 +141,8 @@ double slope_of(const At& at, double center, double here, double step, double be
 
 }  // namespace
 
-Array detail::differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
-                          Value function, const void* object) {
-    const auto value = [&](const std::vector<Array>& at) { return function(object, at); };
+Array differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
+                  const ScalarFunction& value) {
     Array result(x[which].shape(), dtype_of<double>());
     const std::int64_t n = x[which].size();
     const double here = n > 0 ? value(x) : 0;

@@ -9,28 +9,6 @@ namespace catena::testing {
 
 namespace detail {
 
-void check_sample(World& world, const catena_function& f, const Sample& sample, Report& report,
-                  const Settings& settings) {
-    Exam exam(world, f, sample, report, settings);
-    const std::vector<Use> forward = exam.uses(CATENA_PHASE_FORWARD);
-    if (!check_values(exam, forward, Check::dtypes)) return;
-    for (const Use& u : forward) check_behaviour(exam, u);
-    if (!exam.differentiable()) return;
-    GradientChecks gradients(exam);
-    gradients.first_order();
-    if (report.failed(Check::retained)) return;
-    if (exam.composed()) {
-        gradients.second_order();
-        gradients.composition();
-    }
-    const std::vector<Use> backward = exam.uses(CATENA_PHASE_BACKWARD);
-    if (!check_values(exam, backward, Check::backward)) return;
-    for (const Use& u : backward) {
-        check_behaviour(exam, u);
-        gradients.kernel(u);
-    }
-}
-
 namespace {
 
 // Rows of dtypes that an attribute chooses.
@@ -77,7 +55,7 @@ std::vector<Example> other_choices(const catena_function& f, const Example& exam
     return result;
 }
 
-// Kernels of the plugins under test that nobody ran: nothing is known of them. One that chooses its
+// Finds kernels of the plugins under test that never ran, so they were not tested. One that chooses its
 // calls may want larger ones than the examples of another plugin's function are.
 void all_reached(World& world, const catena_function& f, Report& report) {
     // What failed may have kept them from running.
@@ -191,7 +169,7 @@ Report conform(World& world, const std::string& name, const Settings& settings) 
         report.fail(Check::example, "no call was found that it accepts (seed " +
                                         std::to_string(settings.seed) + ")");
     bool differentiable = false;
-    // Whether it came to numbers. A derived call may be refused, and may give NaN.
+    // Whether the call gave numbers. A derived call may be refused, and may give NaN.
     const auto examine = [&](const Example& example, bool derived) {
         const std::string call = '"' + text_of(f, example) + "\": ";
         std::optional<Sample> sample;
@@ -207,13 +185,10 @@ Report conform(World& world, const std::string& name, const Settings& settings) 
                 if (has_nan(s.y)) report.fail(Check::example, call + "it gives NaN");
                 else report.pass(Check::example);
                 detail::check_sample(world, f, s, report, settings);
-            } catch (const OutOfBounds& e) {
-                report.fail(Check::guard, call + e.what());
-            } catch (const InputChanged& e) {
-                report.fail(Check::inputs, call + e.what());
             } catch (const std::exception& e) {
-                if (!derived || !detail::explains(f, e.what()))
-                    report.fail(Check::example, call + e.what());
+                const auto watcher = detail::watcher_of(e);
+                if (watcher || !derived || !detail::explains(f, e.what()))
+                    report.fail(watcher.value_or(Check::example), call + e.what());
             }
         return sample.has_value();
     };

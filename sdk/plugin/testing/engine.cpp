@@ -1,4 +1,4 @@
-// One call: what it is lent, the callbacks in their order, and what was written where it may not be.
+// One call: its arguments, the callbacks in their order, and checks for writes out of bounds.
 #include "testing/engine.hpp"
 
 #include <algorithm>
@@ -63,6 +63,12 @@ void look_unchanged(Reply& reply, const std::vector<Array>& now, const std::vect
         if (!(now[i] == before[i])) reply.changed = name(i) + ": changed";
 }
 
+// In place of an array that is not retained: NaN, or 0 for integers.
+Array garbage_like(const Array& a) {
+    Array garbage(a.shape(), a.dtype());
+    if (!a.floating()) garbage.fill(0);
+    return garbage;
+}
 void fill_ones(Array& a) {
     for (std::int64_t i = 0; i < a.size(); ++i) a.set(i, 1);
 }
@@ -97,12 +103,12 @@ std::vector<std::uint64_t> Engine::targets(const std::vector<Array>& x) const {
     return words;
 }
 
-Unretained Engine::unretained(std::size_t port) const {
+Unretained Engine::lends(bool retained, std::size_t port) const {
     const bool given = options_.spoilt >= 0 && static_cast<std::size_t>(options_.spoilt) != port;
-    return given ? Unretained::given : options_.unretained;
+    return retained || given ? Unretained::given : options_.unretained;
 }
 
-// The border: all that the plugin can do to its host is seen here.
+// Calls the plugin, and records the effects on the host.
 template <class Body>
 void Engine::enter(Reply& reply, Step step, bool last, const Body& body) {
     char thrown[200] = "";
@@ -293,7 +299,7 @@ bool Engine::plan(Call& call, const catena_call* early, std::vector<Array>& save
     return true;
 }
 
-// False if it did not come to a result.
+// False if there is no result.
 bool Engine::kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply& reply) {
     const catena_kernel& k = call.kernel;
     ctx.device = call.device == nullptr ? "cpu" : k.device;
@@ -326,12 +332,6 @@ bool Engine::kernel_call(Call& call, std::vector<Array>& saved, Step last, Reply
     look_beside(reply, {call.room}, [](std::size_t) { return std::string("its scratch"); });
     look_beside(reply, saved, [](std::size_t i) { return "what it saves, " + std::to_string(i); });
     return true;
-}
-
-Reply Engine::forward(const catena_kernel& k, const std::vector<Array>& x,
-                      const std::vector<catena_meta>& y, Step last) {
-    std::vector<Array> saved;
-    return forward(k, x, y, last, saved);
 }
 
 Reply Engine::forward(const catena_kernel& k, const std::vector<Array>& given,
@@ -394,12 +394,10 @@ Reply Engine::save(const std::vector<const catena_kernel*>& kernels, Given& give
 void Engine::lend(Call& call, Given& now, std::vector<Array>& gx, std::uint64_t kept_x,
                   std::uint64_t kept_y) {
     const auto lent = [&](Array& a, bool retained, std::size_t port) -> catena_tensor* {
-        const Unretained how = retained ? Unretained::given : unretained(port);
+        const Unretained how = lends(retained, port);
         if (!a || how == Unretained::missing) return nullptr;
         if (how == Unretained::given) return call.add(a, true);
-        Array spoilt(a.shape(), a.dtype());
-        if (!a.floating()) spoilt.fill(0);
-        return call.add(call.garbage.emplace_back(std::move(spoilt)), true, true);
+        return call.add(call.garbage.emplace_back(garbage_like(a)), true, true);
     };
     call.targets = targets(now.x);
     for (std::size_t i = 0; i < now.x.size(); ++i) {
@@ -468,12 +466,10 @@ Engine::Vars Engine::make(const Given& given) {
 
 Engine::Vars Engine::lend(const Vars& vars, const Given& given) {
     const auto lent = [&](catena_var* var, bool retained, std::size_t port) -> catena_var* {
-        const Unretained how = retained ? Unretained::given : unretained(port);
+        const Unretained how = lends(retained, port);
         if (var == nullptr || how == Unretained::missing) return nullptr;
         if (how == Unretained::given) return var;
-        Array spoilt(var->array.shape(), var->array.dtype());
-        if (!spoilt.floating()) spoilt.fill(0);
-        return ctx.vars.emplace_back(new catena_var{std::move(spoilt)}).get();
+        return ctx.vars.emplace_back(new catena_var{garbage_like(var->array)}).get();
     };
     Vars result = vars;
     for (std::size_t i = 0; i < vars.x.size(); ++i)
@@ -481,11 +477,6 @@ Engine::Vars Engine::lend(const Vars& vars, const Given& given) {
     for (std::size_t i = 0; i < vars.y.size(); ++i)
         result.y[i] = lent(vars.y[i], (f_.retain_y >> i & 1) != 0, given.x.size() + i);
     return result;
-}
-
-Reply Engine::gradient(const Given& given) {
-    Vars vars = make(given);
-    return gradient(given, vars);
 }
 
 Reply Engine::gradient(const Given& given, Vars& vars) {

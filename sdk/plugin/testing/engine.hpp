@@ -9,7 +9,7 @@
 
 namespace catena::testing::detail {
 
-// What of the call is NULL while a backward pass runs, in words, for handlers of crashes; else empty.
+// During a backward pass: the arguments that are NULL, in words, for crash handlers. Otherwise empty.
 extern char absent[256];
 
 enum class Step { infer, supports, plan, run, gradient };
@@ -24,8 +24,8 @@ struct Reply {
     std::string thrown;              // an exception's that left the callback
     std::string piece_thrown;        // one's that left a piece of parallel_for()
     std::string misuse;              // what a plugin may not do to its host
-    std::string damage;              // where it wrote beside what it was lent
-    std::string changed;             // what it was lent to read, and wrote
+    std::string damage;              // a write out of bounds
+    std::string changed;             // a write to read-only arguments
     std::vector<catena_meta> metas;  // infer
     std::vector<Array> results;      // outputs and updated inputs; gradients
     // Told by a Watch: a fault that was asked for happened; calls of fail().
@@ -68,21 +68,21 @@ public:
     Placement placement;
     Watch* watch = nullptr;
     const World* owner;  // of the devices
-    // More than this is not lent: a call that needs it counts as not served.
+    // The most memory that a call gets; one that needs more counts as not served.
     std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
     catena_ctx ctx;
 
     Reply infer(const Metas& x);
     // The callbacks up to `last`; outputs have the shapes and dtypes of y.
     Reply forward(const catena_kernel& k, const std::vector<Array>& x,
-                  const std::vector<catena_meta>& y, Step last = Step::run);
+                  const std::vector<catena_meta>& y, Step last = Step::run) {
+        std::vector<Array> saved;
+        return forward(k, x, y, last, saved);
+    }
     // `before`: the forward kernels of its variant. The first that serves the call runs, with random
     // numbers from `drawn` on.
     Reply backward(const catena_kernel& k, const std::vector<const catena_kernel*>& before,
                    const Given& given, std::uint64_t drawn, Step last = Step::run);
-    // The function's composition.
-    Reply gradient(const Given& given);
-
     // The variables of a composition.
     struct Vars {
         std::vector<catena_var*> x;
@@ -90,10 +90,15 @@ public:
         std::vector<catena_var*> gy;
         std::vector<catena_var*> gx;
     };
-    // As the function is lent them: what is not retained is missing or spoilt.
+    // As the function gets them: variables that are not retained are missing or garbage.
     Vars lend(const Vars& vars, const Given& given);
     Vars make(const Given& given);
+    // The function's composition.
     Reply gradient(const Given& given, Vars& vars);
+    Reply gradient(const Given& given) {
+        Vars vars = make(given);
+        return gradient(given, vars);
+    }
     // The inputs whose gradients are wanted: bit i % 64 of word i / 64.
     std::vector<std::uint64_t> targets(const std::vector<Array>& x) const;
 
@@ -111,7 +116,7 @@ private:
                std::vector<Array>& saved);
     void lend(Call& call, Given& now, std::vector<Array>& gx, std::uint64_t kept_x,
               std::uint64_t kept_y);
-    Unretained unretained(std::size_t port) const;
+    Unretained lends(bool retained, std::size_t port) const;
 
     World& world_;
     const catena_function& f_;

@@ -9,7 +9,7 @@ namespace catena::testing {
 
 bool Settings::wants(Check check) const {
     if (!only || check == *only) return true;
-    // What differs from call to call says nothing else.
+    // If results differ from call to call, the other checks mean nothing.
     if (check == Check::determinism) return true;
     // Kernels are measured by the composition, and some serve small calls alone.
     if (*only == Check::backward) return check == Check::gradient;
@@ -39,6 +39,11 @@ bool Settings::wants_kernels(int phase) const {
 
 namespace detail {
 
+std::optional<Check> watcher_of(const std::exception& e) {
+    if (dynamic_cast<const OutOfBounds*>(&e) != nullptr) return Check::guard;
+    if (dynamic_cast<const InputChanged*>(&e) != nullptr) return Check::inputs;
+    return std::nullopt;
+}
 bool explains(const catena_function& f, const std::string& text) {
     const std::string start = std::string("[") + f.name + "] ";
     return text.compare(0, start.size(), start) == 0 && text.size() > start.size() + 4;
@@ -62,13 +67,16 @@ void Exam::step(Check check, const std::string& what, const std::function<std::s
         const std::string problem = body();
         if (!problem.empty()) report.fail(check, where + problem);
         else if (decides) report.pass(check);
-    } catch (const OutOfBounds& e) {
-        report.fail(settings.blamed(Check::guard), named(e));
-    } catch (const InputChanged& e) {
-        report.fail(settings.blamed(Check::inputs), named(e));
     } catch (const std::exception& e) {
-        report.fail(check, where + e.what());
+        caught(e, check, what);
     }
+}
+void Exam::caught(const std::exception& e, Check check, const std::string& what) {
+    const std::string where = '"' + sample.text + "\": ";
+    // The text of a violation names the kernel.
+    if (const auto watcher = watcher_of(e))
+        report.fail(settings.blamed(*watcher), where + e.what());
+    else report.fail(check, what + " of " + where + e.what());
 }
 
 std::vector<Array> Exam::forward(const std::vector<Array>& x, Options options) {
@@ -80,12 +88,15 @@ std::vector<Array> Exam::gradient(const Given& g, Options options) {
     options.train = sample.train;
     return world.gradient(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
 }
+std::vector<Array> Exam::backward(const Given& g, Options options) {
+    options.train = sample.train;
+    return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+}
 std::vector<Array> Exam::run(const Use& use, const Given& g, Options options) {
     options.kernel = use.kernel;
     if (use.kernel->phase == CATENA_PHASE_FORWARD) return forward(g.x, options);
-    options.train = sample.train;
     world.drawn = 0;
-    return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+    return backward(g, options);
 }
 
 bool Exam::differentiable() const {
@@ -114,9 +125,7 @@ std::vector<Array> Exam::draw_gy(const std::vector<Array>& y) const {
     return gy;
 }
 std::vector<Array> Exam::exact_gradient(const Given& g, Options options) {
-    if (composed()) return gradient(g, options);
-    options.train = sample.train;
-    return world.backward(f.name, g.x, g.y, g.gy, sample.example.attrs.list(), options);
+    return composed() ? gradient(g, options) : backward(g, options);
 }
 
 std::string Exam::compare(const std::vector<Array>& got, const std::vector<Array>& expected,
@@ -171,7 +180,7 @@ std::string Exam::reads_unretained(std::uint64_t kept_x, std::uint64_t kept_y, c
             return true;
         }
     };
-    // A result that differs from call to call without a change says nothing.
+    // If results differ from call to call anyway, the comparison means nothing.
     if (!differs(Unretained::garbage, -1) || differs(Unretained::given, -1)) return {};
     std::string names;
     for (const auto& [port, name] : ports)
@@ -214,7 +223,6 @@ void Exam::use(const catena_kernel& k, const Row& row, std::vector<Use>& result)
     for (std::size_t i = 0; i < sample.x.size(); ++i)
         u.given.x.push_back(convert(sample.x[i], row[vars.input(i)]));
     now_doing(f.name, u.label + " of " + sample.text);
-    const Check check = forward ? Check::dtypes : Check::backward;
     try {
         if (!fits(u.given.x, row)) {
             report.missed.try_emplace({&k, u.row}, unfit_);
@@ -237,16 +245,10 @@ void Exam::use(const catena_kernel& k, const Row& row, std::vector<Use>& result)
         result.push_back(std::move(u));
     } catch (const NoKernel&) {
         // It does not support this call.
-    } catch (const OutOfBounds& e) {
-        report.fail(Check::guard, named(e));
-    } catch (const InputChanged& e) {
-        report.fail(Check::inputs, named(e));
     } catch (const std::exception& e) {
-        report.fail(check, u.label + " of \"" + sample.text + "\": " + e.what());
+        caught(e, forward ? Check::dtypes : Check::backward, u.label);
     }
 }
-// The exception's text names the kernel.
-std::string Exam::named(const Violation& e) const { return "\"" + sample.text + "\": " + e.what(); }
 // Another row may serve this call: the attributes or the shapes may decide about dtypes. If it
 // does not fit, unfit_ says why.
 bool Exam::fits(const std::vector<Array>& x, const Row& row) {

@@ -7,7 +7,6 @@
 #include "catena/testing/report.hpp"
 #include "catena/testing/settings.hpp"
 #include "testing/engine.hpp"
-#include "testing/sample.hpp"
 
 namespace catena::testing::detail {
 
@@ -72,9 +71,11 @@ public:
     const TypeVars vars;
 
 private:
+    std::vector<Array> backward(const Given& g, Options options);
     std::vector<Array> draw_gy(const std::vector<Array>& y) const;
     void use(const catena_kernel& k, const Row& row, std::vector<Use>& result);
-    std::string named(const Violation& e) const;
+    // Reports an exception of a step.
+    void caught(const std::exception& e, Check check, const std::string& what);
     bool fits(const std::vector<Array>& x, const Row& row);
     bool prepare_backward(Use& u);
     void expect(Use& u);
@@ -84,6 +85,8 @@ private:
     std::map<std::string, std::pair<std::vector<Array>, std::vector<Array>>> expected_;
 };
 
+// The check that watches for the violation that an exception is; none: it is another error.
+std::optional<Check> watcher_of(const std::exception& e);
 // "[catena.relu] ...", with words behind it.
 bool explains(const catena_function& f, const std::string& text);
 std::vector<Array> plus_one(std::vector<Array> arrays, std::size_t n);
@@ -98,53 +101,13 @@ void check_behaviour(Exam& exam, const Use& u);
 // The same from any number of threads. Small calls run on one thread, so they decide nothing.
 void check_threads(Exam& exam, const Use& u, bool large);
 
-// Checks of gradients: finite differences, sets of targets, gradients of outputs that did not come.
-class GradientChecks {
-public:
-    explicit GradientChecks(Exam& exam);
-    // Of sum(gy * y), of which the composed gradient or else the kernel's must be the derivative.
-    void first_order();
-    // Of sum(ggx * gradient(x, gy)), with respect to x and gy.
-    void second_order();
-    // Through the composition, and of a kernel.
-    void composition();
-    void kernel(const Use& u);
-
-private:
-    using Run = std::function<std::vector<Array>(const Given&, const Options&)>;
-    using Value = std::function<double(const std::vector<Array>&)>;
-    // What finite differences know of one gradient.
-    struct Measured {
-        bool any = false;
-        std::string missing;  // the last argument of which they know nothing
-    };
-    std::string inputs(std::uint64_t set) const;
-    std::string outputs(std::uint64_t set) const;
-    const Settings& settings() const { return e_.settings; }
-    Tolerance differences() const;
-    double step() const { return exact_ ? settings().step : 1e-2; }
-    bool reads_unretained();
-    void compare_to(Check check, const std::string& what, const Array& got,
-                    const std::vector<Array>& args, std::size_t which, std::int64_t most,
-                    Tolerance tolerance, const Value& value, Measured& measured);
-    void settle(Check check, const Measured& measured);
-    void masks(const std::string& who, const Given& g, Tolerance tolerance, bool adds,
-               const Run& run);
-    void missing(const std::string& who, const Given& g, Tolerance tolerance, const Run& run);
-
-    Exam& e_;
-    Given given_;
-    std::vector<std::size_t> targets_;
-    std::vector<std::size_t> sources_;
-    bool exact_ = true;  // all floats are float64
-};
-
 // Checks of other calls derived from an example: empty, of size 1, without axes, large; and those that
 // a function has to refuse.
 void check_shapes(World& world, const catena_function& f, const Example& example, Report& report,
                   const Settings& settings);
-// What one sample says, with its numbers as they are.
+// What one sample says, with its numbers as they are. Unless `thorough`, gradients are measured, but
+// not those of gradients, nor sets of them.
 void check_sample(World& world, const catena_function& f, const Sample& sample, Report& report,
-                  const Settings& settings);
+                  const Settings& settings, bool thorough = true);
 
 }  // namespace catena::testing::detail

@@ -24,205 +24,251 @@ std::vector<std::uint64_t> subsets(std::uint64_t all) {
     return sets;
 }
 
-}  // namespace
+// Checks of gradients: finite differences, sets of targets, gradients of outputs that did not come.
+class GradientChecks {
+public:
+    explicit GradientChecks(Exam& exam) : e_(exam), given_(exam.base()) {
+        for (std::size_t i = 0; i < e_.sample.x.size(); ++i)
+            if (takes_gradient(e_.f, i, e_.sample.x[i])) targets_.push_back(i);
+        for (std::size_t i = 0; i < e_.f.n_outputs; ++i)
+            if (given_.gy[i]) sources_.push_back(i);
+        for (const Array& a : e_.sample.x) exact_ = exact_ && (!a || !a.floating() || wide(a));
+        for (const Array& a : e_.sample.y) exact_ = exact_ && (!a || !a.floating() || wide(a));
+    }
 
-GradientChecks::GradientChecks(Exam& exam) : e_(exam), given_(exam.base()) {
-    for (std::size_t i = 0; i < e_.sample.x.size(); ++i)
-        if (takes_gradient(e_.f, i, e_.sample.x[i])) targets_.push_back(i);
-    for (std::size_t i = 0; i < e_.f.n_outputs; ++i)
-        if (given_.gy[i]) sources_.push_back(i);
-    for (const Array& a : e_.sample.x) exact_ = exact_ && (!a || !a.floating() || wide(a));
-    for (const Array& a : e_.sample.y) exact_ = exact_ && (!a || !a.floating() || wide(a));
-}
-
-void GradientChecks::first_order() {
-    const auto value = [&](const std::vector<Array>& x) { return dot(given_.gy, e_.forward(x)); };
-    const auto got = [&] { return e_.exact_gradient(given_); };
-    // `backward` is measured by the composition where there is one.
-    const Check check = e_.composed() ? Check::gradient : Check::backward;
-    if (reads_unretained()) return;
-    std::vector<Array> gx;
-    e_.step(
-        check, "the gradient",
-        [&] {
-            gx = got();
-            return "";
-        },
-        false);
-    if (gx.empty()) return;
-    Measured measured;
-    for (const std::size_t i : targets_)
-        compare_to(check, "of " + input_name(e_.f, i), gx[i], given_.x, i, most_first,
-                   differences(), value, measured);
-    settle(check, measured);
-}
-void GradientChecks::second_order() {
-    std::vector<Array> args = given_.x;
-    args.insert(args.end(), given_.gy.begin(), given_.gy.end());
-    const std::size_t n = given_.x.size();
-    std::vector<Array> ggx(n);
-    for (const std::size_t i : targets_)
-        ggx[i] = Array::random<double>(given_.x[i].shape(), 33 + static_cast<unsigned>(i))
-                     .to(given_.x[i].dtype());
-    const auto value = [&](const std::vector<Array>& at) {
-        Given g;
-        g.x.assign(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(n));
-        g.gy.assign(at.begin() + static_cast<std::ptrdiff_t>(n), at.end());
-        g.y = e_.forward(g.x);
-        return dot(ggx, e_.gradient(g));
-    };
-    std::vector<Array> got;
-    e_.step(
-        Check::second_order, "the gradient of the gradient",
-        [&] {
-            Options options;
-            options.train = e_.sample.train;
-            got = e_.world.second(e_.f.name, given_.x, given_.y, given_.gy, ggx,
-                                  e_.sample.example.attrs.list(), options);
-            return "";
-        },
-        false);
-    if (got.empty()) return;
-    Measured measured;
-    for (const std::size_t i : targets_)
-        compare_to(Check::second_order, "of " + input_name(e_.f, i), got[i], args, i, most_second,
-                   differences().times(10), value, measured);
-    for (const std::size_t i : sources_)
-        compare_to(Check::second_order, std::string("of the gradient of ") + e_.f.outputs[i]->name,
-                   got[n + i], args, n + i, most_second, differences().times(10), value, measured);
-    settle(Check::second_order, measured);
-}
-void GradientChecks::composition() {
-    const auto gradient = [&](const Given& g, const Options& options) {
-        return e_.gradient(g, options);
-    };
-    masks("composed gradient", given_, settings().float64.times(10), false, gradient);
-    missing("composed gradient", given_, settings().float64.times(10), gradient);
-    if (sources_.size() > 1)
-        e_.step(Check::missing_gy, "composed gradient without any", [&] {
-            Given none = given_;
-            for (Array& g : none.gy) g = Array();
-            std::vector<Array> zero(none.x.size());
-            for (const std::size_t i : targets_) zero[i] = zeros_like(none.x[i]);
-            return e_.compare(e_.gradient(none), zero, {0, 0}, CATENA_PHASE_BACKWARD);
-        });
-}
-void GradientChecks::kernel(const Use& u) {
-    const auto run = [&](const Given& g, const Options& options) { return e_.run(u, g, options); };
-    masks(u.label, u.given, u.tolerance, (u.kernel->flags & CATENA_KERNEL_ADDS) != 0, run);
-    missing(u.label, u.given, u.tolerance, run);
-    e_.step(Check::retained, u.label, [&] {
-        Options options;
-        options.unretained = Unretained::garbage;
-        return e_.compare(e_.run(u, u.given, options), u.result, u.tolerance,
-                          CATENA_PHASE_BACKWARD);
-    });
-}
-
-// A set of ports in words.
-std::string GradientChecks::inputs(std::uint64_t set) const {
-    std::string list;
-    for (const std::size_t i : targets_)
-        if (i >= 64 || (set >> i & 1) != 0)
-            list += (list.empty() ? "" : ", ") + input_name(e_.f, i);
-    return list;
-}
-std::string GradientChecks::outputs(std::uint64_t set) const {
-    std::string list;
-    for (const std::size_t i : sources_)
-        if ((set >> i & 1) != 0)
-            list += (list.empty() ? "" : ", ") + std::string(e_.f.outputs[i]->name);
-    return list;
-}
-// Where there is nothing in float64.
-Tolerance GradientChecks::differences() const {
-    return exact_ ? settings().differences : Tolerance{2e-2, 2e-2};
-}
-
-bool GradientChecks::reads_unretained() {
-    std::string read;
-    e_.step(Check::retained, e_.composed() ? "composed gradient" : "backward", [&] {
-        read = e_.reads_unretained(
-            e_.f.retain_x, e_.f.retain_y, given_, settings().float64.times(10),
-            [&](const Options& options) { return e_.exact_gradient(given_, options); });
-        return read;
-    });
-    return !read.empty();
-}
-void GradientChecks::compare_to(Check check, const std::string& what, const Array& got,
-                                const std::vector<Array>& args, std::size_t which,
-                                std::int64_t most, Tolerance tolerance, const Value& value,
-                                Measured& measured) {
-    e_.step(
-        check, what,
-        [&] {
-            std::int64_t compared = 0;
-            const Array slopes = testing::differences(args, which, step(), most, value);
-            const std::string text = compare_slopes(got, slopes, tolerance, compared);
-            if (compared > 0) measured.any = true;
-            else if (slopes.size() > 0) measured.missing = what;
-            return text;
-        },
-        false);
-}
-// Nothing passes by what nobody measured.
-void GradientChecks::settle(Check check, const Measured& measured) {
-    if (!measured.missing.empty())
-        e_.report.skip(check, "no finite difference could be taken " + measured.missing +
-                                  ": kinks, jumps or too few digits");
-    else if (measured.any) e_.report.pass(check);
-}
-// Asked for some gradients, a function gives what it gives when it is asked for all.
-void GradientChecks::masks(const std::string& who, const Given& g, Tolerance tolerance, bool adds,
-                           const Run& run) {
-    std::uint64_t all = 0;  // of the first 64: the others are wanted always
-    for (const std::size_t i : targets_)
-        if (i < 64) all |= std::uint64_t{1} << i;
-    std::vector<Array> complete;
-    e_.step(
-        adds && !settings().wants(Check::targets) ? Check::add : Check::targets, who,
-        [&] {
-            complete = run(g, Options());
-            return "";
-        },
-        false);
-    if (complete.empty()) return;
-    for (const std::uint64_t set : subsets(all))
-        for (const bool add : {false, true}) {
-            if (add && !adds) continue;
-            const auto gives_the_same = [&] {
-                std::vector<Array> expected = complete;
-                for (std::size_t i = 0; i < expected.size(); ++i)
-                    if (i < 64 && (set >> i & 1) == 0) expected[i] = Array();
-                if (add) expected = plus_one(expected, expected.size());
+    // Of sum(gy * y), of which the composed gradient or else the kernel's must be the derivative.
+    void first_order() {
+        const auto value = [&](const std::vector<Array>& x) {
+            return dot(given_.gy, e_.forward(x));
+        };
+        // `backward` is measured by the composition where there is one.
+        const Check check = e_.composed() ? Check::gradient : Check::backward;
+        if (reads_unretained()) return;
+        std::vector<Array> gx;
+        e_.step(
+            check, "the gradient",
+            [&] {
+                gx = e_.exact_gradient(given_);
+                return "";
+            },
+            false);
+        if (gx.empty()) return;
+        Measured measured;
+        for (const std::size_t i : targets_)
+            compare_to(check, "of " + input_name(e_.f, i), gx[i], given_.x, i, most_first,
+                       differences(), value, measured);
+        settle(check, measured);
+    }
+    // Of sum(ggx * gradient(x, gy)), with respect to x and gy.
+    void second_order() {
+        std::vector<Array> args = given_.x;
+        args.insert(args.end(), given_.gy.begin(), given_.gy.end());
+        const std::size_t n = given_.x.size();
+        std::vector<Array> ggx(n);
+        for (const std::size_t i : targets_)
+            ggx[i] = Array::random<double>(given_.x[i].shape(), 33 + static_cast<unsigned>(i))
+                         .to(given_.x[i].dtype());
+        const auto value = [&](const std::vector<Array>& at) {
+            Given g;
+            g.x.assign(at.begin(), at.begin() + static_cast<std::ptrdiff_t>(n));
+            g.gy.assign(at.begin() + static_cast<std::ptrdiff_t>(n), at.end());
+            g.y = e_.forward(g.x);
+            return dot(ggx, e_.gradient(g));
+        };
+        std::vector<Array> got;
+        e_.step(
+            Check::second_order, "the gradient of the gradient",
+            [&] {
                 Options options;
-                options.targets = set;
-                options.add = add;
-                const std::string text =
-                    e_.compare(run(g, options), expected, tolerance, CATENA_PHASE_BACKWARD);
-                return add ? asked_to_add(text) : text;
-            };
-            e_.step(add ? Check::add : Check::targets, who + " for the gradients of " + inputs(set),
-                    gives_the_same);
-        }
-}
-void GradientChecks::missing(const std::string& who, const Given& g, Tolerance tolerance,
-                             const Run& run) {
-    std::uint64_t all = 0;
-    for (const std::size_t i : sources_) all |= std::uint64_t{1} << i;
-    for (const std::uint64_t set : subsets(all)) {
-        if (set == all) continue;  // a host does not call then
-        e_.step(Check::missing_gy, who + " without that of " + outputs(set), [&] {
-            Given without = g;
-            Given zero = g;
-            for (const std::size_t i : sources_)
-                if ((set >> i & 1) != 0) {
-                    without.gy[i] = Array();
-                    zero.gy[i] = zeros_like(g.gy[i]);
-                }
-            return e_.compare(run(without, Options()), run(zero, Options()), tolerance,
+                options.train = e_.sample.train;
+                got = e_.world.second(e_.f.name, given_.x, given_.y, given_.gy, ggx,
+                                      e_.sample.example.attrs.list(), options);
+                return "";
+            },
+            false);
+        if (got.empty()) return;
+        Measured measured;
+        for (const std::size_t i : targets_)
+            compare_to(Check::second_order, "of " + input_name(e_.f, i), got[i], args, i,
+                       most_second, differences().times(10), value, measured);
+        for (const std::size_t i : sources_)
+            compare_to(Check::second_order,
+                       std::string("of the gradient of ") + e_.f.outputs[i]->name, got[n + i], args,
+                       n + i, most_second, differences().times(10), value, measured);
+        settle(Check::second_order, measured);
+    }
+    // Through the composition, and of a kernel.
+    void composition() {
+        const auto gradient = [&](const Given& g, const Options& options) {
+            return e_.gradient(g, options);
+        };
+        masks("composed gradient", given_, settings().float64.times(10), false, gradient);
+        missing("composed gradient", given_, settings().float64.times(10), gradient);
+        if (sources_.size() > 1)
+            e_.step(Check::missing_gy, "composed gradient without any", [&] {
+                Given none = given_;
+                for (Array& g : none.gy) g = Array();
+                std::vector<Array> zero(none.x.size());
+                for (const std::size_t i : targets_) zero[i] = zeros_like(none.x[i]);
+                return e_.compare(e_.gradient(none), zero, {0, 0}, CATENA_PHASE_BACKWARD);
+            });
+    }
+    void kernel(const Use& u) {
+        const auto run = [&](const Given& g, const Options& options) {
+            return e_.run(u, g, options);
+        };
+        masks(u.label, u.given, u.tolerance, (u.kernel->flags & CATENA_KERNEL_ADDS) != 0, run);
+        missing(u.label, u.given, u.tolerance, run);
+        e_.step(Check::retained, u.label, [&] {
+            Options options;
+            options.unretained = Unretained::garbage;
+            return e_.compare(e_.run(u, u.given, options), u.result, u.tolerance,
                               CATENA_PHASE_BACKWARD);
         });
+    }
+
+private:
+    using Run = std::function<std::vector<Array>(const Given&, const Options&)>;
+    // What finite differences know of one gradient.
+    struct Measured {
+        bool any = false;
+        std::string missing;  // the last argument of which they know nothing
+    };
+
+    const Settings& settings() const { return e_.settings; }
+    double step() const { return exact_ ? settings().step : 1e-2; }
+    // A set of ports in words.
+    std::string inputs(std::uint64_t set) const {
+        std::string list;
+        for (const std::size_t i : targets_)
+            if (i >= 64 || (set >> i & 1) != 0)
+                list += (list.empty() ? "" : ", ") + input_name(e_.f, i);
+        return list;
+    }
+    std::string outputs(std::uint64_t set) const {
+        std::string list;
+        for (const std::size_t i : sources_)
+            if ((set >> i & 1) != 0)
+                list += (list.empty() ? "" : ", ") + std::string(e_.f.outputs[i]->name);
+        return list;
+    }
+    // Where there is nothing in float64.
+    Tolerance differences() const {
+        return exact_ ? settings().differences : Tolerance{2e-2, 2e-2};
+    }
+    bool reads_unretained() {
+        std::string read;
+        e_.step(Check::retained, e_.composed() ? "composed gradient" : "backward", [&] {
+            read = e_.reads_unretained(
+                e_.f.retain_x, e_.f.retain_y, given_, settings().float64.times(10),
+                [&](const Options& options) { return e_.exact_gradient(given_, options); });
+            return read;
+        });
+        return !read.empty();
+    }
+    void compare_to(Check check, const std::string& what, const Array& got,
+                    const std::vector<Array>& args, std::size_t which, std::int64_t most,
+                    Tolerance tolerance, const ScalarFunction& value, Measured& measured) {
+        e_.step(
+            check, what,
+            [&] {
+                std::int64_t compared = 0;
+                const Array slopes = testing::differences(args, which, step(), most, value);
+                const std::string text = compare_slopes(got, slopes, tolerance, compared);
+                if (compared > 0) measured.any = true;
+                else if (slopes.size() > 0) measured.missing = what;
+                return text;
+            },
+            false);
+    }
+    // A check passes only if a gradient was measured.
+    void settle(Check check, const Measured& measured) {
+        if (!measured.missing.empty())
+            e_.report.skip(check, "no finite difference could be taken " + measured.missing +
+                                      ": kinks, jumps or too few digits");
+        else if (measured.any) e_.report.pass(check);
+    }
+    // Asked for some gradients, a function gives what it gives when it is asked for all.
+    void masks(const std::string& who, const Given& g, Tolerance tolerance, bool adds,
+               const Run& run) {
+        std::uint64_t all = 0;  // of the first 64: the others are wanted always
+        for (const std::size_t i : targets_)
+            if (i < 64) all |= std::uint64_t{1} << i;
+        std::vector<Array> complete;
+        e_.step(
+            adds && !settings().wants(Check::targets) ? Check::add : Check::targets, who,
+            [&] {
+                complete = run(g, Options());
+                return "";
+            },
+            false);
+        if (complete.empty()) return;
+        for (const std::uint64_t set : subsets(all))
+            for (const bool add : {false, true}) {
+                if (add && !adds) continue;
+                const auto gives_the_same = [&] {
+                    std::vector<Array> expected = complete;
+                    for (std::size_t i = 0; i < expected.size(); ++i)
+                        if (i < 64 && (set >> i & 1) == 0) expected[i] = Array();
+                    if (add) expected = plus_one(expected, expected.size());
+                    Options options;
+                    options.targets = set;
+                    options.add = add;
+                    const std::string text =
+                        e_.compare(run(g, options), expected, tolerance, CATENA_PHASE_BACKWARD);
+                    return add ? asked_to_add(text) : text;
+                };
+                e_.step(add ? Check::add : Check::targets,
+                        who + " for the gradients of " + inputs(set), gives_the_same);
+            }
+    }
+    void missing(const std::string& who, const Given& g, Tolerance tolerance, const Run& run) {
+        std::uint64_t all = 0;
+        for (const std::size_t i : sources_) all |= std::uint64_t{1} << i;
+        for (const std::uint64_t set : subsets(all)) {
+            if (set == all) continue;  // a host does not call then
+            e_.step(Check::missing_gy, who + " without that of " + outputs(set), [&] {
+                Given without = g;
+                Given zero = g;
+                for (const std::size_t i : sources_)
+                    if ((set >> i & 1) != 0) {
+                        without.gy[i] = Array();
+                        zero.gy[i] = zeros_like(g.gy[i]);
+                    }
+                return e_.compare(run(without, Options()), run(zero, Options()), tolerance,
+                                  CATENA_PHASE_BACKWARD);
+            });
+        }
+    }
+
+    Exam& e_;
+    Given given_;
+    std::vector<std::size_t> targets_;
+    std::vector<std::size_t> sources_;
+    bool exact_ = true;  // all floats are float64
+};
+
+}  // namespace
+
+void check_sample(World& world, const catena_function& f, const Sample& sample, Report& report,
+                  const Settings& settings, bool thorough) {
+    Exam exam(world, f, sample, report, settings);
+    const std::vector<Use> forward = exam.uses(CATENA_PHASE_FORWARD);
+    if (!check_values(exam, forward, Check::dtypes)) return;
+    for (const Use& u : forward) check_behaviour(exam, u);
+    if (!exam.differentiable()) return;
+    GradientChecks gradients(exam);
+    gradients.first_order();
+    if (report.failed(Check::retained)) return;
+    if (thorough && exam.composed()) {
+        gradients.second_order();
+        gradients.composition();
+    }
+    const std::vector<Use> backward = exam.uses(CATENA_PHASE_BACKWARD);
+    if (!check_values(exam, backward, Check::backward)) return;
+    for (const Use& u : backward) {
+        check_behaviour(exam, u);
+        if (thorough) gradients.kernel(u);
     }
 }
 

@@ -11,7 +11,7 @@ namespace {
 // At an address that is aligned for the dtype alone.
 Array odd_address(const Array& a) { return a.moved(a.dtype().bits / 8); }
 
-// The first array lent for reading whose surroundings alone change the result.
+// The first read-only array for which other bytes around it change the result.
 std::string beside_which(Exam& exam, const Use& u) {
     const auto changes = [&](std::vector<Array> Given::*list, std::size_t i) {
         Given other = u.given;

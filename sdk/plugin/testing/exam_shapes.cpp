@@ -38,18 +38,17 @@ private:
         now_doing(f_.name, "tries " + text_of(f_, e));
         try {
             return make_sample(world_, f_, e, settings_.seed);
-        } catch (const OutOfBounds& failure) {
-            report_.fail(settings_.blamed(Check::guard), text_of(f_, e) + ": " + failure.what());
-        } catch (const InputChanged& failure) {
-            report_.fail(settings_.blamed(Check::inputs), text_of(f_, e) + ": " + failure.what());
         } catch (const Failure& failure) {
-            if (!explains(f_, failure.what()))
-                report_.fail(Check::wrong_shape, text_of(f_, e) + ": expected \"[" + f_.name +
+            const std::string call = text_of(f_, e) + ": ";
+            if (const auto watcher = watcher_of(failure))
+                report_.fail(settings_.blamed(*watcher), call + failure.what());
+            else if (!explains(f_, failure.what()))
+                report_.fail(Check::wrong_shape, call + "expected \"[" + f_.name +
                                                      "] ...\", got \"" + failure.what() + "\"");
         }
         return std::nullopt;
     }
-    // All that can be said about numbers.
+    // All checks of values.
     void numbers(Check check, const Sample& sample) {
         // The mean of nothing is NaN, that of one number is not.
         if (check != Check::empty && has_nan(sample.y))
@@ -57,17 +56,8 @@ private:
         Report found(report_.function());
         Settings all = settings_;
         all.only.reset();
-        Exam e(world_, f_, sample, found, all);
-        const auto watch = [&](int phase, Check values) {
-            const std::vector<Use> uses = e.uses(phase);
-            if (!check_values(e, uses, values)) return;
-            for (const Use& u : uses) check_behaviour(e, u);
-        };
-        watch(CATENA_PHASE_FORWARD, Check::dtypes);
-        if (e.differentiable() && !report_.failed(Check::retained)) {
-            GradientChecks(e).first_order();
-            watch(CATENA_PHASE_BACKWARD, Check::backward);
-        }
+        all.gradients = all.gradients && !report_.failed(Check::retained);
+        check_sample(world_, f_, sample, found, all, false);
         report_.reached.insert(found.reached.begin(), found.reached.end());
         const std::string failures = found.failures();
         if (failures.empty()) report_.pass(check);
@@ -145,7 +135,7 @@ private:
             values(told(*sample), true);
         else report_.skip(Check::threads, "no larger call is accepted");
     }
-    // Of an enlarge() that has just ended.
+    // Reports whether the last enlarge() was cut short.
     const Sample& told(const Sample& sample) {
         if (doublings.cut)
             report_.shortened.insert("no calls longer than \"" + sample.text +
@@ -153,7 +143,7 @@ private:
         return sample;
     }
     static constexpr std::int64_t many = 200000;
-    static bool fits(const Sample& sample) {
+    static bool affordable(const Sample& sample) {
         return std::ranges::all_of(sample.y, [](const Array& y) { return y.size() < many; });
     }
     std::optional<Sample> longer_last() {
@@ -169,7 +159,7 @@ private:
                             resize_all(example_, {last, n, r.multiples, r.attributes});
                         if (elements(e) >= many) return std::nullopt;
                         auto sample = accepted(e);
-                        return sample && fits(*sample) ? std::move(sample) : std::nullopt;
+                        return sample && affordable(*sample) ? std::move(sample) : std::nullopt;
                     };
                     if (auto sample = enlarge(last, to, make)) return sample;
                 }
@@ -224,7 +214,6 @@ private:
 
     // A dtype that no row has, and one that is not that of the other inputs of its type.
     void dtypes() {
-        const auto rows = rows_of(world_, f_);
         if ((f_.flags & CATENA_FUNCTION_VIEW) != 0)
             return report_.skip(Check::wrong_dtype, "a view: it takes every dtype");
         Sample sample = make_sample(world_, f_, example_, settings_.seed);
@@ -240,19 +229,16 @@ private:
                     for (std::size_t k = 0; k < x.size(); ++k)
                         if (x[k] && (k == i || (together && vars.input(k) == vars.input(i))))
                             x[k] = Array::constant(x[k].shape(), d, 1);
-                    if (has_row(rows, vars, x)) continue;
+                    if (has_row(x)) continue;
                     exam.step(Check::wrong_dtype, plugin::text_of(d),
                               [&] { return refuse(exam, x); });
                 }
         }
     }
-    bool has_row(const std::vector<Row>& rows, const TypeVars& vars,
-                 const std::vector<Array>& x) const {
-        return std::any_of(rows.begin(), rows.end(), [&](const Row& row) {
-            for (std::size_t i = 0; i < x.size(); ++i)
-                if (x[i] && !plugin::same(row[vars.input(i)], x[i].dtype())) return false;
-            return true;
-        });
+    bool has_row(const std::vector<Array>& x) const {
+        return std::ranges::any_of(
+            world_.kernels(f_.name, CATENA_PHASE_FORWARD),
+            [&](const catena_kernel* k) { return fits(f_, *k, metas_of(x), {}); });
     }
     std::string refuse(Exam& exam, const std::vector<Array>& x) const {
         const std::size_t before = world_.runs();

@@ -143,53 +143,36 @@ private:
     Example result_;
 };
 
-// So that it can be read again.
-template <class N>
-std::string in_words(N number) {
-    char text[32];
-    return {text, std::to_chars(text, text + sizeof text, number).ptr};
-}
-std::string quoted(const char* word) {
-    std::string text = "\"";
-    for (; *word != '\0'; ++word) {
-        if (*word == '"' || *word == '\\') text += '\\';
-        text += *word;
-    }
-    return text + "\"";
-}
-template <class N>
-std::string in_words(const N* numbers, std::size_t n, const char* open, const char* close) {
-    std::string text = open;
-    for (std::size_t i = 0; i < n; ++i) text += (i == 0 ? "" : ",") + in_words(numbers[i]);
-    return text + close;
-}
-
 }  // namespace
 
 Example parse_example(const catena_function& f, const std::string& text) {
     return ExampleParser(f, text).parse();
 }
 
+// So that it can be read again.
 std::string text_of(const catena_function& f, const Example& e) {
+    const auto in_words = [](const auto& v) {
+        return detail::text_of(plugin::value_of(v), ",", '"');
+    };
     std::string text;
+    const auto name = [&](const char* of) {
+        text += std::string(text.empty() ? "" : " ") + of + "=";
+    };
     for (std::size_t i = 0; i < e.inputs.size(); ++i) {
         const Example::Input& in = e.inputs[i];
         if (!in.present) continue;
-        text += std::string(text.empty() ? "" : " ") +
-                f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->name + "=" +
-                in_words(in.shape.data(), in.shape.size(), "(", ")");
-        if (in.ranged) text += "[" + in_words(in.low) + "," + in_words(in.high) + "]";
+        name(f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->name);
+        std::string shape = in_words(plugin::Ints(in.shape));
+        shape.front() = '(';
+        shape.back() = ')';
+        text += shape;
+        const double range[] = {in.low, in.high};
+        if (in.ranged) text += in_words(plugin::Floats(range));
     }
-    for (const catena_named_value& a : e.attrs.list()) {
-        const catena_value& v = a.value;
-        text += std::string(text.empty() ? "" : " ") + a.name + "=";
-        if (v.kind == CATENA_ATTR_INT) text += std::to_string(v.v.i);
-        else if (v.kind == CATENA_ATTR_FLOAT) text += in_words(v.v.f);
-        else if (v.kind == CATENA_ATTR_BOOL) text += v.v.i != 0 ? "true" : "false";
-        else if (v.kind == CATENA_ATTR_STRING) text += quoted(v.v.s);
-        else if (v.kind == CATENA_ATTR_INTS) text += in_words(v.v.ints, v.n, "[", "]");
-        else if (v.kind == CATENA_ATTR_FLOATS) text += in_words(v.v.floats, v.n, "[", "]");
-        else text += "\"" + plugin::text_of(v.v.dtype) + "\"";
+    for (const auto& [attribute, v] : e.attrs.list()) {
+        name(attribute);
+        text += v.kind == CATENA_ATTR_DTYPE ? '"' + plugin::text_of(v.v.dtype) + '"'
+                                            : detail::text_of(v, ",", '"');
     }
     return text;
 }

@@ -1,10 +1,12 @@
-// What a function's descriptor says of a call: type variables, names, which gradients there are.
+// What a function's descriptor says of a call: type variables, names, which gradients there are. And
+// the rows of dtypes, and numbers for them.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
-#include "catena/testing/world.hpp"
+#include "catena/testing/sample.hpp"
 
 namespace catena::testing::detail {
 
@@ -15,7 +17,10 @@ using Row = std::vector<catena_dtype>;  // of a kernel's table: one for each typ
 // the rows of dtypes that kernels have.
 class TypeVars {
 public:
-    explicit TypeVars(const catena_function& f);
+    explicit TypeVars(const catena_function& f) : f_(f) {
+        for (std::uint32_t i = 0; i < f.n_inputs; ++i) in_.push_back(add(f.inputs[i]->type_var));
+        for (std::uint32_t i = 0; i < f.n_outputs; ++i) out_.push_back(add(f.outputs[i]->type_var));
+    }
     std::size_t size() const { return names_.size(); }
     std::size_t input(std::size_t i) const {
         return in_[std::min<std::size_t>(i, f_.n_inputs - 1)];
@@ -23,7 +28,12 @@ public:
     std::size_t output(std::size_t i) const { return out_[i]; }
 
 private:
-    std::size_t add(const std::string& name);
+    std::size_t add(const std::string& name) {
+        const auto found = std::find(names_.begin(), names_.end(), name);
+        const auto i = static_cast<std::size_t>(found - names_.begin());
+        if (i == names_.size()) names_.push_back(name);
+        return i;
+    }
 
     const catena_function& f_;
     std::vector<std::string> names_;
@@ -34,7 +44,11 @@ private:
 inline bool on_cpu(const catena_kernel& k) { return std::strcmp(k.device, "cpu") == 0; }
 inline bool is_forward(const catena_kernel& k) { return k.phase == CATENA_PHASE_FORWARD; }
 inline Dims dims_of(const catena_meta& m) { return {m.shape, m.shape + m.ndim}; }
-std::string text_of(const Row& row);
+inline std::string text_of(const Row& row) {
+    std::string text;
+    for (const catena_dtype d : row) text += (text.empty() ? "" : ",") + plugin::text_of(d);
+    return text;
+}
 // body(row) for each row of a kernel's dtypes.
 template <class Body>
 void each_row(const catena_kernel& k, std::size_t n_vars, const Body& body) {
@@ -42,22 +56,93 @@ void each_row(const catena_kernel& k, std::size_t n_vars, const Body& body) {
         body(Row(k.types + r * n_vars, k.types + (r + 1) * n_vars));
 }
 // Whether a row of the kernel's dtypes has those of the inputs and outputs that are there.
-bool fits(const catena_function& f, const catena_kernel& k, const Metas& x, const Metas& y);
+inline bool fits(const catena_function& f, const catena_kernel& k, const Metas& x, const Metas& y) {
+    const TypeVars vars(f);
+    bool any = false;
+    each_row(k, vars.size(), [&](const Row& row) {
+        bool all = true;
+        for (std::size_t i = 0; i < x.size(); ++i)
+            all = all && (!x[i] || plugin::same(row[vars.input(i)], x[i]->dtype));
+        for (std::size_t i = 0; i < y.size() && i < f.n_outputs; ++i)
+            all = all && (!y[i] || plugin::same(row[vars.output(i)], y[i]->dtype));
+        any = any || all;
+    });
+    return any;
+}
 
 // "forward float32 'x86-64-v3' of org.example.thing".
-std::string label_of(const World& world, const catena_kernel& k, const std::string& row);
-std::uint32_t input_flags(const catena_function& f, std::size_t i);
-std::string input_name(const catena_function& f, std::size_t i);
+inline std::string label_of(const World& world, const catena_kernel& k, const std::string& row) {
+    return std::string(is_forward(k) ? "forward" : "backward") + " " + row + " '" + k.isa +
+           "' of " + world.origin(k) + (on_cpu(k) ? "" : std::string(" on ") + k.device);
+}
+inline std::uint32_t input_flags(const catena_function& f, std::size_t i) {
+    return f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->flags;
+}
+inline std::string input_name(const catena_function& f, std::size_t i) {
+    const std::string name = f.inputs[std::min<std::size_t>(i, f.n_inputs - 1)]->name;
+    return i < f.n_inputs ? name : name + "[" + std::to_string(i - f.n_inputs + 1) + "]";
+}
 // A result of a call: outputs, then inputs that are updated; of backward, gradients of the inputs.
-std::string result_name(const catena_function& f, int phase, std::size_t i);
+inline std::string result_name(const catena_function& f, int phase, std::size_t i) {
+    if (phase == CATENA_PHASE_BACKWARD) return "gradient of " + input_name(f, i);
+    if (i < f.n_outputs) return f.outputs[i]->name;
+    std::size_t updated = i - f.n_outputs;
+    for (std::size_t k = 0; k < f.n_inputs; ++k)
+        if ((f.inputs[k]->flags & CATENA_PORT_MUTATED) != 0 && updated-- == 0)
+            return std::string(f.inputs[k]->name) + " as updated";
+    return std::to_string(i);
+}
 // What a call is given, with what it leaves out. Throws a Failure where a host refuses it.
 template <class Input>
-std::vector<Input> complete(const catena_function& f, std::vector<Input> x);
-Metas metas_of(const std::vector<Array>& arrays);
+std::vector<Input> complete(const catena_function& f, std::vector<Input> x) {
+    const std::size_t n = f.n_inputs;
+    const bool variadic = n > 0 && (f.inputs[n - 1]->flags & CATENA_PORT_VARIADIC) != 0;
+    std::size_t least = n;
+    while (least > 0 && (f.inputs[least - 1]->flags & CATENA_PORT_OPTIONAL) != 0) --least;
+    if (x.size() < least || (x.size() > n && !variadic)) {
+        std::string most = variadic ? " or more" : " to " + std::to_string(n);
+        if (!variadic && least == n) most.clear();
+        throw Failure(CATENA_E_INVALID, std::string("[") + f.name + "] inputs: expected " +
+                                            std::to_string(least) + most + ", got " +
+                                            std::to_string(x.size()));
+    }
+    x.resize(std::max(x.size(), n));
+    for (std::size_t i = 0; i < x.size(); ++i)
+        if (!x[i] && (input_flags(f, i) & CATENA_PORT_OPTIONAL) == 0)
+            throw Failure(CATENA_E_INVALID, std::string("[") + f.name + "] " + input_name(f, i) +
+                                                ": expected an array, got none");
+    return x;
+}
+inline Metas metas_of(const std::vector<Array>& arrays) {
+    Metas metas(arrays.size());
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+        if (arrays[i]) metas[i] = arrays[i].meta();
+    return metas;
+}
 // Whether a gradient flows to an input or from an output.
-bool takes_gradient(const catena_function& f, std::size_t i, const Array& x);
-bool gives_gradient(const catena_function& f, std::size_t i, const Array& y);
-bool retains(std::uint64_t set, std::size_t i, std::size_t n_ports);
-Array zeros_like(const Array& a);
+inline bool takes_gradient(const catena_function& f, std::size_t i, const Array& x) {
+    return x && x.floating() && (input_flags(f, i) & CATENA_PORT_NON_DIFFERENTIABLE) == 0;
+}
+inline bool gives_gradient(const catena_function& f, std::size_t i, const Array& y) {
+    return y && y.floating() &&
+           (f.outputs[i]->flags & (CATENA_PORT_HIDDEN | CATENA_PORT_NON_DIFFERENTIABLE)) == 0;
+}
+inline bool retains(std::uint64_t set, std::size_t i, std::size_t n_ports) {
+    if (i + 1 >= n_ports && (set & CATENA_RETAIN_REST) != 0) return true;
+    return i < 63 && (set >> i & 1) != 0;
+}
+inline Array zeros_like(const Array& a) { return Array::constant(a.shape(), a.dtype(), 0); }
+
+// Numbers and shapes of an example; see sample.cpp.
+Array draw(const Example::Input& in, catena_dtype dtype, unsigned seed);
+std::optional<catena_meta> meta_of(const Example::Input& in, catena_dtype dtype);
+// Shapes and dtypes of the inputs in a row of dtypes.
+Metas metas_in(const catena_function& f, const Example& e, const Row& row);
+// All rows of dtypes of a function's forward kernels, the widest floats first. A view has no kernel.
+std::vector<Row> rows_of(const World& world, const catena_function& f);
+// Whether the function gives outputs of the row's dtypes for inputs of the row's, and of a size that
+// a test can afford. If not, *why says what infer() gives.
+bool gives_row(World& world, const catena_function& f, const Metas& x, const OwnedAttrs& attrs,
+               const Row& row, std::string* why = nullptr);
 
 }  // namespace catena::testing::detail

@@ -1,5 +1,5 @@
-// Where the things lie that a callback is lent: on the heap, at the very end of what may be read, or
-// in structs that are larger than those which the plugin knows.
+// Where the arguments of a callback are: on the heap, at the very end of readable memory, or in structs
+// that are larger than those which the plugin knows.
 #pragma once
 
 #include <catena/abi.h>
@@ -34,33 +34,14 @@ inline std::size_t size_in(const Release& r, const catena_meta*) { return r.meta
 struct Placement {
     enum class Kind {
         heap,
-        fenced,  // each thing ends where a page begins that nobody may touch
-        strict,  // so, and what is const cannot be written; supports() and plan() get no data
+        fenced,  // each argument ends at an inaccessible page
+        strict,  // also, const memory cannot be written; supports() and plan() get no data
         larger,  // structs are longer than in these headers
     } kind = Kind::heap;
     Release release = releases[std::size(releases) - 1];
 };
 
-// Memory between pages that nobody may touch: it ends with the last byte that is asked for, but for
-// the alignment.
-class Fenced {
-public:
-    Fenced(std::size_t bytes, std::size_t alignment);
-    ~Fenced();
-    Fenced(const Fenced&) = delete;
-    Fenced& operator=(const Fenced&) = delete;
-
-    std::byte* data() const { return data_; }
-    std::byte* page() const { return pages_; }  // where it may be read from
-    void make_read_only();
-
-private:
-    std::byte* pages_ = nullptr;
-    std::size_t size_ = 0;  // without the page behind
-    std::byte* data_ = nullptr;
-};
-
-// All that one callback is lent.
+// The memory of one callback's arguments.
 class Ground {
 public:
     explicit Ground(const Placement& placement) : placement_(placement) {}
@@ -112,7 +93,8 @@ private:
     }
 
     Placement placement_;
-    std::vector<std::unique_ptr<Fenced>> fenced_;
+    std::vector<std::shared_ptr<void>> fenced_;
+    // Blocks without control blocks: faults/leak of catena-check counts bytes of the heap.
     std::vector<std::unique_ptr<std::max_align_t[]>> heap_;
     std::byte* last_page_ = nullptr;
 };

@@ -6,7 +6,6 @@
 
 #include "catena/abi/ext/blas.h"
 #include "catena/testing/plain_blas.hpp"
-#include "testing/attributes.hpp"
 #include "testing/state.hpp"
 
 namespace catena::testing {
@@ -22,7 +21,7 @@ bool has(const std::string& isa) {
     return isa.empty();
 }
 
-// The one of `known` that is a slip away from `name`, or an empty text.
+// The name in `known` that is most similar to `name`, or an empty text.
 std::string nearest(const std::string& name,
                     const std::map<std::string, const catena_function&>& known) {
     std::string best;

@@ -1,5 +1,5 @@
 // Verdicts and texts.
-#include "testing/report.hpp"
+#include "catena/testing/report.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -112,10 +112,8 @@ std::vector<std::string> Report::lines() const {
     for (std::size_t i = 0; i < n_checks; ++i) {
         if (!failed(static_cast<Check>(i))) continue;
         const std::string start = function_ + ": " + check_infos[i].name + ": ";
-        const std::string& text = entries_[i].text;
-        std::size_t begin = 0;
-        for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1)
-            result.push_back(start + text.substr(begin, end - begin));
+        for (std::size_t k = 0; k < lines_[i].size() && k < most_lines; ++k)
+            result.push_back(start + lines_[i][k].all());
         if (lines_[i].size() > most_lines)
             result.push_back(start + std::to_string(lines_[i].size() - most_lines) + " more");
     }

@@ -1,9 +1,12 @@
 // Other calls derived from an example: smaller, empty, larger, malformed.
 #pragma once
 
+#include <algorithm>
+#include <ctime>
 #include <functional>
+#include <set>
 
-#include "testing/sample.hpp"
+#include "testing/functions.hpp"
 
 namespace catena::testing::detail {
 
@@ -13,15 +16,71 @@ struct Resize {
     bool multiples = false;   // extents that are multiples of `from` keep their ratio
     bool attributes = false;  // lists of integers, too
 };
+inline std::int64_t resized(std::int64_t extent, const Resize& r) {
+    if (extent == r.from) return r.to;
+    if (r.multiples && extent > r.from && extent % r.from == 0) return extent / r.from * r.to;
+    return extent;
+}
+inline void resize_attributes(Example& e, const Resize& r) {
+    if (!r.attributes) return;
+    const Attrs attrs = e.attrs.list();
+    for (const catena_named_value& a : attrs) {
+        if (a.value.kind == CATENA_ATTR_INTS) {
+            Dims list(a.value.v.ints, a.value.v.ints + a.value.n);
+            for (std::int64_t& d : list) d = resized(d, r);
+            e.attrs.set(a.name, plugin::value_of(plugin::Ints(list)));
+        } else if (a.value.kind == CATENA_ATTR_INT) {
+            e.attrs.set(a.name, plugin::value_of(resized(a.value.v.i, r)));
+        }
+    }
+}
 // Every extent of that size, wherever it stands: equal extents are taken to be the same thing.
-Example resize_all(Example e, const Resize& r);
+inline Example resize_all(Example e, const Resize& r) {
+    for (Example::Input& in : e.inputs)
+        for (std::int64_t& d : in.shape) d = resized(d, r);
+    resize_attributes(e, r);
+    return e;
+}
 // First extents of the inputs in a set.
-Example resize_first(Example e, std::uint64_t inputs, const Resize& r);
+inline Example resize_first(Example e, std::uint64_t inputs, const Resize& r) {
+    for (std::size_t i = 0; i < e.inputs.size(); ++i)
+        if (i < 64 && (inputs >> i & 1) != 0)
+            e.inputs[i].shape[0] = resized(e.inputs[i].shape[0], r);
+    resize_attributes(e, r);
+    return e;
+}
 
 // Sets of inputs whose first extents are equal, larger sets first.
-std::vector<std::uint64_t> equal_firsts(const Example& e);
-std::int64_t first_extent(const Example& e, std::uint64_t inputs);
-std::int64_t elements(const Example& e);  // of the largest input
+inline std::vector<std::uint64_t> equal_firsts(const Example& e) {
+    const std::size_t n = std::min<std::size_t>(e.inputs.size(), 5);
+    std::vector<std::uint64_t> sets;
+    for (std::uint64_t set = 1; set < std::uint64_t{1} << n; ++set) {
+        std::set<std::int64_t> extents;
+        for (std::size_t i = 0; i < n; ++i)
+            if ((set >> i & 1) != 0) {
+                const Example::Input& in = e.inputs[i];
+                extents.insert(in.present && !in.shape.empty() ? in.shape[0] : -1);
+            }
+        if (extents.size() == 1 && *extents.begin() > 0) sets.push_back(set);
+    }
+    std::stable_sort(sets.begin(), sets.end(), [](std::uint64_t a, std::uint64_t b) {
+        return __builtin_popcountll(a) > __builtin_popcountll(b);
+    });
+    return sets;
+}
+inline std::int64_t first_extent(const Example& e, std::uint64_t inputs) {
+    return e.inputs[static_cast<std::size_t>(__builtin_ctzll(inputs))].shape[0];
+}
+// Of the largest input.
+inline std::int64_t elements(const Example& e) {
+    std::int64_t most = 0;
+    for (const Example::Input& in : e.inputs) {
+        std::int64_t n = in.present ? 1 : 0;
+        for (const std::int64_t d : in.shape) n *= d;
+        most = std::max(most, n);
+    }
+    return most;
+}
 
 // How often each enlarge() of the process doubled an extent. Time decides, so that a repetition has to
 // be given the numbers.
@@ -31,21 +90,84 @@ struct Doublings {
     bool cut = false;              // time ended the last one
     void (*told)(bool) = nullptr;  // after each one
 };
-extern Doublings doublings;
+inline Doublings doublings;
 
 // A larger call, as far as it stays quick: the extent doubles from `from` to `to` for as long as a
 // call takes little time. make(extent) gives nothing where the call is refused.
-std::optional<Sample> enlarge(std::int64_t from, std::int64_t to,
-                              const std::function<std::optional<Sample>(std::int64_t)>& make);
+inline std::optional<Sample> enlarge(
+    std::int64_t from, std::int64_t to,
+    const std::function<std::optional<Sample>(std::int64_t)>& make) {
+    constexpr std::clock_t most = CLOCKS_PER_SEC / 100;
+    const bool timed = doublings.done.size() >= doublings.given.size();
+    const int given = timed ? 0 : doublings.given[doublings.done.size()];
+    auto largest = make(std::min(2 * from | 1, to));
+    int n = 0;
+    std::int64_t extent = 2 * from;
+    for (bool goes_on = true; extent < to && goes_on && (timed || n < given); ++n) {
+        extent = std::min(2 * extent, to);
+        const std::clock_t start = std::clock();
+        if (auto next = make(extent == to ? to : extent | 1)) largest = std::move(next);
+        goes_on = !timed || std::clock() - start <= most;
+    }
+    doublings.done.push_back(n);
+    doublings.cut = extent < to;
+    if (doublings.told != nullptr) doublings.told(doublings.cut);
+    return largest;
+}
 // A call with longer first extents, up to `most` and to inputs of `total` elements, if there is one
 // for which accepted() gives a sample.
-std::optional<Sample> longer_first(
+inline std::optional<Sample> longer_first(
     const Example& e, std::int64_t total, std::int64_t most,
-    const std::function<std::optional<Sample>(const Example&)>& accepted);
+    const std::function<std::optional<Sample>(const Example&)>& accepted) {
+    for (const std::uint64_t set : equal_firsts(e)) {
+        const std::int64_t first = first_extent(e, set);
+        std::int64_t row = 1;  // elements for each first extent
+        for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+            if (i >= 64 || (set >> i & 1) == 0) continue;
+            std::int64_t n = 1;
+            for (const std::int64_t d : e.inputs[i].shape) n *= d;
+            row = std::max(row, n / first);
+        }
+        for (const int way : {0, 1, 2}) {
+            const auto make = [&](std::int64_t n) {
+                const std::int64_t extent = way == 2 ? first * (n / first + 1) : n;
+                return accepted(resize_first(e, set, {first, extent, false, way == 1}));
+            };
+            if (auto sample = enlarge(first, std::min(most, (total / row) | 1), make))
+                return sample;
+        }
+    }
+    return std::nullopt;
+}
 
 // Shapes with one extent changed.
-std::vector<Example> wrong_shapes(const Example& e);
+inline std::vector<Example> wrong_shapes(const Example& e) {
+    std::vector<Example> result;
+    for (std::size_t i = 0; i < e.inputs.size(); ++i)
+        for (std::size_t d = 0; d < e.inputs[i].shape.size(); ++d)
+            for (const std::int64_t extent :
+                 {e.inputs[i].shape[d] + 1, 2 * e.inputs[i].shape[d] + 3}) {
+                result.push_back(e);
+                result.back().inputs[i].shape[d] = extent;
+            }
+    return result;
+}
 // One axis more or less.
-std::vector<Example> wrong_ranks(const Example& e);
+inline std::vector<Example> wrong_ranks(const Example& e) {
+    std::vector<Example> result;
+    for (std::size_t i = 0; i < e.inputs.size(); ++i) {
+        if (!e.inputs[i].present) continue;
+        const auto change = [&](const auto& body) {
+            result.push_back(e);
+            body(result.back().inputs[i].shape);
+        };
+        change([](Dims& s) { s.push_back(2); });
+        change([](Dims& s) { s.insert(s.begin(), 3); });
+        if (e.inputs[i].shape.empty()) continue;
+        change([](Dims& s) { s.pop_back(); });
+        change([](Dims& s) { s.erase(s.begin()); });
+    }
+    return result;
+}
 
 }  // namespace catena::testing::detail

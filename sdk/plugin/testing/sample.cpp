@@ -1,5 +1,5 @@
 // Which dtypes a sample has, its numbers, and the search for a call where there is no example.
-#include "testing/sample.hpp"
+#include "testing/functions.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Fuzz: calls that no example has. They are refused in words or served; nothing is touched that was
 // not lent.
 
-#include <testing/attributes.hpp>
+#include <catena/testing/attributes.hpp>
 #include <testing/types.hpp>
 
 #include <algorithm>

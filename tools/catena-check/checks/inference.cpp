@@ -1,7 +1,7 @@
 // infer(): called by itself, with descriptions that no kernel could be run on.
 #include "plugin.hpp"
 
-#include <testing/sample.hpp>
+#include <testing/functions.hpp>
 
 #include <fmt/ranges.h>
 

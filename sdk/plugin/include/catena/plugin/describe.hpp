@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -22,20 +23,25 @@ struct Name {
     char text[n];
 };
 
+namespace detail {
+// A copy of a description with another value of one member.
+template <class D, class M>
+constexpr D changed(D description, M D::*member, std::type_identity_t<M> value) {
+    description.*member = value;
+    return description;
+}
+}  // namespace detail
+
 // An input or an output. A plain string is a differentiable tensor of type T.
 struct Port {
     constexpr Port(const char* port_name, const char* port_doc = "")  // NOLINT
         : name(port_name), doc(port_doc) {}
     constexpr Port with(std::uint32_t flag) const {
-        Port port = *this;
-        port.flags |= flag;
-        return port;
+        return detail::changed(*this, &Port::flags, flags | flag);
     }
     // Ports of the same type variable have the same dtype.
     constexpr Port of(const char* type_var) const {
-        Port port = *this;
-        port.type = type_var;
-        return port;
+        return detail::changed(*this, &Port::type, type_var);
     }
     constexpr Port optional() const { return with(CATENA_PORT_OPTIONAL); }
     constexpr Port variadic() const { return with(CATENA_PORT_VARIADIC); }
@@ -61,6 +67,13 @@ constexpr std::array<Port, sizeof...(P)> out(const P&... ports) {
 // Lists of numbers as attributes.
 using Ints = std::span<const std::int64_t>;
 using Floats = std::span<const double>;
+// A shape or axes as an argument, which can also be written as {n, 1}.
+struct IntList : Ints {
+    using Ints::Ints;
+    IntList() = default;
+    IntList(Ints list) : Ints(list) {}  // NOLINT(google-explicit-constructor)
+    IntList(std::initializer_list<std::int64_t> list) : Ints(list.begin(), list.size()) {}
+};
 
 template <class V>
 constexpr std::int32_t kind_of() {
@@ -127,15 +140,11 @@ struct Attribute {
     // The valid strings: a list with static storage that ends with a null pointer.
     constexpr Attribute one_of(const char* const* list) const {
         if (kind != CATENA_ATTR_STRING) detail::only_strings_have_choices();
-        Attribute a = *this;
-        a.choices = list;
-        return a;
+        return detail::changed(*this, &Attribute::choices, list);
     }
     // The attribute may change speed, but never results.
     constexpr Attribute hint() const {
-        Attribute a = *this;
-        a.flags |= CATENA_ATTR_HINT;
-        return a;
+        return detail::changed(*this, &Attribute::flags, flags | CATENA_ATTR_HINT);
     }
 
     const char* name;
@@ -163,9 +172,7 @@ constexpr Attribute required(const char* name, const char* doc) {
 template <std::size_t n_in, std::size_t n_out, std::size_t n_attrs>
 struct About {
     constexpr About with(std::uint32_t flag) const {
-        About about = *this;
-        about.flags |= flag;
-        return about;
+        return detail::changed(*this, &About::flags, flags | flag);
     }
     constexpr About not_differentiable() const { return with(CATENA_FUNCTION_NOT_DIFFERENTIABLE); }
     constexpr About stochastic() const { return with(CATENA_FUNCTION_STOCHASTIC); }
@@ -185,22 +192,16 @@ struct About {
     }
     // The version of the function. Increase it when the result of the function changes.
     constexpr About since(std::uint32_t number) const {
-        About about = *this;
-        about.version = number;
-        return about;
+        return detail::changed(*this, &About::version, number);
     }
     // For kernels_for(): of several plugins' kernels for a call, the one with the highest priority
     // runs.
     constexpr About with_priority(std::int32_t number) const {
-        About about = *this;
-        about.priority = number;
-        return about;
+        return detail::changed(*this, &About::priority, number);
     }
     // The name of the kernels in tables and messages: "winograd".
     constexpr About named(const char* kernel) const {
-        About about = *this;
-        about.kernel_name = kernel;
-        return about;
+        return detail::changed(*this, &About::kernel_name, kernel);
     }
     // The index of an attribute, or n_attrs if the function has none with this name.
     consteval std::size_t attribute(std::string_view wanted) const {

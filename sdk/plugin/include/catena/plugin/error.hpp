@@ -52,17 +52,14 @@ constexpr std::int64_t size_of(Shape shape) {
 
 inline std::string text_of(const char* text) { return text; }
 inline std::string text_of(const std::string& text) { return text; }
-std::string text_of(bool value);
+inline std::string text_of(bool value) { return value ? "true" : "false"; }
 std::string text_of(double value);
-std::string text_of(std::int64_t value);
-std::string text_of(std::uint64_t value);
 std::string text_of(Shape shape);
 std::string text_of(catena_dtype dtype);
 template <class N>
 requires std::is_arithmetic_v<N> std::string text_of(N number) {
     if constexpr (std::is_floating_point_v<N>) return text_of(static_cast<double>(number));
-    else if constexpr (std::is_signed_v<N>) return text_of(static_cast<std::int64_t>(number));
-    else return text_of(static_cast<std::uint64_t>(number));
+    else return std::to_string(number);
 }
 // "x[1, 2]": element i of a dense array called `name`; for a 0-d array only the name.
 std::string text_of_element(const char* name, std::int64_t i, Shape shape);

@@ -284,7 +284,7 @@ public:
             detail::fail_axis(F::about.name, what, axis, n);
         return axis_index(axis, ndim);
     }
-    void y(std::size_t i, Shape shape, catena_dtype dtype) const {
+    void y(std::size_t i, const IntList& shape, catena_dtype dtype) const {
         check(shape.size() <= CATENA_MAX_NDIM, "y.ndim", "at most 16", shape.size());
         y_[i]->ndim = static_cast<std::int32_t>(shape.size());
         y_[i]->dtype = dtype;
@@ -295,19 +295,13 @@ public:
         }
         std::copy(shape.begin(), shape.end(), y_[i]->shape);
     }
-    void y(std::size_t i, std::initializer_list<std::int64_t> shape, catena_dtype dtype) const {
-        y(i, Shape(shape.begin(), shape.size()), dtype);
-    }
     // With the dtype of x(0).
-    void y(std::size_t i, Shape shape) const {
+    void y(std::size_t i, const IntList& shape) const {
         if (!has(0)) [[unlikely]]
             plugin::fail(CATENA_E_INTERNAL, F::about.name,
                          ("infer: y(" + std::to_string(i) + ", shape)").c_str(),
                          "a dtype as well, for there is no x(0)", "none");
         y(i, shape, dtype(0));
-    }
-    void y(std::size_t i, std::initializer_list<std::int64_t> shape) const {
-        y(i, Shape(shape.begin(), shape.size()));
     }
 
 private:

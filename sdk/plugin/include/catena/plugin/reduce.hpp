@@ -93,7 +93,13 @@ private:
 namespace detail {
 template <class T>
 void sum_axes(catena_ctx* ctx, Isa isa, const Reduction& r, const T* x, T* y, bool add);
+template <class T>
+void sum_to_shape(catena_ctx* ctx, Isa isa, const T* x, Shape from, T* y, Shape to, bool add) {
+    const std::size_t more = from.size() - to.size();
+    const Reduction r(from, [&](std::size_t d) { return d < more || to[d - more] == 1; });
+    sum_axes(ctx, isa, r, x, y, add);
 }
+}  // namespace detail
 
 // y (the kept elements, dense) = sum of x over the other axes; or adds it to y.
 template <class Call, class T>
@@ -104,9 +110,7 @@ void sum_axes(const Call& call, const Reduction& r, const T* x, T* y, bool add) 
 // y = x of shape `from`, summed to the shape `to` that broadcasts to it.
 template <class Call, class T>
 void sum_to_shape(const Call& call, const T* x, Shape from, T* y, Shape to, bool add) {
-    const std::size_t more = from.size() - to.size();
-    const Reduction r(from, [&](std::size_t d) { return d < more || to[d - more] == 1; });
-    sum_axes(call, r, x, y, add);
+    detail::sum_to_shape(call.context(), Call::isa, x, from, y, to, add);
 }
 
 }  // namespace catena::plugin

@@ -173,19 +173,15 @@ catena_status CATENA_CALL detail::infer_formula(catena_ctx* ctx, const catena_va
 namespace detail {
 
 // Handwritten kernels, compiled for isa.
-template <class F, Isa isa, class... T>
-struct ForwardByHand {
+template <class F, Isa isa, int phase, class... T>
+struct ByHand {
     CATENA_KERNEL static void run(catena_ctx* ctx, const catena_call* call) {
         const Call<F, isa> c(ctx, *call);
-        F::template forward<T...>(c);
-    }
-};
-template <class F, Isa isa, class... T>
-struct BackwardByHand {
-    CATENA_KERNEL static void run(catena_ctx* ctx, const catena_call* call) {
-        if (set_zero_gradients(*call)) return;
-        const Call<F, isa> c(ctx, *call);
-        F::template backward<T...>(c);
+        if constexpr (phase == CATENA_PHASE_FORWARD) {
+            F::template forward<T...>(c);
+        } else if (!set_zero_gradients(*call)) {
+            F::template backward<T...>(c);
+        }
     }
 };
 template <class F, Isa isa, class K>
@@ -226,14 +222,12 @@ constexpr bool has_kernel(Row<First, T...> row) {
 }
 template <class F, Isa isa, int phase, class First, class... T>
 constexpr Run run_of(Row<First, T...>) {
-    if constexpr (phase == CATENA_PHASE_FORWARD) {
-        if constexpr (Elementwise<F>) return &forward_elementwise<F, First, isa>;
-        else if constexpr (Update<F>) return &run_update<F, First, isa>;
-        else return &run_by_hand<F, isa, ForwardByHand<F, isa, First, T...>>;
-    } else {
-        if constexpr (ElementwiseGradient<F>) return &backward_elementwise<F, First, isa>;
-        else return &run_by_hand<F, isa, BackwardByHand<F, isa, First, T...>>;
-    }
+    constexpr bool forward = phase == CATENA_PHASE_FORWARD;
+    if constexpr (forward && Elementwise<F>) return &forward_elementwise<F, First, isa>;
+    else if constexpr (forward && Update<F>) return &run_update<F, First, isa>;
+    else if constexpr (!forward && ElementwiseGradient<F>)
+        return &backward_elementwise<F, First, isa>;
+    else return &run_by_hand<F, isa, ByHand<F, isa, phase, First, T...>>;
 }
 template <class F, class First, class... T>
 constexpr Plan plan_of(int phase, Row<First, T...>) {
@@ -250,29 +244,18 @@ constexpr Plan plan_of(int phase, Row<First, T...>) {
 template <class F, class R, Isa isa, int phase>
 constexpr catena_kernel kernel_of() {
     constexpr Retained retained = retained_of<F>();
-    catena_kernel kernel = {
-        .struct_size = sizeof(catena_kernel),
-        .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,
-        .phase = phase,
-        .priority = F::about.priority + static_cast<int>(isa),
-        .function = F::about.name,
-        .version_min = F::about.version,
-        .version_max = F::about.version,
-        .device = "cpu",
-        .isa = isa_name(isa),
-        .types = R::dtypes,
-        .n_types = 1,
-        .n_saved = 0,
-        .variant = nullptr,
-        .retain_x = retained.x,
-        .retain_y = retained.y,
-        .supports = supports_of<F>(),
-        .plan = planner_of<F, plan_of<F>(phase, R())>(),
-        .run = entry_of<F, run_of<F, isa, phase>(R())>(),
-        .name = F::about.kernel_name != nullptr ? F::about.kernel_name
-                : Elementwise<F>                ? "formula"
-                                                : nullptr,
-    };
+    catena_kernel kernel = plain_kernel(F::about.name, phase, "cpu", R::dtypes);
+    kernel.priority = F::about.priority + static_cast<int>(isa);
+    kernel.version_min = kernel.version_max = F::about.version;
+    kernel.isa = isa_name(isa);
+    kernel.retain_x = retained.x;
+    kernel.retain_y = retained.y;
+    kernel.supports = supports_of<F>();
+    kernel.plan = planner_of<F, plan_of<F>(phase, R())>();
+    kernel.run = entry_of<F, run_of<F, isa, phase>(R())>();
+    kernel.name = F::about.kernel_name != nullptr ? F::about.kernel_name
+                  : Elementwise<F>                ? "formula"
+                                                  : nullptr;
     return kernel;
 }
 
@@ -294,46 +277,34 @@ constexpr catena_kernel widened_kernel_of(IsaList<own...>) {
 
 // A function can restrict its instruction sets: `using isas = IsaList<...>`.
 template <class F>
-struct IsasOf {
-    using type = Isas;
-};
-template <class F>
-requires requires { typename F::isas; }
-struct IsasOf<F> {
-    using type = typename F::isas;
-};
-
-template <class F, class R, int phase, Isa... isa>
-constexpr auto kernels_of_phase(IsaList<isa...>) {
-    if constexpr (has_kernel<F, phase>(R())) return std::array{kernel_of<F, R, isa, phase>()...};
-    else return std::array<catena_kernel, 0>{};
+constexpr auto isas_of() {
+    if constexpr (requires { typename F::isas; }) return typename F::isas();
+    else return Isas();
 }
-template <class F, class R, Isa isa, int phase, Isa... own>
+
+template <class F, class R, int phase, Isa isa, Isa... own>
 constexpr auto widened_kernels_of_isa(IsaList<own...> list) {
     if constexpr (((own <= isa) || ...))
         return std::array{widened_kernel_of<F, R, isa, phase>(list)};
     else return std::array<catena_kernel, 0>{};
 }
-template <class F, class R, int phase, Isa... isa>
-constexpr auto widened_kernels_of_phase(IsaList<isa...>) {
-    using own = typename IsasOf<F>::type;
+// The kernels of a phase for the row itself, and widened ones for its halves.
+template <class F, class R, int phase, Isa... own, Isa... half>
+constexpr auto kernels_of_phase(IsaList<own...> list, IsaList<half...>) {
     if constexpr (has_kernel<F, phase>(R()))
-        return joined<catena_kernel>(widened_kernels_of_isa<F, R, isa, phase>(own())...);
+        return joined<catena_kernel>(std::array{kernel_of<F, R, own, phase>()...},
+                                     widened_kernels_of_isa<F, R, phase, half>(list)...);
     else return std::array<catena_kernel, 0>{};
 }
 template <class F, class R>
 constexpr auto kernels_of_row() {
     // Integer kernels are few and simple: other instruction sets are not worth their size.
     using isas =
-        std::conditional_t<has_floats(R()), typename IsasOf<F>::type, IsaList<Isa::baseline>>;
-    constexpr auto own =
-        joined<catena_kernel>(kernels_of_phase<F, R, CATENA_PHASE_FORWARD>(isas()),
-                              kernels_of_phase<F, R, CATENA_PHASE_BACKWARD>(isas()));
-    if constexpr (halves_of<F, R>() == 0 || has_halves(typename TypesOf<F>::type())) return own;
-    else
-        return joined<catena_kernel>(own,
-                                     widened_kernels_of_phase<F, R, CATENA_PHASE_FORWARD>(Isas()),
-                                     widened_kernels_of_phase<F, R, CATENA_PHASE_BACKWARD>(Isas()));
+        std::conditional_t<has_floats(R()), decltype(isas_of<F>()), IsaList<Isa::baseline>>;
+    constexpr bool widens = halves_of<F, R>() != 0 && !has_halves(typename TypesOf<F>::type());
+    using halves = std::conditional_t<widens, Isas, IsaList<>>;
+    return joined<catena_kernel>(kernels_of_phase<F, R, CATENA_PHASE_FORWARD>(isas(), halves()),
+                                 kernels_of_phase<F, R, CATENA_PHASE_BACKWARD>(isas(), halves()));
 }
 template <class F, class... R>
 constexpr auto kernels_of(Rows<R...>) {
@@ -389,36 +360,14 @@ struct Plugin {
     static constexpr std::array<const catena_extension*, 0> extensions = {};
     static constexpr const char* devices = "cpu";
 #endif
-    static constexpr catena_plugin table = {
-        .struct_size = sizeof(catena_plugin),
-        .n_functions = static_cast<std::uint32_t>(functions.size()),
-        .n_kernels = static_cast<std::uint32_t>(kernels.size()),
-        .n_backends = 0,
-        .n_extensions = static_cast<std::uint32_t>(extensions.size()),
-        .reserved = 0,
-        .functions = functions.data(),
-        .kernels = kernels.data(),
-        .backends = nullptr,
-        .extensions = extensions.data(),
-        .init = nullptr,
-        .deinit = nullptr,
-    };
-};
-
-// The functions and kernels of one translation unit, of a plugin that has several.
-struct Part {
-    std::span<const catena_function* const> functions;
-    std::span<const catena_kernel* const> kernels;
-};
-template <class... F>
-struct PartOf {
-    static constexpr Part part = {Plugin<F...>::functions, Plugin<F...>::kernels};
+    static constexpr Contents contents = {functions, kernels, {}, extensions};
+    static constexpr catena_plugin table = table_of(contents);
 };
 
 namespace detail {
-// The table of all parts, which lives as long as the module. A function of two translation units is
+// The table of all translation units, which lives as long as the module. A function of two units is
 // taken once. Throws std::bad_alloc.
-const catena_plugin& table_of(const Part* const* begin, const Part* const* end);
+const catena_plugin& table_of(const Contents* const* begin, const Contents* const* end);
 }  // namespace detail
 
 }  // namespace catena::plugin
@@ -432,13 +381,13 @@ const catena_plugin& table_of(const Part* const* begin, const Part* const* end);
     CATENA_EXPORT_PLUGIN(id, version, (::catena::plugin::Plugin<__VA_ARGS__>::devices), \
                          (::catena::plugin::Plugin<__VA_ARGS__>::table))
 // The linker joins the pointers to the parts into one array.
-#define CATENA_PLUGIN_PARTS(id, version)                                                     \
-    extern "C" {                                                                             \
-    extern __attribute__((weak)) const ::catena::plugin::Part* const __start_catena_parts[]; \
-    extern __attribute__((weak)) const ::catena::plugin::Part* const __stop_catena_parts[];  \
-    }                                                                                        \
-    CATENA_EXPORT_PLUGIN(                                                                    \
-        id, version, ::catena::plugin::Plugin<>::devices,                                    \
+#define CATENA_PLUGIN_PARTS(id, version)                                                         \
+    extern "C" {                                                                                 \
+    extern __attribute__((weak)) const ::catena::plugin::Contents* const __start_catena_parts[]; \
+    extern __attribute__((weak)) const ::catena::plugin::Contents* const __stop_catena_parts[];  \
+    }                                                                                            \
+    CATENA_EXPORT_PLUGIN(                                                                        \
+        id, version, ::catena::plugin::Plugin<>::devices,                                        \
         ::catena::plugin::detail::table_of(__start_catena_parts, __stop_catena_parts))
 // CUDA families list their functions in CATENA_PLUGIN, after the specializations of Kernels<F>.
 #if defined(CATENA_CUDA)
@@ -448,6 +397,6 @@ const catena_plugin& table_of(const Part* const* begin, const Part* const* end);
 #define CATENA_FUNCTIONS_AT(n, ...) CATENA_FUNCTIONS_IN(n, __VA_ARGS__)
 #define CATENA_FUNCTIONS_IN(n, ...)                                                               \
     __attribute__((section("catena_parts"), used)) static constexpr const auto* catena_part_##n = \
-        &::catena::plugin::PartOf<__VA_ARGS__>::part;                                             \
+        &::catena::plugin::Plugin<__VA_ARGS__>::contents;                                         \
     static_assert(true)
 #endif

@@ -1,5 +1,5 @@
-// The tables of a plugin with backends, extensions, or kernels for functions of others. A plugin of
-// functions alone needs CATENA_PLUGIN() only.
+// The tables of a plugin. Plugins with backends or extensions include this; one of functions and
+// kernels alone needs CATENA_PLUGIN() only.
 #pragma once
 
 #include <span>
@@ -37,22 +37,40 @@ constexpr catena_extension extension(const char* id, const char* device, const v
             .table = table};
 }
 
+// A deterministic kernel for version 1 of a function, which adds where the call asks for it. The caller
+// sets what else it has.
+constexpr catena_kernel plain_kernel(const char* function, int phase, const char* device,
+                                     const catena_dtype* types) {
+    catena_kernel kernel = {};
+    kernel.struct_size = sizeof(catena_kernel);
+    kernel.flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC;
+    kernel.phase = phase;
+    kernel.function = function;
+    kernel.version_min = kernel.version_max = 1;
+    kernel.device = device;
+    kernel.isa = "";
+    kernel.types = types;
+    kernel.n_types = 1;
+    return kernel;
+}
+
 // What a plugin has; the lists have to live as long as the plugin.
 struct Contents {
-    std::span<const catena_kernel* const> kernels;
-    std::span<const catena_backend* const> backends;
-    std::span<const catena_extension* const> extensions;
+    std::span<const catena_function* const> functions = {};
+    std::span<const catena_kernel* const> kernels = {};
+    std::span<const catena_backend* const> backends = {};
+    std::span<const catena_extension* const> extensions = {};
     decltype(catena_plugin::init) init = nullptr;
     decltype(catena_plugin::deinit) deinit = nullptr;
 };
 constexpr catena_plugin table_of(const Contents& contents) {
     return {.struct_size = sizeof(catena_plugin),
-            .n_functions = 0,
+            .n_functions = static_cast<std::uint32_t>(contents.functions.size()),
             .n_kernels = static_cast<std::uint32_t>(contents.kernels.size()),
             .n_backends = static_cast<std::uint32_t>(contents.backends.size()),
             .n_extensions = static_cast<std::uint32_t>(contents.extensions.size()),
             .reserved = 0,
-            .functions = nullptr,
+            .functions = contents.functions.data(),
             .kernels = contents.kernels.data(),
             .backends = contents.backends.data(),
             .extensions = contents.extensions.data(),

@@ -94,24 +94,16 @@ Var sigmoid(const Var& x);
 Var pow(const Var& a, const Var& b);
 }  // namespace math
 
-// For the constant 0, which means "no gradient", all of these return the constant 0. Shapes and
-// axes can be written as {n, 1}.
-using IntList = std::initializer_list<std::int64_t>;
-inline Ints ints_of(IntList list) { return {list.begin(), list.size()}; }
+// For the constant 0, which means "no gradient", all of these return the constant 0.
 
 // Sums x over the axes that broadcasting would repeat, so that it has this shape.
-Var sum_to(const Var& x, Shape shape);
-Var sum_to(const Var& x, IntList shape);
-Var reshape(const Var& x, Shape shape);
-Var reshape(const Var& x, IntList shape);
-Var broadcast_to(const Var& x, Shape shape);
-Var broadcast_to(const Var& x, IntList shape);
+Var sum_to(const Var& x, const IntList& shape);
+Var reshape(const Var& x, const IntList& shape);
+Var broadcast_to(const Var& x, const IntList& shape);
 // axes: the axis of x for each axis of the result; empty: reversed.
-Var transpose(const Var& x, Ints axes = {});
-Var transpose(const Var& x, IntList axes);
+Var transpose(const Var& x, const IntList& axes = {});
 // axis: empty means all.
-Var sum(const Var& x, Ints axis = {}, bool keepdims = false);
-Var sum(const Var& x, IntList axis, bool keepdims = false);
+Var sum(const Var& x, const IntList& axis = {}, bool keepdims = false);
 Var cast(const Var& x, catena_dtype dtype);
 Var matmul(const Var& a, const Var& b, bool transa = false, bool transb = false);
 

@@ -1,5 +1,5 @@
-// For kernels on a vendor's library that serve catena's own functions: attributes by name, one
-// entry of the table of kernels, and convolutions as the products that such libraries have.
+// For kernels on a vendor's library that serve catena's own functions: attributes by name, and
+// convolutions as the products that such libraries have.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "catena/plugin/kernel.hpp"
+#include "catena/plugin/tables.hpp"
 
 namespace catena::plugin {
 
@@ -23,44 +25,6 @@ inline std::int64_t attribute_of_axis(const catena_call& call, const char* name,
                                       std::int64_t if_empty = 0) {
     const catena_value& v = attribute(call, name);
     return v.n == 0 ? if_empty : v.v.ints[v.n == 1 ? 0 : axis];
-}
-
-// A kernel for version 1 of a function in one dtype, which adds where the call asks for it.
-struct VendorKernel {
-    const char* name;
-    const char* device;
-    const char* function;
-    int phase;
-    const catena_dtype* types;
-    std::int32_t priority;
-    bool deterministic;
-    decltype(catena_kernel::supports) supports;
-    decltype(catena_kernel::plan) plan;
-    decltype(catena_kernel::run) run;
-};
-constexpr catena_kernel kernel_of(const VendorKernel& k) {
-    const std::uint32_t same_bits = k.deterministic ? CATENA_KERNEL_DETERMINISTIC : 0;
-    return {
-        .struct_size = sizeof(catena_kernel),
-        .flags = CATENA_KERNEL_ADDS | same_bits,
-        .phase = k.phase,
-        .priority = k.priority,
-        .function = k.function,
-        .version_min = 1,
-        .version_max = 1,
-        .device = k.device,
-        .isa = "",
-        .types = k.types,
-        .n_types = 1,
-        .n_saved = 0,
-        .variant = nullptr,
-        .retain_x = 0,
-        .retain_y = 0,
-        .supports = k.supports,
-        .plan = k.plan,
-        .run = k.run,
-        .name = k.name,
-    };
 }
 
 inline bool adds(const catena_call& call, int i) { return call.req[i] == CATENA_REQ_ADD; }
@@ -153,49 +117,49 @@ inline ConvolutionCall convolution_call(const catena_call& call, const catena_te
     }
     return result;
 }
-// Where a result is not wanted there is no step.
-inline void add_step(ConvolutionCall& call, const catena_tensor* result,
-                     const ConvolutionStep& step) {
-    if (result != nullptr) call.steps[call.n_steps++] = step;
+// A function that computes one of the three tensors from the two others, and its gradients. The tensors
+// are named by the product that computes them; first and second are the function's inputs.
+inline ConvolutionCall convolution(const catena_call& call, ConvolutionProduct first,
+                                   ConvolutionProduct second, ConvolutionProduct result) {
+    using enum ConvolutionProduct;
+    const catena_tensor* tensors[3];
+    const auto made_by = [&](ConvolutionProduct product) -> const catena_tensor*& {
+        return tensors[static_cast<std::size_t>(product)];
+    };
+    made_by(first) = call.x[0];
+    made_by(second) = call.x[1];
+    made_by(result) = outcome(call);
+    ConvolutionCall c = convolution_call(call, *made_by(data), *made_by(forward), *made_by(filter));
+    const auto add_step = [&](ConvolutionProduct product, catena_tensor* to,
+                              const catena_tensor* bias, bool add) {
+        if (to == nullptr) return;  // not wanted
+        const catena_tensor* const from = std::exchange(made_by(product), to);
+        c.steps[c.n_steps++] = {product,          made_by(data), made_by(filter),
+                                made_by(forward), bias,          add};
+        made_by(product) = from;
+    };
+    if (is_forward(call)) {
+        add_step(result, call.y[0], call.n_x > 2 ? call.x[2] : nullptr, adds(call, 0));
+    } else {
+        add_step(first, call.gx[0], nullptr, adds(call, 0));
+        add_step(second, call.gx[1], nullptr, adds(call, 1));
+    }
+    return c;
 }
 
 }  // namespace detail
 
 inline ConvolutionCall convolution_2d(const catena_call& call) {
     using enum ConvolutionProduct;
-    const catena_tensor *const x = call.x[0], *const w = call.x[1], *const y = outcome(call);
-    ConvolutionCall c = detail::convolution_call(call, *x, *y, *w);
-    if (is_forward(call)) {
-        detail::add_step(c, y, {forward, x, w, y, call.x[2], adds(call, 0)});
-        return c;
-    }
-    detail::add_step(c, call.gx[0], {data, call.gx[0], w, y, nullptr, adds(call, 0)});
-    detail::add_step(c, call.gx[1], {filter, x, call.gx[1], y, nullptr, adds(call, 1)});
-    return c;
+    return detail::convolution(call, data, filter, forward);
 }
 inline ConvolutionCall deconvolution_2d(const catena_call& call) {
     using enum ConvolutionProduct;
-    const catena_tensor *const x = call.x[0], *const w = call.x[1], *const y = outcome(call);
-    ConvolutionCall c = detail::convolution_call(call, *y, *x, *w);
-    if (is_forward(call)) {
-        detail::add_step(c, y, {data, y, w, x, call.x[2], adds(call, 0)});
-        return c;
-    }
-    detail::add_step(c, call.gx[0], {forward, y, w, call.gx[0], nullptr, adds(call, 0)});
-    detail::add_step(c, call.gx[1], {filter, y, call.gx[1], x, nullptr, adds(call, 1)});
-    return c;
+    return detail::convolution(call, forward, filter, data);
 }
 inline ConvolutionCall convolution_2d_grad_w(const catena_call& call) {
     using enum ConvolutionProduct;
-    const catena_tensor *const x = call.x[0], *const gy = call.x[1], *const w = outcome(call);
-    ConvolutionCall c = detail::convolution_call(call, *x, *gy, *w);
-    if (is_forward(call)) {
-        detail::add_step(c, w, {filter, x, w, gy, nullptr, adds(call, 0)});
-        return c;
-    }
-    detail::add_step(c, call.gx[0], {data, call.gx[0], w, gy, nullptr, adds(call, 0)});
-    detail::add_step(c, call.gx[1], {forward, x, w, call.gx[1], nullptr, adds(call, 1)});
-    return c;
+    return detail::convolution(call, data, forward, filter);
 }
 
 }  // namespace catena::plugin

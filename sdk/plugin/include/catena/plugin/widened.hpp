@@ -9,7 +9,6 @@
 #pragma once
 
 #include "catena/plugin/half.hpp"
-#include "catena/plugin/half_rows.hpp"
 #include "catena/plugin/kernel.hpp"
 
 namespace catena::plugin::detail {

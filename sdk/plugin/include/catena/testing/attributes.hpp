@@ -30,4 +30,13 @@ private:
     std::vector<std::shared_ptr<const void>> kept_;
 };
 
+namespace detail {
+// As hosts do where nothing is lost: 2 to 2.0 and 2.0 to 2.
+catena_value converted(const catena_attr_spec& spec, catena_value v);
+// Why a value is not of the schema's kind, range and choices, in a host's words; empty: it is.
+std::string refused(const catena_attr_spec& spec, const catena_value& v);
+// A value in words: lists in brackets with `comma` between the numbers, strings in `quote`.
+std::string text_of(const catena_value& v, const char* comma, char quote);
+}  // namespace detail
+
 }  // namespace catena::testing

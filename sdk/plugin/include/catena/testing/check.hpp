@@ -30,7 +30,7 @@ struct Case {
     std::optional<bool> edges = {};
 };
 
-// All that was found out about one call.
+// The results of all checks of one call.
 Report examine(World& world, const Case& c);
 
 // Empty if all is well, else one line for each problem.

@@ -1,6 +1,8 @@
 // Comparison of arrays, and finite differences to compare gradients with.
 #pragma once
 
+#include <functional>
+
 #include "catena/testing/array.hpp"
 
 namespace catena::testing {
@@ -15,43 +17,22 @@ struct Tolerance {
 // inf with inf of the same sign; other floats within the tolerance of what is expected, rounded to
 // the dtype of what was got.
 std::string compare(const Array& got, const Array& expected, Tolerance tolerance);
-// The text begins with the number of the first array that differs, or with name(i).
+// The text begins with name(i) of the first array that differs, or with its number.
 std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
-                    Tolerance tolerance);
-template <class Name>
-std::string compare(const std::vector<Array>& got, const std::vector<Array>& expected,
-                    Tolerance tolerance, const Name& name) {
-    if (got.size() != expected.size()) return compare(got, expected, tolerance);
-    for (std::size_t i = 0; i < got.size(); ++i)
-        if (const std::string text = compare(got[i], expected[i], tolerance); !text.empty())
-            return name(i) + ": " + text;
-    return {};
-}
+                    Tolerance tolerance, const std::function<std::string(std::size_t)>& name = {});
 
 bool has_nan(const Array& a);
 bool has_nan(const std::vector<Array>& arrays);
 // The sum of all products; missing arrays are zero.
 double dot(const std::vector<Array>& a, const std::vector<Array>& b);
 
-namespace detail {
-using Value = double (*)(const void* function, const std::vector<Array>& x);
-Array differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
-                  Value value, const void* function);
-}  // namespace detail
-
 // d value(x) / d x[which]. Where the step is too large for how much a function of float64 bends, a
 // hundredth of it is tried. NaN where the function has no gradient that could be found, and for all
 // but about `most` elements.
-template <class Function>
+using ScalarFunction = std::function<double(const std::vector<Array>&)>;
 Array differences(std::vector<Array> x, std::size_t which, double step, std::int64_t most,
-                  const Function& value) {
-    const auto call = [](const void* function, const std::vector<Array>& at) -> double {
-        return (*static_cast<const Function*>(function))(at);
-    };
-    return detail::differences(std::move(x), which, step, most, call, &value);
-}
-// Like compare(), where differences() found a gradient. The number of elements is added to
-// `compared`.
+                  const ScalarFunction& value);
+// Like compare(), where differences() found a gradient. The number of elements is added to `compared`.
 std::string compare_slopes(const Array& got, const Array& slopes, Tolerance tolerance,
                            std::int64_t& compared);
 

@@ -149,6 +149,11 @@ private:
     std::array<std::vector<Line>, n_checks> lines_;
 };
 
+namespace detail {
+// The text without its kernel's dtypes and instruction set, and with # for each number.
+std::string kind_of(const std::string& text);
+}  // namespace detail
+
 // What the tests do at the moment, for handlers of crashes and hangs.
 extern char doing[256];
 void now_doing(const std::string& function, const std::string& what);

@@ -16,7 +16,7 @@ struct Settings {
     Tolerance differences = {1e-5, 1e-6};  // of second order: ten times that
     double step = 1e-4;                    // of finite differences
     unsigned seed = 1;                     // of all numbers
-    // One check alone, for functions that crash in another. What is left out says nothing.
+    // Run only this check, for functions that crash in another one.
     std::optional<Check> only;      // with what it needs of the others
     bool large = true;              // calls long enough for vectors and for threads
     std::int64_t elements = 40000;  // of an input of those for threads

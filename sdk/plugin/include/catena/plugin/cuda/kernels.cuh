@@ -18,7 +18,7 @@
 #include "catena/plugin/cuda/formula.cuh"
 #include "catena/plugin/cuda/many.cuh"
 #include "catena/plugin/foreign.hpp"
-#include "catena/plugin/half_rows.hpp"
+#include "catena/plugin/half.hpp"
 
 namespace catena::plugin::cuda {
 

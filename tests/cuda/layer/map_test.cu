@@ -90,9 +90,8 @@ TEST_CASE_TEMPLATE("broadcasting of every kind", T, float, double, BFloat16, std
 
 TEST_CASE("more axes that differ than a kernel has room for are an error in words") {
     const Extents shape(18, 1);
-    using Op = TwoOf<float>;
-    static_assert(cuda::detail::WalkOf<Op>::most == CATENA_MAX_NDIM);  // three operands: never
-    CHECK_THROWS_WITH(cuda::detail::fail_walk<Op>(queue),
+    static_assert(cuda::detail::WalkOver<3>::most == CATENA_MAX_NDIM);  // three operands: never
+    CHECK_THROWS_WITH(cuda::detail::fail_walk(queue, cuda::detail::WalkOver<3>::most),
                       "[layer] broadcasting: expected at most 16 axes that differ, got more");
 }
 

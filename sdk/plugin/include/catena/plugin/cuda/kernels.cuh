@@ -107,31 +107,31 @@ catena_status CATENA_CALL plan(catena_ctx* ctx, const catena_call* call,
     });
 }
 
-// What a kernel cannot do is refused: more broadcast axes than its parameters have room for.
+// Parameters of a kernel have no room for more axes that differ, of so many operands.
+template <class F, int phase>
+inline constexpr bool walks_all_shapes =
+    WalkOver<static_cast<int>(n_inputs<F>) +
+             (phase == CATENA_PHASE_FORWARD ? 0 : 2)>::most == CATENA_MAX_NDIM;
+
+// What a kernel cannot do is refused.
 template <class F, int phase>
 std::int32_t CATENA_CALL supports(catena_ctx* ctx, const catena_call* call) noexcept {
     if constexpr (F::about.kernels_alone)  // what is not as described is taken: run() says why
         if (plugin::detail::described_as<F>(ctx, *call) != CATENA_OK) return 1;
     if constexpr (requires { Kernels<F>::supports(*call); }) {
         return Kernels<F>::supports(*call) ? 1 : 0;
-    } else if constexpr (phase == CATENA_PHASE_FORWARD) {
-        if constexpr (plugin::detail::HasSupports<F>)
-            if (plugin::detail::supports_by_hand<F>(ctx, call) == 0) return 0;
-        constexpr int n = static_cast<int>(n_inputs<F>);
-        Shape shapes[n];
-        for (int k = 0; k < n; ++k) shapes[k] = shape_of(*call->x[k]);
-        return Walk<std::uint32_t, n>().build(shape_of(*call->y[0]), shapes, 1) ? 1 : 0;
     } else {
         if constexpr (plugin::detail::HasSupports<F>)
             if (plugin::detail::supports_by_hand<F>(ctx, call) == 0) return 0;
-        if (call->gy[0] == nullptr) return 1;
-        const BackwardOperands<F> operands(*call);
-        constexpr int n = static_cast<int>(n_inputs<F>) + 2;
-        const Shape whole = shape_of(*call->gy[0]);
+        const catena_tensor* const all =
+            phase == CATENA_PHASE_FORWARD ? call->y[0] : call->gy[0];
+        if (all == nullptr) return 1;
+        constexpr std::size_t n = n_inputs<F> + (phase == CATENA_PHASE_FORWARD ? 0 : 2);
         Shape shapes[n];
-        for (int k = 0; k < n; ++k)
-            shapes[k] = operands.in[k].data == nullptr ? whole : operands.in[k].shape;
-        return Walk<std::uint32_t, n>().build(whole, shapes, 1) ? 1 : 0;
+        std::fill_n(shapes, n, shape_of(*all));
+        for (std::size_t i = 0; i < n_inputs<F>; ++i)
+            if (call->x[i] != nullptr) shapes[i] = shape_of(*call->x[i]);
+        return Walk<std::uint32_t, static_cast<int>(n)>().build(shape_of(*all), shapes, 1) ? 1 : 0;
     }
 }
 
@@ -166,7 +166,7 @@ constexpr catena_kernel kernel_of() {
         if constexpr (PlanByHand<F, T...>)
             k.plan = plugin::detail::planner_of<F, &plan<F, phase, T...>>();
     } else if constexpr (!Update<F> && (n_inputs<F> > 1)) {
-        k.supports = &supports<F, phase>;
+        if constexpr (!walks_all_shapes<F, phase>) k.supports = &supports<F, phase>;
         if constexpr (phase == CATENA_PHASE_BACKWARD)
             k.plan = plugin::detail::planner_of<F, &plan<F, phase, T...>>();
     }

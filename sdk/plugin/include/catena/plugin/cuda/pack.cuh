@@ -16,9 +16,17 @@ struct Types {
     static constexpr int n = sizeof...(T);
 };
 
+// Either half type. Which one it is, is known at launch: kernels for both are compiled once.
+struct AnyHalf {
+    std::uint16_t bits;
+};
+template <class T>
+using Stored = std::conditional_t<is_half_type<T>, AnyHalf, T>;
+
 // What elements of T are computed in.
 template <class T>
-using Compute = std::conditional_t<is_half_type<T>, float, T>;
+using Compute =
+    std::conditional_t<is_half_type<T> || std::is_same_v<T, AnyHalf>, float, T>;
 
 // Of one element: the conversions of half.hpp, by the hardware's instructions where it has them.
 template <class C, class T>
@@ -110,23 +118,63 @@ struct Elements {
 
 }  // namespace detail
 
-// x[0 .. count) = p[0 .. count), the others 0. `whole`: p is aligned and count is `width`.
+// to = from, in another type. bfloat: what AnyHalf is.
+template <class C, class T, int n>
+__device__ __forceinline__ void convert(const T (&from)[n], C (&to)[n], bool bfloat) {
+    const auto each = [&](const auto& one) {
+        CATENA_UNROLL
+        for (int j = 0; j < n; ++j) to[j] = one(from[j]);
+    };
+    if constexpr (std::is_same_v<T, AnyHalf>) {
+        if (bfloat) each([](AnyHalf x) { return load_as<C>(BFloat16{x.bits}); });
+        else each([](AnyHalf x) { return load_as<C>(Float16{x.bits}); });
+    } else if constexpr (std::is_same_v<C, AnyHalf>) {
+        if (bfloat) each([](T x) { return AnyHalf{store_as<BFloat16>(x).bits}; });
+        else each([](T x) { return AnyHalf{store_as<Float16>(x).bits}; });
+    } else {
+        each([](T x) { return store_as<C>(load_as<Compute<T>>(x)); });
+    }
+}
+// x = p[0 .. width), which is aligned.
 template <int width, class C, class T>
-__device__ __forceinline__ void load(const T* p, bool whole, int count, C (&x)[width]) {
+__device__ __forceinline__ void load_pack(const T* p, C (&x)[width], bool bfloat = false) {
     constexpr std::size_t bytes = chunk_bytes<T, width>;
     constexpr int each = static_cast<int>(bytes / sizeof(T));
-    if (whole) {
-        using Chunk = detail::Chunk<bytes>;
+    CATENA_UNROLL
+    for (int c = 0; c < width / each; ++c) {
+        const auto chunk = reinterpret_cast<const detail::Chunk<bytes>*>(p)[c];
+        const auto e = std::bit_cast<detail::Elements<T, each>>(chunk);
+        C part[each];
+        convert(e.item, part, bfloat);
         CATENA_UNROLL
-        for (int c = 0; c < width / each; ++c) {
-            const Chunk chunk = reinterpret_cast<const Chunk*>(p)[c];
-            const auto e = std::bit_cast<detail::Elements<T, each>>(chunk);
-            CATENA_UNROLL
-            for (int j = 0; j < each; ++j) x[c * each + j] = load_as<C>(e.item[j]);
-        }
-    } else {
+        for (int j = 0; j < each; ++j) x[c * each + j] = part[j];
+    }
+}
+// p[0 .. width) = x, or added to it; p is aligned. Sums are of the type that elements of T are
+// computed in.
+template <class T, int width, class C>
+__device__ __forceinline__ void store_pack(T* p, bool add, const C (&x)[width],
+                                           bool bfloat = false) {
+    using A = Compute<T>;
+    constexpr std::size_t bytes = chunk_bytes<T, width>;
+    constexpr int each = static_cast<int>(bytes / sizeof(T));
+    A sum[width];
+    CATENA_UNROLL
+    for (int j = 0; j < width; ++j) sum[j] = store_as<A>(x[j]);
+    if (add) {
+        A old[width];
+        load_pack<width>(static_cast<const T*>(p), old, bfloat);
         CATENA_UNROLL
-        for (int j = 0; j < width; ++j) x[j] = j < count ? load_as<C>(p[j]) : C(0);
+        for (int j = 0; j < width; ++j) sum[j] = static_cast<A>(old[j] + sum[j]);
+    }
+    CATENA_UNROLL
+    for (int c = 0; c < width / each; ++c) {
+        A part[each];
+        CATENA_UNROLL
+        for (int j = 0; j < each; ++j) part[j] = sum[c * each + j];
+        detail::Elements<T, each> e;
+        convert(part, e.item, bfloat);
+        reinterpret_cast<detail::Chunk<bytes>*>(p)[c] = std::bit_cast<detail::Chunk<bytes>>(e);
     }
 }
 // The sum of what is there and what comes, in the type that elements of T are computed in.
@@ -135,28 +183,19 @@ __device__ __forceinline__ T stored_sum(T old, C x) {
     using A = Compute<T>;
     return store_as<T>(static_cast<A>(load_as<A>(old) + store_as<A>(x)));
 }
+// x[0 .. count) = p[0 .. count), the others 0. `whole`: p is aligned and count is `width`.
+template <int width, class C, class T>
+__device__ __forceinline__ void load(const T* p, bool whole, int count, C (&x)[width]) {
+    if (whole) return load_pack<width>(p, x);
+    CATENA_UNROLL
+    for (int j = 0; j < width; ++j) x[j] = j < count ? load_as<C>(p[j]) : C(0);
+}
 template <class T, int width, class C>
 __device__ __forceinline__ void store(T* p, bool whole, int count, bool add, const C (&x)[width]) {
-    constexpr std::size_t bytes = chunk_bytes<T, width>;
-    constexpr int each = static_cast<int>(bytes / sizeof(T));
-    if (whole) {
-        using Chunk = detail::Chunk<bytes>;
-        using Elements = detail::Elements<T, each>;
-        CATENA_UNROLL
-        for (int c = 0; c < width / each; ++c) {
-            Elements e;
-            if (add) e = std::bit_cast<Elements>(reinterpret_cast<const Chunk*>(p)[c]);
-            CATENA_UNROLL
-            for (int j = 0; j < each; ++j)
-                e.item[j] =
-                    add ? stored_sum(e.item[j], x[c * each + j]) : store_as<T>(x[c * each + j]);
-            reinterpret_cast<Chunk*>(p)[c] = std::bit_cast<Chunk>(e);
-        }
-    } else {
-        CATENA_UNROLL
-        for (int j = 0; j < width; ++j)
-            if (j < count) p[j] = add ? stored_sum(p[j], x[j]) : store_as<T>(x[j]);
-    }
+    if (whole) return store_pack(p, add, x);
+    CATENA_UNROLL
+    for (int j = 0; j < width; ++j)
+        if (j < count) p[j] = add ? stored_sum(p[j], x[j]) : store_as<T>(x[j]);
 }
 
 // So many neighbouring lanes wait for each other: those of one warp need not wait for others.

@@ -22,6 +22,8 @@ struct Square {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::SumOfSquares> {
+    static constexpr bool any_half = true;
+
     static bool all(std::size_t) { return true; }
 
     template <class T, class>

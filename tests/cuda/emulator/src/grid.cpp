@@ -49,6 +49,7 @@ public:
                            int width);
     [[noreturn]] void give_up(std::string why);
     void* shared() { return shared_.data(); }
+    unsigned shared_bytes() const { return static_cast<unsigned>(grid_->shared_bytes); }
 
 private:
     static void fiber_main();
@@ -307,6 +308,7 @@ int sync_block_count(bool predicate) {
     this_runner().sync(predicate);
     return this_runner().count();
 }
+unsigned dynamic_shared_bytes() { return this_runner().shared_bytes(); }
 void trap(const char* why) { this_runner().give_up(why); }
 std::uint64_t exchange(std::uint32_t mask, std::uint64_t value, Pick pick, int argument,
                        int width) {

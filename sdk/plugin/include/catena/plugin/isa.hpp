@@ -38,12 +38,6 @@
 #else
 #define CATENA_UNROLL _Pragma("GCC unroll 16")
 #endif
-// Precedes a loop of few iterations: copies of its body only make kernels longer.
-#if defined(__CUDACC__)
-#define CATENA_ROLL _Pragma("unroll 1")
-#else
-#define CATENA_ROLL
-#endif
 
 #if defined(__x86_64__) && !defined(CATENA_CUDA)
 #define CATENA_X86 1

@@ -23,16 +23,13 @@
 namespace catena::plugin::cuda {
 
 // Tensors of an operation. An input without data counts as zeros, an output without is not written.
-// bfloat: an AnyHalf is a BFloat16.
 struct Operand {
     const void* data = nullptr;
     Shape shape;
-    bool bfloat = false;
 };
 struct Result {
     void* data = nullptr;
     bool add = false;
-    bool bfloat = false;
 };
 
 namespace detail {
@@ -50,9 +47,9 @@ inline constexpr int n_out = Op::Out::n;
 template <class Op>
 inline constexpr std::size_t op_bytes = (sizeof(Op) + 7) / 8 * 8;
 
-// Sets of ports, as bits: inputs with one value for all, outputs that are added to, bfloats.
+// Sets of ports, as bits: inputs with one value for all, outputs that are added to.
 struct Sets {
-    std::uint64_t single, adds, bfloat_in, bfloat_out;
+    std::uint64_t single, adds;
 };
 CATENA_FN bool in_set(std::uint64_t set, int i) { return (set >> i & 1) != 0; }
 
@@ -90,23 +87,14 @@ __device__ __forceinline__ void load_inputs(Types<T...>, std::index_sequence<K..
                                             const void* const* in, const std::int64_t* at,
                                             const Sets& sets, C (&x)[sizeof...(T) + 1][w],
                                             bool whole = true, int count = w) {
-    const auto load_input = [&]<class U>(int k, const U* p, C(&to)[w]) {
-        const bool bfloat = in_set(sets.bfloat_in, k);
+    [[maybe_unused]] const auto load_input = [&]<class U>(int k, const U* p, C(&to)[w]) {
         const auto fill = [&](C value) {
             CATENA_UNROLL
             for (int j = 0; j < w; ++j) to[j] = value;
         };
-        const auto one = [&](int j) {
-            C value[1];
-            load_pack<1>(p + j, value, bfloat);
-            return value[0];
-        };
-        if (p == nullptr) return fill(C(0));
-        p += at[k];
-        if (w > 1 && in_set(sets.single, k)) return fill(one(0));
-        if (whole) return load_pack<w>(p, to, bfloat);
-        CATENA_UNROLL
-        for (int j = 0; j < w; ++j) to[j] = j < count ? one(j) : C(0);
+        if (p == nullptr) fill(C(0));
+        else if (w > 1 && in_set(sets.single, k)) fill(load_as<C>(p[at[k]]));
+        else load<w>(p + at[k], whole, count, to);
     };
     (load_input(static_cast<int>(K), static_cast<const T*>(in[K]), x[K]), ...);
 }
@@ -115,8 +103,7 @@ __device__ __forceinline__ void store_outputs(Types<T...>, std::index_sequence<K
                                               void* const* out, std::int64_t at, const Sets& sets,
                                               const C (&y)[sizeof...(T) + 1][w]) {
     ((out[K] == nullptr ? void()
-                        : store_pack(static_cast<T*>(out[K]) + at, in_set(sets.adds, K), y[K],
-                                     in_set(sets.bfloat_out, K))),
+                        : store_pack(static_cast<T*>(out[K]) + at, in_set(sets.adds, K), y[K])),
      ...);
 }
 // The operation, element by element.
@@ -252,14 +239,10 @@ template <int inputs, int outputs, std::size_t bytes>
     if (n == 0) return;
     bool aligned = true;
     const auto set_ports = [&](Ports<inputs, outputs, bytes>& p) {
-        for (int k = 0; k < inputs; ++k) {
-            p.in[k] = in[k].data;
-            p.sets.bfloat_in |= bit(in[k].bfloat, k);
-        }
+        for (int k = 0; k < inputs; ++k) p.in[k] = in[k].data;
         for (int k = 0; k < outputs; ++k) {
             p.out[k] = out[k].data;
             p.sets.adds |= bit(out[k].add, k);
-            p.sets.bfloat_out |= bit(out[k].bfloat, k);
             aligned = aligned && is_aligned(p.out[k], kernels.width, kernels.out[k]);
         }
     };

@@ -73,12 +73,11 @@ inline Operand operand(const catena_tensor* t, bool used = true) {
     static const char nothing = 0;
     if (t == nullptr || !used) return {};
     const void* const data = data_of<const char>(*t);
-    return {data != nullptr ? data : &nothing, shape_of(*t),
-            same(t->dl.dtype, dtype_of<BFloat16>())};
+    return {data != nullptr ? data : &nothing, shape_of(*t)};
 }
 inline Result result(const catena_tensor* t, std::int32_t req = CATENA_REQ_WRITE) {
     if (t == nullptr) return {};
-    return {data_of<char>(*t), req == CATENA_REQ_ADD, same(t->dl.dtype, dtype_of<BFloat16>())};
+    return {data_of<char>(*t), req == CATENA_REQ_ADD};
 }
 inline std::size_t bytes_of(const catena_tensor& t) {
     return static_cast<std::size_t>(size_of(t)) * (t.dl.dtype.bits / 8);
@@ -154,16 +153,16 @@ template <int n>
 
 template <class F, class T>
 void forward_formula(const Queue& queue, const catena_call& call) {
-    using Op = detail::Forward<F, Stored<T>>;
+    using Op = detail::Forward<F, T>;
     const Op op{detail::attributes_of<F, Compute<T>>(call.attrs)};
     detail::run_forward(queue, detail::map_kernels<Op>, &op, call);
 }
 template <class F, class T>
 void backward_formula(const Queue& queue, const catena_call& call) {
-    using Op = detail::Backward<F, Stored<T>>;
+    using Op = detail::Backward<F, T>;
     const Op op{detail::attributes_of<F, Compute<T>>(call.attrs)};
     constexpr auto sums = [] {
-        if constexpr (Op::walks) return detail::sum_kernels<Op, Stored<T>>;
+        if constexpr (Op::walks) return detail::sum_kernels<Op, T>;
         else return detail::SumKernels<detail::n_in<Op>, 1, detail::op_bytes<Op>, false>();
     }();
     detail::run_backward(queue, detail::map_kernels<Op>, sums, &op, retained_by_formula<F>(),
@@ -171,7 +170,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
 }
 template <class F, class T>
 void plan_backward_formula(const catena_call& call, catena_plan& plan) {
-    using Op = detail::Backward<F, Stored<T>>;
+    using Op = detail::Backward<F, T>;
     detail::plan_backward<static_cast<int>(n_inputs<F>)>(
         call, retained_by_formula<F>(), detail::width<Op>, sizeof(typename Op::Value), plan);
 }
@@ -256,7 +255,7 @@ struct UpdateOp<F, std::index_sequence<X...>, T...> {
 
 // T: the types of the type variables.
 template <class F, class... T>
-using UpdateOf = detail::UpdateOp<F, std::make_index_sequence<n_inputs<F>>, Stored<T>...>;
+using UpdateOf = detail::UpdateOp<F, std::make_index_sequence<n_inputs<F>>, T...>;
 
 template <class F, class... T>
 void update_formula(const Queue& queue, const catena_call& call) {

@@ -8,6 +8,13 @@
 #include "catena/plugin/error.hpp"
 #include "catena/plugin/isa.hpp"
 
+// Precedes a loop of few iterations: copies of its body only make kernels longer.
+#if defined(__CUDACC__)
+#define CATENA_ROLL _Pragma("unroll 1")
+#else
+#define CATENA_ROLL
+#endif
+
 namespace catena::plugin::cuda {
 
 CATENA_FN std::uint32_t multiply_high(std::uint32_t a, std::uint32_t b) {

@@ -77,8 +77,6 @@ template <int ports, std::size_t bytes>
     p.constants = constants;
     p.sets.single = about.single;
     p.written = about.written;
-    for (int k = 0; k < ports; ++k) p.sets.bfloat_in |= bit(operand(calls[0]->x[k]).bfloat, k);
-    p.sets.bfloat_out = p.sets.bfloat_in;
     const std::int64_t chunk = many_units * about.width;
     std::uint32_t blocks = 0;
     for (std::uint32_t i = 0; i < n; ++i) {

@@ -16,7 +16,7 @@ struct Types {
     static constexpr int n = sizeof...(T);
 };
 
-// Either half type. Which one it is, is known at launch: kernels for both are compiled once.
+// Either half type: kernels for both are compiled once, and a launch says which of them it is for.
 struct AnyHalf {
     std::uint16_t bits;
 };
@@ -25,13 +25,29 @@ using Stored = std::conditional_t<is_half_type<T>, AnyHalf, T>;
 
 // What elements of T are computed in.
 template <class T>
-using Compute =
-    std::conditional_t<is_half_type<T> || std::is_same_v<T, AnyHalf>, float, T>;
+using Compute = std::conditional_t<is_half_type<T> || std::is_same_v<T, AnyHalf>, float, T>;
+
+// Whether AnyHalf is BFloat16 in this launch. Queue::launch() says so by the size of the dynamic shared
+// memory, which no kernel has otherwise: it is the same for all threads, and known without a
+// parameter that every kernel would have to pass on.
+__device__ __forceinline__ bool any_half_is_bfloat() {
+#if defined(__CUDA_ARCH__)
+    unsigned bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return bytes != 0;
+#elif defined(__CUDACC__)
+    return false;
+#else
+    return __dynamic_smem_size() != 0;
+#endif
+}
 
 // Of one element: the conversions of half.hpp, by the hardware's instructions where it has them.
 template <class C, class T>
 __device__ __forceinline__ C load_as(T x) {
-    if constexpr (std::is_same_v<T, Float16>) {
+    if constexpr (std::is_same_v<T, AnyHalf>) {
+        return any_half_is_bfloat() ? load_as<C>(BFloat16{x.bits}) : load_as<C>(Float16{x.bits});
+    } else if constexpr (std::is_same_v<T, Float16>) {
 #if defined(__CUDA_ARCH__)
         float f;
         asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
@@ -47,7 +63,9 @@ __device__ __forceinline__ C load_as(T x) {
 }
 template <class T, class C>
 __device__ __forceinline__ T store_as(C x) {
-    if constexpr (std::is_same_v<T, Float16>) {
+    if constexpr (std::is_same_v<T, AnyHalf>) {
+        return {any_half_is_bfloat() ? store_as<BFloat16>(x).bits : store_as<Float16>(x).bits};
+    } else if constexpr (std::is_same_v<T, Float16>) {
 #if defined(__CUDA_ARCH__)
         Float16 h;
         asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(static_cast<float>(x)));
@@ -118,43 +136,22 @@ struct Elements {
 
 }  // namespace detail
 
-// to = from, in another type. bfloat: what AnyHalf is.
-template <class C, class T, int n>
-__device__ __forceinline__ void convert(const T (&from)[n], C (&to)[n], bool bfloat) {
-    const auto each = [&](const auto& one) {
-        CATENA_UNROLL
-        for (int j = 0; j < n; ++j) to[j] = one(from[j]);
-    };
-    if constexpr (std::is_same_v<T, AnyHalf>) {
-        if (bfloat) each([](AnyHalf x) { return load_as<C>(BFloat16{x.bits}); });
-        else each([](AnyHalf x) { return load_as<C>(Float16{x.bits}); });
-    } else if constexpr (std::is_same_v<C, AnyHalf>) {
-        if (bfloat) each([](T x) { return AnyHalf{store_as<BFloat16>(x).bits}; });
-        else each([](T x) { return AnyHalf{store_as<Float16>(x).bits}; });
-    } else {
-        each([](T x) { return store_as<C>(load_as<Compute<T>>(x)); });
-    }
-}
 // x = p[0 .. width), which is aligned.
 template <int width, class C, class T>
-__device__ __forceinline__ void load_pack(const T* p, C (&x)[width], bool bfloat = false) {
+__device__ __forceinline__ void load_pack(const T* p, C (&x)[width]) {
     constexpr std::size_t bytes = chunk_bytes<T, width>;
     constexpr int each = static_cast<int>(bytes / sizeof(T));
     CATENA_UNROLL
     for (int c = 0; c < width / each; ++c) {
         const auto chunk = reinterpret_cast<const detail::Chunk<bytes>*>(p)[c];
         const auto e = std::bit_cast<detail::Elements<T, each>>(chunk);
-        C part[each];
-        convert(e.item, part, bfloat);
         CATENA_UNROLL
-        for (int j = 0; j < each; ++j) x[c * each + j] = part[j];
+        for (int j = 0; j < each; ++j) x[c * each + j] = load_as<C>(e.item[j]);
     }
 }
-// p[0 .. width) = x, or added to it; p is aligned. Sums are of the type that elements of T are
-// computed in.
+// p[0 .. width) = x, or added to it in the type that elements of T are computed in; p is aligned.
 template <class T, int width, class C>
-__device__ __forceinline__ void store_pack(T* p, bool add, const C (&x)[width],
-                                           bool bfloat = false) {
+__device__ __forceinline__ void store_pack(T* p, bool add, const C (&x)[width]) {
     using A = Compute<T>;
     constexpr std::size_t bytes = chunk_bytes<T, width>;
     constexpr int each = static_cast<int>(bytes / sizeof(T));
@@ -163,17 +160,15 @@ __device__ __forceinline__ void store_pack(T* p, bool add, const C (&x)[width],
     for (int j = 0; j < width; ++j) sum[j] = store_as<A>(x[j]);
     if (add) {
         A old[width];
-        load_pack<width>(static_cast<const T*>(p), old, bfloat);
+        load_pack<width>(static_cast<const T*>(p), old);
         CATENA_UNROLL
         for (int j = 0; j < width; ++j) sum[j] = static_cast<A>(old[j] + sum[j]);
     }
     CATENA_UNROLL
     for (int c = 0; c < width / each; ++c) {
-        A part[each];
-        CATENA_UNROLL
-        for (int j = 0; j < each; ++j) part[j] = sum[c * each + j];
         detail::Elements<T, each> e;
-        convert(part, e.item, bfloat);
+        CATENA_UNROLL
+        for (int j = 0; j < each; ++j) e.item[j] = store_as<T>(sum[c * each + j]);
         reinterpret_cast<detail::Chunk<bytes>*>(p)[c] = std::bit_cast<detail::Chunk<bytes>>(e);
     }
 }

@@ -79,10 +79,9 @@ __device__ __forceinline__ void add_terms(const SummedOf<Op>& p, int count,
 }
 // Stores a sum, or adds it to what is there.
 template <class Out, class Acc>
-__device__ __forceinline__ void store_sum(void* out, std::int64_t at, Acc sum, bool add,
-                                          bool bfloat) {
-    const Compute<Out> value[1] = {static_cast<Compute<Out>>(sum)};
-    store_pack(static_cast<Out*>(out) + at, add, value, bfloat);
+__device__ __forceinline__ void store_sum(Out& out, Acc sum, bool add) {
+    const auto value = static_cast<Compute<Out>>(sum);
+    out = add ? stored_sum(out, value) : store_as<Out>(value);
 }
 
 template <class Op, class Out>
@@ -153,14 +152,14 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
         if (p.partial != nullptr)
             static_cast<Acc*>(p.partial)[blockIdx.y * f.n_kept + kept.out + j] = sum;
         else
-            store_sum<Out>(p.out[0], kept.out + j, sum, p.add != 0, in_set(p.sets.bfloat_out, 0));
+            store_sum(static_cast<Out*>(p.out[0])[kept.out + j], sum, p.add != 0);
     }
 }
 // Adds up the parts of each sum. A block has `across` sums side by side, and lanes for each.
 template <class Acc, class Out>
 __global__ void __launch_bounds__(block)
-    join_kernel(const Acc* partial, std::int64_t n, std::int64_t splits, int across, void* out,
-                bool add, bool bfloat) {
+    join_kernel(const Acc* partial, std::int64_t n, std::int64_t splits, int across, Out* out,
+                bool add) {
     __shared__ Acc shared[block];
     const int t = static_cast<int>(threadIdx.x);
     const int lane = t / across;
@@ -173,24 +172,27 @@ __global__ void __launch_bounds__(block)
         __syncthreads();
         if (lane < half) shared[t] += shared[t + half * across];
     }
-    if (lane == 0 && i < n) store_sum<Out>(out, i, shared[t], add, bfloat);
+    if (lane == 0 && i < n) store_sum(out[i], shared[t], add);
 }
 
 template <int inputs, int outputs, std::size_t bytes, bool walks>
 struct SumKernels {
     void (*sum)(Summed<inputs, outputs, bytes, walks>);
-    void (*join)(const void* partial, std::int64_t n, std::int64_t splits, int across, void* out,
-                 bool add, bool bfloat, const Queue& queue, dim3 blocks);
+    void (*join)(const Queue& queue, const void* partial, std::int64_t n, std::int64_t splits,
+                 const Result& out);
     std::uint32_t op_size;
     std::int32_t width;
     std::uint32_t sum_size, out_size;
     std::uint8_t in[inputs];
 };
 template <class Acc, class Out>
-void launch_join(const void* partial, std::int64_t n, std::int64_t splits, int across, void* out,
-                 bool add, bool bfloat, const Queue& queue, dim3 blocks) {
-    queue.launch(&join_kernel<Acc, Out>, blocks, block, static_cast<const Acc*>(partial), n, splits,
-                 across, out, add, bfloat);
+void launch_join(const Queue& queue, const void* partial, std::int64_t n, std::int64_t splits,
+                 const Result& out) {
+    const auto across = static_cast<int>(
+        std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(n, 32))));
+    queue.launch(&join_kernel<Acc, Out>, dim3(static_cast<unsigned>((n + across - 1) / across)),
+                 block, static_cast<const Acc*>(partial), n, splits, across,
+                 static_cast<Out*>(out.data), out.add);
 }
 template <class Op, class Out>
 constexpr auto make_sum_kernels() {
@@ -253,7 +255,6 @@ template <int inputs, int outputs, std::size_t bytes, bool walks>
     p.fold = fold_of<inputs, walks>(shape, in, summed, kernels.width);
     p.out[0] = out.data;
     p.add = out.add;
-    p.sets.bfloat_out = out.bfloat;
     p.wanted[which] = ~std::uint64_t{0};
     if (p.fold.splits > 1) p.partial = scratch;
     if constexpr (walks) {
@@ -265,19 +266,14 @@ template <int inputs, int outputs, std::size_t bytes, bool walks>
     p.whole = p.fold.inner % kernels.width == 0;
     for (int k = 0; k < inputs; ++k) {
         p.in[k] = in[k].data;
-        p.sets.bfloat_in |= bit(in[k].bfloat, k);
         if (!in_set(p.sets.single, k) && !is_aligned(p.in[k], kernels.width, kernels.in[k]))
             p.whole = 0;
     }
     queue.launch(
         kernels.sum,
         dim3(static_cast<unsigned>(p.fold.blocks), static_cast<unsigned>(p.fold.splits)), block, p);
-    if (p.partial == nullptr) return;
-    const std::int64_t n = p.fold.n_kept;
-    const auto across = static_cast<int>(
-        std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(n, 32))));
-    kernels.join(p.partial, n, p.fold.splits, across, out.data, out.add, out.bfloat, queue,
-                 dim3(static_cast<unsigned>((n + across - 1) / across)));
+    if (p.partial != nullptr)
+        kernels.join(queue, p.partial, p.fold.n_kept, p.fold.splits, out);
 }
 
 }  // namespace detail
@@ -298,8 +294,8 @@ template <class Op, class Out, class Summed>
 void sum(const Queue& queue, const Op& op, Shape shape, const Operand* in, int which,
          const Summed& summed, Out* out, bool add, void* scratch) {
     using namespace detail;
-    sum_ports(queue, sum_kernels<Op, Stored<Out>>, &op, shape, in, which,
-              axes_where(shape, summed), Result{out, add, std::is_same_v<Out, BFloat16>}, scratch);
+    sum_ports(queue, sum_kernels<Op, Out>, &op, shape, in, which, axes_where(shape, summed),
+              Result{out, add}, scratch);
 }
 
 }  // namespace catena::plugin::cuda

@@ -298,4 +298,18 @@ void sum(const Queue& queue, const Op& op, Shape shape, const Operand* in, int w
               Result{out, add}, scratch);
 }
 
+// The same for sums of the elements of a tensor.
+template <class T, class Summed>
+std::uint64_t sum_scratch(Shape x, const Summed& summed) {
+    const Operand in[] = {{nullptr, x}};
+    return sum_scratch<Copy<Stored<T>, Stored<T>>>(x, in, summed);
+}
+template <class T, class Out, class Summed>
+void sum(Queue queue, Tensor<const T> x, const Summed& summed, Out* out, bool add, void* scratch) {
+    queue.bfloat = queue.bfloat || std::is_same_v<Out, BFloat16>;
+    const Operand in[] = {{x.data, x.shape}};
+    sum(queue, Copy<Stored<T>, Stored<T>>(), x.shape, in, 0, summed,
+        reinterpret_cast<Stored<Out>*>(out), add, scratch);
+}
+
 }  // namespace catena::plugin::cuda

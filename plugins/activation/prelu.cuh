@@ -34,8 +34,6 @@ struct PreluNegative {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Prelu> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);

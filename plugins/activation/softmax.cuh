@@ -69,8 +69,6 @@ __global__ void __launch_bounds__(cuda::Lines::most_threads)
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Softmax> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);

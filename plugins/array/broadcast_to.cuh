@@ -27,8 +27,6 @@ void plan_sum_repeats(Tensor<const T> x, Shape y, catena_plan& plan) {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::BroadcastTo> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         catena::plugins::repeat(call, call.template x<T>(0), call.template y<T>(0));
@@ -47,8 +45,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::BroadcastTo> {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::SumTo> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase == CATENA_PHASE_FORWARD)

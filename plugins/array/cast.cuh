@@ -31,6 +31,8 @@ __global__ void __launch_bounds__(cuda::block)
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Cast> {
+    static constexpr bool any_half = false;  // dtypes are passed on
+
     template <class T, class U>
     static void forward(const auto& call) {
         convert(call, call.template x<T>(0), call.template y<U>(0));

@@ -145,8 +145,6 @@ private:
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Concat> {
-    static constexpr bool any_half = true;
-
     template <class T, class>
     static void forward(const auto& call) {
         const auto y = call.template y<T>(0);

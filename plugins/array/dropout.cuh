@@ -85,8 +85,6 @@ inline DrawsOnDevice draws_there(const std::int64_t* kept) { return {0, 0, kept,
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::ApplyDropout> {
-    static constexpr bool any_half = true;
-
     template <class T, class>
     static void forward(const auto& call) {
         using namespace catena::plugins;
@@ -105,8 +103,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::ApplyDropout> {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Dropout> {
-    static constexpr bool any_half = true;
-
     template <class T, class>
     static void forward(const auto& call) {
         using namespace catena::plugins;

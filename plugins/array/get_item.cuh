@@ -41,8 +41,6 @@ void put_on_device(const auto& call, Tensor<const T> y, Tensor<T> x) {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::GetItem> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         catena::plugins::take_on_device<T>(call, call.template x<T>(0), call.template y<T>(0));
@@ -55,8 +53,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::GetItem> {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::PutItem> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         catena::plugins::put_on_device<T>(call, call.template x<T>(0), call.template y<T>(0));

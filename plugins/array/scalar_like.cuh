@@ -21,8 +21,6 @@ struct Filled {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::ScalarLike> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         const auto y = call.template y<T>(0);

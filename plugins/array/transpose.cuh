@@ -133,8 +133,6 @@ void permute_on_device(const cuda::Queue& queue, Shape shape, const std::int64_t
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Transpose> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         permute(call, call.template x<T>(0), call.template y<T>(0), false);

@@ -222,8 +222,6 @@ struct SampleGroups {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::BinaryHierarchicalSoftmax> {
-    static constexpr bool any_half = true;
-
     template <class T, class>
     static void plan(const auto& call, catena_plan& plan) {
         const auto tree = tree_of(call);
@@ -330,8 +328,6 @@ private:
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::TreeWays> {
-    static constexpr bool any_half = true;
-
     template <class, class>
     static void plan(const auto& call, catena_plan& plan) {
         plan.scratch_bytes =

@@ -6,8 +6,6 @@
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Convolution2DGradW> {
-    static constexpr bool any_half = true;
-
     static bool supports(const catena_call& call) {
         return catena::plugins::is_countable(sizes(call));
     }

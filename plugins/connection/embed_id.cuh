@@ -29,8 +29,6 @@ void scatter_on_device(const auto& call, const T* rows, Tensor<T> table, bool ad
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::EmbedId> {
-    static constexpr bool any_half = true;
-
     using F = catena::plugins::EmbedId;
 
     static bool supports(const catena_call& call) {
@@ -61,8 +59,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::EmbedId> {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::EmbedIdGradient> {
-    static constexpr bool any_half = true;
-
     using F = catena::plugins::EmbedIdGradient;
 
     static bool supports(const catena_call& call) {

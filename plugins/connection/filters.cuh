@@ -8,8 +8,6 @@ namespace catena::plugins {
 // transposed: x has the pixels that filters make images of.
 template <class F, bool transposed>
 struct FilterKernels {
-    static constexpr bool any_half = true;
-
     static bool supports(const catena_call& call) { return is_countable(sizes(call)); }
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {

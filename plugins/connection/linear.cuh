@@ -8,6 +8,8 @@
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Linear> {
+    static constexpr bool any_half = false;  // dtypes are passed on
+
     template <class T>
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);

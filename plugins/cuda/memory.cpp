@@ -7,7 +7,7 @@
 
 #include "device.hpp"
 #include "host.hpp"
-#include "ipc.hpp"
+#include "extensions.hpp"
 
 namespace catena_cuda {
 namespace {

@@ -53,8 +53,6 @@ __global__ void __launch_bounds__(cuda::Lines::most_threads)
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Accuracy> {
-    static constexpr bool any_half = true;
-
     template <class T, class I>
     static void plan(const auto& call, catena_plan& plan) {
         plan.scratch_bytes = catena::plugins::label_sums_bytes(lines_of<T>(call));

@@ -37,8 +37,6 @@ struct DifferenceGradient {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::MeanSquaredError> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_FORWARD) return;

@@ -124,8 +124,6 @@ __global__ void __launch_bounds__(cuda::block)
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
-    static constexpr bool any_half = true;
-
     template <class T, class I, class>
     static void plan(const auto& call, catena_plan& plan) {
         using namespace catena::plugins;
@@ -174,8 +172,6 @@ private:
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::LabelWeights> {
-    static constexpr bool any_half = true;
-
     template <class T, class I>
     static void plan(const auto& call, catena_plan& plan) {
         plan.scratch_bytes = catena::plugins::count_scratch<I>(shape_of(*call.raw().x[1]));

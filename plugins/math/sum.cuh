@@ -7,8 +7,6 @@
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Sum> {
-    static constexpr bool any_half = true;
-
     using Kept = catena::plugins::Sum::Kept;
 
     template <class T>

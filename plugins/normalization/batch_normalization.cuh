@@ -105,8 +105,6 @@ struct ChannelNormalGradient {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::BatchNormalization> {
-    static constexpr bool any_half = true;
-
     template <class T, class S>
     static void plan(const auto& call, catena_plan& plan) {
         using namespace catena::plugins;

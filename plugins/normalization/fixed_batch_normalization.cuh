@@ -6,8 +6,6 @@
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::FixedBatchNormalization> {
-    static constexpr bool any_half = true;
-
     template <class T, class S>
     static void forward(const auto& call) {
         using namespace catena::plugins;

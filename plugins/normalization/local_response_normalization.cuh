@@ -257,8 +257,6 @@ void map_windows(const auto& call, const PixelRuns& g, const Rule& rule, const T
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::ChannelWindowSum> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         const bool forward = call.raw().phase == CATENA_PHASE_FORWARD;
@@ -289,8 +287,6 @@ private:
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::LocalResponseNormalization> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         plan.scratch_bytes = runs<T>(call).template bytes<Compute<T>>(

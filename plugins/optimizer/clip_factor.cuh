@@ -22,8 +22,6 @@ struct Clipped {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::ClipFactor> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         const auto y = call.template y<T>(0);

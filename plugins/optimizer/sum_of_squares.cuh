@@ -22,8 +22,6 @@ struct Square {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::SumOfSquares> {
-    static constexpr bool any_half = true;
-
     static bool all(std::size_t) { return true; }
 
     template <class T, class>

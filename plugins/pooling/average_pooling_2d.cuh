@@ -71,8 +71,6 @@ void spread_on_device(const auto& call, Tensor<const T> gy, Tensor<T> gx) {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::AveragePooling2D> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         catena::plugins::average_on_device(call, call.template x<T>(0), call.template y<T>(0));
@@ -85,8 +83,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::AveragePooling2D> {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::AveragePooling2DGrad> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         catena::plugins::spread_on_device(call, call.template x<T>(0), call.template y<T>(0));

@@ -115,8 +115,6 @@ void gather_on_device(const auto& call, Tensor<const T> x, const M* at, Tensor<T
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2D> {
-    static constexpr bool any_half = true;
-
     template <class T, class M>
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
@@ -134,8 +132,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2D> {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2DGrad> {
-    static constexpr bool any_half = true;
-
     template <class T, class M>
     static void forward(const auto& call) {
         catena::plugins::scatter_on_device(call, call.template x<T>(0), call.template x<M>(1).data,
@@ -150,8 +146,6 @@ struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2DGrad> {
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::MaxPooling2DAt> {
-    static constexpr bool any_half = true;
-
     template <class T, class M>
     static void forward(const auto& call) {
         catena::plugins::gather_on_device(call, call.template x<T>(0), call.template x<M>(1).data,

@@ -94,8 +94,6 @@ __global__ void __launch_bounds__(cuda::block)
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Lstm> {
-    static constexpr bool any_half = true;
-
     template <class T>
     static void forward(const auto& call) {
         const auto c_prev = call.template x<T>(0);

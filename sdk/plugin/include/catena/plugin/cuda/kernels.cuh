@@ -10,10 +10,10 @@
 //         static bool supports(const catena_call& call);                             // if need be
 //     };
 //
-// T are the dtypes of the function's rows, including Float16 and BFloat16, for which load_as() and
-// store_as() convert elements. With `static constexpr bool any_half = true;` AnyHalf is in place of
-// both, which halves what is compiled. The phases of a formula may be handwritten too. Without a
-// supports() here, that of the function's description applies, if it has one.
+// T are the dtypes of the function's rows, with AnyHalf for Float16 and BFloat16: load_as() and
+// store_as() convert elements. A kernel that needs to know which of them it is (for dtype_of<T>(), say)
+// has `static constexpr bool any_half = false;`. The phases of a formula may be handwritten too. Without
+// a supports() here, that of the function's description applies, if it has one.
 #pragma once
 
 #include "catena/plugin/cuda/formula.cuh"
@@ -28,12 +28,11 @@ struct Kernels {};
 
 namespace detail {
 
-// Kernels for both half types are compiled once: those of formulas, and the handwritten ones that say
-// so. Else T are the dtypes of the row.
+// Kernels for both half types are compiled once, unless Kernels<F> wants the types themselves.
 template <class F>
 constexpr bool takes_any_half() {
     if constexpr (requires { Kernels<F>::any_half; }) return Kernels<F>::any_half;
-    else return Elementwise<F> || Update<F>;
+    else return true;
 }
 template <class F, class T>
 using TypeFor = std::conditional_t<takes_any_half<F>(), Stored<T>, T>;

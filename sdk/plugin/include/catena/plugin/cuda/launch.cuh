@@ -97,23 +97,23 @@ public:
     // As those of the CPU's Call; AnyHalf is either half type.
     template <class T>
     Tensor<const T> x(std::size_t i) const {
-        return of<T>([this, i]<class U>(U) { return this->Base::template x<U>(i); });
+        return as<const T>(Base::template x<Checked<T>>(i));
     }
     template <class T>
     Tensor<T> y(std::size_t i) const {
-        return of<T>([this, i]<class U>(U) { return this->Base::template y<U>(i); });
+        return as<T>(Base::template y<Checked<T>>(i));
     }
     template <class T>
     Tensor<const T> gy(std::size_t i) const {
-        return of<T>([this, i]<class U>(U) { return this->Base::template gy<U>(i); });
+        return as<const T>(Base::template gy<Checked<T>>(i));
     }
     template <class T>
     Tensor<T> gx(std::size_t i) const {
-        return of<T>([this, i]<class U>(U) { return this->Base::template gx<U>(i); });
+        return as<T>(Base::template gx<Checked<T>>(i));
     }
     template <class T>
     Tensor<T> saved(std::size_t i) const {
-        return of<T>([this, i]<class U>(U) { return this->Base::template saved<U>(i); });
+        return as<T>(Base::template saved<Checked<T>>(i));
     }
 
     const Queue& queue() const { return queue_; }
@@ -135,18 +135,11 @@ public:
     }
 
 private:
-    template <class T, class Get>
-    auto of(const Get& get) const {
-        if constexpr (std::is_same_v<T, AnyHalf>) {
-            const auto view = [](const auto& t) {
-                using Element = std::remove_reference_t<decltype(*t.data)>;
-                using Half = std::conditional_t<std::is_const_v<Element>, const T, T>;
-                return Tensor<Half>{reinterpret_cast<Half*>(t.data), t.shape};
-            };
-            return queue_.bfloat ? view(get(BFloat16())) : view(get(Float16()));
-        } else {
-            return get(T());
-        }
+    template <class T>
+    using Checked = std::conditional_t<std::is_same_v<T, AnyHalf>, std::byte, T>;
+    template <class T, class From>
+    static Tensor<T> as(Tensor<From> t) {
+        return {reinterpret_cast<T*>(t.data), t.shape};
     }
 
     Queue queue_;

@@ -11,21 +11,31 @@
 
 namespace catena::plugin::cuda {
 
+// Either half type: kernels for both are compiled once, and a launch says which of them it is for.
+struct AnyHalf {
+    std::uint16_t bits;
+};
+
+}  // namespace catena::plugin::cuda
+
+template <>
+constexpr catena_dtype catena::plugin::dtype_of<catena::plugin::cuda::AnyHalf>() = delete;
+
+namespace catena::plugin::cuda {
+
 template <class... T>
 struct Types {
     static constexpr int n = sizeof...(T);
 };
 
-// Either half type: kernels for both are compiled once, and a launch says which of them it is for.
-struct AnyHalf {
-    std::uint16_t bits;
-};
 template <class T>
-using Stored = std::conditional_t<is_half_type<T>, AnyHalf, T>;
-
+inline constexpr bool is_half =
+    std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16> || std::is_same_v<T, AnyHalf>;
+template <class T>
+using Stored = std::conditional_t<is_half<T>, AnyHalf, T>;
 // What elements of T are computed in.
 template <class T>
-using Compute = std::conditional_t<is_half_type<T> || std::is_same_v<T, AnyHalf>, float, T>;
+using Compute = std::conditional_t<is_half<T>, float, T>;
 
 // Whether AnyHalf is BFloat16 in this launch. Queue::launch() says so by the size of the dynamic shared
 // memory, which no kernel has otherwise: it is the same for all threads, and known without a

@@ -50,9 +50,8 @@ private:
         constexpr int w = catena::plugins::cast_width;
         const bool aligned = is_aligned<From, w>(x.data) && is_aligned<To, w>(y.data);
         const std::int64_t packs = aligned ? y.size() / w : 0;
-        call.launch_for(std::max(packs, y.size() - packs * w),
-                        &catena::plugins::cast_kernel<From>, x.data,
-                        static_cast<void*>(y.data), index_in(AllTypes(), dtype_of<To>()), packs,
-                        y.size(), call.adds(0));
+        call.launch_for(std::max(packs, y.size() - packs * w), &catena::plugins::cast_kernel<From>,
+                        x.data, static_cast<void*>(y.data), index_in(AllTypes(), dtype_of<To>()),
+                        packs, y.size(), call.adds(0));
     }
 };

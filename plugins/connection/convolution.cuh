@@ -79,6 +79,7 @@ __global__ void __launch_bounds__(cuda::block)
     C sums[m_each][8] = {};
     const int m0 = t / 16 * m_each;
     const int n0 = t % 16 * 4;
+    const bool works = first_m + m0 < p.m && first_n + n0 < n;  // of the tile there is no more
     find(0, first_k);
     find(1, first_k + P::depth);
     __syncthreads();
@@ -94,21 +95,23 @@ __global__ void __launch_bounds__(cuda::block)
         find(turn, k + 2 * P::depth);
         turn = 1 - turn;
         fetch(turn);  // for the next step, while this one is computed
-        CATENA_UNROLL
-        for (int d = 0; d < P::depth; ++d) {
-            C left[m_each];
-            C right[8];
+        if (works) {
             CATENA_UNROLL
-            for (int i = 0; i < m_each; ++i) left[i] = a_tile[d][m0 + i];
-            CATENA_UNROLL
-            for (int j = 0; j < 4; ++j) {
-                right[j] = b_tile[d][n0 + j];
-                right[4 + j] = b_tile[d][P::tile_n / 2 + n0 + j];
-            }
-            CATENA_UNROLL
-            for (int i = 0; i < m_each; ++i) {
+            for (int d = 0; d < P::depth; ++d) {
+                C left[m_each];
+                C right[8];
                 CATENA_UNROLL
-                for (int j = 0; j < 8; ++j) sums[i][j] += left[i] * right[j];
+                for (int i = 0; i < m_each; ++i) left[i] = a_tile[d][m0 + i];
+                CATENA_UNROLL
+                for (int j = 0; j < 4; ++j) {
+                    right[j] = b_tile[d][n0 + j];
+                    right[4 + j] = b_tile[d][P::tile_n / 2 + n0 + j];
+                }
+                CATENA_UNROLL
+                for (int i = 0; i < m_each; ++i) {
+                    CATENA_UNROLL
+                    for (int j = 0; j < 8; ++j) sums[i][j] += left[i] * right[j];
+                }
             }
         }
         __syncthreads();

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "device.hpp"
-#include "host.hpp"
 #include "extensions.hpp"
+#include "host.hpp"
 
 namespace catena_cuda {
 namespace {

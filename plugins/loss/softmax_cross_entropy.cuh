@@ -12,8 +12,8 @@ inline constexpr int entropy_width = cuda::pack_width<T>();
 // largest and sums of each line, and the losses of each block.
 template <class T, class S>
 __global__ void __launch_bounds__(cuda::Lines::most_threads)
-    entropy_kernel(const cuda::Lines lines, const T* x, bool packed, const Labels t,
-                   S* largest, S* sums, bool add, LabelSums* losses) {
+    entropy_kernel(const cuda::Lines lines, const T* x, bool packed, const Labels t, S* largest,
+                   S* sums, bool add, LabelSums* losses) {
     using C = cuda::Compute<T>;
     using Sum = cuda::LogSum<C>;
     constexpr int w = entropy_width<T>;
@@ -158,8 +158,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
         const Lines lines = lines_of<T>(call);
         const double* const count = count_on_device<I>(call, t, lines.length);
         call.launch(&entropy_gradient_kernel<T, S>, lines.blocks(), lines.threads, lines, x.data,
-                    turns_are_packs<T, entropy_width<T>>(lines, x.data), Labels(call, t),
-                    largest, largest + t.size(), call.template gy<T>(0).data, count, gx.data,
+                    turns_are_packs<T, entropy_width<T>>(lines, x.data), Labels(call, t), largest,
+                    largest + t.size(), call.template gy<T>(0).data, count, gx.data,
                     turns_are_packs<T, entropy_width<T>>(lines, gx.data), call.adds(0));
     }
 
@@ -185,7 +185,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::LabelWeights> {
         const double* const count = count_on_device<I>(call, t, axis.length);
         if (!call.adds(0)) call.zero(one_hot);
         call.launch_for(t.size(), &label_weights_kernel<T>, t.size(), axis.inner, axis.length,
-                        Labels(call, t), count,
-                        one_hot.data, call.template y<T>(1).data, call.adds(1));
+                        Labels(call, t), count, one_hot.data, call.template y<T>(1).data,
+                        call.adds(1));
     }
 };

@@ -24,8 +24,8 @@
 
 #pragma GCC visibility push(default)
 
-extern __thread uint3 threadIdx, blockIdx;
-extern __thread dim3 blockDim, gridDim;
+[[gnu::tls_model("initial-exec")]] extern __thread uint3 threadIdx, blockIdx;
+[[gnu::tls_model("initial-exec")]] extern __thread dim3 blockDim, gridDim;
 inline constexpr int warpSize = 32;
 
 namespace catena_emulator {

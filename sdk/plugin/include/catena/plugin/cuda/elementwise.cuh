@@ -74,7 +74,7 @@ struct Flat : Ports<inputs, outputs, bytes> {
 };
 template <int inputs, int outputs, std::size_t bytes>
 struct Walked : Ports<inputs, outputs, bytes> {
-    std::uint32_t units;   // packs, or elements
+    std::uint32_t units;  // packs, or elements
     std::uint32_t packed;
     WalkOver<inputs> walk;
 };
@@ -169,8 +169,7 @@ __global__ void __launch_bounds__(block)
     const Op& op = p.template op<Op>();
     for (std::uint32_t u = blockIdx.x * block + threadIdx.x; u < p.units; u += gridDim.x * block) {
         const auto unit = p.walk.locate(u);
-        if (p.packed != 0)
-            apply<Op, width<Op>>(op, p.in, p.out, unit.at, unit.first, p.sets);
+        if (p.packed != 0) apply<Op, width<Op>>(op, p.in, p.out, unit.at, unit.first, p.sets);
         else apply<Op, 1>(op, p.in, p.out, unit.at, unit.first, p.sets);
     }
 }
@@ -270,8 +269,8 @@ template <int inputs, int outputs, std::size_t bytes>
     set_ports(p);
     for (int k = 0; k < inputs; ++k) {
         p.sets.single |= bit(walk.single(k), k);
-        aligned = aligned &&
-                  (walk.single(k) || is_aligned(in[k].data, kernels.width, kernels.in[k]));
+        aligned =
+            aligned && (walk.single(k) || is_aligned(in[k].data, kernels.width, kernels.in[k]));
     }
     p.packed = aligned && walk.whole();
     if (p.packed == 0) walk.build(shape, shapes, 1);

@@ -165,8 +165,7 @@ void backward_formula(const Queue& queue, const catena_call& call) {
         if constexpr (Op::walks) return detail::sum_kernels<Op, T>;
         else return detail::SumKernels<detail::n_in<Op>, 1, detail::op_bytes<Op>, false>();
     }();
-    detail::run_backward(queue, detail::map_kernels<Op>, sums, &op, retained_by_formula<F>(),
-                         call);
+    detail::run_backward(queue, detail::map_kernels<Op>, sums, &op, retained_by_formula<F>(), call);
 }
 template <class F, class T>
 void plan_backward_formula(const catena_call& call, catena_plan& plan) {

@@ -96,8 +96,8 @@ catena_status CATENA_CALL run_many(catena_ctx* ctx, const catena_call* const* ca
                                    std::uint32_t n, const void* attributes) noexcept {
     return guarded(ctx, [&] {
         const OnDevice device(F::about.name, calls[0]->device_id);
-        update_many<F, TypeFor<F, T>...>(
-            queue_of(F::about.name, *calls[0], has_bfloat<T...>), calls, n, attributes);
+        update_many<F, TypeFor<F, T>...>(queue_of(F::about.name, *calls[0], has_bfloat<T...>),
+                                         calls, n, attributes);
     });
 }
 template <class F, class... T>
@@ -122,15 +122,14 @@ template <class F, class First, class... T>
 template <class F, class... T>
 catena_status CATENA_CALL plan(catena_ctx* ctx, const catena_call* call,
                                catena_plan* plan) noexcept {
-    return guarded(ctx,
-                   [&] { plan_as<F, TypeFor<F, T>...>(ctx, *call, *plan, has_bfloat<T...>); });
+    return guarded(ctx, [&] { plan_as<F, TypeFor<F, T>...>(ctx, *call, *plan, has_bfloat<T...>); });
 }
 
 // Parameters of a kernel have no room for more axes that differ, of so many operands.
 template <class F, int phase>
 inline constexpr bool walks_all_shapes =
-    WalkOver<static_cast<int>(n_inputs<F>) +
-             (phase == CATENA_PHASE_FORWARD ? 0 : 2)>::most == CATENA_MAX_NDIM;
+    WalkOver<static_cast<int>(n_inputs<F>) + (phase == CATENA_PHASE_FORWARD ? 0 : 2)>::most ==
+    CATENA_MAX_NDIM;
 
 // What a kernel cannot do is refused.
 template <class F, int phase>
@@ -142,8 +141,7 @@ std::int32_t CATENA_CALL supports(catena_ctx* ctx, const catena_call* call) noex
     } else {
         if constexpr (plugin::detail::HasSupports<F>)
             if (plugin::detail::supports_by_hand<F>(ctx, call) == 0) return 0;
-        const catena_tensor* const all =
-            phase == CATENA_PHASE_FORWARD ? call->y[0] : call->gy[0];
+        const catena_tensor* const all = phase == CATENA_PHASE_FORWARD ? call->y[0] : call->gy[0];
         if (all == nullptr) return 1;
         constexpr std::size_t n = n_inputs<F> + (phase == CATENA_PHASE_FORWARD ? 0 : 2);
         Shape shapes[n];
@@ -202,7 +200,8 @@ constexpr auto kernels_of_phase(Row<T...>) {
         return std::array<Entry, 0>{};
     } else {
         Entry entry = {kernel_of<F, phase, T...>(), nullptr};
-        if constexpr (Update<F> && !by_hand<F, phase, TypeFor<F, T>...>() && !F::about.kernels_alone)
+        if constexpr (Update<F> && !by_hand<F, phase, TypeFor<F, T>...>() &&
+                      !F::about.kernels_alone)
             entry.many = &together<F, T...>;
         return std::array{entry};
     }

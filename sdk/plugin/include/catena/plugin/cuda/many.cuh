@@ -107,8 +107,11 @@ void update_many(const Queue& queue, const catena_call* const* calls, std::uint3
                  const void* constants) {
     using Op = UpdateOf<F, T...>;
     constexpr auto about = [] {
-        detail::ManyKernel k = {detail::mutated_ports<F>(), detail::single_ports<F>(), sizeof(Op),
-                                detail::width<Op>, {}};
+        detail::ManyKernel k = {detail::mutated_ports<F>(),
+                                detail::single_ports<F>(),
+                                sizeof(Op),
+                                detail::width<Op>,
+                                {}};
         detail::set_sizes(typename Op::In(), k.size);
         return k;
     }();

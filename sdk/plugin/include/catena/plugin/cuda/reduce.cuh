@@ -151,8 +151,7 @@ __global__ void __launch_bounds__(block) sum_kernel(const __grid_constant__ Summ
         const Acc sum = shared[j * block + t];
         if (p.partial != nullptr)
             static_cast<Acc*>(p.partial)[blockIdx.y * f.n_kept + kept.out + j] = sum;
-        else
-            store_sum(static_cast<Out*>(p.out[0])[kept.out + j], sum, p.add != 0);
+        else store_sum(static_cast<Out*>(p.out[0])[kept.out + j], sum, p.add != 0);
     }
 }
 // Adds up the parts of each sum. A block has `across` sums side by side, and lanes for each.
@@ -188,8 +187,8 @@ struct SumKernels {
 template <class Acc, class Out>
 void launch_join(const Queue& queue, const void* partial, std::int64_t n, std::int64_t splits,
                  const Result& out) {
-    const auto across = static_cast<int>(
-        std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(n, 32))));
+    const auto across =
+        static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::min<std::int64_t>(n, 32))));
     queue.launch(&join_kernel<Acc, Out>, dim3(static_cast<unsigned>((n + across - 1) / across)),
                  block, static_cast<const Acc*>(partial), n, splits, across,
                  static_cast<Out*>(out.data), out.add);
@@ -269,11 +268,10 @@ template <int inputs, int outputs, std::size_t bytes, bool walks>
         if (!in_set(p.sets.single, k) && !is_aligned(p.in[k], kernels.width, kernels.in[k]))
             p.whole = 0;
     }
-    queue.launch(
-        kernels.sum,
-        dim3(static_cast<unsigned>(p.fold.blocks), static_cast<unsigned>(p.fold.splits)), block, p);
-    if (p.partial != nullptr)
-        kernels.join(queue, p.partial, p.fold.n_kept, p.fold.splits, out);
+    queue.launch(kernels.sum,
+                 dim3(static_cast<unsigned>(p.fold.blocks), static_cast<unsigned>(p.fold.splits)),
+                 block, p);
+    if (p.partial != nullptr) kernels.join(queue, p.partial, p.fold.n_kept, p.fold.splits, out);
 }
 
 }  // namespace detail

@@ -118,6 +118,15 @@ TEST_CASE_TEMPLATE("every half there and back; what lies between is rounded to e
         REQUIRE((std::isnan(floats[i]) ? std::isnan(to_float(again[i]))
                                        : again[i].bits == to_half<H>(floats[i]).bits));
 
+    // The same by the kernels for either half, with NaNs of the same bits.
+    const cuda::Queue either = {"layer", nullptr, 0, std::is_same_v<H, BFloat16>};
+    cuda::map(either, cuda::Copy<cuda::AnyHalf, float>(), shape, {Operand{from.data(), shape}},
+              {Result{wide.data(), false}});
+    CHECK(same_bits(wide.values(), floats));
+    cuda::map(either, cuda::Copy<float, cuda::AnyHalf>(), shape, {Operand{wide.data(), shape}},
+              {Result{back.data(), false}});
+    CHECK(same_bits(back.values(), again));
+
     std::vector<float> between;
     for (std::size_t i = 0; i + 1 < 0x7800; ++i) between.push_back((floats[i] + floats[i + 1]) / 2);
     const Extents fewer = {std::ssize(between)};

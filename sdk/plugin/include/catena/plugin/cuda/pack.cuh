@@ -56,7 +56,13 @@ __device__ __forceinline__ bool any_half_is_bfloat() {
 template <class C, class T>
 __device__ __forceinline__ C load_as(T x) {
     if constexpr (std::is_same_v<T, AnyHalf>) {
+#if defined(__CUDA_ARCH__)  // both, and a choice: branches would multiply loops
+        const auto narrow = load_as<C>(Float16{x.bits});
+        const auto wide = load_as<C>(BFloat16{x.bits});
+        return any_half_is_bfloat() ? wide : narrow;
+#else
         return any_half_is_bfloat() ? load_as<C>(BFloat16{x.bits}) : load_as<C>(Float16{x.bits});
+#endif
     } else if constexpr (std::is_same_v<T, Float16>) {
 #if defined(__CUDA_ARCH__)
         float f;
@@ -74,7 +80,13 @@ __device__ __forceinline__ C load_as(T x) {
 template <class T, class C>
 __device__ __forceinline__ T store_as(C x) {
     if constexpr (std::is_same_v<T, AnyHalf>) {
+#if defined(__CUDA_ARCH__)
+        const std::uint16_t narrow = store_as<Float16>(x).bits;
+        const std::uint16_t wide = store_as<BFloat16>(x).bits;
+        return {any_half_is_bfloat() ? wide : narrow};
+#else
         return {any_half_is_bfloat() ? store_as<BFloat16>(x).bits : store_as<Float16>(x).bits};
+#endif
     } else if constexpr (std::is_same_v<T, Float16>) {
 #if defined(__CUDA_ARCH__)
         Float16 h;

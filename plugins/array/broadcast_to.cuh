@@ -14,15 +14,12 @@ void repeat(const auto& call, Tensor<const T> x, Tensor<T> y) {
 }
 template <class T>
 void sum_repeats(const auto& call, Tensor<const T> x, Tensor<T> y) {
-    const cuda::Operand in[] = {{x.data, x.shape}};
-    cuda::sum(call.queue(), cuda::Copy<T, T>(), x.shape, in, 0, cuda::Repeats{x.shape, y.shape},
-              y.data, call.adds(0), call.template scratch<void>());
+    cuda::sum(call.queue(), x, cuda::Repeats{x.shape, y.shape}, y.data, call.adds(0),
+              call.template scratch<void>());
 }
 template <class T>
 void plan_sum_repeats(Tensor<const T> x, Shape y, catena_plan& plan) {
-    const cuda::Operand in[] = {{x.data, x.shape}};
-    plan.scratch_bytes =
-        cuda::sum_scratch<cuda::Copy<T, T>>(x.shape, in, cuda::Repeats{x.shape, y});
+    plan.scratch_bytes = cuda::sum_scratch<T>(x.shape, cuda::Repeats{x.shape, y});
 }
 
 }  // namespace catena::plugins

@@ -79,6 +79,7 @@ __global__ void __launch_bounds__(cuda::block)
     C sums[m_each][8] = {};
     const int m0 = t / 16 * m_each;
     const int n0 = t % 16 * 4;
+    const bool works = first_m + m0 < p.m && first_n + n0 < n;  // of the tile there is no more
     find(0, first_k);
     find(1, first_k + P::depth);
     __syncthreads();
@@ -94,21 +95,23 @@ __global__ void __launch_bounds__(cuda::block)
         find(turn, k + 2 * P::depth);
         turn = 1 - turn;
         fetch(turn);  // for the next step, while this one is computed
-        CATENA_UNROLL
-        for (int d = 0; d < P::depth; ++d) {
-            C left[m_each];
-            C right[8];
+        if (works) {
             CATENA_UNROLL
-            for (int i = 0; i < m_each; ++i) left[i] = a_tile[d][m0 + i];
-            CATENA_UNROLL
-            for (int j = 0; j < 4; ++j) {
-                right[j] = b_tile[d][n0 + j];
-                right[4 + j] = b_tile[d][P::tile_n / 2 + n0 + j];
-            }
-            CATENA_UNROLL
-            for (int i = 0; i < m_each; ++i) {
+            for (int d = 0; d < P::depth; ++d) {
+                C left[m_each];
+                C right[8];
                 CATENA_UNROLL
-                for (int j = 0; j < 8; ++j) sums[i][j] += left[i] * right[j];
+                for (int i = 0; i < m_each; ++i) left[i] = a_tile[d][m0 + i];
+                CATENA_UNROLL
+                for (int j = 0; j < 4; ++j) {
+                    right[j] = b_tile[d][n0 + j];
+                    right[4 + j] = b_tile[d][P::tile_n / 2 + n0 + j];
+                }
+                CATENA_UNROLL
+                for (int i = 0; i < m_each; ++i) {
+                    CATENA_UNROLL
+                    for (int j = 0; j < 8; ++j) sums[i][j] += left[i] * right[j];
+                }
             }
         }
         __syncthreads();
@@ -185,10 +188,9 @@ template <class C>
 struct CorrelateScratch {
     CorrelateScratch(const Convolution& c, std::int64_t images)
         : splits(correlate_splits(c, images)), shape{splits, c.outputs * c.taps()} {
-        const cuda::Operand in[] = {{nullptr, shape}};
         const auto round = [](std::uint64_t n) { return (n + 255) / 256 * 256; };
         partial_bytes = round(static_cast<std::uint64_t>(shape[0] * shape[1]) * sizeof(C));
-        bytes = partial_bytes + cuda::sum_scratch<cuda::Copy<C, C>>(shape, in, first_axis);
+        bytes = partial_bytes + cuda::sum_scratch<C>(Shape(shape), first_axis);
     }
     std::int64_t splits;
     std::int64_t shape[2];
@@ -223,8 +225,7 @@ void correlate_on_device(const auto& call, const Convolution& c, const T* x, con
         call.launch(&image_product_kernel<T>, blocks, cuda::block, p,
                     gy + first * c.outputs * c.pixels(), x + first * c.image(),
                     static_cast<const T*>(nullptr), static_cast<T*>(nullptr), partial, false);
-        const cuda::Operand in[] = {{partial, room.shape}};
-        cuda::sum(call.queue(), cuda::Copy<C, C>(), room.shape, in, 0, first_axis, gw,
+        cuda::sum(call.queue(), Tensor<const C>{partial, room.shape}, first_axis, gw,
                   add || first > 0, reinterpret_cast<char*>(partial) + room.partial_bytes);
     });
 }
@@ -233,14 +234,11 @@ void correlate_on_device(const auto& call, const Convolution& c, const T* x, con
 inline bool all_but_channels(std::size_t d) { return d != 1; }
 template <class T>
 std::uint64_t sum_channels_scratch(Shape gy) {
-    const cuda::Operand in[] = {{nullptr, gy}};
-    return cuda::sum_scratch<cuda::Copy<T, T>>(gy, in, all_but_channels);
+    return cuda::sum_scratch<T>(gy, all_but_channels);
 }
 template <class T>
 void sum_channels_on_device(const auto& call, Tensor<const T> gy, T* gb, bool add) {
-    const cuda::Operand in[] = {{gy.data, gy.shape}};
-    cuda::sum(call.queue(), cuda::Copy<T, T>(), gy.shape, in, 0, all_but_channels, gb, add,
-              call.template scratch<void>());
+    cuda::sum(call.queue(), gy, all_but_channels, gb, add, call.template scratch<void>());
 }
 
 }  // namespace catena::plugins

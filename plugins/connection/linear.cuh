@@ -8,6 +8,8 @@
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Linear> {
+    static constexpr bool any_half = false;  // dtypes are passed on
+
     template <class T>
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
@@ -18,7 +20,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Linear> {
                                               w.data, y.data, call.adds(0));
         if (!b) return gemm<T>(call.context(), call.raw(), product);
         if (affine<T>(call.context(), call.raw(), product, b.data)) return;
-        map(call.queue(), Copy<T, T, true>(), y.shape, {Operand{b.data, b.shape}},
+        map(call.queue(), Copy<Stored<T>, Stored<T>, true>(), y.shape, {Operand{b.data, b.shape}},
             {Result{y.data, call.adds(0)}});
         Product<T> onto = product;
         onto.add = true;
@@ -27,9 +29,7 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Linear> {
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_BACKWARD || !call.wants(2)) return;
-        const auto gy = call.template gy<T>(0);
-        const Operand in[] = {{gy.data, gy.shape}};
-        plan.scratch_bytes = sum_scratch<Copy<T, T>>(gy.shape, in, rows);
+        plan.scratch_bytes = sum_scratch<T>(call.template gy<T>(0).shape, rows);
     }
     template <class T>
     static void backward(const auto& call) {
@@ -45,10 +45,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Linear> {
             gemm<T>(call.context(), call.raw(),
                     product_of(true, false, w.dim(0), w.dim(1), n, gy.data, x.data, gw.data,
                                call.adds(1)));
-        const Operand in[] = {{gy.data, gy.shape}};
         if (const auto gb = call.template gx<T>(2))
-            sum(call.queue(), Copy<T, T>(), gy.shape, in, 0, rows, gb.data, call.adds(2),
-                call.template scratch<void>());
+            sum(call.queue(), gy, rows, gb.data, call.adds(2), call.template scratch<void>());
     }
 
 private:

@@ -12,7 +12,6 @@
 #include "blas.hpp"
 #include "device.hpp"
 #include "host.hpp"
-#include "settings.hpp"
 #include "stream.hpp"
 #include "vendor.hpp"
 

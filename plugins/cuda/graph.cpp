@@ -1,5 +1,5 @@
 // CUDA's stream capture. It forbids to this thread alone what cannot be recorded: others work on.
-#include "graph.hpp"
+#include "extensions.hpp"
 
 #include <new>
 

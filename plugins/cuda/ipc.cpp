@@ -1,5 +1,5 @@
 // A handle of CUDA stands for a whole block of cudaMalloc: an address in it goes along as an offset.
-#include "ipc.hpp"
+#include "extensions.hpp"
 
 #include <cstring>
 #include <map>

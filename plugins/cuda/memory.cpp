@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "device.hpp"
+#include "extensions.hpp"
 #include "host.hpp"
-#include "ipc.hpp"
 
 namespace catena_cuda {
 namespace {

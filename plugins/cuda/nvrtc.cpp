@@ -1,6 +1,6 @@
 // Kernels at run time: NVRTC makes a cubin for the device's architecture, or PTX for one that is newer
 // than itself. It needs neither a GPU nor a driver; loading does.
-#include "nvrtc.hpp"
+#include "extensions.hpp"
 
 #include <cuda_runtime.h>
 #include <dlfcn.h>

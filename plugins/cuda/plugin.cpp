@@ -6,12 +6,9 @@
 #include "blas.hpp"
 #include "catena/abi/ext/draft/about.h"
 #include "device.hpp"
-#include "graph.hpp"
+#include "extensions.hpp"
 #include "host.hpp"
-#include "ipc.hpp"
 #include "memory.hpp"
-#include "nvrtc.hpp"
-#include "settings.hpp"
 #include "stream.hpp"
 #include "vendor.hpp"
 

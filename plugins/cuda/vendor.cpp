@@ -16,7 +16,6 @@
 
 #include "device.hpp"
 #include "host.hpp"
-#include "settings.hpp"
 
 namespace catena_cuda {
 namespace {

@@ -10,6 +10,16 @@
 
 namespace catena_cuda {
 
+// What the environment says, read once where no other thread runs.
+struct Settings {
+    char cublas[1024];  // CATENA_CUBLAS: path or name of the library; empty if unset
+    char cudnn[1024];   // CATENA_CUDNN_LIBRARY
+    char nvrtc[1024];   // CATENA_NVRTC
+    bool tf32;          // CATENA_CUDA_TF32=1: products of float32 may round their inputs
+};
+bool read_settings();  // [load] false if a setting is too long
+const Settings& settings();
+
 extern const catena_vendor vendor_table;
 
 // A library as dlopen() gave it. name: "cublas", "cudnn" or "nvrtc".

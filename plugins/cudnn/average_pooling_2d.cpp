@@ -81,21 +81,11 @@ void spread(const Session& s, const catena_call& call) {
 }  // namespace
 
 void append_pooling(std::vector<catena_kernel>& all) {
-    const auto add = [&](const char* name, int phase, const catena_dtype* types, auto supports,
-                         auto run) {
-        all.push_back(kernel(name, phase, types, Rank::pinned, supports, nullptr, run));
-    };
-    constexpr const char* name = "catena.average_pooling_2d";
-    constexpr const char* back = "catena.average_pooling_2d_grad";
     for (const catena_dtype* types : floating_types) {
-        add(name, CATENA_PHASE_FORWARD, types, supports_operation<fits<outputs>>,
-            run_operation<average<outputs>>);
-        add(name, CATENA_PHASE_BACKWARD, types, supports_operation<fits<gradients>>,
-            run_operation<spread<gradients>>);
-        add(back, CATENA_PHASE_FORWARD, types, supports_operation<fits<outputs>>,
-            run_operation<spread<outputs>>);
-        add(back, CATENA_PHASE_BACKWARD, types, supports_operation<fits<gradients>>,
-            run_operation<average<gradients>>);
+        append_operation<fits<outputs>, average<outputs>, fits<gradients>, spread<gradients>>(
+            all, "catena.average_pooling_2d", types);
+        append_operation<fits<outputs>, spread<outputs>, fits<gradients>, average<gradients>>(
+            all, "catena.average_pooling_2d_grad", types);
     }
 }
 

@@ -6,12 +6,16 @@
 namespace catena_cudnn {
 namespace {
 
-using Floats = Row<float, double, Float16, BFloat16>;
+using Floats = Row<float, double, cuda::AnyHalf>;
 
 // body(T()) of the tensor's dtype, which supports() has checked.
 template <class Body>
 void with_type(const catena_tensor& t, const Body& body) {
-    catena::plugin::with_type(Floats(), index_in(Floats(), t.dl.dtype), body);
+    const int bits = t.dl.dtype.bits;
+    catena::plugin::with_type(Floats(), bits == 32 ? 0 : bits == 64 ? 1 : 2, body);
+}
+cuda::Queue queue_of(const catena_call& call, const catena_tensor& t) {
+    return cuda::queue_of(call.function->name, call, same(t.dl.dtype, dtype_of<BFloat16>()));
 }
 
 bool all_but_channels(std::size_t d) { return d != 1; }
@@ -29,17 +33,16 @@ __global__ void __launch_bounds__(cuda::block) scale_kernel(T* values, std::int6
 void add_bias(const catena_call& call, const catena_tensor& b, catena_tensor& y) {
     const std::int64_t shape[] = {shape_of(b)[0], 1, 1};
     with_type(y, [&]<class T>(T) {
-        cuda::map(cuda::queue_of(call.function->name, call), cuda::Copy<T, T, true>(), shape_of(y),
+        cuda::map(queue_of(call, y), cuda::Copy<T, T, true>(), shape_of(y),
                   {cuda::Operand{data_of<T>(b), Shape(shape)}},
                   {cuda::Result{data_of<T>(y), true}});
     });
 }
 
 std::uint64_t sum_channels_scratch(const catena_tensor& images) {
-    const cuda::Operand in[] = {{nullptr, shape_of(images)}};
     std::uint64_t bytes = 0;
     with_type(images, [&]<class T>(T) {
-        bytes = cuda::sum_scratch<cuda::Copy<T, T>>(shape_of(images), in, all_but_channels);
+        bytes = cuda::sum_scratch<T>(shape_of(images), all_but_channels);
     });
     return bytes;
 }
@@ -47,14 +50,13 @@ std::uint64_t sum_channels_scratch(const catena_tensor& images) {
 void sum_channels(const catena_call& call, const catena_tensor& images, catena_tensor& sums,
                   bool add, void* scratch) {
     with_type(images, [&]<class T>(T) {
-        const cuda::Operand in[] = {{data_of<T>(images), shape_of(images)}};
-        cuda::sum(cuda::queue_of(call.function->name, call), cuda::Copy<T, T>(), shape_of(images),
-                  in, 0, all_but_channels, data_of<T>(sums), add, scratch);
+        cuda::sum(queue_of(call, images), view<const T>(&images), all_but_channels,
+                  data_of<T>(sums), add, scratch);
     });
 }
 
 void scale(const catena_call& call, catena_tensor& values, double factor) {
-    const cuda::Queue queue = cuda::queue_of(call.function->name, call);
+    const cuda::Queue queue = queue_of(call, values);
     const std::int64_t n = size_of(values);
     if (values.dl.dtype.bits == 64)
         queue.launch(&scale_kernel<double>, queue.grid(n), cuda::block, data_of<double>(values), n,

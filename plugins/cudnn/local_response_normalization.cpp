@@ -65,15 +65,10 @@ void backward(const Session& s, const catena_call& call) {
 }  // namespace
 
 void append_local_response_normalization(std::vector<catena_kernel>& all) {
-    constexpr const char* name = "catena.local_response_normalization";
     for (const catena_dtype* types :
-         {Row<float>::dtypes, Row<double>::dtypes, Row<Float16>::dtypes}) {
-        all.push_back(kernel(name, CATENA_PHASE_FORWARD, types, Rank::pinned,
-                             supports_operation<fits_forward>, nullptr, run_operation<forward>));
-        all.push_back(kernel(name, CATENA_PHASE_BACKWARD, types, Rank::pinned,
-                             supports_operation<fits_backward>, plan_operation<room_for_y>,
-                             run_operation<backward>));
-    }
+         {Row<float>::dtypes, Row<double>::dtypes, Row<Float16>::dtypes})
+        append_operation<fits_forward, forward, fits_backward, backward>(
+            all, "catena.local_response_normalization", types, plan_operation<room_for_y>);
 }
 
 }  // namespace catena_cudnn

@@ -116,4 +116,16 @@ catena_status plan_operation(catena_ctx* ctx, const catena_call* call, catena_pl
     return guarded(ctx, [&] { plan->scratch_bytes = bytes(*call); });
 }
 
+// Kernels for both phases of a function that are pinned.
+template <bool (*fits)(const catena_call&), void (*forward)(const Session&, const catena_call&),
+          bool (*fits_back)(const catena_call&),
+          void (*backward)(const Session&, const catena_call&)>
+void append_operation(std::vector<catena_kernel>& all, const char* name, const catena_dtype* types,
+                      decltype(catena_kernel::plan) plan = nullptr) {
+    all.push_back(kernel(name, CATENA_PHASE_FORWARD, types, Rank::pinned, supports_operation<fits>,
+                         nullptr, run_operation<forward>));
+    all.push_back(kernel(name, CATENA_PHASE_BACKWARD, types, Rank::pinned,
+                         supports_operation<fits_back>, plan, run_operation<backward>));
+}
+
 }  // namespace catena_cudnn

@@ -42,13 +42,9 @@ void backward(const Session& s, const catena_call& call) {
 }  // namespace
 
 void append_softmax(std::vector<catena_kernel>& all) {
-    constexpr const char* name = "catena.softmax";
-    for (const catena_dtype* types : floating_types) {
-        all.push_back(kernel(name, CATENA_PHASE_FORWARD, types, Rank::pinned,
-                             supports_operation<fits_forward>, nullptr, run_operation<forward>));
-        all.push_back(kernel(name, CATENA_PHASE_BACKWARD, types, Rank::pinned,
-                             supports_operation<fits_backward>, nullptr, run_operation<backward>));
-    }
+    for (const catena_dtype* types : floating_types)
+        append_operation<fits_forward, forward, fits_backward, backward>(all, "catena.softmax",
+                                                                         types);
 }
 
 }  // namespace catena_cudnn

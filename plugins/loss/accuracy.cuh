@@ -24,10 +24,9 @@ template <class T>
 inline constexpr int hits_width = cuda::pack_width<T>();
 
 // How many labels have the largest score.
-template <class T, class I>
+template <class T>
 __global__ void __launch_bounds__(cuda::Lines::most_threads)
-    hits_kernel(const cuda::Lines lines, const T* y, bool packed, const I* t, I ignored,
-                LabelSums* sums) {
+    hits_kernel(const cuda::Lines lines, const T* y, bool packed, const Labels t, LabelSums* sums) {
     using C = cuda::Compute<T>;
     constexpr int w = hits_width<T>;
     __shared__ Largest<C> shared[cuda::Lines::most_threads];
@@ -44,9 +43,9 @@ __global__ void __launch_bounds__(cuda::Lines::most_threads)
             if (j < n) own = Largest<C>::join(own, {v[j], first + j * step});
     }
     const Largest<C> best = cuda::join_lanes(lines, line, own, shared, &Largest<C>::join);
-    const I label = line.there ? t[line.index] : ignored;
-    const double count = counted(label, ignored, lines.length);
-    const double hit = label != ignored && label == best.index ? 1.0 : 0.0;
+    const std::int64_t label = line.there ? t[line.index] : t.ignored;
+    const double count = counted(label, t.ignored, lines.length);
+    const double hit = label != t.ignored && label == best.index ? 1.0 : 0.0;
     sum_lines(lines, line, {hit, count}, sums);
 }
 
@@ -65,9 +64,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Accuracy> {
         const auto t = call.template x<I>(1);
         const Lines lines = lines_of<T>(call);
         if (t.size() > 0)
-            call.launch(&hits_kernel<T, I>, lines.blocks(), lines.threads, lines, y.data,
-                        turns_are_packs<T, hits_width<T>>(lines, y.data), t.data,
-                        static_cast<I>(call.template attr<"ignore_label">()),
+            call.launch(&hits_kernel<T>, lines.blocks(), lines.threads, lines, y.data,
+                        turns_are_packs<T, hits_width<T>>(lines, y.data), Labels(call, t),
                         call.template scratch<LabelSums>());
         mean_on_device<T>(call, lines,
                           t.size() == 0 ? std::numeric_limits<double>::quiet_NaN() : 0.0);

@@ -17,6 +17,21 @@ __device__ __forceinline__ double counted(I label, I ignored, std::int64_t class
                ? 1.0
                : std::numeric_limits<double>::quiet_NaN();
 }
+// Labels of 4 or 8 bytes each: a kernel reads either.
+struct Labels {
+    template <class I>
+    Labels(const auto& call, Tensor<const I> t)
+        : data(t.data),
+          ignored(static_cast<I>(call.template attr<"ignore_label">())),
+          wide(sizeof(I) == 8) {}
+    __device__ __forceinline__ std::int64_t operator[](std::int64_t i) const {
+        return wide != 0 ? static_cast<const std::int64_t*>(data)[i]
+                         : std::int64_t{static_cast<const std::int32_t*>(data)[i]};
+    }
+    const void* data;
+    std::int64_t ignored;
+    std::int64_t wide;
+};
 
 inline bool every_axis(std::size_t) { return true; }
 

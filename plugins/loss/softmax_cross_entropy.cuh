@@ -10,10 +10,10 @@ template <class T>
 inline constexpr int entropy_width = cuda::pack_width<T>();
 
 // largest and sums of each line, and the losses of each block.
-template <class T, class I, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(cuda::Lines::most_threads)
-    entropy_kernel(const cuda::Lines lines, const T* x, bool packed, const I* t, I ignored,
-                   S* largest, S* sums, bool add, LabelSums* losses) {
+    entropy_kernel(const cuda::Lines lines, const T* x, bool packed, const Labels t, S* largest,
+                   S* sums, bool add, LabelSums* losses) {
     using C = cuda::Compute<T>;
     using Sum = cuda::LogSum<C>;
     constexpr int w = entropy_width<T>;
@@ -32,8 +32,8 @@ __global__ void __launch_bounds__(cuda::Lines::most_threads)
         S& sum = sums[line.index];
         most = add ? most + static_cast<S>(all.most) : static_cast<S>(all.most);
         sum = add ? sum + static_cast<S>(all.sum) : static_cast<S>(all.sum);
-        const I label = t[line.index];
-        loss.count = counted(label, ignored, lines.length);
+        const std::int64_t label = t[line.index];
+        loss.count = counted(label, t.ignored, lines.length);
         if (loss.count == 1)
             loss.total = static_cast<double>(
                 math::log(all.sum) +
@@ -73,9 +73,9 @@ const double* count_on_device(const auto& call, Tensor<const I> t, std::int64_t 
 }
 
 // gx = (softmax(x) - one_hot(t)) * gy / count; 0 for ignored labels. gy is null for zero.
-template <class T, class I, class S>
+template <class T, class S>
 __global__ void __launch_bounds__(cuda::Lines::most_threads)
-    entropy_gradient_kernel(const cuda::Lines lines, const T* x, bool packed, const I* t, I ignored,
+    entropy_gradient_kernel(const cuda::Lines lines, const T* x, bool packed, const Labels t,
                             const S* largest, const S* sums, const T* gy, const double* count,
                             T* gx, bool packed_gx, bool add) {
     using C = cuda::Compute<T>;
@@ -83,8 +83,8 @@ __global__ void __launch_bounds__(cuda::Lines::most_threads)
     const cuda::Line line(lines);
     const C scale =
         gy != nullptr && *count != 0 ? cuda::load_as<C>(*gy) / static_cast<C>(*count) : C(0);
-    const I label = line.there ? t[line.index] : ignored;
-    const bool counts = label != ignored && scale != C(0);  // else 0, whatever the scores are
+    const std::int64_t label = line.there ? t[line.index] : t.ignored;
+    const bool counts = label != t.ignored && scale != C(0);  // else 0, whatever the scores are
     const C most = counts ? static_cast<C>(largest[line.index]) : C(0);
     const C factor = counts ? scale / static_cast<C>(sums[line.index]) : C(0);
     const std::int64_t step = line.step(lines);
@@ -103,18 +103,18 @@ __global__ void __launch_bounds__(cuda::Lines::most_threads)
 }
 
 // one_hot += 1 at the labels, weight = 1 / count where they count.
-template <class T, class I>
+template <class T>
 __global__ void __launch_bounds__(cuda::block)
-    label_weights_kernel(std::int64_t n, std::int64_t inner, std::int64_t classes, const I* t,
-                         I ignored, const double* count, T* one_hot, T* weight, bool add) {
+    label_weights_kernel(std::int64_t n, std::int64_t inner, std::int64_t classes, const Labels t,
+                         const double* count, T* one_hot, T* weight, bool add) {
     using C = cuda::Compute<T>;
     const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * cuda::block;
     for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * cuda::block + threadIdx.x; i < n;
          i += step) {
-        const I label = t[i];
-        const C share = label != ignored ? C(1) / static_cast<C>(*count) : C(0);
+        const std::int64_t label = t[i];
+        const C share = label != t.ignored ? C(1) / static_cast<C>(*count) : C(0);
         weight[i] = add ? cuda::stored_sum(weight[i], share) : cuda::store_as<T>(share);
-        if (counted(label, ignored, classes) != 1) continue;
+        if (counted(label, t.ignored, classes) != 1) continue;
         T& place = one_hot[(i / inner * classes + label) * inner + i % inner];
         place = cuda::stored_sum(place, C(1));
     }
@@ -141,9 +141,9 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
         S* const largest = call.template y<S>(1).data;
         const Lines lines = lines_of<T>(call);
         if (t.size() > 0)
-            call.launch(&entropy_kernel<T, I, S>, lines.blocks(), lines.threads, lines, x.data,
-                        turns_are_packs<T, entropy_width<T>>(lines, x.data), t.data,
-                        ignored<I>(call), largest, largest + t.size(), call.adds(1),
+            call.launch(&entropy_kernel<T, S>, lines.blocks(), lines.threads, lines, x.data,
+                        turns_are_packs<T, entropy_width<T>>(lines, x.data), Labels(call, t),
+                        largest, largest + t.size(), call.adds(1),
                         call.template scratch<LabelSums>());
         mean_on_device<T>(call, lines, 0.0);
     }
@@ -157,9 +157,9 @@ struct catena::plugin::cuda::Kernels<catena::plugins::SoftmaxCrossEntropy> {
         if (!gx || gx.size() == 0) return;
         const Lines lines = lines_of<T>(call);
         const double* const count = count_on_device<I>(call, t, lines.length);
-        call.launch(&entropy_gradient_kernel<T, I, S>, lines.blocks(), lines.threads, lines, x.data,
-                    turns_are_packs<T, entropy_width<T>>(lines, x.data), t.data, ignored<I>(call),
-                    largest, largest + t.size(), call.template gy<T>(0).data, count, gx.data,
+        call.launch(&entropy_gradient_kernel<T, S>, lines.blocks(), lines.threads, lines, x.data,
+                    turns_are_packs<T, entropy_width<T>>(lines, x.data), Labels(call, t), largest,
+                    largest + t.size(), call.template gy<T>(0).data, count, gx.data,
                     turns_are_packs<T, entropy_width<T>>(lines, gx.data), call.adds(0));
     }
 
@@ -167,10 +167,6 @@ private:
     template <class T>
     static Lines lines_of(const auto& call) {
         return Lines(Axis(call.template x<T>(0).shape, 1), catena::plugins::entropy_width<T>);
-    }
-    template <class I>
-    static I ignored(const auto& call) {
-        return static_cast<I>(call.template attr<"ignore_label">());
     }
 };
 
@@ -188,8 +184,8 @@ struct catena::plugin::cuda::Kernels<catena::plugins::LabelWeights> {
         const Axis axis(one_hot.shape, 1);
         const double* const count = count_on_device<I>(call, t, axis.length);
         if (!call.adds(0)) call.zero(one_hot);
-        call.launch_for(t.size(), &label_weights_kernel<T, I>, t.size(), axis.inner, axis.length,
-                        t.data, static_cast<I>(call.template attr<"ignore_label">()), count,
-                        one_hot.data, call.template y<T>(1).data, call.adds(1));
+        call.launch_for(t.size(), &label_weights_kernel<T>, t.size(), axis.inner, axis.length,
+                        Labels(call, t), count, one_hot.data, call.template y<T>(1).data,
+                        call.adds(1));
     }
 };

@@ -7,6 +7,8 @@
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::Matmul> {
+    static constexpr bool any_half = false;  // dtypes are passed on
+
     template <class T>
     static void forward(const auto& call) {
         catena::plugins::Matmul::forward<T>(call);

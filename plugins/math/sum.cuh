@@ -12,21 +12,17 @@ struct catena::plugin::cuda::Kernels<catena::plugins::Sum> {
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         if (call.raw().phase != CATENA_PHASE_FORWARD) return;
-        const auto x = call.template x<T>(0);
-        const Kept kept(x.shape, call.template attr<"axis">());
-        const Operand in[] = {{x.data, x.shape}};
-        plan.scratch_bytes =
-            sum_scratch<Copy<T, T>>(x.shape, in, [&](std::size_t d) { return kept.summed(d); });
+        const Shape x = call.template x<T>(0).shape;
+        const Kept kept(x, call.template attr<"axis">());
+        plan.scratch_bytes = sum_scratch<T>(x, [&](std::size_t d) { return kept.summed(d); });
     }
     template <class T>
     static void forward(const auto& call) {
         const auto x = call.template x<T>(0);
         const Kept kept(x.shape, call.template attr<"axis">());
-        const Operand in[] = {{x.data, x.shape}};
         sum(
-            call.queue(), Copy<T, T>(), x.shape, in, 0,
-            [&](std::size_t d) { return kept.summed(d); }, call.template y<T>(0).data, call.adds(0),
-            call.template scratch<void>());
+            call.queue(), x, [&](std::size_t d) { return kept.summed(d); },
+            call.template y<T>(0).data, call.adds(0), call.template scratch<void>());
     }
     template <class T>
     static void backward(const auto& call) {

@@ -257,16 +257,13 @@ constexpr catena_kernel kernel(const char* function, int phase,
                                decltype(catena_kernel::plan) plan, decltype(catena_kernel::run) run,
                                int priority = CATENA_PRIORITY_VENDOR,
                                const catena_dtype* types = Row<float>::dtypes) {
-    return kernel_of({.name = "oneDNN",
-                      .device = "cpu",
-                      .function = function,
-                      .phase = phase,
-                      .types = types,
-                      .priority = priority,
-                      .deterministic = true,
-                      .supports = supports,
-                      .plan = plan,
-                      .run = run});
+    catena_kernel kernel = plain_kernel(function, phase, "cpu", types);
+    kernel.name = "oneDNN";
+    kernel.priority = priority;
+    kernel.supports = supports;
+    kernel.plan = plan;
+    kernel.run = run;
+    return kernel;
 }
 
 }  // namespace catena_onednn

@@ -66,6 +66,8 @@ __global__ void __launch_bounds__(lstm_block)
 
 template <>
 struct catena::plugin::cuda::Kernels<catena::plugins::LstmSequence> {
+    static constexpr bool any_half = false;  // dtypes are passed on
+
     template <class T>
     static void plan(const auto& call, catena_plan& plan) {
         catena::plugins::LstmSequence::plan<T>(call, plan);

@@ -1,5 +1,6 @@
 # CATENA_HAS_CUDA: nvcc is there (in PATH, $CUDACXX or the usual folder) and wanted.
 set(CATENA_HAS_CUDA OFF)
+option(CATENA_CUDA_MACHINE_CODE "CUDA modules have machine code for sm_80 and sm_90, besides PTX" OFF)
 if(NOT CATENA_CUDA STREQUAL "OFF")
     find_program(CATENA_NVCC nvcc HINTS /usr/local/cuda/bin "$ENV{CUDA_HOME}/bin")
     mark_as_advanced(CATENA_NVCC)
@@ -10,13 +11,17 @@ if(NOT CATENA_CUDA STREQUAL "OFF")
     check_language(CUDA)
     if(CMAKE_CUDA_COMPILER)
         if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
-            # sm_80, sm_90, and PTX for later ones. The modules' sm_90 is made of that PTX too: no
-            # kernel asks for more, and nvcc is a fifth faster.
-            set(CMAKE_CUDA_ARCHITECTURES 80)
-            set(CATENA_CUDA_EXPECTED sm_80 sm_90 ptx_80)
-            set(is_module "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>")
-            add_compile_options("$<$<AND:$<COMPILE_LANGUAGE:CUDA>,${is_module}>:\
+            # PTX, which drivers compile for their GPU; packages have machine code as well. Their sm_90
+            # is made of the same PTX: no kernel asks for more, and nvcc is a fifth faster.
+            set(CMAKE_CUDA_ARCHITECTURES 80-virtual)
+            set(CATENA_CUDA_EXPECTED ptx_80)
+            if(CATENA_CUDA_MACHINE_CODE)
+                set(CMAKE_CUDA_ARCHITECTURES 80)
+                set(CATENA_CUDA_EXPECTED sm_80 sm_90 ptx_80)
+                set(is_module "$<STREQUAL:$<TARGET_PROPERTY:TYPE>,MODULE_LIBRARY>")
+                add_compile_options("$<$<AND:$<COMPILE_LANGUAGE:CUDA>,${is_module}>:\
 --generate-code=arch=compute_80,code=sm_90>")
+            endif()
         endif()
         enable_language(CUDA)
         if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # unknown to CMake 3.25

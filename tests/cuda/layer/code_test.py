@@ -15,7 +15,7 @@ OPTIONS = ["-std=c++20", "--expt-relaxed-constexpr", "-O3", "-arch=sm_80",
 KINDS = ("flat_kernel", "walk_kernel", "sum_kernel")
 # What 16 bytes are in PTX, by the type as it is in a kernel's name.
 WIDE = {"f": r"\.v4\.(f32|u32|b32)", "d": r"\.v2\.(f64|u64|b64)|\.v4\.u32",
-        "Float16": r"\.v4\.(f32|u32|b32)", "BFloat16": r"\.v4\.(f32|u32|b32)"}
+        "AnyHalf": r"\.v4\.(f32|u32|b32)"}
 
 
 def nvcc(*options):
@@ -34,7 +34,7 @@ class Code(unittest.TestCase):
         for entry in re.split(r"\.visible \.entry ", ptx)[1:]:
             name = entry[:entry.index("(")]
             kind = next((k for k in KINDS if k in name), None)
-            dtype = re.search(r"MulAdd(?:N\w*?\d+(B?Float16)E|([fd]))E", name)
+            dtype = re.search(r"MulAdd(?:N\w*?\d+(AnyHalf)E|([fd]))E", name)
             if kind is None or dtype is None:
                 continue
             dtype = dtype.group(1) or dtype.group(2)

@@ -90,9 +90,8 @@ TEST_CASE_TEMPLATE("broadcasting of every kind", T, float, double, BFloat16, std
 
 TEST_CASE("more axes that differ than a kernel has room for are an error in words") {
     const Extents shape(18, 1);
-    using Op = TwoOf<float>;
-    static_assert(cuda::detail::WalkOf<Op>::most == CATENA_MAX_NDIM);  // three operands: never
-    CHECK_THROWS_WITH(cuda::detail::fail_walk<Op>(queue),
+    static_assert(cuda::detail::WalkOver<3>::most == CATENA_MAX_NDIM);  // three operands: never
+    CHECK_THROWS_WITH(cuda::detail::fail_walk(queue, cuda::detail::WalkOver<3>::most),
                       "[layer] broadcasting: expected at most 16 axes that differ, got more");
 }
 
@@ -118,6 +117,15 @@ TEST_CASE_TEMPLATE("every half there and back; what lies between is rounded to e
     for (std::size_t i = 0; i < all.size(); ++i)
         REQUIRE((std::isnan(floats[i]) ? std::isnan(to_float(again[i]))
                                        : again[i].bits == to_half<H>(floats[i]).bits));
+
+    // The same by the kernels for either half, with NaNs of the same bits.
+    const cuda::Queue either = {"layer", nullptr, 0, std::is_same_v<H, BFloat16>};
+    cuda::map(either, cuda::Copy<cuda::AnyHalf, float>(), shape, {Operand{from.data(), shape}},
+              {Result{wide.data(), false}});
+    CHECK(same_bits(wide.values(), floats));
+    cuda::map(either, cuda::Copy<float, cuda::AnyHalf>(), shape, {Operand{wide.data(), shape}},
+              {Result{back.data(), false}});
+    CHECK(same_bits(back.values(), again));
 
     std::vector<float> between;
     for (std::size_t i = 0; i + 1 < 0x7800; ++i) between.push_back((floats[i] + floats[i + 1]) / 2);

@@ -49,12 +49,13 @@ public:
                            int width);
     [[noreturn]] void give_up(std::string why);
     void* shared() { return shared_.data(); }
+    unsigned shared_bytes() const { return static_cast<unsigned>(grid_->shared_bytes); }
 
 private:
     static void fiber_main();
     void run_threads();
-    void resume(Fiber& fiber);
     void wait();  // of the running thread, for others
+    Fiber& next_fiber();
     void finish(int thread);
     void complete_warp(int warp, std::uint32_t mask);
     std::uint32_t waiting(int warp, std::uint32_t mask) const;
@@ -83,10 +84,13 @@ private:
     std::vector<std::max_align_t> shared_;
 };
 
-thread_local std::unique_ptr<Runner> runner;
+[[gnu::tls_model("initial-exec")]] __thread Runner* runner = nullptr;
 
 Runner& this_runner() {
-    if (runner == nullptr) runner = std::make_unique<Runner>();
+    if (runner == nullptr) {
+        static thread_local const auto own = std::make_unique<Runner>();
+        runner = own.get();
+    }
     return *runner;
 }
 
@@ -114,18 +118,15 @@ std::string Runner::run(const Grid& grid, std::uint64_t block) {
                 static_cast<unsigned>(block / gridDim.x / gridDim.y)};
     while (failure_.empty() && done_ < n_) {
         if (!ready_.empty()) {
-            const int thread = ready_.front();
-            ready_.pop_front();
-            current_ = thread;
-            resume(*threads_[static_cast<unsigned>(thread)].fiber);
+            scheduler_->switch_to(next_fiber());
         } else if (next_ < n_) {
             if (idle_.empty()) {
                 fibers_.push_back(std::make_unique<Fiber>(&Runner::fiber_main));
                 idle_.push_back(fibers_.back().get());
             }
-            Fiber* fiber = idle_.back();
+            running_ = idle_.back();
             idle_.pop_back();
-            resume(*fiber);
+            scheduler_->switch_to(*running_);
         } else {
             failure_ = stuck();
         }
@@ -135,11 +136,6 @@ std::string Runner::run(const Grid& grid, std::uint64_t block) {
         idle_.clear();
     }
     return failure_;
-}
-
-void Runner::resume(Fiber& fiber) {
-    running_ = &fiber;
-    scheduler_->switch_to(fiber);
 }
 
 void Runner::fiber_main() {
@@ -160,13 +156,22 @@ void Runner::run_threads() {
         finish(thread);
     }
     idle_.push_back(&fiber);
-    fiber.switch_to(*scheduler_);
+    fiber.switch_to(next_fiber());
+}
+
+// That of a thread that waits no more, or the scheduler, which begins other threads.
+Fiber& Runner::next_fiber() {
+    if (ready_.empty() || !failure_.empty()) return *scheduler_;
+    current_ = ready_.front();
+    ready_.pop_front();
+    running_ = threads_[static_cast<unsigned>(current_)].fiber;
+    return *running_;
 }
 
 void Runner::wait() {
     const int thread = current_;
     Thread& me = threads_[static_cast<unsigned>(thread)];
-    me.fiber->switch_to(*scheduler_);
+    me.fiber->switch_to(next_fiber());
     threadIdx = me.index;
     me.state = Thread::State::ready;
 }
@@ -307,6 +312,7 @@ int sync_block_count(bool predicate) {
     this_runner().sync(predicate);
     return this_runner().count();
 }
+unsigned dynamic_shared_bytes() { return this_runner().shared_bytes(); }
 void trap(const char* why) { this_runner().give_up(why); }
 std::uint64_t exchange(std::uint32_t mask, std::uint64_t value, Pick pick, int argument,
                        int width) {

@@ -24,14 +24,15 @@
 
 #pragma GCC visibility push(default)
 
-extern __thread uint3 threadIdx, blockIdx;
-extern __thread dim3 blockDim, gridDim;
+[[gnu::tls_model("initial-exec")]] extern __thread uint3 threadIdx, blockIdx;
+[[gnu::tls_model("initial-exec")]] extern __thread dim3 blockDim, gridDim;
 inline constexpr int warpSize = 32;
 
 namespace catena_emulator {
 
 void sync_block();
 int sync_block_count(bool predicate);
+unsigned dynamic_shared_bytes();
 [[noreturn]] void trap(const char* why);
 
 // Every lane of mask gives value; each gets what pick() makes of them all. present: those that gave one.
@@ -73,6 +74,8 @@ inline void __syncthreads() { catena_emulator::sync_block(); }
 inline int __syncthreads_count(int predicate) {
     return catena_emulator::sync_block_count(predicate != 0);
 }
+// The special register of PTX.
+inline unsigned __dynamic_smem_size() { return catena_emulator::dynamic_shared_bytes(); }
 inline int __syncthreads_or(int predicate) { return __syncthreads_count(predicate) != 0; }
 inline int __syncthreads_and(int predicate) { return __syncthreads_count(!predicate) == 0; }
 inline void __syncwarp(unsigned mask = 0xffffffffu) {

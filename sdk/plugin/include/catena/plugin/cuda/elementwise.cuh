@@ -8,6 +8,9 @@
 //         static constexpr bool walks = true; // over operands that are broadcast
 //         __device__ void operator()(const Value* x, Value* y) const;  // one element of each
 //     };
+//
+// Kernels take packs where all operands are aligned, else single elements. What the host does before
+// a launch is compiled once for each number of ports, not for each operation.
 #pragma once
 
 #include <cstring>
@@ -41,84 +44,76 @@ template <class Op>
 inline constexpr int n_in = Op::In::n;
 template <class Op>
 inline constexpr int n_out = Op::Out::n;
+template <class Op>
+inline constexpr std::size_t op_bytes = (sizeof(Op) + 7) / 8 * 8;
 
-// Sets of ports, as bits: whose packs are aligned, who has one value for all.
+// Sets of ports, as bits: inputs with one value for all, outputs that are added to.
 struct Sets {
-    std::uint64_t aligned_in, aligned_out, single, adds;
+    std::uint64_t single, adds;
 };
 CATENA_FN bool in_set(std::uint64_t set, int i) { return (set >> i & 1) != 0; }
 
-// Parameters have no padding, whose bytes would be anything: the same bytes for the same call.
-template <class Op>
-struct Padded {
-    Op op;
-    unsigned char rest[8 - sizeof(Op) % 8];
-};
-
-template <class Op>
-struct Flat {
-    Padded<Op> padded;
-    std::int64_t n;  // elements
-    std::int64_t units;
-    const void* in[n_in<Op> + 1];
-    void* out[n_out<Op> + 1];
-    Sets sets;
-};
-template <class Op>
-using WalkOf = Walk<std::uint32_t, n_in<Op> == 0 ? 1 : n_in<Op>>;
-template <class Op>
-struct Walked {
-    Padded<Op> padded;
-    std::uint32_t units;
-    std::uint32_t whole;
-    const void* in[n_in<Op> + 1];
-    void* out[n_out<Op> + 1];
-    Sets sets;
-    WalkOf<Op> walk;
-};
-
-// x[k] = the pack of input k from its element `at` on, or its one value `width` times.
-template <class C, int width, class T>
-__device__ __forceinline__ void load_input(const void* data, std::int64_t at, bool single,
-                                           bool whole, int count, C (&x)[width]) {
-    const T* const p = static_cast<const T*>(data);
-    if (p == nullptr || single) {
-        const C value = p == nullptr ? C(0) : load_as<C>(p[at]);
-        CATENA_UNROLL
-        for (int j = 0; j < width; ++j) x[j] = value;
-    } else {
-        load<width>(p + at, whole, count, x);
+// The parameters of a kernel: its operation, as bytes, and its ports.
+template <int inputs, int outputs, std::size_t bytes>
+struct Ports {
+    template <class Op>
+    CATENA_FN const Op& op() const {
+        return *reinterpret_cast<const Op*>(operation);
     }
-}
-template <class C, int width, class... T, std::size_t... K>
+    alignas(8) unsigned char operation[bytes];
+    const void* in[inputs + 1];
+    void* out[outputs + 1];
+    Sets sets;
+};
+template <int inputs>
+using WalkOver = Walk<std::uint32_t, inputs == 0 ? 1 : inputs>;
+template <int inputs, int outputs, std::size_t bytes>
+struct Flat : Ports<inputs, outputs, bytes> {
+    std::int64_t n;      // elements
+    std::int64_t packs;  // of them; the others are taken one by one
+};
+template <int inputs, int outputs, std::size_t bytes>
+struct Walked : Ports<inputs, outputs, bytes> {
+    std::uint32_t units;  // packs, or elements
+    std::uint32_t packed;
+    WalkOver<inputs> walk;
+};
+template <template <int, int, std::size_t> class P, class Op>
+using ParametersOf = P<n_in<Op>, n_out<Op>, op_bytes<Op>>;
+
+// x[k] = the elements of input k from at[k] on, or its one value `w` times.
+template <int w, class C, class... T, std::size_t... K>
 __device__ __forceinline__ void load_inputs(Types<T...>, std::index_sequence<K...>,
                                             const void* const* in, const std::int64_t* at,
-                                            const Sets& sets, bool whole,
-                                            [[maybe_unused]] int count,
-                                            C (&x)[sizeof...(T) + 1][width]) {
-    (load_input<C, width, T>(in[K], at[K], in_set(sets.single, K),
-                             whole && in_set(sets.aligned_in, K), count, x[K]),
-     ...);
+                                            const Sets& sets, C (&x)[sizeof...(T) + 1][w],
+                                            bool whole = true, int count = w) {
+    [[maybe_unused]] const auto load_input = [&]<class U>(int k, const U* p, C(&to)[w]) {
+        const auto fill = [&](C value) {
+            CATENA_UNROLL
+            for (int j = 0; j < w; ++j) to[j] = value;
+        };
+        if (p == nullptr) fill(C(0));
+        else if (w > 1 && in_set(sets.single, k)) fill(load_as<C>(p[at[k]]));
+        else load<w>(p + at[k], whole, count, to);
+    };
+    (load_input(static_cast<int>(K), static_cast<const T*>(in[K]), x[K]), ...);
 }
-template <class C, int width, class... T, std::size_t... K>
+template <int w, class C, class... T, std::size_t... K>
 __device__ __forceinline__ void store_outputs(Types<T...>, std::index_sequence<K...>,
                                               void* const* out, std::int64_t at, const Sets& sets,
-                                              bool whole, int count,
-                                              C (&y)[sizeof...(T) + 1][width]) {
-    ((out[K] == nullptr
-          ? void()
-          : cuda::store(static_cast<T*>(out[K]) + at, whole && in_set(sets.aligned_out, K), count,
-                        in_set(sets.adds, K), y[K])),
+                                              const C (&y)[sizeof...(T) + 1][w]) {
+    ((out[K] == nullptr ? void()
+                        : store_pack(static_cast<T*>(out[K]) + at, in_set(sets.adds, K), y[K])),
      ...);
 }
-// The operation, element by element of a pack.
-template <class Op, int width>
+// The operation, element by element.
+template <class Op, int w>
 __device__ __forceinline__ void compute(const Op& op,
-                                        const typename Op::Value (&x)[n_in<Op> + 1][width],
-                                        typename Op::Value (&y)[n_out<Op> + 1][width]) {
+                                        const typename Op::Value (&x)[n_in<Op> + 1][w],
+                                        typename Op::Value (&y)[n_out<Op> + 1][w]) {
     using C = typename Op::Value;
     CATENA_UNROLL
-    for (int j = 0; j < width; ++j) {
+    for (int j = 0; j < w; ++j) {
         C from[n_in<Op> + 1];
         C to[n_out<Op> + 1];
         CATENA_UNROLL
@@ -128,98 +123,168 @@ __device__ __forceinline__ void compute(const Op& op,
         for (int k = 0; k < n_out<Op>; ++k) y[k][j] = to[k];
     }
 }
-template <class Op>
-__global__ void __launch_bounds__(block) flat_kernel(const __grid_constant__ Flat<Op> p) {
-    using C = typename Op::Value;
-    constexpr int w = width<Op>;
-    const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * block;
-    for (std::int64_t u = static_cast<std::int64_t>(blockIdx.x) * block + threadIdx.x; u < p.units;
-         u += step) {
-        const std::int64_t first = u * w;
-        const bool whole = first + w <= p.n;
-        const int count = whole ? w : static_cast<int>(p.n - first);
-        std::int64_t at[n_in<Op> + 1];
-        CATENA_UNROLL
-        for (int k = 0; k < n_in<Op>; ++k) at[k] = in_set(p.sets.single, k) ? 0 : first;
-        C x[n_in<Op> + 1][w];
-        C y[n_out<Op> + 1][w];
-        load_inputs<C, w>(typename Op::In(), std::make_index_sequence<n_in<Op>>(), p.in, at, p.sets,
-                          whole, count, x);
-        compute<Op, w>(p.padded.op, x, y);
-        store_outputs<C, w>(typename Op::Out(), std::make_index_sequence<n_out<Op>>(), p.out, first,
-                            p.sets, whole, count, y);
-    }
+// w elements: a pack, or one.
+template <class Op, int w>
+__device__ __forceinline__ void apply(const Op& op, const void* const* in, void* const* out,
+                                      const std::int64_t* at, std::int64_t first,
+                                      const Sets& sets) {
+    typename Op::Value x[n_in<Op> + 1][w];
+    typename Op::Value y[n_out<Op> + 1][w];
+    load_inputs<w>(typename Op::In(), std::make_index_sequence<n_in<Op>>(), in, at, sets, x);
+    compute<Op, w>(op, x, y);
+    store_outputs<w>(typename Op::Out(), std::make_index_sequence<n_out<Op>>(), out, first, sets,
+                     y);
 }
+// The elements from `begin` on to n, and packs before them, by threads that are `step` apart.
 template <class Op>
-__global__ void __launch_bounds__(block) walk_kernel(const __grid_constant__ Walked<Op> p) {
-    using C = typename Op::Value;
-    constexpr int w = width<Op>;
-    for (std::uint32_t u = blockIdx.x * block + threadIdx.x; u < p.units; u += gridDim.x * block) {
-        const auto unit = p.walk.locate(u);
-        C x[n_in<Op> + 1][w];
-        C y[n_out<Op> + 1][w];
-        load_inputs<C, w>(typename Op::In(), std::make_index_sequence<n_in<Op>>(), p.in, unit.at,
-                          p.sets, p.whole != 0, unit.count, x);
-        compute<Op, w>(p.padded.op, x, y);
-        store_outputs<C, w>(typename Op::Out(), std::make_index_sequence<n_out<Op>>(), p.out,
-                            unit.first, p.sets, p.whole != 0, unit.count, y);
+__device__ __forceinline__ void apply_flat(const Op& op, const void* const* in, void* const* out,
+                                           const Sets& sets, std::int64_t pack, std::int64_t packs,
+                                           std::int64_t element, std::int64_t n,
+                                           std::int64_t step) {
+    const auto at = [&](std::int64_t first, std::int64_t(&place)[n_in<Op> + 1]) {
+        CATENA_UNROLL
+        for (int k = 0; k < n_in<Op>; ++k) place[k] = in_set(sets.single, k) ? 0 : first;
+    };
+    std::int64_t place[n_in<Op> + 1];
+    for (; pack < packs; pack += step) {
+        at(pack * width<Op>, place);
+        apply<Op, width<Op>>(op, in, out, place, pack * width<Op>, sets);
+    }
+    for (; element < n; element += step) {
+        at(element, place);
+        apply<Op, 1>(op, in, out, place, element, sets);
     }
 }
 
-template <int width, class... T>
-std::uint64_t aligned_set(Types<T...>, const void* const* data) {
-    std::uint64_t set = 0;
-    int k = 0;
-    ((set |= std::uint64_t{is_aligned<T, width>(data[k])} << k, ++k), ...);
-    return set;
+template <class Op>
+__global__ void __launch_bounds__(block)
+    flat_kernel(const __grid_constant__ ParametersOf<Flat, Op> p) {
+    const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * block + threadIdx.x;
+    apply_flat(p.template op<Op>(), p.in, p.out, p.sets, thread, p.packs,
+               p.packs * width<Op> + thread, p.n, static_cast<std::int64_t>(gridDim.x) * block);
 }
-template <class... T>
-void move_by(Types<T...>, const void** data, const std::int64_t* at) {
-    int k = 0;
-    ((data[k] = data[k] == nullptr ? nullptr : static_cast<const T*>(data[k]) + at[k], ++k), ...);
-}
-template <class... T>
-void move_by(Types<T...>, void** data, std::int64_t at) {
-    int k = 0;
-    ((data[k] = data[k] == nullptr ? nullptr : static_cast<T*>(data[k]) + at, ++k), ...);
-}
-template <class P, class Op>
-void clear(P& p, const Op& op) {
-    static_assert(std::is_trivially_copyable_v<P> && std::is_trivially_copyable_v<Op>);
-    std::memset(static_cast<void*>(&p), 0, sizeof p);
-    std::memcpy(static_cast<void*>(&p.padded.op), &op, sizeof op);
-}
-// What Flat and Walked have in common.
-template <class Op, class P>
-void set_ports(P& p, const Op& op, const Operand* in, const Result* out) {
-    clear(p, op);
-    for (int k = 0; k < n_in<Op>; ++k) p.in[k] = in[k].data;
-    for (int k = 0; k < n_out<Op>; ++k) {
-        p.out[k] = out[k].data;
-        if (out[k].add) p.sets.adds |= std::uint64_t{1} << k;
+template <class Op>
+__global__ void __launch_bounds__(block)
+    walk_kernel(const __grid_constant__ ParametersOf<Walked, Op> p) {
+    const Op& op = p.template op<Op>();
+    for (std::uint32_t u = blockIdx.x * block + threadIdx.x; u < p.units; u += gridDim.x * block) {
+        const auto unit = p.walk.locate(u);
+        if (p.packed != 0) apply<Op, width<Op>>(op, p.in, p.out, unit.at, unit.first, p.sets);
+        else apply<Op, 1>(op, p.in, p.out, unit.at, unit.first, p.sets);
     }
 }
-template <class Op, class P>
-void set_aligned(P& p) {
-    p.sets.aligned_in = aligned_set<width<Op>>(typename Op::In(), p.in);
-    p.sets.aligned_out = aligned_set<width<Op>>(typename Op::Out(), p.out);
+
+// The kernels of an operation, and the sizes of its ports' elements.
+template <int inputs, int outputs, std::size_t bytes>
+struct MapKernels {
+    void (*flat)(Flat<inputs, outputs, bytes>);
+    void (*walk)(Walked<inputs, outputs, bytes>);  // null: operands are not broadcast
+    std::uint32_t op_size;
+    std::int32_t width;
+    std::uint8_t in[inputs + 1], out[outputs + 1];
+};
+template <class... T, std::size_t n>
+constexpr void set_sizes(Types<T...>, std::uint8_t (&sizes)[n]) {
+    int k = 0;
+    ((sizes[k++] = sizeof(T)), ...);
 }
+template <class Op>
+constexpr auto make_map_kernels() {
+    static_assert(std::is_trivially_copyable_v<Op> && alignof(Op) <= 8);
+    ParametersOf<MapKernels, Op> k = {};
+    k.flat = &flat_kernel<Op>;
+    if constexpr (Op::walks) k.walk = &walk_kernel<Op>;
+    k.op_size = sizeof(Op);
+    k.width = width<Op>;
+    set_sizes(typename Op::In(), k.in);
+    set_sizes(typename Op::Out(), k.out);
+    return k;
+}
+template <class Op>
+inline constexpr auto map_kernels = make_map_kernels<Op>();
+
+inline bool is_aligned(const void* data, int width, std::size_t size) {
+    const auto chunk = std::min<std::size_t>(16, static_cast<std::size_t>(width) * size);
+    return reinterpret_cast<std::uintptr_t>(data) % chunk == 0;
+}
+// All bytes of parameters are set: the same bytes for the same call.
+template <class P>
+void set_operation(P& p, const void* op, std::size_t size) {
+    static_assert(std::is_trivially_copyable_v<P>);
+    std::memset(static_cast<void*>(&p), 0, sizeof p);
+    std::memcpy(p.operation, op, size);
+}
+inline std::uint64_t bit(bool set, int k) { return std::uint64_t{set} << k; }
 
 // Whether no operand has to be walked over: all have as many elements as the results, or one.
 inline bool is_flat(Shape shape, const Operand* in, int n) {
     const std::int64_t size = size_of(shape);
-    for (int k = 0; k < n; ++k) {
-        if (in[k].data == nullptr) continue;
-        const std::int64_t own = size_of(in[k].shape);
-        if (own != size && own != 1) return false;
-    }
-    return true;
+    return std::all_of(in, in + n, [&](const Operand& x) {
+        const std::int64_t own = x.data == nullptr ? 1 : size_of(x.shape);
+        return own == size || own == 1;
+    });
 }
 
-template <class Op>
-[[noreturn, gnu::cold]] void fail_walk(const Queue& queue) {
+[[noreturn, gnu::cold]] inline void fail_walk(const Queue& queue, int most) {
     fail(CATENA_E_UNSUPPORTED, queue.function, "broadcasting",
-         "at most " + std::to_string(WalkOf<Op>::most) + " axes that differ", "more");
+         "at most " + std::to_string(most) + " axes that differ", "more");
+}
+
+template <int inputs, int outputs, std::size_t bytes>
+[[gnu::noinline]] void map_ports(const Queue& queue,
+                                 const MapKernels<inputs, outputs, bytes>& kernels, const void* op,
+                                 Shape shape, const Operand* in, const Result* out) {
+    const std::int64_t n = size_of(shape);
+    if (n == 0) return;
+    bool aligned = true;
+    const auto set_ports = [&](Ports<inputs, outputs, bytes>& p) {
+        for (int k = 0; k < inputs; ++k) p.in[k] = in[k].data;
+        for (int k = 0; k < outputs; ++k) {
+            p.out[k] = out[k].data;
+            p.sets.adds |= bit(out[k].add, k);
+            aligned = aligned && is_aligned(p.out[k], kernels.width, kernels.out[k]);
+        }
+    };
+    if (kernels.walk == nullptr || is_flat(shape, in, inputs)) {
+        Flat<inputs, outputs, bytes> p;
+        set_operation(p, op, kernels.op_size);
+        set_ports(p);
+        for (int k = 0; k < inputs; ++k) {
+            const bool single = in[k].data != nullptr && n > 1 && size_of(in[k].shape) == 1;
+            p.sets.single |= bit(single, k);
+            aligned = aligned && (single || is_aligned(p.in[k], kernels.width, kernels.in[k]));
+        }
+        p.n = n;
+        p.packs = aligned ? n / kernels.width : 0;
+        const std::int64_t threads = std::max(p.packs, n - p.packs * kernels.width);
+        queue.launch(kernels.flat, queue.grid(threads), block, p);
+        return;
+    }
+    WalkOver<inputs> walk;
+    Shape shapes[inputs + 1];
+    for (int k = 0; k < inputs; ++k) shapes[k] = in[k].data == nullptr ? shape : in[k].shape;
+    if (!walk.build(shape, shapes, kernels.width)) fail_walk(queue, walk.most);
+    Walked<inputs, outputs, bytes> p;
+    set_operation(p, op, kernels.op_size);
+    set_ports(p);
+    for (int k = 0; k < inputs; ++k) {
+        p.sets.single |= bit(walk.single(k), k);
+        aligned =
+            aligned && (walk.single(k) || is_aligned(in[k].data, kernels.width, kernels.in[k]));
+    }
+    p.packed = aligned && walk.whole();
+    if (p.packed == 0) walk.build(shape, shapes, 1);
+    walk.for_each_part([&](const WalkOver<inputs>& part, std::int64_t first, const auto& at) {
+        for (int k = 0; k < inputs; ++k)
+            if (in[k].data != nullptr)
+                p.in[k] = static_cast<const char*>(in[k].data) + at[k] * kernels.in[k];
+        for (int k = 0; k < outputs; ++k)
+            if (out[k].data != nullptr)
+                p.out[k] = static_cast<char*>(out[k].data) + first * kernels.out[k];
+        p.walk = part;
+        p.units = static_cast<std::uint32_t>(part.units());
+        queue.launch(kernels.walk, queue.grid(p.units), block, p);
+    });
 }
 
 }  // namespace detail
@@ -227,40 +292,7 @@ template <class Op>
 // results = op(operands), for results of a shape that all operands broadcast to.
 template <class Op>
 void map(const Queue& queue, const Op& op, Shape shape, const Operand* in, const Result* out) {
-    using namespace detail;
-    const std::int64_t n = size_of(shape);
-    if (n == 0) return;
-    if (!Op::walks || is_flat(shape, in, n_in<Op>)) {
-        Flat<Op> p;
-        set_ports<Op>(p, op, in, out);
-        p.n = n;
-        p.units = (n + width<Op> - 1) / width<Op>;
-        for (int k = 0; k < n_in<Op>; ++k)
-            if (in[k].data != nullptr && n > 1 && size_of(in[k].shape) == 1)
-                p.sets.single |= std::uint64_t{1} << k;
-        set_aligned<Op>(p);
-        queue.launch(&flat_kernel<Op>, queue.grid(p.units), block, p);
-        return;
-    }
-    if constexpr (Op::walks) {
-        WalkOf<Op> walk;
-        Shape shapes[n_in<Op> + 1];
-        for (int k = 0; k < n_in<Op>; ++k) shapes[k] = in[k].data == nullptr ? shape : in[k].shape;
-        if (!walk.build(shape, shapes, width<Op>)) fail_walk<Op>(queue);
-        walk.for_each_part([&](const WalkOf<Op>& part, std::int64_t first, const auto& at) {
-            Walked<Op> p;
-            set_ports<Op>(p, op, in, out);
-            move_by(typename Op::In(), p.in, at);
-            move_by(typename Op::Out(), p.out, first);
-            p.walk = part;
-            p.units = static_cast<std::uint32_t>(part.units());
-            p.whole = part.whole() ? 1 : 0;
-            for (int k = 0; k < n_in<Op>; ++k)
-                if (part.single(k)) p.sets.single |= std::uint64_t{1} << k;
-            set_aligned<Op>(p);
-            queue.launch(&walk_kernel<Op>, queue.grid(p.units), block, p);
-        });
-    }
+    detail::map_ports(queue, detail::map_kernels<Op>, &op, shape, in, out);
 }
 template <class Op, std::size_t n, std::size_t m>
 void map(const Queue& queue, const Op& op, Shape shape, const Operand (&in)[n],

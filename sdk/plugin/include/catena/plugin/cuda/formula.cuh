@@ -75,76 +75,103 @@ inline Operand operand(const catena_tensor* t, bool used = true) {
     const void* const data = data_of<const char>(*t);
     return {data != nullptr ? data : &nothing, shape_of(*t)};
 }
+inline Result result(const catena_tensor* t, std::int32_t req = CATENA_REQ_WRITE) {
+    if (t == nullptr) return {};
+    return {data_of<char>(*t), req == CATENA_REQ_ADD};
+}
+inline std::size_t bytes_of(const catena_tensor& t) {
+    return static_cast<std::size_t>(size_of(t)) * (t.dl.dtype.bits / 8);
+}
 
-template <class F>
+// The inputs of Backward.
+template <std::size_t n>
 struct BackwardOperands {
-    explicit BackwardOperands(const catena_call& call) {
-        constexpr Retained retained = retained_by_formula<F>();
+    BackwardOperands(const catena_call& call, Retained retained) {
         in[0] = operand(call.gy[0]);
-        for (std::size_t i = 0; i < n_inputs<F>; ++i)
+        for (std::size_t i = 0; i < n; ++i)
             in[1 + i] = operand(call.x[i], (retained.x >> i & 1) != 0);
-        in[1 + n_inputs<F>] = operand(call.y[0], retained.y != 0);
+        in[1 + n] = operand(call.y[0], retained.y != 0);
     }
-    Operand in[n_inputs<F> + 2];
+    Operand in[n + 2];
 };
+
+template <int n, std::size_t bytes>
+[[gnu::noinline]] void run_forward(const Queue& queue, const MapKernels<n, 1, bytes>& kernels,
+                                   const void* op, const catena_call& call) {
+    Operand in[n];
+    for (int i = 0; i < n; ++i) in[i] = operand(call.x[i]);
+    const Result out[] = {result(call.y[0], call.req[0])};
+    map_ports(queue, kernels, op, shape_of(*call.y[0]), in, out);
+}
+// Gradients of inputs with the output's shape come from one launch, those of inputs that were
+// repeated from a sum each.
+template <int inputs, int n, std::size_t bytes, bool walks>
+[[gnu::noinline]] void run_backward(const Queue& queue, const MapKernels<inputs, n, bytes>& kernels,
+                                    const SumKernels<inputs, n, bytes, walks>& sums, const void* op,
+                                    Retained retained, const catena_call& call) {
+    if (call.gy[0] == nullptr) {
+        for (int i = 0; i < n; ++i)
+            if (const catena_tensor* gx = call.gx[i];
+                gx != nullptr && call.req[i] == CATENA_REQ_WRITE)
+                queue.zero(data_of<char>(*gx), bytes_of(*gx));
+        return;
+    }
+    const Shape shape = shape_of(*call.gy[0]);
+    const BackwardOperands<n> operands(call, retained);
+    Result out[n];
+    bool any = false;
+    for (int i = 0; i < n; ++i) {
+        const catena_tensor* gx = call.gx[i];
+        if (gx == nullptr) continue;
+        if (walks && !same_shape(*gx, *call.gy[0])) {
+            sum_ports(queue, sums, op, shape, operands.in, i,
+                      axes_where(shape, Repeats{shape, shape_of(*gx)}), result(gx, call.req[i]),
+                      call.scratch);
+            continue;
+        }
+        out[i] = result(gx, call.req[i]);
+        any = true;
+    }
+    if (any) map_ports(queue, kernels, op, shape, operands.in, out);
+}
+template <int n>
+[[gnu::noinline]] void plan_backward(const catena_call& call, Retained retained, int width,
+                                     std::size_t sum_size, catena_plan& plan) {
+    if (call.gy[0] == nullptr) return;
+    const Shape shape = shape_of(*call.gy[0]);
+    const BackwardOperands<n> operands(call, retained);
+    for (int i = 0; i < n; ++i) {
+        const catena_tensor* gx = call.gx[i];
+        if (gx == nullptr || same_shape(*gx, *call.gy[0]) || size_of(shape) == 0) continue;
+        const std::uint32_t summed = axes_where(shape, Repeats{shape, shape_of(*gx)});
+        plan.scratch_bytes = std::max(
+            plan.scratch_bytes,
+            partial_bytes(fold_of<n + 2, true>(shape, operands.in, summed, width), sum_size));
+    }
+}
 }  // namespace detail
 
 template <class F, class T>
 void forward_formula(const Queue& queue, const catena_call& call) {
-    Operand in[n_inputs<F>];
-    for (std::size_t i = 0; i < n_inputs<F>; ++i) in[i] = detail::operand(call.x[i]);
-    const Result out[] = {{data_of<T>(*call.y[0]), call.req[0] == CATENA_REQ_ADD}};
-    map(queue, detail::Forward<F, T>{detail::attributes_of<F, Compute<T>>(call.attrs)},
-        shape_of(*call.y[0]), in, out);
+    using Op = detail::Forward<F, T>;
+    const Op op{detail::attributes_of<F, Compute<T>>(call.attrs)};
+    detail::run_forward(queue, detail::map_kernels<Op>, &op, call);
 }
-
-// Gradients of inputs with the output's shape come from one launch, those of inputs that were
-// repeated from a sum each.
 template <class F, class T>
 void backward_formula(const Queue& queue, const catena_call& call) {
     using Op = detail::Backward<F, T>;
-    if (call.gy[0] == nullptr) {
-        for (std::size_t i = 0; i < n_inputs<F>; ++i)
-            if (const catena_tensor* gx = call.gx[i];
-                gx != nullptr && call.req[i] == CATENA_REQ_WRITE)
-                queue.zero(data_of<T>(*gx), static_cast<std::size_t>(size_of(*gx)) * sizeof(T));
-        return;
-    }
-    const catena_tensor& gy = *call.gy[0];
-    const detail::BackwardOperands<F> operands(call);
     const Op op{detail::attributes_of<F, Compute<T>>(call.attrs)};
-    Result out[n_inputs<F>];
-    bool any = false;
-    for (std::size_t i = 0; i < n_inputs<F>; ++i) {
-        const catena_tensor* gx = call.gx[i];
-        if (gx == nullptr) continue;
-        const bool add = call.req[i] == CATENA_REQ_ADD;
-        if constexpr (1 < n_inputs<F>) {
-            if (!same_shape(*gx, gy)) {
-                const Repeats summed{shape_of(gy), shape_of(*gx)};
-                sum(queue, op, shape_of(gy), operands.in, static_cast<int>(i), summed,
-                    data_of<T>(*gx), add, call.scratch);
-                continue;
-            }
-        }
-        out[i] = {data_of<T>(*gx), add};
-        any = true;
-    }
-    if (any) map(queue, op, shape_of(gy), operands.in, out);
+    constexpr auto sums = [] {
+        if constexpr (Op::walks) return detail::sum_kernels<Op, T>;
+        else return detail::SumKernels<detail::n_in<Op>, 1, detail::op_bytes<Op>, false>();
+    }();
+    detail::run_backward(queue, detail::map_kernels<Op>, sums, &op, retained_by_formula<F>(), call);
 }
 template <class F, class T>
 void plan_backward_formula(const catena_call& call, catena_plan& plan) {
     using Op = detail::Backward<F, T>;
-    if constexpr (1 < n_inputs<F>) {
-        if (call.gy[0] == nullptr) return;
-        const catena_tensor& gy = *call.gy[0];
-        const detail::BackwardOperands<F> operands(call);
-        for (std::size_t i = 0; i < n_inputs<F>; ++i)
-            if (const catena_tensor* gx = call.gx[i]; gx != nullptr && !same_shape(*gx, gy))
-                plan.scratch_bytes = std::max(
-                    plan.scratch_bytes, sum_scratch<Op>(shape_of(gy), operands.in,
-                                                        Repeats{shape_of(gy), shape_of(*gx)}));
-    }
+    detail::plan_backward<static_cast<int>(n_inputs<F>)>(
+        call, retained_by_formula<F>(), detail::width<Op>, sizeof(typename Op::Value), plan);
 }
 
 namespace detail {
@@ -162,7 +189,7 @@ consteval std::size_t type_index(std::size_t port) {
     return index;
 }
 template <class F>
-consteval bool is_mutated(std::size_t port) {
+constexpr bool is_mutated(std::size_t port) {
     return (F::about.inputs[port].flags & CATENA_PORT_MUTATED) != 0;
 }
 template <class F>
@@ -227,17 +254,17 @@ struct UpdateOp<F, std::index_sequence<X...>, T...> {
 
 // T: the types of the type variables.
 template <class F, class... T>
+using UpdateOf = detail::UpdateOp<F, std::make_index_sequence<n_inputs<F>>, T...>;
+
+template <class F, class... T>
 void update_formula(const Queue& queue, const catena_call& call) {
-    constexpr std::size_t n = n_inputs<F>;
-    using Op = detail::UpdateOp<F, std::make_index_sequence<n>, T...>;
-    Operand in[n];
-    Result out[n];
-    [&]<std::size_t... X>(std::index_sequence<X...>) {
-        ((in[X] = detail::operand(call.x[X]),
-          out[X].data = detail::is_mutated<F>(X) ? data_of<char>(*call.x[X]) : nullptr),
-         ...);
+    using Op = UpdateOf<F, T...>;
+    Operand in[n_inputs<F>];
+    Result out[n_inputs<F>];
+    for (std::size_t i = 0; i < n_inputs<F>; ++i) {
+        in[i] = detail::operand(call.x[i]);
+        if (detail::is_mutated<F>(i)) out[i] = detail::result(call.x[i]);
     }
-    (std::make_index_sequence<n>());
     map(queue, Op{detail::constants_of<F, typename Op::Value>(call.attrs)}, shape_of(*call.x[0]),
         in, out);
 }

@@ -8,6 +8,13 @@
 #include "catena/plugin/error.hpp"
 #include "catena/plugin/isa.hpp"
 
+// Precedes a loop of few iterations: copies of its body only make kernels longer.
+#if defined(__CUDACC__)
+#define CATENA_ROLL _Pragma("unroll 1")
+#else
+#define CATENA_ROLL
+#endif
+
 namespace catena::plugin::cuda {
 
 CATENA_FN std::uint32_t multiply_high(std::uint32_t a, std::uint32_t b) {
@@ -186,6 +193,7 @@ private:
         for (int d = 0; d + 1 < n_axes; ++d) size[d] = divider(extent[d]);
     }
     CATENA_FN void add_run(U run, std::int64_t (&at)[n_operands]) const {
+        CATENA_ROLL
         for (int d = n_axes - 2; d >= 0; --d) {
             const U rest = d == 0 ? U(0) : size[d].quotient(run);
             const auto index = static_cast<std::int64_t>(run - rest * size[d].divisor());
@@ -287,6 +295,7 @@ struct Fold {
 
         CATENA_FN std::int64_t locate(std::uint64_t run) const {
             std::int64_t at = 0;
+            CATENA_ROLL
             for (auto d = static_cast<int>(n) - 1; d >= 0; --d) {
                 const std::uint64_t rest = d == 0 ? 0 : size[d].quotient(run);
                 at += static_cast<std::int64_t>(run - rest * size[d].divisor()) * stride[d];

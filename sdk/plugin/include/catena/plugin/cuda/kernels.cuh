@@ -10,9 +10,10 @@
 //         static bool supports(const catena_call& call);                             // if need be
 //     };
 //
-// T are the dtypes of the function's rows, including Float16 and BFloat16, for which load_as() and
-// store_as() convert elements. The phases of a formula may be handwritten too. Without a supports()
-// here, that of the function's description applies, if it has one.
+// T are the dtypes of the function's rows, with AnyHalf for Float16 and BFloat16: load_as() and
+// store_as() convert elements. A kernel that needs to know which of them it is (for dtype_of<T>(), say)
+// has `static constexpr bool any_half = false;`. The phases of a formula may be handwritten too. Without
+// a supports() here, that of the function's description applies, if it has one.
 #pragma once
 
 #include "catena/plugin/cuda/formula.cuh"
@@ -26,6 +27,17 @@ template <class F>
 struct Kernels {};
 
 namespace detail {
+
+// Kernels for both half types are compiled once, unless Kernels<F> wants the types themselves.
+template <class F>
+constexpr bool takes_any_half() {
+    if constexpr (requires { Kernels<F>::any_half; }) return Kernels<F>::any_half;
+    else return true;
+}
+template <class F, class T>
+using TypeFor = std::conditional_t<takes_any_half<F>(), Stored<T>, T>;
+template <class... T>
+inline constexpr bool has_bfloat = (std::is_same_v<T, BFloat16> || ...);
 
 template <class F, class... T>
 concept ForwardByHand = requires(const Call<F>& call) {
@@ -49,27 +61,28 @@ constexpr bool by_hand() {
 template <class F, int phase, class... T>
 constexpr bool has_kernel() {
     if constexpr (phase == CATENA_PHASE_FORWARD)
-        return by_hand<F, phase, T...>() || Elementwise<F> || Update<F>;
+        return by_hand<F, phase, TypeFor<F, T>...>() || Elementwise<F> || Update<F>;
     else if constexpr (!((!std::is_integral_v<T>) || ...)) return false;
-    else return by_hand<F, phase, T...>() || ElementwiseGradient<F>;
+    else return by_hand<F, phase, TypeFor<F, T>...>() || ElementwiseGradient<F>;
 }
 
 template <class F, int phase, class First, class... T>
+[[gnu::noinline]] void run_as(catena_ctx* ctx, const catena_call& call, bool bfloat) {
+    const OnDevice device(F::about.name, call.device_id);
+    if constexpr (by_hand<F, phase, First, T...>()) {
+        const Call<F> c(ctx, call, bfloat);
+        if constexpr (phase == CATENA_PHASE_FORWARD) Kernels<F>::template forward<First, T...>(c);
+        else Kernels<F>::template backward<First, T...>(c);
+    } else {
+        const Queue queue = queue_of(F::about.name, call, bfloat);
+        if constexpr (phase == CATENA_PHASE_BACKWARD) backward_formula<F, First>(queue, call);
+        else if constexpr (Update<F>) update_formula<F, First, T...>(queue, call);
+        else forward_formula<F, First>(queue, call);
+    }
+}
+template <class F, int phase, class... T>
 catena_status CATENA_CALL run(catena_ctx* ctx, const catena_call* call) noexcept {
-    return guarded(ctx, [&] {
-        const OnDevice device(F::about.name, call->device_id);
-        if constexpr (by_hand<F, phase, First, T...>()) {
-            const Call<F> c(ctx, *call);
-            if constexpr (phase == CATENA_PHASE_FORWARD)
-                Kernels<F>::template forward<First, T...>(c);
-            else Kernels<F>::template backward<First, T...>(c);
-        } else {
-            const Queue queue = queue_of(F::about.name, *call);
-            if constexpr (phase == CATENA_PHASE_BACKWARD) backward_formula<F, First>(queue, *call);
-            else if constexpr (Update<F>) update_formula<F, First, T...>(queue, *call);
-            else forward_formula<F, First>(queue, *call);
-        }
-    });
+    return guarded(ctx, [&] { run_as<F, phase, TypeFor<F, T>...>(ctx, *call, has_bfloat<T...>); });
 }
 // Calls of a kernel together: see catena_many.
 struct Together {
@@ -78,67 +91,71 @@ struct Together {
     catena_status(CATENA_CALL* attributes)(catena_ctx*, const catena_value*, void*);
     std::uint64_t attribute_bytes;
 };
-template <class F, class First, class... T>
+template <class F, class... T>
 catena_status CATENA_CALL run_many(catena_ctx* ctx, const catena_call* const* calls,
                                    std::uint32_t n, const void* attributes) noexcept {
     return guarded(ctx, [&] {
         const OnDevice device(F::about.name, calls[0]->device_id);
-        update_many<F, First, T...>(queue_of(F::about.name, *calls[0]), calls, n, attributes);
+        update_many<F, TypeFor<F, T>...>(queue_of(F::about.name, *calls[0], has_bfloat<T...>),
+                                         calls, n, attributes);
     });
 }
 template <class F, class... T>
 catena_status CATENA_CALL write_attributes(catena_ctx* ctx, const catena_value* attrs,
                                            void* to) noexcept {
     return guarded(ctx, [&] {
-        const auto constants = constants_of<F, typename UpdateOf<F, T...>::Value>(attrs);
+        const auto constants =
+            constants_of<F, typename UpdateOf<F, TypeFor<F, T>...>::Value>(attrs);
         std::memcpy(to, &constants, sizeof constants);
     });
 }
 template <class F, class... T>
 inline constexpr Together together = {&run_many<F, T...>, &write_attributes<F, T...>,
-                                      sizeof(UpdateOf<F, T...>::constants)};
-template <class F, int phase, class First, class... T>
+                                      sizeof(UpdateOf<F, TypeFor<F, T>...>::constants)};
+template <class F, class First, class... T>
+[[gnu::noinline]] void plan_as(catena_ctx* ctx, const catena_call& call, catena_plan& plan,
+                               [[maybe_unused]] bool bfloat) {
+    if constexpr (PlanByHand<F, First, T...>)
+        Kernels<F>::template plan<First, T...>(Call<F>(ctx, call, bfloat), plan);
+    else plan_backward_formula<F, First>(call, plan);
+}
+template <class F, class... T>
 catena_status CATENA_CALL plan(catena_ctx* ctx, const catena_call* call,
                                catena_plan* plan) noexcept {
-    return guarded(ctx, [&] {
-        if constexpr (PlanByHand<F, First, T...>)
-            Kernels<F>::template plan<First, T...>(Call<F>(ctx, *call), *plan);
-        else plan_backward_formula<F, First>(*call, *plan);
-    });
+    return guarded(ctx, [&] { plan_as<F, TypeFor<F, T>...>(ctx, *call, *plan, has_bfloat<T...>); });
 }
 
-// What a kernel cannot do is refused: more broadcast axes than its parameters have room for.
+// Parameters of a kernel have no room for more axes that differ, of so many operands.
+template <class F, int phase>
+inline constexpr bool walks_all_shapes =
+    WalkOver<static_cast<int>(n_inputs<F>) + (phase == CATENA_PHASE_FORWARD ? 0 : 2)>::most ==
+    CATENA_MAX_NDIM;
+
+// What a kernel cannot do is refused.
 template <class F, int phase>
 std::int32_t CATENA_CALL supports(catena_ctx* ctx, const catena_call* call) noexcept {
     if constexpr (F::about.kernels_alone)  // what is not as described is taken: run() says why
         if (plugin::detail::described_as<F>(ctx, *call) != CATENA_OK) return 1;
     if constexpr (requires { Kernels<F>::supports(*call); }) {
         return Kernels<F>::supports(*call) ? 1 : 0;
-    } else if constexpr (phase == CATENA_PHASE_FORWARD) {
-        if constexpr (plugin::detail::HasSupports<F>)
-            if (plugin::detail::supports_by_hand<F>(ctx, call) == 0) return 0;
-        constexpr int n = static_cast<int>(n_inputs<F>);
-        Shape shapes[n];
-        for (int k = 0; k < n; ++k) shapes[k] = shape_of(*call->x[k]);
-        return Walk<std::uint32_t, n>().build(shape_of(*call->y[0]), shapes, 1) ? 1 : 0;
     } else {
         if constexpr (plugin::detail::HasSupports<F>)
             if (plugin::detail::supports_by_hand<F>(ctx, call) == 0) return 0;
-        if (call->gy[0] == nullptr) return 1;
-        const BackwardOperands<F> operands(*call);
-        constexpr int n = static_cast<int>(n_inputs<F>) + 2;
-        const Shape whole = shape_of(*call->gy[0]);
+        const catena_tensor* const all = phase == CATENA_PHASE_FORWARD ? call->y[0] : call->gy[0];
+        if (all == nullptr) return 1;
+        constexpr std::size_t n = n_inputs<F> + (phase == CATENA_PHASE_FORWARD ? 0 : 2);
         Shape shapes[n];
-        for (int k = 0; k < n; ++k)
-            shapes[k] = operands.in[k].data == nullptr ? whole : operands.in[k].shape;
-        return Walk<std::uint32_t, n>().build(whole, shapes, 1) ? 1 : 0;
+        std::fill_n(shapes, n, shape_of(*all));
+        for (std::size_t i = 0; i < n_inputs<F>; ++i)
+            if (call->x[i] != nullptr) shapes[i] = shape_of(*call->x[i]);
+        return Walk<std::uint32_t, static_cast<int>(n)>().build(shape_of(*all), shapes, 1) ? 1 : 0;
     }
 }
 
 template <class F, int phase, class... T>
 constexpr catena_kernel kernel_of() {
     constexpr Retained retained = retained_of<F>();
-    constexpr bool hand = by_hand<F, phase, T...>();
+    constexpr bool hand = by_hand<F, phase, TypeFor<F, T>...>();
     catena_kernel k = {
         .struct_size = sizeof(catena_kernel),
         .flags = CATENA_KERNEL_ADDS | CATENA_KERNEL_DETERMINISTIC,
@@ -163,12 +180,12 @@ constexpr catena_kernel kernel_of() {
     if constexpr (hand) {
         if constexpr (requires(const catena_call& call) { Kernels<F>::supports(call); })
             k.supports = &supports<F, phase>;
-        if constexpr (PlanByHand<F, T...>)
-            k.plan = plugin::detail::planner_of<F, &plan<F, phase, T...>>();
+        if constexpr (PlanByHand<F, TypeFor<F, T>...>)
+            k.plan = plugin::detail::planner_of<F, &plan<F, T...>>();
     } else if constexpr (!Update<F> && (n_inputs<F> > 1)) {
-        k.supports = &supports<F, phase>;
+        if constexpr (!walks_all_shapes<F, phase>) k.supports = &supports<F, phase>;
         if constexpr (phase == CATENA_PHASE_BACKWARD)
-            k.plan = plugin::detail::planner_of<F, &plan<F, phase, T...>>();
+            k.plan = plugin::detail::planner_of<F, &plan<F, T...>>();
     }
     return k;
 }
@@ -183,7 +200,8 @@ constexpr auto kernels_of_phase(Row<T...>) {
         return std::array<Entry, 0>{};
     } else {
         Entry entry = {kernel_of<F, phase, T...>(), nullptr};
-        if constexpr (Update<F> && !by_hand<F, phase, T...>() && !F::about.kernels_alone)
+        if constexpr (Update<F> && !by_hand<F, phase, TypeFor<F, T>...>() &&
+                      !F::about.kernels_alone)
             entry.many = &together<F, T...>;
         return std::array{entry};
     }

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "catena/plugin/cuda/current.hpp"
+#include "catena/plugin/cuda/pack.cuh"
 #include "catena/plugin/error.hpp"
 #include "catena/plugin/kernel.hpp"
 
@@ -37,6 +38,7 @@ struct Queue {
     const char* function;
     cudaStream_t stream;
     int device;
+    bool bfloat = false;  // AnyHalf is BFloat16
 
     template <class... P, class... A>
     void launch(void (*kernel)(P...), dim3 blocks, int threads, const A&... arguments) const {
@@ -44,6 +46,7 @@ struct Queue {
         config.gridDim = blocks;
         config.blockDim = dim3(static_cast<unsigned>(threads));
         config.stream = stream;
+        config.dynamicSmemBytes = bfloat ? 16 : 0;  // see any_half_is_bfloat()
         if (const cudaError_t e = cudaLaunchKernelEx(&config, kernel, P(arguments)...);
             e != cudaSuccess)
             fail_cuda(function, "launch", e);
@@ -77,17 +80,41 @@ private:
     }
 };
 
-inline Queue queue_of(const char* function, const catena_call& call) {
-    return {function, reinterpret_cast<cudaStream_t>(call.stream), call.device_id};
+inline Queue queue_of(const char* function, const catena_call& call, bool bfloat = false) {
+    return {function, reinterpret_cast<cudaStream_t>(call.stream), call.device_id, bfloat};
 }
 
 // The argument of a handwritten kernel: a Call as on the CPU, whose work is launched on a stream.
 // Pointers point to device memory.
 template <class F>
 class Call : public plugin::Call<F, Isa::baseline> {
+    using Base = plugin::Call<F, Isa::baseline>;
+
 public:
-    Call(catena_ctx* ctx, const catena_call& call)
-        : plugin::Call<F, Isa::baseline>(ctx, call), queue_(queue_of(F::about.name, call)) {}
+    Call(catena_ctx* ctx, const catena_call& call, bool bfloat = false)
+        : Base(ctx, call), queue_(queue_of(F::about.name, call, bfloat)) {}
+
+    // As those of the CPU's Call; AnyHalf is either half type.
+    template <class T>
+    Tensor<const T> x(std::size_t i) const {
+        return as<const T>(Base::template x<Checked<T>>(i));
+    }
+    template <class T>
+    Tensor<T> y(std::size_t i) const {
+        return as<T>(Base::template y<Checked<T>>(i));
+    }
+    template <class T>
+    Tensor<const T> gy(std::size_t i) const {
+        return as<const T>(Base::template gy<Checked<T>>(i));
+    }
+    template <class T>
+    Tensor<T> gx(std::size_t i) const {
+        return as<T>(Base::template gx<Checked<T>>(i));
+    }
+    template <class T>
+    Tensor<T> saved(std::size_t i) const {
+        return as<T>(Base::template saved<Checked<T>>(i));
+    }
 
     const Queue& queue() const { return queue_; }
     cudaStream_t stream() const { return queue_.stream; }
@@ -108,6 +135,13 @@ public:
     }
 
 private:
+    template <class T>
+    using Checked = std::conditional_t<std::is_same_v<T, AnyHalf>, std::byte, T>;
+    template <class T, class From>
+    static Tensor<T> as(Tensor<From> t) {
+        return {reinterpret_cast<T*>(t.data), t.shape};
+    }
+
     Queue queue_;
 };
 

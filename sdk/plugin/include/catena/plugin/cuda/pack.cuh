@@ -11,19 +11,59 @@
 
 namespace catena::plugin::cuda {
 
+// Either half type: kernels for both are compiled once, and a launch says which of them it is for.
+struct AnyHalf {
+    std::uint16_t bits;
+};
+
+}  // namespace catena::plugin::cuda
+
+template <>
+constexpr catena_dtype catena::plugin::dtype_of<catena::plugin::cuda::AnyHalf>() = delete;
+
+namespace catena::plugin::cuda {
+
 template <class... T>
 struct Types {
     static constexpr int n = sizeof...(T);
 };
 
+template <class T>
+inline constexpr bool is_half =
+    std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16> || std::is_same_v<T, AnyHalf>;
+template <class T>
+using Stored = std::conditional_t<is_half<T>, AnyHalf, T>;
 // What elements of T are computed in.
 template <class T>
-using Compute = std::conditional_t<is_half_type<T>, float, T>;
+using Compute = std::conditional_t<is_half<T>, float, T>;
+
+// Whether AnyHalf is BFloat16 in this launch. Queue::launch() says so by the size of the dynamic shared
+// memory, which no kernel has otherwise: it is the same for all threads, and known without a
+// parameter that every kernel would have to pass on.
+__device__ __forceinline__ bool any_half_is_bfloat() {
+#if defined(__CUDA_ARCH__)
+    unsigned bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return bytes != 0;
+#elif defined(__CUDACC__)
+    return false;
+#else
+    return __dynamic_smem_size() != 0;
+#endif
+}
 
 // Of one element: the conversions of half.hpp, by the hardware's instructions where it has them.
 template <class C, class T>
 __device__ __forceinline__ C load_as(T x) {
-    if constexpr (std::is_same_v<T, Float16>) {
+    if constexpr (std::is_same_v<T, AnyHalf>) {
+#if defined(__CUDA_ARCH__)  // both, and a choice: branches would multiply loops
+        const auto narrow = load_as<C>(Float16{x.bits});
+        const auto wide = load_as<C>(BFloat16{x.bits});
+        return any_half_is_bfloat() ? wide : narrow;
+#else
+        return any_half_is_bfloat() ? load_as<C>(BFloat16{x.bits}) : load_as<C>(Float16{x.bits});
+#endif
+    } else if constexpr (std::is_same_v<T, Float16>) {
 #if defined(__CUDA_ARCH__)
         float f;
         asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(x.bits));
@@ -39,7 +79,15 @@ __device__ __forceinline__ C load_as(T x) {
 }
 template <class T, class C>
 __device__ __forceinline__ T store_as(C x) {
-    if constexpr (std::is_same_v<T, Float16>) {
+    if constexpr (std::is_same_v<T, AnyHalf>) {
+#if defined(__CUDA_ARCH__)
+        const std::uint16_t narrow = store_as<Float16>(x).bits;
+        const std::uint16_t wide = store_as<BFloat16>(x).bits;
+        return {any_half_is_bfloat() ? wide : narrow};
+#else
+        return {any_half_is_bfloat() ? store_as<BFloat16>(x).bits : store_as<Float16>(x).bits};
+#endif
+    } else if constexpr (std::is_same_v<T, Float16>) {
 #if defined(__CUDA_ARCH__)
         Float16 h;
         asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(static_cast<float>(x)));
@@ -110,23 +158,40 @@ struct Elements {
 
 }  // namespace detail
 
-// x[0 .. count) = p[0 .. count), the others 0. `whole`: p is aligned and count is `width`.
+// x = p[0 .. width), which is aligned.
 template <int width, class C, class T>
-__device__ __forceinline__ void load(const T* p, bool whole, int count, C (&x)[width]) {
+__device__ __forceinline__ void load_pack(const T* p, C (&x)[width]) {
     constexpr std::size_t bytes = chunk_bytes<T, width>;
     constexpr int each = static_cast<int>(bytes / sizeof(T));
-    if (whole) {
-        using Chunk = detail::Chunk<bytes>;
+    CATENA_UNROLL
+    for (int c = 0; c < width / each; ++c) {
+        const auto chunk = reinterpret_cast<const detail::Chunk<bytes>*>(p)[c];
+        const auto e = std::bit_cast<detail::Elements<T, each>>(chunk);
         CATENA_UNROLL
-        for (int c = 0; c < width / each; ++c) {
-            const Chunk chunk = reinterpret_cast<const Chunk*>(p)[c];
-            const auto e = std::bit_cast<detail::Elements<T, each>>(chunk);
-            CATENA_UNROLL
-            for (int j = 0; j < each; ++j) x[c * each + j] = load_as<C>(e.item[j]);
-        }
-    } else {
+        for (int j = 0; j < each; ++j) x[c * each + j] = load_as<C>(e.item[j]);
+    }
+}
+// p[0 .. width) = x, or added to it in the type that elements of T are computed in; p is aligned.
+template <class T, int width, class C>
+__device__ __forceinline__ void store_pack(T* p, bool add, const C (&x)[width]) {
+    using A = Compute<T>;
+    constexpr std::size_t bytes = chunk_bytes<T, width>;
+    constexpr int each = static_cast<int>(bytes / sizeof(T));
+    A sum[width];
+    CATENA_UNROLL
+    for (int j = 0; j < width; ++j) sum[j] = store_as<A>(x[j]);
+    if (add) {
+        A old[width];
+        load_pack<width>(static_cast<const T*>(p), old);
         CATENA_UNROLL
-        for (int j = 0; j < width; ++j) x[j] = j < count ? load_as<C>(p[j]) : C(0);
+        for (int j = 0; j < width; ++j) sum[j] = static_cast<A>(old[j] + sum[j]);
+    }
+    CATENA_UNROLL
+    for (int c = 0; c < width / each; ++c) {
+        detail::Elements<T, each> e;
+        CATENA_UNROLL
+        for (int j = 0; j < each; ++j) e.item[j] = store_as<T>(sum[c * each + j]);
+        reinterpret_cast<detail::Chunk<bytes>*>(p)[c] = std::bit_cast<detail::Chunk<bytes>>(e);
     }
 }
 // The sum of what is there and what comes, in the type that elements of T are computed in.
@@ -135,28 +200,19 @@ __device__ __forceinline__ T stored_sum(T old, C x) {
     using A = Compute<T>;
     return store_as<T>(static_cast<A>(load_as<A>(old) + store_as<A>(x)));
 }
+// x[0 .. count) = p[0 .. count), the others 0. `whole`: p is aligned and count is `width`.
+template <int width, class C, class T>
+__device__ __forceinline__ void load(const T* p, bool whole, int count, C (&x)[width]) {
+    if (whole) return load_pack<width>(p, x);
+    CATENA_UNROLL
+    for (int j = 0; j < width; ++j) x[j] = j < count ? load_as<C>(p[j]) : C(0);
+}
 template <class T, int width, class C>
 __device__ __forceinline__ void store(T* p, bool whole, int count, bool add, const C (&x)[width]) {
-    constexpr std::size_t bytes = chunk_bytes<T, width>;
-    constexpr int each = static_cast<int>(bytes / sizeof(T));
-    if (whole) {
-        using Chunk = detail::Chunk<bytes>;
-        using Elements = detail::Elements<T, each>;
-        CATENA_UNROLL
-        for (int c = 0; c < width / each; ++c) {
-            Elements e;
-            if (add) e = std::bit_cast<Elements>(reinterpret_cast<const Chunk*>(p)[c]);
-            CATENA_UNROLL
-            for (int j = 0; j < each; ++j)
-                e.item[j] =
-                    add ? stored_sum(e.item[j], x[c * each + j]) : store_as<T>(x[c * each + j]);
-            reinterpret_cast<Chunk*>(p)[c] = std::bit_cast<Chunk>(e);
-        }
-    } else {
-        CATENA_UNROLL
-        for (int j = 0; j < width; ++j)
-            if (j < count) p[j] = add ? stored_sum(p[j], x[j]) : store_as<T>(x[j]);
-    }
+    if (whole) return store_pack(p, add, x);
+    CATENA_UNROLL
+    for (int j = 0; j < width; ++j)
+        if (j < count) p[j] = add ? stored_sum(p[j], x[j]) : store_as<T>(x[j]);
 }
 
 // So many neighbouring lanes wait for each other: those of one warp need not wait for others.

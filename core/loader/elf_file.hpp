@@ -27,6 +27,7 @@ public:
     // caller owns the descriptor, and keeps it open.
     explicit ElfFile(int fd);
 
+    std::uint64_t size() const { return size_; }
     const Elf64_Ehdr& header() const { return header_; }
     const std::vector<Elf64_Phdr>& segments() const { return segments_; }
     const std::vector<Section>& sections() const { return sections_; }

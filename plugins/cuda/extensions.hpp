@@ -1,7 +1,7 @@
 // The tables of the backend's extensions that have no header of their own.
 #pragma once
 
-#include "catena/abi/ext/draft/compiler.h"
+#include "catena/abi/ext/compiler.h"
 #include "catena/abi/ext/draft/graph.h"
 #include "catena/abi/ext/draft/ipc.h"
 

@@ -82,7 +82,7 @@ inline Var rows_of(const Var& x, std::int64_t from, std::int64_t to) {
 inline Var zeros_like(const Var& like, Shape shape) {
     return broadcast_to(scalar_like(like, 0), shape);
 }
-inline Var or_zeros(const Var& v, const Var& like, Shape shape) {
+inline Var or_zeros(const Var& v, const Var& like, const IntList& shape) {
     return v.is_constant() ? zeros_like(like, shape) : v;
 }
 
@@ -113,7 +113,7 @@ struct LstmLayout {
 
     // A shape by value.
     struct Extents {
-        operator Shape() const { return {values, ndim}; }  // NOLINT: is a shape
+        operator IntList() const { return Ints(values, ndim); }  // NOLINT: is a shape
         std::int64_t values[CATENA_MAX_NDIM + 1];
         std::size_t ndim;
     };

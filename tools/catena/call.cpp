@@ -2,6 +2,7 @@
 // catena update: steps of an optimizer.
 #include "commands.hpp"
 
+#include <catena/diagnostics/kernels.hpp>
 #include <catena/core/tables.hpp>
 
 #include <fmt/ranges.h>

@@ -18,7 +18,8 @@ struct Release {
     std::size_t host, call, gradient_call, plan, tensor, meta;
 };
 inline constexpr Release releases[] = {
-    {0, sizeof(catena_host), sizeof(catena_call), sizeof(catena_gradient_call), sizeof(catena_plan),
+    {0, 112, 136, 80, 24, 80, 144},
+    {1, sizeof(catena_host), sizeof(catena_call), sizeof(catena_gradient_call), sizeof(catena_plan),
      sizeof(catena_tensor), sizeof(catena_meta)},
 };
 

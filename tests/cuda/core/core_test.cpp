@@ -1,6 +1,8 @@
 // Arrays on GPUs, by the core: what a program sees of the backend "cuda".
 #include "gpu.hpp"
 
+#include <catena/event.hpp>
+
 #include <algorithm>
 #include <thread>
 

@@ -45,7 +45,7 @@ __device__ __forceinline__ bool any_half_is_bfloat() {
     unsigned bytes;
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
     return bytes != 0;
-#elif defined(__CUDACC__)
+#elif defined(__CUDACC__) || !defined(CATENA_CUDA)  // code of the host
     return false;
 #else
     return __dynamic_smem_size() != 0;
@@ -215,10 +215,12 @@ __device__ __forceinline__ void store(T* p, bool whole, int count, bool add, con
         if (j < count) p[j] = add ? stored_sum(p[j], x[j]) : store_as<T>(x[j]);
 }
 
+#if defined(CATENA_CUDA)
 // So many neighbouring lanes wait for each other: those of one warp need not wait for others.
 __device__ __forceinline__ void sync_lanes(int lanes) {
     if (lanes <= 32) __syncwarp();
     else __syncthreads();
 }
+#endif
 
 }  // namespace catena::plugin::cuda

@@ -82,7 +82,7 @@ Json rows(const catena_kernel& kernel) {
 }
 
 // JSON has no NaN and no infinity: they are text.
-Json number(double value) {
+Json json_number(double value) {
     if (std::isfinite(value)) return value;
     return std::isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
 }
@@ -90,7 +90,7 @@ Json number(double value) {
 Json value(const catena_value& v) {
     switch (v.kind) {
         case CATENA_ATTR_INT: return v.v.i;
-        case CATENA_ATTR_FLOAT: return number(v.v.f);
+        case CATENA_ATTR_FLOAT: return json_number(v.v.f);
         case CATENA_ATTR_BOOL: return v.v.i != 0;
         case CATENA_ATTR_STRING: return text(v.v.s);
         case CATENA_ATTR_INTS: return std::vector<std::int64_t>(v.v.ints, v.v.ints + v.n);

@@ -2,8 +2,8 @@
 // catena update: steps of an optimizer.
 #include "commands.hpp"
 
-#include <catena/diagnostics/kernels.hpp>
 #include <catena/core/tables.hpp>
+#include <catena/diagnostics/kernels.hpp>
 
 #include <fmt/ranges.h>
 #include <parse_json.hpp>

@@ -13,6 +13,7 @@ function(catena_add_sdk_library name)
     target_link_libraries(catena-${name}
         PUBLIC catena::host ${arg_PUBLIC}
         PRIVATE fmt::fmt ${arg_PRIVATE})
+    catena_unity_build(catena-${name} 6)
     set_target_properties(catena-${name} PROPERTIES
         EXPORT_NAME ${name}
         CXX_VISIBILITY_PRESET default

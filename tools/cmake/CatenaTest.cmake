@@ -43,6 +43,9 @@ function(catena_add_test name)
     endif()
     add_executable(${name} ${arg_SOURCES})
     target_link_libraries(${name} PRIVATE ${arg_LIBS} catena-test-main)
+    if(arg_LIBS MATCHES "catena::(host|images|models|program)")
+        target_precompile_headers(${name} REUSE_FROM host-test-headers)
+    endif()
     set_target_properties(${name} PROPERTIES
         INSTALL_RPATH "$ORIGIN/../../lib"
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin/test")

@@ -15,7 +15,7 @@ namespace F = functions;
 
 namespace {
 
-constexpr std::string_view names[] = {"lstm", "rnn"};
+constexpr std::string_view cells[] = {"lstm", "rnn"};
 
 LanguageModel::Sizes checked(const LanguageModel::Sizes& sizes) {
     if (sizes.words < 1 || sizes.units < 1 || sizes.layers < 1)
@@ -36,14 +36,14 @@ Variable part(const Variable& x, std::int64_t begin, std::int64_t end) {
 }  // namespace
 
 std::string_view to_string(LanguageModel::Cell cell) {
-    return names[static_cast<std::size_t>(cell)];
+    return cells[static_cast<std::size_t>(cell)];
 }
 
 LanguageModel::Cell cell_from_string(std::string_view name) {
-    const auto* found = std::ranges::find(names, name);
-    if (found == std::end(names))
+    const auto* found = std::ranges::find(cells, name);
+    if (found == std::end(cells))
         fail<InvalidError>("[LanguageModel] cell: expected lstm or rnn, got '{}'", name);
-    return static_cast<LanguageModel::Cell>(found - std::begin(names));
+    return static_cast<LanguageModel::Cell>(found - std::begin(cells));
 }
 
 LanguageModel::Layer::Layer(std::int64_t units, Cell cell)

@@ -13,17 +13,17 @@ namespace F = functions;
 
 namespace {
 
-constexpr std::string_view names[] = {"skip-gram", "cbow"};
+constexpr std::string_view kinds[] = {"skip-gram", "cbow"};
 
 }  // namespace
 
-std::string_view to_string(WordVectors::Kind kind) { return names[static_cast<std::size_t>(kind)]; }
+std::string_view to_string(WordVectors::Kind kind) { return kinds[static_cast<std::size_t>(kind)]; }
 
 WordVectors::Kind word_vectors_from_string(std::string_view name) {
-    const auto* found = std::ranges::find(names, name);
-    if (found == std::end(names))
+    const auto* found = std::ranges::find(kinds, name);
+    if (found == std::end(kinds))
         fail<InvalidError>("[WordVectors] kind: expected skip-gram or cbow, got '{}'", name);
-    return static_cast<WordVectors::Kind>(found - std::begin(names));
+    return static_cast<WordVectors::Kind>(found - std::begin(kinds));
 }
 
 WordVectors::WordVectors(std::int64_t words, std::int64_t units, const WordTree& tree, Kind kind)

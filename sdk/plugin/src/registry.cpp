@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -34,8 +33,23 @@ const catena_plugin& table_of(const Contents* const* begin, const Contents* cons
     return table.release()->plugin;
 }
 
+namespace {
+
+// Gradients of hidden outputs do not count: functions ignore them.
+template <class Call>
+bool has_gradient(const Call& call) {
+    const catena_function& f = *call.function;
+    for (std::uint32_t i = 0; i < call.n_y; ++i) {
+        const catena_port_spec& port = *f.outputs[std::min(i, f.n_outputs - 1)];
+        if (call.gy[i] != nullptr && (port.flags & CATENA_PORT_HIDDEN) == 0) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
 bool set_zero_gradients(const catena_call& call) {
-    if (std::any_of(call.gy, call.gy + call.n_y, std::identity())) return false;
+    if (has_gradient(call)) return false;
     for (std::uint32_t i = 0; i < call.n_x; ++i) {
         const catena_tensor* const gx = call.gx[i];
         if (gx != nullptr && call.req[i] != CATENA_REQ_ADD)
@@ -45,7 +59,7 @@ bool set_zero_gradients(const catena_call& call) {
     return true;
 }
 bool set_zero_gradients(const catena_gradient_call& call) {
-    if (std::any_of(call.gy, call.gy + call.n_y, std::identity())) return false;
+    if (has_gradient(call)) return false;
     std::fill_n(call.gx, call.n_x, nullptr);
     return true;
 }

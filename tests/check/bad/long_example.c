@@ -1,5 +1,5 @@
 // Catena takes an example of at most 1000 bytes.
-// expect: load/host
+// expect: load/host schema/examples
 // says: an example of over 1000 bytes
 #include "module.h"
 SPOIL {

@@ -207,8 +207,7 @@ KernelStats kernel_stats() {
 void use_compiled_kernels(const std::filesystem::path& folder) {
     const void* found = extension(CATENA_COMPILED_KERNELS_1);
     if (!found)
-        throw PluginError("no plugin takes compiled kernels (" CATENA_COMPILED_KERNELS_1
-                          ")\n" +
+        throw PluginError("no plugin takes compiled kernels (" CATENA_COMPILED_KERNELS_1 ")\n" +
                           to_string(plugin_report()));
     ExtensionCall call;
     call.check(static_cast<const catena_compiled_kernels*>(found)->use(

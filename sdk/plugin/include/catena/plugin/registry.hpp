@@ -74,7 +74,7 @@ template <class F>
 catena_status CATENA_CALL infer_formula(catena_ctx* ctx, const catena_value* attrs,
                                         const catena_meta* const* x, std::uint32_t,
                                         catena_meta* const* y, std::uint32_t) noexcept;
-// Whether no output has a gradient. The gradients of all inputs are zero then, which these set.
+// Whether no output that callers see has a gradient. The gradients of all inputs are zero then, which these set.
 bool set_zero_gradients(const catena_call& call);
 bool set_zero_gradients(const catena_gradient_call& call);
 

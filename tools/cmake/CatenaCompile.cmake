@@ -1,8 +1,20 @@
+# What makes a build from nothing faster. With CATENA_FAST_BUILD off, as in the preset dev, each file is
+# compiled alone: that shows whether it includes what it uses.
+option(CATENA_FAST_BUILD "Unity builds and precompiled headers" ON)
+if(NOT CATENA_FAST_BUILD)
+    set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
+endif()
+
+# catena_unity_build(TARGET N): compiles up to N files of the target as one.
+function(catena_unity_build target batch)
+    set_target_properties(${target} PROPERTIES
+        UNITY_BUILD "${CATENA_FAST_BUILD}" UNITY_BUILD_BATCH_SIZE ${batch})
+endfunction()
+
 # catena_share_headers(NAME LIBS target... HEADERS header...)
 #
 # Precompiles HEADERS once, with the options of programs that link LIBS. Such programs use them with
-# target_precompile_headers(PROGRAM REUSE_FROM NAME). The preset dev compiles without precompiled headers,
-# so that each file is known to include what it uses.
+# target_precompile_headers(PROGRAM REUSE_FROM NAME).
 function(catena_share_headers name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LIBS;HEADERS")
     file(CONFIGURE OUTPUT "${name}.cpp" CONTENT "")

@@ -80,9 +80,10 @@ const catena_extension* const extensions[] = {&blas, &compiler, &targets};
 // The environment is read and OpenBLAS loaded here, where one thread runs. Without OpenBLAS memory
 // and threads still serve; products say what is missing.
 catena_status init(const catena_host*, catena_ctx* ctx) {
-    if (const OpenBlas& loaded = openblas(); !loaded.error.empty())
-        host().log(ctx, CATENA_LOG_WARNING, loaded.error.c_str());
-    return CATENA_OK;
+    return catena::plugin::guarded(ctx, [&] {
+        if (const OpenBlas& loaded = openblas(); !loaded.error.empty())
+            host().log(ctx, CATENA_LOG_WARNING, loaded.error.c_str());
+    });
 }
 
 constexpr catena_plugin plugin = catena::plugin::table_of(

@@ -205,12 +205,11 @@ TEST_CASE("accuracy: the first of equal scores, and NaN, which is the largest") 
     CHECK(share({-static_cast<float>(inf), -static_cast<float>(inf)}, 0) == 1);
 }
 
-TEST_CASE("no kernel for more operands and axes than its parameters have room for") {
+TEST_CASE("16 axes that differ between operands") {
     const catena_kernel* add = nullptr;
     for (const catena_kernel* k : world().kernels("catena.add", CATENA_PHASE_FORWARD))
         if (std::string(k->device) == "cuda") add = k;
     REQUIRE(add != nullptr);
-    REQUIRE((add->supports != nullptr));
     CHECK((add->flags & CATENA_KERNEL_STRIDED) == 0);  // the host lays out what is not dense
     Dims comb(16, 1);
     for (std::size_t d = 0; d < 16; d += 2) comb[d] = 2;

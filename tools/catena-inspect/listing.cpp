@@ -40,7 +40,7 @@ Json words(std::uint32_t flags, const Words& names) {
     return list;
 }
 
-std::string text(const char* s) { return s ? s : ""; }
+std::string c_text(const char* s) { return s ? s : ""; }
 
 // Empty lists choose everything.
 bool chosen(const Names& list, std::string_view name) {
@@ -92,7 +92,7 @@ Json value(const catena_value& v) {
         case CATENA_ATTR_INT: return v.v.i;
         case CATENA_ATTR_FLOAT: return json_number(v.v.f);
         case CATENA_ATTR_BOOL: return v.v.i != 0;
-        case CATENA_ATTR_STRING: return text(v.v.s);
+        case CATENA_ATTR_STRING: return c_text(v.v.s);
         case CATENA_ATTR_INTS: return std::vector<std::int64_t>(v.v.ints, v.v.ints + v.n);
         case CATENA_ATTR_FLOATS: return array(std::span(v.v.floats, v.n), number);
         case CATENA_ATTR_DTYPE: return name(v.v.dtype);
@@ -114,7 +114,7 @@ Json port(const catena_port_spec* p) {
                                        {CATENA_PORT_NON_DIFFERENTIABLE, "non_differentiable"},
                                        {CATENA_PORT_MUTATED, "mutated"},
                                        {CATENA_PORT_HIDDEN, "hidden"}})},
-            {"doc", text(p->doc)}};
+            {"doc", c_text(p->doc)}};
 }
 
 Json attribute(const catena_attr_spec* a) {
@@ -127,7 +127,7 @@ Json attribute(const catena_attr_spec* a) {
         result["range"] = Json::array({value(a->lo), value(a->hi)});
     for (auto choice = a->choices; choice && *choice; ++choice)
         result["choices"].push_back(*choice);
-    result["doc"] = text(a->doc);
+    result["doc"] = c_text(a->doc);
     return result;
 }
 
@@ -183,7 +183,7 @@ Json function(const catena_function& f, const std::string& plugin, const Names& 
     return {{"name", f.name},
             {"plugin", plugin},
             {"version", f.version},
-            {"doc", text(f.doc)},
+            {"doc", c_text(f.doc)},
             {"flags", words(f.flags, {{CATENA_FUNCTION_STOCHASTIC, "stochastic"},
                                       {CATENA_FUNCTION_VIEW, "view"},
                                       {CATENA_FUNCTION_ELEMENTWISE, "elementwise"},
@@ -204,10 +204,10 @@ Json kernel(const catena_kernel& k, const std::string& plugin) {
     Json result{{"function", k.function},
                 {"phase", k.phase == CATENA_PHASE_FORWARD ? "forward" : "backward"},
                 {"device", k.device},
-                {"isa", text(k.isa)},
-                {"name", text(k.name)},
+                {"isa", c_text(k.isa)},
+                {"name", c_text(k.name)},
                 {"priority", k.priority},
-                {"variant", text(k.variant)},
+                {"variant", c_text(k.variant)},
                 {"plugin", plugin},
                 {"versions", Json::array({k.version_min, k.version_max})},
                 {"flags", words(k.flags, {{CATENA_KERNEL_ADDS, "adds"},
@@ -262,9 +262,10 @@ Json kernels(const Choice& choice) {
         const auto& [id, table] = tables[i];
         for (const auto* k : std::span(table->kernels, table->n_kernels)) {
             if (!chosen(choice.functions, k->function)) continue;
-            const Key key{k->function, k->phase,       k->device,        -std::int64_t{k->priority},
-                          i,           text(k->isa),   text(k->variant), text(k->name),
-                          k->flags,    k->version_min, k->version_max};
+            const Key key{
+                k->function, k->phase,       k->device,          -std::int64_t{k->priority},
+                i,           c_text(k->isa), c_text(k->variant), c_text(k->name),
+                k->flags,    k->version_min, k->version_max};
             const auto [entry, added] = merged.try_emplace(key, kernel(*k, id));
             if (added) continue;
             for (const auto& row : rows(*k)) entry->second["dtypes"].push_back(row);
@@ -283,7 +284,7 @@ Json devices(const Choice& choice) {
         for (const auto* b : std::span(table->backends, table->n_backends)) {
             Json found = Json::array();
             for (const auto& name : names) {
-                if (!name.starts_with(text(b->name) + ":")) continue;
+                if (!name.starts_with(c_text(b->name) + ":")) continue;
                 Json device{{"name", name}};
                 try {
                     const Device opened = Device::get(name);
@@ -302,7 +303,7 @@ Json devices(const Choice& choice) {
             backends.push_back(
                 {{"name", b->name},
                  {"plugin", id},
-                 {"doc", text(b->doc)},
+                 {"doc", c_text(b->doc)},
                  {"flags", words(b->flags, {{CATENA_BACKEND_HOST_MEMORY, "host_memory"},
                                             {CATENA_BACKEND_ASYNC, "async"}})},
                  {"devices", found}});

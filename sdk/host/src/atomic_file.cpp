@@ -18,7 +18,7 @@
 namespace catena {
 namespace {
 
-[[noreturn]] void fail(const std::filesystem::path& file, const std::string& got) {
+[[noreturn]] void cannot_write(const std::filesystem::path& file, const std::string& got) {
     catena::fail<DataError>("[save] {}: expected a file that can be written, got {}", file.string(),
                             got);
 }
@@ -75,10 +75,10 @@ AtomicFile::AtomicFile(std::filesystem::path file, unsigned most)
     : file_(std::move(file)), most_(most) {
     struct stat old {};
     const bool exists = lstat(file_.c_str(), &old) == 0;
-    if (!exists && errno != ENOENT) fail(file_, std::strerror(errno));
-    if (exists && S_ISLNK(old.st_mode)) fail(file_, "a symbolic link");
-    if (!file_.has_filename() || (exists && S_ISDIR(old.st_mode))) fail(file_, "a folder");
-    if (exists && !S_ISREG(old.st_mode)) fail(file_, "no ordinary file");
+    if (!exists && errno != ENOENT) cannot_write(file_, std::strerror(errno));
+    if (exists && S_ISLNK(old.st_mode)) cannot_write(file_, "a symbolic link");
+    if (!file_.has_filename() || (exists && S_ISDIR(old.st_mode))) cannot_write(file_, "a folder");
+    if (exists && !S_ISREG(old.st_mode)) cannot_write(file_, "no ordinary file");
     const std::filesystem::path folder = folder_of(file_);
     keeps_ = exists && !is_of_stranger(folder, old);
     mode_ = old.st_mode & 0777;
@@ -92,12 +92,12 @@ AtomicFile::AtomicFile(std::filesystem::path file, unsigned most)
     const mode_t mode = keeps_ ? 0600 : 0666 & most_;
     do {
         std::uint64_t random = 0;
-        if (getentropy(&random, sizeof random) != 0) fail(file_, std::strerror(errno));
+        if (getentropy(&random, sizeof random) != 0) cannot_write(file_, std::strerror(errno));
         temporary_ = folder / fmt::format("{}{}-{:016x}", stem, getpid(), random);
         fd_ =
             ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
     } while (fd_ < 0 && errno == EEXIST);
-    if (fd_ < 0) fail(file_, std::strerror(errno));
+    if (fd_ < 0) cannot_write(file_, std::strerror(errno));
 }
 
 AtomicFile::~AtomicFile() {
@@ -110,7 +110,7 @@ void AtomicFile::write(std::string_view bytes) {
     while (!bytes.empty()) {
         const ssize_t n = ::write(fd_, bytes.data(), bytes.size());
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) fail(file_, std::strerror(errno));
+        if (n < 0) cannot_write(file_, std::strerror(errno));
         bytes.remove_prefix(static_cast<std::size_t>(n));
     }
 }
@@ -124,11 +124,11 @@ void AtomicFile::commit() {
         (void)fchmod(fd_, mode);
     }
     if (fsync(fd_) != 0 || rename(temporary_.c_str(), file_.c_str()) != 0)
-        fail(file_, std::strerror(errno));
+        cannot_write(file_, std::strerror(errno));
     close(fd_);
     fd_ = -1;
     // A file system without folders that can be flushed is no reason to fail.
-    if (!flush(folder_of(file_)) && errno == EIO) fail(file_, std::strerror(errno));
+    if (!flush(folder_of(file_)) && errno == EIO) cannot_write(file_, std::strerror(errno));
 }
 
 void write_file(const std::filesystem::path& file, std::string_view content) {

@@ -23,8 +23,8 @@ constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
 bool is_jsonl(const std::filesystem::path& file) { return file.extension() == ".jsonl"; }
 
-[[noreturn]] void fail(const std::filesystem::path& file, const std::string& expected,
-                       const std::string& got) {
+[[noreturn]] void bad_curves(const std::filesystem::path& file, const std::string& expected,
+                             const std::string& got) {
     catena::fail<DataError>("[Curves] {}: expected {}, got {}", file.string(), expected, got);
 }
 
@@ -46,7 +46,7 @@ Row from_csv(const std::filesystem::path& file, const std::string& line) {
         const char* end = cell.data() + cell.size();
         const auto [stop, error] = std::from_chars(cell.data(), end, value);
         if (!cell.empty() && (error != std::errc() || stop != end))
-            fail(file, "numbers", beginning(cell));
+            bad_curves(file, "numbers", beginning(cell));
         row.push_back(value);
     }
     return row;
@@ -58,7 +58,7 @@ Row from_json(const std::filesystem::path& file, const std::string& line,
     Row row;
     for (const std::string& column : columns) {
         if (!json.is_object() || !json.contains(column))
-            fail(file, "a row with " + column, beginning(line));
+            bad_curves(file, "a row with " + column, beginning(line));
         const auto& value = json[column];
         row.push_back(value.is_number() ? value.get<double>() : none);
     }
@@ -81,9 +81,9 @@ Curves::Curves(std::vector<std::string> columns, std::filesystem::path table,
                 i);
     }
     if (!table_.empty() && !is_jsonl(table_) && table_.extension() != ".csv")
-        fail(table_, "a name that ends in .csv or .jsonl", "another");
+        bad_curves(table_, "a name that ends in .csv or .jsonl", "another");
     if (!plot_.empty() && plot_.extension() != ".svg")
-        fail(plot_, "a name that ends in .svg", "another");
+        bad_curves(plot_, "a name that ends in .svg", "another");
     for (const auto& file : {table_, plot_}) {
         if (!file.empty()) require_writable(file);
     }
@@ -95,11 +95,11 @@ void Curves::resume(double last) {
     std::string line;
     if (table_.empty() || !in || (!is_jsonl(table_) && !std::getline(in, line))) return;
     if (!is_jsonl(table_) && line != header_of(columns_))
-        fail(table_, "columns " + header_of(columns_), line);
+        bad_curves(table_, "columns " + header_of(columns_), line);
     while (std::getline(in, line)) {
         Row row = is_jsonl(table_) ? from_json(table_, line, columns_) : from_csv(table_, line);
         if (row.size() != columns_.size())
-            fail(table_, fmt::format("{} numbers", columns_.size()), line);
+            bad_curves(table_, fmt::format("{} numbers", columns_.size()), line);
         if (row[0] <= last) rows_.push_back(std::move(row));
     }
 }

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::string_view npy_magic{"\x93NUMPY", 6};
 
-[[noreturn]] void fail(const std::filesystem::path& file, const std::string& what,
-                       const std::string& got) {
+[[noreturn]] void bad_npz(const std::filesystem::path& file, const std::string& what,
+                          const std::string& got) {
     catena::fail<DataError>("[npz] {}: expected {}, got {}", file.string(), what, got);
 }
 
@@ -55,7 +55,7 @@ Archive open(const std::filesystem::path& file) {
         zip_error_init_with_code(&error, code);
         const std::string text = zip_error_strerror(&error);
         zip_error_fini(&error);
-        fail(file, "a zip archive of arrays", text);
+        bad_npz(file, "a zip archive of arrays", text);
     }
     return archive;
 }
@@ -127,7 +127,7 @@ public:
         : file_(file), in_(file, std::ios::binary) {
         std::error_code error;
         size_ = std::filesystem::file_size(file, error);
-        if (error) fail(file_, "a file", error.message());
+        if (error) bad_npz(file_, "a file", error.message());
         find();
     }
 
@@ -148,7 +148,7 @@ public:
     }
 
 private:
-    [[noreturn]] void damaged() const { fail(file_, "a directory of members", "a damaged one"); }
+    [[noreturn]] void damaged() const { bad_npz(file_, "a directory of members", "a damaged one"); }
 
     std::string read(std::uint64_t at, std::uint64_t bytes, const char* what) {
         std::string text;
@@ -156,8 +156,8 @@ private:
         if (there) text.resize(bytes);
         if (!there || !in_.seekg(static_cast<std::streamoff>(at)) ||
             !in_.read(text.data(), static_cast<std::streamsize>(bytes)))
-            fail(file_, fmt::format("{} of {} bytes at {}", what, bytes, at),
-                 "the end of the file");
+            bad_npz(file_, fmt::format("{} of {} bytes at {}", what, bytes, at),
+                    "the end of the file");
         return text;
     }
 
@@ -166,7 +166,8 @@ private:
         const std::uint64_t tail = std::min<std::uint64_t>(size_, end_size + 0xffff);
         const std::string text = read(size_ - tail, tail, "an end");
         const std::size_t at = tail < end_size ? text.npos : text.rfind("PK\5\6", tail - end_size);
-        if (at == text.npos) fail(file_, "a zip archive of arrays", "a file without a directory");
+        if (at == text.npos)
+            bad_npz(file_, "a zip archive of arrays", "a file without a directory");
         count_ = number(text, at + 10, 2);
         bytes_ = number(text, at + 12, 4);
         begin_ = number(text, at + 16, 4);
@@ -202,7 +203,8 @@ private:
         const std::uint64_t data =
             found.begin + header_size + number(header, 26, 2) + number(header, 28, 2);
         if (data > begin_ || found.packed > begin_ - data)
-            fail(file_, "members before the directory", fmt::format("{} at {}", name, found.begin));
+            bad_npz(file_, "members before the directory",
+                    fmt::format("{} at {}", name, found.begin));
         found.end = data + found.packed;
         return found;
     }
@@ -224,13 +226,13 @@ void require_apart(const std::filesystem::path& file, zip_t* archive) {
     };
     bool all = zip_get_num_entries(archive, 0) == std::ssize(members);
     for (std::size_t i = 0; all && i < members.size(); ++i) all = same(i);
-    if (!all) fail(file, "one directory of members", "several that differ");
+    if (!all) bad_npz(file, "one directory of members", "several that differ");
     std::ranges::stable_sort(members, {}, &ZipMember::begin);
     const auto overlap = std::ranges::adjacent_find(
         members, [](const ZipMember& a, const ZipMember& b) { return b.begin < a.end; });
     if (overlap != members.end()) {
-        fail(file, "members that do not overlap",
-             fmt::format("{} and {} that do", overlap->name, std::next(overlap)->name));
+        bad_npz(file, "members that do not overlap",
+                fmt::format("{} and {} that do", overlap->name, std::next(overlap)->name));
     }
 }
 
@@ -242,12 +244,12 @@ std::vector<std::byte> read_member(
     constexpr std::uint64_t most = 1032;  // times deflate makes smaller
     const std::string name = stat.name;
     if (stat.size > stat.comp_size * most) {
-        fail(file, "members that fit into the file",
-             fmt::format("{} of {} bytes", name, stat.size));
+        bad_npz(file, "members that fit into the file",
+                fmt::format("{} of {} bytes", name, stat.size));
     }
     const std::unique_ptr<zip_file_t, int (*)(zip_file_t*)> member(
         zip_fopen_index(archive, stat.index, 0), zip_fclose);
-    if (!member) fail(file, "a readable member " + name, zip_strerror(archive));
+    if (!member) bad_npz(file, "a readable member " + name, zip_strerror(archive));
     std::vector<std::byte> content;
     constexpr std::uint64_t first = std::uint64_t{1} << 16;  // more than a .npy header takes
     constexpr std::uint64_t piece = std::uint64_t{1} << 24;
@@ -264,8 +266,8 @@ std::vector<std::byte> read_member(
     // Reading on past the end is what makes libzip compare the checksum.
     char extra = 0;
     if (got < 0 || content.size() < stat.size || zip_fread(member.get(), &extra, 1) != 0) {
-        fail(file, fmt::format("{} bytes of {}", stat.size, name),
-             got < 0 ? zip_file_strerror(member.get()) : "damaged data");
+        bad_npz(file, fmt::format("{} bytes of {}", stat.size, name),
+                got < 0 ? zip_file_strerror(member.get()) : "damaged data");
     }
     return content;
 }
@@ -404,7 +406,7 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
                            : nullptr);
     if (!archive) {
         zip_source_free(target);
-        fail(file, "an archive that can be written", zip_error_strerror(&error));
+        bad_npz(file, "an archive that can be written", zip_error_strerror(&error));
     }
     std::vector<std::string> headers;  // must live until the archive is closed
     headers.reserve(arrays.size());
@@ -421,17 +423,17 @@ void write_npz(const std::filesystem::path& file, const Npz& arrays) {
                    : -1;
         if (index < 0) {
             zip_source_free(source);
-            fail(file, "room for " + name, zip_strerror(archive.get()));
+            bad_npz(file, "room for " + name, zip_strerror(archive.get()));
         }
         const auto entry = static_cast<zip_uint64_t>(index);
         constexpr zip_uint16_t first_day = 0x21;  // 1980-01-01, so that bytes do not depend on time
         if (zip_set_file_compression(archive.get(), entry, ZIP_CM_STORE, 0) != 0 ||
             zip_file_set_dostime(archive.get(), entry, 0, first_day, 0) != 0)
-            fail(file, "an archive that can be written", zip_strerror(archive.get()));
+            bad_npz(file, "an archive that can be written", zip_strerror(archive.get()));
     }
     if (zip_close(archive.get()) != 0) {
         if (!output.failure.empty()) throw DataError(output.failure);
-        fail(file, "a file that can be written", zip_strerror(archive.get()));
+        bad_npz(file, "a file that can be written", zip_strerror(archive.get()));
     }
     archive.release();
     output.file.commit();
@@ -445,15 +447,15 @@ Npz read_npz(const std::filesystem::path& file, std::string_view path, const Wan
     for (zip_int64_t i = 0; i < n; ++i) {
         zip_stat_t stat;
         if (zip_stat_index(archive.get(), static_cast<zip_uint64_t>(i), 0, &stat) != 0)
-            fail(file, "a readable archive", zip_strerror(archive.get()));
+            bad_npz(file, "a readable archive", zip_strerror(archive.get()));
         std::string name = stat.name;
         if (!name.starts_with(path)) continue;
-        if (!name.ends_with(".npy")) fail(file, "members named *.npy", "'" + name + "'");
+        if (!name.ends_with(".npy")) bad_npz(file, "members named *.npy", "'" + name + "'");
         name.resize(name.size() - 4);
         const auto [entry, added] = arrays.try_emplace(name);
-        if (!added) fail(file, "each name once", name + " twice");
+        if (!added) bad_npz(file, "each name once", name + " twice");
         const auto require_sound = [&](const std::string& wrong) {
-            if (!wrong.empty()) fail(file, "an array " + name + " that fits its header", wrong);
+            if (!wrong.empty()) bad_npz(file, "an array " + name + " that fits its header", wrong);
         };
         NpyArray header;
         bool whole = true;

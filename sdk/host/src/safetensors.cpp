@@ -49,8 +49,8 @@ constexpr Kind kinds[] = {
     {"F8_E5M2", "", 1},
 };
 
-[[noreturn]] void fail(const std::filesystem::path& file, const std::string& expected,
-                       const std::string& got) {
+[[noreturn]] void bad_safetensors(const std::filesystem::path& file, const std::string& expected,
+                                  const std::string& got) {
     catena::fail<DataError>("[safetensors] {}: expected {}, got {}", file.string(), expected, got);
 }
 
@@ -59,8 +59,8 @@ public:
     explicit Reader(const std::filesystem::path& file) : file_(file), in_(file, std::ios::binary) {
         std::error_code error;
         size_ = std::filesystem::file_size(file, error);
-        if (error) fail(file, "a file", error.message());
-        if (!in_) fail(file, "a readable file", std::strerror(errno));
+        if (error) bad_safetensors(file, "a file", error.message());
+        if (!in_) bad_safetensors(file, "a readable file", std::strerror(errno));
     }
 
     Json header() {
@@ -69,18 +69,20 @@ public:
         std::uint64_t length = 0;
         for (std::size_t i = bytes.size(); i-- > 0;) length = length << 8 | bytes[i];
         if (length > max_header || length > size_ - bytes.size()) {
-            fail(file_, fmt::format("a header within {} bytes", size_ - bytes.size()),
-                 fmt::format("a length of {}", length));
+            bad_safetensors(file_, fmt::format("a header within {} bytes", size_ - bytes.size()),
+                            fmt::format("a length of {}", length));
         }
         std::string text(length, '\0');
         read(text.data(), text.size(), "the header");
         data_ = bytes.size() + length;
         std::optional<std::string> repeated;
         Json json = parse_json(text, &repeated);
-        if (repeated) fail(file_, "each key of the header once", beginning(*repeated) + " twice");
+        if (repeated)
+            bad_safetensors(file_, "each key of the header once", beginning(*repeated) + " twice");
         if (!json.is_object()) {
-            fail(file_, fmt::format("a header in JSON, at most {} levels deep", max_json_depth),
-                 "something else");
+            bad_safetensors(file_,
+                            fmt::format("a header in JSON, at most {} levels deep", max_json_depth),
+                            "something else");
         }
         return json;
     }
@@ -94,7 +96,7 @@ public:
 private:
     void read(void* to, std::size_t n, const std::string& what) {
         if (!in_.read(static_cast<char*>(to), static_cast<std::streamsize>(n))) {
-            fail(file_, fmt::format("{} bytes of {}", n, what), "the end of the file");
+            bad_safetensors(file_, fmt::format("{} bytes of {}", n, what), "the end of the file");
         }
     }
 
@@ -119,8 +121,8 @@ bool to_size(const Json& json, std::uint64_t& value) {
 
 Entry to_entry(const std::filesystem::path& file, const std::string& name, const Json& json) {
     const auto wrong = [&](const char* expected) {
-        fail(file, fmt::format("{} with {}", name, expected),
-             beginning(json.dump(-1, ' ', true, Json::error_handler_t::replace)));
+        bad_safetensors(file, fmt::format("{} with {}", name, expected),
+                        beginning(json.dump(-1, ' ', true, Json::error_handler_t::replace)));
     };
     if (!json.is_object() || json.size() != 3) wrong("dtype, shape and data_offsets");
     const auto dtype = json.find("dtype"), shape = json.find("shape"),
@@ -153,10 +155,12 @@ void require_covered(const std::filesystem::path& file, const std::map<std::stri
     std::uint64_t at = 0;
     for (const auto& [begin, end] : ranges) {
         if (begin != at)
-            fail(file, fmt::format("data of an array at {}", at), fmt::format("at {}", begin));
+            bad_safetensors(file, fmt::format("data of an array at {}", at),
+                            fmt::format("at {}", begin));
         at = end;
     }
-    if (at != size) fail(file, fmt::format("{} bytes of data", at), fmt::format("{}", size));
+    if (at != size)
+        bad_safetensors(file, fmt::format("{} bytes of data", at), fmt::format("{}", size));
 }
 
 }  // namespace
@@ -166,13 +170,13 @@ void write_safetensors(const std::filesystem::path& file, const Npz& arrays) {
     std::uint64_t at = 0;
     for (const auto& [name, array] : arrays) {
         if (!is_utf8(name) || (is_text(array) && !is_utf8(text_of(array))))
-            fail(file, "names and texts in UTF-8", "others, of " + name);
+            bad_safetensors(file, "names and texts in UTF-8", "others, of " + name);
         if (is_text(array)) {
             header[metadata][name] = text_of(array);
             continue;
         }
         const auto* kind = std::ranges::find(kinds, array.descr, &Kind::descr);
-        if (kind == std::end(kinds)) fail(file, "dtypes of the format", array.descr);
+        if (kind == std::end(kinds)) bad_safetensors(file, "dtypes of the format", array.descr);
         header[name] = {{"dtype", kind->name},
                         {"shape", array.shape},
                         {"data_offsets", {at, at + array.bytes.size()}}};
@@ -204,9 +208,10 @@ Npz read_safetensors(const std::filesystem::path& file, std::string_view path,
             entries.emplace(name, to_entry(file, name, json));
             continue;
         }
-        if (!json.is_object()) fail(file, "__metadata__ of texts", "something else");
+        if (!json.is_object()) bad_safetensors(file, "__metadata__ of texts", "something else");
         for (const auto& [key, text] : json.items()) {
-            if (!text.is_string()) fail(file, "__metadata__ of texts", key + " that is none");
+            if (!text.is_string())
+                bad_safetensors(file, "__metadata__ of texts", key + " that is none");
             if (!key.starts_with(path)) continue;
             NpyArray& array = arrays[key] = from_text(text.get_ref<const std::string&>());
             if (wanted && !wanted(key, array)) array.bytes.clear();

@@ -80,6 +80,7 @@ TEST_CASE("a training step takes neither array memory nor heap memory" * doctest
     optimizers::Adam adam(0.001);
     for (Optimizer* optimizer : std::initializer_list<Optimizer*>{&sgd, &adam}) {
         for (const std::int64_t units : {20, 300}) {
+            CAPTURE(units);
             Work work(units, *optimizer);
             const Cost c = cost(work, 20);
             CHECK(c.system == 0);

@@ -40,11 +40,10 @@ std::string show(const catena_value& value) {
 }
 
 std::uint32_t find(const catena_function& f, std::string_view attribute) {
-    std::vector<std::string_view> known;
-    for (std::uint32_t i = 0; i < f.n_attrs; ++i) {
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i)
         if (f.attrs[i]->name == attribute) return i;
-        known.push_back(f.attrs[i]->name);
-    }
+    std::vector<std::string_view> known;
+    for (std::uint32_t i = 0; i < f.n_attrs; ++i) known.push_back(f.attrs[i]->name);
     throw InvalidError(fmt::format(
         "[{}] attribute '{}': {}", f.name, attribute,
         known.empty() ? "it has none" : fmt::format("expected one of {}", fmt::join(known, ", "))));
@@ -82,11 +81,10 @@ void check_range(const catena_function& f, const catena_attr_spec& spec,
 void check_choice(const catena_function& f, const catena_attr_spec& spec,
                   const catena_value& value) {
     if (spec.kind != CATENA_ATTR_STRING || !spec.choices) return;
-    std::vector<std::string_view> known;
-    for (const char* const* choice = spec.choices; *choice; ++choice) {
-        if (std::strcmp(*choice, value.v.s) == 0) return;
-        known.push_back(*choice);
-    }
+    const char* const* end = spec.choices;
+    for (; *end; ++end)
+        if (std::strcmp(*end, value.v.s) == 0) return;
+    const std::vector<std::string_view> known(spec.choices, end);
     refuse(f, spec.name, fmt::format("one of {}", fmt::join(known, ", ")), show(value));
 }
 

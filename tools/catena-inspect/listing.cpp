@@ -94,7 +94,7 @@ Json value(const catena_value& v) {
         case CATENA_ATTR_BOOL: return v.v.i != 0;
         case CATENA_ATTR_STRING: return c_text(v.v.s);
         case CATENA_ATTR_INTS: return std::vector<std::int64_t>(v.v.ints, v.v.ints + v.n);
-        case CATENA_ATTR_FLOATS: return array(std::span(v.v.floats, v.n), number);
+        case CATENA_ATTR_FLOATS: return array(std::span(v.v.floats, v.n), json_number);
         case CATENA_ATTR_DTYPE: return name(v.v.dtype);
         default: return nullptr;
     }

@@ -1,7 +1,8 @@
 # catena_add_test(NAME SOURCES file... [LIBS target...] [LABELS label...])
 #
 # One doctest executable, <build>/bin/test/NAME, and one ctest entry. main() comes with it: sources
-# only include <doctest/doctest.h>; a source with its own main() replaces it.
+# only include <doctest/doctest.h>; a source with its own main() replaces it. Tests of the host SDK use
+# the precompiled headers of sdk/host/test.
 if(CATENA_BUILD_TESTS)
     enable_testing()
     # However ctest is started, tests see neither the settings nor the plugins of who runs them.

@@ -16,8 +16,13 @@
 namespace catena {
 namespace {
 
-void at_most(std::uint64_t most, std::uint64_t got, std::string_view what, const Broken& broken) {
-    if (got > most) broken("{}: expected at most {}, got {}", what, most, got);
+// what: a format and its arguments, which are put together only if the rule is broken.
+template <class... Args>
+void at_most(std::uint64_t most, std::uint64_t got, const Broken& broken,
+             fmt::format_string<Args...> what, Args&&... args) {
+    if (got <= most) return;
+    broken("{}: expected at most {}, got {}", fmt::format(what, std::forward<Args>(args)...), most,
+           got);
 }
 
 // Rows of dtypes that a kernel of the function may have.
@@ -49,7 +54,7 @@ struct Walk {
     template <class T, class Body>
     void each(const T* const* list, std::uint32_t n, std::string_view what,
               const Body& body) const {
-        at_most(most_entries, n, fmt::format("its table: n_{}s", what), broken);
+        at_most(most_entries, n, broken, "its table: n_{}s", what);
         if (n && !list) broken("its table counts entries that are NULL");
         for (std::uint32_t i = 0; i < n; ++i) {
             if (!list[i]) broken("{} {} of its table is NULL", what, i);
@@ -61,8 +66,11 @@ struct Walk {
     void name(const char* text, std::string_view what) const {
         if (!text) broken("{} has no name", what);
     }
-    void complete(bool good, std::string_view where, std::string_view what) const {
-        if (checks.complete && !good) broken("{}: expected {}, got none", where, what);
+    template <class... Args>
+    void complete(bool good, std::string_view what, fmt::format_string<Args...> where,
+                  Args&&... args) const {
+        if (!checks.complete || good) return;
+        broken("{}: expected {}, got none", fmt::format(where, std::forward<Args>(args)...), what);
     }
 
     void ports(const catena_function& f, bool in) const {
@@ -76,7 +84,7 @@ struct Walk {
         each(list, n, in ? "input" : "output", [&](const catena_port_spec& port) {
             name(port.name, fmt::format("port {} of {}", index++, f.name));
             if (!port.type_var) broken("function {}: port {} has no type_var", f.name, port.name);
-            complete(port.doc, fmt::format("port {} of {}", port.name, f.name), "a doc");
+            complete(port.doc, "a doc", "port {} of {}", port.name, f.name);
         });
     }
 
@@ -84,7 +92,7 @@ struct Walk {
         const auto fault = [&](const std::string& what) {
             broken("function {}: attribute {}: {}", f.name, a.name, what);
         };
-        complete(a.doc, fmt::format("attribute {} of {}", a.name, f.name), "a doc");
+        complete(a.doc, "a doc", "attribute {} of {}", a.name, f.name);
         if (a.kind < CATENA_ATTR_INT || a.kind > CATENA_ATTR_DTYPE)
             fault(fmt::format("unknown kind {}", a.kind));
         for (std::uint32_t i = 0; a.choices && a.choices[i]; ++i) {
@@ -104,7 +112,7 @@ struct Walk {
 
     void function(const catena_function& f) const {
         name(f.name, "a function");
-        complete(f.doc, fmt::format("function {}", f.name), "a doc");
+        complete(f.doc, "a doc", "function {}", f.name);
         if (!f.infer) broken("function {} has no infer()", f.name);
         ports(f, true);
         ports(f, false);
@@ -128,16 +136,15 @@ struct Walk {
     void kernel(const catena_kernel& k) const {
         name(k.function, "a kernel's function");
         name(k.device, "a kernel's device");
-        const std::string where = fmt::format("kernel of {}", k.function);
-        complete(k.isa, where, "an isa");
+        complete(k.isa, "an isa", "kernel of {}", k.function);
         if (k.phase != CATENA_PHASE_FORWARD && k.phase != CATENA_PHASE_BACKWARD)
-            broken("{}: unknown phase {}", where, k.phase);
-        if (!k.run) broken("{} has no run()", where);
-        if (k.n_types && !k.types) broken("{}: types are NULL", where);
-        at_most(rows(k), k.n_types, where + ": n_types", broken);
-        at_most(most_saved, k.n_saved, where + ": n_saved", broken);
+            broken("kernel of {}: unknown phase {}", k.function, k.phase);
+        if (!k.run) broken("kernel of {} has no run()", k.function);
+        if (k.n_types && !k.types) broken("kernel of {}: types are NULL", k.function);
+        at_most(rows(k), k.n_types, broken, "kernel of {}: n_types", k.function);
+        at_most(most_saved, k.n_saved, broken, "kernel of {}: n_saved", k.function);
         if (k.n_saved && k.variant && k.phase == CATENA_PHASE_FORWARD && !k.plan)
-            broken("{} saves tensors but has no plan()", where);
+            broken("kernel of {} saves tensors but has no plan()", k.function);
     }
 
     void backend(const catena_backend& b) const {
@@ -338,7 +345,7 @@ void check_name(const char* name, std::string_view what, const Broken& broken) {
 
 void check_version(const catena_function& f, const Broken& broken) {
     if (f.version < 1) broken("function {}: version: expected at least 1, got 0", f.name);
-    at_most(newest_version, f.version, fmt::format("function {}: version", f.name), broken);
+    at_most(newest_version, f.version, broken, "function {}: version", f.name);
 }
 
 void check_versions(const catena_kernel& k, const Broken& broken) {
@@ -438,7 +445,7 @@ void check_kernel_of(const catena_function& f, const catena_kernel& k, const Bro
         broken("kernel of {} retains ports that are not there: x {:#x}, y {:#x}", k.function,
                k.retain_x, k.retain_y);
     }
-    at_most(rows_of(f), k.n_types, fmt::format("kernel of {}: n_types", k.function), broken);
+    at_most(rows_of(f), k.n_types, broken, "kernel of {}: n_types", k.function);
 }
 
 void check_variants(const catena_plugin& table, const Broken& broken) {

@@ -1,6 +1,5 @@
 # catena_add_plugin(NAME name SOURCES file... [FUNCTIONS header...] [CUDA_SOURCES file...]
-#                   [LIBS target...] [NO_FUNCTIONS] [VENDOR text] [LICENSE text]
-#                   [OUTPUT_DIRECTORY folder])
+#                   [LIBS target...] [VENDOR text] [LICENSE text] [OUTPUT_DIRECTORY folder])
 #
 # Builds the module name.catena from catena::plugin, with the two symbols of the ABI as its only
 # exports, and installs it to PREFIX/lib/catena/plugins; to the user's own folder of plugins where
@@ -8,8 +7,7 @@
 # the language CUDA is enabled; a module whose SOURCES have a .cu file is built there alone as well.
 # Targets are name.catena and name.cuda.catena; the plugin's own folder is in their include path.
 # FUNCTIONS: each of these headers that has a line CATENA_FUNCTIONS(...) is compiled by itself, so that
-# an edit recompiles one function. NO_FUNCTIONS: the module describes none; catena's own build then does
-# not wait for it to write catena/functions.hpp.
+# an edit recompiles one function.
 # OUTPUT_DIRECTORY: in place of <build>/lib/catena/plugins, and nothing is installed.
 #
 # catena_add_plugin_test(PLUGIN SOURCES file... [LIBS target...] [NAME test])
@@ -20,7 +18,7 @@
 # for the same plugin needs a NAME of its own; the checks are added once.
 
 function(catena_add_plugin)
-    cmake_parse_arguments(PARSE_ARGV 0 arg "NO_FUNCTIONS" "NAME;VENDOR;LICENSE;OUTPUT_DIRECTORY"
+    cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;VENDOR;LICENSE;OUTPUT_DIRECTORY"
                           "SOURCES;FUNCTIONS;CUDA_SOURCES;LIBS")
     if(NOT arg_NAME OR NOT (arg_SOURCES OR arg_CUDA_SOURCES) OR arg_UNPARSED_ARGUMENTS)
         message(FATAL_ERROR "catena_add_plugin: expected NAME and SOURCES or CUDA_SOURCES, "
@@ -31,9 +29,6 @@ function(catena_add_plugin)
     elseif(arg_SOURCES)
         _catena_function_sources(functions)
         _catena_plugin_module(${arg_NAME}.catena ${arg_NAME} "${arg_SOURCES};${functions}")
-        if(NOT arg_NO_FUNCTIONS)
-            set_target_properties(${arg_NAME}.catena PROPERTIES CATENA_FUNCTIONS ON)
-        endif()
     endif()
     if(arg_CUDA_SOURCES)
         _catena_cuda_module(${arg_NAME}.cuda.catena ${arg_NAME}.cuda "${arg_CUDA_SOURCES}")

@@ -355,8 +355,12 @@ struct Plugin {
 #else
     static constexpr auto functions =
         detail::joined<const catena_function*>(detail::functions_of<F>()...);
+#if defined(CATENA_DESCRIPTIONS)  // a module that only describes
+    static constexpr std::array<const catena_kernel*, 0> kernels = {};
+#else
     static constexpr auto kernels =
         detail::joined<const catena_kernel*>(detail::KernelTable<F>::list...);
+#endif
     static constexpr std::array<const catena_extension*, 0> extensions = {};
     static constexpr const char* devices = "cpu";
 #endif

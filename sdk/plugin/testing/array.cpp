@@ -33,13 +33,15 @@ Array Array::random(Dims shape, catena_dtype dtype, unsigned seed, double low, d
     Array a(std::move(shape), dtype);
     std::mt19937 engine(seed);
     std::uniform_real_distribution<double> draw(low, high);
-    for (std::int64_t i = 0; i < a.size_; ++i) a.set(i, draw(engine));
+    std::vector<double> values(static_cast<std::size_t>(a.size_));
+    for (double& value : values) value = draw(engine);
+    a.set_numbers(values);
     return a;
 }
 
 Array Array::constant(Dims shape, catena_dtype dtype, double value) {
     Array a(std::move(shape), dtype);
-    for (std::int64_t i = 0; i < a.size_; ++i) a.set(i, value);
+    a.set_numbers(std::vector<double>(static_cast<std::size_t>(a.size_), value));
     return a;
 }
 
@@ -49,6 +51,19 @@ double Array::at(std::int64_t i) const {
 void Array::set(std::int64_t i, double value) {
     detail::with_type(dtype_, [&]<class T>(T) { data<T>()[i] = detail::from_double<T>(value); });
 }
+std::vector<double> Array::numbers() const {
+    std::vector<double> values(static_cast<std::size_t>(size_));
+    detail::with_type(dtype_, [&]<class T>(T) {
+        std::transform(data<T>(), data<T>() + size_, values.begin(), detail::to_double<T>);
+    });
+    return values;
+}
+void Array::set_numbers(const std::vector<double>& values) {
+    need_size(values.size());
+    detail::with_type(dtype_, [&]<class T>(T) {
+        std::transform(values.begin(), values.end(), data<T>(), detail::from_double<T>);
+    });
+}
 void Array::fill(std::uint8_t byte) {
     if (nbytes() > 0) std::memset(bytes(), byte, nbytes());
 }
@@ -56,7 +71,7 @@ void Array::fill(std::uint8_t byte) {
 Array Array::to(catena_dtype dtype) const {
     if (plugin::same(dtype, dtype_)) return moved(0);  // large integers are no double
     Array a(shape_, dtype);
-    for (std::int64_t i = 0; i < size_; ++i) a.set(i, at(i));
+    a.set_numbers(numbers());
     return a;
 }
 Array Array::reshaped(Dims shape) const {
@@ -140,7 +155,7 @@ catena_meta Array::meta() const {
 
 void Array::need_size(std::size_t n) const {
     if (static_cast<std::int64_t>(n) != size_)
-        throw std::logic_error("Array::from: wrong number of values");
+        throw std::logic_error("Array: wrong number of values");
 }
 void Array::allocate(std::size_t bytes) {
     Chunk chunk;

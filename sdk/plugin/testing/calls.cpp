@@ -1,5 +1,6 @@
 // World's calls: which kernel runs, and which violation it is accused of.
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 
 #include "testing/engine.hpp"
@@ -173,9 +174,14 @@ std::vector<Array> World::second(const std::string& name, const std::vector<Arra
     std::map<const catena_var*, Array> gradients;
     const auto add = [&](const catena_var* var, const Array& g) {
         Array& sum = gradients[var];
-        if (!sum) sum = g;
-        else
-            for (std::int64_t i = 0; i < g.size(); ++i) sum.set(i, sum.at(i) + g.at(i));
+        if (!sum) {
+            sum = g;
+            return;
+        }
+        std::vector<double> values = sum.numbers();
+        const std::vector<double> more = g.numbers();
+        std::transform(values.begin(), values.end(), more.begin(), values.begin(), std::plus());
+        sum.set_numbers(values);
     };
     for (std::size_t i = 0; i < vars.gx.size(); ++i)
         if (vars.gx[i] != nullptr && i < ggx.size() && ggx[i]) add(vars.gx[i], ggx[i]);

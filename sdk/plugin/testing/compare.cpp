@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "testing/types.hpp"
@@ -77,14 +78,16 @@ std::string compare(const Array& got, const Array& expected, Tolerance tolerance
         return {};
     }
     const Array rounded = expected.to(got.dtype());
+    if (got == rounded) return {};
+    const std::vector<double> g = got.numbers(), e = expected.numbers(), r = rounded.numbers();
     double scale = 1;
-    for (std::int64_t i = 0; i < rounded.size(); ++i)
-        if (std::isfinite(rounded.at(i))) scale = std::max(scale, std::abs(rounded.at(i)));
+    for (const double value : r)
+        if (std::isfinite(value)) scale = std::max(scale, std::abs(value));
     const double largest = largest_of(got.dtype());
-    for (std::int64_t i = 0; i < got.size(); ++i) {
-        const double e = expected.at(i);
-        const double reach = tolerance.absolute * scale + tolerance.relative * std::abs(e);
-        if (!agrees(got.at(i), e, rounded.at(i), reach, largest)) return differs(rounded, i);
+    for (std::size_t i = 0; i < g.size(); ++i) {
+        const double reach = tolerance.absolute * scale + tolerance.relative * std::abs(e[i]);
+        if (!agrees(g[i], e[i], r[i], reach, largest))
+            return differs(rounded, static_cast<std::int64_t>(i));
     }
     return {};
 }
@@ -100,9 +103,10 @@ std::string compare(const std::vector<Array>& got, const std::vector<Array>& exp
 }
 
 bool has_nan(const Array& a) {
-    for (std::int64_t i = 0; a && a.floating() && i < a.size(); ++i)
-        if (std::isnan(a.at(i))) return true;
-    return false;
+    if (!a || !a.floating()) return false;
+    const std::vector<double> values = a.numbers();
+    return std::any_of(values.begin(), values.end(),
+                       [](double value) { return std::isnan(value); });
 }
 bool has_nan(const std::vector<Array>& arrays) {
     return std::any_of(arrays.begin(), arrays.end(), [](const Array& a) { return has_nan(a); });
@@ -110,9 +114,11 @@ bool has_nan(const std::vector<Array>& arrays) {
 
 double dot(const std::vector<Array>& a, const std::vector<Array>& b) {
     double sum = 0;
-    for (std::size_t k = 0; k < a.size() && k < b.size(); ++k)
-        for (std::int64_t i = 0; a[k] && b[k] && i < a[k].size(); ++i)
-            sum += a[k].at(i) * b[k].at(i);
+    for (std::size_t k = 0; k < a.size() && k < b.size(); ++k) {
+        if (!a[k] || !b[k]) continue;
+        const std::vector<double> x = a[k].numbers(), y = b[k].numbers();
+        sum = std::inner_product(x.begin(), x.end(), y.begin(), sum);
+    }
     return sum;
 }
 
@@ -167,8 +173,9 @@ std::string compare_slopes(const Array& got, const Array& slopes, Tolerance tole
     Array known = got;
     if (got.shape() == slopes.shape())
         for (std::int64_t i = 0; i < slopes.size(); ++i) {
-            if (std::isnan(slopes.at(i))) continue;
-            known.set(i, slopes.at(i));
+            const double slope = slopes.at(i);
+            if (std::isnan(slope)) continue;
+            known.set(i, slope);
             ++compared;
         }
     else known = slopes;

@@ -204,10 +204,13 @@ Array convert(const Array& a, catena_dtype dtype) {
     if (!a || plugin::same(a.dtype(), dtype)) return a;
     Array b(a.shape(), dtype);
     const bool whole = a.floating() && !is_floating(dtype);
-    for (std::int64_t i = 0; i < a.size(); ++i) {
-        const double v = whole ? std::round(4 * a.at(i)) : a.at(i);
-        b.set(i, whole && dtype.code != CATENA_CODE_INT ? std::abs(v) : v);
-    }
+    std::vector<double> values = a.numbers();
+    if (whole)
+        for (double& v : values) {
+            v = std::round(4 * v);
+            if (dtype.code != CATENA_CODE_INT) v = std::abs(v);
+        }
+    b.set_numbers(values);
     return b;
 }
 

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
 
 namespace catena::testing::detail {
@@ -104,8 +103,9 @@ std::vector<std::string> plugins_with(const std::string& name, const std::string
     closedir(open);
     std::sort(files.begin(), files.end());
     std::erase_if(files, [&](const std::string& file) {
-        std::ifstream in(file, std::ios::binary);
-        const std::string bytes(std::istreambuf_iterator<char>(in), {});
+        std::ifstream in(file, std::ios::binary | std::ios::ate);
+        std::string bytes(static_cast<std::size_t>(std::max<std::streamoff>(in.tellg(), 0)), '\0');
+        in.seekg(0).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
         return bytes.find(name + '\0') == std::string::npos;
     });
     return files;

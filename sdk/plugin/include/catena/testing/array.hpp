@@ -70,6 +70,9 @@ public:
     // One element of any dtype, as double.
     double at(std::int64_t i) const;
     void set(std::int64_t i, double value);
+    // All elements.
+    std::vector<double> numbers() const;
+    void set_numbers(const std::vector<double>& values);
     // All elements' bytes.
     void fill(std::uint8_t byte);
     Array to(catena_dtype dtype) const;

@@ -1,6 +1,7 @@
 // catena.blas as plain loops: for kernels that ask the host for products, and to measure others by.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "catena/abi/ext/blas.h"
@@ -13,19 +14,24 @@ void plain_gemm(const catena_gemm& g) {
     const T* a = static_cast<const T*>(g.a);
     const T* b = static_cast<const T*>(g.b);
     T* c = static_cast<T*>(g.c);
-    const std::int64_t step_a = g.transpose_a != 0 ? g.lda : 1;
-    const std::int64_t step_b = g.transpose_b != 0 ? 1 : g.ldb;
+    constexpr std::int64_t block = 64;
     for (std::int64_t i = 0; i < g.m; ++i)
-        for (std::int64_t j = 0; j < g.n; ++j) {
-            const T* from_a = a + i * (g.transpose_a != 0 ? 1 : g.lda);
-            const T* from_b = b + j * (g.transpose_b != 0 ? g.ldb : 1);
-            double sum = 0;
-            for (std::int64_t k = 0; k < g.k; ++k)
-                sum += static_cast<double>(from_a[k * step_a]) *
-                       static_cast<double>(from_b[k * step_b]);
-            T& out = c[i * g.ldc + j];
-            out = static_cast<T>(g.alpha * sum +
-                                 (g.beta == 0 ? 0 : g.beta * static_cast<double>(out)));
+        for (std::int64_t first = 0; first < g.n; first += block) {
+            const std::int64_t n = std::min(block, g.n - first);
+            double sums[block] = {};
+            for (std::int64_t k = 0; k < g.k; ++k) {
+                const double x =
+                    static_cast<double>(g.transpose_a ? a[k * g.lda + i] : a[i * g.lda + k]);
+                const T* row = b + (g.transpose_b ? first * g.ldb + k : k * g.ldb + first);
+                const std::int64_t step = g.transpose_b ? g.ldb : 1;
+                for (std::int64_t j = 0; j < n; ++j)
+                    sums[j] += x * static_cast<double>(row[j * step]);
+            }
+            for (std::int64_t j = 0; j < n; ++j) {
+                T& out = c[i * g.ldc + first + j];
+                out = static_cast<T>(g.alpha * sums[j] +
+                                     (g.beta == 0 ? 0 : g.beta * static_cast<double>(out)));
+            }
         }
 }
 

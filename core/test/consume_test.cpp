@@ -8,16 +8,15 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
+using toys::add;
 using toys::floats;
-using toys::Values;
+using toys::mul;
+using toys::sum;
+using toys::twice;
 using toys::values;
+using toys::Values;
 
 namespace {
-
-const PluginFunction add("toy.add");
-const PluginFunction mul("toy.mul");
-const PluginFunction twice("toy.twice");
-const PluginFunction sum("toy.sum");
 
 // Bytes of arrays alive, of a size that no class rounds up.
 constexpr std::int64_t bytes = 1 << 20;

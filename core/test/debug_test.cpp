@@ -16,13 +16,13 @@
 using namespace catena;
 using toys::doubles;
 using toys::floats;
-using toys::Values;
+using toys::mul;
+using toys::twice;
 using toys::values;
+using toys::Values;
 
 namespace {
 
-const PluginFunction mul("toy.mul");
-const PluginFunction twice("toy.twice");
 const float nan32 = std::nanf("");
 const double infinite = HUGE_VAL;
 

@@ -8,17 +8,16 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
+using toys::add;
+using toys::cube;
 using toys::doubles;
+using toys::mul;
 using toys::seen;
-using toys::Values;
+using toys::sum;
 using toys::values;
+using toys::Values;
 
 namespace {
-
-const PluginFunction add("toy.add");
-const PluginFunction mul("toy.mul");
-const PluginFunction cube("toy.cube");
-const PluginFunction sum("toy.sum");
 
 // The derivative of y by x as a variable; the gradient of x is left empty.
 Variable derivative(const Variable& y, const Variable& x) {

@@ -16,12 +16,12 @@ using toys::what;
 
 namespace {
 
-catena_status twice(catena_ctx*, const catena_call* c) {
+catena_status doubled(catena_ctx*, const catena_call* c) {
     for (std::int64_t i = 0; i < toys::count(*c->y[0]); ++i)
         put(*c->y[0], i, 2 * get(*c->x[0], i), c->req[0]);
     return CATENA_OK;
 }
-catena_status twice_back(catena_ctx*, const catena_call* c) {
+catena_status doubled_back(catena_ctx*, const catena_call* c) {
     for (std::int64_t i = 0; i < toys::count(*c->gx[0]); ++i)
         put(*c->gx[0], i, 2 * get(*c->gy[0], i), c->req[0]);
     return CATENA_OK;
@@ -71,10 +71,10 @@ void add_functions() {
         plugin.function("toy.counter", {{"x", CATENA_PORT_MUTATED}}, {{"y"}}, toys::infer_same)
             .flags |= CATENA_FUNCTION_NOT_DIFFERENTIABLE;
         for (const char* name : {"toy.away", "toy.half"}) {
-            plugin.kernel(name, twice).flags |= CATENA_KERNEL_ADDS;
-            plugin.kernel(name, twice_back, CATENA_PHASE_BACKWARD).flags |= CATENA_KERNEL_ADDS;
+            plugin.kernel(name, doubled).flags |= CATENA_KERNEL_ADDS;
+            plugin.kernel(name, doubled_back, CATENA_PHASE_BACKWARD).flags |= CATENA_KERNEL_ADDS;
         }
-        plugin.kernel("toy.half", twice, CATENA_PHASE_FORWARD, "vault");
+        plugin.kernel("toy.half", doubled, CATENA_PHASE_FORWARD, "vault");
         catena_kernel& forward = plugin.kernel("toy.saving", square_saving);
         catena_kernel& backward = plugin.kernel("toy.saving", square_back, CATENA_PHASE_BACKWARD);
         forward.n_saved = backward.n_saved = 1;
@@ -95,7 +95,7 @@ void add_functions() {
                 c->gx[0] = toys::call(ctx, "toy.pair", {});
                 return c->gx[0] ? catena_status{CATENA_OK} : catena_status{CATENA_E_INTERNAL};
             };
-        plugin.kernel("toy.made_pair", twice);
+        plugin.kernel("toy.made_pair", doubled);
         plugin.kernel("toy.counter", count_up);
         plugin.add();
         return true;

@@ -9,18 +9,17 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
+using toys::add;
+using toys::cube;
 using toys::doubles;
 using toys::floats;
+using toys::mul;
 using toys::seen;
-using toys::Values;
+using toys::twice;
 using toys::values;
+using toys::Values;
 
 namespace {
-
-const PluginFunction add("toy.add");
-const PluginFunction mul("toy.mul");
-const PluginFunction twice("toy.twice");
-const PluginFunction cube("toy.cube");
 
 Variable scaled(const Variable& x, double factor) {
     return PluginFunction("toy.scale", {{"factor", factor}}).first({&x});

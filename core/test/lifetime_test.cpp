@@ -6,14 +6,13 @@
 #include <doctest/doctest.h>
 
 using namespace catena;
-using toys::Values;
+using toys::add;
+using toys::mul;
+using toys::twice;
 using toys::values;
+using toys::Values;
 
 namespace {
-
-const PluginFunction add("toy.add");
-const PluginFunction mul("toy.mul");
-const PluginFunction twice("toy.twice");
 
 // Bytes of arrays alive, of a size that no class rounds up.
 constexpr std::int64_t bytes = 1 << 20;

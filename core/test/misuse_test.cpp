@@ -8,14 +8,9 @@
 
 using namespace catena;
 using toys::floats;
+using toys::mul;
 using toys::Values;
 using toys::values;
-
-namespace {
-
-const PluginFunction mul("toy.mul");
-
-}  // namespace
 
 TEST_CASE("data of another shape is refused while a graph refers to the variable") {
     const Variable x(floats({1, 2, 3}));

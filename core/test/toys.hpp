@@ -148,4 +148,7 @@ inline double ran(const char* function, const catena::Array& x = floats({1, 2}))
     return values(catena::PluginFunction(function).forward({{x}})[0])[0];
 }
 
+inline const catena::PluginFunction add("toy.add"), mul("toy.mul"), sum("toy.sum"),
+    twice("toy.twice"), cube("toy.cube");
+
 }  // namespace toys

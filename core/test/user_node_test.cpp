@@ -12,14 +12,13 @@
 #include <stdexcept>
 
 using namespace catena;
+using toys::add;
 using toys::doubles;
-using toys::Values;
+using toys::mul;
 using toys::values;
+using toys::Values;
 
 namespace {
-
-const PluginFunction mul("toy.mul");
-const PluginFunction add("toy.add");
 
 Array map(const Array& x, double (*f)(double)) {
     std::vector<double> v = x.to_vector<double>();

@@ -120,7 +120,7 @@ Work language_model_training(const char* name) {
 }
 
 template <class Call>
-Work elementwise(const char* name, Call call) {
+Work on_two_arrays(const char* name, Call call) {
     return {name, 1, [=] {
                 const Variable a = as_variable(normal({1 << 20}));
                 const Variable b = as_variable(normal({1 << 20}));
@@ -158,11 +158,12 @@ std::vector<Work> catena_works(int threads) {
          [] { return [s = Variable(Array::ones({1}))] { chain(s).backward(); }; }},
         {"MLP step, 100 units", 1, [] { return mlp_step(100); }},
         {"MLP step, 1000 units", 1, [] { return mlp_step(1000); }},
-        elementwise("add 1M", [](const Variable& a, const Variable& b) { return a + b; }),
-        elementwise("exp 1M", [](const Variable& a, const Variable&) { return F::exp(a); }),
-        elementwise("tanh 1M", [](const Variable& a, const Variable&) { return F::tanh(a); }),
-        elementwise("sigmoid 1M", [](const Variable& a, const Variable&) { return F::sigmoid(a); }),
-        elementwise("relu 1M", [](const Variable& a, const Variable&) { return F::relu(a); }),
+        on_two_arrays("add 1M", [](const Variable& a, const Variable& b) { return a + b; }),
+        on_two_arrays("exp 1M", [](const Variable& a, const Variable&) { return F::exp(a); }),
+        on_two_arrays("tanh 1M", [](const Variable& a, const Variable&) { return F::tanh(a); }),
+        on_two_arrays("sigmoid 1M",
+                      [](const Variable& a, const Variable&) { return F::sigmoid(a); }),
+        on_two_arrays("relu 1M", [](const Variable& a, const Variable&) { return F::relu(a); }),
         {"Adam step, 1M parameters", 1, [] { return adam_step(1 << 20); }},
         {"Adam step, 10M parameters", 1, [] { return adam_step(10'000'000); }},
         {"3x3 convolution, both ways", 1, convolution},

@@ -1,6 +1,8 @@
 // Workers: fork, questions and answers over pipes, measuring by Google Benchmark.
 #include "worker.hpp"
 
+#include "table.hpp"
+
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -22,12 +24,6 @@
 
 namespace catena_bench {
 namespace {
-
-double median(std::vector<double>& values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
 
 // How long this process's threads were ready and had no processor so far. 0 where the system does
 // not count it.

@@ -5,10 +5,14 @@ if(NOT CATENA_FAST_BUILD)
     set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
 
-# catena_unity_build(TARGET N): compiles up to N files of the target as one.
+# catena_unity_build(TARGET N): compiles up to N files of the target as one. There a local name may be
+# that of another file.
 function(catena_unity_build target batch)
-    set_target_properties(${target} PROPERTIES
-        UNITY_BUILD "${CATENA_FAST_BUILD}" UNITY_BUILD_BATCH_SIZE ${batch})
+    if(CATENA_FAST_BUILD)
+        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+        target_compile_options(${target} PRIVATE
+            "$<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow;-Wno-subobject-linkage>")
+    endif()
 endfunction()
 
 # catena_share_headers(NAME LIBS target... HEADERS header...)

@@ -1,22 +1,91 @@
-// Caches memory of a device for the work of one queue.
+// Memory of a device: cached for the work of one queue, and pinned memory of the host.
 #pragma once
 
-#include "device/segments.hpp"
-
 #include <catena/core/device.hpp>
+#include <catena/core/pool.hpp>
 
 #include <catena/abi/base.h>
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <mutex>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace catena {
 
 class CachingAllocator;
+class DeviceState;
 class Queue;
+
+// Whether freed blocks are kept for the next allocation.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool recycle = false;  // let the sanitizer see every block die
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr bool recycle = false;
+#else
+inline constexpr bool recycle = true;
+#endif
+#else
+inline constexpr bool recycle = true;
+#endif
+
+// Ranges of segments, free or used, by address; the smallest free one that fits is taken. Sizes are
+// multiples of `unit`. Not thread-safe; nodes come from the pool, so that a loop that repeats its
+// sizes takes no heap memory.
+class Segments {
+public:
+    static constexpr std::uint64_t unit = 4096;
+
+    // A block of this size, or null if no free range is large enough. If take() or add() throws
+    // std::bad_alloc, nothing has changed.
+    void* take(std::uint64_t bytes);
+    // A new segment, free as a whole.
+    void add(void* memory, std::uint64_t bytes);
+    void give_back(void* block) noexcept;
+    std::uint64_t reserved() const noexcept { return reserved_; }
+
+    // Takes out segments that are free as a whole, largest first, as long as free(memory, bytes),
+    // which gives them back to where they came from, says true.
+    template <class Free>
+    void release(const Free& free) {
+        for (auto it = free_.end(); it != free_.begin();) {
+            const auto [bytes, memory] = *--it;
+            const auto range = ranges_.find(memory);
+            const auto next = std::next(range);
+            const bool whole = range->second.first && (next == ranges_.end() || next->second.first);
+            if (!whole) continue;
+            it = free_.erase(it);
+            ranges_.erase(range);
+            reserved_ -= bytes;
+            if (!free(memory, bytes)) return;
+        }
+    }
+
+private:
+    using Free = std::pair<std::uint64_t, char*>;
+    using FreeSet = std::set<Free, std::less<>, PoolAllocator<Free>>;
+    struct Range {
+        std::uint64_t bytes;
+        bool first;  // of its segment
+        bool free;
+        // A used range keeps its node of free_, so that give_back() allocates nothing.
+        FreeSet::node_type node = {};
+    };
+    using Ranges =
+        std::map<char*, Range, std::less<>, PoolAllocator<std::pair<char* const, Range>>>;
+
+    void insert(char* block, std::uint64_t bytes, bool first);
+    Ranges::iterator join(Ranges::iterator left, Ranges::iterator right);
+
+    Ranges ranges_;
+    FreeSet free_;
+    std::uint64_t reserved_ = 0;
+};
 
 // What the allocators of a device share.
 struct DeviceMemory {
@@ -35,10 +104,8 @@ struct DeviceMemory {
 // segments, which grow with what is in use.
 class CachingAllocator {
 public:
-    enum class Kind { shared, recorded };  // recorded: for the work of one recording
-    explicit CachingAllocator(Queue& owner, Kind kind = Kind::shared);
-    CachingAllocator(const CachingAllocator&) = delete;
-    CachingAllocator& operator=(const CachingAllocator&) = delete;
+    CachingAllocator(Queue& owner, bool recorded);  // recorded: for the work of one recording
+    CachingAllocator(CachingAllocator&&) = delete;
 
     Queue& queue;
 
@@ -51,7 +118,7 @@ public:
     MemoryStats stats() const;
     void reset_peak() noexcept { stats_.peak = stats_.in_use; }  // under the device's lock
     void keep(bool kept) noexcept;                               // free blocks are not given back
-    bool recorded() const noexcept { return kind_ == Kind::recorded; }
+    bool recorded() const noexcept { return recorded_; }
 
     // For the lists of a thread that ends.
     void give_back(int size_class, void* const* blocks, int count) noexcept;
@@ -78,7 +145,7 @@ private:
     void count(std::int64_t in_use, std::int64_t cached) noexcept;
 
     DeviceMemory& memory_;
-    const Kind kind_;
+    const bool recorded_;
     const int slot_;  // in the threads' lists, or none
     bool kept_;
     struct Small {
@@ -87,14 +154,36 @@ private:
     };
     std::array<Small, small_classes> free_;
     Segments segments_;
-    struct Late {
-        void* block;
-        std::uint64_t bytes;
-    };
-    std::vector<Late> late_;  // freed while a recording was made, by who caches nothing
-    char* slab_ = nullptr;    // rest of the newest slab; slabs are never given back
+    char* slab_ = nullptr;  // rest of the newest slab; slabs are never given back
     std::uint64_t slab_rest_ = 0;
     MemoryStats stats_;
+};
+
+// Host memory that a device can read and write directly. It is kept for the next array, because
+// allocating it is slow.
+class PinnedPool {
+public:
+    using Uses = std::vector<std::pair<Queue*, std::uint64_t>>;  // and their tickets
+
+    explicit PinnedPool(DeviceState& device) : device_(device) {}
+    // Null where the device has no such power. Throws MemoryError. capacity: to be given back.
+    void* allocate(std::uint64_t bytes, std::uint64_t& capacity);
+    // uses: what has to be done before it serves again.
+    void free(void* block, std::uint64_t capacity, Uses uses) noexcept;
+    const void* backend() const noexcept;  // for whose devices it is
+    // What no work uses any more goes back to the backend.
+    void release() noexcept;
+
+private:
+    struct Block {
+        void* memory;
+        std::uint64_t capacity;
+        Uses uses;
+        bool done();
+    };
+    DeviceState& device_;
+    std::mutex mutex_;
+    std::vector<Block> free_;
 };
 
 }  // namespace catena

@@ -4,11 +4,12 @@
 #include "device/device_state.hpp"
 
 #include <catena/abi/host.h>
+#include <catena/core/config.hpp>
 #include <catena/core/variable.hpp>
 
 #include <exception>
+#include <memory>
 #include <string>
-#include <vector>
 
 struct catena_ctx {
     catena::DeviceState* device = nullptr;
@@ -26,6 +27,11 @@ namespace catena {
 // Of this thread while a call runs on another device than its own: its own, which numbers are drawn
 // from.
 inline thread_local DeviceState* draws_from = nullptr;
+
+// The values of config(), for reading. Allocates nothing: a thread without a copy reads global_config().
+const Config& read_config() noexcept;
+// A copy with now.named. Calls of a thread that were made with the same settings share it.
+std::shared_ptr<const Config> keep_named(const Config& now);
 
 // The table that every plugin gets.
 const catena_host& host_table() noexcept;

@@ -86,35 +86,16 @@ void DeviceState::give_back_queue(Queue& queue) noexcept {
     idle_.push_back(&queue);
 }
 
-Queue& DeviceState::take_recorder(Queue& queue) {
+Queue& DeviceState::add_queue(std::unique_ptr<Queue> queue) {
     const std::lock_guard lock(mutex_);
-    const auto idle =
-        std::find_if(idle_recorders_.begin(), idle_recorders_.end(), [&](const Queue* recorder) {
-            return recorder->native == queue.native && recorder->own.stats().in_use == 0;
-        });
-    if (idle == idle_recorders_.end())
-        return *queues_.emplace_back(
-            std::make_unique<Queue>(*this, queue.native, CachingAllocator::Kind::recorded));
-    Queue& recorder = **idle;
-    idle_recorders_.erase(idle);
-    recorder.forget_users();
-    recorder.own.keep(true);
-    return recorder;
+    return *queues_.emplace_back(std::move(queue));
 }
 
-void DeviceState::give_back_recorder(Queue& recorder) noexcept {
-    recorder.own.keep(false);
+std::vector<Queue*> DeviceState::queues() {
     const std::lock_guard lock(mutex_);
-    idle_recorders_.push_back(&recorder);
-}
-
-void DeviceState::order_after_all(Queue& queue) {
     std::vector<Queue*> all;
-    {
-        const std::lock_guard lock(mutex_);
-        for (const auto& other : queues_) all.push_back(other.get());
-    }
-    for (Queue* other : all) queue.after(*other, Queue::end);
+    for (const auto& queue : queues_) all.push_back(queue.get());
+    return all;
 }
 
 void DeviceState::copy(Queue& queue, void* target, const void* source, std::uint64_t bytes,
@@ -132,10 +113,7 @@ void DeviceState::synchronize() {
     const std::shared_lock waiting(waits);
     if (heap.recordings.load() > 0) main_->refuse("a wait of the host");
     std::vector<std::pair<Queue*, std::uint64_t>> reached;
-    if (async()) {
-        const std::lock_guard lock(mutex_);
-        for (const auto& queue : queues_) reached.emplace_back(queue.get(), queue->now());
-    }
+    for (Queue* queue : queues()) reached.emplace_back(queue, queue->now());
     on_backend(*this, [&](catena_ctx* ctx) { return table.sync(ctx, dev); });
     for (const auto& [queue, ticket] : reached) queue->known_done(ticket);
 }

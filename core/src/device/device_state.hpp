@@ -2,7 +2,6 @@
 #pragma once
 
 #include "device/diagnostics.hpp"
-#include "device/pinned.hpp"
 #include "device/plugin.hpp"
 #include "device/queue.hpp"
 
@@ -57,11 +56,8 @@ public:
     // once there is the main one alone.
     Queue& take_queue();
     void give_back_queue(Queue& queue) noexcept;
-    // A queue on the same stream for a recording of it. One that was given back serves again when no
-    // array has memory of it any more.
-    Queue& take_recorder(Queue& queue);
-    void give_back_recorder(Queue& recorder) noexcept;
-    void order_after_all(Queue& queue);  // of the device
+    Queue& add_queue(std::unique_ptr<Queue> queue);
+    std::vector<Queue*> queues();  // all that were made
 
     std::atomic<void*> call_log{nullptr};  // of catena::diagnostics
 
@@ -88,7 +84,6 @@ private:
     std::mutex mutex_;  // of the queues
     std::vector<std::unique_ptr<Queue>> queues_;
     std::vector<Queue*> idle_;
-    std::vector<Queue*> idle_recorders_;
     Queue* main_ = nullptr;
 };
 

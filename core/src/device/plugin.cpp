@@ -1,4 +1,4 @@
-// Calls the loader, if the program has one, and names the plugin that ends the process.
+// The hooks of the loader and of catena::diagnostics, and the plugin that ends the process.
 #include "device/plugin.hpp"
 
 #include "device/context.hpp"
@@ -15,9 +15,13 @@ namespace catena {
 namespace {
 
 constinit std::atomic<PluginSource*> source{nullptr};
+constinit Diagnostics no_diagnostics;
 thread_local PluginStep* current = nullptr;
 
 }  // namespace
+
+constinit std::atomic<Diagnostics*> registered_diagnostics{&no_diagnostics};
+constinit std::atomic<const RunHook*> run_hook{nullptr};
 
 void set_plugin_source(PluginSource* registered) noexcept { source = registered; }
 

@@ -13,8 +13,8 @@ namespace catena {
 
 constinit thread_local const using_stream* streams = nullptr;
 
-Queue::Queue(DeviceState& of, catena_stream* stream, CachingAllocator::Kind kind)
-    : device(of), native(stream), async(of.async()), own(*this, kind) {}
+Queue::Queue(DeviceState& of, catena_stream* stream, bool recorder)
+    : device(of), native(stream), async(of.async()), own(*this, recorder) {}
 
 // The device's own: it is not given back.
 Stream Queue::as_stream() noexcept {
@@ -207,40 +207,6 @@ using_stream::using_stream(const Stream& stream) : stream_(stream), outer_(strea
     streams = this;
 }
 using_stream::~using_stream() { streams = outer_; }
-
-// ---- recorders
-
-void Queue::used_by(Queue& other, bool writes) {
-    if (&other == this) return;
-    const std::lock_guard lock(mutex_);
-    bool& wrote = users_[&other];
-    wrote = wrote || writes;
-}
-
-void Queue::after_users() {
-    decltype(users_) users;
-    {
-        const std::lock_guard lock(mutex_);
-        users = users_;
-        std::erase_if(users_, [](const auto& user) { return !user.second; });
-    }
-    for (const auto& [user, writes] : users) after(*user, end);
-}
-
-void Queue::before_writers() {
-    decltype(users_) users;
-    {
-        const std::lock_guard lock(mutex_);
-        users = users_;
-    }
-    for (const auto& [user, writes] : users)
-        if (writes) user->after(*this, end);
-}
-
-void Queue::forget_users() {
-    const std::lock_guard lock(mutex_);
-    users_.clear();
-}
 
 void Queue::sees_as(Queue& queue) {
     const std::scoped_lock lock(mutex_, queue.mutex_);

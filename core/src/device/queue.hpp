@@ -16,8 +16,7 @@
 
 namespace catena {
 
-class PinnedPool;
-class Recording;
+class Recorder;
 
 // It is never freed, because arrays and their memory refer to it. Each submission increments the ticket
 // afterwards, so an event that is recorded next covers all earlier submissions.
@@ -25,18 +24,16 @@ class Queue {
 public:
     static constexpr std::uint64_t end = ~std::uint64_t{0};  // as a ticket: all that was given
 
-    Queue(DeviceState& of, catena_stream* stream,
-          CachingAllocator::Kind kind = CachingAllocator::Kind::shared);
-    Queue(const Queue&) = delete;
-    Queue& operator=(const Queue&) = delete;
+    Queue(DeviceState& of, catena_stream* stream, bool recorder = false);
+    virtual ~Queue() = default;
 
     DeviceState& device;
     catena_stream* const native;
     const bool async;  // else work is done at once, and tickets stay 0
     CachingAllocator own;
-    std::atomic<CachingAllocator*> pool{
-        &own};  // for new arrays; another one while work is recorded
-    std::atomic<Recording*> recording{nullptr};  // of its work, now; of a recorder, too
+    std::atomic<CachingAllocator*> pool{&own};  // for new arrays; another one before a recording
+    std::atomic<Recorder*> recording{
+        nullptr};  // records its work now; also of that recorder itself
 
     std::uint64_t now() const noexcept { return ticket_.load(std::memory_order_acquire); }
     // Something was given to it. Returns the ticket of what that writes: work that is recorded comes
@@ -66,14 +63,7 @@ public:
     // After a wait for the whole device, this ticket is known to be done.
     void known_done(std::uint64_t ticket) noexcept;
 
-    // Of a recorder, a queue that shares its stream with the one that is recorded: others that used
-    // what it made come before a launch, and those that wrote it after it.
-    void used_by(Queue& other, bool writes);
-    void after_users();
-    void before_writers();
-    void forget_users();         // none of its arrays is left
     void sees_as(Queue& queue);  // it comes after all that the queue comes after
-
     Stream as_stream() noexcept;
     // Calls the backend, which gives work to this queue; throws its error with the device's name.
     template <class Call>
@@ -97,8 +87,25 @@ private:
     Point points_[8];
     unsigned next_point_ = 0;
     std::map<const Queue*, std::uint64_t> seen_;  // comes after these tickets
-    std::map<Queue*, bool> users_;                // and whether they write
 };
+
+// A queue that records work: the hooks of catena::Capture. It shares its stream with the queue whose
+// work it records, and owns the arrays that this work makes.
+class Recorder : public Queue {
+public:
+    explicit Recorder(Queue& recorded) : Queue(recorded.device, recorded.native, true) {}
+    // Its work uses an array that it did not make.
+    virtual void uses(ArrayBody& owner, bool writes) = 0;
+    // Another queue uses an array that its work made.
+    virtual void used_by(Queue& other, bool writes) = 0;
+    // Each launch writes into `state` where n blocks of random numbers of a device begin.
+    virtual void draws(const Array& state, DeviceState& of, std::uint64_t n) = 0;
+};
+// Where work for a queue really goes: while it is recorded, to the recorder.
+inline Queue& recorded(Queue& queue) noexcept {
+    Recorder* const recorder = queue.recording.load(std::memory_order_acquire);
+    return recorder ? *recorder : queue;
+}
 
 // What few arrays need.
 struct ArrayExtra {

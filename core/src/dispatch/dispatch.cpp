@@ -1,9 +1,6 @@
 // Forward calls on arrays: inference, choice of kernel, memory, run.
 #include "dispatch/dispatch.hpp"
 
-#include "dispatch/call_inputs.hpp"
-#include "dispatch/kernel_run.hpp"
-
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
@@ -108,7 +105,7 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
     result.device = &device;
     result.flags = call_flags(now);
     Outputs out;
-    KernelRun run(f, attributes, queue, result.flags, x, &result.saved);
+    KernelRun run(f, attributes, queue, CATENA_PHASE_FORWARD, result.flags, x, &result.saved);
     infer(f, x, in, run, result, out);
     result.key =
         selection_key(device.index, result.flags & CATENA_CALL_DETERMINISTIC, in.key.bits());
@@ -201,7 +198,7 @@ bool add_in_place(const Array& there, const Array& gradient) {
     const std::uint32_t flags = call_flags(config());
     const std::uint64_t key = selection_key(device.index, flags & CATENA_CALL_DETERMINISTIC,
                                             static_cast<std::uint64_t>(dtype));
-    KernelRun run(*addition, *addition->defaults, queue, flags);
+    KernelRun run(*addition, *addition->defaults, queue, CATENA_PHASE_BACKWARD, flags);
     const catena_tensor* const x[2] = {};
     catena_tensor* const y[1] = {};
     const catena_tensor* const gy[1] = {&gradient.body()->tensor};

@@ -1,11 +1,7 @@
 // The host's side of the ABI: the table of services that every plugin gets.
 #include "array/array_ops.hpp"
-#include "array/recording.hpp"
 #include "device/context.hpp"
-#include "device/named_config.hpp"
 #include "dispatch/dispatch.hpp"
-#include "registry/attributes.hpp"
-#include "registry/registry.hpp"
 
 #include <catena/abi/ext/draws.h>
 #include <catena/core/config.hpp>
@@ -173,13 +169,13 @@ catena_status host_meta(catena_ctx*, const catena_var* var, catena_meta* out) {
 catena_status host_reserve(catena_ctx* ctx, std::uint64_t n, std::uint64_t* seed,
                            std::uint64_t* offset, const std::int64_t** where) {
     *where = nullptr;
-    Recording* const recording =
+    Recorder* const recorder =
         ctx && ctx->device ? current_queue(*ctx->device).recording.load(std::memory_order_acquire)
                            : nullptr;
-    if (!recording) return host_philox(ctx, n, seed, offset);
+    if (!recorder) return host_philox(ctx, n, seed, offset);
     return guarded(ctx, [&] {
         const Array state = empty_on(ctx->device->main(), {2}, Dtype::int64);
-        recording->note_draws({state, draws_from ? *draws_from : *ctx->device, n});
+        recorder->draws(state, draws_from ? *draws_from : *ctx->device, n);
         *where = static_cast<const std::int64_t*>(state.body()->tensor.dl.data);
     });
 }

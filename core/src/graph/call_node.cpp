@@ -1,11 +1,7 @@
 // Calls on variables, and their gradients: by a kernel, or as a composition of functions.
-#include "graph/call_node.hpp"
-
-#include "dispatch/call_inputs.hpp"
-#include "dispatch/kernel_run.hpp"
+#include "dispatch/dispatch.hpp"
 #include "graph/backward_pass.hpp"
 
-#include <catena/core/config.hpp>
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>
@@ -14,24 +10,6 @@
 
 namespace catena {
 namespace {
-
-// Where any input is bool, calls the function on numbers in place of masks. False if none is one.
-bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
-                     std::span<const Variable* const> given, std::span<ArrayBody* const> x,
-                     Results& results) {
-    SmallVector<Array, 6> numbers;
-    if (!masks_as_numbers(f, x, numbers)) return false;
-    SmallVector<Variable, 6> variables(given.size());
-    SmallVector<const Variable*, 6> inputs(given.begin(), given.end());
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        if (!numbers[i]) continue;
-        variables[i] = as_variable(numbers[i]);
-        variables[i].set_volatile(given[i]->is_volatile());
-        inputs[i] = &variables[i];
-    }
-    results = call_function(f, attributes, {inputs.data(), inputs.size()});
-    return true;
-}
 
 bool retains(std::uint64_t set, std::uint32_t i, const FunctionEntry& f) {
     const std::uint32_t rest = f.variadic ? f.descriptor.n_inputs - 1 : 63;
@@ -53,64 +31,61 @@ bool contains(std::span<const std::uint64_t> targets, std::size_t i) {
 
 }  // namespace
 
-Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
-                      std::span<const Variable* const> given) {
-    const catena_function& d = f.descriptor;
-    check_arity(f, given.size());
-    SmallVector<ArrayBody*, 6> x;
-    bool wanted = false;
-    bool is_volatile = false;
-    bool any_bool = false;
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        const Variable* input = given[i];
-        const bool present = input && *input;
-        x.push_back(present ? input->data().body() : nullptr);
-        if (!present) continue;
-        if (!has_memory(*x.back()))
-            throw_released(d.name, f.input_name(static_cast<std::uint32_t>(i)));
-        is_volatile = is_volatile || input->is_volatile();
-        any_bool = any_bool || x.back()->meta.dtype.code == CATENA_CODE_BOOL;
-        wanted = wanted || (input->requires_grad() && f.is_differentiable(i));
-    }
-    while (x.size() < d.n_inputs) x.push_back(nullptr);
-    Results results;
-    if (any_bool && call_on_numbers(f, attributes, given, {x.data(), x.size()}, results))
-        return results;
-    if (is_volatile) {
-        check_volatile(given, d.name,
-                       [&](std::size_t i) { return f.input_name(static_cast<std::uint32_t>(i)); });
-    }
-    const Config& now = config();
-    const bool graph = wanted && !is_volatile && now.enable_backprop &&
-                       !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
+// The graph's node of a call of a registered function.
+class CallNode final : public GraphNode {
+public:
+    // Makes the node and connects it with inputs and outputs.
+    static void record(FunctionEntry& function, const BoundAttributes& attributes,
+                       std::span<const Variable* const> inputs, ForwardResult& forward,
+                       std::span<const Variable> outputs, const Config& now);
 
-    ForwardResult forward = run_forward(f, attributes, {x.data(), x.size()}, now, graph);
-    if (now.debug) [[unlikely]]
-        diagnostics().check_forward(f, {x.data(), x.size()}, {forward.y.data(), forward.y.size()});
-    for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
-        Ref<VariableNode> node(new VariableNode(forward.y[i]));
-        node->is_volatile = node->volatile_result = is_volatile;
-        node->requires_grad =
-            graph &&
-            !(d.outputs[i]->flags & (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN)) &&
-            is_floating(static_cast<Dtype>(dtype_index(forward.y[i].body()->meta.dtype)));
-        results.push_back(Variable(std::move(node)));
+    std::string_view label() const noexcept override { return function_.descriptor.name; }
+    std::string input_name(std::size_t i) const override {
+        return function_.input_name(static_cast<std::uint32_t>(i));
     }
-    if (graph) {
-        CallNode::record(f, attributes, given, forward, {results.data(), results.size()}, now);
+    std::string output_name(std::size_t i) const override {
+        return function_.descriptor.outputs[i]->name;
     }
-    return results;
-}
+    std::vector<Array> forward(std::span<const Array> inputs) const override;
+    void unchain() override {
+        const Ref<GraphNode> keep(this);
+        GraphNode::unchain();
+        saved_.clear();
+    }
 
-CallNode::CallNode(FunctionEntry& function, const BoundAttributes& attributes,
-                   ForwardResult& forward)
-    : function_(function),
-      attributes_(&attributes),
-      device_(forward.device),
-      paired_(forward.paired),
-      key_(forward.key),
-      flags_(forward.flags),
-      saved_(std::move(forward.saved)) {}
+private:
+    class KernelGradients;
+    using Words = SmallVector<std::uint64_t, 1>;
+
+    CallNode(FunctionEntry& function, const BoundAttributes& attributes, ForwardResult& forward)
+        : function_(function),
+          attributes_(&attributes),
+          device_(forward.device),
+          paired_(forward.paired),
+          key_(forward.key),
+          flags_(forward.flags),
+          saved_(std::move(forward.saved)) {}
+    void backward(std::span<const Array> gy, BackwardPass& pass) override;
+    void gradients(std::span<const Variable> gy, std::span<const bool> wanted,
+                   std::span<Variable> gx) override;
+    template <class Wanted>
+    Words targets_of(const Wanted& wanted) const;
+    bool run_kernel(DeviceState& device, std::uint64_t key, std::span<const Array> gy,
+                    BackwardPass& pass);
+    void call_grad_function(std::span<const Variable> x, std::span<const Variable> y,
+                            std::span<const Variable> gy, std::span<const bool> wanted,
+                            std::span<Variable> gx);
+    void call_gradient(std::span<const Variable> x, std::span<const Variable> y,
+                       std::span<const Variable> gy, const Words& targets, std::span<Variable> gx);
+
+    FunctionEntry& function_;
+    const Ref<const BoundAttributes> attributes_;
+    DeviceState* const device_;  // where forward ran
+    const catena_kernel* const paired_;
+    const std::uint64_t key_;
+    const std::uint32_t flags_;
+    SmallVector<Array, 2> saved_;
+};
 
 void CallNode::record(FunctionEntry& f, const BoundAttributes& attributes,
                       std::span<const Variable* const> inputs, ForwardResult& forward,
@@ -187,7 +162,7 @@ CallNode::KernelGradients::KernelGradients(CallNode& node, Queue& queue, std::sp
       gx_tensors_(tensors_.data() + node.inputs_.size()),
       gx_(node.inputs_.size()),
       req_(node.inputs_.size(), CATENA_REQ_NONE),
-      run_(node.function_, *node.attributes_, queue,
+      run_(node.function_, *node.attributes_, queue, CATENA_PHASE_BACKWARD,
            node.flags_ | (call_flags(config()) & CATENA_CALL_DETERMINISTIC)) {
     catena_tensor** const x = tensors_.data();
     catena_tensor** const y = gx_tensors_ + gx_.size();
@@ -387,10 +362,75 @@ void CallNode::call_gradient(std::span<const Variable> x, std::span<const Variab
     }
 }
 
-void CallNode::unchain() {
-    const Ref<GraphNode> keep(this);
-    GraphNode::unchain();
-    saved_.clear();
+namespace {
+
+// Where any input is bool, calls the function on numbers in place of masks. False if none is one.
+bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
+                     std::span<const Variable* const> given, std::span<ArrayBody* const> x,
+                     Results& results) {
+    SmallVector<Array, 6> numbers;
+    if (!masks_as_numbers(f, x, numbers)) return false;
+    SmallVector<Variable, 6> variables(given.size());
+    SmallVector<const Variable*, 6> inputs(given.begin(), given.end());
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        if (!numbers[i]) continue;
+        variables[i] = as_variable(numbers[i]);
+        variables[i].set_volatile(given[i]->is_volatile());
+        inputs[i] = &variables[i];
+    }
+    results = call_function(f, attributes, {inputs.data(), inputs.size()});
+    return true;
+}
+
+}  // namespace
+
+Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
+                      std::span<const Variable* const> given) {
+    const catena_function& d = f.descriptor;
+    check_arity(f, given.size());
+    SmallVector<ArrayBody*, 6> x;
+    bool wanted = false;
+    bool is_volatile = false;
+    bool any_bool = false;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const Variable* input = given[i];
+        const bool present = input && *input;
+        x.push_back(present ? input->data().body() : nullptr);
+        if (!present) continue;
+        if (!has_memory(*x.back()))
+            throw_released(d.name, f.input_name(static_cast<std::uint32_t>(i)));
+        is_volatile = is_volatile || input->is_volatile();
+        any_bool = any_bool || x.back()->meta.dtype.code == CATENA_CODE_BOOL;
+        wanted = wanted || (input->requires_grad() && f.is_differentiable(i));
+    }
+    while (x.size() < d.n_inputs) x.push_back(nullptr);
+    Results results;
+    if (any_bool && call_on_numbers(f, attributes, given, {x.data(), x.size()}, results))
+        return results;
+    if (is_volatile) {
+        check_volatile(given, d.name,
+                       [&](std::size_t i) { return f.input_name(static_cast<std::uint32_t>(i)); });
+    }
+    const Config& now = config();
+    const bool graph = wanted && !is_volatile && now.enable_backprop &&
+                       !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
+
+    ForwardResult forward = run_forward(f, attributes, {x.data(), x.size()}, now, graph);
+    if (now.debug) [[unlikely]]
+        diagnostics().check_forward(f, {x.data(), x.size()}, {forward.y.data(), forward.y.size()});
+    for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
+        Ref<VariableNode> node(new VariableNode(forward.y[i]));
+        node->is_volatile = node->volatile_result = is_volatile;
+        node->requires_grad =
+            graph &&
+            !(d.outputs[i]->flags & (CATENA_PORT_NON_DIFFERENTIABLE | CATENA_PORT_HIDDEN)) &&
+            is_floating(static_cast<Dtype>(dtype_index(forward.y[i].body()->meta.dtype)));
+        results.push_back(Variable(std::move(node)));
+    }
+    if (graph) {
+        CallNode::record(f, attributes, given, forward, {results.data(), results.size()}, now);
+    }
+    return results;
 }
 
 }  // namespace catena

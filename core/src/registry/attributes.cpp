@@ -1,5 +1,5 @@
 // Checks attributes against the schema.
-#include "registry/attributes.hpp"
+#include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>
 

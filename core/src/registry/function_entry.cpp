@@ -2,7 +2,6 @@
 #include "registry/registry.hpp"
 
 #include "device/plugin.hpp"
-#include "registry/attributes.hpp"
 
 #include <fmt/format.h>
 

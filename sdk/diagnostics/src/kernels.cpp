@@ -1,7 +1,7 @@
 // Lists of kernels, and the error for a call that no kernel takes.
 #include "diagnostics.hpp"
 
-#include "dispatch/call_inputs.hpp"
+#include "dispatch/dispatch.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/diagnostics/kernels.hpp>

@@ -9,7 +9,7 @@
 #if CATENA_EMULATED
 #include "emulator/control.h"
 #endif
-#include "device/recycle.hpp"
+#include "device/allocator.hpp"
 
 namespace F = catena::functions;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <catena/abi/tensor.h>
+#include <catena/core/ref.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -17,21 +18,16 @@ struct ArrayExtra;
 // Allocated from a pool. Only the functions in array.cpp create and destroy it.
 class ArrayBody {
 public:
-    void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+    void retain() noexcept { references_.add(); }
     void release() noexcept {
-        // An acquire load is enough to know that there is no other reference, so the common case
-        // needs no locked instruction.
-        if (references_.load(std::memory_order_acquire) == 1 ||
-            references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-            destroy();
-        }
+        if (references_.drop()) destroy();
     }
-    bool unique() const noexcept { return references_.load(std::memory_order_acquire) == 1; }
+    bool unique() const noexcept { return references_.get() == 1; }
     // Whether nobody else can see the memory, except recordings, which use its content at launch.
     bool exclusive() const noexcept {
         const ArrayBody& owner = base ? *base : *this;
-        return (!base || unique()) && owner.references_.load(std::memory_order_acquire) ==
-                                          1 + owner.recordings.load(std::memory_order_relaxed);
+        return (!base || unique()) &&
+               owner.references_.get() == 1 + owner.recordings.load(std::memory_order_relaxed);
     }
 
     catena_tensor tensor;  // shape points into meta, strides to the field below
@@ -53,7 +49,7 @@ public:
 private:
     void destroy() noexcept;
 
-    std::atomic<std::uint32_t> references_{1};
+    RefCount references_{1};
 };
 
 }  // namespace catena

@@ -1,0 +1,118 @@
+// What each thread has: its objects, its free lists of small blocks, and its configuration.
+#include "device/context.hpp"
+
+#include <catena/core/config.hpp>
+#include <catena/core/pool.hpp>
+
+#include <pthread.h>
+
+#include <cstdlib>
+#include <new>
+
+namespace catena {
+
+namespace {
+
+thread_local constinit ThreadObject* last_object = nullptr;
+
+// In the reverse order of construction. A destructor may construct another object.
+void end_thread(void*) {
+    while (ThreadObject* const object = last_object) {
+        last_object = object->next;
+        delete object;
+    }
+}
+
+}  // namespace
+
+// Destroyed through a pthread key: glibc ends the process if it has no memory to register a
+// thread_local object with a destructor.
+void keep_for_thread(std::unique_ptr<ThreadObject> object) {
+    static pthread_key_t key;
+    static const bool made = pthread_key_create(&key, end_thread) == 0;
+    if (!last_object && (!made || pthread_setspecific(key, &last_object) != 0))
+        throw std::bad_alloc();
+    object->next = last_object;
+    last_object = object.release();
+}
+
+namespace {
+
+constexpr std::size_t granule = 64;
+constexpr std::size_t classes = 16;
+constexpr std::size_t most_kept_bytes = std::size_t{16} << 20;  // in one class of one thread
+
+struct Block {
+    Block* next;
+};
+
+struct FreeLists {
+    ~FreeLists() {
+        for (Block* block : head)
+            while (block) ::operator delete(std::exchange(block, block->next));
+    }
+    Block* head[classes] = {};
+    std::size_t count[classes] = {};
+};
+
+__attribute__((tls_model("initial-exec"))) thread_local constinit PerThread<FreeLists> lists;
+
+}  // namespace
+
+void* pool_allocate(std::size_t bytes) {
+    const std::size_t index = (bytes - 1) / granule;
+    if (!recycle || index >= classes) return ::operator new(bytes);
+    if (FreeLists* mine = lists.find()) {
+        if (Block* block = mine->head[index]) {
+            mine->head[index] = block->next;
+            --mine->count[index];
+            return block;
+        }
+    }
+    return ::operator new((index + 1) * granule);
+}
+
+void pool_free(void* memory, std::size_t bytes) noexcept {
+    const std::size_t index = (bytes - 1) / granule;
+    FreeLists* mine = recycle && index < classes ? lists.try_get() : nullptr;
+    if (!mine || mine->count[index] * (index + 1) * granule >= most_kept_bytes)
+        return ::operator delete(memory);
+    mine->head[index] = new (memory) Block{mine->head[index]};
+    ++mine->count[index];
+}
+
+// ---- configuration
+
+namespace {
+
+thread_local constinit PerThread<Config> mine;
+
+Config from_environment() noexcept {
+    const char* debug = std::getenv("CATENA_DEBUG");
+    Config initial;
+    initial.debug = debug && *debug && std::string_view(debug) != "0";
+    return initial;
+}
+
+}  // namespace
+
+Config& global_config() noexcept {
+    static Config instance = from_environment();
+    return instance;
+}
+
+Config& config() { return mine.get(global_config()); }
+
+const Config& read_config() noexcept {
+    const Config* found = mine.find();
+    return found != nullptr ? *found : global_config();
+}
+
+std::shared_ptr<const Config> keep_named(const Config& now) {
+    static thread_local constinit PerThread<std::shared_ptr<const Config>> kept;
+    auto& last = kept.get();
+    if (!last || last->named != now.named) last = std::make_shared<const Config>(now);
+    return last;
+}
+
+}  // namespace catena

@@ -16,7 +16,7 @@ namespace {
 
 constinit std::atomic<PluginSource*> source{nullptr};
 constinit Diagnostics no_diagnostics;
-thread_local PluginStep* current = nullptr;
+thread_local PluginStep* current_step = nullptr;
 
 }  // namespace
 
@@ -43,7 +43,7 @@ std::string plugin_refusals() {
 
 // exit() does not unwind the stack, so the step still exists.
 void PluginStep::process_ends() {
-    const PluginStep* const step = std::exchange(current, nullptr);
+    const PluginStep* const step = std::exchange(current_step, nullptr);
     if (!step) return;
     const std::string reason = fmt::format("its {} called exit()", step->step_);
     tell(CATENA_LOG_ERROR, fmt::format("[plugin] {}: {}: the process ends with code {}",
@@ -54,11 +54,11 @@ void PluginStep::process_ends() {
 }
 
 PluginStep::PluginStep(const std::filesystem::path& file, const char* step, Tell tell)
-    : file_(file), step_(step), tell_(std::move(tell)), before_(std::exchange(current, this)) {
+    : file_(file), step_(step), tell_(std::move(tell)), before_(std::exchange(current_step, this)) {
     static const bool registered =
         std::atexit(process_ends) + std::at_quick_exit(process_ends) == 0;
     (void)registered;
 }
-PluginStep::~PluginStep() { current = before_; }
+PluginStep::~PluginStep() { current_step = before_; }
 
 }  // namespace catena

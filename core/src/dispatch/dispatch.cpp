@@ -37,8 +37,7 @@ void run_elsewhere(FunctionEntry& f, const BoundAttributes& attributes,
         explicit Draws(DeviceState* own) { draws_from = before ? before : own; }
         ~Draws() { draws_from = before; }
     } draws(result.device);
-    ForwardResult there =
-        run_forward(f, attributes, {bodies.data(), bodies.size()}, now, needs_backward);
+    ForwardResult there = run_forward(f, attributes, bodies, now, needs_backward);
     const auto bring = [](const Array& to, const Array& from) {
         to.copy_from(from);
         seal(*to.body());
@@ -172,15 +171,14 @@ ForwardResult forward_arrays(FunctionEntry& function, const BoundAttributes& att
     }
     while (x.size() < function.descriptor.n_inputs) x.push_back(nullptr);
     SmallVector<Array, 6> numbers;
-    if (any_bool && masks_as_numbers(function, {x.data(), x.size()}, numbers)) [[unlikely]] {
+    if (any_bool && masks_as_numbers(function, x, numbers)) [[unlikely]] {
         for (std::size_t i = 0; i < x.size(); ++i)
             if (numbers[i]) x[i] = numbers[i].body();
     }
     const Config& now = config();
-    ForwardResult result = run_forward(function, attributes, {x.data(), x.size()}, now, false);
+    ForwardResult result = run_forward(function, attributes, x, now, false);
     if (now.debug) [[unlikely]]
-        diagnostics().check_forward(function, {x.data(), x.size()},
-                                    {result.y.data(), result.y.size()});
+        diagnostics().check_forward(function, x, result.y);
     return result;
 }
 

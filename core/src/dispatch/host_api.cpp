@@ -147,7 +147,7 @@ catena_status host_call(catena_ctx* ctx, const catena_callable* function,
         }
         for (const Variable& input : inputs) pointers.push_back(&input);
         const using_device scope{Device(ctx->device)};  // for a call without inputs
-        Results results = call_function(entry, *bound, {pointers.data(), pointers.size()});
+        Results results = call_function(entry, *bound, pointers);
         for (std::uint32_t i = 0; i < n_y; ++i) {
             y[i] = static_cast<catena_var*>(&results[i].node());
             ctx->variables->push_back(std::move(results[i]));

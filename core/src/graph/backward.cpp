@@ -148,7 +148,7 @@ void BackwardPass::step_arrays(GraphNode& node) {
             output->grad = g;
         }
     }
-    node.backward(std::span<const Array>(gy.data(), gy.size()), *this);
+    node.backward(gy, *this);
 }
 
 void BackwardPass::step_variables(GraphNode& node) {
@@ -164,7 +164,7 @@ void BackwardPass::step_variables(GraphNode& node) {
         }
     }
     const force_backprop_mode scope;
-    compose(node, std::span<const Variable>(gy.data(), gy.size()));
+    compose(node, gy);
 }
 
 void BackwardPass::compose(GraphNode& node, std::span<const Variable> gy) {

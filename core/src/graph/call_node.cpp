@@ -242,7 +242,7 @@ bool CallNode::KernelGradients::attempt(const catena_kernel& kernel) {
 bool CallNode::run_kernel(DeviceState& device, std::uint64_t call_key, std::span<const Array> gy,
                           BackwardPass& pass) {
     const Words targets = targets_of([&](std::size_t i) { return pass.wants(inputs_[i].get()); });
-    KernelGradients call(*this, current_queue(device), gy, {targets.data(), targets.size()}, pass);
+    KernelGradients call(*this, current_queue(device), gy, targets, pass);
     const bool deterministic = call.flags() & CATENA_CALL_DETERMINISTIC;
     const std::uint64_t key =
         (call_key & ~(std::uint64_t{1} << 16)) | static_cast<std::uint64_t>(deterministic) << 16;
@@ -308,8 +308,7 @@ void CallNode::call_grad_function(std::span<const Variable> x, std::span<const V
     for (std::uint32_t i = 0; i < y.size(); ++i)
         if (d.retain_y >> i & 1) inputs.push_back(&y[i]);
     for (const Variable& g : gy) inputs.push_back(&g);
-    const Results results =
-        call_function(function_.gradient(), *attributes_, {inputs.data(), inputs.size()});
+    const Results results = call_function(function_.gradient(), *attributes_, inputs);
     std::size_t next = 0;
     for (std::size_t i = 0; i < gx.size() && next < results.size(); ++i) {
         if (!function_.is_differentiable(i)) continue;
@@ -351,7 +350,7 @@ void CallNode::call_gradient(std::span<const Variable> x, std::span<const Variab
     const catena_status status = d.gradient(&ctx, &call);
     bool complete = true;
     for (std::size_t i = 0; i < gx.size(); ++i) {
-        if (!contains({targets.data(), targets.size()}, i)) continue;
+        if (!contains(targets, i)) continue;
         complete = complete && gx_vars[i];
         gx[i] = Variable(Ref<VariableNode>(reinterpret_cast<VariableNode*>(gx_vars[i])));
     }
@@ -378,7 +377,7 @@ bool call_on_numbers(FunctionEntry& f, const BoundAttributes& attributes,
         variables[i].set_volatile(given[i]->is_volatile());
         inputs[i] = &variables[i];
     }
-    results = call_function(f, attributes, {inputs.data(), inputs.size()});
+    results = call_function(f, attributes, inputs);
     return true;
 }
 
@@ -405,8 +404,7 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
     }
     while (x.size() < d.n_inputs) x.push_back(nullptr);
     Results results;
-    if (any_bool && call_on_numbers(f, attributes, given, {x.data(), x.size()}, results))
-        return results;
+    if (any_bool && call_on_numbers(f, attributes, given, x, results)) return results;
     if (is_volatile) {
         check_volatile(given, d.name,
                        [&](std::size_t i) { return f.input_name(static_cast<std::uint32_t>(i)); });
@@ -415,9 +413,9 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
     const bool graph = wanted && !is_volatile && now.enable_backprop &&
                        !(d.flags & CATENA_FUNCTION_NOT_DIFFERENTIABLE);
 
-    ForwardResult forward = run_forward(f, attributes, {x.data(), x.size()}, now, graph);
+    ForwardResult forward = run_forward(f, attributes, x, now, graph);
     if (now.debug) [[unlikely]]
-        diagnostics().check_forward(f, {x.data(), x.size()}, {forward.y.data(), forward.y.size()});
+        diagnostics().check_forward(f, x, forward.y);
     for (std::uint32_t i = 0; i < d.n_outputs; ++i) {
         Ref<VariableNode> node(new VariableNode(forward.y[i]));
         node->is_volatile = node->volatile_result = is_volatile;
@@ -428,7 +426,7 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
         results.push_back(Variable(std::move(node)));
     }
     if (graph) {
-        CallNode::record(f, attributes, given, forward, {results.data(), results.size()}, now);
+        CallNode::record(f, attributes, given, forward, results, now);
     }
     return results;
 }

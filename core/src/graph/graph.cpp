@@ -396,7 +396,7 @@ void GraphNode::backward(std::span<const Array> gy, BackwardPass& pass) {
     const no_backprop_mode scope;
     SmallVector<Variable, 2> variables;
     for (const Array& array : gy) variables.push_back(array ? as_variable(array) : Variable());
-    pass.compose(*this, {variables.data(), variables.size()});
+    pass.compose(*this, variables);
 }
 
 namespace {

@@ -92,12 +92,8 @@ public:
     std::string created_at() const;
     int rank() const noexcept { return rank_; }
     // Null for a missing optional input. An output is null when nobody else holds it.
-    std::span<const Ref<VariableNode>> inputs() const noexcept {
-        return {inputs_.data(), inputs_.size()};
-    }
-    std::span<VariableNode* const> outputs() const noexcept {
-        return {outputs_.data(), outputs_.size()};
-    }
+    std::span<const Ref<VariableNode>> inputs() const noexcept { return inputs_; }
+    std::span<VariableNode* const> outputs() const noexcept { return outputs_; }
 
     // Computes the function from other arrays, with the attributes of this call. Records nothing
     // and leaves hidden outputs out. If a program defines the function, forward() may change the

@@ -3,8 +3,8 @@
 #include "plugin_file.hpp"
 #include "trusted_file.hpp"
 
-#include "device/context.hpp"
-#include "device/plugin.hpp"
+#include "device/device_state.hpp"
+#include "device/hooks.hpp"
 #include "registry/registry.hpp"
 
 #include <catena/core/error.hpp>

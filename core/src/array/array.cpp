@@ -1,11 +1,7 @@
 // Arrays: memory, views, copies between host and devices.
 #include "array/array_ops.hpp"
 
-#include <catena/core/error.hpp>
 #include <catena/core/pool.hpp>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -91,9 +87,8 @@ Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device) {
     body->meta.ndim = shape.ndim();
     std::copy(shape.begin(), shape.end(), body->meta.shape);
     if (!shape_known(*body)) {
-        throw MemoryError(fmt::format(
-            "[array] shape {}: expected extents other than 0 that multiply to at most 2^59",
-            to_string(shape)));
+        raise<MemoryError>(
+            "[array] shape {}: expected extents other than 0 that multiply to at most 2^59", shape);
     }
     seal(*body);
     return body;
@@ -102,7 +97,7 @@ Ref<ArrayBody> make_body(const Shape& shape, Dtype dtype, DeviceState& device) {
 namespace {
 
 const ArrayBody& need(const Array& array) {
-    if (!array) throw InvalidError("[array] expected an array, got an empty handle");
+    if (!array) raise<InvalidError>("[array] expected an array, got an empty handle");
     return *array.body();
 }
 
@@ -111,9 +106,9 @@ const ArrayBody& need(const Array& array) {
 ArrayBody& need_memory(const Array& array) {
     need(array);
     if (!has_memory(*array.body())) {
-        throw GraphError(
-            "[array] expected elements, got the shape alone: the graph keeps no more "
-            "of a variable that nobody holds");
+        raise<GraphError>(
+            "[array] expected elements, got the shape alone: the graph keeps no more of a variable "
+            "that nobody holds");
     }
     return *array.body();
 }
@@ -156,8 +151,8 @@ Array Array::reshape(std::initializer_list<std::int64_t> extents) const {
     std::int64_t others = 1;
     for (std::int64_t extent : extents) others *= extent == -1 ? 1 : extent;
     if (others <= 0 ? size() != 0 : size() % others != 0) {
-        throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got ({})",
-                                     size(), catena::to_string(shape()), fmt::join(extents, ", ")));
+        raise<ShapeError>("[reshape] shape: expected {} elements as in {}, got ({})", size(),
+                          shape(), fmt::join(extents, ", "));
     }
     std::vector<std::int64_t> known(extents);
     std::replace(known.begin(), known.end(), std::int64_t{-1}, others ? size() / others : 0);
@@ -167,9 +162,8 @@ Array Array::reshape(std::initializer_list<std::int64_t> extents) const {
 Array Array::reshape(const Shape& target) const {
     const ArrayBody& body = need_memory(*this);
     if (target.size() != size()) {
-        throw ShapeError(fmt::format("[reshape] shape: expected {} elements as in {}, got {}",
-                                     size(), catena::to_string(shape()),
-                                     catena::to_string(target)));
+        raise<ShapeError>("[reshape] shape: expected {} elements as in {}, got {}", size(), shape(),
+                          target);
     }
     Ref<ArrayBody> view = make_body(target, dtype(), *body.device);
     alias(*view, body_);

@@ -1,10 +1,5 @@
 // Memory of arrays: the order of uses on several queues, and copies between host and devices.
 #include "array/array_ops.hpp"
-#include "device/context.hpp"
-
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -24,7 +19,7 @@ Queue& queue_in_scopes(DeviceState& device) noexcept {
 
 void use(const Stream& stream, const Array& array, bool writes) {
     Queue& queue = recorded(queue_of(stream));
-    if (!array) throw InvalidError("[stream] use(): expected an array, got an empty handle");
+    if (!array) raise<InvalidError>("[stream] use(): expected an array, got an empty handle");
     if (!writes) return before_read(*array.body(), queue);
     before_write(*array.body(), queue);
     written(*array.body());
@@ -243,7 +238,7 @@ bool can_fill(const DeviceState& device) { return device.memory && device.memory
 DeviceState& host_device() {
     DeviceState& state = default_device();
     if (plain(state)) return state;
-    throw DeviceError("[array] pinned(): expected a device in the host's memory, got none");
+    raise<DeviceError>("[array] pinned(): expected a device in the host's memory, got none");
 }
 
 }  // namespace
@@ -273,13 +268,13 @@ Array Array::to(Device device) const {
 Array Array::to(Device device, const Stream& stream) const {
     const ArrayBody& body = need_memory(*this);
     if (body.device == device.state()) return *this;
-    if (!device || !stream) throw InvalidError("[to] expected a device and a stream, got none");
+    if (!device || !stream) raise<InvalidError>("[to] expected a device and a stream, got none");
     Queue& queue = recorded(*stream.queue());
     DeviceState& a = *device.state();
     const bool out = &queue.device == body.device && plain(a);
     if (!out && &queue.device != &a) {
-        throw DeviceError(fmt::format("[to] stream: expected one of {}, got one of {}",
-                                      (plain(a) ? *body.device : a).name, queue.device.name));
+        raise<DeviceError>("[to] stream: expected one of {}, got one of {}",
+                           (plain(a) ? *body.device : a).name, queue.device.name);
     }
     Array target =
         out ? pinned(shape(), dtype(), stream.device()) : empty_on(queue, shape(), dtype());
@@ -292,8 +287,8 @@ Array Array::to(Device device, const Stream& stream) const {
 Array Array::from_host(const void* data, std::int64_t count, Dtype dtype, const Shape& shape,
                        const std::int64_t* strides, Device device) {
     if (count != shape.size()) {
-        throw ShapeError(fmt::format("[array] values: expected {} for shape {}, got {}",
-                                     shape.size(), catena::to_string(shape), count));
+        raise<ShapeError>("[array] values: expected {} for shape {}, got {}", shape.size(), shape,
+                          count);
     }
     Array array = empty(shape, dtype, device);
     ArrayBody& to = *array.body_;
@@ -334,9 +329,8 @@ void Array::copy_from(const Array& source) const {
     ArrayBody& to = need_memory(*this);
     ArrayBody& from = need_memory(source);
     if (!(shape() == source.shape()) || dtype() != source.dtype()) {
-        throw ShapeError(fmt::format("[copy] source: expected {} {}, got {} {}",
-                                     catena::to_string(shape()), name(dtype()),
-                                     catena::to_string(source.shape()), name(source.dtype())));
+        raise<ShapeError>("[copy] source: expected {} {}, got {} {}", shape(), dtype(),
+                          source.shape(), source.dtype());
     }
     written(to);
     copy_on(current_queue(*to.device), to, from);
@@ -397,15 +391,12 @@ void Array::fill(double value) const {
 void* Array::host_data(Dtype wanted, bool writes) const {
     ArrayBody& body = need_memory(*this);
     if (!body.device->host_accessible()) {
-        throw DeviceError(
-            fmt::format("[array] host(): expected a device that the host can reach, "
-                        "got {}; copy it with to()",
-                        body.device->name));
+        raise<DeviceError>(
+            "[array] host(): expected a device that the host can reach, got {}; copy it with to()",
+            body.device->name);
     }
-    if (wanted != dtype()) {
-        throw DtypeError(
-            fmt::format("[array] host(): expected {}, got {}", name(wanted), name(dtype())));
-    }
+    if (wanted != dtype())
+        raise<DtypeError>("[array] host(): expected {}, got {}", wanted, dtype());
     before_host(body, writes);
     if (writes) {
         // Threads that fill parts of an array may be here at once: one change or several is the same.
@@ -416,10 +407,8 @@ void* Array::host_data(Dtype wanted, bool writes) const {
 }
 
 void Array::require_item() const {
-    if (size() != 1) {
-        throw ShapeError(fmt::format("[array] item(): expected one element, got shape {}",
-                                     catena::to_string(shape())));
-    }
+    if (size() != 1)
+        raise<ShapeError>("[array] item(): expected one element, got shape {}", shape());
 }
 
 void Array::to_host(Dtype wanted, void* target) const {
@@ -440,10 +429,8 @@ Array Array::wrap(Device device, void* data, const Shape& shape, Dtype dtype,
     const auto address = reinterpret_cast<std::uintptr_t>(data);
     const auto item = static_cast<std::uintptr_t>(item_size(dtype));
     if (address % item != 0 || (!data && body->tensor.nbytes)) {
-        throw InvalidError(
-            fmt::format("[array] wrap(): expected an address aligned to {} bytes, "
-                        "got {}",
-                        item, data));
+        raise<InvalidError>("[array] wrap(): expected an address aligned to {} bytes, got {}", item,
+                            data);
     }
     static char nothing;  // has_memory() tells arrays from mere shapes by their block
     Queue& queue = current_queue(*device.state());

@@ -1,11 +1,7 @@
 // Errors, shapes and dtypes: their texts, and the conversion of elements on the host.
 #include <catena/core/dtype.hpp>
-#include <catena/core/error.hpp>
 #include <catena/core/shape.hpp>
 #include <catena/core/tables.hpp>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -42,13 +38,13 @@ void throw_status(catena_status status, const std::string& text) {
 
 Shape::Shape(std::span<const std::int64_t> extents) : ndim_(static_cast<int>(extents.size())) {
     if (extents.size() > CATENA_MAX_NDIM) {
-        throw ShapeError(fmt::format("[shape] rank: expected at most {}, got {}",
-                                     static_cast<int>(CATENA_MAX_NDIM), extents.size()));
+        raise<ShapeError>("[shape] rank: expected at most {}, got {}",
+                          static_cast<int>(CATENA_MAX_NDIM), extents.size());
     }
     for (std::int64_t extent : extents) {
         if (extent < 0) {
-            throw ShapeError(fmt::format("[shape] extents: expected none below 0, got ({})",
-                                         fmt::join(extents, ", ")));
+            raise<ShapeError>("[shape] extents: expected none below 0, got ({})",
+                              fmt::join(extents, ", "));
         }
     }
     std::copy(extents.begin(), extents.end(), extents_);
@@ -107,8 +103,8 @@ std::string name(catena_dtype abi) {
 Dtype dtype_from_name(std::string_view text) {
     for (int i = 0; i < dtype_count; ++i)
         if (names[i] == text) return static_cast<Dtype>(i);
-    throw DtypeError(fmt::format("[dtype] name: expected one of {}, got '{}'",
-                                 fmt::join(names, " "), beginning(text)));
+    raise<DtypeError>("[dtype] name: expected one of {}, got '{}'", fmt::join(names, " "),
+                      beginning(text));
 }
 
 void convert(Dtype from, const void* source, Dtype to, void* target, std::int64_t n) {

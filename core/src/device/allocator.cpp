@@ -1,13 +1,9 @@
 // The caching allocator of a queue, its segments, and pinned memory.
 #include "device/allocator.hpp"
 
-#include "device/context.hpp"
 #include "device/device_state.hpp"
 
-#include <catena/core/error.hpp>
 #include <catena/core/pool.hpp>
-
-#include <fmt/format.h>
 
 #include <limits.hpp>
 
@@ -169,8 +165,8 @@ void* CachingAllocator::take_uncached(std::uint64_t capacity) {
 
 void* CachingAllocator::take_large(std::uint64_t bytes, std::uint64_t& capacity) {
     if (bytes > largest_memory) {  // sums of larger ones would overflow
-        throw MemoryError(fmt::format("[{}] memory: expected at most {} bytes, got {}",
-                                      queue.device.name, largest_memory, bytes));
+        raise<MemoryError>("[{}] memory: expected at most {} bytes, got {}", queue.device.name,
+                           largest_memory, bytes);
     }
     capacity = (bytes + Segments::unit - 1) / Segments::unit * Segments::unit;
     if (!keeps()) return take_uncached(capacity);

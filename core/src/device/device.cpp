@@ -1,11 +1,8 @@
 // Devices: what they share with their backend, and the thread's current one.
-#include "device/context.hpp"
-#include "device/plugin.hpp"
+#include "device/device_state.hpp"
+#include "device/hooks.hpp"
 
 #include <catena/core/backend.hpp>
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
 
 #include <limits.hpp>
 
@@ -44,9 +41,9 @@ DeviceState::DeviceState(BackendEntry& backend_entry, int device_ordinal, int de
     ask(events, CATENA_EVENTS_DRAFT_1, sizeof(catena_events));
     ask(graphs, CATENA_GRAPH_DRAFT_1, sizeof(catena_graph));
     if (threads && !(threads->count && threads->set_count && threads->parallel_for)) {
-        throw DeviceError(
-            fmt::format("[{}] {}: expected count, set_count and parallel_for, got NULL among them",
-                        name, CATENA_THREADS_1));
+        raise<DeviceError>(
+            "[{}] {}: expected count, set_count and parallel_for, got NULL among them", name,
+            CATENA_THREADS_1);
     }
     main_ = &make_queue();
 }
@@ -56,8 +53,8 @@ template <class Table>
 void DeviceState::ask(const Table*& table_of, const char* id, std::size_t least) {
     const auto* const given = static_cast<const Table*>(backend_extension(Device(this), id));
     if (given && given->struct_size < least) {
-        throw DeviceError(fmt::format("[{}] {}: struct_size: expected at least {}, got {}", name,
-                                      id, least, given->struct_size));
+        raise<DeviceError>("[{}] {}: struct_size: expected at least {}, got {}", name, id, least,
+                           given->struct_size);
     }
     table_of = given;
 }
@@ -162,7 +159,7 @@ void DeviceState::end_recording() noexcept {
 }
 
 DeviceState& state_of(Device device) {
-    if (!device) throw InvalidError("[device] expected a device, got an empty handle");
+    if (!device) raise<InvalidError>("[device] expected a device, got an empty handle");
     return *device.state();
 }
 
@@ -257,8 +254,8 @@ std::uint64_t initial_seed() {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc() || end != digits.data() + digits.size()) {
-        throw InvalidError(fmt::format(
-            "[seed] CATENA_SEED: expected a number from 0 to 2^64 - 1, got '{}'", digits));
+        raise<InvalidError>("[seed] CATENA_SEED: expected a number from 0 to 2^64 - 1, got '{}'",
+                            digits);
     }
     return value;
 }

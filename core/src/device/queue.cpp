@@ -1,11 +1,7 @@
 // Streams: tickets, and the events behind them.
 #include "device/queue.hpp"
 
-#include "device/context.hpp"
-
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
+#include "device/device_state.hpp"
 
 #include <algorithm>
 
@@ -26,9 +22,9 @@ void Queue::check(catena_ctx& ctx, catena_status status) const {
 }
 
 void Queue::refuse(const char* what) const {
-    throw UnsupportedError(
-        fmt::format("[recording] {}: expected work that stays on the recorded stream, got {}",
-                    device.name, what));
+    raise<UnsupportedError>(
+        "[recording] {}: expected work that stays on the recorded stream, got {}", device.name,
+        what);
 }
 
 // The earliest event that is behind a ticket, or null. Under mutex_.
@@ -122,8 +118,8 @@ bool Queue::done() {
     const std::uint64_t until = now();
     if (!async || until <= done_.load(std::memory_order_acquire)) return true;
     if (!device.events) {
-        throw UnsupportedError(fmt::format(
-            "[stream] done(): expected a backend that can say it, got {}", device.name));
+        raise<UnsupportedError>("[stream] done(): expected a backend that can say it, got {}",
+                                device.name);
     }
     return ask(nullptr, until);
 }
@@ -169,7 +165,7 @@ void Queue::mark() {
 // ---- streams, as programs have them
 
 Queue& queue_of(const Stream& stream) {
-    if (!stream) throw InvalidError("[stream] expected a stream, got an empty handle");
+    if (!stream) raise<InvalidError>("[stream] expected a stream, got an empty handle");
     return *stream.queue();
 }
 

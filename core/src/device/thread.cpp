@@ -1,5 +1,5 @@
 // What each thread has: its objects, its free lists of small blocks, and its configuration.
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <catena/core/config.hpp>
 #include <catena/core/pool.hpp>

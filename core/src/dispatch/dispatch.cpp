@@ -1,10 +1,6 @@
 // Forward calls on arrays: inference, choice of kernel, memory, run.
 #include "dispatch/dispatch.hpp"
 
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace catena {
@@ -81,10 +77,9 @@ void infer(const FunctionEntry& f, std::span<ArrayBody* const> x, ForwardInputs&
 
 void make_view(const FunctionEntry& f, std::span<ArrayBody* const> x, const Array& y) {
     if (y.body()->tensor.nbytes != x[0]->tensor.nbytes) {
-        throw ShapeError(fmt::format("[{}] {}: expected a shape of {} elements as in {}, got {}",
-                                     f.descriptor.name, f.descriptor.outputs[0]->name,
-                                     Array(Ref(x[0])).size(), describe_inputs(f, x),
-                                     to_string(y.shape())));
+        raise<ShapeError>("[{}] {}: expected a shape of {} elements as in {}, got {}",
+                          f.descriptor.name, f.descriptor.outputs[0]->name, Array(Ref(x[0])).size(),
+                          describe_inputs(f, x), y.shape());
     }
     alias(*y.body(), Ref<ArrayBody>(x[0]));
     seal(*y.body());
@@ -134,8 +129,8 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
         return result;
     }
     diagnostics().no_kernel(f, x, device, in.key.bits(), !selection.forward.empty());
-    throw UnsupportedError(fmt::format("[{}] kernel: expected one for {} on {}, got none",
-                                       f.descriptor.name, describe_inputs(f, x), device.name));
+    raise<UnsupportedError>("[{}] kernel: expected one for {} on {}, got none", f.descriptor.name,
+                            describe_inputs(f, x), device.name);
 }
 
 bool masks_as_numbers(const FunctionEntry& f, std::span<ArrayBody* const> x,

@@ -1,14 +1,10 @@
 // The host's side of the ABI: the table of services that every plugin gets.
-#include "array/array_ops.hpp"
-#include "device/context.hpp"
 #include "dispatch/dispatch.hpp"
 
 #include <catena/abi/ext/draws.h>
 #include <catena/core/config.hpp>
 #include <catena/core/device.hpp>
-#include <catena/core/error.hpp>
 
-#include <fmt/format.h>
 #include <ids.hpp>
 
 #include <algorithm>
@@ -128,12 +124,10 @@ catena_status host_call(catena_ctx* ctx, const catena_callable* function,
                         std::uint32_t n_y) {
     return guarded(ctx, [&] {
         auto& entry = *const_cast<FunctionEntry*>(reinterpret_cast<const FunctionEntry*>(function));
-        if (!ctx || !ctx->variables) {
-            throw InvalidError("call(): only within a gradient callback");
-        }
+        if (!ctx || !ctx->variables) raise<InvalidError>("call(): only within a gradient callback");
         if (n_y > entry.descriptor.n_outputs) {
-            throw InvalidError(fmt::format("[{}] outputs: expected at most {}, got {}",
-                                           entry.descriptor.name, entry.descriptor.n_outputs, n_y));
+            raise<InvalidError>("[{}] outputs: expected at most {}, got {}", entry.descriptor.name,
+                                entry.descriptor.n_outputs, n_y);
         }
         const bool defaults = n_attrs == 0 && entry.defaults;
         const Ref<const BoundAttributes> bound =

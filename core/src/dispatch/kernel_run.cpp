@@ -2,10 +2,6 @@
 // on the queue.
 #include "dispatch/dispatch.hpp"
 
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits.hpp>
 
@@ -27,33 +23,30 @@ void throw_arity(const FunctionEntry& f, std::size_t got) {
     const std::string expected = f.variadic      ? fmt::format("{} or more", least)
                                  : least == most ? fmt::format("{}", least)
                                                  : fmt::format("{} to {}", least, most);
-    throw InvalidError(
-        fmt::format("[{}] inputs: expected {}, got {}", f.descriptor.name, expected, got));
+    raise<InvalidError>("[{}] inputs: expected {}, got {}", f.descriptor.name, expected, got);
 }
 
 void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& meta,
                  std::span<ArrayBody* const> x) {
     const bool countable = meta.ndim >= 0 && meta.ndim <= CATENA_MAX_NDIM;
-    throw ShapeError(fmt::format(
+    raise<ShapeError>(
         "[{}] {}: expected a shape that an array can have, got {} ({})", f.descriptor.name, what,
         countable ? shape_to_string(meta.shape, meta.ndim) : fmt::format("{} axes", meta.ndim),
-        describe_inputs(f, x)));
+        describe_inputs(f, x));
 }
 
 namespace {
 
 [[noreturn]] void throw_missing(const FunctionEntry& f, std::uint32_t i) {
-    throw InvalidError(
-        fmt::format("[{}] {}: expected an array, got none", f.descriptor.name, f.input_name(i)));
+    raise<InvalidError>("[{}] {}: expected an array, got none", f.descriptor.name, f.input_name(i));
 }
 
 [[noreturn]] void throw_elsewhere(const FunctionEntry& f, std::span<ArrayBody* const> x,
                                   std::uint32_t i) {
     std::uint32_t first = 0;
     while (!x[first]) ++first;
-    throw DeviceError(fmt::format("[{}] {}: expected {} as {}, got {}", f.descriptor.name,
-                                  f.input_name(i), x[first]->device->name, f.input_name(first),
-                                  x[i]->device->name));
+    raise<DeviceError>("[{}] {}: expected {} as {}, got {}", f.descriptor.name, f.input_name(i),
+                       x[first]->device->name, f.input_name(first), x[i]->device->name);
 }
 
 }  // namespace
@@ -87,8 +80,8 @@ std::string TypeKey::name_of(std::uint32_t i, bool input) const {
 }
 
 void TypeKey::unknown(const catena_meta& meta, std::uint32_t i, bool input) {
-    throw DtypeError(fmt::format("[{}] {}: expected a dtype of catena, got {}", f_->descriptor.name,
-                                 name_of(i, input), name(meta.dtype)));
+    raise<DtypeError>("[{}] {}: expected a dtype of catena, got {}", f_->descriptor.name,
+                      name_of(i, input), name(meta.dtype));
 }
 
 void TypeKey::mismatch(int type, const catena_meta& meta, std::uint32_t i, bool input) {
@@ -97,10 +90,10 @@ void TypeKey::mismatch(int type, const catena_meta& meta, std::uint32_t i, bool 
     };
     const std::uint32_t first = of_type(f_->input_type);
     const bool of_input = first < f_->input_type.size();
-    throw DtypeError(fmt::format(
-        "[{}] {}: expected {} as {}, got {}", f_->descriptor.name, name_of(i, input),
-        name(static_cast<Dtype>(bits_ >> (4 * type) & 15)),
-        name_of(of_input ? first : of_type(f_->output_type), of_input), name(meta.dtype)));
+    raise<DtypeError>("[{}] {}: expected {} as {}, got {}", f_->descriptor.name, name_of(i, input),
+                      name(static_cast<Dtype>(bits_ >> (4 * type) & 15)),
+                      name_of(of_input ? first : of_type(f_->output_type), of_input),
+                      name(meta.dtype));
 }
 
 // ---- the call engine
@@ -118,8 +111,8 @@ public:
     Scratch(const catena_function& function, Queue& queue, std::uint64_t bytes)
         : pool_(*queue.pool.load(std::memory_order_relaxed)) {
         if (bytes > largest_memory) {
-            throw MemoryError(fmt::format("[{}] plan(): scratch_bytes: expected at most {}, got {}",
-                                          function.name, largest_memory, bytes));
+            raise<MemoryError>("[{}] plan(): scratch_bytes: expected at most {}, got {}",
+                               function.name, largest_memory, bytes);
         }
         if (bytes) block_ = pool_.allocate(bytes, capacity_);
     }
@@ -204,8 +197,8 @@ void KernelRun::allocate_saved() {
     for (const Array& array : *saved_) {
         ArrayBody& body = *array.body();
         if (!has_whole_bytes(body.meta.dtype)) {
-            throw DtypeError(fmt::format("[{}] saved: expected a dtype of 8 to 64 bits, got {}",
-                                         function_.descriptor.name, name(body.meta.dtype)));
+            raise<DtypeError>("[{}] saved: expected a dtype of 8 to 64 bits, got {}",
+                              function_.descriptor.name, name(body.meta.dtype));
         }
         if (!shape_known(body)) throw_shape(function_, "saved", body.meta, x_);
         allocate(body, queue_);

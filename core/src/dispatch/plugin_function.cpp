@@ -3,10 +3,6 @@
 
 #include "dispatch/dispatch.hpp"
 
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace catena {
@@ -83,7 +79,7 @@ Array PluginFunction::only(std::span<const Array> inputs) const {
 
 void PluginFunction::require_output() const {
     if (entry_->descriptor.n_outputs) return;
-    throw InvalidError(fmt::format("[{}] first(): expected an output, it has none", name()));
+    raise<InvalidError>("[{}] first(): expected an output, it has none", name());
 }
 
 // The index of the output that is not hidden.
@@ -98,10 +94,10 @@ std::size_t PluginFunction::only_output() const {
     if (n == 1)
         return static_cast<std::size_t>(std::ranges::find_if_not(outputs, hidden) -
                                         outputs.begin());
-    throw InvalidError(
-        fmt::format("[{}] call: expected a function of one output, got one of {}: use f({{&x, "
-                    "...}}) or forward()",
-                    name(), n));
+    raise<InvalidError>(
+        "[{}] call: expected a function of one output, got one of {}: use f({{&x, ...}}) or "
+        "forward()",
+        name(), n);
 }
 
 }  // namespace catena

@@ -3,10 +3,7 @@
 #include "graph/backward_pass.hpp"
 
 #include <catena/core/config.hpp>
-#include <catena/core/error.hpp>
 #include <catena/core/grad.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -14,9 +11,9 @@ namespace catena {
 
 void check_graph(const GraphNode& node) {
     if (!node.outputs().empty()) return;
-    throw GraphError(fmt::format(
+    raise<GraphError>(
         "[{}] backward: expected its graph, got one that an earlier backward() consumed",
-        node.label()));
+        node.label());
 }
 
 PassCall::PassCall(GraphNode& call, BackwardPass& of)
@@ -253,22 +250,20 @@ void set_start(VariableNode& node) {
     if (node.grad) return;
     const Variable y{Ref<VariableNode>(&node)};
     if (y.size() != 1) {
-        throw GraphError(
-            fmt::format("[backward] grad of the start: expected one to be set for shape {}, got "
-                        "none (only a variable of one element starts with 1)",
-                        to_string(y.shape())));
+        raise<GraphError>(
+            "[backward] grad of the start: expected one to be set for shape {}, got none (only a "
+            "variable of one element starts with 1)",
+            y.shape());
     }
-    if (!is_floating(y.dtype())) {
-        throw DtypeError(
-            fmt::format("[backward] start: expected a floating dtype, got {}", name(y.dtype())));
-    }
+    if (!is_floating(y.dtype()))
+        raise<DtypeError>("[backward] start: expected a floating dtype, got {}", y.dtype());
     node.grad = Array::ones(y.shape(), y.dtype(), y.device());
 }
 
 // Whether there is a graph to go through. A leaf has none and needs none.
 bool has_graph(const VariableNode& start) {
     if (!start.creator && start.unchained) {
-        throw GraphError(
+        raise<GraphError>(
             "[backward] start: expected a variable with its graph, got one whose graph "
             "unchain_backward() has freed");
     }
@@ -303,10 +298,8 @@ namespace {
 // what: such as "[grad] grad_inputs".
 void check(const char* what, const std::vector<Variable>& variables,
            const std::vector<Variable>& of) {
-    if (!variables.empty() && variables.size() != of.size()) {
-        throw InvalidError(
-            fmt::format("{}: expected {} or none, got {}", what, of.size(), variables.size()));
-    }
+    if (!variables.empty() && variables.size() != of.size())
+        raise<InvalidError>("{}: expected {} or none, got {}", what, of.size(), variables.size());
     for (std::size_t i = 0; i < variables.size(); ++i) {
         if (!variables[i]) continue;
         check_gradient(of[i].node(), variables[i].data(), fmt::format("{}[{}]", what, i));
@@ -316,15 +309,13 @@ void check(const char* what, const std::vector<Variable>& variables,
 void check_present(const char* what, const std::vector<Variable>& variables) {
     const auto empty = std::ranges::find_if(variables, [](const auto& v) { return !v; });
     if (empty == variables.end()) return;
-    throw InvalidError(fmt::format("[grad] {}[{}]: expected a variable, got an empty handle", what,
-                                   empty - variables.begin()));
+    raise<InvalidError>("[grad] {}[{}]: expected a variable, got an empty handle", what,
+                        empty - variables.begin());
 }
 
 Variable ones_like(const Variable& y, std::size_t i) {
-    if (!is_floating(y.dtype())) {
-        throw DtypeError(fmt::format("[grad] outputs[{}]: expected a floating dtype, got {}", i,
-                                     name(y.dtype())));
-    }
+    if (!is_floating(y.dtype()))
+        raise<DtypeError>("[grad] outputs[{}]: expected a floating dtype, got {}", i, y.dtype());
     return as_variable(Array::ones(y.shape(), y.dtype(), y.device()));
 }
 

@@ -2,10 +2,6 @@
 #include "dispatch/dispatch.hpp"
 #include "graph/backward_pass.hpp"
 
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace catena {
@@ -13,7 +9,7 @@ namespace catena {
 // ---- variables
 
 Variable::Variable(Array data, bool is_volatile) {
-    if (!data) throw InvalidError("[variable] data: expected an array, got an empty handle");
+    if (!data) raise<InvalidError>("[variable] data: expected an array, got an empty handle");
     const bool floating = is_floating(data.dtype());
     node_ = Ref<VariableNode>(new VariableNode(std::move(data)));
     node_->add_user();
@@ -29,8 +25,8 @@ namespace {
 
 Array require_floating(Array data) {
     if (data && is_floating(data.dtype())) return data;
-    throw DtypeError(fmt::format("[Parameter] data: expected a floating array, got {}",
-                                 data ? name(data.dtype()) : "none"));
+    raise<DtypeError>("[Parameter] data: expected a floating array, got {}",
+                      data ? name(data.dtype()) : "none");
 }
 
 }  // namespace
@@ -46,19 +42,19 @@ Variable as_variable(Array data) {
 }
 
 VariableNode& Variable::node() const {
-    if (!node_) throw InvalidError("[variable] expected a variable, got an empty handle");
+    if (!node_) raise<InvalidError>("[variable] expected a variable, got an empty handle");
     return *node_;
 }
 
 void Variable::set_data(Array data) const {
-    if (!data) throw InvalidError("[variable] data: expected an array, got an empty handle");
+    if (!data) raise<InvalidError>("[variable] data: expected an array, got an empty handle");
     VariableNode& n = node();
     if (!(data.shape() == shape()) || data.dtype() != dtype() || !(data.device() == device())) {
         if (n.in_graph()) {
-            throw GraphError(fmt::format(
+            raise<GraphError>(
                 "[variable] data: expected {} {} on {} while a graph refers to it, got {} {} on {}",
-                to_string(shape()), catena::name(dtype()), device().name(), to_string(data.shape()),
-                catena::name(data.dtype()), data.device().name()));
+                shape(), dtype(), device().name(), data.shape(), data.dtype(),
+                data.device().name());
         }
         n.set_grad_node({});
         n.grad = Array();  // it belongs to the old shape
@@ -68,17 +64,13 @@ void Variable::set_data(Array data) const {
 
 void check_gradient(const VariableNode& node, const Array& grad, std::string_view what) {
     const Array& data = node.data;
-    if (!(grad.shape() == data.shape())) {
-        throw ShapeError(fmt::format("{}: expected shape {}, got {}", what, to_string(data.shape()),
-                                     to_string(grad.shape())));
-    }
-    if (grad.dtype() != data.dtype()) {
-        throw DtypeError(
-            fmt::format("{}: expected {}, got {}", what, name(data.dtype()), name(grad.dtype())));
-    }
+    if (!(grad.shape() == data.shape()))
+        raise<ShapeError>("{}: expected shape {}, got {}", what, data.shape(), grad.shape());
+    if (grad.dtype() != data.dtype())
+        raise<DtypeError>("{}: expected {}, got {}", what, data.dtype(), grad.dtype());
     if (!(grad.device() == data.device())) {
-        throw DeviceError(fmt::format("{}: expected {}, got {}", what, data.device().name(),
-                                      grad.device().name()));
+        raise<DeviceError>("{}: expected {}, got {}", what, data.device().name(),
+                           grad.device().name());
     }
 }
 
@@ -201,10 +193,10 @@ void VariableNode::forget() noexcept {
 GraphNode::~GraphNode() = default;
 
 std::vector<Array> GraphNode::forward(std::span<const Array>) const {
-    throw UnsupportedError(
-        fmt::format("[{}] forward: expected a call that can be computed anew, got one of a class "
-                    "without forward()",
-                    label()));
+    raise<UnsupportedError>(
+        "[{}] forward: expected a call that can be computed anew, got one of a class without "
+        "forward()",
+        label());
 }
 
 // A long chain must not recurse: a node that dies inside another's death waits in a list, linked
@@ -230,10 +222,10 @@ std::string GraphNode::output_name(std::size_t i) const { return fmt::format("ou
 std::string GraphNode::created_at() const { return trace_ ? diagnostics().to_string(*trace_) : ""; }
 
 void throw_released(std::string_view label, const std::string& input) {
-    throw GraphError(fmt::format(
+    raise<GraphError>(
         "[{}] {}: expected data, got a variable that nobody held, of which the graph kept the "
         "shape alone",
-        label, input));
+        label, input);
 }
 
 void GraphNode::check_data(std::span<const Variable> inputs) const {
@@ -248,10 +240,10 @@ void check_volatile(std::span<const Variable* const> inputs, std::string_view la
                     const std::function<std::string(std::size_t)>& name_of) {
     for (std::size_t i = inputs.size(); i-- > 0;) {
         if (!inputs[i] || !*inputs[i] || !inputs[i]->node().opposes_volatile()) continue;
-        throw GraphError(
-            fmt::format("[{}] {}: expected a volatile variable as another input is, or a Parameter "
-                        "(what a link learns, named in its visit()), got neither",
-                        label, name_of(i)));
+        raise<GraphError>(
+            "[{}] {}: expected a volatile variable as another input is, or a Parameter (what a "
+            "link learns, named in its visit()), got neither",
+            label, name_of(i));
     }
 }
 
@@ -344,16 +336,14 @@ std::string GraphNode::changed() const {
 }
 
 void GraphNode::check_retained() const {
-    if (outputs_.empty()) {
-        throw GraphError(fmt::format("[{}] backward: the graph was unchained here", label()));
-    }
+    if (outputs_.empty()) raise<GraphError>("[{}] backward: the graph was unchained here", label());
     if (std::ranges::none_of(retained_x_, is_changed) &&
         std::ranges::none_of(retained_y_, is_changed))
         return;
-    throw GraphError(fmt::format(
-        "[{}] backward: expected {} unmodified since the call, got one that was changed "
-        "in place; host<T>() counts as a change unless T is const",
-        label(), changed()));
+    raise<GraphError>(
+        "[{}] backward: expected {} unmodified since the call, got one that was changed in place; "
+        "host<T>() counts as a change unless T is const",
+        label(), changed());
 }
 
 const GraphNode::Retained* GraphNode::find(const RetainedArrays& list, std::size_t i) {
@@ -369,8 +359,8 @@ Variable GraphNode::retained_input(std::size_t i) const {
     VariableNode& node = *inputs_[i];
     if (!has_memory(*node.data.body())) node.data = kept->array;
     if (node.data.body() != kept->array.body()) {
-        throw GraphError(fmt::format("[{}] backward: the data of {} was replaced after the call",
-                                     label(), input_name(i)));
+        raise<GraphError>("[{}] backward: the data of {} was replaced after the call", label(),
+                          input_name(i));
     }
     return Variable(inputs_[i]);
 }

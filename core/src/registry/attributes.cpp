@@ -1,11 +1,6 @@
 // Checks attributes against the schema.
 #include "registry/registry.hpp"
 
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <table_rules.hpp>
 
 #include <cmath>
@@ -35,8 +30,8 @@ std::string show(const catena_value& value) {
 
 [[noreturn]] void refuse(const catena_function& f, std::string_view attribute,
                          std::string_view expected, std::string_view got) {
-    throw InvalidError(
-        fmt::format("[{}] attribute '{}': expected {}, got {}", f.name, attribute, expected, got));
+    raise<InvalidError>("[{}] attribute '{}': expected {}, got {}", f.name, attribute, expected,
+                        got);
 }
 
 std::uint32_t find(const catena_function& f, std::string_view attribute) {
@@ -44,9 +39,9 @@ std::uint32_t find(const catena_function& f, std::string_view attribute) {
         if (f.attrs[i]->name == attribute) return i;
     std::vector<std::string_view> known;
     for (std::uint32_t i = 0; i < f.n_attrs; ++i) known.push_back(f.attrs[i]->name);
-    throw InvalidError(fmt::format(
+    raise<InvalidError>(
         "[{}] attribute '{}': {}", f.name, attribute,
-        known.empty() ? "it has none" : fmt::format("expected one of {}", fmt::join(known, ", "))));
+        known.empty() ? "it has none" : fmt::format("expected one of {}", fmt::join(known, ", ")));
 }
 
 catena_value to_abi(const AttributeValue& given) {

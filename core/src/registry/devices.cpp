@@ -1,11 +1,5 @@
 // Devices of the registered backends, by name.
-#include "device/context.hpp"
-#include "device/plugin.hpp"
 #include "registry/registry.hpp"
-
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
 
 #include <limits.hpp>
 
@@ -84,9 +78,8 @@ DeviceState& Registry::device(std::string_view name) {
         const std::string_view digits = name.substr(colon + 1);
         const auto [end, error] =
             std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
-        if (error != std::errc() || end != digits.data() + digits.size() || ordinal < 0) {
-            throw DeviceError(fmt::format("[device] name: expected NAME:ORDINAL, got '{}'", name));
-        }
+        if (error != std::errc() || end != digits.data() + digits.size() || ordinal < 0)
+            raise<DeviceError>("[device] name: expected NAME:ORDINAL, got '{}'", name);
     }
     for (const auto& backend : backends_) {
         if (backend->table->name != kind) continue;
@@ -94,11 +87,10 @@ DeviceState& Registry::device(std::string_view name) {
         const int n = count(*backend, &reason);
         if (ordinal < n) return open(*backend, ordinal);
         if (n == 0) {
-            throw DeviceError(fmt::format("[device] {}: expected a device, got none: {}",
-                                          backend->table->name, reason));
+            raise<DeviceError>("[device] {}: expected a device, got none: {}", backend->table->name,
+                               reason);
         }
-        throw DeviceError(
-            fmt::format("[device] {}: expected an ordinal below {}, got {}", kind, n, ordinal));
+        raise<DeviceError>("[device] {}: expected an ordinal below {}, got {}", kind, n, ordinal);
     }
     throw DeviceError(unknown_device(name, kind));
 }

@@ -1,8 +1,6 @@
 // One registered function: what its descriptor says, and the choice of its kernels.
 #include "registry/registry.hpp"
 
-#include "device/plugin.hpp"
-
 #include <fmt/format.h>
 
 #include <table_rules.hpp>

@@ -1,8 +1,6 @@
 // Registration, pins, and tables of extensions.
 #include "registry/registry.hpp"
 
-#include "device/context.hpp"
-
 #include <catena/core/error.hpp>
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // What the library adds to the core. Each source file defines a part of this class.
 #pragma once
 
-#include "device/diagnostics.hpp"
+#include "device/hooks.hpp"
 #include "registry/registry.hpp"
 
 namespace catena {

@@ -1,7 +1,7 @@
 // What was meant by the name of a function that is not there.
 #include "diagnostics.hpp"
 
-#include "device/plugin.hpp"
+#include "device/hooks.hpp"
 
 #include <catena/diagnostics/kernels.hpp>
 

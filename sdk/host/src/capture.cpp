@@ -2,7 +2,7 @@
 #include <catena/capture.hpp>
 
 #include "array/array_ops.hpp"
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <catena/core/error.hpp>
 #include <catena/diagnostics/named_call.hpp>

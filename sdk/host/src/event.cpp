@@ -1,7 +1,7 @@
 // Events: recorded in queues of the core.
 #include <catena/event.hpp>
 
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <catena/core/error.hpp>
 

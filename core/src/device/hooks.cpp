@@ -1,7 +1,7 @@
 // The hooks of the loader and of catena::diagnostics, and the plugin that ends the process.
-#include "device/plugin.hpp"
+#include "device/hooks.hpp"
 
-#include "device/context.hpp"
+#include "device/device_state.hpp"
 
 #include <fmt/format.h>
 

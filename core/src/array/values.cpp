@@ -68,8 +68,8 @@ std::string to_string(const Shape& shape) { return shape_to_string(shape.data(),
 
 namespace {
 
-constexpr std::string_view names[dtype_count] = {"float16", "bfloat16", "float32", "float64",
-                                                 "int32",   "int64",    "uint8",   "bool"};
+constexpr std::string_view dtype_names[dtype_count] = {"float16", "bfloat16", "float32", "float64",
+                                                       "int32",   "int64",    "uint8",   "bool"};
 
 // The value of an element in a type wide enough for arithmetic.
 template <class T>
@@ -92,7 +92,7 @@ To narrow(From value) {
 
 }  // namespace
 
-std::string_view name(Dtype dtype) noexcept { return names[static_cast<int>(dtype)]; }
+std::string_view name(Dtype dtype) noexcept { return dtype_names[static_cast<int>(dtype)]; }
 
 std::string name(catena_dtype abi) {
     Dtype dtype;
@@ -102,8 +102,8 @@ std::string name(catena_dtype abi) {
 
 Dtype dtype_from_name(std::string_view text) {
     for (int i = 0; i < dtype_count; ++i)
-        if (names[i] == text) return static_cast<Dtype>(i);
-    raise<DtypeError>("[dtype] name: expected one of {}, got '{}'", fmt::join(names, " "),
+        if (dtype_names[i] == text) return static_cast<Dtype>(i);
+    raise<DtypeError>("[dtype] name: expected one of {}, got '{}'", fmt::join(dtype_names, " "),
                       beginning(text));
 }
 

@@ -8,8 +8,10 @@
 #include <ranges>
 
 namespace catena {
+namespace {
 
-int Registry::count(const BackendEntry& backend, std::string* reason) {
+// The number of its devices; reason: why there is none.
+int count(const BackendEntry& backend, std::string* reason = nullptr) {
     catena_ctx ctx;
     std::int32_t n = 0;
     const PluginStep step(backend.plugin->file, "count()");
@@ -22,6 +24,30 @@ int Registry::count(const BackendEntry& backend, std::string* reason) {
     else *reason = "it found none";
     return 0;
 }
+
+// For a name of no backend: what there is, and what perhaps should have been.
+std::string unknown_device(std::string_view name, std::string_view kind) {
+    const auto& backends = Registry::get().backends_;
+    if (backends.empty())
+        return with_plugin_report(
+            fmt::format("[device] {}: expected a plugin with backends, got none", name));
+    std::string there;
+    std::vector<std::string> names;
+    for (const auto& backend : backends) {
+        const int n = count(*backend);
+        there += fmt::format("{}{} ({} device{})", there.empty() ? "" : ", ", backend->table->name,
+                             n == 0 ? "no" : std::to_string(n), n > 1 ? "s" : "");
+        names.push_back(backend->table->name);
+    }
+    const std::string guess = diagnostics().nearest(kind, names);
+    return fmt::format(
+        "[device] name: expected a device of {}, got '{}'{}{}\n"
+        "plugins bring backends; 'catena plugins' or to_string(plugin_report()) has the details",
+        there, name, guess.empty() ? "" : fmt::format("; did you mean {}?", guess),
+        plugin_refusals());
+}
+
+}  // namespace
 
 std::vector<BackendInfo> Registry::backends() {
     const std::lock_guard lock(mutex_);
@@ -68,9 +94,10 @@ DeviceState& Registry::open(BackendEntry& backend, int ordinal) {
     return *backend.devices[slot];
 }
 
-DeviceState& Registry::device(std::string_view name) {
+Device Device::get(std::string_view name) {
     load_plugins_once();
-    const std::lock_guard lock(mutex_);
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
     const std::size_t colon = name.find(':');
     const std::string_view kind = name.substr(0, colon);
     int ordinal = 0;
@@ -81,11 +108,11 @@ DeviceState& Registry::device(std::string_view name) {
         if (error != std::errc() || end != digits.data() + digits.size() || ordinal < 0)
             raise<DeviceError>("[device] name: expected NAME:ORDINAL, got '{}'", name);
     }
-    for (const auto& backend : backends_) {
+    for (const auto& backend : registry.backends_) {
         if (backend->table->name != kind) continue;
         std::string reason;
         const int n = count(*backend, &reason);
-        if (ordinal < n) return open(*backend, ordinal);
+        if (ordinal < n) return Device(&registry.open(*backend, ordinal));
         if (n == 0) {
             raise<DeviceError>("[device] {}: expected a device, got none: {}", backend->table->name,
                                reason);
@@ -95,51 +122,23 @@ DeviceState& Registry::device(std::string_view name) {
     throw DeviceError(unknown_device(name, kind));
 }
 
-// For a name of no backend: what there is, and what perhaps should have been.
-std::string Registry::unknown_device(std::string_view name, std::string_view kind) {
-    if (backends_.empty())
-        return with_plugin_report(
-            fmt::format("[device] {}: expected a plugin with backends, got none", name));
-    std::string there;
-    std::vector<std::string> names;
-    for (const auto& backend : backends_) {
-        const int n = count(*backend);
-        there += fmt::format("{}{} ({} device{})", there.empty() ? "" : ", ", backend->table->name,
-                             n == 0 ? "no" : std::to_string(n), n > 1 ? "s" : "");
-        names.push_back(backend->table->name);
-    }
-    const std::string guess = diagnostics().nearest(kind, names);
-    return fmt::format(
-        "[device] name: expected a device of {}, got '{}'{}{}\n"
-        "plugins bring backends; 'catena plugins' or to_string(plugin_report()) has the details",
-        there, name, guess.empty() ? "" : fmt::format("; did you mean {}?", guess),
-        plugin_refusals());
-}
-
-DeviceState& Registry::default_device() {
-    if (DeviceState* known = default_device_.load(std::memory_order_acquire)) return *known;
+DeviceState& default_device() {
+    Registry& registry = Registry::get();
+    if (DeviceState* known = registry.default_device_.load(std::memory_order_acquire))
+        return *known;
     load_plugins_once();
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(registry.mutex());
     for (const bool host_memory : {true, false}) {
-        for (const auto& backend : backends_) {
+        for (const auto& backend : registry.backends_) {
             const bool has = backend->table->flags & CATENA_BACKEND_HOST_MEMORY;
             if (has != host_memory || count(*backend) < 1) continue;
-            DeviceState& state = open(*backend, 0);
-            default_device_.store(&state, std::memory_order_release);
+            DeviceState& state = registry.open(*backend, 0);
+            registry.default_device_.store(&state, std::memory_order_release);
             return state;
         }
     }
     throw DeviceError(with_plugin_report("no plugin has a backend with a device"));
 }
-
-std::vector<DeviceState*> Registry::opened() {
-    const std::lock_guard lock(mutex_);
-    return opened_;
-}
-
-DeviceState& default_device() { return Registry::get().default_device(); }
-
-Device Device::get(std::string_view name) { return Device(&Registry::get().device(name)); }
 
 std::vector<BackendInfo> Device::backends() {
     load_plugins_once();
@@ -156,9 +155,9 @@ std::vector<std::string> Device::list() {
 }
 
 std::vector<Device> Device::opened() {
-    std::vector<Device> all;
-    for (DeviceState* state : Registry::get().opened()) all.emplace_back(state);
-    return all;
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    return {registry.opened_.begin(), registry.opened_.end()};
 }
 
 std::span<const void* const> Device::extensions(const char* id) const {
@@ -174,7 +173,7 @@ void seed(std::uint64_t value) {
     Registry& registry = Registry::get();
     const std::lock_guard lock(registry.mutex());
     registry.seed_ = value;
-    for (DeviceState* device : registry.opened()) seed(value, Device(device));
+    for (DeviceState* device : registry.opened_) seed(value, Device(device));
 }
 
 }  // namespace catena

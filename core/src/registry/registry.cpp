@@ -175,14 +175,6 @@ FunctionEntry& Registry::require(std::string_view name) {
                                        guess.empty() ? "" : "; did you mean " + guess + "?")));
 }
 
-std::vector<std::string> Registry::function_names() {
-    load_plugins_once();
-    const std::lock_guard lock(mutex_);
-    std::vector<std::string> names;
-    for (const auto& [name, entry] : functions_) names.push_back(name);
-    return names;
-}
-
 std::vector<KernelsWithoutFunction> Registry::kernels_without_function() {
     const std::lock_guard lock(mutex_);
     std::vector<KernelsWithoutFunction> list;
@@ -194,14 +186,6 @@ std::vector<KernelsWithoutFunction> Registry::kernels_without_function() {
             list.push_back({plugin->id, std::string(name), diagnostics().nearest(name, true)});
         }
     }
-    return list;
-}
-
-std::vector<PluginTable> Registry::tables() {
-    load_plugins_once();
-    const std::lock_guard lock(mutex_);
-    std::vector<PluginTable> list;
-    for (const auto& plugin : plugins_) list.push_back({plugin->id, plugin->table});
     return list;
 }
 
@@ -256,23 +240,6 @@ std::string_view Registry::pin_of(std::string_view name) const {
     return found == pins_.end() ? std::string_view() : found->second;
 }
 
-void Registry::pin(std::string_view name, std::string_view plugin) {
-    name = stable_id(name);
-    FunctionEntry* const function = find(name);
-    const std::lock_guard lock(mutex_);
-    bool known = function != nullptr;
-    for (auto& [place, versions] : extensions_) known = known || place.second == name;
-    if (!known) {
-        throw PluginError(
-            with_plugin_report(fmt::format("no plugin has the function or extension {}", name)));
-    }
-    pins_[std::string(name)] = plugin;
-    if (function) function->set_pin(plugin);
-    for (auto& [place, versions] : extensions_)
-        if (place.second == name) set_extensions(versions, name, versions.back()->sorted);
-    epoch_.fetch_add(1, std::memory_order_release);
-}
-
 void Registry::report_pins() {
     const std::lock_guard lock(mutex_);
     for (const PinWish& wish : std::exchange(asked_pins_, {})) {
@@ -296,12 +263,43 @@ void Registry::report_pins() {
     }
 }
 
-void pin_kernels(std::string_view function, std::string_view plugin) {
-    Registry::get().pin(function, plugin);
+void pin_kernels(std::string_view name, std::string_view plugin) {
+    name = stable_id(name);
+    Registry& registry = Registry::get();
+    FunctionEntry* const function = registry.find(name);
+    const std::lock_guard lock(registry.mutex());
+    std::vector<Registry::Versions*> places;
+    for (auto& [place, versions] : registry.extensions_)
+        if (place.second == name) places.push_back(&versions);
+    if (!function && places.empty()) {
+        throw PluginError(
+            with_plugin_report(fmt::format("no plugin has the function or extension {}", name)));
+    }
+    registry.pins_[std::string(name)] = plugin;
+    if (function) function->set_pin(plugin);
+    for (Registry::Versions* place : places)
+        registry.set_extensions(*place, name, place->back()->sorted);
+    registry.epoch_.fetch_add(1, std::memory_order_release);
 }
 
-std::vector<PluginTable> plugin_tables() { return Registry::get().tables(); }
-std::vector<std::string> function_names() { return Registry::get().function_names(); }
+std::vector<PluginTable> plugin_tables() {
+    load_plugins_once();
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    std::vector<PluginTable> list;
+    for (const auto& plugin : registry.plugins_) list.push_back({plugin->id, plugin->table});
+    return list;
+}
+
+std::vector<std::string> function_names() {
+    load_plugins_once();
+    Registry& registry = Registry::get();
+    const std::lock_guard lock(registry.mutex());
+    std::vector<std::string> names;
+    for (const auto& [name, entry] : registry.functions()) names.push_back(name);
+    return names;
+}
+
 const catena_function& function_descriptor(std::string_view name) {
     return Registry::get().require(name).descriptor;
 }

@@ -122,11 +122,12 @@ public:
         return collect(key, device);
     }
 
+    void set_pin(std::string_view wish);
+
 private:
-    friend class Registry;
+    friend struct Registry;
     const Selection& collect(std::uint64_t key, DeviceState& device);
     void forget_selections();
-    void set_pin(std::string_view wish);
 
     static constexpr int cache_size = 16;
     std::atomic<const Selection*> cache_[cache_size] = {};
@@ -151,8 +152,8 @@ bool comes_before(std::string_view pin, const PluginEntry& a, std::int32_t prior
 // Throws PluginError unless g's ports and attributes are those of a grad_function of f.
 void check_grad_function(const catena_function& f, const catena_function& g);
 
-class Registry {
-public:
+// Data and functions that are not documented otherwise are for users that hold the mutex.
+struct Registry {
     static Registry& get();
 
     // Registers all of a plugin or nothing. Throws PluginError with the reason.
@@ -165,31 +166,22 @@ public:
     FunctionEntry* addition() const noexcept { return addition_.load(std::memory_order_acquire); }
     // Throws PluginError that says where it looked.
     FunctionEntry& require(std::string_view name);
-    std::vector<std::string> function_names();
     using Functions = std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>>;
-    const Functions& functions() const noexcept { return functions_; }  // under mutex()
-    std::vector<PluginTable> tables();
-    void pin(std::string_view name, std::string_view plugin);
+    const Functions& functions() const noexcept { return functions_; }
     // Warns once of pins in the environment that fit nothing.
     void report_pins();
     // Of what is loaded by now, by plugin.
     std::vector<KernelsWithoutFunction> kernels_without_function();
 
-    // Throws DeviceError.
-    DeviceState& device(std::string_view name);
-    DeviceState& default_device();
     std::vector<BackendInfo> backends();  // of what is loaded by now
     // Why a list of backends as in a manifest ("name,name") has no device: if all of them are known
     // and have none.
     std::optional<std::string> no_device(std::string_view backends);
-    std::vector<DeviceState*> opened();
-
     // backend null: those that belong to no device.
     const void* const* extensions(const BackendEntry* backend, const char* id);
 
     std::recursive_mutex& mutex() { return mutex_; }
 
-private:
     struct Offer {
         const catena_extension* extension;
         const PluginEntry* plugin;
@@ -198,15 +190,11 @@ private:
         std::vector<Offer> sorted;
         std::vector<const void*> tables;  // of sorted, NULL-terminated
     };
-    Registry();
     void check(std::string_view id, const catena_plugin& table);
     using Versions = std::vector<std::unique_ptr<Extensions>>;
     void set_extensions(Versions& versions, std::string_view id, std::vector<Offer> offers);
     std::string_view pin_of(std::string_view name) const;
     DeviceState& open(BackendEntry& backend, int ordinal);
-    // Of devices; reason: why there is none.
-    int count(const BackendEntry& backend, std::string* reason = nullptr);
-    std::string unknown_device(std::string_view name, std::string_view kind);
 
     std::recursive_mutex mutex_;
     std::vector<std::unique_ptr<PluginEntry>> plugins_;
@@ -226,7 +214,9 @@ private:
     std::atomic<DeviceState*> default_device_{nullptr};
     std::atomic<FunctionEntry*> addition_{nullptr};
     std::optional<std::uint64_t> seed_;  // none: initial_seed()
-    friend void seed(std::uint64_t);
+
+private:
+    Registry();
 };
 
 // Index of a dtype in keys, or -1.

@@ -83,7 +83,7 @@ TEST_CASE("a small vector takes an element of its own while it grows") {
     SmallVector<std::string, 1> words{"a text that is too long for a string's own room"};
     for (int i = 0; i < 6; ++i) words.push_back(words[0]);
     CHECK(words.size() == 7);
-    for (const auto& word : words) CHECK(word == words.front());
+    for (const auto& word : words) CHECK(word == words[0]);
 }
 
 TEST_CASE("new elements of a small vector of numbers are zero") {

@@ -21,19 +21,20 @@ std::string beginning(std::string_view text) {
     return std::string(text.substr(0, n)) + "...";
 }
 
+namespace {
+
+template <catena_status... Known>
+void throw_known(catena_status status, const std::string& text) {
+    (..., (status == Known ? throw ErrorOf<Known>(text) : void()));
+}
+
+}  // namespace
+
 void throw_status(catena_status status, const std::string& text) {
-    switch (status) {
-        case CATENA_E_INVALID: throw InvalidError(text);
-        case CATENA_E_DTYPE: throw DtypeError(text);
-        case CATENA_E_SHAPE: throw ShapeError(text);
-        case CATENA_E_UNSUPPORTED: throw UnsupportedError(text);
-        case CATENA_E_NOMEM: throw MemoryError(text);
-        case CATENA_E_DEVICE: throw DeviceError(text);
-        case CATENA_E_INTERNAL: throw InternalError(text);
-        case CATENA_E_NOT_DIFFERENTIABLE: throw NotDifferentiableError(text);
-        case CATENA_E_VALUE: throw ValueError(text);
-        default: throw Error(text + " (status " + std::to_string(status) + ")", status);
-    }
+    throw_known<CATENA_E_INVALID, CATENA_E_DTYPE, CATENA_E_SHAPE, CATENA_E_UNSUPPORTED,
+                CATENA_E_NOMEM, CATENA_E_DEVICE, CATENA_E_INTERNAL, CATENA_E_NOT_DIFFERENTIABLE,
+                CATENA_E_VALUE>(status, text);
+    throw Error(text + " (status " + std::to_string(status) + ")", status);
 }
 
 Shape::Shape(std::span<const std::int64_t> extents) : ndim_(static_cast<int>(extents.size())) {

@@ -143,21 +143,6 @@ bool make_room(catena_ctx& ctx, catena_status status) noexcept {
     return true;
 }
 
-void DeviceState::begin_recording() {
-    const std::lock_guard nobody_waits(waits);
-    const std::lock_guard lock(heap.mutex);
-    ++heap.recordings;
-}
-
-void DeviceState::end_recording() noexcept {
-    bool release = false;
-    {
-        const std::lock_guard lock(heap.mutex);
-        release = --heap.recordings == 0 && heap.release_wanted;
-    }
-    if (release) release_cached();
-}
-
 DeviceState& state_of(Device device) {
     if (!device) raise<InvalidError>("[device] expected a device, got an empty handle");
     return *device.state();
@@ -287,10 +272,6 @@ Queue::Queue(DeviceState& of, catena_stream* stream, bool recorder)
 // The device's own: it is not given back.
 Stream Queue::as_stream() noexcept {
     return Stream(std::shared_ptr<Queue>(std::shared_ptr<void>(), this));
-}
-
-void Queue::check(catena_ctx& ctx, catena_status status) const {
-    if (status != CATENA_OK) throw_failure(ctx, status, device.name);
 }
 
 void Queue::refuse(const char* what) const {
@@ -475,10 +456,5 @@ using_stream::using_stream(const Stream& stream) : stream_(stream), outer_(strea
     streams = this;
 }
 using_stream::~using_stream() { streams = outer_; }
-
-void Queue::sees_as(Queue& queue) {
-    const std::scoped_lock lock(mutex_, queue.mutex_);
-    seen_ = queue.seen_;
-}
 
 }  // namespace catena

@@ -89,8 +89,6 @@ public:
     // A wait for the whole device would break every recording: one that begins waits until such a
     // wait is over, and while there is one the device refuses to be waited for.
     std::shared_mutex waits;
-    void begin_recording();
-    void end_recording() noexcept;
 
 private:
     Queue& make_queue();

@@ -32,8 +32,7 @@ public:
     const bool async;  // else work is done at once, and tickets stay 0
     CachingAllocator own;
     std::atomic<CachingAllocator*> pool{&own};  // for new arrays; another one before a recording
-    std::atomic<Recorder*> recording{
-        nullptr};  // records its work now; also of that recorder itself
+    std::atomic<Recorder*> recording{nullptr};  // of its work, now; of a recorder: itself
 
     std::uint64_t now() const noexcept { return ticket_.load(std::memory_order_acquire); }
     // Something was given to it. Returns the ticket of what that writes: work that is recorded comes
@@ -63,15 +62,14 @@ public:
     // After a wait for the whole device, this ticket is known to be done.
     void known_done(std::uint64_t ticket) noexcept;
 
-    void sees_as(Queue& queue);  // it comes after all that the queue comes after
     Stream as_stream() noexcept;
     // Calls the backend, which gives work to this queue; throws its error with the device's name.
     template <class Call>
     void give(const Call& call);
-    void check(catena_ctx& ctx, catena_status status) const;
     [[noreturn]] void refuse(const char* what) const;  // while it is recorded
 
 private:
+    friend class Recorder;
     struct Point {
         std::uint64_t ticket = 0;
         catena_event* event = nullptr;
@@ -94,6 +92,11 @@ private:
 class Recorder : public Queue {
 public:
     explicit Recorder(Queue& recorded) : Queue(recorded.device, recorded.native, true) {}
+    // It comes after all that the queue comes after.
+    void sees_as(Queue& queue) {
+        const std::scoped_lock lock(mutex_, queue.mutex_);
+        seen_ = queue.seen_;
+    }
     // Its work uses an array that it did not make.
     virtual void uses(ArrayBody& owner, bool writes) = 0;
     // Another queue uses an array that its work made.

@@ -218,22 +218,10 @@ bool add_in_place(const Array& there, const Array& gradient) {
 PluginFunction::PluginFunction(std::string_view name, std::span<const Attribute> attributes)
     : PluginFunction(Registry::get().require(name), attributes) {}
 PluginFunction::PluginFunction(FunctionEntry& entry, std::span<const Attribute> attributes)
-    : entry_(&entry) {
-    if (attributes.empty() && entry_->defaults) attributes_ = entry_->defaults;
-    else attributes_ = BoundAttributes::make(entry_->descriptor, attributes);
-}
-PluginFunction::PluginFunction(const PluginFunction& other) noexcept
-    : entry_(other.entry_), attributes_(other.attributes_) {
-    attributes_->retain();
-}
-PluginFunction& PluginFunction::operator=(const PluginFunction& other) noexcept {
-    other.attributes_->retain();
-    attributes_->release();
-    entry_ = other.entry_;
-    attributes_ = other.attributes_;
-    return *this;
-}
-PluginFunction::~PluginFunction() { attributes_->release(); }
+    : entry_(&entry), attributes_(BoundAttributes::make(entry, attributes)) {}
+PluginFunction::PluginFunction(const PluginFunction& other) noexcept = default;
+PluginFunction& PluginFunction::operator=(const PluginFunction& other) noexcept = default;
+PluginFunction::~PluginFunction() = default;
 
 PluginFunction PluginFunction::with(std::initializer_list<Attribute> attributes) const {
     return {*entry_, std::span(attributes.begin(), attributes.size())};
@@ -265,28 +253,16 @@ void PluginFunction::forward(std::span<const Array> inputs, std::span<Array> out
         outputs[i] = std::move(y[i]);
 }
 
-Variable PluginFunction::first(std::span<const Variable* const> inputs) const {
-    require_output();
-    return std::move(call_function(*entry_, *attributes_, inputs)[0]);
+Variable PluginFunction::call(std::span<const Variable* const> inputs, std::size_t output) const {
+    return std::move(call_function(*entry_, *attributes_, inputs)[output]);
 }
 
-Array PluginFunction::first(std::span<const Array> inputs) const {
-    require_output();
-    return std::move(forward_arrays(*entry_, *attributes_, inputs).y[0]);
+Array PluginFunction::call(std::span<const Array> inputs, std::size_t output) const {
+    return std::move(forward_arrays(*entry_, *attributes_, inputs).y[output]);
 }
 
-Variable PluginFunction::only(std::span<const Variable* const> inputs) const {
-    const std::size_t i = only_output();
-    return std::move(call_function(*entry_, *attributes_, inputs)[i]);
-}
-
-Array PluginFunction::only(std::span<const Array> inputs) const {
-    const std::size_t i = only_output();
-    return std::move(forward_arrays(*entry_, *attributes_, inputs).y[i]);
-}
-
-void PluginFunction::require_output() const {
-    if (entry_->descriptor.n_outputs) return;
+std::size_t PluginFunction::first_output() const {
+    if (entry_->descriptor.n_outputs) return 0;
     raise<InvalidError>("[{}] first(): expected an output, it has none", name());
 }
 
@@ -299,9 +275,8 @@ std::size_t PluginFunction::only_output() const {
     const std::span outputs(d.outputs, d.n_outputs);
     const auto n =
         outputs.size() - static_cast<std::size_t>(std::ranges::count_if(outputs, hidden));
-    if (n == 1)
-        return static_cast<std::size_t>(std::ranges::find_if_not(outputs, hidden) -
-                                        outputs.begin());
+    const auto shown = std::ranges::find_if_not(outputs, hidden) - outputs.begin();
+    if (n == 1) return static_cast<std::size_t>(shown);
     raise<InvalidError>(
         "[{}] call: expected a function of one output, got one of {}: use f({{&x, ...}}) or "
         "forward()",

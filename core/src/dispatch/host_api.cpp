@@ -129,11 +129,7 @@ catena_status host_call(catena_ctx* ctx, const catena_callable* function,
             raise<InvalidError>("[{}] outputs: expected at most {}, got {}", entry.descriptor.name,
                                 entry.descriptor.n_outputs, n_y);
         }
-        const bool defaults = n_attrs == 0 && entry.defaults;
-        const Ref<const BoundAttributes> bound =
-            defaults ? Ref<const BoundAttributes>(entry.defaults)
-                     : Ref<const BoundAttributes>::adopt(
-                           BoundAttributes::make(entry.descriptor, std::span(attrs, n_attrs)));
+        const auto bound = BoundAttributes::make(entry, std::span(attrs, n_attrs));
         SmallVector<Variable, 4> inputs;
         SmallVector<const Variable*, 4> pointers;
         for (std::uint32_t i = 0; i < n_x; ++i) {

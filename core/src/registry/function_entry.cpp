@@ -249,7 +249,7 @@ void BoundAttributes::set(const catena_function& f, std::uint32_t index, catena_
     } else if (spec.kind == CATENA_ATTR_INTS) {
         auto& ints = own().ints;
         const std::int64_t* from = value.kind == CATENA_ATTR_INT ? &value.v.i : value.v.ints;
-        ints.assign(from, from + value.n);
+        ints.append(from, from + value.n);
         value.v.ints = ints.data();
     } else if (spec.kind == CATENA_ATTR_FLOATS) {
         auto& floats = own().floats;
@@ -287,8 +287,10 @@ catena_value value_of(const Attribute& given) { return to_abi(given.value); }
 }  // namespace
 
 template <class Given>
-const BoundAttributes* BoundAttributes::bind(const catena_function& f,
-                                             std::span<const Given> given) {
+Ref<const BoundAttributes> BoundAttributes::bind(const FunctionEntry& entry,
+                                                 std::span<const Given> given) {
+    if (given.empty() && entry.defaults) return Ref(entry.defaults);
+    const catena_function& f = entry.descriptor;
     std::unique_ptr<BoundAttributes> bound(new BoundAttributes(f));
     std::uint64_t seen = 0;
     for (const Given& attribute : given) {
@@ -298,17 +300,17 @@ const BoundAttributes* BoundAttributes::bind(const catena_function& f,
         bound->set(f, index, value_of(attribute));
     }
     bound->finish(f, seen);
-    return bound.release();
+    return Ref<const BoundAttributes>::adopt(bound.release());
 }
 
-const BoundAttributes* BoundAttributes::make(const catena_function& f,
-                                             std::span<const Attribute> given) {
-    return bind(f, given);
+Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry& entry,
+                                                 std::span<const Attribute> given) {
+    return bind(entry, given);
 }
 
-const BoundAttributes* BoundAttributes::make(const catena_function& f,
-                                             std::span<const catena_named_value> given) {
-    return bind(f, given);
+Ref<const BoundAttributes> BoundAttributes::make(const FunctionEntry& entry,
+                                                 std::span<const catena_named_value> given) {
+    return bind(entry, given);
 }
 
 }  // namespace catena

@@ -26,11 +26,11 @@ class BoundAttributes : public Pooled {
 public:
     // All defaults; never freed.
     static const BoundAttributes* make_defaults(const catena_function& function);
-    // Throws InvalidError naming function and attribute.
-    static const BoundAttributes* make(const catena_function& function,
-                                       std::span<const Attribute> given);
-    static const BoundAttributes* make(const catena_function& function,
-                                       std::span<const catena_named_value> given);
+    // Those given, and the defaults of others. Throws InvalidError naming function and attribute.
+    static Ref<const BoundAttributes> make(const FunctionEntry& function,
+                                           std::span<const Attribute> given);
+    static Ref<const BoundAttributes> make(const FunctionEntry& function,
+                                           std::span<const catena_named_value> given);
 
     const catena_value* values() const noexcept { return values_.data(); }
 
@@ -44,8 +44,8 @@ public:
 private:
     explicit BoundAttributes(const catena_function& function) : values_(function.n_attrs) {}
     template <class Given>
-    static const BoundAttributes* bind(const catena_function& function,
-                                       std::span<const Given> given);
+    static Ref<const BoundAttributes> bind(const FunctionEntry& function,
+                                           std::span<const Given> given);
     void set(const catena_function& function, std::uint32_t index, catena_value value);
     void finish(const catena_function& function, std::uint64_t seen);
 

@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <utility>
 #include <vector>
 
@@ -135,7 +136,7 @@ struct Capture::State {
         ctx.device = &device;
         catena_status status = of_table(&ctx);
         if (make_room(ctx, status)) status = of_table(&ctx);
-        recorder.check(ctx, status);
+        if (status != CATENA_OK) throw_failure(ctx, status, device.name);
     }
 
     Stream stream;
@@ -167,8 +168,17 @@ void Capture::State::record(const std::function<void()>& body, std::string_view 
     recorder.sees_as(queue);
     const struct Kept {
         DeviceState& device;
-        explicit Kept(DeviceState& of) : device(of) { device.begin_recording(); }
-        ~Kept() { device.end_recording(); }
+        explicit Kept(DeviceState& of) : device(of) {
+            const std::lock_guard nobody_waits(device.waits);
+            const std::lock_guard lock(device.heap.mutex);
+            ++device.heap.recordings;
+        }
+        ~Kept() {
+            std::unique_lock lock(device.heap.mutex);
+            const bool release = --device.heap.recordings == 0 && device.heap.release_wanted;
+            lock.unlock();
+            if (release) device.release_cached();
+        }
     } kept(device);
     call([&](catena_ctx* ctx) { return device.graphs->begin(ctx, device.dev, queue.native); });
     queue.recording = &recorder;

@@ -39,7 +39,9 @@ public:
     SmallVector(const SmallVector& other) : SmallVector(other.begin(), other.end()) {}
     SmallVector(SmallVector&& other) noexcept : SmallVector() { take(other); }
     SmallVector& operator=(const SmallVector& other) {
-        if (this != &other) assign(other.begin(), other.end());
+        if (this == &other) return *this;
+        clear();
+        append(other.begin(), other.end());
         return *this;
     }
     SmallVector& operator=(SmallVector&& other) noexcept {
@@ -63,8 +65,6 @@ public:
     const T* end() const noexcept { return data_ + size_; }
     T& operator[](std::size_t i) noexcept { return data_[i]; }
     const T& operator[](std::size_t i) const noexcept { return data_[i]; }
-    T& front() noexcept { return data_[0]; }
-    const T& front() const noexcept { return data_[0]; }
     T& back() noexcept { return data_[size_ - 1]; }
     const T& back() const noexcept { return data_[size_ - 1]; }
 
@@ -88,12 +88,10 @@ public:
         std::uninitialized_copy(first, last, data_ + size_);
         size_ += n;
     }
-    template <std::forward_iterator I>
-    void assign(I first, I last) {
+    void assign(std::initializer_list<T> values) {
         clear();
-        append(first, last);
+        append(values.begin(), values.end());
     }
-    void assign(std::initializer_list<T> values) { assign(values.begin(), values.end()); }
     void resize(std::size_t n) {
         resize(n, [](T* first, T* last) { std::uninitialized_value_construct(first, last); });
     }

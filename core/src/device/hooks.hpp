@@ -2,7 +2,7 @@
 // are registered.
 #pragma once
 
-#include "array/raise.hpp"
+#include "device/raise.hpp"
 
 #include <catena/core/array.hpp>
 

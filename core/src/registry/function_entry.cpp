@@ -6,7 +6,6 @@
 #include <table_rules.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <deque>
 #include <iterator>
@@ -142,29 +141,9 @@ const Selection& FunctionEntry::collect(std::uint64_t key, DeviceState& device) 
 
 namespace {
 
-// By CATENA_ATTR_*; AttributeValue has its alternatives in the same order.
-constexpr const char* kind_names[] = {
-    "nothing",  "an integer",         "a number",          "a bool",
-    "a string", "a list of integers", "a list of numbers", "a dtype"};
-static_assert(CATENA_ATTR_DTYPE == 7 && std::variant_size_v<AttributeValue> == 7);
-
-std::string show(const catena_value& value) {
-    switch (value.kind) {
-        case CATENA_ATTR_INT: return std::to_string(value.v.i);
-        case CATENA_ATTR_FLOAT: return fmt::format("{}", value.v.f);
-        case CATENA_ATTR_BOOL: return value.v.i ? "true" : "false";
-        case CATENA_ATTR_STRING: return fmt::format("'{}'", value.v.s);
-        case CATENA_ATTR_INTS: return fmt::format("{}", std::span(value.v.ints, value.n));
-        case CATENA_ATTR_FLOATS: return fmt::format("{}", std::span(value.v.floats, value.n));
-        case CATENA_ATTR_DTYPE: return name(value.v.dtype);
-        default: return "?";
-    }
-}
-
 [[noreturn]] void refuse(const catena_function& f, std::string_view attribute,
-                         std::string_view expected, std::string_view got) {
-    raise<InvalidError>("[{}] attribute '{}': expected {}, got {}", f.name, attribute, expected,
-                        got);
+                         std::string_view why) {
+    raise<InvalidError>("[{}] attribute '{}': {}", f.name, attribute, why);
 }
 
 std::uint32_t find(const catena_function& f, std::string_view attribute) {
@@ -172,11 +151,12 @@ std::uint32_t find(const catena_function& f, std::string_view attribute) {
         if (f.attrs[i]->name == attribute) return i;
     std::vector<std::string_view> known;
     for (std::uint32_t i = 0; i < f.n_attrs; ++i) known.push_back(f.attrs[i]->name);
-    raise<InvalidError>(
-        "[{}] attribute '{}': {}", f.name, attribute,
-        known.empty() ? "it has none" : fmt::format("expected one of {}", fmt::join(known, ", ")));
+    if (known.empty()) refuse(f, attribute, "it has none");
+    refuse(f, attribute, fmt::format("expected one of {}", fmt::join(known, ", ")));
 }
 
+// AttributeValue has its alternatives in the order of CATENA_ATTR_*.
+static_assert(CATENA_ATTR_DTYPE == 7 && std::variant_size_v<AttributeValue> == 7);
 catena_value to_abi(const AttributeValue& given) {
     catena_value out{};
     out.kind = static_cast<std::int32_t>(given.index()) + CATENA_ATTR_INT;
@@ -196,53 +176,12 @@ catena_value to_abi(const AttributeValue& given) {
     return out;
 }
 
-void check_range(const catena_function& f, const catena_attr_spec& spec,
-                 const catena_value& value) {
-    if (!(spec.flags & CATENA_ATTR_RANGED)) return;
-    for (std::uint32_t i = 0; i < value.n; ++i) {
-        const double x = number_of(value, i);
-        if (x >= number_of(spec.lo) && x <= number_of(spec.hi)) continue;
-        refuse(f, spec.name, fmt::format("{} to {}", show(spec.lo), show(spec.hi)), show(value));
-    }
-}
-
-void check_choice(const catena_function& f, const catena_attr_spec& spec,
-                  const catena_value& value) {
-    if (spec.kind != CATENA_ATTR_STRING || !spec.choices) return;
-    const char* const* end = spec.choices;
-    for (; *end; ++end)
-        if (std::strcmp(*end, value.v.s) == 0) return;
-    const std::vector<std::string_view> known(spec.choices, end);
-    refuse(f, spec.name, fmt::format("one of {}", fmt::join(known, ", ")), show(value));
-}
-
-// Converts a number where nothing is lost, 2 to 2.0, 2.0 to 2 and 1 to true. False if the value cannot
-// be of that kind; a number and a list of integers can be a list of numbers.
-bool convert(catena_value& value, std::int32_t kind) {
-    if (!is_list(value.kind)) value.n = 1;
-    if (value.kind == CATENA_ATTR_INT &&
-        (kind == CATENA_ATTR_FLOAT || kind == CATENA_ATTR_FLOATS)) {
-        value.v.f = static_cast<double>(value.v.i);
-        value.kind = CATENA_ATTR_FLOAT;
-    } else if (kind == CATENA_ATTR_INT && value.kind == CATENA_ATTR_FLOAT &&
-               std::trunc(value.v.f) == value.v.f && std::fabs(value.v.f) < 0x1p53) {
-        value.v.i = static_cast<std::int64_t>(value.v.f);
-        value.kind = CATENA_ATTR_INT;
-    } else if (kind == CATENA_ATTR_BOOL && value.kind == CATENA_ATTR_INT &&
-               (value.v.i == 0 || value.v.i == 1)) {
-        value.kind = CATENA_ATTR_BOOL;
-    }
-    return value.kind == kind || (kind == CATENA_ATTR_INTS && value.kind == CATENA_ATTR_INT) ||
-           (kind == CATENA_ATTR_FLOATS &&
-            (value.kind == CATENA_ATTR_FLOAT || value.kind == CATENA_ATTR_INTS));
-}
-
 }  // namespace
 
 // Copies lists and strings.
 void BoundAttributes::set(const catena_function& f, std::uint32_t index, catena_value value) {
     const catena_attr_spec& spec = *f.attrs[index];
-    if (!convert(value, spec.kind)) refuse(f, spec.name, kind_names[spec.kind], show(value));
+    fit_value(spec, value, Broken([&](const std::string& text) { refuse(f, spec.name, text); }));
     const auto own = [&]() -> Owned& { return *owned_.emplace_back(std::make_unique<Owned>()); };
     if (spec.kind == CATENA_ATTR_STRING) {
         value.v.s = own().text.assign(value.v.s).c_str();
@@ -257,8 +196,6 @@ void BoundAttributes::set(const catena_function& f, std::uint32_t index, catena_
         value.v.floats = floats.data();
     }
     value.kind = spec.kind;
-    check_range(f, spec, value);
-    check_choice(f, spec, value);
     values_[index] = value;
 }
 
@@ -267,7 +204,7 @@ void BoundAttributes::finish(const catena_function& f, std::uint64_t seen) {
         if (seen >> i & 1) continue;
         const catena_attr_spec& spec = *f.attrs[i];
         if (spec.flags & CATENA_ATTR_REQUIRED)
-            refuse(f, spec.name, kind_names[spec.kind], "nothing");
+            refuse(f, spec.name, fmt::format("expected {}, got nothing", kind_text(spec.kind)));
         values_[i] = spec.def;
     }
 }
@@ -295,7 +232,7 @@ Ref<const BoundAttributes> BoundAttributes::bind(const FunctionEntry& entry,
     std::uint64_t seen = 0;
     for (const Given& attribute : given) {
         const std::uint32_t index = find(f, attribute.name);
-        if (seen >> index & 1) refuse(f, attribute.name, "once", "twice");
+        if (seen >> index & 1) refuse(f, attribute.name, "expected once, got twice");
         seen |= std::uint64_t{1} << index;
         bound->set(f, index, value_of(attribute));
     }

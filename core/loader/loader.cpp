@@ -240,7 +240,7 @@ void tell_of_idle() {
 void tell_of_kernels_without_function() {
     if (!loader.default_done || loader.loading) return;
     static std::set<std::string> told;
-    for (const KernelsWithoutFunction& kernels : Registry::get().kernels_without_function()) {
+    for (const KernelsWithoutFunction& kernels : diagnostics().kernels_without_function()) {
         const std::string text = one_line("[plugin] " + to_string(kernels));
         if (!told.insert(text).second) continue;
         tell(kernels.guess.empty() ? CATENA_LOG_INFO : CATENA_LOG_WARNING, text);
@@ -320,7 +320,7 @@ void load_default_plugins() {
         loader.loading = false;
     }
     loader.default_done = true;
-    Registry::get().report_pins();
+    diagnostics().report_pins();
     tell_of_kernels_without_function();
     done.store(true, std::memory_order_release);
 }
@@ -345,7 +345,7 @@ PluginReport plugin_report() {
     PluginReport report = loader.report;
     report.switched_off = switched_off();
     report.backends = Registry::get().backends();
-    report.kernels_without_function = Registry::get().kernels_without_function();
+    report.kernels_without_function = diagnostics().kernels_without_function();
     return report;
 }
 

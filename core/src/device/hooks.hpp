@@ -5,6 +5,7 @@
 #include "device/raise.hpp"
 
 #include <catena/core/array.hpp>
+#include <catena/core/tables.hpp>
 
 #include <catena/abi/kernel.h>
 #include <catena/abi/plugin.h>
@@ -93,11 +94,13 @@ public:
 
     // ---- messages
     // The registered function that was probably meant; "" if none is near.
-    virtual std::string nearest(std::string_view /*function*/, bool /*internal*/) { return {}; }
-    // Of `known`, the same.
-    virtual std::string nearest(std::string_view /*name*/, std::span<const std::string> /*known*/) {
-        return {};
-    }
+    virtual std::string nearest(std::string_view /*function*/) { return {}; }
+    // Of what is loaded by now, by plugin.
+    virtual std::vector<KernelsWithoutFunction> kernels_without_function() { return {}; }
+    // Warns once of pins in the environment that match nothing.
+    virtual void report_pins() {}
+    // Throws an error that lists the devices, for the name of a backend that is not there.
+    virtual void no_device(std::string_view /*name*/, std::string_view /*backend*/) {}
     // Throws an error that lists the kernels of the function. key: 4 bits of Dtype for each type_var;
     // declined: kernels for it exist, but their supports() returned false.
     virtual void no_kernel(const FunctionEntry&, std::span<ArrayBody* const> /*x*/,

@@ -25,28 +25,6 @@ int count(const BackendEntry& backend, std::string* reason = nullptr) {
     return 0;
 }
 
-// For a name of no backend: what there is, and what perhaps should have been.
-std::string unknown_device(std::string_view name, std::string_view kind) {
-    const auto& backends = Registry::get().backends_;
-    if (backends.empty())
-        return with_plugin_report(
-            fmt::format("[device] {}: expected a plugin with backends, got none", name));
-    std::string there;
-    std::vector<std::string> names;
-    for (const auto& backend : backends) {
-        const int n = count(*backend);
-        there += fmt::format("{}{} ({} device{})", there.empty() ? "" : ", ", backend->table->name,
-                             n == 0 ? "no" : std::to_string(n), n > 1 ? "s" : "");
-        names.push_back(backend->table->name);
-    }
-    const std::string guess = diagnostics().nearest(kind, names);
-    return fmt::format(
-        "[device] name: expected a device of {}, got '{}'{}{}\n"
-        "plugins bring backends; 'catena plugins' or to_string(plugin_report()) has the details",
-        there, name, guess.empty() ? "" : fmt::format("; did you mean {}?", guess),
-        plugin_refusals());
-}
-
 }  // namespace
 
 std::vector<BackendInfo> Registry::backends() {
@@ -119,7 +97,9 @@ Device Device::get(std::string_view name) {
         }
         raise<DeviceError>("[device] {}: expected an ordinal below {}, got {}", kind, n, ordinal);
     }
-    throw DeviceError(unknown_device(name, kind));
+    if (!registry.backends_.empty()) diagnostics().no_device(name, kind);
+    throw DeviceError(with_plugin_report(
+        fmt::format("[device] {}: expected a plugin with backends, got none", name)));
 }
 
 DeviceState& default_device() {

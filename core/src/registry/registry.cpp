@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ranges>
-#include <set>
 #include <utility>
 
 namespace catena {
@@ -169,24 +168,10 @@ FunctionEntry* Registry::find(std::string_view name) {
 
 FunctionEntry& Registry::require(std::string_view name) {
     if (FunctionEntry* entry = find(name)) return *entry;
-    const std::string guess = diagnostics().nearest(name, false);
+    const std::string guess = diagnostics().nearest(name);
     throw PluginError(
         with_plugin_report(fmt::format("no plugin has the function {}{}", name,
                                        guess.empty() ? "" : "; did you mean " + guess + "?")));
-}
-
-std::vector<KernelsWithoutFunction> Registry::kernels_without_function() {
-    const std::lock_guard lock(mutex_);
-    std::vector<KernelsWithoutFunction> list;
-    for (const auto& plugin : plugins_) {
-        std::set<std::string_view> seen;
-        for (std::uint32_t i = 0; i < plugin->table->n_kernels; ++i) {
-            const std::string_view name = plugin->table->kernels[i]->function;
-            if (functions_.contains(name) || !seen.insert(name).second) continue;
-            list.push_back({plugin->id, std::string(name), diagnostics().nearest(name, true)});
-        }
-    }
-    return list;
 }
 
 const void* const* Registry::extensions(const BackendEntry* backend, const char* id) {
@@ -238,29 +223,6 @@ Registry::Registry() {
 std::string_view Registry::pin_of(std::string_view name) const {
     const auto found = pins_.find(name);
     return found == pins_.end() ? std::string_view() : found->second;
-}
-
-void Registry::report_pins() {
-    const std::lock_guard lock(mutex_);
-    for (const PinWish& wish : std::exchange(asked_pins_, {})) {
-        const auto is_of = [&](const auto& offer) { return offer.plugin->id == wish.plugin; };
-        const auto function = functions_.find(wish.name);
-        bool known = function != functions_.end();
-        bool offered = known && std::ranges::any_of(function->second->kernels_, is_of);
-        for (const auto& [place, versions] : extensions_) {
-            if (place.second != wish.name) continue;
-            known = true;
-            offered = offered || std::ranges::any_of(versions.back()->sorted, is_of);
-        }
-        if (offered) continue;
-        const char* why = "that plugin has nothing for it so far";
-        if (wish.plugin.empty()) why = "expected FUNCTION=PLUGIN or EXTENSION=PLUGIN";
-        else if (!known) why = "no plugin so far has a function or an extension of that name";
-        else if (std::ranges::none_of(plugins_,
-                                      [&](const auto& p) { return p->id == wish.plugin; }))
-            why = "no plugin of that id is loaded so far";
-        tell(CATENA_LOG_WARNING, fmt::format("CATENA_PIN: {}: {}", wish.item, why));
-    }
 }
 
 void pin_kernels(std::string_view name, std::string_view plugin) {

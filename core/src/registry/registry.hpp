@@ -7,7 +7,6 @@
 #include <catena/abi/attribute.h>
 #include <catena/abi/plugin.h>
 #include <catena/core/plugin_function.hpp>
-#include <catena/core/tables.hpp>
 
 #include <atomic>
 #include <map>
@@ -168,11 +167,6 @@ struct Registry {
     FunctionEntry& require(std::string_view name);
     using Functions = std::map<std::string, std::unique_ptr<FunctionEntry>, std::less<>>;
     const Functions& functions() const noexcept { return functions_; }
-    // Warns once of pins in the environment that fit nothing.
-    void report_pins();
-    // Of what is loaded by now, by plugin.
-    std::vector<KernelsWithoutFunction> kernels_without_function();
-
     std::vector<BackendInfo> backends();  // of what is loaded by now
     // Why a list of backends as in a manifest ("name,name") has no device: if all of them are known
     // and have none.

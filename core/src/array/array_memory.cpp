@@ -211,36 +211,6 @@ void copy_on(Queue& queue, ArrayBody& to, ArrayBody& from) {
     copy_from_host(queue, to, elements);
 }
 
-// Into another dtype, on the device itself. False where the backend cannot.
-bool convert_there(ArrayBody& to, ArrayBody& from) {
-    DeviceState& device = *to.device;
-    if (!device.memory || !device.memory->convert || from.tensor.nbytes == 0) return false;
-    Queue& queue = current_queue(device);
-    return give(queue, to, from, [&](catena_ctx* ctx) {
-        return device.memory->convert(ctx, device.dev, queue.native, memory_of(to), to.meta.dtype,
-                                      memory_of(from), from.meta.dtype,
-                                      from.tensor.nbytes / (from.meta.dtype.bits / 8u));
-    });
-}
-
-// Writes n elements of `width` bytes on the device. Only where the backend has fill().
-void fill_there(Queue& queue, void* target, const void* element, std::size_t width,
-                std::uint64_t n) {
-    DeviceState& device = queue.device;
-    queue.give([&](catena_ctx* ctx) {
-        return device.memory->fill(ctx, device.dev, queue.native, target, element,
-                                   static_cast<std::uint32_t>(width), n);
-    });
-}
-
-bool can_fill(const DeviceState& device) { return device.memory && device.memory->fill; }
-
-DeviceState& host_device() {
-    DeviceState& state = default_device();
-    if (plain(state)) return state;
-    raise<DeviceError>("[array] pinned(): expected a device in the host's memory, got none");
-}
-
 }  // namespace
 
 const void* on_host(const ArrayBody& body, std::unique_ptr<char[]>& staging) {
@@ -316,12 +286,21 @@ Array Array::astype(Dtype target) const {
     if (target == dtype()) return *this;
     Array converted = empty(shape(), target, Device(body.device));
     ArrayBody& to = *converted.body_;
-    if (convert_there(to, body)) return converted;
+    DeviceState& device = *body.device;
+    Queue& queue = current_queue(device);
+    const auto convert_there = [&](catena_ctx* ctx) {
+        return device.memory->convert(ctx, device.dev, queue.native, memory_of(to), to.meta.dtype,
+                                      memory_of(body), body.meta.dtype,
+                                      static_cast<std::uint64_t>(size()));
+    };
+    if (device.memory && device.memory->convert && size() != 0 &&
+        give(queue, to, body, convert_there))
+        return converted;
     std::unique_ptr<char[]> staging, result;
     const void* const source = on_host(body, staging);
-    if (!plain(*body.device)) result = std::make_unique_for_overwrite<char[]>(to.tensor.nbytes);
+    if (!plain(device)) result = std::make_unique_for_overwrite<char[]>(to.tensor.nbytes);
     convert(dtype(), source, target, result ? result.get() : memory_of(to), size());
-    if (result) copy_from_host(current_queue(*body.device), to, result.get());
+    if (result) copy_from_host(queue, to, result.get());
     return converted;
 }
 
@@ -336,30 +315,9 @@ void Array::copy_from(const Array& source) const {
     copy_on(current_queue(*to.device), to, from);
 }
 
-void write_bytes(const Array& array, const void* bytes) {
-    ArrayBody& to = need_memory(array);
-    Queue& queue = current_queue(*to.device);
-    written(to);
-    if (!can_fill(*to.device)) return copy_from_host(queue, to, bytes);
-    before_write(to, queue);
-    const auto* const source = static_cast<const char*>(bytes);
-    char* const target = static_cast<char*>(memory_of(to));
-    const std::uint64_t n = to.tensor.nbytes;
-    for (std::uint64_t at = 0, width = 0; at < n; at += width) {
-        width = 16;  // as much as is left, and the address is a multiple of
-        while (width > n - at || reinterpret_cast<std::uintptr_t>(target + at) % width != 0)
-            width /= 2;
-        alignas(16) char element[16];
-        std::memcpy(element, source + at, width);
-        fill_there(queue, target + at, element, width, 1);
-    }
-    after_write(to, queue, queue.last());
-}
-
 void Array::fill(double value) const {
     ArrayBody& body = need_memory(*this);
-    const std::int64_t n = size();
-    if (n == 0) return;
+    if (size() == 0) return;
     written(body);
     DeviceState& device = *body.device;
     const std::size_t item = body.meta.dtype.bits / 8u;
@@ -376,7 +334,7 @@ void Array::fill(double value) const {
         return after_write(body, device.main(), 0);
     }
     Queue& queue = current_queue(device);
-    if (!can_fill(device)) {
+    if (!device.memory || !device.memory->fill) {
         std::vector<char> staging(bytes);
         fill_host(staging.data());
         return copy_from_host(queue, body, staging.data());
@@ -384,7 +342,10 @@ void Array::fill(double value) const {
     alignas(16) char element[16];
     convert(Dtype::float64, &value, dtype(), element, 1);
     before_write(body, queue);
-    fill_there(queue, memory_of(body), element, item, static_cast<std::uint64_t>(n));
+    queue.give([&](catena_ctx* ctx) {
+        return device.memory->fill(ctx, device.dev, queue.native, memory_of(body), element,
+                                   static_cast<std::uint32_t>(item), bytes / item);
+    });
     after_write(body, queue, queue.last());
 }
 
@@ -446,7 +407,9 @@ Array Array::wrap(Device device, void* data, const Shape& shape, Dtype dtype,
 
 Array Array::pinned(const Shape& shape, Dtype dtype, Device device) {
     if (!device) device = Device::current();
-    DeviceState& host = host_device();
+    DeviceState& host = default_device();
+    if (!plain(host))
+        raise<DeviceError>("[array] pinned(): expected a device in the host's memory, got none");
     Ref<ArrayBody> body = make_body(shape, dtype, host);
     PinnedPool& pool = device.state()->pinned;
     std::uint64_t capacity = 0;

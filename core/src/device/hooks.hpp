@@ -55,8 +55,7 @@ public:
     using Tell = std::function<void(const std::string& reason)>;
     // step: the code that runs, such as "count()". tell: called after the message.
     PluginStep(const std::filesystem::path& file, const char* step, Tell tell = {});
-    PluginStep(const PluginStep&) = delete;
-    PluginStep& operator=(const PluginStep&) = delete;
+    PluginStep(PluginStep&&) = delete;
     ~PluginStep();
     void enters(const char* step) { step_ = step; }
 

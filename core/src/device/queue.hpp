@@ -4,7 +4,7 @@
 
 #include "device/allocator.hpp"
 
-#include <catena/core/array_body.hpp>
+#include <catena/core/array.hpp>
 #include <catena/core/small_vector.hpp>
 #include <catena/core/stream.hpp>
 

@@ -73,8 +73,7 @@ struct ForwardInputs {
 class Writes {
 public:
     explicit Writes(Queue& queue) noexcept : queue_(queue) {}
-    Writes(const Writes&) = delete;
-    Writes& operator=(const Writes&) = delete;
+    Writes(Writes&&) = delete;
     ~Writes() { clear(); }
 
     // An array without elements so far.

@@ -116,8 +116,7 @@ public:
         }
         if (bytes) block_ = pool_.allocate(bytes, capacity_);
     }
-    Scratch(const Scratch&) = delete;
-    Scratch& operator=(const Scratch&) = delete;
+    Scratch(Scratch&&) = delete;
     ~Scratch() {
         if (block_) pool_.free(block_, capacity_);
     }

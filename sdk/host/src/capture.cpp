@@ -1,6 +1,8 @@
 // Recordings: a queue of their own for what is recorded, and the order of their launches.
 #include <catena/capture.hpp>
 
+#include "write_bytes.hpp"
+
 #include "array/array_ops.hpp"
 #include "device/device_state.hpp"
 
@@ -9,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -17,6 +20,33 @@
 #include <vector>
 
 namespace catena {
+
+void write_bytes(const Array& array, const void* bytes) {
+    ArrayBody& to = need_memory(array);
+    Queue& queue = current_queue(*to.device);
+    DeviceState& device = queue.device;
+    const std::uint64_t n = to.tensor.nbytes;
+    const auto* const source = static_cast<const char*>(bytes);
+    char* const target = static_cast<char*>(memory_of(to));
+    written(to);
+    before_write(to, queue);
+    if (!device.memory || !device.memory->fill) {
+        device.copy(queue, target, source, n, CATENA_COPY_HOST_TO_DEVICE);
+        return after_write(to, queue, queue.last());
+    }
+    for (std::uint64_t at = 0, width = 0; at < n; at += width) {
+        width = 16;  // as much as is left, and the address is a multiple of
+        while (width > n - at || reinterpret_cast<std::uintptr_t>(target + at) % width != 0)
+            width /= 2;
+        alignas(16) char element[16];
+        std::memcpy(element, source + at, width);
+        queue.give([&](catena_ctx* ctx) {
+            return device.memory->fill(ctx, device.dev, queue.native, target + at, element,
+                                       static_cast<std::uint32_t>(width), 1);
+        });
+    }
+    after_write(to, queue, queue.last());
+}
 
 // Notes what the work uses that it did not make, and who uses what it made.
 class CaptureRecorder final : public Recorder {

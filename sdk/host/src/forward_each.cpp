@@ -1,5 +1,6 @@
 // One function on many lists of inputs: what kernels take together goes in one call.
 #include "dispatch/dispatch.hpp"
+#include "write_bytes.hpp"
 
 #include <catena/abi/ext/draft/many.h>
 #include <catena/core/error.hpp>

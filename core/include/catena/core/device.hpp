@@ -101,8 +101,7 @@ class [[nodiscard]] using_device {
 public:
     explicit using_device(Device device);
     explicit using_device(std::string_view name) : using_device(Device::get(name)) {}
-    using_device(const using_device&) = delete;
-    using_device& operator=(const using_device&) = delete;
+    using_device(using_device&&) = delete;
     ~using_device();
 
 private:
@@ -120,8 +119,7 @@ class [[nodiscard]] using_fallback {
 public:
     explicit using_fallback(Device device);
     explicit using_fallback(std::string_view name) : using_fallback(Device::get(name)) {}
-    using_fallback(const using_fallback&) = delete;
-    using_fallback& operator=(const using_fallback&) = delete;
+    using_fallback(using_fallback&&) = delete;
     ~using_fallback();
 
 private:

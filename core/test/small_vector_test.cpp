@@ -1,5 +1,5 @@
 // SmallVector: elements inside the object and in the pool, moves in both directions, nothing lost or freed twice.
-#include <catena/core/small_vector.hpp>
+#include <catena/core/memory.hpp>
 
 #include <doctest/doctest.h>
 

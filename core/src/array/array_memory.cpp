@@ -2,7 +2,6 @@
 #include "array/array_ops.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cstring>
 #include <mutex>

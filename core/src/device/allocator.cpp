@@ -1,17 +1,11 @@
 // The caching allocator of a queue, its segments, and pinned memory.
-#include "device/allocator.hpp"
-
 #include "device/device_state.hpp"
-
-#include <catena/core/pool.hpp>
+#include "device/queue.hpp"
 
 #include <limits.hpp>
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
-#include <new>
-#include <utility>
 
 namespace catena {
 

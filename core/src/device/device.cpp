@@ -2,8 +2,6 @@
 #include "device/device_state.hpp"
 #include "device/hooks.hpp"
 
-#include <catena/core/device.hpp>
-
 #include <limits.hpp>
 
 #include <algorithm>
@@ -319,24 +317,14 @@ void Queue::after(Queue& other, std::uint64_t ticket) {
         const std::lock_guard lock(other.mutex_);
         const Point& p = other.point(ticket);
         until = p.ticket;
-        wait_for(p.event);
+        on_backend(device, [&](catena_ctx* ctx) {
+            return device.table.event_wait(ctx, device.dev, p.event, native);
+        });
     }
     advance();
     const std::lock_guard lock(mutex_);
     std::uint64_t& known = seen_[&other];
     known = std::max(known, until);
-}
-
-void Queue::after(catena_event* event) {
-    if (recording.load()) refuse("a wait for an event");
-    wait_for(event);
-    advance();
-}
-
-void Queue::wait_for(catena_event* event) {
-    on_backend(device, [&](catena_ctx* ctx) {
-        return device.table.event_wait(ctx, device.dev, event, native);
-    });
 }
 
 void Queue::finish(std::uint64_t ticket) {
@@ -400,13 +388,6 @@ bool Queue::reached(std::uint64_t ticket) noexcept {
     } catch (...) {  // nobody knows: not yet
         return false;
     }
-}
-
-void Queue::record(catena_event* event) {
-    if (recording.load()) refuse("an event");
-    on_backend(device, [&](catena_ctx* ctx) {
-        return device.table.event_record(ctx, device.dev, event, native);
-    });
 }
 
 void Queue::mark() {

@@ -5,6 +5,7 @@
 #include "device/raise.hpp"
 
 #include <catena/core/array.hpp>
+#include <catena/core/array.hpp>
 #include <catena/core/tables.hpp>
 
 #include <catena/abi/kernel.h>

@@ -1,9 +1,230 @@
-// Forward calls on arrays: inference, choice of kernel, memory, run. Handles of functions.
+// The call engine: checks of inputs, steps of a kernel call, forward calls, handles of functions.
 #include "dispatch/dispatch.hpp"
+
+#include <limits.hpp>
 
 #include <algorithm>
 
 namespace catena {
+
+std::string describe_inputs(const FunctionEntry& f, std::span<ArrayBody* const> x) {
+    std::string text;
+    for (std::uint32_t i = 0; i < x.size(); ++i) {
+        if (!x[i]) continue;
+        text +=
+            fmt::format("{}{} {} {}", text.empty() ? "" : ", ", f.input_name(i),
+                        shape_to_string(x[i]->meta.shape, x[i]->meta.ndim), name(x[i]->meta.dtype));
+    }
+    return text.empty() ? "no inputs" : text;
+}
+
+void throw_arity(const FunctionEntry& f, std::size_t got) {
+    const std::uint32_t least = f.min_inputs, most = f.descriptor.n_inputs;
+    const std::string expected = f.variadic      ? fmt::format("{} or more", least)
+                                 : least == most ? fmt::format("{}", least)
+                                                 : fmt::format("{} to {}", least, most);
+    raise<InvalidError>("[{}] inputs: expected {}, got {}", f.descriptor.name, expected, got);
+}
+
+void throw_shape(const FunctionEntry& f, const char* what, const catena_meta& meta,
+                 std::span<ArrayBody* const> x) {
+    const bool countable = meta.ndim >= 0 && meta.ndim <= CATENA_MAX_NDIM;
+    raise<ShapeError>(
+        "[{}] {}: expected a shape that an array can have, got {} ({})", f.descriptor.name, what,
+        countable ? shape_to_string(meta.shape, meta.ndim) : fmt::format("{} axes", meta.ndim),
+        describe_inputs(f, x));
+}
+
+namespace {
+
+[[noreturn]] void throw_elsewhere(const FunctionEntry& f, std::span<ArrayBody* const> x,
+                                  std::size_t i) {
+    std::size_t first = 0;
+    while (!x[first]) ++first;
+    raise<DeviceError>("[{}] {}: expected {} as {}, got {}", f.descriptor.name, f.input_name(i),
+                       x[first]->device->name, f.input_name(first), x[i]->device->name);
+}
+
+}  // namespace
+
+// Local variables are faster here than members.
+ForwardInputs::ForwardInputs(const FunctionEntry& f, std::span<ArrayBody* const> x) : key(f) {
+    metas.resize_for_overwrite(x.size());
+    tensors.resize_for_overwrite(x.size());
+    const catena_meta** const all_metas = metas.data();
+    const catena_tensor** const all_tensors = tensors.data();
+    TypeKey types(f);
+    DeviceState* found = nullptr;
+    for (std::uint32_t i = 0; i < x.size(); ++i) {
+        ArrayBody* const body = x[i];
+        all_metas[i] = body ? &body->meta : nullptr;
+        all_tensors[i] = body ? &body->tensor : nullptr;
+        if (!body) {
+            if (f.input_flags(i) & CATENA_PORT_OPTIONAL) continue;
+            raise<InvalidError>("[{}] {}: expected an array, got none", f.descriptor.name,
+                                f.input_name(i));
+        }
+        if (!found) found = body->device;
+        else if (body->device != found) throw_elsewhere(f, x, i);
+        types.add(f.input_type[f.port(i)], body->meta.dtype, [&] { return f.input_name(i); });
+    }
+    key = types;
+    device = found ? found : Device::current().state();
+}
+
+// type: of an earlier port with another dtype, or -1.
+void TypeKey::refuse(int type, catena_dtype given, const std::string& port) const {
+    const catena_function& d = f_->descriptor;
+    if (type < 0)
+        raise<DtypeError>("[{}] {}: expected a dtype of catena, got {}", d.name, port, name(given));
+    const auto first =
+        static_cast<std::size_t>(std::ranges::find(f_->input_type, type) - f_->input_type.begin());
+    const auto output = std::ranges::find(f_->output_type, type) - f_->output_type.begin();
+    raise<DtypeError>("[{}] {}: expected {} as {}, got {}", d.name, port,
+                      static_cast<Dtype>(bits_ >> (4 * type) & 15),
+                      first < d.n_inputs ? f_->input_name(first) : d.outputs[output]->name,
+                      name(given));
+}
+
+// ---- the call engine
+
+namespace {
+
+// The host has to know the size of what a kernel saves; the dtype is the kernel's own affair.
+bool has_whole_bytes(catena_dtype dtype) {
+    return dtype.lanes == 1 && dtype.bits >= 8 && dtype.bits <= 64 && dtype.bits % 8 == 0;
+}
+
+// Scratch memory for one call.
+class Scratch {
+public:
+    Scratch(const catena_function& function, Queue& queue, std::uint64_t bytes)
+        : pool_(*queue.pool.load(std::memory_order_relaxed)) {
+        if (bytes > largest_memory) {
+            raise<MemoryError>("[{}] plan(): scratch_bytes: expected at most {}, got {}",
+                               function.name, largest_memory, bytes);
+        }
+        if (bytes) block_ = pool_.allocate(bytes, capacity_);
+    }
+    Scratch(Scratch&&) = delete;
+    ~Scratch() {
+        if (block_) pool_.free(block_, capacity_);
+    }
+    void* get() const noexcept { return block_; }
+
+private:
+    CachingAllocator& pool_;
+    void* block_ = nullptr;
+    std::uint64_t capacity_ = 0;
+};
+
+}  // namespace
+
+std::uint32_t call_flags(const Config& now) noexcept {
+    std::uint32_t flags = 0;
+    if (now.train) flags |= CATENA_CALL_TRAIN;
+    if (now.deterministic) flags |= CATENA_CALL_DETERMINISTIC;
+    return flags;
+}
+
+void add_mutated(Writes& writes, const FunctionEntry& f, std::span<ArrayBody* const> x) {
+    for (std::uint32_t i = 0; f.mutates && i < x.size(); ++i)
+        if (x[i] && f.is_mutated(i)) writes.add(*x[i]);
+}
+
+void KernelRun::fail(catena_status status) const {
+    const catena_function& d = function_.descriptor;
+    if (call.phase == CATENA_PHASE_FORWARD)
+        throw_failure(ctx, status, d.name, describe_inputs(function_, x_));
+    throw_failure(ctx, status, std::string(d.name) + " backward");
+}
+
+// A kernel that declines leaves nothing to the next one.
+bool KernelRun::decline() noexcept {
+    if (saved_) saved_->clear();
+    forget_failure(ctx);
+    return false;
+}
+
+bool KernelRun::attempt(const catena_kernel& kernel) {
+    if (saved_) call.n_saved = kernel.n_saved;
+    if (kernel.supports && !kernel.supports(&ctx, &call)) return decline();
+    if (kernel.plan) return attempt_planned(kernel);
+    run(kernel);
+    return true;
+}
+
+// With what plan() asks for: saved tensors and scratch memory.
+bool KernelRun::attempt_planned(const catena_kernel& kernel) {
+    SmallVector<catena_meta*, 2> metas;
+    SmallVector<catena_tensor*, 2> tensors;
+    catena_plan plan{sizeof(catena_plan), 0, 0, nullptr};
+    if (saved_) {
+        for (std::uint32_t i = 0; i < kernel.n_saved; ++i) {
+            ArrayBody& body = *saved_->emplace_back(Array(new_body(queue_.device))).body();
+            metas.push_back(&body.meta);
+            tensors.push_back(&body.tensor);
+        }
+        plan.n_saved = kernel.n_saved;
+        plan.saved = metas.data();
+    }
+    const catena_status status = kernel.plan(&ctx, &call, &plan);
+    if (status == CATENA_E_UNSUPPORTED) return decline();
+    if (status != CATENA_OK) fail(status);
+    if (saved_) {
+        allocate_saved();
+        call.saved = tensors.data();
+    }
+    const Scratch scratch(function_.descriptor, queue_, plan.scratch_bytes);
+    call.scratch = scratch.get();
+    call.scratch_bytes = plan.scratch_bytes;
+    run(kernel);
+    return true;
+}
+
+void KernelRun::allocate_saved() {
+    for (const Array& array : *saved_) {
+        ArrayBody& body = *array.body();
+        if (!has_whole_bytes(body.meta.dtype)) {
+            raise<DtypeError>("[{}] saved: expected a dtype of 8 to 64 bits, got {}",
+                              function_.descriptor.name, name(body.meta.dtype));
+        }
+        if (!shape_known(body)) throw_shape(function_, "saved", body.meta, x_);
+        allocate(body, queue_);
+        writes.add_new(body);
+    }
+}
+
+// If something behind the kernel, such as a vendor's library, finds no memory, what the device has
+// cached is given back and the kernel runs once more, with the same random numbers.
+void KernelRun::run(const catena_kernel& kernel) {
+    if (call.phase == CATENA_PHASE_FORWARD) add_mutated(writes, function_, x_);
+    note_launch(queue_, function_.descriptor, call.phase);
+    ctx.draws = 0;  // plan() has its own
+    ctx.draws_again = false;
+    const RunHook* const hook = run_hook.load(std::memory_order_acquire);
+    const std::int64_t began = hook ? hook->begin(queue_) : 0;
+    catena_status status = kernel.run(&ctx, &call);
+    if (status == CATENA_E_NOMEM && can_run_again() && make_room(ctx, status)) {
+        ctx.draws_again = ctx.draws == 1;
+        ctx.draws = 0;
+        status = kernel.run(&ctx, &call);
+    }
+    const catena_call* const calls[] = {&call};
+    if (hook) hook->end(queue_, began, kernel, {calls, 1});
+    writes.given();
+    if (status != CATENA_OK) fail(status);
+}
+
+// Whether a second run gives what the first would have given.
+bool KernelRun::can_run_again() const noexcept {
+    if (ctx.draws > 1) return false;  // the context knows of one
+    if (call.phase == CATENA_PHASE_FORWARD) return !function_.mutates;
+    return std::find(call.req, call.req + call.n_x, CATENA_REQ_ADD) == call.req + call.n_x;
+}
+
+// ---- forward calls
+
 namespace {
 
 // Where this call runs instead, or null.
@@ -71,7 +292,8 @@ void infer(const FunctionEntry& f, std::span<ArrayBody* const> x, ForwardInputs&
     if (status != CATENA_OK) run.fail(status);
     for (std::uint32_t i = 0; i < out.n; ++i) {
         if (!shape_known(*result.y[i].body())) throw_shape(f, d.outputs[i]->name, *out.metas[i], x);
-        in.key.add(f.output_type[i], *out.metas[i], i, false);
+        in.key.add(f.output_type[i], out.metas[i]->dtype,
+                   [&] { return std::string(d.outputs[i]->name); });
     }
 }
 
@@ -135,9 +357,7 @@ ForwardResult run_forward(FunctionEntry& f, const BoundAttributes& attributes,
 
 bool masks_as_numbers(const FunctionEntry& f, std::span<ArrayBody* const> x,
                       SmallVector<Array, 6>& numbers) {
-    const auto type = [&](std::size_t i) {
-        return f.input_type[f.port(static_cast<std::uint32_t>(i))];
-    };
+    const auto type = [&](std::size_t i) { return f.input_type[f.port(i)]; };
     const auto is_mask = [&](std::size_t i) {
         return x[i]->meta.dtype.code == CATENA_CODE_BOOL && !f.is_mutated(i);
     };

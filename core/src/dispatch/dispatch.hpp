@@ -31,24 +31,21 @@ class TypeKey {
 public:
     explicit TypeKey(const FunctionEntry& f) : f_(&f) {}
 
-    // Of input or output i.
-    void add(int type, const catena_meta& meta, std::uint32_t i, bool input) {
-        const int dtype = dtype_index(meta.dtype);
+    // name: of the port, for messages.
+    template <class Name>
+    void add(int type, catena_dtype given, const Name& name) {
+        const int dtype = dtype_index(given);
         const auto shift = static_cast<unsigned>(4 * type);
-        if (seen_ >> type & 1) {
-            if (static_cast<int>(bits_ >> shift & 15) != dtype) mismatch(type, meta, i, input);
-            return;
-        }
-        if (dtype < 0) unknown(meta, i, input);
+        const bool seen = seen_ >> type & 1;
+        if (dtype < 0 || (seen && static_cast<int>(bits_ >> shift & 15) != dtype))
+            refuse(seen ? type : -1, given, name());
         seen_ |= 1u << type;
         bits_ |= static_cast<std::uint64_t>(dtype) << shift;
     }
     std::uint64_t bits() const noexcept { return bits_; }
 
 private:
-    [[noreturn]] void mismatch(int type, const catena_meta& meta, std::uint32_t i, bool input);
-    [[noreturn]] void unknown(const catena_meta& meta, std::uint32_t i, bool input);
-    std::string name_of(std::uint32_t i, bool input) const;
+    [[noreturn]] void refuse(int type, catena_dtype given, const std::string& name) const;
 
     const FunctionEntry* f_;
     unsigned seen_ = 0;

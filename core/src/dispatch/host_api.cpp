@@ -2,8 +2,6 @@
 #include "dispatch/dispatch.hpp"
 
 #include <catena/abi/ext/draws.h>
-#include <catena/core/config.hpp>
-#include <catena/core/device.hpp>
 
 #include <ids.hpp>
 

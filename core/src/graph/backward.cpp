@@ -2,7 +2,6 @@
 #include "array/array_ops.hpp"
 #include "graph/backward_pass.hpp"
 
-#include <catena/core/config.hpp>
 #include <catena/core/grad.hpp>
 
 #include <algorithm>

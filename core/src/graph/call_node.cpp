@@ -2,10 +2,6 @@
 #include "dispatch/dispatch.hpp"
 #include "graph/backward_pass.hpp"
 
-#include <catena/core/error.hpp>
-
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace catena {
@@ -53,9 +49,7 @@ public:
     }
 
     std::string_view label() const noexcept override { return function_.descriptor.name; }
-    std::string input_name(std::size_t i) const override {
-        return function_.input_name(static_cast<std::uint32_t>(i));
-    }
+    std::string input_name(std::size_t i) const override { return function_.input_name(i); }
     std::string output_name(std::size_t i) const override {
         return function_.descriptor.outputs[i]->name;
     }
@@ -363,8 +357,7 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
         const bool present = input && *input;
         x.push_back(present ? input->data().body() : nullptr);
         if (!present) continue;
-        if (!has_memory(*x.back()))
-            throw_released(d.name, f.input_name(static_cast<std::uint32_t>(i)));
+        if (!has_memory(*x.back())) throw_released(d.name, f.input_name(i));
         is_volatile = is_volatile || input->is_volatile();
         any_bool = any_bool || x.back()->meta.dtype.code == CATENA_CODE_BOOL;
         wanted = wanted || (input->requires_grad() && f.is_differentiable(i));
@@ -373,8 +366,7 @@ Results call_function(FunctionEntry& f, const BoundAttributes& attributes,
     Results results;
     if (any_bool && call_on_numbers(f, attributes, given, x, results)) return results;
     if (is_volatile) {
-        check_volatile(given, d.name,
-                       [&](std::size_t i) { return f.input_name(static_cast<std::uint32_t>(i)); });
+        check_volatile(given, d.name, [&](std::size_t i) { return f.input_name(i); });
     }
     const Config& now = config();
     const bool graph = wanted && !is_volatile && now.enable_backprop &&

@@ -1,14 +1,11 @@
 // One registered function: what its descriptor says, the choice of its kernels, its attributes.
 #include "registry/registry.hpp"
 
-#include <fmt/format.h>
-
 #include <table_rules.hpp>
 
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <iterator>
 
 namespace catena {
 namespace {
@@ -54,7 +51,7 @@ FunctionEntry::FunctionEntry(const catena_function& given, const PluginEntry& fr
     defaults = required ? nullptr : BoundAttributes::make_defaults(d);
 }
 
-std::string FunctionEntry::input_name(std::uint32_t i) const {
+std::string FunctionEntry::input_name(std::size_t i) const {
     if (i < descriptor.n_inputs && !(variadic && i + 1 == descriptor.n_inputs))
         return descriptor.inputs[i]->name;
     return fmt::format("{}[{}]", descriptor.inputs[descriptor.n_inputs - 1]->name,

@@ -95,17 +95,17 @@ public:
     const BoundAttributes* defaults;  // null if an attribute is required
 
     // The port that input i belongs to.
-    std::uint32_t port(std::uint32_t i) const noexcept {
+    std::size_t port(std::size_t i) const noexcept {
         return i < descriptor.n_inputs ? i : descriptor.n_inputs - 1;
     }
     std::uint32_t input_flags(std::size_t i) const noexcept {
-        return descriptor.inputs[port(static_cast<std::uint32_t>(i))]->flags;
+        return descriptor.inputs[port(i)]->flags;
     }
     bool is_mutated(std::size_t i) const noexcept { return input_flags(i) & CATENA_PORT_MUTATED; }
     bool is_differentiable(std::size_t i) const noexcept {
         return !(input_flags(i) & CATENA_PORT_NON_DIFFERENTIABLE);
     }
-    std::string input_name(std::uint32_t i) const;
+    std::string input_name(std::size_t i) const;
     // The function that descriptor.grad_function names. Throws PluginError if it is not there, or no
     // gradient of this one.
     FunctionEntry& gradient();

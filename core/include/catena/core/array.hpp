@@ -4,7 +4,7 @@
 #include <catena/abi/tensor.h>
 #include <catena/core/device.hpp>
 #include <catena/core/dtype.hpp>
-#include <catena/core/ref.hpp>
+#include <catena/core/memory.hpp>
 #include <catena/core/shape.hpp>
 
 #include <atomic>

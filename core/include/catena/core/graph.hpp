@@ -2,9 +2,7 @@
 #pragma once
 
 #include <catena/core/array.hpp>
-#include <catena/core/pool.hpp>
-#include <catena/core/ref.hpp>
-#include <catena/core/small_vector.hpp>
+#include <catena/core/memory.hpp>
 
 #include <cstdint>
 #include <memory>
